@@ -1,0 +1,4 @@
+//! queuekeeper
+
+pub mod queue;
+pub mod zookeeper;
