@@ -1,4 +1,5 @@
 //! queuekeeper
 
+pub mod mirror;
 pub mod queue;
 pub mod zookeeper;

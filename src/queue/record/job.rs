@@ -1,0 +1,152 @@
+//! The other nodes of a job.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::field::{Field, object};
+use super::{Decoded, Malformed, text};
+use crate::queue::id::{BatchId, Priority};
+
+/// `/jobs/JID/configuration`: the parameters that pages and metrics show. All are texts of the depositor's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Configuration<'a> {
+    /// The mnemonic of the collection: `profile`, or `profile_name` in the published design.
+    pub collection: Cow<'a, str>,
+    /// Who deposited it, such as `uc3user/UC3 User`.
+    pub submitter: Cow<'a, str>,
+    /// The file's name.
+    pub filename: Cow<'a, str>,
+    /// The object's title.
+    pub title: Cow<'a, str>,
+    /// The object's creator.
+    pub creator: Cow<'a, str>,
+    /// When it was submitted, as spelled; [`crate::queue::time::read`] knows the forms.
+    pub submission_date: Cow<'a, str>,
+    /// The ARK that the depositor named, if any.
+    pub object_id: Cow<'a, str>,
+    /// The local ids that the depositor named.
+    pub local_ids: Vec<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct RawConfiguration<'a> {
+    #[serde(borrow, default)]
+    profile: Field<'a>,
+    #[serde(borrow, default)]
+    profile_name: Field<'a>,
+    #[serde(borrow, default)]
+    submitter: Field<'a>,
+    #[serde(borrow, default)]
+    filename: Field<'a>,
+    #[serde(borrow, default)]
+    title: Field<'a>,
+    #[serde(borrow, default)]
+    creator: Field<'a>,
+    #[serde(borrow, default, rename = "submissionDate")]
+    submission_date: Field<'a>,
+    #[serde(borrow, default, rename = "objectID")]
+    object_id: Field<'a>,
+    #[serde(borrow, default, rename = "localID")]
+    local_ids: Field<'a>,
+}
+
+impl<'a> Configuration<'a> {
+    /// Reads the node's data.
+    #[must_use]
+    pub fn decode(data: &'a [u8]) -> Decoded<Self> {
+        let raw: RawConfiguration<'a> = match object(data) {
+            Ok(raw) => raw,
+            Err(malformed) => return Decoded::bad(Self::default(), malformed),
+        };
+        let mut malformed = None;
+        let mut text = |field: Field<'a>, what| {
+            let (text, bad) = field.text(what);
+            malformed = malformed.take().or(bad);
+            text.unwrap_or_default()
+        };
+        let mut value = Self {
+            collection: text(raw.profile.or(raw.profile_name), "profile"),
+            submitter: text(raw.submitter, "submitter"),
+            filename: text(raw.filename, "filename"),
+            title: text(raw.title, "title"),
+            creator: text(raw.creator, "creator"),
+            submission_date: text(raw.submission_date, "submissionDate"),
+            object_id: text(raw.object_id, "objectID"),
+            local_ids: Vec::new(),
+        };
+        let (local_ids, bad) = raw.local_ids.list("localID");
+        value.local_ids = local_ids;
+        Decoded { value, malformed: malformed.or(bad) }
+    }
+}
+
+/// `/jobs/JID/identifiers`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identifiers<'a> {
+    /// The ARK: `primary_id`, or `primary` in the published design; empty until it is minted.
+    pub ark: Cow<'a, str>,
+    /// The local ids.
+    pub local_ids: Vec<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct RawIdentifiers<'a> {
+    #[serde(borrow, default)]
+    primary_id: Field<'a>,
+    #[serde(borrow, default)]
+    primary: Field<'a>,
+    #[serde(borrow, default)]
+    local_id: Field<'a>,
+}
+
+impl<'a> Identifiers<'a> {
+    /// Reads the node's data.
+    #[must_use]
+    pub fn decode(data: &'a [u8]) -> Decoded<Self> {
+        let raw: RawIdentifiers<'a> = match object(data) {
+            Ok(raw) => raw,
+            Err(malformed) => return Decoded::bad(Self::default(), malformed),
+        };
+        let (ark, bad_ark) = raw.primary_id.or(raw.primary).text("primary_id");
+        let (local_ids, bad_local) = raw.local_id.list("local_id");
+        Decoded { value: Self { ark: ark.unwrap_or_default(), local_ids }, malformed: bad_ark.or(bad_local) }
+    }
+}
+
+/// Checks a value of which only the form matters here: `metadata`, `store` and `inventory` of a job.
+///
+/// # Errors
+/// When the data is not a JSON object.
+pub fn object_form(data: &[u8]) -> Result<(), Malformed> {
+    object::<IgnoredAny>(data).map(|_| ())
+}
+
+/// Reads `/jobs/JID/bid`.
+///
+/// # Errors
+/// When the data is not the id of a batch.
+pub fn bid(data: &[u8]) -> Result<BatchId, Malformed> {
+    text(data)?.parse().map_err(|_| Malformed::Wrong { what: "the value", expected: "a batch id (bid and ten digits)" })
+}
+
+/// Reads `/jobs/JID/priority`.
+///
+/// # Errors
+/// When the data is no whole number within 0..=99.
+pub fn priority(data: &[u8]) -> Result<Priority, Malformed> {
+    text(data)?.parse().map_err(|_| Malformed::Wrong { what: "the value", expected: "a priority from 0 to 99" })
+}
+
+/// Reads `/jobs/JID/space_needed`, in bytes; `None` for 0 and -1, which mean unknown.
+///
+/// # Errors
+/// When the data is no whole number, or one below -1.
+pub fn space_needed(data: &[u8]) -> Result<Option<u64>, Malformed> {
+    let wrong = || Malformed::Wrong { what: "the value", expected: "a number of bytes" };
+    match text(data)?.parse::<i64>().map_err(|_| wrong())? {
+        -1 | 0 => Ok(None),
+        bytes => u64::try_from(bytes).map(Some).map_err(|_| wrong()),
+    }
+}

@@ -1,0 +1,376 @@
+//! The three state machines of the queue: jobs, batches and access requests.
+//!
+//! The tables are those of the daemons' library `mrt-zk`; a transition that only an operator may order is marked by
+//! [`State::is_admin`]. A status text that names none of these states is no error: the queue is older and younger than
+//! this crate in places, so callers keep the text and count the item as `other`.
+
+use std::fmt;
+
+/// What the state machines of jobs, batches and access requests have in common.
+pub trait State: Copy + Eq + Ord + fmt::Debug + fmt::Display + Send + Sync + 'static {
+    /// Every state, in the order in which people read them: the success path first where there is one.
+    const ALL: &'static [Self];
+
+    /// The status text as the daemons write it, such as `Pending` or `UpdateReporting`.
+    fn name(self) -> &'static str;
+
+    /// The label value and folder name, such as `pending` or `update-reporting`.
+    fn label(self) -> &'static str;
+
+    /// The states that may follow, those of the success path first.
+    fn next(self) -> &'static [Self];
+
+    /// Whether only an operator may order the step from `self` to `to`; false also where there is no such step.
+    fn is_admin(self, to: Self) -> bool;
+
+    /// The next state on the success path, if the item is on it.
+    fn success(self) -> Option<Self>;
+
+    /// Whether the item is done with: nothing follows, and it may be purged.
+    fn is_final(self) -> bool {
+        self.next().is_empty()
+    }
+
+    /// Whether `to` may follow directly.
+    fn may_become(self, to: Self) -> bool {
+        self.next().contains(&to)
+    }
+
+    /// Position in [`State::ALL`], for tables indexed by state.
+    fn index(self) -> usize;
+
+    /// Reads a status text exactly as the daemons write it; they reject every other spelling.
+    fn from_name(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|state| state.name() == text)
+    }
+
+    /// Reads a status text in any spelling found in production: `Pending`, `pending`, `update-reporting`.
+    fn from_any(text: &str) -> Option<Self> {
+        Self::from_name(text).or_else(|| {
+            Self::ALL
+                .iter()
+                .copied()
+                .find(|state| text.eq_ignore_ascii_case(state.name()) || text.eq_ignore_ascii_case(state.label()))
+        })
+    }
+
+    /// The states entered on the way from `self` to `to` along the success path, `to` last; empty when `to` does not
+    /// lie ahead on it.
+    ///
+    /// Watch events carry no data, so a fast item is seen to jump over states; this names what it passed.
+    #[must_use]
+    fn steps_to(self, to: Self) -> Vec<Self> {
+        let mut steps = Vec::new();
+        let mut at = self;
+        while let Some(next) = at.success() {
+            steps.push(next);
+            if next == to {
+                return steps;
+            }
+            at = next;
+        }
+        Vec::new()
+    }
+}
+
+macro_rules! state_machine {
+    (
+        $(#[$doc:meta])* $type:ident,
+        $( $(#[$state_doc:meta])* $state:ident $label:literal $(-> $success:ident)?, normal [$($next:ident),*], admin [$($admin:ident),*]; )+
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $type { $( $(#[$state_doc])* $state, )+ }
+
+        impl State for $type {
+            const ALL: &'static [Self] = &[$(Self::$state),+];
+
+            fn name(self) -> &'static str {
+                match self { $(Self::$state => stringify!($state)),+ }
+            }
+
+            fn label(self) -> &'static str {
+                match self { $(Self::$state => $label),+ }
+            }
+
+            fn next(self) -> &'static [Self] {
+                match self { $(Self::$state => &[$(Self::$success,)? $(Self::$next,)* $(Self::$admin,)*]),+ }
+            }
+
+            fn is_admin(self, to: Self) -> bool {
+                let admin: &[Self] = match self { $(Self::$state => &[$(Self::$admin),*]),+ };
+                admin.contains(&to)
+            }
+
+            fn success(self) -> Option<Self> {
+                let path: &[Self] = match self { $(Self::$state => &[$(Self::$success)?]),+ };
+                path.first().copied()
+            }
+
+            // The enum's own order is that of ALL, which makes the index a cast.
+            fn index(self) -> usize {
+                self as usize
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.name())
+            }
+        }
+    };
+}
+
+state_machine! {
+    /// The states of a job.
+    JobState,
+    /// Submitted; nobody has looked at it yet.
+    Pending "pending" -> Estimating, normal [Held, Failed], admin [];
+    /// Its space is being estimated.
+    Estimating "estimating" -> Provisioning, normal [Failed], admin [];
+    /// It waits for working storage.
+    Provisioning "provisioning" -> Downloading, normal [Failed], admin [];
+    /// Its content is being fetched.
+    Downloading "downloading" -> Processing, normal [Failed], admin [];
+    /// Its content is being checked and described.
+    Processing "processing" -> Storing, normal [Failed], admin [];
+    /// The storage service takes it.
+    Storing "storing" -> Recording, normal [Failed], admin [];
+    /// The inventory records it.
+    Recording "recording" -> Notify, normal [Failed], admin [];
+    /// The depositor is told, and its space freed.
+    Notify "notify" -> Completed, normal [Failed], admin [];
+    /// Done.
+    Completed "completed", normal [], admin [];
+    /// Stopped by an error; an operator resumes or deletes it.
+    Failed "failed", normal [], admin [
+        Pending, Estimating, Provisioning, Downloading, Processing, Storing, Recording, Notify, Deleted
+    ];
+    /// Kept back because its collection is held.
+    Held "held", normal [], admin [Pending, Deleted];
+    /// Given up by an operator.
+    Deleted "deleted", normal [], admin [];
+}
+
+state_machine! {
+    /// The states of a batch.
+    BatchState,
+    /// Submitted; its jobs do not exist yet.
+    Pending "pending" -> Processing, normal [Held], admin [];
+    /// Its jobs are being created.
+    Processing "processing" -> Reporting, normal [Failed], admin [];
+    /// Its jobs are running, or its report is due: only its job references tell which.
+    Reporting "reporting" -> Completed, normal [Failed], admin [];
+    /// Reported again after an operator mended its jobs.
+    UpdateReporting "update-reporting" -> Completed, normal [Failed], admin [];
+    /// Reported, without a failed job.
+    Completed "completed", normal [], admin [];
+    /// Reported, with failed jobs.
+    Failed "failed", normal [], admin [UpdateReporting, Deleted];
+    /// Kept back by an operator.
+    Held "held", normal [], admin [Pending, Deleted];
+    /// Given up by an operator.
+    Deleted "deleted", normal [], admin [];
+}
+
+state_machine! {
+    /// The states of an access (assembly) request.
+    AccessState,
+    /// Submitted.
+    Pending "pending" -> Processing, normal [], admin [];
+    /// Being assembled.
+    Processing "processing" -> Completed, normal [Failed], admin [];
+    /// Assembled.
+    Completed "completed", normal [], admin [];
+    /// Stopped by an error. The daemons take only pending requests, so going back to Pending is what resumes one.
+    Failed "failed", normal [Processing], admin [Pending, Deleted];
+    /// Given up by an operator.
+    Deleted "deleted", normal [], admin [];
+}
+
+impl JobState {
+    /// Where a failed job resumes: the state after its last successful one, and Pending where that says nothing.
+    #[must_use]
+    pub fn resume_after(last_successful: Option<JobState>) -> JobState {
+        match last_successful {
+            Some(
+                state @ (Self::Pending
+                | Self::Estimating
+                | Self::Provisioning
+                | Self::Downloading
+                | Self::Processing
+                | Self::Storing
+                | Self::Recording),
+            ) => state.success().unwrap_or(Self::Pending),
+            // After Notify only Completed is left, and resuming there would leave the depositor untold.
+            None | Some(Self::Notify | Self::Completed | Self::Held | Self::Failed | Self::Deleted) => Self::Pending,
+        }
+    }
+
+    /// Whether a change from `self` to `to` makes `self` the last successful status. A step to or from Failed, Held or
+    /// Deleted leaves it as it was.
+    #[must_use]
+    pub fn is_success_before(self, to: JobState) -> bool {
+        let aside = |state| matches!(state, Self::Failed | Self::Held | Self::Deleted);
+        !aside(self) && !aside(to)
+    }
+
+    /// The folder below `/batches/BID/states` in which a job of this state is referenced.
+    #[must_use]
+    pub fn outcome(self) -> Outcome {
+        match self {
+            Self::Failed => Outcome::Failed,
+            Self::Completed => Outcome::Completed,
+            Self::Deleted => Outcome::Deleted,
+            Self::Pending
+            | Self::Held
+            | Self::Estimating
+            | Self::Provisioning
+            | Self::Downloading
+            | Self::Processing
+            | Self::Storing
+            | Self::Recording
+            | Self::Notify => Outcome::Processing,
+        }
+    }
+}
+
+/// The folders below `/batches/BID/states`, each holding a reference for every job of that outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Outcome {
+    /// Jobs that are not done: the batch is done when this folder is empty.
+    Processing,
+    /// Failed jobs.
+    Failed,
+    /// Completed jobs.
+    Completed,
+    /// Deleted jobs.
+    Deleted,
+}
+
+impl Outcome {
+    /// Every outcome.
+    pub const ALL: [Self; 4] = [Self::Processing, Self::Failed, Self::Completed, Self::Deleted];
+
+    /// The folder's name, such as `batch-processing`.
+    #[must_use]
+    pub fn folder(self) -> &'static str {
+        match self {
+            Self::Processing => "batch-processing",
+            Self::Failed => "batch-failed",
+            Self::Completed => "batch-completed",
+            Self::Deleted => "batch-deleted",
+        }
+    }
+
+    /// Reads a folder's name.
+    #[must_use]
+    pub fn from_folder(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|outcome| outcome.folder() == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The transition tables of the design, written out pair by pair: rows are `from`, columns `to` in the order of
+    /// `ALL`; `+` by anyone, `a` by an operator only, `.` never.
+    fn check<S: State>(table: &[&str]) {
+        assert_eq!(table.len(), S::ALL.len());
+        for (from, row) in S::ALL.iter().zip(table) {
+            let cells: Vec<char> = row.chars().filter(|c| !c.is_whitespace()).collect();
+            assert_eq!(cells.len(), S::ALL.len(), "row {from}");
+            for (to, cell) in S::ALL.iter().zip(cells) {
+                let found = match (from.may_become(*to), from.is_admin(*to)) {
+                    (false, false) => '.',
+                    (true, false) => '+',
+                    (true, true) => 'a',
+                    (false, true) => '!',
+                };
+                assert_eq!(found, cell, "{from} -> {to}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_pair_of_states_is_allowed_or_refused_as_designed() {
+        //                 Pe Es Pv Dl Ps St Rc No Co Fa He De
+        check::<JobState>(&[
+            "              .  +  .  .  .  .  .  .  .  +  +  .",
+            "              .  .  +  .  .  .  .  .  .  +  .  .",
+            "              .  .  .  +  .  .  .  .  .  +  .  .",
+            "              .  .  .  .  +  .  .  .  .  +  .  .",
+            "              .  .  .  .  .  +  .  .  .  +  .  .",
+            "              .  .  .  .  .  .  +  .  .  +  .  .",
+            "              .  .  .  .  .  .  .  +  .  +  .  .",
+            "              .  .  .  .  .  .  .  .  +  +  .  .",
+            "              .  .  .  .  .  .  .  .  .  .  .  .",
+            "              a  a  a  a  a  a  a  a  .  .  .  a",
+            "              a  .  .  .  .  .  .  .  .  .  .  a",
+            "              .  .  .  .  .  .  .  .  .  .  .  .",
+        ]);
+        //                   Pe Pr Re Up Co Fa He De
+        check::<BatchState>(&[
+            "                .  +  .  .  .  .  +  .",
+            "                .  .  +  .  .  +  .  .",
+            "                .  .  .  .  +  +  .  .",
+            "                .  .  .  .  +  +  .  .",
+            "                .  .  .  .  .  .  .  .",
+            "                .  .  .  a  .  .  .  a",
+            "                a  .  .  .  .  .  .  a",
+            "                .  .  .  .  .  .  .  .",
+        ]);
+        //                    Pe Pr Co Fa De
+        check::<AccessState>(&[
+            "                 .  +  .  .  .",
+            "                 .  .  +  +  .",
+            "                 .  .  .  .  .",
+            "                 a  +  .  .  a",
+            "                 .  .  .  .  .",
+        ]);
+    }
+
+    #[test]
+    fn a_failed_job_resumes_after_its_last_success() {
+        use JobState as S;
+        let rows = [
+            (Some(S::Pending), S::Estimating),
+            (Some(S::Estimating), S::Provisioning),
+            (Some(S::Provisioning), S::Downloading),
+            (Some(S::Downloading), S::Processing),
+            (Some(S::Processing), S::Storing),
+            (Some(S::Storing), S::Recording),
+            (Some(S::Recording), S::Notify),
+            (Some(S::Notify), S::Pending),
+            (Some(S::Held), S::Pending),
+            (Some(S::Failed), S::Pending),
+            (None, S::Pending),
+        ];
+        for (last, expected) in rows {
+            assert_eq!(S::resume_after(last), expected, "after {last:?}");
+        }
+    }
+
+    #[test]
+    fn a_jump_along_the_success_path_names_each_step() {
+        use JobState as S;
+        assert_eq!(S::Downloading.steps_to(S::Recording), [S::Processing, S::Storing, S::Recording]);
+        assert_eq!(S::Storing.steps_to(S::Storing), []);
+        assert_eq!(S::Storing.steps_to(S::Processing), []);
+        assert_eq!(S::Failed.steps_to(S::Completed), []);
+    }
+
+    #[test]
+    fn a_status_is_read_in_every_spelling_and_written_in_one() {
+        for text in ["UpdateReporting", "updatereporting", "update-reporting", "UPDATE-REPORTING"] {
+            assert_eq!(BatchState::from_any(text), Some(BatchState::UpdateReporting), "{text}");
+        }
+        assert_eq!(BatchState::from_name("update-reporting"), None);
+        assert_eq!(JobState::from_any("Teleporting"), None);
+        for (index, state) in JobState::ALL.iter().enumerate() {
+            assert_eq!(JobState::from_name(state.name()), Some(*state));
+            assert_eq!(state.index(), index);
+        }
+    }
+}
