@@ -11,11 +11,11 @@ use crate::queue::state::{AccessState, BatchState, JobState, State};
 
 /// The upper bounds of the age bands; what is older than the last is in a band of its own.
 pub const AGE_BOUNDS: [Duration; 5] = [
-    Duration::from_secs(60),
-    Duration::from_secs(10 * 60),
-    Duration::from_secs(3600),
-    Duration::from_secs(6 * 3600),
-    Duration::from_secs(24 * 3600),
+    Duration::from_mins(1),
+    Duration::from_mins(10),
+    Duration::from_hours(1),
+    Duration::from_hours(6),
+    Duration::from_hours(24),
 ];
 
 /// The label values of the age bands, youngest first.
