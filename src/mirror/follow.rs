@@ -100,7 +100,9 @@ impl Follower {
         let unreadable = image.unreadable();
         if let Some(old) = self.writer.swap(image) {
             let changes = self.writer.with_image(|new| new.changes_since(&old)).unwrap_or_default();
-            changes.into_iter().for_each(|change| self.metrics.change(change));
+            for change in changes {
+                self.metrics.change(change);
+            }
         }
         let now = Timestamp::now();
         self.writer.set_marks(now);
@@ -199,9 +201,10 @@ impl Follower {
         let problem = problem.flatten();
         self.writer.with_freshness(|freshness| {
             if freshness.problem != problem {
-                match &problem {
-                    Some(problem) => warn!("{problem}"),
-                    None => info!("the image is whole again"),
+                if let Some(problem) = &problem {
+                    warn!("{problem}");
+                } else {
+                    info!("the image is whole again");
                 }
             }
             if problem.is_none() {
@@ -218,7 +221,9 @@ impl Follower {
 pub(super) async fn read(client: &Client, paths: Vec<Path>) -> Result<(Vec<(Path, Found)>, u32), ReadError> {
     let mut reads = Vec::with_capacity(paths.len());
     let mut reader = Reader::new(client);
-    paths.into_iter().for_each(|path| reader.push(Query::Node(path)));
+    for path in paths {
+        reader.push(Query::Node(path));
+    }
     reader
         .run(|answer, _| match answer {
             Answer::Node(path, found) | Answer::Item(path, found, _) | Answer::Folder(path, found, _) => {

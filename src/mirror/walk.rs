@@ -50,7 +50,9 @@ pub(super) async fn walk(client: &Client) -> Result<Walk, ReadError> {
     let mut later = vec![Query::Folder(Path::Root)];
     reader.push(Query::Folder(Path::Jobs));
     reader.run(|answer, waiting| take(&mut image, answer, waiting, Some(&mut later))).await?;
-    later.into_iter().for_each(|query| reader.push(query));
+    for query in later {
+        reader.push(query);
+    }
     reader.run(|answer, waiting| take(&mut image, answer, waiting, None)).await?;
     image.finish();
     Ok(Walk { image, duration: started.elapsed(), reads: reader.reads })

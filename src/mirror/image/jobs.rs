@@ -13,7 +13,7 @@ use crate::mirror::text::{Arena, Texts};
 use crate::queue::id::{BatchId, JobId};
 use crate::queue::path::{EntryName, JobNode, StateFolder};
 use crate::queue::record::{self, Configuration, Decoded, Identifiers, JobStatus};
-use crate::queue::state::{JobState, Outcome};
+use crate::queue::state::Outcome;
 use crate::queue::time;
 
 /// Every job, its entries and references, and the figures over them.
