@@ -1,5 +1,7 @@
 //! One attempt: chroot, credentials, and what is said when there is no session.
 
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
 use std::time::Duration;
 
 use queuekeeper::zookeeper::diagnose::Symptom;

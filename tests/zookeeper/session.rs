@@ -1,5 +1,7 @@
 //! Sessions over time: found late, cut, saved, expired, and found again.
 
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
 use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
