@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use queuekeeper::zookeeper::diagnose::Symptom;
@@ -19,7 +19,8 @@ use crate::support::wait::{eventually, eventually_some};
 /// Generous: the machine may be busy with other servers.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// A log that can be read while it is written.
+/// The log of this whole process, readable while it is written. A subscriber for one thread would miss lines: whether
+/// a line is wanted is remembered for all threads, by the one that comes there first.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -35,8 +36,22 @@ impl io::Write for Log {
 }
 
 impl Log {
-    fn count(&self, what: &str) -> usize {
-        String::from_utf8_lossy(&self.0.lock().unwrap()).matches(what).count()
+    fn of_this_process() -> &'static Self {
+        static LOG: LazyLock<Log> = LazyLock::new(|| {
+            let log = Log::default();
+            let writer = log.clone();
+            tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).init();
+            log
+        });
+        &LOG
+    }
+
+    /// How many lines of ours about the servers at `connect_string` say `what`.
+    fn count(&self, connect_string: &str, what: &str) -> usize {
+        let log = self.0.lock().unwrap();
+        let servers = format!("zookeeper={connect_string}");
+        let ours = |line: &&str| line.contains(what) && line.split_whitespace().any(|word| word == servers);
+        String::from_utf8_lossy(&log).lines().filter(ours).count()
     }
 }
 
@@ -51,11 +66,7 @@ async fn awaits(
 
 #[tokio::test]
 async fn a_server_that_comes_late_is_found_and_its_absence_is_logged_once() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
-    let _logging = tracing::subscriber::set_default(subscriber);
-
+    let log = Log::of_this_process();
     let mut server = PrivateServer::start(Options::default()).await.unwrap();
     server.kill().unwrap();
     let mut sessions = Sessions::new(config(&server.connect_string()));
@@ -67,14 +78,14 @@ async fn a_server_that_comes_late_is_found_and_its_absence_is_logged_once() {
     });
     let Connection::Connecting { last_error: Some(error), .. } = waiting.await else { panic!("no reason is given") };
     assert!(error.failures().unwrap().iter().all(|(_, symptom)| *symptom == Symptom::Refused), "{error}");
-    assert_eq!(log.count("trying on"), 1);
-    assert_eq!(log.count("connection refused"), 1);
+    assert_eq!(log.count(&server.connect_string(), "trying on"), 1);
+    assert_eq!(log.count(&server.connect_string(), "connection refused"), 1);
 
     server.restart().await.unwrap();
     let (client, _sessions) = timeout(LIMIT, owner).await.unwrap().unwrap();
     assert!(states.borrow().is_connected());
     create(&client, "/late", b"").await;
-    assert_eq!(log.count("connected to ZooKeeper"), 1);
+    assert_eq!(log.count(&server.connect_string(), "connected to ZooKeeper"), 1);
 }
 
 #[tokio::test]
