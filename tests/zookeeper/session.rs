@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use queuekeeper::zookeeper::diagnose::Symptom;
 use queuekeeper::zookeeper::server::Options;
-use queuekeeper::zookeeper::{Connection, PrivateServer, RequestError, SessionEnd, Sessions, within};
+use queuekeeper::zookeeper::{Auth, Config, Connection, PrivateServer, RequestError, SessionEnd, Sessions, within};
 use tokio::sync::watch;
 use tokio::time::timeout;
+use zookeeper_client::{Acls, CreateMode};
 
 use super::connect::{config, create};
 use crate::support::proxy::{Direction, Newcomers, Proxy};
@@ -92,7 +93,8 @@ async fn a_server_that_comes_late_is_found_and_its_absence_is_logged_once() {
 async fn a_cut_is_reported_and_a_lost_session_replaced() {
     let mut server = PrivateServer::start(Options::default()).await.unwrap();
     let proxy = Proxy::start(server.port()).await;
-    let mut sessions = Sessions::new(config(&proxy.connect_string()));
+    let short = Duration::from_secs(4);
+    let mut sessions = Sessions::new(Config { session_timeout: short, ..config(&proxy.connect_string()) });
     let mut states = sessions.subscribe();
     let client = sessions.establish().await.unwrap();
     let first = client.session_id();
@@ -146,9 +148,7 @@ async fn a_cut_is_reported_and_a_lost_session_replaced() {
 async fn a_stalled_answer_leaves_a_request_unanswered_in_time_although_it_was_carried_out() {
     let server = PrivateServer::start(Options::default()).await.unwrap();
     let proxy = Proxy::start(server.port()).await;
-    let mut stalled_config = config(&proxy.connect_string());
-    stalled_config.session_timeout = Duration::from_secs(20);
-    let stalled = stalled_config.connect().await.unwrap();
+    let stalled = config(&proxy.connect_string()).connect().await.unwrap();
     let direct = config(&server.connect_string()).connect().await.unwrap();
     create(&direct, "/a", b"old").await;
 
@@ -168,4 +168,28 @@ async fn a_stalled_answer_leaves_a_request_unanswered_in_time_although_it_was_ca
     assert_eq!(proxy.accepted(), 1, "a stall keeps the connection");
     let no_node = within(LIMIT, stalled.get_data("/b")).await.unwrap_err();
     assert!(!no_node.is_connection(), "{no_node}");
+}
+
+#[tokio::test]
+async fn a_root_that_is_missing_or_closed_is_said_once_and_the_session_given() {
+    let log = Log::of_this_process();
+    let server = PrivateServer::start(Options::default()).await.unwrap();
+    let owner = Config { auth: vec![Auth::digest("keeper", "right")], ..config(&server.connect_string()) };
+    let owner = owner.connect().await.unwrap();
+    owner.create("/closed", b"", &CreateMode::Persistent.with_acls(Acls::creator_all())).await.unwrap();
+    create(&owner, "/open", b"").await;
+
+    for (chroot, said) in [
+        ("/nowhere", Some("the chroot /nowhere does not exist")),
+        ("/closed", Some("the znode /closed does not let us read it")),
+        ("/open", None),
+    ] {
+        let servers = format!("{}{chroot}", server.connect_string());
+        let mut sessions = Sessions::new(config(&servers));
+        let client = timeout(LIMIT, sessions.establish()).await.unwrap().unwrap();
+        assert_eq!(client.path(), chroot);
+        assert!(sessions.subscribe().borrow().is_connected());
+        assert_eq!(log.count(&servers, "WARN"), usize::from(said.is_some()));
+        assert_eq!(log.count(&servers, said.unwrap_or("connected to ZooKeeper")), 1);
+    }
 }
