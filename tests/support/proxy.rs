@@ -1,5 +1,7 @@
 //! A TCP proxy that can cut, stall and restore the connections to a server behind it.
 
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -176,3 +178,10 @@ async fn pass(
         }
     }
 }
+
+/// Every test binary has its own copy of this file and few use all of it, which each of them would be warned of.
+const _: fn() = || {
+    let _ = (Proxy::start, Proxy::connect_string, Proxy::accepted, Proxy::cut, Proxy::stall, Proxy::restore);
+    let _ = [Newcomers::Refuse, Newcomers::Close];
+    let _ = [Direction::ToServer, Direction::ToClient, Direction::Both];
+};

@@ -1,5 +1,7 @@
 //! One attempt: chroot, credentials, and what is said when there is no session.
 
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
 use std::time::Duration;
 
 use queuekeeper::zookeeper::diagnose::Symptom;
@@ -10,8 +12,9 @@ use zookeeper_client::{Acls, Client, CreateMode, Error};
 use crate::support::proxy::{Newcomers, Proxy};
 use crate::support::tree::read_tree;
 
+/// With time enough for a first handshake on a busy machine: a connection may take two fifths of the session timeout.
 pub(crate) fn config(connect_string: &str) -> Config {
-    Config { session_timeout: Duration::from_secs(2), ..Config::new(connect_string.parse().unwrap()) }
+    Config { session_timeout: Duration::from_secs(30), ..Config::new(connect_string.parse().unwrap()) }
 }
 
 pub(crate) async fn create(client: &Client, path: &str, data: &[u8]) {

@@ -1,5 +1,7 @@
 //! The private server: what it leaves behind, and what it says when it cannot start.
 
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -60,9 +62,9 @@ async fn a_server_whose_owner_is_killed_leaves_neither_process_nor_directory() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    let owned = async || std::fs::read_to_string(&report).ok().filter(|text| text.ends_with('\n'));
-    let owned = eventually_some(LIMIT, "the owner has a server", owned).await;
-    let (pid, directory) = owned.trim_end().split_once(' ').unwrap();
+    let reported = async || std::fs::read_to_string(&report).ok().filter(|text| text.ends_with('\n'));
+    let reported = eventually_some(LIMIT, "the owner has a server", reported).await;
+    let (pid, directory) = reported.trim_end().split_once(' ').unwrap();
     let (pid, directory) = (pid.parse().unwrap(), PathBuf::from(directory));
     assert!(runs(pid) && directory.exists());
 

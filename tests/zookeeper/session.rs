@@ -1,14 +1,17 @@
 //! Sessions over time: found late, cut, saved, expired, and found again.
 
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use queuekeeper::zookeeper::diagnose::Symptom;
 use queuekeeper::zookeeper::server::Options;
-use queuekeeper::zookeeper::{Connection, PrivateServer, RequestError, SessionEnd, Sessions, within};
+use queuekeeper::zookeeper::{Auth, Config, Connection, PrivateServer, RequestError, SessionEnd, Sessions, within};
 use tokio::sync::watch;
 use tokio::time::timeout;
+use zookeeper_client::{Acls, CreateMode};
 
 use super::connect::{config, create};
 use crate::support::proxy::{Direction, Newcomers, Proxy};
@@ -17,7 +20,8 @@ use crate::support::wait::{eventually, eventually_some};
 /// Generous: the machine may be busy with other servers.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// A log that can be read while it is written.
+/// The log of this whole process, readable while it is written. A subscriber for one thread would miss lines: whether
+/// a line is wanted is remembered for all threads, by the one that comes there first.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -33,8 +37,22 @@ impl io::Write for Log {
 }
 
 impl Log {
-    fn count(&self, what: &str) -> usize {
-        String::from_utf8_lossy(&self.0.lock().unwrap()).matches(what).count()
+    fn of_this_process() -> &'static Self {
+        static LOG: LazyLock<Log> = LazyLock::new(|| {
+            let log = Log::default();
+            let writer = log.clone();
+            tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).init();
+            log
+        });
+        &LOG
+    }
+
+    /// How many lines of ours about the servers at `connect_string` say `what`.
+    fn count(&self, connect_string: &str, what: &str) -> usize {
+        let log = self.0.lock().unwrap();
+        let servers = format!("zookeeper={connect_string}");
+        let ours = |line: &&str| line.contains(what) && line.split_whitespace().any(|word| word == servers);
+        String::from_utf8_lossy(&log).lines().filter(ours).count()
     }
 }
 
@@ -49,11 +67,7 @@ async fn awaits(
 
 #[tokio::test]
 async fn a_server_that_comes_late_is_found_and_its_absence_is_logged_once() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
-    let _logging = tracing::subscriber::set_default(subscriber);
-
+    let log = Log::of_this_process();
     let mut server = PrivateServer::start(Options::default()).await.unwrap();
     server.kill().unwrap();
     let mut sessions = Sessions::new(config(&server.connect_string()));
@@ -65,21 +79,22 @@ async fn a_server_that_comes_late_is_found_and_its_absence_is_logged_once() {
     });
     let Connection::Connecting { last_error: Some(error), .. } = waiting.await else { panic!("no reason is given") };
     assert!(error.failures().unwrap().iter().all(|(_, symptom)| *symptom == Symptom::Refused), "{error}");
-    assert_eq!(log.count("trying on"), 1);
-    assert_eq!(log.count("connection refused"), 1);
+    assert_eq!(log.count(&server.connect_string(), "trying on"), 1);
+    assert_eq!(log.count(&server.connect_string(), "connection refused"), 1);
 
     server.restart().await.unwrap();
     let (client, _sessions) = timeout(LIMIT, owner).await.unwrap().unwrap();
     assert!(states.borrow().is_connected());
     create(&client, "/late", b"").await;
-    assert_eq!(log.count("connected to ZooKeeper"), 1);
+    assert_eq!(log.count(&server.connect_string(), "connected to ZooKeeper"), 1);
 }
 
 #[tokio::test]
 async fn a_cut_is_reported_and_a_lost_session_replaced() {
     let mut server = PrivateServer::start(Options::default()).await.unwrap();
     let proxy = Proxy::start(server.port()).await;
-    let mut sessions = Sessions::new(config(&proxy.connect_string()));
+    let short = Duration::from_secs(4);
+    let mut sessions = Sessions::new(Config { session_timeout: short, ..config(&proxy.connect_string()) });
     let mut states = sessions.subscribe();
     let client = sessions.establish().await.unwrap();
     let first = client.session_id();
@@ -133,9 +148,7 @@ async fn a_cut_is_reported_and_a_lost_session_replaced() {
 async fn a_stalled_answer_leaves_a_request_unanswered_in_time_although_it_was_carried_out() {
     let server = PrivateServer::start(Options::default()).await.unwrap();
     let proxy = Proxy::start(server.port()).await;
-    let mut stalled_config = config(&proxy.connect_string());
-    stalled_config.session_timeout = Duration::from_secs(20);
-    let stalled = stalled_config.connect().await.unwrap();
+    let stalled = config(&proxy.connect_string()).connect().await.unwrap();
     let direct = config(&server.connect_string()).connect().await.unwrap();
     create(&direct, "/a", b"old").await;
 
@@ -155,4 +168,28 @@ async fn a_stalled_answer_leaves_a_request_unanswered_in_time_although_it_was_ca
     assert_eq!(proxy.accepted(), 1, "a stall keeps the connection");
     let no_node = within(LIMIT, stalled.get_data("/b")).await.unwrap_err();
     assert!(!no_node.is_connection(), "{no_node}");
+}
+
+#[tokio::test]
+async fn a_root_that_is_missing_or_closed_is_said_once_and_the_session_given() {
+    let log = Log::of_this_process();
+    let server = PrivateServer::start(Options::default()).await.unwrap();
+    let owner = Config { auth: vec![Auth::digest("keeper", "right")], ..config(&server.connect_string()) };
+    let owner = owner.connect().await.unwrap();
+    owner.create("/closed", b"", &CreateMode::Persistent.with_acls(Acls::creator_all())).await.unwrap();
+    create(&owner, "/open", b"").await;
+
+    for (chroot, said) in [
+        ("/nowhere", Some("the chroot /nowhere does not exist")),
+        ("/closed", Some("the znode /closed does not let us read it")),
+        ("/open", None),
+    ] {
+        let servers = format!("{}{chroot}", server.connect_string());
+        let mut sessions = Sessions::new(config(&servers));
+        let client = timeout(LIMIT, sessions.establish()).await.unwrap().unwrap();
+        assert_eq!(client.path(), chroot);
+        assert!(sessions.subscribe().borrow().is_connected());
+        assert_eq!(log.count(&servers, "WARN"), usize::from(said.is_some()));
+        assert_eq!(log.count(&servers, said.unwrap_or("connected to ZooKeeper")), 1);
+    }
 }

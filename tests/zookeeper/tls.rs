@@ -1,12 +1,17 @@
 //! TLS: certificates that fit, and each way in which they do not.
 
+use std::time::Duration;
+
 use queuekeeper::zookeeper::diagnose::Symptom;
 use queuekeeper::zookeeper::server::{ClientAuth, Options, ServerTls};
 use queuekeeper::zookeeper::tls::Identity;
-use queuekeeper::zookeeper::{Config, ConnectError, PrivateServer, Tls};
+use queuekeeper::zookeeper::{Config, ConnectError, Connection, PrivateServer, Sessions, Tls};
+use tokio::time::timeout;
 
 use super::connect::{config, create};
 use crate::support::certs::{Authority, Certified};
+
+const LIMIT: Duration = Duration::from_secs(30);
 
 impl Certified {
     fn identity(&self) -> Identity {
@@ -19,7 +24,7 @@ fn with_tls(connect_string: &str, ca: &Authority, identity: Option<Identity>) ->
 }
 
 async fn symptom(config: Config) -> Symptom {
-    let error = config.connect().await.unwrap_err();
+    let error = config.connect().await.expect_err("the two do not go together");
     assert!(error.is_retryable(), "the other side may be mended: {error}");
     assert!(!error.to_string().contains('\n'), "{error}");
     let symptoms: Vec<_> =
@@ -55,6 +60,38 @@ async fn tls_connects_with_what_fits_and_says_what_does_not() {
     assert!(matches!(stranger, Symptom::CertificateRefused(_)), "{stranger}");
     assert_eq!(symptom(config(&secure)).await, Symptom::SpeaksTls);
     assert_eq!(symptom(with_tls(&plain, &ours, Some(client_cert.identity()))).await, Symptom::SpeaksPlaintext);
+}
+
+#[tokio::test]
+async fn a_bad_file_ends_the_search_for_the_first_session_but_not_for_a_later_one() {
+    let files = tempfile::tempdir().unwrap();
+    let ours = Authority::new(files.path(), "ours");
+    let server_cert = ours.certify("server");
+    let tls = ServerTls {
+        key_store: server_cert.key_store,
+        trust_store: ours.ca_file.clone(),
+        client_auth: ClientAuth::None,
+    };
+    let server = PrivateServer::start(Options { tls: Some(tls), ..Options::default() }).await.unwrap();
+    let config = with_tls(&server.secure_connect_string().unwrap(), &ours, None);
+    let aside = files.path().join("aside.pem");
+
+    std::fs::rename(&ours.ca_file, &aside).unwrap();
+    let error = Sessions::new(config.clone()).establish().await.unwrap_err();
+    assert!(matches!(error, ConnectError::Config(_)), "{error}");
+
+    std::fs::rename(&aside, &ours.ca_file).unwrap();
+    let mut sessions = Sessions::new(config);
+    drop(sessions.establish().await.unwrap());
+    std::fs::rename(&ours.ca_file, &aside).unwrap();
+    let mut states = sessions.subscribe();
+    let again = tokio::spawn(async move { sessions.establish().await.map(drop) });
+    let failed = |state: &Connection| matches!(state, Connection::Connecting { failed_attempts: 2.., .. });
+    timeout(LIMIT, states.wait_for(failed)).await.unwrap().unwrap();
+    assert!(!again.is_finished());
+    std::fs::rename(&aside, &ours.ca_file).unwrap();
+    timeout(LIMIT, again).await.unwrap().unwrap().unwrap();
+    assert!(matches!(*states.borrow(), Connection::Connected { sessions: 2, .. }));
 }
 
 #[tokio::test]
