@@ -52,10 +52,7 @@ pub fn to_text(openmetrics: &str) -> Result<String, std::fmt::Error> {
                 write_head(&mut text, name, &kind, help.take())?;
             }
             Line::Sample { name, .. }
-                if name.strip_suffix("_created").is_some_and(|family| Some(family) == created) =>
-            {
-                Ok(())
-            }
+                if name.strip_suffix("_created").is_some_and(|family| Some(family) == created) => {}
             Line::Sample { name, labels, value, timestamp } => {
                 match timestamp.and_then(|timestamp| timestamp.parse::<f64>().ok()) {
                     Some(seconds) => writeln!(text, "{name}{labels} {value} {:.0}", seconds * 1000.0)?,
