@@ -26,6 +26,9 @@ const STEP: Duration = Duration::from_secs(2);
 /// The longest answer to `srvr` that is read; a real one has some 200 bytes.
 const MOST_ANSWER: u64 = 4096;
 
+/// The longest reason that is passed on from a handshake, in characters.
+const MOST_REASON: usize = 160;
+
 /// What a server does that gives us no session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Symptom {
@@ -62,9 +65,9 @@ impl fmt::Display for Symptom {
             }
             Self::TimedOut => write!(f, "no connection within {} s; is a firewall between?", STEP.as_secs()),
             Self::Unreachable(why) => write!(f, "it cannot be reached ({why})"),
-            Self::NoAnswer => {
-                f.write_str("it accepts connections, but does not answer as ZooKeeper; is the port right?")
-            }
+            Self::NoAnswer => f.write_str(
+                "it accepts connections, but does not answer as ZooKeeper; does it hang, or is it another port?",
+            ),
             Self::SpeaksTls => f.write_str("it speaks TLS and we do not; switch TLS on, or use its plaintext port"),
             Self::SpeaksPlaintext => f.write_str("it speaks no TLS and we do; switch TLS off, or use its secure port"),
             Self::CertificateNotTrusted(why) => {
@@ -198,10 +201,19 @@ async fn handshake(
 fn refusal(error: &io::Error) -> Option<Symptom> {
     let error = error.get_ref()?.downcast_ref::<rustls::Error>()?;
     match error {
-        rustls::Error::InvalidCertificate(_) => Some(Symptom::CertificateNotTrusted(error.to_string())),
-        rustls::Error::AlertReceived(_) => Some(Symptom::CertificateRefused(error.to_string())),
+        rustls::Error::InvalidCertificate(_) => Some(Symptom::CertificateNotTrusted(shorten(&error.to_string()))),
+        rustls::Error::AlertReceived(_) => Some(Symptom::CertificateRefused(shorten(&error.to_string()))),
         _ => None,
     }
+}
+
+/// Keeps a reason within a log line: it may list every name of a certificate, and a server's names are its own choice.
+fn shorten(reason: &str) -> String {
+    let mut short: String = reason.chars().filter(|c| !c.is_control()).take(MOST_REASON).collect();
+    if reason.chars().nth(MOST_REASON).is_some() {
+        short.push_str("...");
+    }
+    short
 }
 
 /// Whether a server that did not answer in plain text does so by TLS: it then shows a certificate or sends an alert.
@@ -220,5 +232,36 @@ async fn speaks_plaintext(host: &Host) -> bool {
     match open(host).await {
         Ok(stream) => ask(stream).await.is_ok(),
         Err(_symptom) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both sentences as ZooKeeper 3.8.0 sends them, the first one as a member of an ensemble without a quorum.
+    #[tokio::test]
+    async fn answers_are_told_apart() {
+        for (answer, symptom) in [
+            ("This ZooKeeper instance is not currently serving requests\n", Some(Symptom::NotServing)),
+            ("srvr is not executed because it is not in the whitelist.\n", Some(Symptom::Serves)),
+            ("Zookeeper version: 3.8.0-${mvngit.commit.id}, built on 2024-12-29 17:54 UTC\n", Some(Symptom::Serves)),
+            ("HTTP/1.1 400 Bad Request\r\n\r\n", None),
+            ("", None),
+        ] {
+            let (ours, mut theirs) = tokio::io::duplex(1024);
+            theirs.write_all(answer.as_bytes()).await.unwrap();
+            theirs.shutdown().await.unwrap();
+            assert_eq!(ask(ours).await.ok(), symptom, "{answer}");
+            let mut question = String::new();
+            theirs.read_to_string(&mut question).await.unwrap();
+            assert_eq!(question, "srvr");
+        }
+    }
+
+    #[test]
+    fn a_reason_stays_short_and_in_one_line() {
+        assert_eq!(shorten("bad\ncertificate"), "badcertificate");
+        assert_eq!(shorten(&"\u{e9}".repeat(500)), format!("{}...", "\u{e9}".repeat(MOST_REASON)));
     }
 }

@@ -11,15 +11,10 @@ use super::options::Options;
 /// Where Debian's package `libzookeeper-java` has its jars, and those it depends on theirs.
 const DEBIAN_JARS: &str = "/usr/share/java";
 
-/// What Debian's `zookeeper.jar` does not name in its manifest: a binding that writes the log, and the parts of Netty
-/// without which TLS handshakes are dropped (its manifest was read, and the handshakes tried, with 3.8.0-11).
-const DEBIAN_MORE: [&str; 5] = [
-    "slf4j-simple.jar",
-    "netty-all.jar",
-    "netty-codec.jar",
-    "netty-resolver.jar",
-    "netty-transport-native-unix-common.jar",
-];
+/// What Debian's `zookeeper.jar` does not name in its manifest: a binding that writes the log, and what Netty needs to
+/// serve TLS. With 3.8.0-11 that is `netty-codec.jar` (tried one by one; without it handshakes are dropped), while
+/// `netty-all.jar` is an empty shell there; where it holds everything it serves as well.
+const DEBIAN_MORE: [&str; 3] = ["slf4j-simple.jar", "netty-codec.jar", "netty-all.jar"];
 
 /// A ZooKeeper server that can be started.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,0 +1,48 @@
+//! What the mirror reaches, as ratios of one run: `cargo bench --bench mirror -- [NAME ..] [--jobs N]`.
+#![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
+
+mod cold_start;
+mod fill;
+
+use std::time::Duration;
+
+use queuekeeper::zookeeper::server::Options;
+use queuekeeper::zookeeper::{Config, PrivateServer};
+use zookeeper_client::Client;
+
+/// How often each figure is taken; the median counts.
+const ROUNDS: usize = 5;
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let (mut names, mut sizes) = (Vec::new(), vec![2_000, 20_000, 200_000]);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--bench" => {}
+            "--jobs" => {
+                let jobs = arguments.next().ok_or_else(|| anyhow::anyhow!("--jobs takes a number"))?;
+                sizes = vec![jobs.parse()?];
+            }
+            _ => names.push(argument),
+        }
+    }
+    let wanted = |name: &str| names.is_empty() || names.iter().any(|wanted| wanted == name);
+    if wanted("cold-start") {
+        cold_start::run(&sizes).await?;
+    }
+    Ok(())
+}
+
+async fn server() -> anyhow::Result<PrivateServer> {
+    Ok(PrivateServer::start(Options { heap_mib: 4096, ..Options::default() }).await?)
+}
+
+async fn connect(server: &PrivateServer) -> anyhow::Result<Client> {
+    Ok(Config::new(server.connect_string().parse()?).connect().await?)
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
