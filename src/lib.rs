@@ -17,7 +17,6 @@
 //! | [`mirror`] | the image of the tree in memory: one writer, many readers. It answers no HTTP and writes nothing to ZooKeeper |
 //! | [`metrics`] | the collectors over the mirror's figures, and the exposition. They read no znode |
 //! | [`web`] | thin handlers over the mirror's figures. They touch no ZooKeeper client and join no path |
-//! | [`demo`] | simulated daemons that work on a queue through the core |
 //! | [`config`], [`cli`] | flags and wiring |
 //!
 //! # Invariants
