@@ -1,1 +1,29 @@
-//! Connections to ZooKeeper.
+//! Connections to ZooKeeper, and a private server for the demo and the tests.
+//!
+//! From configuration to a session, top down:
+//!
+//! - [`address`]: the connect string, checked; [`auth`]: credentials from a file; [`tls`]: certificates from files;
+//! - [`connect`]: one attempt to get a session, and when it fails, one line that says why;
+//! - [`diagnose`]: finds that reason, since the client library only says that no host would do;
+//! - [`session`]: attempts without end, backing off between them, and what a session lives through afterwards;
+//! - [`request`]: a limit in time for each request, since one that is made while disconnected waits;
+//! - [`server`]: a real ZooKeeper server of our own, as a child process.
+//!
+//! Nothing here knows what the znodes mean.
+
+pub mod address;
+pub mod auth;
+pub mod connect;
+pub mod diagnose;
+pub mod request;
+pub mod server;
+pub mod session;
+pub mod tls;
+
+pub use address::{Host, Servers, ServersError};
+pub use auth::Auth;
+pub use connect::{Config, ConfigError, ConnectError};
+pub use request::{RequestError, within};
+pub use server::{PrivateServer, ServerError};
+pub use session::{Connection, SessionEnd, Sessions};
+pub use tls::Tls;

@@ -54,6 +54,11 @@ impl<S: State, T> ByState<S, T> {
         S::ALL.iter().copied().map(Some).chain([None]).zip(self.values.iter())
     }
 
+    /// Every state's value, to be changed.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (Option<S>, &mut T)> {
+        S::ALL.iter().copied().map(Some).chain([None]).zip(self.values.iter_mut())
+    }
+
     /// The same states with other values.
     pub(super) fn map<U>(&self, change: impl FnMut(&T) -> U) -> ByState<S, U> {
         ByState { values: self.values.iter().map(change).collect(), states: std::marker::PhantomData }

@@ -1,0 +1,230 @@
+//! Following the tree: watch, walk, apply; and all over again after every reconnect.
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::time::Duration;
+
+use futures::future::{Fuse, FutureExt};
+use jiff::Timestamp;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
+use tracing::{info, warn};
+use zookeeper_client::{AddWatchMode, Client, PersistentWatcher};
+
+use super::clock::Clock;
+use super::image::Change;
+use super::metrics::{Cause, Metrics};
+use super::read::{Answer, Found, Query, ReadError, Reader};
+use super::store::Writer;
+use super::walk::{Walk, walk};
+use super::watch::{DIRTY_LIMIT, Interrupted, Watch};
+use crate::queue::path::Path;
+use crate::zookeeper::within;
+
+/// How far apart requests are while changes keep coming: at most a hundred a second.
+const REQUEST_SPACING: Duration = Duration::from_millis(10);
+
+/// How often the marks of age are moved on while nothing else happens.
+const MARKS_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The pause after a failed watch or walk.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
+
+/// The time limit of setting the watch.
+const WATCH_LIMIT: Duration = Duration::from_secs(10);
+
+/// Follows the tree through one session after the other.
+#[derive(Debug)]
+pub(super) struct Follower {
+    pub(super) writer: Writer,
+    pub(super) metrics: Metrics,
+    /// How often the image is compared with the tree; `None` for never.
+    pub(super) drift_interval: Option<Duration>,
+    pub(super) clock: Clock,
+    /// The chroot as configured, for messages.
+    pub(super) chroot: String,
+}
+
+impl Follower {
+    /// Follows the tree until the session is over.
+    pub(super) async fn session(&mut self, client: &Client, first: Cause) {
+        let mut cause = first;
+        let mut watch = None;
+        loop {
+            self.lose_sync();
+            let Err(interrupted) = self.connection(client, cause, &mut watch).await;
+            self.lose_sync();
+            cause = match interrupted {
+                Interrupted::SessionOver => return,
+                Interrupted::Disconnected => Cause::Reconnect,
+                Interrupted::Overflow => {
+                    warn!(limit = DIRTY_LIMIT, "more znodes changed than are remembered, walking the whole tree again");
+                    Cause::Overflow
+                }
+                Interrupted::Failed(_) if client.state().is_terminated() => return,
+                Interrupted::Failed(reason) => {
+                    warn!("the image is behind, trying again: {reason}");
+                    self.writer.with_freshness(|freshness| freshness.problem = Some(reason));
+                    sleep(RETRY_PAUSE).await;
+                    Cause::Reconnect
+                }
+            };
+        }
+    }
+
+    /// Watches, walks, and follows what changes until something comes between.
+    async fn connection(
+        &mut self,
+        client: &Client,
+        cause: Cause,
+        watch: &mut Option<Watch>,
+    ) -> Result<Infallible, Interrupted> {
+        let watcher: PersistentWatcher =
+            within(WATCH_LIMIT, client.watch("/", AddWatchMode::PersistentRecursive)).await?;
+        // The old watch is dropped only now that the new one is set: as the last one on its path, the client library
+        // would have it removed at the server, and the new one with it.
+        let watch = watch.insert(Watch::new(watcher, self.metrics.events.clone()));
+        self.walk(client, cause, watch).await?;
+        self.live(client, watch).await
+    }
+
+    fn lose_sync(&self) {
+        let now = Timestamp::now();
+        self.writer.with_freshness(|freshness| freshness.stale_since = freshness.stale_since.or(Some(now)));
+    }
+
+    /// Walks the tree and puts the image in place.
+    async fn walk(&mut self, client: &Client, cause: Cause, watch: &mut Watch) -> Result<(), Interrupted> {
+        self.metrics.walk(cause);
+        let Walk { image, duration, reads } = watch.during(walk(client)).await??;
+        self.metrics.reads.inc_by(reads);
+        let unreadable = image.unreadable();
+        if let Some(old) = self.writer.swap(image) {
+            let changes = self.writer.with_image(|new| new.changes_since(&old)).unwrap_or_default();
+            changes.into_iter().for_each(|change| self.metrics.change(change));
+        }
+        let now = Timestamp::now();
+        self.writer.set_marks(now);
+        self.writer.with_freshness(|freshness| {
+            freshness.last_walk = Some(now);
+            freshness.last_walk_duration = Some(duration);
+        });
+        info!(
+            cause = cause.label(),
+            reads,
+            unreadable,
+            duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
+            "walked the tree",
+        );
+        // What changed during the walk is read before the image is called fresh.
+        watch.drain()?;
+        self.flush(client, watch).await?;
+        self.gain_sync();
+        Ok(())
+    }
+
+    /// Applies what changes.
+    async fn live(&mut self, client: &Client, watch: &mut Watch) -> Result<Infallible, Interrupted> {
+        let mut marks = interval(MARKS_INTERVAL);
+        marks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut next_request = Instant::now();
+        let mut next_check = self.drift_interval.map(|interval| Instant::now() + interval);
+        let mut check = pin!(Fuse::terminated());
+        loop {
+            tokio::select! {
+                event = watch.next() => event?,
+                () = sleep_until(next_request), if !watch.is_clean() => {
+                    watch.drain()?;
+                    let sent = Instant::now();
+                    let requests = self.flush(client, watch).await?;
+                    next_request = sent + REQUEST_SPACING * requests;
+                    self.gain_sync();
+                }
+                _ = marks.tick() => self.writer.set_marks(Timestamp::now()),
+                () = sleep_until(next_check.unwrap_or(next_request)), if next_check.is_some() => {
+                    next_check = None;
+                    self.metrics.walk(Cause::DriftCheck);
+                    watch.keep_touched();
+                    check.set(walk(client).fuse());
+                }
+                walked = &mut check => {
+                    let walked: Walk = walked?;
+                    self.metrics.reads.inc_by(walked.reads);
+                    self.mend_drift(client, watch, &walked.image).await?;
+                    watch.forget_touched();
+                    next_check = self.drift_interval.map(|interval| Instant::now() + interval);
+                }
+            }
+        }
+    }
+
+    /// Reads what is dirty and applies it. Gives the number of requests that this took.
+    async fn flush(&mut self, client: &Client, watch: &mut Watch) -> Result<u32, Interrupted> {
+        let paths = watch.take_dirty();
+        if paths.is_empty() {
+            return Ok(0);
+        }
+        let (reads, requests) = watch.during(read(client, paths)).await??;
+        self.metrics.reads.inc_by(reads.len() as u64);
+        let read_at = Timestamp::now();
+        for (_, found) in &reads {
+            if let Some((_, stat)) = found.node() {
+                self.clock.saw(stat.mtime, read_at);
+            }
+        }
+        let offset = self.clock.offset();
+        self.writer.set_offset(offset);
+        let metrics = &self.metrics;
+        self.writer.apply(reads, |found, change| {
+            metrics.change(change);
+            if let (Some((_, stat)), true) = (found.node(), change != Change::Nothing) {
+                let delay_ms = offset.to_server(Timestamp::now()).saturating_sub(stat.mtime);
+                metrics.delay(Duration::from_millis(u64::try_from(delay_ms).unwrap_or(0)));
+            }
+        });
+        self.writer.with_freshness(|freshness| freshness.last_event = watch.last_event);
+        Ok(requests)
+    }
+
+    /// Calls the image fresh, unless it shows less than there is.
+    fn gain_sync(&self) {
+        let problem = self.writer.with_image(|image| {
+            if !image.has_root() {
+                let chroot = &self.chroot;
+                return Some(format!("ZooKeeper has no znode {chroot}: check the chroot in --zookeeper"));
+            }
+            image
+                .denied_folder()
+                .map(|path| format!("ZooKeeper does not allow us to read {path} (NoAuth): check --zookeeper.auth-file"))
+        });
+        let problem = problem.flatten();
+        self.writer.with_freshness(|freshness| {
+            if freshness.problem != problem {
+                match &problem {
+                    Some(problem) => warn!("{problem}"),
+                    None => info!("the image is whole again"),
+                }
+            }
+            if problem.is_none() {
+                freshness.stale_since = None;
+            } else {
+                freshness.stale_since = freshness.stale_since.or(Some(Timestamp::now()));
+            }
+            freshness.problem = problem;
+        });
+    }
+}
+
+/// Reads paths one by one, in as few requests as possible. Gives also how many these were.
+pub(super) async fn read(client: &Client, paths: Vec<Path>) -> Result<(Vec<(Path, Found)>, u32), ReadError> {
+    let mut reads = Vec::with_capacity(paths.len());
+    let mut reader = Reader::new(client);
+    paths.into_iter().for_each(|path| reader.push(Query::Node(path)));
+    reader
+        .run(|answer, _| match answer {
+            Answer::Node(path, found) | Answer::Item(path, found, _) | Answer::Folder(path, found, _) => {
+                reads.push((path, found));
+            }
+        })
+        .await?;
+    Ok((reads, reader.requests))
+}

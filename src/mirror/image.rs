@@ -1,0 +1,127 @@
+//! The in-memory image of the tree.
+//!
+//! [`Image::apply`] takes what a read found at a path and brings rows, indexes and figures up to date; it is the only
+//! way in, for the walk as for a change.
+
+mod batches;
+mod change;
+mod compare;
+mod figures;
+mod item;
+mod jobs;
+mod locks;
+mod requests;
+mod row;
+mod summarize;
+mod view;
+
+use std::collections::BTreeSet;
+
+use hashbrown::HashSet;
+
+pub(super) use change::{Change, Seen};
+pub(super) use figures::age_marks;
+pub use row::LockStat;
+pub use view::{Batch, Job, Lock, Request};
+
+use self::batches::Batches;
+use self::jobs::Jobs;
+use self::locks::Locks;
+use self::requests::Access;
+use super::read::Found;
+use super::summary::LockKind;
+use crate::queue::path::{BatchNode, Path};
+
+/// The whole queue as it was read.
+#[derive(Debug, Default)]
+pub(super) struct Image {
+    jobs: Jobs,
+    batches: Batches,
+    access: Access,
+    locks: Locks,
+    /// Folders that are there, the root among them, and batch UUIDs.
+    folders: HashSet<Path>,
+    /// Of these, those that are not ours to read.
+    denied: HashSet<Path>,
+    /// Znodes with names that nobody expects.
+    unexpected: BTreeSet<Box<str>>,
+}
+
+impl Image {
+    /// Takes note of what a read found at a path.
+    pub(super) fn apply(&mut self, path: Path, found: &Found) -> Change {
+        let quiet = |changed| if changed { Change::Quiet } else { Change::Nothing };
+        let present = found.is_present();
+        match path {
+            Path::Job(job) => self.jobs.apply(job, None, found),
+            Path::JobNode(job, node) => self.jobs.apply(job, Some(node), found),
+            Path::Entry(folder, entry) => quiet(self.jobs.apply_entry(&folder, entry, present)),
+            Path::Batch(batch) => self.batches.apply(batch, None, found),
+            Path::BatchNode(batch, node) => self.batches.apply(batch, Some(node), found),
+            Path::BatchOutcome(batch, outcome) => self.batches.apply_folder(batch, outcome, present),
+            Path::Reference(batch, outcome, job) => {
+                let changed = self.jobs.apply_reference(batch, outcome, job, present);
+                if changed {
+                    self.batches.count_reference(batch, outcome, present);
+                }
+                quiet(changed)
+            }
+            Path::Request(queue, request) => quiet(self.access.apply(queue, request, None, found)),
+            Path::RequestNode(queue, request, node) => quiet(self.access.apply(queue, request, Some(node), found)),
+            Path::QueueLock(_) => quiet(self.locks.apply(LockKind::Queue, path, found)),
+            Path::NamedLock(folder, _) => quiet(self.locks.apply(locks::kind(folder), path, found)),
+            Path::PublishedLocalId(_) => quiet(self.locks.apply(LockKind::LocalId, path, found)),
+            Path::Unexpected(path) => {
+                quiet(if present { self.unexpected.insert(path) } else { self.unexpected.remove(&path) })
+            }
+            Path::Root
+            | Path::BatchUuids
+            | Path::BatchUuid(_)
+            | Path::Batches
+            | Path::Jobs
+            | Path::JobStates
+            | Path::StateFolder(_)
+            | Path::Access
+            | Path::AccessQueue(_)
+            | Path::Locks
+            | Path::QueueLocks
+            | Path::LockFolder(_)
+            | Path::PublishedLocalIds => quiet(self.apply_folder(path, found)),
+            Path::Foreign => Change::Nothing,
+        }
+    }
+
+    fn apply_folder(&mut self, path: Path, found: &Found) -> bool {
+        let denied =
+            if matches!(found, Found::Denied) { self.denied.insert(path.clone()) } else { self.denied.remove(&path) };
+        let changed = if found.is_present() { self.folders.insert(path) } else { self.folders.remove(&path) };
+        denied || changed
+    }
+
+    /// Makes a filled image ready for readers: counts it once and gives back the memory that filling has set aside.
+    pub(super) fn finish(&mut self) {
+        self.jobs.count();
+        self.folders.shrink_to_fit();
+    }
+
+    /// Moves the marks of age and space to the present, so that reading figures has little to count.
+    pub(super) fn set_marks(&mut self, ages: [i64; 5], space: i64) {
+        self.jobs.figures.set_marks(ages, space);
+        self.locks.kinds.iter_mut().for_each(|kind| kind.set_marks(ages));
+    }
+
+    /// Whether the root of the tree, which is the chroot, is there.
+    pub(super) fn has_root(&self) -> bool {
+        self.folders.contains(&Path::Root)
+    }
+
+    /// A folder that is not ours to read, if there is one: what lies below is missing from the image.
+    pub(super) fn denied_folder(&self) -> Option<&Path> {
+        self.denied.iter().min()
+    }
+
+    /// Whether a batch's `states` are there. It is not acquired until they are.
+    pub(super) fn is_acquired(&self, batch: crate::queue::id::BatchId) -> bool {
+        self.batches.get(batch).is_some_and(|entry| entry.item.nodes.has(BatchNode::States as u8))
+    }
+}

@@ -1,0 +1,131 @@
+//! The batches of the image.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+
+use super::change::Change;
+use super::item::Item;
+use super::row::{LockStat, Nodes};
+use crate::mirror::read::Found;
+use crate::mirror::summary::ByState;
+use crate::mirror::text::cut;
+use crate::queue::id::BatchId;
+use crate::queue::path::BatchNode;
+use crate::queue::record::{Decoded, Submission, object_form};
+use crate::queue::state::{BatchState, Outcome};
+
+/// One batch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) item: Item<BatchState>,
+    pub(super) uuid: Arc<str>,
+    pub(super) collection: Arc<str>,
+    pub(super) submitter: Arc<str>,
+    pub(super) filename: Arc<str>,
+    pub(super) title: Arc<str>,
+    /// Which folders of outcomes are there.
+    pub(super) folders: [bool; 4],
+    /// How many references each of them holds.
+    pub(super) references: [u32; 4],
+}
+
+impl Entry {
+    /// Nothing is left of it: no znode of its own, no folder and no reference below it.
+    fn is_gone(&self) -> bool {
+        self.item.nodes.is_empty() && self.folders == [false; 4] && self.references == [0; 4]
+    }
+
+    /// Sets what a node says. Gives whether its value was malformed.
+    fn set(&mut self, node: Option<BatchNode>, found: &Found) -> bool {
+        let (data, stat) = found.node().map_or((None, None), |(data, stat)| (Some(data), Some(stat)));
+        match node {
+            None => self.item.set_own(stat),
+            Some(BatchNode::Status) => return self.item.set_status(found),
+            Some(BatchNode::Submission) => {
+                let Decoded { value, malformed } =
+                    data.map_or(Decoded { value: Submission::default(), malformed: None }, Submission::decode);
+                self.uuid = cut(&value.uuid).into();
+                self.collection = cut(&value.collection).into();
+                self.submitter = cut(&value.submitter).into();
+                self.filename = cut(&value.filename).into();
+                self.title = cut(&value.title).into();
+                return malformed.is_some();
+            }
+            Some(BatchNode::StatusReport) => return data.is_some_and(|data| object_form(data).is_err()),
+            Some(BatchNode::Lock) => self.item.set_lock(stat),
+            Some(BatchNode::States) => {}
+        }
+        false
+    }
+}
+
+/// Every batch, and the figures over them.
+#[derive(Debug, Default)]
+pub(super) struct Batches {
+    entries: HashMap<BatchId, Entry>,
+    pub(super) entered: ByState<BatchState, BTreeSet<(i64, BatchId)>>,
+    pub(super) locks: HashMap<BatchId, LockStat>,
+    pub(super) znodes: i64,
+    pub(super) unreadable: i64,
+}
+
+impl Batches {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (BatchId, &Entry)> {
+        self.entries.iter().map(|(batch, entry)| (*batch, entry))
+    }
+
+    pub(super) fn get(&self, batch: BatchId) -> Option<&Entry> {
+        self.entries.get(&batch)
+    }
+
+    /// Takes note of what a read found at a batch's znode (`None`) or one of its children.
+    pub(super) fn apply(&mut self, batch: BatchId, node: Option<BatchNode>, found: &Found) -> Change {
+        self.change(batch, |entry| {
+            let malformed = entry.set(node, found);
+            entry.item.note(node.map_or(Nodes::SELF, |node| node as u8), found, malformed);
+        })
+    }
+
+    /// Takes note of a folder of references being there or not.
+    pub(super) fn apply_folder(&mut self, batch: BatchId, outcome: Outcome, present: bool) -> Change {
+        self.change(batch, |entry| entry.folders[outcome as usize] = present)
+    }
+
+    /// Takes note of a reference having come or gone.
+    pub(super) fn count_reference(&mut self, batch: BatchId, outcome: Outcome, present: bool) {
+        self.change(batch, |entry| {
+            let count = &mut entry.references[outcome as usize];
+            *count = if present { *count + 1 } else { count.saturating_sub(1) };
+        });
+    }
+
+    fn change(&mut self, batch: BatchId, change: impl FnOnce(&mut Entry)) -> Change {
+        let old = self.entries.remove(&batch).unwrap_or_default();
+        let mut new = old.clone();
+        change(&mut new);
+        if !old.is_gone() {
+            self.entered.get_mut(old.item.state).remove(&(old.item.entered_ms, batch));
+            self.locks.remove(&batch);
+        }
+        self.znodes += znodes(&new) - znodes(&old);
+        self.unreadable += new.item.unreadable.count() - old.item.unreadable.count();
+        let result = Change::of_batch(old.item.seen(), new.item.seen()).or_quiet(old != new);
+        if !new.is_gone() {
+            // A folder or reference whose batch is gone is a fault of the tree, but no batch to count.
+            if !new.item.nodes.is_empty() {
+                self.entered.get_mut(new.item.state).insert((new.item.entered_ms, batch));
+            }
+            if let Some(lock) = new.item.lock {
+                self.locks.insert(batch, lock);
+            }
+            self.entries.insert(batch, new);
+        }
+        result
+    }
+}
+
+fn znodes(entry: &Entry) -> i64 {
+    entry.item.nodes.count() + entry.folders.iter().map(|present| i64::from(*present)).sum::<i64>()
+}

@@ -1,0 +1,132 @@
+//! Two images of the same tree: what happened between them, and where they differ.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use super::change::{Change, Seen};
+use super::jobs::Jobs;
+use super::row::{Row, text};
+use super::{Image, batches};
+use crate::mirror::text::Record;
+use crate::queue::id::{BatchId, JobId};
+use crate::queue::path::{AccessQueue, BatchNode, JobNode, Path, RequestNode};
+use crate::queue::state::{BatchState, Outcome};
+
+impl Image {
+    /// The changes of state that lead from an older image to this one, as far as two sights can tell: items that moved,
+    /// came and went meanwhile. A job of the same id that was created at another time is another job.
+    pub(in crate::mirror) fn changes_since(&self, old: &Self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for row in self.jobs.slice(0..self.jobs.slots()) {
+            let before = old.jobs.get(row.id());
+            match before {
+                Some(before) if before.created_ms == row.created_ms => {
+                    let left = before.standing.entered_ms;
+                    changes.push(Change::of_job(before.seen(), row.seen(), left, row.standing.entered_ms));
+                }
+                Some(before) => {
+                    changes.push(Change::of_job(before.seen(), Seen::Nowhere, 0, 0));
+                    changes.push(Change::of_job(Seen::Nowhere, row.seen(), 0, 0));
+                }
+                None => changes.push(Change::of_job(Seen::Nowhere, row.seen(), 0, 0)),
+            }
+        }
+        let gone = old.jobs.slice(0..old.jobs.slots()).filter(|row| self.jobs.get(row.id()).is_none());
+        changes.extend(gone.map(|row| Change::of_job(row.seen(), Seen::Nowhere, 0, 0)));
+        let batches: BTreeSet<_> = self.batches.iter().chain(old.batches.iter()).map(|(batch, _)| batch).collect();
+        for batch in batches {
+            let (before, after) = (old.batches.get(batch), self.batches.get(batch));
+            let seen =
+                |entry: Option<&batches::Entry>| entry.map_or(Seen::<BatchState>::Nowhere, |entry| entry.item.seen());
+            changes.push(Change::of_batch(seen(before), seen(after)));
+        }
+        changes.retain(|change| *change != Change::Nothing);
+        changes
+    }
+
+    /// The znodes of jobs in a piece of this image's table for which the other image has something else.
+    pub(in crate::mirror) fn differing_jobs(&self, range: Range<usize>, other: &Self) -> Vec<Path> {
+        let differing = self.jobs.slice(range).filter(|row| !same_job(&self.jobs, row, &other.jobs));
+        differing.flat_map(|row| self.paths_of_job(row.id(), other)).collect()
+    }
+
+    /// The znodes of jobs in a piece of this image's table that the other image does not have.
+    pub(in crate::mirror) fn missing_jobs(&self, range: Range<usize>, other: &Self) -> Vec<Path> {
+        let missing = self.jobs.slice(range).filter(|row| other.jobs.get(row.id()).is_none());
+        missing.flat_map(|row| self.paths_of_job(row.id(), other)).collect()
+    }
+
+    /// The znodes of everything but jobs for which the other image has something else. Both ways at once.
+    pub(in crate::mirror) fn differing_rest(&self, other: &Self) -> Vec<Path> {
+        let mut paths = Vec::new();
+        let all: BTreeSet<_> = self.batches.iter().chain(other.batches.iter()).map(|(batch, _)| batch).collect();
+        for batch in all.into_iter().filter(|batch| self.batches.get(*batch) != other.batches.get(*batch)) {
+            paths.push(Path::Batch(batch));
+            paths.extend(BatchNode::ALL.iter().map(|node| Path::BatchNode(batch, *node)));
+            paths.extend(Outcome::ALL.map(|outcome| Path::BatchOutcome(batch, outcome)));
+        }
+        for queue in AccessQueue::ALL.iter().copied() {
+            let (own, others) = (self.access.queue(queue), other.access.queue(queue));
+            let all: BTreeSet<_> = own.iter().chain(others.iter()).map(|(request, _)| request).collect();
+            for request in all.into_iter().filter(|request| own.get(*request) != others.get(*request)) {
+                paths.push(Path::Request(queue, request));
+                paths.extend(RequestNode::ALL.iter().map(|node| Path::RequestNode(queue, request, *node)));
+            }
+        }
+        let locks =
+            |image: &Self| image.locks.iter().map(|(_, path, stat)| (path.clone(), stat)).collect::<BTreeSet<_>>();
+        paths.extend(locks(self).symmetric_difference(&locks(other)).map(|(path, _)| path.clone()));
+        paths.extend(self.folders.symmetric_difference(&other.folders).cloned());
+        paths.extend(self.denied.symmetric_difference(&other.denied).cloned());
+        paths
+            .extend(self.unexpected.symmetric_difference(&other.unexpected).map(|path| Path::Unexpected(path.clone())));
+        let odd: BTreeSet<_> = self.jobs.odd().chain(other.jobs.odd()).collect();
+        paths.extend(odd.into_iter().flat_map(|job| self.paths_of_places(job, other)));
+        paths
+    }
+
+    fn paths_of_job(&self, job: JobId, other: &Self) -> Vec<Path> {
+        let own = JobNode::ALL.iter().map(|node| Path::JobNode(job, *node));
+        std::iter::once(Path::Job(job)).chain(own).chain(self.paths_of_places(job, other)).collect()
+    }
+
+    /// Where either image has a job's entries and references.
+    fn paths_of_places(&self, job: JobId, other: &Self) -> Vec<Path> {
+        let images = [self, other];
+        let entries = images.iter().flat_map(|image| image.jobs.entries(job));
+        let entries = entries.map(|(folder, name)| Path::Entry(folder, name));
+        let references = images.iter().flat_map(|image| image.jobs.references(job));
+        let references = references.map(|(batch, outcome)| Path::Reference(batch, outcome, job));
+        let paths: BTreeSet<_> = entries.chain(references).collect();
+        paths.into_iter().collect()
+    }
+}
+
+fn same_job(own: &Jobs, row: &Row, others: &Jobs) -> bool {
+    let Some(other) = others.get(row.id()) else { return false };
+    let standing = |row: &Row| {
+        let standing = row.standing;
+        (standing.state, standing.entered_ms, standing.locked_ms, standing.retries, standing.space_needed_bytes)
+    };
+    let plain = |row: &Row| {
+        (row.nodes, row.unreadable, row.last_successful, row.priority, row.batch, row.created_ms, row.submitted_ms)
+    };
+    let shared = |jobs: &Jobs, row: &Row| {
+        [row.standing.collection, row.submitter, row.message, row.odd_status].map(|text| jobs.texts.get(text))
+    };
+    let places = |jobs: &Jobs| {
+        let entries: BTreeSet<_> = jobs.entries(row.id()).collect();
+        let references: BTreeSet<(BatchId, Outcome)> = jobs.references(row.id()).collect();
+        (entries, references)
+    };
+    // `text` names the fields; all of them are compared.
+    let texts_alike = (text::FILENAME..Record::FIELDS)
+        .all(|field| own.arena.field(&row.text, field) == others.arena.field(&other.text, field));
+    standing(row) == standing(other)
+        && plain(row) == plain(other)
+        && row.status_version() == other.status_version()
+        && row.lock == other.lock
+        && texts_alike
+        && shared(own, row) == shared(others, other)
+        && places(own) == places(others)
+}

@@ -1,0 +1,80 @@
+//! The locks below `/locks`.
+
+use std::collections::BTreeMap;
+
+use super::row::{LockStat, UNKNOWN_MS};
+use crate::mirror::bands::Bands;
+use crate::mirror::read::Found;
+use crate::mirror::summary::LockKind;
+use crate::queue::path::{LockFolder, Path, Queue};
+
+/// Every lock below `/locks`, and the figures over them. Those of jobs, batches and requests are with these.
+#[derive(Debug, Default)]
+pub(super) struct Locks {
+    held: BTreeMap<Path, Held>,
+    /// By the instant of creation, in the order of [`LockKind::ALL`].
+    pub(super) kinds: [Bands<5>; 8],
+    next: u32,
+    pub(super) unreadable: i64,
+}
+
+#[derive(Debug)]
+struct Held {
+    kind: LockKind,
+    /// `None` for a lock that is there, but not ours to read.
+    stat: Option<LockStat>,
+    /// Tells apart locks that were created in the same millisecond.
+    number: u32,
+}
+
+/// The kind of the locks in a folder.
+pub(super) fn kind(folder: LockFolder) -> LockKind {
+    match folder {
+        LockFolder::Collections => LockKind::Collection,
+        LockFolder::Storage => LockKind::Storage,
+        LockFolder::Inventory => LockKind::Inventory,
+        LockFolder::LocalId => LockKind::LocalId,
+    }
+}
+
+impl Locks {
+    /// Takes note of what a read found at a lock. Gives whether that is new.
+    pub(super) fn apply(&mut self, kind: LockKind, path: Path, found: &Found) -> bool {
+        let old = self.held.remove(&path);
+        if let Some(held) = &old {
+            self.kinds[kind as usize].remove(held.created_ms(), held.number);
+            self.unreadable -= i64::from(held.stat.is_none());
+        }
+        let stat = found.node().map(|(_, stat)| LockStat::of(stat));
+        let changed = old.is_some() != found.is_present() || old.as_ref().is_some_and(|held| held.stat != stat);
+        if found.is_present() {
+            let number = old.map_or(self.next, |held| held.number);
+            self.next = self.next.max(number.wrapping_add(1));
+            let held = Held { kind, stat, number };
+            self.kinds[kind as usize].insert(held.created_ms(), held.number);
+            self.unreadable += i64::from(held.stat.is_none());
+            self.held.insert(path, held);
+        }
+        changed
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Every lock with its stat; `None` for one that is not ours to read.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (LockKind, &Path, Option<LockStat>)> {
+        self.held.iter().map(|(path, held)| (held.kind, path, held.stat))
+    }
+
+    /// Since when a queue is paused, in milliseconds by the servers' clock; `None` while it runs.
+    pub(super) fn paused_ms(&self, queue: Queue) -> Option<i64> {
+        self.held.get(&Path::QueueLock(queue)).map(Held::created_ms)
+    }
+}
+
+impl Held {
+    fn created_ms(&self) -> i64 {
+        self.stat.map_or(UNKNOWN_MS, |stat| stat.created_ms)
+    }
+}

@@ -1,0 +1,164 @@
+//! One job as the image keeps it.
+
+use zookeeper_client::Stat;
+
+use super::change::Seen;
+use crate::mirror::text::{Record, TextId};
+use crate::queue::id::{BatchId, JobId};
+use crate::queue::path::{EntryName, JobNode, StateFolder};
+use crate::queue::state::{JobState, Outcome};
+
+/// A lock on a job, batch or request, or one below `/locks`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LockStat {
+    /// The session that holds it; 0 for a persistent znode.
+    pub session: i64,
+    /// When it was created, in milliseconds by the servers' clock.
+    pub created_ms: i64,
+    /// The transaction that created it: what tells one lock from the next of the same name.
+    pub czxid: i64,
+}
+
+impl LockStat {
+    pub(super) fn of(stat: &Stat) -> Self {
+        Self { session: stat.ephemeral_owner, created_ms: stat.ctime, czxid: stat.czxid }
+    }
+}
+
+/// An instant that is not known. It sorts behind all others, so that the oldest of several is one that is known.
+pub(in crate::mirror) const UNKNOWN_MS: i64 = i64::MAX;
+
+/// A set of the znodes of one job (batch, request), by their position in `ALL`; the item's own znode stands at
+/// [`Nodes::SELF`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Nodes(u16);
+
+impl Nodes {
+    pub(super) const SELF: u8 = 15;
+
+    pub(super) fn has(self, node: u8) -> bool {
+        self.0 & (1 << node) != 0
+    }
+
+    /// Adds or removes a node; gives 1, -1 or 0, by which the number of nodes grew.
+    pub(super) fn set(&mut self, node: u8, present: bool) -> i64 {
+        let before = self.0.count_ones();
+        if present {
+            self.0 |= 1 << node;
+        } else {
+            self.0 &= !(1 << node);
+        }
+        i64::from(self.0.count_ones()) - i64::from(before)
+    }
+
+    pub(super) fn count(self) -> i64 {
+        i64::from(self.0.count_ones())
+    }
+
+    pub(super) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// The fields of a job's [`Record`] in the arena.
+pub(super) mod text {
+    pub(in crate::mirror) const FILENAME: usize = 0;
+    pub(in crate::mirror) const TITLE: usize = 1;
+    /// ARK and local ids as the depositor named them, in the configuration.
+    pub(in crate::mirror) const OBJECT_ID: usize = 2;
+    pub(in crate::mirror) const NAMED_LOCAL_IDS: usize = 3;
+    /// ARK and local ids as the queue knows them, in the identifiers.
+    pub(in crate::mirror) const ARK: usize = 4;
+    pub(in crate::mirror) const LOCAL_IDS: usize = 5;
+}
+
+/// Where a job stands in the figures and indexes. Compared before and after a change, so that only what moved is moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Standing {
+    pub(super) state: Option<JobState>,
+    pub(super) entered_ms: i64,
+    pub(super) locked_ms: Option<i64>,
+    pub(super) retries: u32,
+    pub(super) space_needed_bytes: u64,
+    pub(super) collection: TextId,
+}
+
+/// One job. A value that could not be read leaves its field at the default and its bit in `unreadable`.
+#[derive(Debug, Default)]
+pub(super) struct Row {
+    pub(super) number: u32,
+    pub(super) nodes: Nodes,
+    pub(super) unreadable: Nodes,
+    pub(super) last_successful: Option<JobState>,
+    pub(super) priority: Option<u8>,
+    /// Where its queue entry is, if it has just one with a possible priority in a known folder; others are kept apart.
+    pub(super) entry: Option<(JobState, u8)>,
+    /// Where its batch's reference is, if it has just one; others are kept apart.
+    pub(super) reference: Option<(u32, Outcome)>,
+    pub(super) batch: Option<u32>,
+    pub(super) has_retry_count: bool,
+    pub(super) status_version: i32,
+    /// `ctime` of the job's own znode, in milliseconds by the servers' clock.
+    pub(super) created_ms: i64,
+    /// In milliseconds; `None` where the configuration names no time that can be read.
+    pub(super) submitted_ms: Option<i64>,
+    pub(super) lock: Option<Box<LockStat>>,
+    pub(super) submitter: TextId,
+    pub(super) message: TextId,
+    /// The status text, where it names no state that we know or is spelled as the daemons do not.
+    pub(super) odd_status: TextId,
+    pub(super) text: Record,
+    pub(super) standing: Standing,
+}
+
+impl Row {
+    pub(super) fn id(&self) -> JobId {
+        JobId::new(self.number)
+    }
+
+    pub(super) fn has(&self, node: JobNode) -> bool {
+        self.nodes.has(node as u8)
+    }
+
+    /// The row's own entry as the path has it.
+    pub(super) fn entry_name(&self) -> Option<(StateFolder, EntryName)> {
+        let (state, priority) = self.entry?;
+        Some((state.into(), EntryName { priority: i32::from(priority), job: self.id() }))
+    }
+
+    pub(super) fn seen(&self) -> Seen<JobState> {
+        match self.standing.state {
+            Some(state) => Seen::In(state),
+            None if self.has(JobNode::Status) => Seen::Other,
+            None => Seen::Nowhere,
+        }
+    }
+
+    /// The version of its status; -1 where it has none.
+    pub(super) fn status_version(&self) -> i32 {
+        if self.has(JobNode::Status) { self.status_version } else { -1 }
+    }
+
+    /// The znodes that could not be read; `None` for the job's own.
+    pub(super) fn unreadable_nodes(&self) -> Vec<Option<JobNode>> {
+        let own = self.unreadable.has(Nodes::SELF).then_some(None);
+        let nodes = JobNode::ALL.iter().filter(|node| self.unreadable.has(**node as u8));
+        own.into_iter().chain(nodes.map(|node| Some(*node))).collect()
+    }
+
+    /// The row's own reference as the path has it.
+    pub(super) fn reference_of(&self) -> Option<(BatchId, Outcome)> {
+        self.reference.map(|(batch, outcome)| (BatchId::new(batch), outcome))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_stays_small() {
+        // 800 bytes a job are the limit for everything: row, indexes, text. What is added here is paid 200,000 times.
+        assert!(size_of::<Row>() <= 200, "{}", size_of::<Row>());
+    }
+}

@@ -1,0 +1,148 @@
+//! The figures of the whole image, at the cost of the number of states.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::Image;
+use super::figures::{StateFigures, by_age};
+use super::requests::Requests;
+use super::row::UNKNOWN_MS;
+use crate::mirror::bands::Bands;
+use crate::mirror::clock::Offset;
+use crate::mirror::summary::{ByState, CollectionFigures, ItemFigures, JobFigures, LockFigures, LockKind, Summary};
+use crate::queue::path::{AccessQueue, Path, Queue, StateFolder};
+use crate::queue::state::AccessState;
+
+/// How many names of unknown states are kept for the page.
+const UNKNOWN_STATES: usize = 20;
+
+impl Image {
+    /// The figures at an instant of our own clock. `space` as for [`crate::mirror::Store::summary`].
+    pub(in crate::mirror) fn summary(&self, now: Timestamp, offset: Offset, space: Option<i64>) -> Summary {
+        let marks = super::age_marks(offset.to_server(now));
+        let figures = &self.jobs.figures;
+        let job_locks = &figures.locks;
+        let mut by_retries = [0; 4];
+        for (retries, jobs) in &figures.by_retries {
+            by_retries[(*retries as usize).min(3)] += jobs;
+        }
+        by_retries[0] = self.jobs.len() as u64 - by_retries[1..].iter().sum::<u64>();
+        Summary {
+            jobs: figures.states.map(|state| job_figures(state, marks, offset)),
+            batches: self.batches.entered.map(|entered| ItemFigures {
+                count: entered.len() as u64,
+                requested_bytes: 0,
+                oldest: entered.first().and_then(|(at, _)| known(*at, offset)),
+            }),
+            access_small: access_figures(self.access.queue(AccessQueue::Small), offset),
+            access_large: access_figures(self.access.queue(AccessQueue::Large), offset),
+            retries_max: figures.by_retries.keys().next_back().map_or(0, |retries| u64::from(*retries)),
+            by_retries,
+            waiting_for_space: space.map_or(0, |space| figures.provisioning_space.above([space])[0] as u64),
+            locks: LockKind::ALL.map(|kind| match kind {
+                LockKind::Job => lock_figures(job_locks, marks, offset),
+                LockKind::Batch => few_locks(self.batches.locks.values().map(|lock| lock.created_ms), marks, offset),
+                LockKind::Access => {
+                    let queues = [AccessQueue::Small, AccessQueue::Large];
+                    let locks = queues.into_iter().flat_map(|queue| self.access.queue(queue).locks.values());
+                    few_locks(locks.map(|lock| lock.created_ms), marks, offset)
+                }
+                LockKind::Storage
+                | LockKind::Inventory
+                | LockKind::LocalId
+                | LockKind::Queue
+                | LockKind::Collection => lock_figures(&self.locks.kinds[kind as usize], marks, offset),
+            }),
+            paused: [Queue::Ingest, Queue::AccessSmall, Queue::AccessLarge]
+                .map(|queue| self.locks.paused_ms(queue).map(|at| known(at, offset).unwrap_or(now))),
+            collections_held: self.locks.kinds[LockKind::Collection as usize].len() as u64,
+            znodes: u64::try_from(self.znodes()).unwrap_or(0),
+            unreadable: u64::try_from(self.unreadable()).unwrap_or(0),
+            unknown_states: self.unknown_states(),
+        }
+    }
+
+    /// Jobs by collection and state, in no order.
+    pub(in crate::mirror) fn collections(&self) -> Vec<CollectionFigures> {
+        let of = |(collection, jobs): (&_, &ByState<_, u64>)| CollectionFigures {
+            collection: self.jobs.texts.get(*collection),
+            jobs: jobs.clone(),
+        };
+        self.jobs.figures.collections.iter().map(of).collect()
+    }
+
+    fn znodes(&self) -> i64 {
+        let folders = self.folders.len() + self.locks.len() + self.unexpected.len();
+        self.jobs.znodes + self.batches.znodes + self.access.znodes + i64::try_from(folders).unwrap_or(i64::MAX)
+    }
+
+    /// How many znodes are garbage, not ours to read, or have a name that nobody expects.
+    pub(in crate::mirror) fn unreadable(&self) -> i64 {
+        let folders = self.denied.len() + self.unexpected.len();
+        self.jobs.unreadable
+            + self.batches.unreadable
+            + self.access.unreadable
+            + self.locks.unreadable
+            + i64::try_from(folders).unwrap_or(i64::MAX)
+    }
+
+    fn unknown_states(&self) -> Vec<Arc<str>> {
+        let folders = self.folders.iter().filter_map(|path| match path {
+            Path::StateFolder(StateFolder::Other(name)) => Some(Arc::from(&**name)),
+            _ => None,
+        });
+        let mut names: Vec<_> = folders.chain(self.jobs.unknown_states()).collect();
+        names.sort();
+        names.dedup();
+        names.truncate(UNKNOWN_STATES);
+        names
+    }
+}
+
+fn job_figures(state: &StateFigures, marks: [i64; 5], offset: Offset) -> JobFigures {
+    let [unlocked, locked] = &state.entered;
+    let count = unlocked.len() + locked.len();
+    let (of_unlocked, of_locked) = (unlocked.above(marks), locked.above(marks));
+    JobFigures {
+        count: count as u64,
+        locked: locked.len() as u64,
+        retried: state.retried,
+        retries: state.retries,
+        space_needed_bytes: u64::try_from(state.space_needed_bytes).unwrap_or(u64::MAX),
+        oldest_unlocked: unlocked.first().and_then(|at| known(at, offset)),
+        oldest_locked: locked.first().and_then(|at| known(at, offset)),
+        oldest_lock: state.locked.first().and_then(|(at, _)| known(*at, offset)),
+        by_age: by_age(count, std::array::from_fn(|mark| of_unlocked[mark] + of_locked[mark])),
+    }
+}
+
+fn access_figures(requests: &Requests, offset: Offset) -> ByState<AccessState, ItemFigures> {
+    requests.states.map(|state| ItemFigures {
+        count: state.entered.len() as u64,
+        requested_bytes: u64::try_from(state.requested_bytes).unwrap_or(u64::MAX),
+        oldest: state.entered.first().and_then(|(at, _)| known(*at, offset)),
+    })
+}
+
+fn lock_figures(locks: &Bands<5>, marks: [i64; 5], offset: Offset) -> LockFigures {
+    LockFigures {
+        count: locks.len() as u64,
+        oldest: locks.first().and_then(|at| known(at, offset)),
+        by_age: by_age(locks.len(), locks.above(marks)),
+    }
+}
+
+/// The same for locks that are kept with their items. As many daemons as there are hold them, so a count is cheap.
+fn few_locks(created_ms: impl Iterator<Item = i64>, marks: [i64; 5], offset: Offset) -> LockFigures {
+    let mut locks = Bands::default();
+    for (number, at) in (0..).zip(created_ms) {
+        locks.insert(at, number);
+    }
+    lock_figures(&locks, marks, offset)
+}
+
+/// An instant of the servers' clock by ours; `None` where none is known.
+fn known(at_ms: i64, offset: Offset) -> Option<Timestamp> {
+    (at_ms != UNKNOWN_MS).then(|| offset.to_own(at_ms))
+}

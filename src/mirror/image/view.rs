@@ -1,0 +1,275 @@
+//! Items of the image as readers get them: values of their own, by our own clock.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::row::{LockStat, Row, UNKNOWN_MS, text};
+use super::{Image, batches, requests};
+use crate::mirror::clock::Offset;
+use crate::mirror::summary::LockKind;
+use crate::queue::id::{BatchId, JobId, Priority, RequestId};
+use crate::queue::path::{AccessQueue, EntryName, JobNode, Path, StateFolder};
+use crate::queue::state::{AccessState, BatchState, JobState, Outcome};
+
+/// A job as the mirror holds it. Texts are a depositor's: anything at all, cut to 512 bytes each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// Its id.
+    pub id: JobId,
+    /// Its state; `None` where its status is missing, unreadable, or one that we do not know.
+    pub state: Option<JobState>,
+    /// The status text, where the daemons would reject it; empty otherwise.
+    pub odd_status: Arc<str>,
+    /// When it entered that state; `None` where that is not known.
+    pub entered: Option<Timestamp>,
+    /// The version of its `status`, to make a change conditional on; -1 where there is none.
+    pub status_version: i32,
+    /// When its znode was created.
+    pub created: Option<Timestamp>,
+    /// Its priority; `None` where it is missing or impossible.
+    pub priority: Option<Priority>,
+    /// The lock on it.
+    pub lock: Option<LockStat>,
+    /// How often it was resumed; `None` where its status does not say.
+    pub retry_count: Option<u32>,
+    /// Its last successful state.
+    pub last_successful: Option<JobState>,
+    /// What the daemons said of the last step.
+    pub message: Arc<str>,
+    /// The working storage that it needs, in bytes; 0 where that is unknown.
+    pub space_needed_bytes: u64,
+    /// Its batch; `None` where `bid` is missing or no batch id.
+    pub batch: Option<BatchId>,
+    /// The mnemonic of its collection.
+    pub collection: Arc<str>,
+    /// Who deposited it.
+    pub submitter: Arc<str>,
+    /// When, if the configuration says so in a form that we know.
+    pub submitted: Option<Timestamp>,
+    /// The file's name.
+    pub filename: String,
+    /// The object's title.
+    pub title: String,
+    /// Its ARK: the one minted, else the one that the depositor named; empty for none.
+    pub ark: String,
+    /// Its local ids, with `; ` between them.
+    pub local_ids: String,
+    /// Its queue entries, sorted: one on a healthy tree.
+    pub entries: Vec<(StateFolder, EntryName)>,
+    /// Its batch's references to it, sorted: one on a healthy tree.
+    pub references: Vec<(BatchId, Outcome)>,
+    /// Which of its znodes could not be read: [`JobNode`]s, and `None` for its own.
+    pub unreadable: Vec<Option<JobNode>>,
+}
+
+/// A batch as the mirror holds it. Texts are a depositor's: anything at all, cut to 512 bytes each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// Its id.
+    pub id: BatchId,
+    /// Its state; `None` where its status is missing, unreadable, or one that we do not know.
+    pub state: Option<BatchState>,
+    /// The status text, where the daemons would reject it; empty otherwise.
+    pub odd_status: Arc<str>,
+    /// When it entered that state.
+    pub entered: Option<Timestamp>,
+    /// The version of its `status`; -1 where there is none.
+    pub status_version: i32,
+    /// What the daemons said of the last step.
+    pub message: Arc<str>,
+    /// The lock on it.
+    pub lock: Option<LockStat>,
+    /// The UUID under which the depositor knows it.
+    pub uuid: Arc<str>,
+    /// The mnemonic of its collection.
+    pub collection: Arc<str>,
+    /// Who deposited it.
+    pub submitter: Arc<str>,
+    /// The manifest's name.
+    pub filename: Arc<str>,
+    /// Its title.
+    pub title: Arc<str>,
+    /// Whether a daemon has acquired it, which is to say whether it has `states`.
+    pub is_acquired: bool,
+    /// How many jobs are referenced in each folder, in the order of [`Outcome::ALL`]; `None` for a folder that is not
+    /// there.
+    pub references: [Option<u32>; 4],
+}
+
+/// An access request as the mirror holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Its queue.
+    pub queue: AccessQueue,
+    /// Its id.
+    pub id: RequestId,
+    /// Its state; `None` where its status is missing, unreadable, or one that we do not know.
+    pub state: Option<AccessState>,
+    /// The status text, where the daemons would reject it; empty otherwise.
+    pub odd_status: Arc<str>,
+    /// When it entered that state.
+    pub entered: Option<Timestamp>,
+    /// The version of its `status`; -1 where there is none.
+    pub status_version: i32,
+    /// What the daemons said of the last step.
+    pub message: Arc<str>,
+    /// The lock on it.
+    pub lock: Option<LockStat>,
+    /// The token that the requester polls with.
+    pub token: Arc<str>,
+    /// How many bytes it asks for; 0 where that is unknown.
+    pub requested_bytes: u64,
+}
+
+/// A lock of any kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lock {
+    /// Its kind.
+    pub kind: LockKind,
+    /// Its path.
+    pub path: Path,
+    /// Who holds it since when; `None` where it is not ours to read.
+    pub stat: Option<LockStat>,
+}
+
+impl Image {
+    pub(in crate::mirror) fn job(&self, id: JobId, offset: Offset) -> Option<Job> {
+        self.jobs.get(id).map(|row| self.view(row, offset))
+    }
+
+    /// The jobs in a range of the table, in no order.
+    pub(in crate::mirror) fn jobs(&self, range: std::ops::Range<usize>, offset: Offset) -> Vec<Job> {
+        self.jobs.slice(range).map(|row| self.view(row, offset)).collect()
+    }
+
+    /// The end of the table for [`Image::jobs`].
+    pub(in crate::mirror) fn job_slots(&self) -> usize {
+        self.jobs.slots()
+    }
+
+    fn view(&self, row: &Row, offset: Offset) -> Job {
+        let field = |field| self.jobs.arena.field(&row.text, field).to_owned();
+        let either = |first: usize, second: usize| {
+            let first = field(first);
+            if first.is_empty() { field(second) } else { first }
+        };
+        let id = row.id();
+        let mut entries: Vec<_> = self.jobs.entries(id).collect();
+        entries.sort();
+        let mut references: Vec<_> = self.jobs.references(id).collect();
+        references.sort_unstable();
+        let texts = &self.jobs.texts;
+        Job {
+            id,
+            state: row.standing.state,
+            odd_status: texts.get(row.odd_status),
+            entered: own(row.standing.entered_ms, offset),
+            status_version: row.status_version(),
+            created: own(row.created_ms, offset),
+            priority: row.priority.and_then(|priority| Priority::new(priority.into())),
+            lock: row.lock.as_deref().copied(),
+            retry_count: row.has_retry_count.then_some(row.standing.retries),
+            last_successful: row.last_successful,
+            message: texts.get(row.message),
+            space_needed_bytes: row.standing.space_needed_bytes,
+            batch: row.batch.map(BatchId::new),
+            collection: texts.get(row.standing.collection),
+            submitter: texts.get(row.submitter),
+            submitted: row.submitted_ms.and_then(|at| Timestamp::from_millisecond(at).ok()),
+            filename: field(text::FILENAME),
+            title: field(text::TITLE),
+            ark: either(text::ARK, text::OBJECT_ID),
+            local_ids: either(text::LOCAL_IDS, text::NAMED_LOCAL_IDS),
+            entries,
+            references,
+            unreadable: row.unreadable_nodes(),
+        }
+    }
+
+    pub(in crate::mirror) fn batches(&self, offset: Offset) -> Vec<Batch> {
+        let known = self.batches.iter().filter(|(_, entry)| !entry.item.nodes.is_empty());
+        known.map(|(id, entry)| self.batch_view(id, entry, offset)).collect()
+    }
+
+    fn batch_view(&self, id: BatchId, entry: &batches::Entry, offset: Offset) -> Batch {
+        let item = &entry.item;
+        Batch {
+            id,
+            state: item.state,
+            odd_status: item.odd_status.clone(),
+            entered: own(item.entered_ms, offset),
+            status_version: item.status_version,
+            message: item.message.clone(),
+            lock: item.lock,
+            uuid: entry.uuid.clone(),
+            collection: entry.collection.clone(),
+            submitter: entry.submitter.clone(),
+            filename: entry.filename.clone(),
+            title: entry.title.clone(),
+            is_acquired: self.is_acquired(id),
+            references: std::array::from_fn(|outcome| entry.folders[outcome].then_some(entry.references[outcome])),
+        }
+    }
+
+    pub(in crate::mirror) fn requests(&self, offset: Offset) -> Vec<Request> {
+        let view = |queue, id, entry: &requests::Entry| Request {
+            queue,
+            id,
+            state: entry.item.state,
+            odd_status: entry.item.odd_status.clone(),
+            entered: own(entry.item.entered_ms, offset),
+            status_version: entry.item.status_version,
+            message: entry.item.message.clone(),
+            lock: entry.item.lock,
+            token: entry.token.clone(),
+            requested_bytes: entry.requested_bytes,
+        };
+        let queues = AccessQueue::ALL.iter().copied();
+        queues
+            .flat_map(|queue| self.access.queue(queue).iter().map(move |(id, entry)| view(queue, id, entry)))
+            .collect()
+    }
+
+    /// Every lock, in no order.
+    pub(in crate::mirror) fn locks(&self) -> Vec<Lock> {
+        use crate::queue::path::{BatchNode, RequestNode};
+        let jobs = self.jobs.locked().map(|(job, stat)| (LockKind::Job, Path::JobNode(job, JobNode::Lock), stat));
+        let batches = self
+            .batches
+            .locks
+            .iter()
+            .map(|(batch, stat)| (LockKind::Batch, Path::BatchNode(*batch, BatchNode::Lock), *stat));
+        let requests = AccessQueue::ALL.iter().flat_map(|queue| {
+            let locks = self.access.queue(*queue).locks.iter();
+            locks.map(|(request, stat)| {
+                (LockKind::Access, Path::RequestNode(*queue, *request, RequestNode::Lock), *stat)
+            })
+        });
+        let items = jobs.chain(batches).chain(requests);
+        let items = items.map(|(kind, path, stat)| Lock { kind, path, stat: Some(stat) });
+        let named = self.locks.iter().map(|(kind, path, stat)| Lock { kind, path: path.clone(), stat });
+        items.chain(named).collect()
+    }
+
+    /// Queue entries and batch references of jobs that do not exist.
+    pub(in crate::mirror) fn strays(&self) -> Vec<Path> {
+        let gone = self.jobs.odd().filter(|job| self.jobs.get(*job).is_none());
+        let jobs: std::collections::BTreeSet<_> = gone.collect();
+        let entries =
+            jobs.iter().flat_map(|job| self.jobs.entries(*job)).map(|(folder, name)| Path::Entry(folder, name));
+        let references = jobs
+            .iter()
+            .flat_map(|job| self.jobs.references(*job).map(|(batch, outcome)| Path::Reference(batch, outcome, *job)));
+        entries.chain(references).collect()
+    }
+
+    /// The znodes with names that nobody expects, at most `limit` of them.
+    pub(in crate::mirror) fn unexpected(&self, limit: usize) -> Vec<Box<str>> {
+        self.unexpected.iter().take(limit).cloned().collect()
+    }
+}
+
+fn own(at_ms: i64, offset: Offset) -> Option<Timestamp> {
+    (at_ms != UNKNOWN_MS).then(|| offset.to_own(at_ms))
+}

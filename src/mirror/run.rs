@@ -1,0 +1,65 @@
+//! The mirror's task: from one session to the next.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::clock::Clock;
+use super::follow::Follower;
+use super::metrics::{Cause, Metrics};
+use super::store::{Store, Writer};
+use crate::zookeeper::{ConnectError, Connection, Sessions};
+
+/// Mirrors the tree until `shutdown`.
+///
+/// `drift_interval` says how often the image is compared with the tree; `None` for never.
+///
+/// # Errors
+/// When the very first connection fails in a way that trying again will not mend, such as a certificate file that
+/// cannot be read. After that it never ends by itself.
+pub async fn run(
+    mut sessions: Sessions,
+    writer: Writer,
+    metrics: Metrics,
+    drift_interval: Option<Duration>,
+    shutdown: CancellationToken,
+) -> Result<(), ConnectError> {
+    let report = report(writer.store(), sessions.subscribe());
+    let chroot = sessions.config().servers.chroot().unwrap_or("/").to_owned();
+    let mut follower = Follower { writer, metrics, drift_interval, clock: Clock::default(), chroot };
+    let follow = async {
+        let mut cause = Cause::Start;
+        loop {
+            let client = sessions.establish().await?;
+            tokio::select! {
+                _ = sessions.follow(&client) => {}
+                () = follower.session(&client, cause) => {}
+            }
+            cause = Cause::Expired;
+        }
+    };
+    tokio::select! {
+        () = shutdown.cancelled() => Ok(()),
+        () = report => Ok(()),
+        ended = follow => ended,
+    }
+}
+
+/// Keeps telling the readers how we stand with ZooKeeper.
+async fn report(store: Store, mut connection: watch::Receiver<Connection>) {
+    loop {
+        let (session, problem) = match &*connection.borrow_and_update() {
+            Connection::Connected { session, .. } => (Some(session.to_string()), None),
+            Connection::Connecting { last_error: Some(error), .. } => (None, Some(error.to_string())),
+            Connection::Connecting { last_error: None, .. } => (None, Some("connecting to ZooKeeper".to_owned())),
+            Connection::Disconnected { .. } => (None, Some("the connection to ZooKeeper is lost".to_owned())),
+            Connection::Ended { .. } => (None, Some("the session with ZooKeeper has ended".to_owned())),
+        };
+        store.set_connection(session, problem, Timestamp::now());
+        if connection.changed().await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Reading the whole tree into a new image.
+//!
+//! The tree's own grammar says what to ask for: the children of a job are known by name, so they are read together with
+//! it, without listing them first. Where a znode has more children than were found that way, it is listed, and what
+//! nobody expects is counted.
+
+use std::time::{Duration, Instant};
+
+use zookeeper_client::Client;
+
+use super::image::Image;
+use super::read::{Answer, Found, Query, ReadError, Reader};
+use crate::queue::path::{BatchNode, JobNode, Path, RequestNode};
+
+/// What a walk brought.
+#[derive(Debug)]
+pub(super) struct Walk {
+    /// The image, finished.
+    pub(super) image: Image,
+    /// How long it took.
+    pub(super) duration: Duration,
+    /// How many znodes were asked for.
+    pub(super) reads: u64,
+}
+
+/// The children that nearly every job has. The others are few, and found by the number of children.
+const USUAL_JOB_NODES: [JobNode; 7] = [
+    JobNode::Bid,
+    JobNode::Configuration,
+    JobNode::Status,
+    JobNode::Priority,
+    JobNode::SpaceNeeded,
+    JobNode::Identifiers,
+    JobNode::Metadata,
+];
+
+const USUAL_BATCH_NODES: [BatchNode; 3] = [BatchNode::Submission, BatchNode::Status, BatchNode::States];
+
+const USUAL_REQUEST_NODES: [RequestNode; 2] = [RequestNode::Token, RequestNode::Status];
+
+/// Walks the whole tree.
+///
+/// # Errors
+/// When a read fails or is not answered; what was read until then is lost.
+pub(super) async fn walk(client: &Client) -> Result<Walk, ReadError> {
+    let started = Instant::now();
+    let mut reader = Reader::new(client);
+    let mut image = Image::default();
+    // The jobs come first, so that entries and references find the rows of their jobs already there.
+    let mut later = vec![Query::Folder(Path::Root)];
+    reader.push(Query::Folder(Path::Jobs));
+    reader.run(|answer, waiting| take(&mut image, answer, waiting, Some(&mut later))).await?;
+    later.into_iter().for_each(|query| reader.push(query));
+    reader.run(|answer, waiting| take(&mut image, answer, waiting, None)).await?;
+    image.finish();
+    Ok(Walk { image, duration: started.elapsed(), reads: reader.reads })
+}
+
+fn take(image: &mut Image, answer: Answer, waiting: &mut Vec<Query>, mut later: Option<&mut Vec<Query>>) {
+    match answer {
+        Answer::Node(path, found) => {
+            look_below(&path, &found, 0, waiting);
+            image.apply(path, &found);
+        }
+        Answer::Item(path, found, children) => {
+            look_below(&path, &found, children.iter().filter(|(_, found)| found.is_present()).count(), waiting);
+            image.apply(path, &found);
+            for (path, found) in children {
+                // What has been asked for along with its parent is there only as far as it was found.
+                if found.is_present() {
+                    look_below(&path, &found, 0, waiting);
+                    image.apply(path, &found);
+                }
+            }
+        }
+        Answer::Folder(path, found, names) => {
+            let is_root = path == Path::Root;
+            for name in names {
+                let child = path.child(&name);
+                match (&child, &mut later) {
+                    (Path::JobStates, Some(later)) => later.push(Query::Folder(child)),
+                    // The jobs have been walked by the time that the root is listed.
+                    (Path::Jobs, None) if is_root => {}
+                    _ => ask(child, image, waiting),
+                }
+            }
+            image.apply(path, &found);
+        }
+    }
+}
+
+/// Lists a znode that has more children than were found.
+fn look_below(path: &Path, found: &Found, found_below: usize, waiting: &mut Vec<Query>) {
+    if found.num_children() > found_below {
+        waiting.push(Query::Folder(path.clone()));
+    }
+}
+
+/// Asks for what is worth knowing of a listed znode.
+fn ask(path: Path, image: &mut Image, waiting: &mut Vec<Query>) {
+    match path {
+        Path::Job(job) => {
+            waiting.push(Query::Item(path, USUAL_JOB_NODES.map(|node| Path::JobNode(job, node)).into()));
+        }
+        Path::Batch(batch) => {
+            waiting.push(Query::Item(path, USUAL_BATCH_NODES.map(|node| Path::BatchNode(batch, node)).into()));
+        }
+        Path::Request(queue, request) => {
+            let children = USUAL_REQUEST_NODES.map(|node| Path::RequestNode(queue, request, node));
+            waiting.push(Query::Item(path, children.into()));
+        }
+        // That they are there is all that matters of these.
+        Path::Entry(..) | Path::Reference(..) | Path::BatchUuid(_) | Path::Unexpected(_) => {
+            image.apply(path, &Found::Listed);
+        }
+        // A child that was asked for along with its item is not asked for again; if it was not there then, its
+        // creation is an event to come.
+        Path::JobNode(_, node) if USUAL_JOB_NODES.contains(&node) => {}
+        Path::BatchNode(_, node) if USUAL_BATCH_NODES.contains(&node) => {}
+        Path::RequestNode(_, _, node) if USUAL_REQUEST_NODES.contains(&node) => {}
+        Path::JobNode(..)
+        | Path::BatchNode(..)
+        | Path::RequestNode(..)
+        | Path::QueueLock(_)
+        | Path::NamedLock(..)
+        | Path::PublishedLocalId(_) => waiting.push(Query::Node(path)),
+        Path::Root
+        | Path::BatchUuids
+        | Path::Batches
+        | Path::BatchOutcome(..)
+        | Path::Jobs
+        | Path::JobStates
+        | Path::StateFolder(_)
+        | Path::Access
+        | Path::AccessQueue(_)
+        | Path::Locks
+        | Path::QueueLocks
+        | Path::LockFolder(_)
+        | Path::PublishedLocalIds => waiting.push(Query::Folder(path)),
+        Path::Foreign => {}
+    }
+}

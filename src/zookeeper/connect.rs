@@ -1,0 +1,222 @@
+//! One attempt to get a session, from configuration.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use zookeeper_client::{Client, Error};
+
+use super::address::Servers;
+use super::auth::Auth;
+use super::diagnose::{self, Failures};
+use super::tls::Tls;
+
+/// The session timeout asked for where the operator says nothing.
+pub const DEFAULT_SESSION_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How to reach ZooKeeper.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The servers and the chroot.
+    pub servers: Servers,
+    /// How long a session may be without contact before the server ends it. The server may grant another: by default
+    /// it keeps it between 2 and 20 of its ticks, 4 s to 40 s.
+    pub session_timeout: Duration,
+    /// How long a connection may be silent, or take to be made, before another server is tried; `None` for two fifths
+    /// of the session timeout.
+    pub connection_timeout: Option<Duration>,
+    /// Credentials to show; none for nodes with the open ACL.
+    pub auth: Vec<Auth>,
+    /// TLS, where wanted.
+    pub tls: Option<Tls>,
+}
+
+impl Config {
+    /// Plain connections to `servers`, without credentials, with the default timeouts.
+    #[must_use]
+    pub fn new(servers: Servers) -> Self {
+        Self {
+            servers,
+            session_timeout: DEFAULT_SESSION_TIMEOUT,
+            connection_timeout: None,
+            auth: Vec::new(),
+            tls: None,
+        }
+    }
+
+    /// Checks what can be checked without a server: the timeouts and the files.
+    ///
+    /// [`Self::connect`] does it too; a command line does it once before, to end with a message of its own.
+    ///
+    /// # Errors
+    /// Says which setting is wrong and what is allowed.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.check_timeouts()?;
+        self.tls.as_ref().map(Tls::load).transpose()?;
+        Ok(())
+    }
+
+    fn check_timeouts(&self) -> Result<(), ConfigError> {
+        let session = self.session_timeout;
+        if !(Duration::from_millis(100)..=Duration::from_hours(1)).contains(&session) {
+            return Err(ConfigError::SessionTimeout { found: session });
+        }
+        // The client library silently takes its default for a longer one.
+        if let Some(found) = self.connection_timeout
+            && (found < Duration::from_millis(10) || found > session * 3 / 5)
+        {
+            return Err(ConfigError::ConnectionTimeout { found, most: session * 3 / 5 });
+        }
+        Ok(())
+    }
+
+    /// Tries every server once, in random order, and returns with the first session.
+    ///
+    /// When none gives one, the servers are looked at again, for the reason: the client library tells none.
+    ///
+    /// # Errors
+    /// One line that says why there is no session, host by host where they differ, and what to do about it.
+    pub async fn connect(&self) -> Result<Client, ConnectError> {
+        self.check_timeouts()?;
+        let tls = self.tls.as_ref().map(Tls::load).transpose()?;
+        let mut connector = Client::connector()
+            .with_session_timeout(self.session_timeout)
+            // Without it, one attempt would last as long as the session timeout; trying again is the caller's part.
+            .with_fail_eagerly();
+        if let Some(timeout) = self.connection_timeout {
+            connector = connector.with_connection_timeout(timeout);
+        }
+        for auth in &self.auth {
+            connector = connector.with_auth(auth.scheme(), auth.credentials());
+        }
+        let servers = self.servers.to_string();
+        let outcome = match &tls {
+            None => connector.connect(&servers).await,
+            Some(tls) => connector.with_tls(tls.options.clone()).secure_connect(&servers).await,
+        };
+        match outcome {
+            Ok(client) => Ok(client),
+            Err(Error::AuthFailed) => Err(ConnectError::AuthRefused { schemes: self.schemes() }),
+            Err(source) => {
+                let failures = diagnose::look(self.servers.hosts(), tls.as_ref()).await;
+                if failures.all_serve() {
+                    Err(ConnectError::NoSession { servers, source })
+                } else {
+                    Err(ConnectError::NoServer { failures })
+                }
+            }
+        }
+    }
+
+    fn schemes(&self) -> String {
+        self.auth.iter().map(Auth::scheme).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A setting that cannot work with any server.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A file of credentials or certificates cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    ReadFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A line of the auth file is not of its form.
+    #[error("{} line {line}: {why}; a line is scheme:credentials, as digest:user:password", path.display())]
+    AuthLine {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong with it, without its content.
+        why: &'static str,
+    },
+    /// The auth file has no line with credentials.
+    #[error("{} holds no credentials; a line is scheme:credentials, as digest:user:password", path.display())]
+    NoCredentials {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A certificate or key file does not hold what it should.
+    #[error("{} cannot be used for TLS: {why}", path.display())]
+    BadCertificate {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A client certificate without its key, or the reverse.
+    #[error("a client certificate needs both files, the certificate's and its key's")]
+    HalfAnIdentity,
+    /// No authority was named and the system has no list of them.
+    #[error("no file of trusted authorities was found on this system; name one, or install ca-certificates")]
+    NoSystemRoots,
+    /// The session timeout is out of range.
+    #[error("a session timeout of {} ms is out of range; it may be 100 ms to one hour", found.as_millis())]
+    SessionTimeout {
+        /// What was asked for.
+        found: Duration,
+    },
+    /// The connection timeout is out of range.
+    #[error(
+        "a connection timeout of {} ms is out of range; with this session timeout it may be 10 ms to {} ms",
+        found.as_millis(),
+        most.as_millis()
+    )]
+    ConnectionTimeout {
+        /// What was asked for.
+        found: Duration,
+        /// The longest allowed: three fifths of the session timeout.
+        most: Duration,
+    },
+}
+
+/// Why there is no session.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The configuration cannot work with any server.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A server refuses our credentials as such: it does not know their scheme, or wants others.
+    #[error("ZooKeeper refuses our credentials (schemes: {schemes}): it does not know a scheme, or wants another one")]
+    AuthRefused {
+        /// The schemes shown, separated by commas.
+        schemes: String,
+    },
+    /// No server could be talked to.
+    #[error("no ZooKeeper server can be used: {failures}")]
+    NoServer {
+        /// What each of them does instead.
+        failures: Failures,
+    },
+    /// The servers answer, and yet the attempt to get a session failed or took too long.
+    #[error("ZooKeeper at {servers} answers, but gave no session ({source}): is it overloaded, or out of connections?")]
+    NoSession {
+        /// The connect string.
+        servers: String,
+        /// What the client library says: often a bare time-out.
+        source: Error,
+    },
+}
+
+impl ConnectError {
+    /// Whether another attempt may succeed although nobody changes our configuration.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Config(_) | Self::AuthRefused { .. } => false,
+            Self::NoServer { .. } | Self::NoSession { .. } => true,
+        }
+    }
+
+    /// What each server does, where that is the reason.
+    #[must_use]
+    pub fn failures(&self) -> Option<&Failures> {
+        match self {
+            Self::NoServer { failures } => Some(failures),
+            Self::Config(_) | Self::AuthRefused { .. } | Self::NoSession { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Finds out why a server gives no session.
+//!
+//! The client library reports every failure to get one as "no hosts", "timeout" or "connection loss". So each server
+//! is looked at once more by hand: is its name known, does anything listen, does it speak TLS, does it trust us and we
+//! it, does it serve. It is asked `srvr`, the one short command that every ZooKeeper answers unless told otherwise, and
+//! one that is told otherwise says so in ZooKeeper's words; no session is made.
+
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+use super::address::Host;
+use super::tls::Loaded;
+
+/// How long one step of the look may take: a name, a connection, a handshake, an answer.
+const STEP: Duration = Duration::from_secs(2);
+
+/// The longest answer to `srvr` that is read; a real one has some 200 bytes.
+const MOST_ANSWER: u64 = 4096;
+
+/// The longest reason that is passed on from a handshake, in characters.
+const MOST_REASON: usize = 160;
+
+/// What a server does that gives us no session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Symptom {
+    /// Its name has no address.
+    NameNotResolved(String),
+    /// Nothing listens on its port.
+    Refused,
+    /// No connection came about in time.
+    TimedOut,
+    /// The connection failed in another way, as by a missing route.
+    Unreachable(String),
+    /// It listens, but does not answer as a ZooKeeper server.
+    NoAnswer,
+    /// It speaks TLS and we do not.
+    SpeaksTls,
+    /// We speak TLS and it does not.
+    SpeaksPlaintext,
+    /// We do not accept its certificate.
+    CertificateNotTrusted(String),
+    /// It does not accept our certificate, or wants one.
+    CertificateRefused(String),
+    /// It runs, but serves nobody: it starts, or its ensemble has no quorum.
+    NotServing,
+    /// It answers as it should, now.
+    Serves,
+}
+
+impl fmt::Display for Symptom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NameNotResolved(why) => write!(f, "its name cannot be resolved ({why})"),
+            Self::Refused => {
+                f.write_str("nothing listens there (connection refused); is it started, is the port right?")
+            }
+            Self::TimedOut => write!(f, "no connection within {} s; is a firewall between?", STEP.as_secs()),
+            Self::Unreachable(why) => write!(f, "it cannot be reached ({why})"),
+            Self::NoAnswer => f.write_str(
+                "it accepts connections, but does not answer as ZooKeeper; does it hang, or is it another port?",
+            ),
+            Self::SpeaksTls => f.write_str("it speaks TLS and we do not; switch TLS on, or use its plaintext port"),
+            Self::SpeaksPlaintext => f.write_str("it speaks no TLS and we do; switch TLS off, or use its secure port"),
+            Self::CertificateNotTrusted(why) => {
+                write!(f, "its certificate is not accepted ({why}); check the CA file and the host's name")
+            }
+            Self::CertificateRefused(why) => {
+                write!(f, "it does not accept us by TLS ({why}); check our certificate and what it trusts")
+            }
+            Self::NotServing => {
+                f.write_str("it runs, but serves nobody; does it still start, has its ensemble a quorum?")
+            }
+            Self::Serves => f.write_str("it answers now"),
+        }
+    }
+}
+
+/// What each server does, in the order of the connect string; `Display` says it in one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failures(Vec<(Host, Symptom)>);
+
+impl Failures {
+    /// The servers and their symptoms.
+    pub fn iter(&self) -> impl Iterator<Item = (&Host, &Symptom)> {
+        self.0.iter().map(|(host, symptom)| (host, symptom))
+    }
+
+    /// Whether nothing is wrong with any of them.
+    #[must_use]
+    pub fn all_serve(&self) -> bool {
+        self.0.iter().all(|(_, symptom)| *symptom == Symptom::Serves)
+    }
+}
+
+impl fmt::Display for Failures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Servers of one symptom are named together: an ensemble that is down is one fact, not five.
+        let mut said: Vec<&Symptom> = Vec::new();
+        for (_, symptom) in &self.0 {
+            if said.contains(&symptom) {
+                continue;
+            }
+            let hosts: Vec<String> =
+                self.0.iter().filter(|(_, s)| s == symptom).map(|(host, _)| host.to_string()).collect();
+            let stop = if said.is_empty() { "" } else { "; " };
+            write!(f, "{stop}{}: {symptom}", hosts.join(", "))?;
+            said.push(symptom);
+        }
+        Ok(())
+    }
+}
+
+/// Looks at each server, all at once; takes some seconds at most.
+pub(super) async fn look(hosts: &[Host], tls: Option<&Loaded>) -> Failures {
+    let looks = hosts.iter().map(|host| async move { (host.clone(), look_at(host, tls).await) });
+    Failures(futures::future::join_all(looks).await)
+}
+
+async fn look_at(host: &Host, tls: Option<&Loaded>) -> Symptom {
+    let stream = match open(host).await {
+        Ok(stream) => stream,
+        Err(symptom) => return symptom,
+    };
+    match tls {
+        None => match ask(stream).await {
+            Ok(answer) => answer,
+            Err(_no_answer) if speaks_tls(host).await => Symptom::SpeaksTls,
+            Err(_no_answer) => Symptom::NoAnswer,
+        },
+        Some(tls) => match handshake(host, stream, Arc::clone(&tls.config)).await {
+            // With TLS 1.3 a server looks at our certificate only after our side of the handshake is done.
+            Ok(stream) => ask(stream).await.unwrap_or_else(|error| refusal(&error).unwrap_or(Symptom::NoAnswer)),
+            Err(error) => match refusal(&error) {
+                Some(symptom) => symptom,
+                None if speaks_plaintext(host).await => Symptom::SpeaksPlaintext,
+                None => Symptom::NoAnswer,
+            },
+        },
+    }
+}
+
+async fn open(host: &Host) -> Result<TcpStream, Symptom> {
+    let address = (host.name(), host.port());
+    let found = timeout(STEP, tokio::net::lookup_host(address)).await;
+    let addresses: Vec<_> = match found {
+        Ok(Ok(addresses)) => addresses.collect(),
+        Ok(Err(error)) => return Err(Symptom::NameNotResolved(error.to_string())),
+        Err(_elapsed) => return Err(Symptom::NameNotResolved("the name server does not answer".to_owned())),
+    };
+    match timeout(STEP, TcpStream::connect(addresses.as_slice())).await {
+        Ok(Ok(stream)) => Ok(stream),
+        Ok(Err(error)) => Err(match error.kind() {
+            ErrorKind::ConnectionRefused => Symptom::Refused,
+            ErrorKind::TimedOut => Symptom::TimedOut,
+            _ => Symptom::Unreachable(error.to_string()),
+        }),
+        Err(_elapsed) => Err(Symptom::TimedOut),
+    }
+}
+
+/// Asks `srvr` and takes the answer for what it says of the server; an error when there is none.
+async fn ask(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<Symptom> {
+    let mut answer = Vec::new();
+    let asked = async {
+        stream.write_all(b"srvr").await?;
+        stream.flush().await?;
+        let read = (&mut stream).take(MOST_ANSWER).read_to_end(&mut answer).await;
+        // What came before a connection was torn down is still an answer.
+        if answer.is_empty() { read.map(drop) } else { Ok(()) }
+    };
+    timeout(STEP, asked).await??;
+    let answer = String::from_utf8_lossy(&answer);
+    if answer.contains("not currently serving requests") {
+        Ok(Symptom::NotServing)
+    } else if answer.starts_with("Zookeeper version") || answer.contains("not in the whitelist") {
+        Ok(Symptom::Serves)
+    } else {
+        Err(ErrorKind::InvalidData.into())
+    }
+}
+
+async fn handshake(
+    host: &Host,
+    stream: TcpStream,
+    config: Arc<ClientConfig>,
+) -> io::Result<tokio_rustls::client::TlsStream<TcpStream>> {
+    let name = ServerName::try_from(host.name().to_owned()).map_err(io::Error::other)?;
+    timeout(STEP, TlsConnector::from(config).connect(name, stream)).await?
+}
+
+/// What a failed handshake says of certificates; `None` when it failed before they came into play.
+fn refusal(error: &io::Error) -> Option<Symptom> {
+    let error = error.get_ref()?.downcast_ref::<rustls::Error>()?;
+    match error {
+        rustls::Error::InvalidCertificate(_) => Some(Symptom::CertificateNotTrusted(shorten(&error.to_string()))),
+        rustls::Error::AlertReceived(_) => Some(Symptom::CertificateRefused(shorten(&error.to_string()))),
+        _ => None,
+    }
+}
+
+/// Keeps a reason within a log line: it may list every name of a certificate, and a server's names are its own choice.
+fn shorten(reason: &str) -> String {
+    let mut short: String = reason.chars().filter(|c| !c.is_control()).take(MOST_REASON).collect();
+    if reason.chars().nth(MOST_REASON).is_some() {
+        short.push_str("...");
+    }
+    short
+}
+
+/// Whether a server that did not answer in plain text does so by TLS: it then shows a certificate or sends an alert.
+async fn speaks_tls(host: &Host) -> bool {
+    let trusts_nobody = ClientConfig::builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth();
+    match open(host).await {
+        Ok(stream) => match handshake(host, stream, Arc::new(trusts_nobody)).await {
+            Ok(_) => true,
+            Err(error) => refusal(&error).is_some(),
+        },
+        Err(_symptom) => false,
+    }
+}
+
+async fn speaks_plaintext(host: &Host) -> bool {
+    match open(host).await {
+        Ok(stream) => ask(stream).await.is_ok(),
+        Err(_symptom) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both sentences as ZooKeeper 3.8.0 sends them, the first one as a member of an ensemble without a quorum.
+    #[tokio::test]
+    async fn answers_are_told_apart() {
+        for (answer, symptom) in [
+            ("This ZooKeeper instance is not currently serving requests\n", Some(Symptom::NotServing)),
+            ("srvr is not executed because it is not in the whitelist.\n", Some(Symptom::Serves)),
+            ("Zookeeper version: 3.8.0-${mvngit.commit.id}, built on 2024-12-29 17:54 UTC\n", Some(Symptom::Serves)),
+            ("HTTP/1.1 400 Bad Request\r\n\r\n", None),
+            ("", None),
+        ] {
+            let (ours, mut theirs) = tokio::io::duplex(1024);
+            theirs.write_all(answer.as_bytes()).await.unwrap();
+            theirs.shutdown().await.unwrap();
+            assert_eq!(ask(ours).await.ok(), symptom, "{answer}");
+            let mut question = String::new();
+            theirs.read_to_string(&mut question).await.unwrap();
+            assert_eq!(question, "srvr");
+        }
+    }
+
+    #[test]
+    fn a_reason_stays_short_and_in_one_line() {
+        assert_eq!(shorten("bad\ncertificate"), "badcertificate");
+        assert_eq!(shorten(&"\u{e9}".repeat(500)), format!("{}...", "\u{e9}".repeat(MOST_REASON)));
+    }
+}

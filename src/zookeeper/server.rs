@@ -1,0 +1,305 @@
+//! A private server: a real ZooKeeper of our own, for the demo and the tests.
+//!
+//! It is a standalone server in a child process on the loopback interface, with a free port and a temporary directory,
+//! and it ends with its owner: when the [`PrivateServer`] is dropped, and also when the owner's process is killed
+//! without warning.
+
+mod files;
+mod guard;
+mod install;
+mod options;
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+use tokio::time::{Instant, sleep};
+use tracing::debug;
+
+use self::files::Layout;
+use self::guard::Guard;
+pub use self::install::Installation;
+pub use self::options::{ClientAuth, Options, ServerTls};
+
+/// How often the server is looked at while something is awaited of it.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// How many ports are tried: between our look for a free one and the server's start another process may take it.
+const PORT_ATTEMPTS: u32 = 10;
+
+/// How long a server that was asked to stop may take before it is killed.
+const STOP_LIMIT: Duration = Duration::from_secs(5);
+
+/// Why there is no private server.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// No installation was found: one sentence that says what to install.
+    #[error("{0}")]
+    NotInstalled(String),
+    /// A file or process of the server could not be made.
+    #[error("cannot {doing}: {source}")]
+    Io {
+        /// What was being done, and with which file.
+        doing: String,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// The server ended while it should have started, or did not answer in time.
+    #[error("ZooKeeper {how} (its log is {}); it ends with:\n{log_tail}", log.display())]
+    NotStarted {
+        /// What it did instead.
+        how: String,
+        /// The log file, gone by now where the directory was temporary.
+        log: PathBuf,
+        /// The last lines of it.
+        log_tail: String,
+    },
+}
+
+/// A running, or killed and restartable, server of our own.
+#[derive(Debug)]
+pub struct PrivateServer {
+    options: Options,
+    installation: Installation,
+    layout: Layout,
+    port: u16,
+    secure_port: Option<u16>,
+    /// `None` while it is killed or stopped.
+    java: Option<Child>,
+    guard: Guard,
+    /// Removed when dropped; `None` where the directory is the caller's.
+    _temporary: Option<TempDir>,
+}
+
+impl PrivateServer {
+    /// Starts a server and waits until it answers.
+    ///
+    /// # Errors
+    /// When no server is installed, its files cannot be written, or it does not start; then with the end of its log.
+    pub async fn start(options: Options) -> Result<Self, ServerError> {
+        let installation = match &options.home {
+            Some(home) => Installation::in_home(home)?,
+            None => Installation::find()?,
+        };
+        let (directory, temporary) = place(&options)?;
+        let layout = Layout::new(&directory);
+        let layout = layout.map_err(doing("make the server's directories"))?;
+        let guard = Guard::start(temporary.as_ref().map(TempDir::path)).map_err(doing("start a shell"))?;
+        let (port, secure_port) = (0, None);
+        let mut server =
+            Self { options, installation, layout, port, secure_port, java: None, guard, _temporary: temporary };
+        server.start_on_free_port().await?;
+        Ok(server)
+    }
+
+    /// `127.0.0.1:PORT`, for [`super::Servers`].
+    #[must_use]
+    pub fn connect_string(&self) -> String {
+        format!("{}:{}", Ipv4Addr::LOCALHOST, self.port)
+    }
+
+    /// The same for the port that speaks TLS; `None` without [`Options::tls`].
+    #[must_use]
+    pub fn secure_connect_string(&self) -> Option<String> {
+        self.secure_port.map(|port| format!("{}:{port}", Ipv4Addr::LOCALHOST))
+    }
+
+    /// The port for plain connections.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The id of its process; `None` while it is killed or stopped.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.java.as_ref().map(Child::id)
+    }
+
+    /// Where its data and its log are.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        self.layout.directory()
+    }
+
+    /// Stops the server as an administrator would. Its data stays until `self` is dropped.
+    ///
+    /// # Errors
+    /// When its end cannot be awaited.
+    pub async fn stop(&mut self) -> Result<(), ServerError> {
+        self.signal(Signal::TERM);
+        // A stopped (suspended) process keeps the signal until it is continued.
+        self.signal(Signal::CONT);
+        let limit = Instant::now() + STOP_LIMIT;
+        while Instant::now() < limit {
+            if self.exit_status()?.is_some() {
+                return self.kill();
+            }
+            sleep(LOOK).await;
+        }
+        debug!(pid = self.pid(), "private ZooKeeper did not stop by itself and is killed");
+        self.kill()
+    }
+
+    /// Kills the server without warning, as a power failure would. Its data stays until `self` is dropped.
+    ///
+    /// # Errors
+    /// When its end cannot be awaited.
+    pub fn kill(&mut self) -> Result<(), ServerError> {
+        let Some(mut java) = self.java.take() else { return Ok(()) };
+        java.kill().map_err(doing("kill ZooKeeper"))?;
+        // The guard forgets the process before it is reaped: afterwards its id may be another's.
+        self.guard.forget();
+        java.wait().map_err(doing("await the end of ZooKeeper"))?;
+        Ok(())
+    }
+
+    /// Starts the server again after [`Self::kill`] or [`Self::stop`], on the same port with the same data; one that
+    /// still runs is stopped first.
+    ///
+    /// # Errors
+    /// As [`Self::start`], and when the port was taken meanwhile.
+    pub async fn restart(&mut self) -> Result<(), ServerError> {
+        if self.java.is_some() {
+            self.stop().await?;
+        }
+        self.launch()?;
+        self.await_answer().await
+    }
+
+    /// Stops the process where it stands: it keeps its connections and answers nothing.
+    pub fn suspend(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets a suspended process go on.
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    /// Signals the process. It is not reaped yet, so its id is its own, and a signal to one that ended does nothing.
+    fn signal(&self, signal: Signal) {
+        if let Some(java) = &self.java
+            && let Err(error) = kill_process(Pid::from_child(java), signal)
+        {
+            debug!(pid = java.id(), %error, "cannot signal the private ZooKeeper");
+        }
+    }
+
+    async fn start_on_free_port(&mut self) -> Result<(), ServerError> {
+        for attempt in 1.. {
+            self.port = free_port()?;
+            self.secure_port = self.options.tls.as_ref().map(|_| free_port()).transpose()?;
+            self.launch()?;
+            match self.await_answer().await {
+                Err(ServerError::NotStarted { log_tail, .. })
+                    if log_tail.contains("Address already in use") && attempt < PORT_ATTEMPTS =>
+                {
+                    debug!(port = self.port, "port was taken before the private ZooKeeper could have it");
+                }
+                outcome => return outcome,
+            }
+        }
+        unreachable!("the last attempt returns its outcome")
+    }
+
+    /// Starts the process; it does not answer yet.
+    fn launch(&mut self) -> Result<(), ServerError> {
+        let config = self.layout.write(&self.options, self.port, self.secure_port);
+        let config = config.map_err(doing("write the server's configuration"))?;
+        let log = self.layout.log();
+        let log: File =
+            OpenOptions::new().create(true).write(true).truncate(true).open(&log).map_err(doing("open its log"))?;
+        let errors = log.try_clone().map_err(doing("open its log"))?;
+        // The shell waits for our word before it becomes Java: were we killed between its start and the guard's
+        // learning of it, it would read the end of its input instead, and end.
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", r#"read -r go && exec "$@" </dev/null"#, "sh"])
+            .args(self.installation.command(&self.options, &self.layout))
+            .arg(config)
+            .current_dir(self.layout.directory())
+            .stdin(Stdio::piped())
+            .stdout(log)
+            .stderr(errors)
+            // A group of its own: the terminal's Ctrl-C is for us, and we end the server in our own time.
+            .process_group(0);
+        let mut java = command.spawn().map_err(doing("start a shell for ZooKeeper"))?;
+        self.guard.watch(java.id());
+        let mut stdin = java.stdin.take().expect("its standard input was asked to be a pipe");
+        let told = stdin.write_all(b"go\n");
+        self.java = Some(java);
+        told.map_err(doing("start ZooKeeper"))
+    }
+
+    async fn await_answer(&mut self) -> Result<(), ServerError> {
+        let limit = Instant::now() + self.options.start_limit;
+        let ended = loop {
+            if let Some(status) = self.exit_status()? {
+                break format!("ended while starting ({status})");
+            }
+            if self.layout.is_answered_at(self.port).await && self.secure_port_is_open().await {
+                return Ok(());
+            }
+            if Instant::now() >= limit {
+                break format!("did not answer within {} s", self.options.start_limit.as_secs());
+            }
+            sleep(LOOK).await;
+        };
+        let (log, log_tail) = (self.layout.log(), self.layout.log_tail());
+        self.kill()?;
+        Err(ServerError::NotStarted { how: ended, log, log_tail })
+    }
+
+    async fn secure_port_is_open(&self) -> bool {
+        match self.secure_port {
+            None => true,
+            Some(port) => tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.is_ok(),
+        }
+    }
+
+    /// How the process ended; `None` while it runs.
+    fn exit_status(&mut self) -> Result<Option<ExitStatus>, ServerError> {
+        match &mut self.java {
+            None => Ok(None),
+            Some(java) => java.try_wait().map_err(doing("look after ZooKeeper")),
+        }
+    }
+}
+
+/// Kills the process and waits for its end, which takes some milliseconds.
+impl Drop for PrivateServer {
+    fn drop(&mut self) {
+        if let Err(error) = self.kill() {
+            debug!(%error, "the private ZooKeeper could not be ended");
+        }
+        self.guard.dismiss();
+    }
+}
+
+/// The server's directory, with what removes it again unless it is the caller's.
+fn place(options: &Options) -> Result<(PathBuf, Option<TempDir>), ServerError> {
+    if let Some(directory) = &options.directory {
+        return Ok((directory.clone(), None));
+    }
+    let made = tempfile::Builder::new().prefix("queuekeeper-zookeeper-").tempdir();
+    let temporary = made.map_err(doing("make a temporary directory"))?;
+    Ok((temporary.path().to_owned(), Some(temporary)))
+}
+
+/// Asks the system for a free port of the loopback interface, and lets go of it.
+fn free_port() -> Result<u16, ServerError> {
+    let find = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr();
+    Ok(find().map_err(doing("find a free port"))?.port())
+}
+
+fn doing(what: &str) -> impl FnOnce(std::io::Error) -> ServerError {
+    let doing = what.to_owned();
+    move |source| ServerError::Io { doing, source }
+}

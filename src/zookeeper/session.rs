@@ -1,0 +1,315 @@
+//! Sessions without end: get one, follow it until it is over, get the next.
+//!
+//! The owner's loop is short:
+//!
+//! ```no_run
+//! # async fn work(_: &zookeeper_client::Client) {}
+//! # async fn owner(config: queuekeeper::zookeeper::Config) -> Result<(), queuekeeper::zookeeper::ConnectError> {
+//! let mut sessions = queuekeeper::zookeeper::Sessions::new(config);
+//! loop {
+//!     let client = sessions.establish().await?;
+//!     tokio::select! {
+//!         _end = sessions.follow(&client) => {}
+//!         () = work(&client) => {}
+//!     }
+//! }
+//! # }
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+use tracing::{info, warn};
+use zookeeper_client::{Client, Error, SessionId, SessionState};
+
+use super::connect::{Config, ConnectError};
+use super::request::{RequestError, within};
+
+/// The first pause between two attempts; each is twice the one before, and up to as much again is added at random.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// The longest pause before its random part. A session that lasted longer than this starts the pauses anew.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// How long the first look at the root of our tree may take.
+const ROOT_LIMIT: Duration = Duration::from_secs(2);
+
+/// How we stand with ZooKeeper.
+#[derive(Clone, Debug)]
+pub enum Connection {
+    /// No session; one is being sought.
+    Connecting {
+        /// When the search began.
+        since: Instant,
+        /// How many attempts of this search have failed.
+        failed_attempts: u64,
+        /// Why the last of them failed; `None` before the first has.
+        last_error: Option<Arc<ConnectError>>,
+    },
+    /// A session with a connection.
+    Connected {
+        /// When the connection was made.
+        since: Instant,
+        /// The session, as in the `ephemeralOwner` of its nodes.
+        session: SessionId,
+        /// Which session of this process it is, from 1.
+        sessions: u64,
+        /// Which connection of this process it is, from 1. Persistent watches do not survive the change to another.
+        connections: u64,
+    },
+    /// A session without a connection: the client library tries all servers in turn until the session is over.
+    Disconnected {
+        /// When the connection was lost.
+        since: Instant,
+        /// The session, which may still be saved.
+        session: SessionId,
+    },
+    /// The session is over, and no other is being sought yet.
+    Ended {
+        /// When it was seen to be over.
+        since: Instant,
+        /// How it ended.
+        end: SessionEnd,
+    },
+}
+
+impl Connection {
+    /// Whether requests are answered now.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        match self {
+            Self::Connected { .. } => true,
+            Self::Connecting { .. } | Self::Disconnected { .. } | Self::Ended { .. } => false,
+        }
+    }
+
+    /// Since when it is so.
+    #[must_use]
+    pub fn since(&self) -> Instant {
+        match self {
+            Self::Connecting { since, .. }
+            | Self::Connected { since, .. }
+            | Self::Disconnected { since, .. }
+            | Self::Ended { since, .. } => *since,
+        }
+    }
+}
+
+/// How a session ended. Its ephemeral nodes are gone or soon will be, and its client will answer nothing more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionEnd {
+    /// Without contact for too long, by the server's word or, after 7/5 of the session timeout, by the library's.
+    Expired,
+    /// A server refused our credentials when the session moved to it.
+    AuthFailed,
+    /// Closed from our side: the last clone of its client was dropped.
+    Closed,
+}
+
+/// Gets sessions, one after the other, and tells everyone who wants to know how it goes.
+#[derive(Debug)]
+pub struct Sessions {
+    config: Config,
+    state: watch::Sender<Connection>,
+    pauses: ExponentialBackoff,
+    /// When the last session was established; `None` before the first.
+    established: Option<Instant>,
+    /// How many there were so far.
+    count: u64,
+    /// How many connections there were so far, over all sessions.
+    connections: u64,
+    /// The last failure that was logged, word for word, while it lasts.
+    logged: Option<String>,
+}
+
+impl Sessions {
+    /// Sessions by `config`; nothing happens before [`Self::establish`].
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        let nothing_yet = Connection::Connecting { since: Instant::now(), failed_attempts: 0, last_error: None };
+        Self {
+            config,
+            state: watch::Sender::new(nothing_yet),
+            pauses: pauses(),
+            established: None,
+            count: 0,
+            connections: 0,
+            logged: None,
+        }
+    }
+
+    /// The configuration they are made by.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Follows how we stand with ZooKeeper. Only the latest state is kept: a quick change may be passed over.
+    #[must_use]
+    pub fn subscribe(&self) -> watch::Receiver<Connection> {
+        self.state.subscribe()
+    }
+
+    /// Tries until there is a session, however long it takes, with growing pauses.
+    ///
+    /// A failure is logged once, not once an attempt; another reason is logged again. So is, once a session, a chroot
+    /// that does not exist or does not let us read it: the session is given all the same. The first attempt is made at
+    /// once, unless the last session did not live longer than the longest pause.
+    ///
+    /// # Errors
+    /// With a failure that trying again will not mend (see [`ConnectError::is_retryable`]), but only before the first
+    /// session: afterwards the configuration is known to have worked, a certificate that is just being replaced is a
+    /// passing thing, and trying goes on.
+    pub async fn establish(&mut self) -> Result<Client, ConnectError> {
+        let since = Instant::now();
+        self.state.send_replace(Connection::Connecting { since, failed_attempts: 0, last_error: None });
+        match self.established {
+            Some(last) if last.elapsed() <= LONGEST_PAUSE => self.pause().await,
+            Some(_) | None => self.pauses = pauses(),
+        }
+        let mut failed_attempts = 0;
+        loop {
+            match self.config.connect().await {
+                Ok(client) => {
+                    self.welcome(&client, since);
+                    self.look_at_root(&client).await;
+                    return Ok(client);
+                }
+                Err(error) if self.established.is_none() && !error.is_retryable() => return Err(error),
+                Err(error) => {
+                    failed_attempts += 1;
+                    self.log_once(&error);
+                    let last_error = Some(Arc::new(error));
+                    self.state.send_replace(Connection::Connecting { since, failed_attempts, last_error });
+                }
+            }
+            self.pause().await;
+        }
+    }
+
+    /// Follows the session of `client`, which [`Self::establish`] gave, until it is over.
+    ///
+    /// May be dropped and called again.
+    pub async fn follow(&mut self, client: &Client) -> SessionEnd {
+        let session = client.session_id();
+        let mut watcher = client.state_watcher();
+        // What was missed before the watcher was made shows as a state that differs from the published one.
+        let mut state = watcher.state();
+        let mut repeated = false;
+        loop {
+            match state {
+                SessionState::SyncConnected | SessionState::ConnectedReadOnly => self.reconnected(session, repeated),
+                SessionState::Disconnected => self.disconnected(client),
+                SessionState::Expired => return self.ended(session, SessionEnd::Expired),
+                SessionState::AuthFailed => return self.ended(session, SessionEnd::AuthFailed),
+                SessionState::Closed => return self.ended(session, SessionEnd::Closed),
+            }
+            state = watcher.changed().await;
+            repeated = true;
+        }
+    }
+
+    fn welcome(&mut self, client: &Client, since: Instant) {
+        let now = Instant::now();
+        self.established = Some(now);
+        self.count += 1;
+        self.connections += 1;
+        self.logged = None;
+        info!(
+            zookeeper = %self.config.servers,
+            session = %client.session_id(),
+            session_timeout_ms = millis(client.session_timeout()),
+            after_ms = millis(now - since),
+            "connected to ZooKeeper",
+        );
+        self.publish_connected(client.session_id());
+    }
+
+    /// Says what a session cannot know: a wrong chroot and credentials that do not fit are no errors of a connection,
+    /// they show at the znodes. The session is good all the same; the chroot may be created, its ACL changed.
+    async fn look_at_root(&self, client: &Client) {
+        let servers = &self.config.servers;
+        match within(ROOT_LIMIT, client.get_data("/")).await {
+            Err(RequestError::Refused(Error::NoNode)) => {
+                warn!(zookeeper = %servers, "the chroot {} does not exist; is it the right one?", client.path());
+            }
+            Err(RequestError::Refused(Error::NoAuth)) => warn!(
+                zookeeper = %servers,
+                "the znode {} does not let us read it (NoAuth); check our credentials and its ACL",
+                client.path(),
+            ),
+            // Whatever else is wrong comes up again in the work that the session is for.
+            Ok(_) | Err(_) => {}
+        }
+    }
+
+    fn publish_connected(&self, session: SessionId) {
+        let (sessions, connections) = (self.count, self.connections);
+        self.state.send_replace(Connection::Connected { since: Instant::now(), session, sessions, connections });
+    }
+
+    /// `seen_change`: the library reported this state as a change, so even one equal to ours is another connection
+    /// (the loss between the two was passed over).
+    fn reconnected(&mut self, session: SessionId, seen_change: bool) {
+        if self.state.borrow().is_connected() && !seen_change {
+            return;
+        }
+        info!(zookeeper = %self.config.servers, %session, "connected to ZooKeeper again, in the same session");
+        self.connections += 1;
+        self.publish_connected(session);
+    }
+
+    fn disconnected(&self, client: &Client) {
+        let session = client.session_id();
+        warn!(
+            zookeeper = %self.config.servers,
+            %session,
+            session_timeout_ms = millis(client.session_timeout()),
+            "connection to ZooKeeper lost; the session is saved if a server is found in time",
+        );
+        self.state.send_replace(Connection::Disconnected { since: Instant::now(), session });
+    }
+
+    fn ended(&self, session: SessionId, end: SessionEnd) -> SessionEnd {
+        match end {
+            SessionEnd::Expired => {
+                warn!(zookeeper = %self.config.servers, %session, "session with ZooKeeper expired; a new one is needed");
+            }
+            SessionEnd::AuthFailed => {
+                warn!(zookeeper = %self.config.servers, %session, "ZooKeeper refused our credentials; the session is over");
+            }
+            SessionEnd::Closed => info!(zookeeper = %self.config.servers, %session, "session with ZooKeeper closed"),
+        }
+        self.state.send_replace(Connection::Ended { since: Instant::now(), end });
+        end
+    }
+
+    async fn pause(&mut self) {
+        // The pauses never run out: they are built without a limit in number or time.
+        sleep(self.pauses.next().unwrap_or(LONGEST_PAUSE)).await;
+    }
+
+    fn log_once(&mut self, error: &ConnectError) {
+        let said = error.to_string();
+        if self.logged.as_ref() != Some(&said) {
+            warn!(zookeeper = %self.config.servers, "not connected, trying on: {said}");
+            self.logged = Some(said);
+        }
+    }
+}
+
+fn pauses() -> ExponentialBackoff {
+    ExponentialBuilder::new()
+        .with_min_delay(FIRST_PAUSE)
+        .with_max_delay(LONGEST_PAUSE)
+        .with_jitter()
+        .without_max_times()
+        .build()
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,120 @@
+//! Certificates for TLS to ZooKeeper.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
+use zookeeper_client::TlsOptions;
+
+use super::connect::ConfigError;
+
+/// Where systems keep the certificates of the authorities they trust, as one PEM file: Debian and Alpine, Fedora and
+/// its kin, and what is left.
+const SYSTEM_BUNDLES: [&str; 3] =
+    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
+
+/// TLS to ZooKeeper: which servers to trust, and who we are to them.
+///
+/// The server's certificate must name the host as the connect string does; the client library offers no safe way to
+/// leave that check out, and neither do we. The files are read for each connection attempt, so renewed certificates
+/// serve from the next session on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// PEM file of the authorities whose servers are trusted; `None` for those that the system trusts.
+    pub ca_file: Option<PathBuf>,
+    /// Our own certificate, for servers that want one (`ssl.clientAuth=need` is ZooKeeper's default).
+    pub identity: Option<Identity>,
+}
+
+/// A client certificate and its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// PEM file of the certificate, followed by those of its intermediate authorities.
+    pub cert_file: PathBuf,
+    /// PEM file of its private key: PKCS #8, PKCS #1 or SEC 1, not encrypted.
+    pub key_file: PathBuf,
+}
+
+impl Tls {
+    /// TLS by the command line: `wanted` switches it on with the system's authorities, and each file switches it on
+    /// too. `None` when nothing asks for it.
+    ///
+    /// # Errors
+    /// When one of certificate and key is there without the other.
+    pub fn from_flags(
+        wanted: bool,
+        ca_file: Option<PathBuf>,
+        cert_file: Option<PathBuf>,
+        key_file: Option<PathBuf>,
+    ) -> Result<Option<Self>, ConfigError> {
+        let identity = match (cert_file, key_file) {
+            (Some(cert_file), Some(key_file)) => Some(Identity { cert_file, key_file }),
+            (None, None) => None,
+            (Some(_), None) | (None, Some(_)) => return Err(ConfigError::HalfAnIdentity),
+        };
+        let on = wanted || ca_file.is_some() || identity.is_some();
+        Ok(on.then_some(Self { ca_file, identity }))
+    }
+
+    /// Reads the files and checks that they fit together.
+    ///
+    /// # Errors
+    /// When a file cannot be read or does not hold what it should, or the key is not the certificate's.
+    pub(super) fn load(&self) -> Result<Loaded, ConfigError> {
+        let ca_file = match &self.ca_file {
+            Some(path) => path.as_path(),
+            None => {
+                SYSTEM_BUNDLES.iter().map(Path::new).find(|path| path.exists()).ok_or(ConfigError::NoSystemRoots)?
+            }
+        };
+        let ca = read(ca_file)?;
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(certificates(ca_file, &ca)?);
+        if roots.is_empty() {
+            return Err(bad(ca_file, "none of its certificates can be used as an authority's"));
+        }
+        let mut options = TlsOptions::new().with_pem_ca(&ca).map_err(|error| bad(ca_file, error.to_string()))?;
+        let builder = ClientConfig::builder().with_root_certificates(roots);
+        let config = match &self.identity {
+            None => builder.with_no_client_auth(),
+            Some(Identity { cert_file, key_file }) => {
+                let (cert, key) = (read(cert_file)?, read(key_file)?);
+                let chain = certificates(cert_file, &cert)?;
+                // The reason is left out: a parser's error may quote what it read, and this is the private key.
+                let private = PrivateKeyDer::from_pem_slice(key.as_bytes())
+                    .map_err(|_| bad(key_file, "it holds no private key that can be read without a password"))?;
+                options = options.with_pem_identity(&cert, &key).map_err(|error| bad(cert_file, error.to_string()))?;
+                builder.with_client_auth_cert(chain, private).map_err(|error| {
+                    bad(cert_file, format!("it does not go with the key {}: {error}", key_file.display()))
+                })?
+            }
+        };
+        Ok(Loaded { options, config: Arc::new(config) })
+    }
+}
+
+/// Certificates as read: once for the client library, once for our own look at a server that the library fails on.
+pub(super) struct Loaded {
+    pub(super) options: TlsOptions,
+    pub(super) config: Arc<ClientConfig>,
+}
+
+fn read(path: &Path) -> Result<String, ConfigError> {
+    std::fs::read_to_string(path).map_err(|source| ConfigError::ReadFile { path: path.to_owned(), source })
+}
+
+fn certificates(path: &Path, pem: &str) -> Result<Vec<CertificateDer<'static>>, ConfigError> {
+    let found = CertificateDer::pem_slice_iter(pem.as_bytes())
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| bad(path, error.to_string()))?;
+    if found.is_empty() {
+        return Err(bad(path, "it holds no certificate in PEM form"));
+    }
+    Ok(found)
+}
+
+fn bad(path: &Path, why: impl Into<String>) -> ConfigError {
+    ConfigError::BadCertificate { path: path.to_owned(), why: why.into() }
+}

@@ -1,0 +1,58 @@
+//! Certificates for servers and clients on the loopback interface, made anew for each test.
+
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
+use std::path::{Path, PathBuf};
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+
+/// An authority and the files of those it vouches for.
+pub(crate) struct Authority {
+    directory: PathBuf,
+    issuer: Issuer<'static, KeyPair>,
+    /// PEM file of its own certificate.
+    pub(crate) ca_file: PathBuf,
+}
+
+/// The files of one certificate.
+pub(crate) struct Certified {
+    /// PEM file of the certificate.
+    pub(crate) cert_file: PathBuf,
+    /// PEM file of the key.
+    pub(crate) key_file: PathBuf,
+    /// PEM file of both, the key first: what ZooKeeper calls a key store.
+    pub(crate) key_store: PathBuf,
+}
+
+impl Authority {
+    /// Makes one whose files are in `directory` and begin with `name`.
+    pub(crate) fn new(directory: &Path, name: &str) -> Self {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+        let key = KeyPair::generate().unwrap();
+        let ca_file = directory.join(format!("{name}.pem"));
+        std::fs::write(&ca_file, params.self_signed(&key).unwrap().pem()).unwrap();
+        Self { directory: directory.to_owned(), issuer: Issuer::new(params, key), ca_file }
+    }
+
+    /// Makes a certificate for `127.0.0.1` and `localhost`.
+    pub(crate) fn certify(&self, name: &str) -> Certified {
+        let mut params = CertificateParams::new(["127.0.0.1".to_owned(), "localhost".to_owned()]).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().unwrap();
+        let cert = params.signed_by(&key, &self.issuer).unwrap().pem();
+        let write = |ending: &str, text: String| {
+            let path = self.directory.join(format!("{name}{ending}.pem"));
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let key = key.serialize_pem();
+        Certified {
+            key_store: write("-store", format!("{key}{cert}")),
+            cert_file: write("", cert),
+            key_file: write("-key", key),
+        }
+    }
+}
