@@ -43,8 +43,8 @@ impl<'a> PauseNote<'a> {
             Ok(raw) => raw,
             Err(malformed) => return Decoded::bad(Self::default(), malformed),
         };
-        let (who, bad_who) = raw.who.text("who");
-        let (why, bad_why) = raw.why.text("why");
+        let (who, malformed) = raw.who.text("who");
+        let (why, bad_reason) = raw.why.text("why");
         let (since, bad_since) = raw.since.text("since");
         Decoded {
             value: Self {
@@ -52,7 +52,7 @@ impl<'a> PauseNote<'a> {
                 why: why.unwrap_or_default(),
                 since: since.and_then(|since| time::read(&since)),
             },
-            malformed: bad_who.or(bad_why).or(bad_since),
+            malformed: malformed.or(bad_reason).or(bad_since),
         }
     }
 
