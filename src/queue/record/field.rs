@@ -30,7 +30,7 @@ pub(super) enum Field<'a> {
     Object,
 }
 
-impl<'a> Field<'a> {
+impl Field<'_> {
     /// This value, or `other` where the key is missing.
     pub(super) fn or(self, other: Self) -> Self {
         if self == Self::Absent { other } else { self }
