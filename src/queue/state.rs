@@ -45,6 +45,7 @@ pub trait State: Copy + Eq + Ord + fmt::Debug + fmt::Display + Send + Sync + 'st
     }
 
     /// Reads a status text in any spelling found in production: `Pending`, `pending`, `update-reporting`.
+    #[must_use]
     fn from_any(text: &str) -> Option<Self> {
         Self::from_name(text).or_else(|| {
             Self::ALL
