@@ -6,6 +6,8 @@ use queuekeeper::queue::id::JobId;
 use queuekeeper::queue::state::State;
 use queuekeeper::queue::{Error, JobChange, Queue};
 
+use zookeeper_client::SessionState;
+
 use super::world::{World, base, borrowed, connect, job, now, server};
 use crate::support::proxy::{Direction, Newcomers, Proxy};
 use crate::support::wait::eventually;
@@ -28,14 +30,18 @@ async fn a_commit_whose_answer_was_lost_is_found_to_be_done() {
     proxy.stall(Direction::ToClient);
     let commit = tokio::spawn({
         let (queue, plan) = (queue.clone(), plan.clone());
-        async move { queue.commit_job_plan(&plan).await }
+        async move { queue.commit(&plan.transaction).await }
     });
     eventually(LIMIT, "the server has done it", async || world.stat("/jobs/jid0000000001/status").await.version == 1)
         .await;
     proxy.cut(Newcomers::Refuse);
+    let state = async || queue.client().state() == SessionState::Disconnected;
+    eventually(LIMIT, "the client has noticed", state).await;
     proxy.restore();
-    let changed = commit.await.unwrap().unwrap();
-    assert_eq!((changed.from.name(), changed.to.name(), changed.version), ("Failed", "Downloading", 1));
+    let committed = commit.await.unwrap().unwrap();
+    assert!(committed.recovered, "the answer itself never came");
+    assert_eq!((plan.from.name(), plan.to.name()), ("Failed", "Downloading"));
+    assert_eq!(committed.stats.iter().flatten().map(|stat| stat.version).max(), Some(1));
     assert_eq!(world.json("/jobs/jid0000000001/status").await["retry_count"], 2);
     // Done again, it is refused and not done twice.
     let before = world.tree().await;
