@@ -23,6 +23,12 @@ async fn world_and_proxy() -> (World, Proxy, Queue) {
     (world, proxy, queue)
 }
 
+/// Waits until the cut is felt: restored before, the proxy might pass what it held back.
+async fn noticed(queue: &Queue) {
+    let is_cut = async || queue.client().state() == SessionState::Disconnected;
+    eventually(LIMIT, "the client notices the cut", is_cut).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_whose_answer_was_lost_is_found_to_be_done() {
     let (world, proxy, queue) = world_and_proxy().await;
@@ -35,8 +41,7 @@ async fn a_commit_whose_answer_was_lost_is_found_to_be_done() {
     eventually(LIMIT, "the server has done it", async || world.stat("/jobs/jid0000000001/status").await.version == 1)
         .await;
     proxy.cut(Newcomers::Refuse);
-    let state = async || queue.client().state() == SessionState::Disconnected;
-    eventually(LIMIT, "the client has noticed", state).await;
+    noticed(&queue).await;
     proxy.restore();
     let committed = commit.await.unwrap().unwrap();
     assert!(committed.recovered, "the answer itself never came");
@@ -63,6 +68,7 @@ async fn a_commit_that_never_arrived_is_found_not_to_be_done_and_may_be_repeated
     assert!(matches!(error, Error::Unknown { .. }) && error.may_be_retried(), "{error}");
     assert_eq!(world.tree().await, before);
     proxy.cut(Newcomers::Refuse);
+    noticed(&queue).await;
     proxy.restore();
     let changed = queue.commit_job_plan(&plan).await.unwrap();
     assert_eq!(changed.version, 1);
