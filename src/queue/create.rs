@@ -55,7 +55,7 @@ impl NewJob {
 
     fn add(&self, transaction: &mut Transaction, batch: BatchId, id: JobId, now: Timestamp) -> Result<(), Error> {
         let decode = |node, malformed| Error::Decode { path: Path::JobNode(id, node), malformed };
-        let nodes = super::job::values_of_new(&self.values).map_err(|(node, malformed)| decode(node, malformed))?;
+        let nodes = super::job::values_of_new(id, &self.values)?;
         record::object_form(&self.configuration).map_err(|malformed| decode(JobNode::Configuration, malformed))?;
         let mut node = |node, data: Vec<u8>| {
             transaction.create(Path::JobNode(id, node), data);

@@ -1,5 +1,7 @@
 //! The cases of `cases.txt`, each below a chroot of its own, and all of them at the root.
 
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
 use std::collections::BTreeMap;
 
 use queuekeeper::queue::id::{BatchId, JobId, Priority};

@@ -6,6 +6,8 @@ use queuekeeper::queue::id::JobId;
 use queuekeeper::queue::state::State;
 use queuekeeper::queue::{Error, JobChange, Queue};
 
+use zookeeper_client::SessionState;
+
 use super::world::{World, base, borrowed, connect, job, now, server};
 use crate::support::proxy::{Direction, Newcomers, Proxy};
 use crate::support::wait::eventually;
@@ -21,6 +23,12 @@ async fn world_and_proxy() -> (World, Proxy, Queue) {
     (world, proxy, queue)
 }
 
+/// Waits until the cut is felt: restored before, the proxy might pass what it held back.
+async fn noticed(queue: &Queue) {
+    let is_cut = async || queue.client().state() == SessionState::Disconnected;
+    eventually(LIMIT, "the client notices the cut", is_cut).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_whose_answer_was_lost_is_found_to_be_done() {
     let (world, proxy, queue) = world_and_proxy().await;
@@ -28,14 +36,17 @@ async fn a_commit_whose_answer_was_lost_is_found_to_be_done() {
     proxy.stall(Direction::ToClient);
     let commit = tokio::spawn({
         let (queue, plan) = (queue.clone(), plan.clone());
-        async move { queue.commit_job_plan(&plan).await }
+        async move { queue.commit(&plan.transaction).await }
     });
     eventually(LIMIT, "the server has done it", async || world.stat("/jobs/jid0000000001/status").await.version == 1)
         .await;
     proxy.cut(Newcomers::Refuse);
+    noticed(&queue).await;
     proxy.restore();
-    let changed = commit.await.unwrap().unwrap();
-    assert_eq!((changed.from.name(), changed.to.name(), changed.version), ("Failed", "Downloading", 1));
+    let committed = commit.await.unwrap().unwrap();
+    assert!(committed.recovered, "the answer itself never came");
+    assert_eq!((plan.from.name(), plan.to.name()), ("Failed", "Downloading"));
+    assert_eq!(committed.stats.iter().flatten().map(|stat| stat.version).max(), Some(1));
     assert_eq!(world.json("/jobs/jid0000000001/status").await["retry_count"], 2);
     // Done again, it is refused and not done twice.
     let before = world.tree().await;
@@ -57,6 +68,7 @@ async fn a_commit_that_never_arrived_is_found_not_to_be_done_and_may_be_repeated
     assert!(matches!(error, Error::Unknown { .. }) && error.may_be_retried(), "{error}");
     assert_eq!(world.tree().await, before);
     proxy.cut(Newcomers::Refuse);
+    noticed(&queue).await;
     proxy.restore();
     let changed = queue.commit_job_plan(&plan).await.unwrap();
     assert_eq!(changed.version, 1);

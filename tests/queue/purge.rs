@@ -1,5 +1,7 @@
 //! Deleting and purging whole batches, interrupted after each transaction.
 
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
 use queuekeeper::queue::id::{BatchId, JobId};
 use queuekeeper::queue::state::Outcome;
 use queuekeeper::queue::{BulkPlan, Error, Queue};

@@ -77,8 +77,8 @@ async fn a_job_goes_where_it_may_and_nowhere_else() {
                     continue;
                 }
                 changes += 1;
-                let changed = result.unwrap();
-                assert_eq!((changed.from.name(), changed.to.name(), changed.version), (from, to, 1));
+                let done = result.unwrap();
+                assert_eq!((done.from.name(), done.to.name(), done.version), (from, to, 1));
                 assert_eq!(data(&world.tree().await), after(data(&before), from, to), "{from} -> {to}");
                 // The next change starts from the same state, in a queue of its own.
                 world = World::new(&borrowed(&nodes)).await;
@@ -92,9 +92,9 @@ async fn a_job_goes_where_it_may_and_nowhere_else() {
 /// The tree of the design after a change of job 1.
 fn after(mut tree: BTreeMap<String, String>, from: &str, to: &str) -> BTreeMap<String, String> {
     let jid = "jid0000000001";
-    tree.remove(&format!("/jobs/states/{}/05-{jid}", folder(from))).unwrap();
+    tree.remove(&format!("/jobs/states/{}/05-{jid}", folder(from))).expect("a job has an entry");
     tree.insert(format!("/jobs/states/{}/05-{jid}", folder(to)), String::new());
-    tree.remove(&format!("/batches/bid0000000000/states/{}/{jid}", outcome(from))).unwrap();
+    tree.remove(&format!("/batches/bid0000000000/states/{}/{jid}", outcome(from))).expect("a job has a reference");
     tree.insert(format!("/batches/bid0000000000/states/{}/{jid}", outcome(to)), String::new());
     let aside = |state| ["Failed", "Held", "Deleted"].contains(&state);
     let last = if aside(from) || aside(to) { "Provisioning" } else { from };
