@@ -16,7 +16,7 @@ use zookeeper_client::{Acls, Client, CreateMode};
 
 use support::wait::eventually_some;
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// A child process, killed by its id when dropped.
 struct Program(Child);

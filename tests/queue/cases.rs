@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use queuekeeper::queue::id::{BatchId, JobId, Priority};
 use queuekeeper::queue::path::{self, AccessQueue, LockFolder};
-use queuekeeper::queue::state::{JobState, State};
-use queuekeeper::queue::{Due, Error, JobChange, JobValue, NewJob, Queue};
+use queuekeeper::queue::state::{BatchState, JobState, State};
+use queuekeeper::queue::{Due, Error, ItemChange, JobChange, JobValue, NewJob, Queue};
 
 use super::world::{World, base, borrowed, data, job, now};
 
@@ -29,6 +29,16 @@ async fn operate(queue: &Queue, operation: &str) -> Result<(), String> {
             let change = JobChange::resume();
             let change = argument.parse().map_or(change.clone(), |priority| change.with_priority(priority));
             queue.change_job(id, &change, now()).await.map(drop)
+        }
+        "fail" => queue.change_job(id, &JobChange::failure(argument), now()).await.map(drop),
+        "order" => {
+            let change = JobChange::to(JobState::from_any(argument).unwrap()).by_operator();
+            queue.change_job(id, &change, now()).await.map(drop)
+        }
+        "purge-job" => queue.purge_job(id).await,
+        "order-batch" => {
+            let change = ItemChange::to(BatchState::from_any(argument).unwrap()).by_operator();
+            queue.change_batch(batch, &change, now()).await.map(drop)
         }
         "success" => queue.change_job(id, &JobChange::success(), now()).await.map(drop),
         "priority" => queue.set_priority(id, argument.parse().unwrap()).await.map(drop),
@@ -134,7 +144,7 @@ fn cases() -> impl Iterator<Item = &'static str> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_case_leaves_exactly_the_designed_tree_below_a_chroot() {
-    assert!(cases().count() >= 30);
+    assert!(cases().count() >= 40);
     for case in cases() {
         run(&World::new(&[]).await, case).await;
     }
