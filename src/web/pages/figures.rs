@@ -93,7 +93,8 @@ impl Figures {
         let count = summary.jobs.iter().map(|(_, jobs)| jobs.count).sum();
         // A job that is done has given its space back.
         let unfinished = summary.jobs.iter().filter(|(state, _)| !state.is_some_and(State::is_final));
-        let space = unfinished.map(|(_, jobs)| jobs.space_needed_bytes).sum();
+        // A znode may claim any number of bytes, and two of them more than there are numbers.
+        let space = unfinished.map(|(_, jobs)| jobs.space_needed_bytes).fold(0, u64::saturating_add);
         Self {
             pipeline: steps(true),
             aside: steps(false),
