@@ -5,7 +5,9 @@ use zookeeper_client::Client;
 
 use super::follow::{Follower, read};
 use super::image::{Change, Image};
+use super::read::Found;
 use super::watch::{Interrupted, Watch};
+use crate::queue::path::Path;
 
 /// How many rows are compared under one lock, for some tenths of a millisecond.
 const ROWS_AT_ONCE: usize = 512;
@@ -43,8 +45,16 @@ impl Follower {
         watch.drain()?;
         reads.retain(|(path, _)| !watch.is_touched(path));
         let first = reads.first().map(|(path, _)| path.to_string()).unwrap_or_default();
+        // No event tells of what is closed to us: servers keep them to themselves since CVE-2024-23944 was mended, and a
+        // change of permissions is no event at all.
+        let is_closed = |path: &Path, found: &Found| {
+            let was_unreadable = self.writer.with_image(|image| image.is_unreadable(path)).unwrap_or(false);
+            was_unreadable || matches!(found, Found::Denied)
+        };
+        let (closed, reads): (Vec<_>, Vec<_>) = reads.into_iter().partition(|(path, found)| is_closed(path, found));
         let mut drifted = 0;
         let metrics = &self.metrics;
+        self.writer.apply(closed, |_, change| metrics.change(change));
         self.writer.apply(reads, |_, change| {
             metrics.change(change);
             drifted += u64::from(change != Change::Nothing);

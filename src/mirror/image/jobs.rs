@@ -74,6 +74,11 @@ impl Jobs {
         self.find(job).map(|row| &self.rows[row as usize])
     }
 
+    pub(super) fn is_unreadable(&self, job: JobId, node: Option<JobNode>) -> bool {
+        let bit = node.map_or(Nodes::SELF, |node| node as u8);
+        self.get(job).is_some_and(|row| row.unreadable.has(bit))
+    }
+
     /// The rows in a range of the table, in no order: a way to visit all of them in pieces.
     pub(super) fn slice(&self, range: std::ops::Range<usize>) -> impl Iterator<Item = &Row> {
         let end = range.end.min(self.rows.len());
