@@ -100,12 +100,20 @@ impl Mirror {
         steps.collect()
     }
 
+    pub(crate) fn is_synced_now(&self) -> bool {
+        assert!(!self.task.is_finished(), "the mirror ended");
+        self.store.freshness().is_synced()
+    }
+
     pub(crate) async fn is_synced(&self) {
-        eventually(LIMIT, "the mirror is synced", async || {
-            assert!(!self.task.is_finished(), "the mirror ended");
-            self.store.freshness().is_synced()
-        })
-        .await;
+        eventually(LIMIT, "the mirror is synced", async || self.is_synced_now()).await;
+    }
+
+    /// Waits until the image was compared with the tree as it is now. The second check to begin has seen the first
+    /// one's end.
+    pub(crate) async fn is_compared_again(&self) {
+        let before = self.walks("drift_check");
+        eventually(LIMIT, "two more drift checks", async || self.walks("drift_check") >= before + 3.0).await;
     }
 
     /// Waits until it says the same as the tree that `client` reads, which has come to rest.

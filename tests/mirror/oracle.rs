@@ -311,7 +311,7 @@ fn job(figures: &mut Figures, id: &str, item: &Item<'_>, space: i64, unknown: &m
         figures.date(format!("{group} oldest lock"), lock.map(|(_, created, _)| created));
         figures.lock("job", &format!("/jobs/{id}/lock"), lock);
     }
-    let submitted = queuekeeper::queue::time::read(&submitted).map(Timestamp::as_millisecond);
+    let submitted = values::DATES.iter().find(|(text, _)| *text == submitted).and_then(|(_, at)| *at);
     figures.tell(
         &format!("job {id}"),
         [

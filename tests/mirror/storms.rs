@@ -1,24 +1,112 @@
-//! Storms.
+//! Random storms of changes: once they are over, the mirror says what the tree says.
+
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
+use std::collections::BTreeMap;
+
 use queuekeeper::zookeeper::PrivateServer;
 use queuekeeper::zookeeper::server::Options;
+use zookeeper_client::Client;
 
+use super::chaos::{Chaos, delete_all, folders, new_batch, play};
 use super::harness::{Mirror, connect, create};
 
-#[tokio::test]
-async fn smoke() {
+/// How many storms there are. The long form, by hand: `QUEUEKEEPER_TEST_STORMS=200`.
+fn storms() -> u64 {
+    std::env::var("QUEUEKEEPER_TEST_STORMS").ok().and_then(|storms| storms.parse().ok()).unwrap_or(4)
+}
+
+/// How many groups of writes a storm has.
+const GROUPS: usize = 1_200;
+
+async fn storm(client: &Client, seed: u64) {
+    let mut chaos = Chaos::new(seed);
+    let mut writes = folders();
+    writes.extend(new_batch("bid0000000000"));
+    for group in 0..GROUPS {
+        writes.extend(chaos.writes());
+        if writes.len() > 200 {
+            play(client, &writes).await;
+            writes.clear();
+        }
+        if group % 100 == 99 {
+            play(client, &writes).await;
+            writes.clear();
+            delete_all(client, &chaos.subtree()).await;
+            if group < GROUPS / 2 && chaos.one_in(2) {
+                // For a while, most of what is written has no place.
+                continue;
+            }
+            writes.extend(folders());
+            writes.extend(new_batch("bid0000000000"));
+        }
+    }
+    play(client, &writes).await;
+}
+
+/// Every job that came into a state and did not leave it is in it: whatever was seen, what was counted adds up.
+fn assert_steps_add_up(mirror: &Mirror) {
+    let mut standing: BTreeMap<String, f64> = BTreeMap::new();
+    for (step, count) in mirror.steps() {
+        let (from, to) = step.split_once("->").unwrap();
+        *standing.entry(from.to_owned()).or_default() -= count;
+        *standing.entry(to.to_owned()).or_default() += count;
+    }
+    let (jobs, _) = mirror.store.jobs(0..usize::MAX).unwrap();
+    for job in jobs {
+        let has_status = job.status_version >= 0;
+        let state = job.state.map_or("other", |state| queuekeeper::queue::state::State::label(state));
+        let state = if has_status { state } else { "none" };
+        *standing.entry(state.to_owned()).or_default() -= 1.0;
+    }
+    standing.remove("none");
+    standing.retain(|_, jobs| *jobs != 0.0);
+    assert!(standing.is_empty(), "more or fewer are counted in these states than there are: {standing:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_mirror_equals_the_tree_after_every_storm() {
     let server = PrivateServer::start(Options::default()).await.unwrap();
     let root = connect(&server.connect_string()).await;
-    create(&root, "/a", b"").await;
-    let at = format!("{}/a", server.connect_string());
-    let client = connect(&at).await;
-    let mirror = Mirror::start(&at);
-    mirror.is_synced().await;
-    mirror.equals(&client).await;
-    for path in ["/jobs", "/jobs/jid0000000001", "/jobs/jid0000000001/bid"] {
-        create(&client, path, b"bid0000000001").await;
+    for seed in 1..=storms() {
+        create(&root, &format!("/storm{seed}"), b"").await;
+        let at = format!("{}/storm{seed}", server.connect_string());
+        let (first, second) = (connect(&at).await, connect(&at).await);
+        let mirror = Mirror::start(&at);
+        mirror.equals(&first).await;
+
+        // Two writers at once, and a mirror that comes into the middle of it.
+        let started = std::time::Instant::now();
+        let late = async {
+            storm(&first, seed).await;
+            Mirror::start(&at)
+        };
+        let (late, ()) = tokio::join!(late, async {
+            storm(&second, seed + 1000).await;
+            storm(&second, seed + 2000).await;
+        });
+        let took = started.elapsed();
+        let facts = mirror.equals(&first).await;
+        late.equals(&first).await;
+        assert_steps_add_up(&mirror);
+        assert!(mirror.walks("drift_check") > 0.0, "the tree was compared during the storm");
+        // One that only walks finds the same as those that heard of every change.
+        let new = Mirror::start(&at);
+        new.equals(&first).await;
+        for mirror in [&mirror, &late, &new] {
+            assert_eq!(mirror.sample("queuekeeper_mirror_drift_total"), 0.0, "seed {seed}");
+        }
+        let events = mirror.sample("queuekeeper_mirror_events_total");
+        assert!(events > 1_000.0 && facts.len() > 200, "{events} events, {} facts: no storm", facts.len());
+        println!("seed {seed}: {events} events in {took:?}, {} facts", facts.len());
+
+        // All gone, locks with their sessions first.
+        drop(second);
+        for path in ["/jobs", "/batches", "/access", "/locks", "/batch-uuids", "/junk"] {
+            delete_all(&first, path).await;
+        }
+        mirror.equals(&first).await;
+        assert_steps_add_up(&mirror);
+        mirror.stop().await;
     }
-    create(&client, "/jobs/jid0000000001/status", br#"{"status":"Pending","retry_count":0}"#).await;
-    mirror.equals(&client).await;
-    eprintln!("{:?}", mirror.steps());
-    mirror.stop().await;
 }
