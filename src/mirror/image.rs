@@ -13,6 +13,8 @@ mod locks;
 mod requests;
 mod row;
 mod summarize;
+#[cfg(test)]
+mod tests;
 mod view;
 
 use std::collections::BTreeSet;

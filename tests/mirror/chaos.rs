@@ -41,8 +41,7 @@ impl Write {
     /// Sends it at once; what it is told of missing and existing znodes does not matter here.
     fn send<'a>(&self, client: &'a Client) -> BoxFuture<'a, ()> {
         let done = |done: Result<(), Error>| match done {
-            Ok(())
-            | Err(Error::NoNode | Error::NodeExists | Error::NotEmpty | Error::NoChildrenForEphemerals) => {}
+            Ok(()) | Err(Error::NoNode | Error::NodeExists | Error::NotEmpty | Error::NoChildrenForEphemerals) => {}
             Err(error) => panic!("a write failed: {error}"),
         };
         match self {
@@ -200,7 +199,9 @@ impl Chaos {
         let (job, batch, request) = (self.job(), self.batch(), self.request());
         match self.below(12) {
             0..=4 => format!("/jobs/{job}/{}", JOB_NODES.choose(&mut self.rng).unwrap()),
-            5 => format!("/batches/{batch}/{}", self.pick(&["submission", "status", "status-report", "lock", "states"])),
+            5 => {
+                format!("/batches/{batch}/{}", self.pick(&["submission", "status", "status-report", "lock", "states"]))
+            }
             6 => format!("{request}/{}", self.pick(&["token", "status", "lock"])),
             7 => self.lock(),
             8 => self.entry(),
@@ -247,7 +248,9 @@ impl Chaos {
     fn state(&mut self) -> &'static str {
         let canonical = Machine::Job.states().choose(&mut self.rng).unwrap().0;
         match self.below(10) {
-            0 => self.pick(&["pending", "update-reporting", "UpdateReporting", "FAILED", "Teleporting", "", "Reporting"]),
+            0 => {
+                self.pick(&["pending", "update-reporting", "UpdateReporting", "FAILED", "Teleporting", "", "Reporting"])
+            }
             _ => canonical,
         }
     }
@@ -258,7 +261,9 @@ impl Chaos {
         let number = self.below(5);
         let long = "é".repeat(200 + 100 * number as usize);
         let value = match self.below(26) {
-            0..=4 => json!({"status": state, "retry_count": number, "message": "Success", "last_successful_status": "Estimating"}),
+            0..=4 => {
+                json!({"status": state, "retry_count": number, "message": "Success", "last_successful_status": "Estimating"})
+            }
             5 => json!({"status": state, "retry_count": number.to_string(), "message": long}),
             6 => json!({"status": state, "retry_count": -1}),
             7 => json!({"status": state, "retry_count": 99_999_999_999_u64, "last_successful_status": ["x"]}),
@@ -268,13 +273,19 @@ impl Chaos {
             11 => json!({"primary_id": format!("ark:/99999/fk{number}"), "local_id": ["a", "b", number]}),
             12 => json!({"primary": "ark:/99999/old", "local_id": "a;b; c"}),
             13 => json!({"primary_id": ["ark"], "local_id": [["nested"], "kept"]}),
-            14..=15 => json!({"profile": format!("collection_{number}"), "submitter": "uc3user/UC3 User", "filename": long,
-                "title": "t", "creator": "c", "submissionDate": DATES[number as usize].0, "objectID": "ark:/9/o", "localID": "x;y"}),
+            14..=15 => {
+                json!({"profile": format!("collection_{number}"), "submitter": "uc3user/UC3 User", "filename": long,
+                "title": "t", "creator": "c", "submissionDate": DATES[number as usize].0, "objectID": "ark:/9/o", "localID": "x;y"})
+            }
             16 => json!({"profile_name": "published", "localID": true, "batchID": "bid-1", "type": "container"}),
-            17 => json!({"token": "t-1", "cloud-content-byte": number * 1000, "delivery-node": 4001, "status": "Pending"}),
+            17 => {
+                json!({"token": "t-1", "cloud-content-byte": number * 1000, "delivery-node": 4001, "status": "Pending"})
+            }
             18 => json!({"token": "t-2", "cloud-content-byte": "77", "delivery-node": "x", "url": "u"}),
             19 => return format!("bid{number:010}").into_bytes(),
-            20 => return self.pick(&["5", " 07\n", "100", "-1", "0", "1048576000", "9223372036854775807", "1e3"]).into(),
+            20 => {
+                return self.pick(&["5", " 07\n", "100", "-1", "0", "1048576000", "9223372036854775807", "1e3"]).into();
+            }
             21 => return vec![0xff, 0xfe, b'{', b'}'],
             22 => return self.pick(&["", "{", "[]", "[{}]", "null", "7", "\"text\"", "{\"status\":", "  "]).into(),
             23 => json!({}),
@@ -319,7 +330,11 @@ impl Chaos {
             }
             8 => {
                 let batch = self.batch();
-                if self.one_in(2) { new_batch(&batch) } else { vec![Write::Create(format!("/batches/{batch}"), Vec::new())] }
+                if self.one_in(2) {
+                    new_batch(&batch)
+                } else {
+                    vec![Write::Create(format!("/batches/{batch}"), Vec::new())]
+                }
             }
             9 => {
                 let (request, value) = (self.request(), self.value());
@@ -341,7 +356,10 @@ impl Chaos {
                 writes
             }
             11 => vec![Write::Lock(self.lock())],
-            12 => vec![Write::Lock(format!("{}/lock", self.request())), Write::Lock(format!("/batches/{}/lock", self.batch()))],
+            12 => vec![
+                Write::Lock(format!("{}/lock", self.request())),
+                Write::Lock(format!("/batches/{}/lock", self.batch())),
+            ],
             13 => {
                 let path = self.any_path();
                 vec![Write::Delete(path.clone()), Write::Create(path, self.value())]
@@ -349,7 +367,10 @@ impl Chaos {
             14..=15 => vec![Write::Set(self.any_path(), self.value())],
             16 => vec![Write::Delete(self.any_path())],
             17 => vec![Write::Create(self.unexpected(), Vec::new())],
-            18 => vec![Write::Create("/queuekeeper".to_owned(), Vec::new()), Write::Create(format!("/queuekeeper/{}", self.below(9)), Vec::new())],
+            18 => vec![
+                Write::Create("/queuekeeper".to_owned(), Vec::new()),
+                Write::Create(format!("/queuekeeper/{}", self.below(9)), Vec::new()),
+            ],
             _ => vec![Write::Create(self.any_path(), self.value())],
         }
     }

@@ -69,7 +69,10 @@ pub(crate) fn of_store(store: &Store, now: Timestamp, space: i64) -> Option<Fact
             ("title", job.title),
             ("ark", job.ark),
             ("local ids", job.local_ids),
-            ("entries", sorted(job.entries.iter().map(|(folder, name)| format!("{folder}/{name}")).collect()).join(" ")),
+            (
+                "entries",
+                sorted(job.entries.iter().map(|(folder, name)| format!("{folder}/{name}")).collect()).join(" "),
+            ),
             (
                 "references",
                 sorted(job.references.iter().map(|(batch, outcome)| format!("{batch}/{}", outcome.folder())).collect())

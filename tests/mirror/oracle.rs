@@ -110,12 +110,8 @@ impl Figures {
 /// What the tree below a root says, with the same arguments as for the store. `closed` are paths that are there, but
 /// not ours to read; of these the tree's data and stats are not used.
 pub(crate) fn of_tree(tree: &Tree, closed: &BTreeSet<String>, now: Timestamp, space: i64) -> Facts {
-    let mut figures = Figures {
-        facts: Facts::new(),
-        counts: BTreeMap::new(),
-        oldest: BTreeMap::new(),
-        now_ms: now.as_millisecond(),
-    };
+    let mut figures =
+        Figures { facts: Facts::new(), counts: BTreeMap::new(), oldest: BTreeMap::new(), now_ms: now.as_millisecond() };
     let mut passed_over = BTreeSet::new();
     let (mut jobs, mut batches, mut requests) =
         (BTreeMap::<_, Item>::new(), BTreeMap::<_, Item>::new(), BTreeMap::<_, Item>::new());
@@ -366,14 +362,9 @@ fn batch(figures: &mut Figures, id: &str, found: &Item<'_>) {
     let name = format!("batch {id}");
     item(figures, &name, "batches", found, Machine::Batch);
     let mut submission = Reading::of(found.data("submission"));
-    let [uuid, collection, submitter, filename, title] = [
-        &["batchID"][..],
-        &["profile", "profile_name"],
-        &["submitter"],
-        &["filename"],
-        &["title"],
-    ]
-    .map(|keys| cut(&submission.text(keys)));
+    let [uuid, collection, submitter, filename, title] =
+        [&["batchID"][..], &["profile", "profile_name"], &["submitter"], &["filename"], &["title"]]
+            .map(|keys| cut(&submission.text(keys)));
     submission.text(&["type"]);
     submission.text(&["submissionDate"]);
     let report = Reading::of(found.data("status-report"));

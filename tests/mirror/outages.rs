@@ -79,10 +79,8 @@ async fn after_every_outage_the_mirror_equals_the_tree_and_hears_events_again() 
     play(&client, &folders()).await;
     play(&client, &new_batch("bid0000000000")).await;
     let proxy = Proxy::start(server.port()).await;
-    let through = Config {
-        session_timeout: Duration::from_secs(4),
-        ..config(&format!("{}/queue", proxy.connect_string()))
-    };
+    let through =
+        Config { session_timeout: Duration::from_secs(4), ..config(&format!("{}/queue", proxy.connect_string())) };
     // Without drift checks: nothing but walks and events may mend it.
     let mirror = Mirror::with(through, None);
     mirror.is_synced().await;

@@ -37,7 +37,8 @@ async fn a_tree_is_mirrored_from_nothing_to_all_and_back() {
     create(&root, "/merritt/queue", b"").await;
     mirror.equals(&client).await;
     assert_eq!(mirror.store.freshness().problem, None);
-    for half in [vec!["/jobs"], vec!["/jobs/jid0000000007"], vec!["/batches", "/batches/bid0000000001"], vec!["/locks"]] {
+    for half in [vec!["/jobs"], vec!["/jobs/jid0000000007"], vec!["/batches", "/batches/bid0000000001"], vec!["/locks"]]
+    {
         for path in half {
             create(&client, path, b"").await;
         }
@@ -73,7 +74,10 @@ async fn a_tree_is_mirrored_from_nothing_to_all_and_back() {
 
 /// Closes a znode to all but `owner`, for good: a change of its permissions alone is no event.
 async fn create_closed(owner: &Client, path: &str, data: &[u8]) {
-    let theirs = [Acl::new(Permission::ALL, AuthId::authed()), Acl::new(Permission::CREATE | Permission::DELETE, AuthId::anyone())];
+    let theirs = [
+        Acl::new(Permission::ALL, AuthId::authed()),
+        Acl::new(Permission::CREATE | Permission::DELETE, AuthId::anyone()),
+    ];
     owner.create(path, data, &CreateMode::Persistent.with_acls(Acls::new(&theirs))).await.unwrap();
 }
 
@@ -150,7 +154,8 @@ async fn what_is_closed_to_us_is_counted_and_a_closed_folder_is_a_problem() {
     assert_eq!(mirror.store.summary(jiff::Timestamp::now(), None).unwrap().unreadable, 1);
     // It stays one while other things change, and ends with the folder.
     create(&owner, "/batches/bid0000000001", b"").await;
-    eventually(LIMIT, "the batch is seen", async || mirror.store.batches().is_some_and(|batches| batches.len() == 1)).await;
+    eventually(LIMIT, "the batch is seen", async || mirror.store.batches().is_some_and(|batches| batches.len() == 1))
+        .await;
     has_problem(&mirror, "/jobs (NoAuth)").await;
     owner.delete("/jobs", None).await.unwrap();
     create(&owner, "/jobs", b"").await;

@@ -11,8 +11,17 @@ use zookeeper_client::Client;
 use super::chaos::{Write, delete_all, folders, new_batch, new_job, play, status};
 use super::harness::{Mirror, connect, create};
 
-const PATH: [&str; 9] =
-    ["Pending", "Estimating", "Provisioning", "Downloading", "Processing", "Storing", "Recording", "Notify", "Completed"];
+const PATH: [&str; 9] = [
+    "Pending",
+    "Estimating",
+    "Provisioning",
+    "Downloading",
+    "Processing",
+    "Storing",
+    "Recording",
+    "Notify",
+    "Completed",
+];
 
 fn at(job: u32) -> String {
     format!("/jobs/jid{job:010}/status")
