@@ -57,9 +57,9 @@ pub(crate) struct Mirror {
 }
 
 impl Mirror {
-    /// Starts one that compares its image with the tree all the time.
+    /// Starts one that compares its image with the tree nearly all the time.
     pub(crate) fn start(connect_string: &str) -> Self {
-        Self::with(config(connect_string), Some(Duration::from_millis(300)))
+        Self::with(config(connect_string), Some(Duration::from_millis(20)))
     }
 
     pub(crate) fn with(config: Config, drift_interval: Option<Duration>) -> Self {
