@@ -1,6 +1,7 @@
 //! How many requests the mirror makes: none while nothing changes, and few under any load.
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+#![expect(clippy::print_stdout, reason = "the figures, for whoever wants to know them")]
 
 use std::time::{Duration, Instant};
 
@@ -80,13 +81,33 @@ async fn an_idle_tree_costs_pings_only_and_a_busy_one_a_hundred_requests_a_secon
     let requests = traffic(&server, &session).await.last_request - after.last_request;
     let took = began.elapsed().as_secs_f64();
     let facts = mirror.equals(&client).await;
-    let samples = mirror.samples();
     println!(
         "{writes} writes in {took:.2} s: {requests} requests, {} events, {} s behind on average; {} facts",
-        samples["queuekeeper_mirror_events_total"],
-        samples["queuekeeper_mirror_delay_seconds_sum"] / samples["queuekeeper_mirror_delay_seconds_count"],
+        mirror.count("queuekeeper_mirror_events_total"),
+        mirror.seconds("queuekeeper_mirror_delay_seconds_sum")
+            / mirror.seconds("queuekeeper_mirror_delay_seconds_count"),
         facts.len(),
     );
     assert!(writes > 1_000, "{writes} writes are no load");
     assert!(requests > 0 && (requests as f64) <= took * 100.0 + 2.0, "{requests} requests in {took} s");
+}
+
+#[tokio::test]
+async fn names_of_any_length_are_asked_for_in_requests_that_the_server_takes() {
+    let server = PrivateServer::start(Options::default()).await.unwrap();
+    let client = connect(&server.connect_string()).await;
+    play(&client, &folders()).await;
+    let heard = Mirror::start(&server.connect_string());
+    heard.equals(&client).await;
+    // 512 of these in one request would be 4 MB, four times what makes the server end the connection.
+    let locks: Vec<_> = (0..600)
+        .map(|lock| Write::Create(format!("/locks/storage/{lock}-{}", "x".repeat(8_000)), Vec::new()))
+        .collect();
+    play(&client, &locks).await;
+    let walked = Mirror::start(&server.connect_string());
+    for mirror in [heard, walked] {
+        let facts = mirror.equals(&client).await;
+        assert_eq!(facts["locks storage count"], "600");
+        assert_eq!((mirror.walks("reconnect"), mirror.walks("expired"), mirror.drift()), (0, 0, 0));
+    }
 }

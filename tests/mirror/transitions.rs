@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use queuekeeper::zookeeper::PrivateServer;
 use queuekeeper::zookeeper::server::Options;
@@ -33,29 +34,29 @@ fn jump(job: u32, states: &[&str]) -> Write {
 }
 
 /// What was added to the counted steps since the last look.
-fn new_steps(mirror: &Mirror, before: &mut BTreeMap<String, f64>) -> Vec<String> {
+fn new_steps(mirror: &Mirror, before: &mut BTreeMap<String, u64>) -> Vec<String> {
     let now = mirror.steps();
     let mut added = Vec::new();
     for (step, count) in &now {
-        let more = count - before.get(step).copied().unwrap_or(0.0);
-        added.extend((0..more as usize).map(|_| step.clone()));
+        let more = count - before.get(step).copied().unwrap_or(0);
+        added.extend((0..more).map(|_| step.clone()));
     }
     *before = now;
     added
 }
 
 /// Durations observed: how many, and their sum in milliseconds.
-fn durations(mirror: &Mirror) -> (f64, i64) {
-    let samples = mirror.samples();
-    let sum_of = |what: &str| -> f64 {
-        let name = format!("merritt_job_state_duration_seconds_{what}{{");
-        samples.iter().filter(|(sample, _)| sample.starts_with(&name)).map(|(_, value)| value).sum()
-    };
-    (sum_of("count"), (sum_of("sum") * 1000.0).round() as i64)
+fn durations(mirror: &Mirror) -> (u64, u128) {
+    let counts =
+        mirror.samples().into_iter().filter(|(name, _)| name.starts_with("merritt_job_state_duration_seconds_count"));
+    let sum = mirror.seconds("merritt_job_state_duration_seconds_sum");
+    // Half a millisecond more, since the sum of fractions may fall short of one.
+    let sum = Duration::from_secs_f64(sum) + Duration::from_micros(500);
+    (counts.map(|(_, count)| count.parse::<u64>().unwrap()).sum(), sum.as_millis())
 }
 
-async fn changed_at(client: &Client, job: u32) -> i64 {
-    client.get_data(&at(job)).await.unwrap().1.mtime
+async fn changed_at(client: &Client, job: u32) -> u128 {
+    client.get_data(&at(job)).await.unwrap().1.mtime.try_into().unwrap()
 }
 
 #[tokio::test]
@@ -73,7 +74,7 @@ async fn steps_jumps_and_durations_are_counted_as_they_happened() {
     // What was there before the mirror has not been seen to happen; every allowed step is exported from the start.
     let mut seen = mirror.steps();
     assert!(seen.is_empty());
-    assert_eq!(mirror.sample(r#"merritt_job_transitions_total{from="failed",to="storing"}"#), 0.0);
+    assert_eq!(mirror.count(r#"merritt_job_transitions_total{from="failed",to="storing"}"#), 0);
     assert!(!mirror.samples().contains_key(r#"merritt_job_transitions_total{from="completed",to="pending"}"#));
 
     // Step by step, each seen: 8 steps, and a duration for each state left, by the server's clock.
@@ -84,10 +85,10 @@ async fn steps_jumps_and_durations_are_counted_as_they_happened() {
         let expected = states.join("->").to_lowercase();
         assert_eq!(new_steps(&mirror, &mut seen), [expected]);
         let left = format!("merritt_job_state_duration_seconds_count{{state=\"{}\"}}", states[0].to_lowercase());
-        assert_eq!(mirror.sample(&left), 1.0);
+        assert_eq!(mirror.count(&left), 1);
     }
     let ended = changed_at(&client, 1).await;
-    assert_eq!(durations(&mirror), (8.0, ended - began));
+    assert_eq!(durations(&mirror), (8, ended - began));
 
     // In one leap: each step that was passed, and no duration.
     play(&client, &[new_job(2, "bid0000000000", 5)]).await;
@@ -102,7 +103,7 @@ async fn steps_jumps_and_durations_are_counted_as_they_happened() {
     play(&client, &[jump(2, &["Processing", "Failed"])]).await;
     mirror.equals(&client).await;
     assert_eq!(new_steps(&mirror, &mut seen), ["downloading->failed"]);
-    assert_eq!(durations(&mirror), (8.0, ended - began));
+    assert_eq!(durations(&mirror), (8, ended - began));
 
     // Back by an operator's hand: a step, and a duration.
     let failed = changed_at(&client, 2).await;
@@ -110,7 +111,7 @@ async fn steps_jumps_and_durations_are_counted_as_they_happened() {
     mirror.equals(&client).await;
     assert_eq!(new_steps(&mirror, &mut seen), ["failed->processing"]);
     let resumed = changed_at(&client, 2).await;
-    assert_eq!(durations(&mirror), (9.0, ended - began + resumed - failed));
+    assert_eq!(durations(&mirror), (9, ended - began + resumed - failed));
 
     // The same state written again is no step; garbage and unknown states are `other`.
     client.set_data(&at(2), &status("Processing", 2), None).await.unwrap();
@@ -134,23 +135,21 @@ async fn steps_jumps_and_durations_are_counted_as_they_happened() {
     play(&client, &[Write::Multi(again)]).await;
     mirror.equals(&client).await;
     assert_eq!(new_steps(&mirror, &mut seen), ["none->held", "pending->none"]);
-    assert_eq!(durations(&mirror).0, 9.0);
+    assert_eq!(durations(&mirror).0, 9);
 
     // Batches alike.
-    let batch = |from: &str, to: &str| {
-        mirror.sample(&format!("merritt_batch_transitions_total{{from=\"{from}\",to=\"{to}\"}}"))
-    };
+    let batch =
+        |from: &str, to: &str| mirror.count(&format!("merritt_batch_transitions_total{{from=\"{from}\",to=\"{to}\"}}"));
     client.set_data("/batches/bid0000000000/status", &status("Completed", 0), None).await.unwrap();
     mirror.equals(&client).await;
-    assert_eq!([batch("processing", "reporting"), batch("reporting", "completed")], [1.0, 1.0]);
+    assert_eq!([batch("processing", "reporting"), batch("reporting", "completed")], [1, 1]);
     delete_all(&client, "/batches/bid0000000000").await;
     mirror.equals(&client).await;
-    assert_eq!([batch("completed", "none"), batch("none", "processing")], [1.0, 0.0]);
+    assert_eq!([batch("completed", "none"), batch("none", "processing")], [1, 0]);
 
-    let samples = mirror.samples();
-    let delays = samples["queuekeeper_mirror_delay_seconds_count"];
     // Every change but the removals was dated, and none took long.
-    assert!(delays >= 20.0 && samples[r#"queuekeeper_mirror_delay_seconds_bucket{le="5.0"}"#] == delays);
-    println!("{delays} changes, {} s behind on average", samples["queuekeeper_mirror_delay_seconds_sum"] / delays);
-    assert_eq!(samples["queuekeeper_mirror_drift_total"], 0.0);
+    let delays = mirror.count("queuekeeper_mirror_delay_seconds_count");
+    let prompt = mirror.count(r#"queuekeeper_mirror_delay_seconds_bucket{le="5.0"}"#);
+    assert!(delays >= 20 && prompt == delays, "{prompt} of {delays}");
+    assert_eq!(mirror.drift(), 0);
 }

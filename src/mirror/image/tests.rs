@@ -90,27 +90,38 @@ const VALUES: [&str; 18] = [
     "9223372036854775807",
 ];
 
-/// What becomes of a path: a znode with some value, closed, or none.
-fn any_change() -> impl Strategy<Value = (Path, Option<Option<&'static str>>)> {
-    let value = prop_oneof![6 => select(VALUES.to_vec()).prop_map(|value| Some(Some(value))), 1 => Just(Some(None)), 3 => Just(None)];
-    (any_path(), value)
+/// What becomes of a znode.
+#[derive(Clone, Copy, Debug)]
+enum Fate {
+    Value(&'static str),
+    Closed,
+    Gone,
+}
+
+/// A path, and what becomes of it.
+fn any_change() -> impl Strategy<Value = (Path, Fate)> {
+    let value = select(VALUES.to_vec()).prop_map(Fate::Value);
+    (any_path(), prop_oneof![6 => value, 1 => Just(Fate::Closed), 3 => Just(Fate::Gone)])
 }
 
 /// A tree's next state, as its server would make it. `at` counts up with each change.
-fn change(model: &mut Model, path: &Path, value: Option<Option<&'static str>>, at: i64) {
-    let old = model.get(path);
-    let new = value.map(|value| match (value, old) {
-        (None, _) => Node::Closed,
-        (Some(value), Some(Node::Open { stat, .. })) => {
-            let stat = Stat { mzxid: at, mtime: at * 1000, version: stat.version + 1, ..*stat };
-            Node::Open { data: value.as_bytes(), stat }
+fn change(model: &mut Model, path: &Path, fate: Fate, at: i64) {
+    let data = match fate {
+        Fate::Gone => {
+            model.remove(path);
+            return;
         }
-        (Some(value), _) => Node::Open { data: value.as_bytes(), stat: new_stat(at) },
-    });
-    match new {
-        Some(node) => drop(model.insert(path.clone(), node)),
-        None => drop(model.remove(path)),
-    }
+        Fate::Closed => {
+            model.insert(path.clone(), Node::Closed);
+            return;
+        }
+        Fate::Value(value) => value.as_bytes(),
+    };
+    let stat = match model.get(path) {
+        Some(Node::Open { stat, .. }) => Stat { mzxid: at, mtime: at * 1000, version: stat.version + 1, ..*stat },
+        Some(Node::Closed) | None => new_stat(at),
+    };
+    model.insert(path.clone(), Node::Open { data, stat });
 }
 
 fn new_stat(at: i64) -> Stat {
@@ -186,8 +197,8 @@ proptest! {
         let mut image = empty();
         let mut model = Model::new();
         let mut standing: BTreeMap<&str, i64> = BTreeMap::new();
-        for (at, (path, value)) in (1..).zip(changes) {
-            change(&mut model, &path, value, at);
+        for (at, (path, fate)) in (1..).zip(changes) {
+            change(&mut model, &path, fate, at);
             if let Change::Job { from, to, .. } | Change::OtherJob { from, to } = image.apply(path.clone(), &found(model.get(&path))) {
                 *standing.entry(from.label()).or_default() -= 1;
                 *standing.entry(to.label()).or_default() += 1;
@@ -224,13 +235,13 @@ proptest! {
     #[test]
     fn a_drift_check_mends_whatever_was_missed(heard in vec(any_change(), 0..80), missed in vec(any_change(), 0..12)) {
         let mut model = Model::new();
-        for (at, (path, value)) in (1..).zip(heard) {
-            change(&mut model, &path, value, at);
+        for (at, (path, fate)) in (1..).zip(heard) {
+            change(&mut model, &path, fate, at);
         }
         let mut image = walked(model.iter());
         let before = model.clone();
-        for (at, (path, value)) in (1000..).zip(missed) {
-            change(&mut model, &path, value, at);
+        for (at, (path, fate)) in (1000..).zip(missed) {
+            change(&mut model, &path, fate, at);
         }
         let tree = walked(model.iter());
         let mended = mend(&mut image, &tree, &model);
