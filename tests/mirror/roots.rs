@@ -54,9 +54,23 @@ async fn a_tree_is_mirrored_from_nothing_to_all_and_back() {
     assert_eq!(mirror.steps()["none->pending"], 19);
 
     // Without a chroot, the server's own znodes and other people's are no part of it, or one thing to count.
-    let whole = Mirror::start(&server.connect_string());
+    for path in ["/locks", "/locks/storage", "/locks/storage/ark_1"] {
+        create(&root, path, b"").await;
+    }
+    let whole = Mirror::with(config(&server.connect_string()), None);
     let facts = whole.equals(&root).await;
-    assert_eq!((facts["znodes"].as_str(), facts["unexpected /merritt"].as_str()), ("2", "is there"));
+    assert_eq!((facts["znodes"].as_str(), facts["unexpected /merritt"].as_str()), ("5", "is there"));
+    // What goes on below is news of a znode that has not changed for a while: it tells nothing of the servers' clock,
+    // or all that is dated would be off by that while.
+    let old = root.get_data("/merritt").await.unwrap().1.mtime + 300;
+    eventually(LIMIT, "a while", async || jiff::Timestamp::now().as_millisecond() > old).await;
+    let events = whole.count("queuekeeper_mirror_events_total");
+    create(&client, "/jobs/jid0000000777", b"").await;
+    eventually(LIMIT, "an event", async || whole.count("queuekeeper_mirror_events_total") > events).await;
+    let reads = whole.count("queuekeeper_mirror_reads_total");
+    create(&client, "/jobs/jid0000000778", b"").await;
+    eventually(LIMIT, "its reading", async || whole.count("queuekeeper_mirror_reads_total") > reads).await;
+    whole.equals(&root).await;
 
     for path in ["/jobs", "/batches", "/access", "/locks", "/batch-uuids"] {
         delete_all(&client, path).await;

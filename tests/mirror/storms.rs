@@ -3,14 +3,17 @@
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 #![expect(clippy::print_stdout, reason = "how much of a storm it was, for whoever runs the long form")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use queuekeeper::zookeeper::PrivateServer;
 use queuekeeper::zookeeper::server::Options;
 use zookeeper_client::Client;
 
 use super::chaos::{Chaos, delete_all, folders, new_batch, play};
-use super::harness::{Mirror, connect, create};
+use super::harness::{LIMIT, Mirror, config, connect, create};
+use crate::support::proxy::{Newcomers, Proxy};
+use crate::support::wait::eventually;
 
 /// How many storms there are. The long form, by hand: `QUEUEKEEPER_TEST_STORMS=200`.
 fn storms() -> u64 {
@@ -111,4 +114,50 @@ async fn the_mirror_equals_the_tree_after_every_storm() {
         assert_steps_add_up(&mirror);
         mirror.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_storm_is_survived_by_a_mirror_whose_connection_is_cut_all_the_time() {
+    let server = PrivateServer::start(Options::default()).await.unwrap();
+    let root = connect(&server.connect_string()).await;
+    create(&root, "/storm", b"").await;
+    let client = connect(&format!("{}/storm", server.connect_string())).await;
+    let proxy = Proxy::start(server.port()).await;
+    let mirror = Mirror::with(config(&format!("{}/storm", proxy.connect_string())), Some(Duration::from_millis(20)));
+    mirror.is_synced().await;
+    let storm = async {
+        for seed in 1..=3 {
+            storm(&client, seed).await;
+        }
+    };
+    let mut cuts = 0;
+    let cutting = async {
+        loop {
+            // At any point of a watch, a walk, a check, or of following.
+            for reads in [1, 40, 400, 4_000] {
+                let before = mirror.count("queuekeeper_mirror_reads_total");
+                proxy.cut(Newcomers::Close);
+                proxy.restore();
+                cuts += 1;
+                eventually(LIMIT, "it reads on", async || {
+                    mirror.count("queuekeeper_mirror_reads_total") >= before + reads
+                })
+                .await;
+            }
+        }
+    };
+    tokio::select! {
+        () = storm => {}
+        () = cutting => unreachable!("it goes on for ever"),
+    }
+    mirror.equals_within(LIMIT, &client, &BTreeSet::new()).await;
+    assert_steps_add_up(&mirror);
+    let walks = mirror.walks("reconnect");
+    println!("{cuts} cuts, {walks} walks");
+    assert!(cuts > 5 && walks > 5 && mirror.walks("expired") == 0, "{cuts} cuts, {walks} walks");
+    assert_eq!(mirror.drift(), 0);
+    let events = mirror.count("queuekeeper_mirror_events_total");
+    create(&client, "/jobs/jid0000000999", b"").await;
+    mirror.equals(&client).await;
+    assert!(mirror.count("queuekeeper_mirror_events_total") > events);
 }
