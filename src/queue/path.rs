@@ -10,6 +10,7 @@ use super::id::{BatchId, JobId, RequestId};
 use super::state::{JobState, Outcome, State};
 
 mod parse;
+mod relation;
 
 /// A child of a job's znode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -206,6 +207,12 @@ pub struct EntryName {
 }
 
 impl EntryName {
+    /// The entry of a job of that priority.
+    #[must_use]
+    pub fn of(priority: super::id::Priority, job: JobId) -> Self {
+        Self { priority: i32::from(priority.number()), job }
+    }
+
     /// Reads an entry's name; only a text that [`fmt::Display`] would write is one.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
@@ -284,7 +291,7 @@ impl Path {
     /// The queue entry of a job in a state.
     #[must_use]
     pub fn entry(state: JobState, priority: super::id::Priority, job: JobId) -> Self {
-        Self::Entry(state.into(), EntryName { priority: i32::from(priority.number()), job })
+        Self::Entry(state.into(), EntryName::of(priority, job))
     }
 }
 

@@ -9,14 +9,16 @@ use std::fmt;
 
 mod field;
 mod job;
+mod pause;
 mod status;
 mod submission;
 mod write;
 
 pub use job::{Configuration, Identifiers, bid, object_form, priority, space_needed};
+pub use pause::PauseNote;
 pub use status::{ItemStatus, JobStatus};
 pub use submission::{Submission, Token};
-pub use write::{StatusChange, identifiers, item_status, job_status, new_status};
+pub use write::{StatusChange, identifiers, item_status, job_status, merged, new_status, status_report};
 
 /// A value as far as it could be read, and what was wrong with it.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::Malformed;
+use crate::queue::id::JobId;
 use crate::queue::state::{JobState, State};
 use crate::queue::time;
 
@@ -65,6 +66,27 @@ pub fn identifiers(old: &[u8], ark: &str, local_ids: &[&str]) -> Result<Vec<u8>,
     object.insert("primary_id".into(), ark.into());
     object.insert("local_id".into(), json!(local_ids));
     Ok(bytes(object))
+}
+
+/// The value of a node of which we write some keys, over what was there.
+///
+/// # Errors
+/// When `old` holds something, but no JSON object: it is not ours to throw away.
+pub fn merged(old: &[u8], keys: impl IntoIterator<Item = (&'static str, Value)>) -> Result<Vec<u8>, Malformed> {
+    let mut object = if old.is_empty() { Map::new() } else { super::field::object(old)? };
+    object.extend(keys.into_iter().map(|(key, value)| (key.to_owned(), value)));
+    Ok(bytes(object))
+}
+
+/// The value of a batch's `status-report`, over what was there; a report that cannot be read is replaced.
+#[must_use]
+pub fn status_report(old: &[u8], failed: &[JobId], successful: &[JobId], now: Timestamp) -> Vec<u8> {
+    let mut object = kept(old);
+    let names = |jobs: &[JobId]| jobs.iter().map(|job| Value::from(job.to_string())).collect::<Vec<_>>();
+    object.insert("last_modified".into(), time::write(now).into());
+    object.insert("failed_jobs".into(), names(failed).into());
+    object.insert("successful_jobs".into(), names(successful).into());
+    bytes(object)
 }
 
 fn set_common<S: State>(object: &mut Map<String, Value>, to: S, message: &str, now: Timestamp) {

@@ -1,0 +1,89 @@
+//! Acquiring work: the next job of a state, batch or access request, locked for us.
+//!
+//! A poll lists its folder once and then hands out what it finds, in order of work. What cannot be worked on is passed
+//! over and told, so that nothing at the head of a queue starves what is behind it.
+//!
+//! A pause that is set while a poll runs is heeded by the next poll, as it is by the daemons.
+
+use std::collections::VecDeque;
+
+use super::error::{ConflictKind, Error};
+use super::path::Path;
+
+mod batches;
+mod jobs;
+mod requests;
+
+pub use batches::{BatchPoll, Due};
+pub use jobs::JobPoll;
+pub use requests::RequestPoll;
+
+/// How many items a poll reads at first, and how many at most: most often the first is taken, but behind many locked
+/// ones reading few at a time would cost a round trip for each.
+const FIRST_WINDOW: usize = 4;
+const LAST_WINDOW: usize = 256;
+
+/// Something at the head of a queue that could not be worked on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PassedOver {
+    /// The queue entry, batch or request.
+    pub path: Path,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// Why something could not be worked on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The entry's name is none that the daemons can read, such as `100-jid0000000042`.
+    UnreadableEntry,
+    /// The entry's job is gone.
+    StrayEntry,
+    /// The entry's job is in another state, whose name this is.
+    OrphanEntry(String),
+    /// The daemons cannot load it, and neither do we work on it.
+    Unloadable(Error),
+    /// It was made so lately, or so badly, that it has no children.
+    Unfinished,
+    /// Its state does not fit what its other znodes say.
+    Contradiction(String),
+}
+
+/// The names that a poll has still to look at, taken in growing windows.
+#[derive(Debug)]
+struct Window<T> {
+    waiting: VecDeque<T>,
+    size: usize,
+}
+
+impl<T> Window<T> {
+    fn new(items: impl IntoIterator<Item = T>) -> Self {
+        Self { waiting: items.into_iter().collect(), size: FIRST_WINDOW }
+    }
+
+    fn next(&mut self) -> Vec<T> {
+        let size = self.size.min(self.waiting.len());
+        self.size = (self.size * 4).min(LAST_WINDOW);
+        self.waiting.drain(..size).collect()
+    }
+}
+
+/// Whether a refusal to lock an item means that another was quicker, so that the next item is to be tried.
+fn was_quicker(error: &Error) -> bool {
+    match error {
+        Error::Conflict(conflict) => match conflict.kind {
+            ConflictKind::Locked { .. }
+            | ConflictKind::Changed { .. }
+            | ConflictKind::Moved
+            | ConflictKind::Exists { .. } => true,
+            ConflictKind::LockLost { .. } | ConflictKind::NotEmpty => false,
+        },
+        Error::Missing(_) => true,
+        Error::Read { .. }
+        | Error::Commit { .. }
+        | Error::Unknown { .. }
+        | Error::Decode { .. }
+        | Error::Transition { .. }
+        | Error::Invalid { .. } => false,
+    }
+}

@@ -1,0 +1,162 @@
+//! The next batch to be acquired, or to be reported.
+
+use jiff::Timestamp;
+
+use super::{PassedOver, Reason, Window, was_quicker};
+use crate::queue::batch::{Batch, BatchTarget, LockedBatch};
+use crate::queue::error::Error;
+use crate::queue::handle::{Queue, Read};
+use crate::queue::id::BatchId;
+use crate::queue::lock::Pause;
+use crate::queue::path::{self, BatchNode, Path};
+use crate::queue::state::{BatchState, State};
+use crate::queue::transaction::Transaction;
+
+/// What a batch can be due for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// Its jobs are to be created: it has no `states`.
+    Jobs,
+    /// Its report: all its jobs are done.
+    Report,
+    /// An updated report, which an operator ordered.
+    UpdatedReport,
+}
+
+/// One poll for batches that are due for something, oldest first.
+#[derive(Debug)]
+pub struct BatchPoll {
+    queue: Queue,
+    due: Due,
+    window: Window<BatchId>,
+    /// What was read of the window last, in reverse.
+    read: Vec<(Batch, BatchState)>,
+    /// Set while the queue is paused; the poll is empty then.
+    pub paused: Option<Pause>,
+    /// What was passed over, and why.
+    pub passed_over: Vec<PassedOver>,
+}
+
+impl Queue {
+    /// Looks for the next batch that is due and locks it: a poll that is asked once.
+    ///
+    /// # Errors
+    /// As [`Queue::poll_batches`] and [`BatchPoll::next`].
+    pub async fn acquire_batch(&self, due: Due, now: Timestamp) -> Result<(Option<LockedBatch>, BatchPoll), Error> {
+        let mut poll = self.poll_batches(due).await?;
+        let batch = poll.next(now).await?;
+        Ok((batch, poll))
+    }
+
+    /// Lists all batches, of which the poll hands out those that are due. While `ingest` is paused the list is empty.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn poll_batches(&self, due: Due) -> Result<BatchPoll, Error> {
+        let lock = Path::QueueLock(path::Queue::Ingest);
+        let [names, pause] = self.read_each([Read::Children(Path::Batches), Read::Data(lock.clone())]).await?;
+        let paused = pause.data().map(|(data, stat)| Pause::from_found(lock, &data, &stat));
+        let names = if paused.is_some() { Vec::new() } else { names.children() };
+        // A name that is no batch's has no place in this order of work.
+        let mut batches: Vec<BatchId> = names.iter().filter_map(|name| name.parse().ok()).collect();
+        batches.sort_unstable();
+        let (window, queue) = (Window::new(batches), self.clone());
+        Ok(BatchPoll { queue, due, window, read: Vec::new(), paused, passed_over: Vec::new() })
+    }
+}
+
+impl BatchPoll {
+    /// The next batch that is due, locked; `None` at the end of the list.
+    ///
+    /// A batch whose jobs are to be created is in Processing then, with its `states` made. One to be reported that was
+    /// left in Processing is in Reporting.
+    ///
+    /// # Errors
+    /// When the queue cannot be read or written. The poll may be asked again.
+    pub async fn next(&mut self, now: Timestamp) -> Result<Option<LockedBatch>, Error> {
+        loop {
+            while let Some((batch, state)) = self.read.pop() {
+                if let Some(locked) = self.lock(batch, state, now).await? {
+                    return Ok(Some(locked));
+                }
+            }
+            let ids = self.window.next();
+            if ids.is_empty() {
+                return Ok(None);
+            }
+            let reads: Vec<_> = ids.iter().flat_map(|id| Batch::reads(*id)).collect();
+            let mut found = self.queue.read(&reads).await?.into_iter();
+            for id in ids {
+                // One that is gone by now was purged meanwhile.
+                if let Some(batch) = Batch::from_found(id, found.by_ref().take(Batch::READS).collect::<Vec<_>>()) {
+                    self.look_at(batch);
+                }
+            }
+            self.read.reverse();
+        }
+    }
+
+    /// Keeps a batch that is due and can be worked on.
+    fn look_at(&mut self, batch: Batch) {
+        use BatchState as S;
+        if batch.lock().is_some() {
+            return;
+        }
+        let state = match batch.check_loadable() {
+            Ok(state) => state,
+            Err(_) if batch.submission.is_none() && batch.version().is_none() => {
+                return self.pass(batch.id, Reason::Unfinished);
+            }
+            Err(error) => return self.pass(batch.id, Reason::Unloadable(error)),
+        };
+        let fits = match (self.due, state) {
+            (Due::Jobs, S::Pending) => !batch.is_acquired(),
+            (Due::Jobs, _) if !batch.is_acquired() && !state.is_final() => {
+                let reason = format!("it is {state}, yet has no states");
+                return self.pass(batch.id, Reason::Contradiction(reason));
+            }
+            (Due::Report, S::Processing | S::Reporting) | (Due::UpdatedReport, S::UpdateReporting) => batch.is_done(),
+            (Due::Report, S::Pending) if batch.is_done() => {
+                let reason = "it is Pending, yet its jobs are done".to_owned();
+                return self.pass(batch.id, Reason::Contradiction(reason));
+            }
+            (Due::Jobs | Due::Report | Due::UpdatedReport, _) => false,
+        };
+        if fits {
+            self.read.push((batch, state));
+        }
+    }
+
+    fn pass(&mut self, id: BatchId, reason: Reason) {
+        self.passed_over.push(PassedOver { path: Path::Batch(id), reason });
+    }
+
+    /// Locks a batch as it was read; `None` where another was quicker.
+    async fn lock(&self, batch: Batch, state: BatchState, now: Timestamp) -> Result<Option<LockedBatch>, Error> {
+        let path = Path::BatchNode(batch.id, BatchNode::Lock);
+        let mut transaction = Transaction::new();
+        BatchTarget::from(batch.id).open(&mut transaction);
+        let (state, version) = match (self.due, state) {
+            (Due::Jobs, _) => {
+                transaction.create(Path::BatchNode(batch.id, BatchNode::States), Vec::new());
+                (BatchState::Processing, batch.set_status(&mut transaction, BatchState::Processing, "", now))
+            }
+            (Due::Report, BatchState::Processing) => {
+                (BatchState::Reporting, batch.set_status(&mut transaction, BatchState::Reporting, "", now))
+            }
+            (Due::Report | Due::UpdatedReport, state) => {
+                let version = batch.version().unwrap_or_default();
+                transaction.check(Path::BatchNode(batch.id, BatchNode::Status), version);
+                (state, version)
+            }
+        };
+        match self.queue.commit(&transaction).await {
+            Ok(committed) => {
+                let lock = self.queue.made_lock(path, committed.stats[0]).await?;
+                Ok(Some(LockedBatch { batch, state, version, lock }))
+            }
+            Err(error) if was_quicker(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Making batches, jobs and access requests, each with all its children in one `multi`.
+//!
+//! An item that exists for an instant without its children makes a Java daemon throw and leak a lock. ZooKeeper's own
+//! sequential creation would give a name only after the fact, so the name is foretold: `(cversion + numChildren) / 2`
+//! of the parent is the next number, since `cversion` counts creations and deletions of children. The guess may be
+//! behind when another creates meanwhile, never ahead, and is then refused and made again.
+
+use jiff::Timestamp;
+use zookeeper_client::Stat;
+
+use super::error::{ConflictKind, Error};
+use super::handle::{Queue, Read};
+use super::id::{BatchId, JobId, Priority, RequestId};
+use super::job::JobValue;
+use super::path::{AccessQueue, BatchNode, JobNode, Path, RequestNode};
+use super::record::{self, ItemStatus, Malformed, Submission};
+use super::state::{AccessState, BatchState, JobState, Outcome};
+use super::transaction::{CommitError, REQUEST_LIMIT_BYTES, Transaction};
+
+/// How often a name is guessed. Each failure means that another's creation went through, so this is only reached
+/// behind very many of them.
+const GUESSES: usize = 100;
+
+/// How many jobs are made in one `multi` at most; a thousand take some 700 KB.
+const JOBS_PER_TRANSACTION: usize = 500;
+
+/// A job to be made.
+#[derive(Clone, Debug, Default)]
+pub struct NewJob {
+    /// Its parameters, a JSON object, stored as it stands.
+    pub configuration: Vec<u8>,
+    /// Its priority.
+    pub priority: Priority,
+    /// What else is known from the start: identifiers, metadata, space.
+    pub values: Vec<JobValue>,
+}
+
+impl NewJob {
+    /// A job of default priority with these parameters.
+    #[must_use]
+    pub fn new(configuration: impl Into<Vec<u8>>) -> Self {
+        Self { configuration: configuration.into(), priority: Priority::default(), values: Vec::new() }
+    }
+
+    /// With another priority.
+    #[must_use]
+    pub fn with_priority(mut self, priority: Priority) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// With one more value.
+    #[must_use]
+    pub fn with(mut self, value: JobValue) -> Self {
+        self.values.push(value);
+        self
+    }
+
+    fn add(&self, transaction: &mut Transaction, batch: BatchId, id: JobId, now: Timestamp) -> Result<(), Error> {
+        let decode = |node, malformed| Error::Decode { path: Path::JobNode(id, node), malformed };
+        let nodes = super::job::values_of_new(&self.values).map_err(|(node, malformed)| decode(node, malformed))?;
+        record::object_form(&self.configuration).map_err(|malformed| decode(JobNode::Configuration, malformed))?;
+        let mut node = |node, data: Vec<u8>| {
+            transaction.create(Path::JobNode(id, node), data);
+        };
+        node(JobNode::Bid, batch.to_string().into_bytes());
+        node(JobNode::Configuration, self.configuration.clone());
+        node(JobNode::Status, record::new_status(now));
+        node(JobNode::Priority, self.priority.to_string().into_bytes());
+        for (name, data) in nodes {
+            node(name, data);
+        }
+        transaction.create(Path::entry(JobState::Pending, self.priority, id), Vec::new());
+        transaction.create(Path::Reference(batch, Outcome::Processing, id), Vec::new());
+        Ok(())
+    }
+}
+
+impl Queue {
+    /// Makes a batch in state Pending, and the entry under which its submission's UUID finds it.
+    ///
+    /// `submission` is a JSON object, stored as it stands.
+    ///
+    /// # Errors
+    /// [`Error::Decode`] for a submission that is no JSON object or has no `batchID`, [`Error::Invalid`] for one that no
+    /// znode can be named by, [`ConflictKind::Exists`] where that UUID has a batch already; else as [`Queue::commit`].
+    pub async fn create_batch(&self, submission: &[u8], now: Timestamp) -> Result<BatchId, Error> {
+        // There is no batch yet whose submission could be named.
+        let decode = |malformed| Error::Decode { path: Path::Batches, malformed };
+        let decoded = Submission::decode(submission);
+        record::object_form(submission).map_err(decode)?;
+        let uuid = decoded.value.uuid.as_ref();
+        if uuid.is_empty() {
+            return Err(decode(decoded.malformed.unwrap_or(Malformed::Missing("batchID"))));
+        }
+        let entry = Path::BatchUuid(uuid.into());
+        if Path::parse(&entry.to_string()) != entry {
+            return Err(Error::Invalid { path: Path::BatchUuids, reason: "no znode can have this UUID's name".into() });
+        }
+        let status = record::item_status(&[], BatchState::Pending, "", now);
+        let (number, ()) = self
+            .create_numbered(&Path::Batches, Vec::new(), |number, _| {
+                let bid = BatchId::new(number);
+                let mut transaction = Transaction::new();
+                transaction.create(Path::Batch(bid), Vec::new());
+                transaction.create(Path::BatchNode(bid, BatchNode::Submission), submission);
+                transaction.create(Path::BatchNode(bid, BatchNode::Status), status.clone());
+                transaction.create(entry.clone(), bid.to_string());
+                Ok((transaction, ()))
+            })
+            .await?;
+        Ok(BatchId::new(number))
+    }
+
+    /// Makes a job in state Pending, with its queue entry and its batch's reference.
+    ///
+    /// # Errors
+    /// As [`Queue::create_jobs`].
+    pub async fn create_job(&self, batch: BatchId, job: &NewJob, now: Timestamp) -> Result<JobId, Error> {
+        let ids = self.create_some_jobs(batch, std::slice::from_ref(job), now).await?;
+        Ok(ids[0])
+    }
+
+    /// Makes many jobs of a batch, hundreds in one `multi`, and gives their ids in the same order.
+    ///
+    /// The batch must have been acquired: without its `states` no daemon can load its jobs. It must be in Processing or
+    /// Reporting, since the daemons leave the former at once: in any other state its report is done or not due.
+    ///
+    /// # Errors
+    /// [`Error::Transition`] for a batch in another state, [`Error::Missing`] where it or its `states` is missing,
+    /// [`Error::Decode`] for a configuration that is no JSON object; else as [`Queue::commit`]. The jobs of earlier
+    /// transactions exist then: each is whole, and the batch's references tell which.
+    pub async fn create_jobs(&self, batch: BatchId, jobs: &[NewJob], now: Timestamp) -> Result<Vec<JobId>, Error> {
+        let mut ids = Vec::with_capacity(jobs.len());
+        let mut rest = jobs;
+        while !rest.is_empty() {
+            // Besides its values a job takes some 600 bytes of paths.
+            let mut bytes = 0;
+            let fits = |job: &&NewJob| {
+                let values: usize =
+                    job.values.iter().filter_map(|value| value.data(&[]).ok()).map(|data| data.len()).sum();
+                bytes += job.configuration.len() + values + 1_000 + 12 * self.operation_overhead();
+                bytes < REQUEST_LIMIT_BYTES
+            };
+            let count = rest.iter().take(JOBS_PER_TRANSACTION).take_while(fits).count().max(1);
+            let (now_made, later) = rest.split_at(count);
+            ids.extend(self.create_some_jobs(batch, now_made, now).await?);
+            rest = later;
+        }
+        Ok(ids)
+    }
+
+    async fn create_some_jobs(&self, batch: BatchId, jobs: &[NewJob], now: Timestamp) -> Result<Vec<JobId>, Error> {
+        let status = Path::BatchNode(batch, BatchNode::Status);
+        let states = Path::BatchNode(batch, BatchNode::States);
+        let reads = vec![Read::Data(status.clone()), Read::Data(states.clone())];
+        let (_, ids) = self
+            .create_numbered(&Path::Jobs, reads, |first, found| {
+                let Some((data, stat)) = found.first().cloned().flatten() else {
+                    return Err(Error::Missing(status.clone()));
+                };
+                let decoded = ItemStatus::<BatchState>::decode(&data);
+                let state = decoded.value.status.state;
+                if !matches!(state, Some(BatchState::Processing | BatchState::Reporting)) {
+                    let from = decoded.value.status.text.into_owned();
+                    let to = "having more jobs".to_owned();
+                    return Err(Error::Transition { item: Path::Batch(batch), from, to, operator_may: false });
+                }
+                let mut transaction = Transaction::new();
+                transaction.check(status.clone(), stat.version).check_exists(states.clone());
+                let ids: Vec<_> = (first..).map(JobId::new).take(jobs.len()).collect();
+                for (job, id) in jobs.iter().zip(&ids) {
+                    transaction.create(Path::Job(*id), Vec::new());
+                    job.add(&mut transaction, batch, *id, now)?;
+                }
+                Ok((transaction, ids))
+            })
+            .await?;
+        Ok(ids)
+    }
+
+    /// Makes an access request in state Pending.
+    ///
+    /// `token` is a JSON object, stored as it stands.
+    ///
+    /// # Errors
+    /// [`Error::Decode`] for a token that is no JSON object; else as [`Queue::commit`].
+    pub async fn create_request(&self, queue: AccessQueue, token: &[u8], now: Timestamp) -> Result<RequestId, Error> {
+        let parent = Path::AccessQueue(queue);
+        let decode = |malformed| Error::Decode { path: parent.clone(), malformed };
+        record::object_form(token).map_err(decode)?;
+        let status = record::item_status(&[], AccessState::Pending, "", now);
+        let (number, ()) = self
+            .create_numbered(&parent, Vec::new(), |number, _| {
+                let qid = RequestId::new(number);
+                let mut transaction = Transaction::new();
+                transaction.create(Path::Request(queue, qid), Vec::new());
+                transaction.create(Path::RequestNode(queue, qid, RequestNode::Token), token);
+                transaction.create(Path::RequestNode(queue, qid, RequestNode::Status), status.clone());
+                Ok((transaction, ()))
+            })
+            .await?;
+        Ok(RequestId::new(number))
+    }
+
+    /// Guesses the next number below a parent and commits what `build` makes of it and of `reads`, until no other had
+    /// the number first.
+    async fn create_numbered<T>(
+        &self,
+        parent: &Path,
+        reads: Vec<Read>,
+        build: impl Fn(u32, &[Option<(Vec<u8>, Stat)>]) -> Result<(Transaction, T), Error>,
+    ) -> Result<(u32, T), Error> {
+        let mut all = reads;
+        all.push(Read::Data(parent.clone()));
+        for _ in 0..GUESSES {
+            let mut found: Vec<_> = self.read(&all).await?.into_iter().map(super::handle::Found::data).collect();
+            let number = next_number(found.pop().flatten().map(|(_, stat)| stat).as_ref());
+            let number = number.ok_or_else(|| {
+                let reason = "its ten digits are used up".to_owned();
+                Error::Invalid { path: parent.clone(), reason }
+            })?;
+            let (transaction, made) = build(number, &found)?;
+            let error = match self.try_commit(&transaction).await {
+                Ok(_) => return Ok((number, made)),
+                Err(error) => error,
+            };
+            match &error {
+                CommitError::Refused { operation, reason: zookeeper_client::Error::NodeExists, .. }
+                    if operation.path().parent().as_ref() == Some(parent) => {}
+                CommitError::Refused { .. } | CommitError::NotDone { .. } | CommitError::Unknown { .. } => {
+                    return Err(self.explain(error).await);
+                }
+            }
+        }
+        Err(Error::conflict(parent.clone(), ConflictKind::Moved))
+    }
+}
+
+/// The number that the next sequential creation below a parent would get; `None` where there are no more. A parent that
+/// is missing will be made, and starts at 0.
+pub(super) fn next_number(parent: Option<&Stat>) -> Option<u32> {
+    let Some(stat) = parent else { return Some(0) };
+    let number = i64::midpoint(stat.cversion.into(), stat.num_children.into());
+    // The server's counter is an int, and negative past its end.
+    u32::try_from(number).ok().filter(|number| i32::try_from(*number).is_ok())
+}

@@ -1,0 +1,207 @@
+//! Why an operation on the queue was not done.
+
+use std::fmt;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use zookeeper_client::SessionId;
+
+use super::path::Path;
+use super::record::Malformed;
+
+/// Why an operation on the queue was not done, or is not known to have been done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Something could not be read: the connection failed, or the server refused.
+    #[error("cannot read {path}: {cause}")]
+    Read {
+        /// What was being read; the first of several.
+        path: Path,
+        /// Why it failed.
+        cause: Cause,
+    },
+    /// A transaction was refused for a reason that lies in no other's work, such as missing rights. Nothing was done.
+    #[error("cannot {operation}: {cause}")]
+    Commit {
+        /// The operation of the transaction that was refused, in words.
+        operation: String,
+        /// Why.
+        cause: Cause,
+    },
+    /// The connection was lost during a commit, and whether it was done could not be learned afterwards.
+    #[error("it is not known whether {operation} was done: {cause}")]
+    Unknown {
+        /// The transaction's main operation, in words.
+        operation: String,
+        /// Why it is not known.
+        cause: Cause,
+    },
+    /// Someone else holds, changed or made the thing. Nothing was done.
+    #[error(transparent)]
+    Conflict(#[from] Conflict),
+    /// A znode that must be there is not. Nothing was done.
+    #[error("{0} does not exist")]
+    Missing(Path),
+    /// A value that is needed cannot be read. Nothing was done.
+    #[error("{path} {malformed}")]
+    Decode {
+        /// Whose value.
+        path: Path,
+        /// What is wrong with it.
+        malformed: Malformed,
+    },
+    /// The states forbid it. Nothing was done.
+    #[error("{item} may not go from {from} to {to}{}", if *.operator_may { " unless an operator orders it" } else { "" })]
+    Transition {
+        /// The job, batch or request.
+        item: Path,
+        /// The state that it is in, as its status says.
+        from: String,
+        /// The state asked for, or `the next state` where there is none.
+        to: String,
+        /// Whether an operator may order it.
+        operator_may: bool,
+    },
+    /// What was asked for cannot be done as it is. Nothing was done.
+    #[error("{path}: {reason}")]
+    Invalid {
+        /// What it is about.
+        path: Path,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// Whether the same call may succeed later without anybody mending anything.
+    ///
+    /// After [`Error::Unknown`] it may be repeated too: each operation checks the state it finds, so what was done is
+    /// refused rather than done twice.
+    #[must_use]
+    pub fn may_be_retried(&self) -> bool {
+        match self {
+            Self::Read { cause, .. } => cause.is_connection(),
+            Self::Unknown { .. } => true,
+            Self::Conflict(conflict) => match conflict.kind {
+                ConflictKind::Locked { .. } | ConflictKind::Changed { .. } | ConflictKind::Moved => true,
+                ConflictKind::LockLost { .. } | ConflictKind::Exists { .. } | ConflictKind::NotEmpty => false,
+            },
+            Self::Commit { cause, .. } => cause.is_connection(),
+            Self::Missing(_) | Self::Decode { .. } | Self::Transition { .. } | Self::Invalid { .. } => false,
+        }
+    }
+
+    pub(super) fn conflict(path: Path, kind: ConflictKind) -> Self {
+        Self::Conflict(Conflict { path, kind })
+    }
+}
+
+/// What a request failed of.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Cause {
+    /// No answer came in time.
+    #[error("ZooKeeper did not answer within {} ms", .0.as_millis())]
+    TimedOut(Duration),
+    /// The server or the client library answered with an error.
+    #[error(transparent)]
+    Client(#[from] zookeeper_client::Error),
+    /// What is found in the tree fits neither the time before nor the time after.
+    #[error("the tree was changed again meanwhile")]
+    ChangedSince,
+    /// The request would be larger than a server takes; sent, it would cut the connection for everyone who shares it.
+    #[error("a request of about {bytes} bytes is more than the {limit} that are safe")]
+    TooLarge {
+        /// The estimated size.
+        bytes: usize,
+        /// The limit kept to.
+        limit: usize,
+    },
+}
+
+impl Cause {
+    /// Whether it is the connection or session that failed and not what was asked for.
+    #[must_use]
+    pub fn is_connection(&self) -> bool {
+        use zookeeper_client::Error as E;
+        match self {
+            Self::TimedOut(_) => true,
+            Self::Client(error) => matches!(
+                error,
+                E::ConnectionLoss
+                    | E::SessionExpired
+                    | E::SessionMoved
+                    | E::ClientClosed
+                    | E::NoHosts
+                    | E::Timeout
+                    | E::Throttled
+            ),
+            Self::ChangedSince | Self::TooLarge { .. } => false,
+        }
+    }
+}
+
+/// Who or what stands against an operation.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path} {kind}")]
+pub struct Conflict {
+    /// The znode that shows it.
+    pub path: Path,
+    /// How.
+    pub kind: ConflictKind,
+}
+
+/// How an operation is stood against.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConflictKind {
+    /// It is held by this lock.
+    Locked {
+        /// The session that holds it; `None` for a lock that is not ephemeral.
+        session: Option<SessionId>,
+        /// Since when, by the server's clock.
+        since: Timestamp,
+    },
+    /// It is no longer as its reader saw it.
+    Changed {
+        /// The version that was seen.
+        seen: i32,
+        /// The version that it has.
+        found: i32,
+        /// When it was changed, by the server's clock.
+        since: Timestamp,
+    },
+    /// It was made, changed or removed in the moment between reading and writing.
+    Moved,
+    /// A lock that its holder relies on is gone, or another's by now.
+    LockLost {
+        /// Who holds it now and since when, if anybody does.
+        now: Option<(Option<SessionId>, Timestamp)>,
+    },
+    /// It exists already.
+    Exists {
+        /// Since when, by the server's clock.
+        since: Timestamp,
+    },
+    /// It has children that nobody expected.
+    NotEmpty,
+}
+
+impl fmt::Display for ConflictKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let holder = |session: &Option<SessionId>| {
+            session.map_or_else(|| "nobody's session".to_owned(), |session| format!("session {session}"))
+        };
+        match self {
+            Self::Locked { session, since } => write!(f, "is held by {} since {since}", holder(session)),
+            Self::Changed { seen, found, since } => {
+                write!(f, "has changed since it was seen: version {found} since {since}, not {seen}")
+            }
+            Self::Moved => f.write_str("was changed by another in the same moment"),
+            Self::LockLost { now: None } => f.write_str("is no longer held"),
+            Self::LockLost { now: Some((session, since)) } => {
+                write!(f, "is another's by now: held by {} since {since}", holder(session))
+            }
+            Self::Exists { since } => write!(f, "exists since {since}"),
+            Self::NotEmpty => f.write_str("has children that should not be there"),
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! A job as its znodes say it.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use zookeeper_client::Stat;
+
+use super::error::Error;
+use super::handle::{Found, Queue, Read, instant};
+use super::id::{BatchId, JobId, Priority};
+use super::lock::Lock;
+use super::path::{JobNode, Path};
+use super::record::{self, Configuration, Decoded, Identifiers, JobStatus, Malformed};
+use super::state::JobState;
+
+mod change;
+mod plan;
+mod target;
+mod update;
+
+pub use change::{JobChange, JobChanged};
+pub use plan::JobPlan;
+pub use target::{JobTarget, LockedJob};
+pub use update::JobValue;
+pub(super) use update::values_of_new;
+
+/// A job as one request found it: all its znodes at one moment, with their versions.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// Its id.
+    pub id: JobId,
+    nodes: BTreeMap<JobNode, (Vec<u8>, Stat)>,
+}
+
+impl Queue {
+    /// Reads a job, in one round trip. What cannot be read in its values shows in what they decode to.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] where there is no such job, [`Error::Read`] where it cannot be read.
+    pub async fn load_job(&self, id: JobId) -> Result<Job, Error> {
+        let found = self.read(&Job::reads(id)).await?;
+        Job::from_found(id, found).ok_or(Error::Missing(Path::Job(id)))
+    }
+}
+
+impl Job {
+    /// How many reads a job takes.
+    pub(super) const READS: usize = JobNode::ALL.len() + 1;
+
+    pub(super) fn reads(id: JobId) -> Vec<Read> {
+        let nodes = JobNode::ALL.iter().map(|node| Read::Data(Path::JobNode(id, *node)));
+        std::iter::once(Read::Data(Path::Job(id))).chain(nodes).collect()
+    }
+
+    /// Takes what [`Self::reads`] found; `None` where there is no such job.
+    pub(super) fn from_found(id: JobId, found: impl IntoIterator<Item = Found>) -> Option<Self> {
+        let mut found = found.into_iter();
+        if !found.next()?.exists() {
+            return None;
+        }
+        let nodes = JobNode::ALL.iter().zip(found).filter_map(|(node, found)| Some((*node, found.data()?))).collect();
+        Some(Self { id, nodes })
+    }
+
+    /// A znode's data as it stands; `None` where there is no such znode.
+    #[must_use]
+    pub fn data(&self, node: JobNode) -> Option<&[u8]> {
+        self.nodes.get(&node).map(|(data, _)| data.as_slice())
+    }
+
+    /// A znode's stat; `None` where there is no such znode.
+    #[must_use]
+    pub fn stat(&self, node: JobNode) -> Option<&Stat> {
+        self.nodes.get(&node).map(|(_, stat)| stat)
+    }
+
+    /// What its status says.
+    #[must_use]
+    pub fn status(&self) -> Decoded<JobStatus<'_>> {
+        JobStatus::decode(self.data(JobNode::Status).unwrap_or_default())
+    }
+
+    /// The state that its status names, in any spelling; `None` for one that we do not know, or none.
+    #[must_use]
+    pub fn state(&self) -> Option<JobState> {
+        self.status().value.status.state
+    }
+
+    /// The version of its status, which changes with each change of state; `None` where it has no status.
+    #[must_use]
+    pub fn version(&self) -> Option<i32> {
+        self.stat(JobNode::Status).map(|stat| stat.version)
+    }
+
+    /// When it entered its state, by the server's clock; `None` where it has no status.
+    #[must_use]
+    pub fn entered(&self) -> Option<Timestamp> {
+        self.stat(JobNode::Status).map(|stat| instant(stat.mtime))
+    }
+
+    /// Its batch.
+    ///
+    /// # Errors
+    /// Where `bid` is missing or no batch's id.
+    pub fn batch(&self) -> Result<BatchId, Error> {
+        self.value(JobNode::Bid, record::bid)
+    }
+
+    /// Its priority.
+    ///
+    /// # Errors
+    /// Where `priority` is missing or out of range.
+    pub fn priority(&self) -> Result<Priority, Error> {
+        self.value(JobNode::Priority, record::priority)
+    }
+
+    /// How many bytes of working storage it needs; `None` where that is not known.
+    ///
+    /// # Errors
+    /// Where `space_needed` is missing or no number of bytes.
+    pub fn space_needed(&self) -> Result<Option<u64>, Error> {
+        self.value(JobNode::SpaceNeeded, record::space_needed)
+    }
+
+    /// Its parameters; empty where it has none.
+    #[must_use]
+    pub fn configuration(&self) -> Decoded<Configuration<'_>> {
+        let none = Decoded { value: Configuration::default(), malformed: None };
+        self.data(JobNode::Configuration).map_or(none, Configuration::decode)
+    }
+
+    /// Its ARK and local ids; empty where it has none yet.
+    #[must_use]
+    pub fn identifiers(&self) -> Decoded<Identifiers<'_>> {
+        let none = Decoded { value: Identifiers::default(), malformed: None };
+        let data = self.data(JobNode::Identifiers).or(self.data(JobNode::Identifier));
+        data.map_or(none, Identifiers::decode)
+    }
+
+    /// Its lock, if anybody holds it.
+    #[must_use]
+    pub fn lock(&self) -> Option<Lock> {
+        self.stat(JobNode::Lock).map(|stat| Lock::from_stat(Path::JobNode(self.id, JobNode::Lock), stat))
+    }
+
+    /// Whether the Java daemons can load it; acquiring it makes them throw otherwise. That its batch is there with its
+    /// `states` is the rest of their condition, and not told by the job's own znodes.
+    ///
+    /// # Errors
+    /// The first thing that they reject.
+    pub fn check_loadable(&self) -> Result<JobState, Error> {
+        self.batch()?;
+        self.priority()?;
+        self.space_needed()?;
+        let decode = |node, malformed| Error::Decode { path: Path::JobNode(self.id, node), malformed };
+        if self.data(JobNode::Status).is_none() {
+            return Err(Error::Missing(Path::JobNode(self.id, JobNode::Status)));
+        }
+        let Decoded { value: status, malformed } = self.status();
+        let no_retries = || status.retry_count.is_none().then_some(Malformed::Missing("retry_count"));
+        let unknown = Malformed::Wrong { what: "status", expected: "the name of a state as the daemons write it" };
+        if let Some(malformed) = malformed.or_else(no_retries) {
+            return Err(decode(JobNode::Status, malformed));
+        }
+        let state = status.status.state.filter(|_| status.status.is_canonical());
+        let state = state.ok_or(decode(JobNode::Status, unknown))?;
+        let objects = [
+            JobNode::Configuration,
+            JobNode::Identifiers,
+            JobNode::Identifier,
+            JobNode::Metadata,
+            JobNode::Store,
+            JobNode::Inventory,
+        ];
+        for node in objects {
+            if let Some(Err(malformed)) = self.data(node).map(record::object_form) {
+                return Err(decode(node, malformed));
+            }
+        }
+        Ok(state)
+    }
+
+    fn value<T>(&self, node: JobNode, read: impl FnOnce(&[u8]) -> Result<T, Malformed>) -> Result<T, Error> {
+        let path = Path::JobNode(self.id, node);
+        let Some(data) = self.data(node) else { return Err(Error::Missing(path)) };
+        read(data).map_err(|malformed| Error::Decode { path, malformed })
+    }
+}

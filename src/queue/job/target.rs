@@ -1,0 +1,105 @@
+//! Which job a change is meant for, and what its orderer knows of it.
+
+use super::Job;
+use crate::queue::id::{BatchId, JobId, Priority};
+use crate::queue::lock::Lock;
+use crate::queue::path::{EntryName, JobNode};
+use crate::queue::state::JobState;
+
+/// A job that we hold: as it was when we acquired it, and our lock. The lock ends with our session, or through
+/// [`Queue::finish_job`](crate::queue::Queue::finish_job) or [`Queue::unlock_job`](crate::queue::Queue::unlock_job);
+/// dropping this value does not release it.
+#[derive(Clone, Debug)]
+pub struct LockedJob {
+    /// The job, as it was read last.
+    pub job: Job,
+    /// Its state.
+    pub state: JobState,
+    /// Its lock.
+    pub lock: Lock,
+    /// Its queue entry.
+    pub(crate) entry: EntryName,
+}
+
+/// Which job a change is meant for, and what its orderer knows of it.
+///
+/// Made from a [`JobId`], a change applies to the job in whatever state it is; from a [`Job`], only to the state and
+/// version that were seen there; from a [`LockedJob`], under the lock that is held.
+#[derive(Clone, Debug)]
+pub struct JobTarget {
+    pub(super) id: JobId,
+    pub(super) lock: Option<Lock>,
+    pub(super) version: Option<i32>,
+    pub(super) guess: Option<Guess>,
+}
+
+/// Where a job is thought to be. Right, it saves a round trip; wrong, it does no harm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Guess {
+    pub(super) batch: BatchId,
+    pub(super) entry: EntryName,
+}
+
+impl JobTarget {
+    /// The job of that id, in whatever state it is.
+    #[must_use]
+    pub fn new(id: JobId) -> Self {
+        Self { id, lock: None, version: None, guess: None }
+    }
+
+    /// Lets the change apply only to this version of the job's status, the one its orderer saw.
+    #[must_use]
+    pub fn at_version(mut self, version: i32) -> Self {
+        self.version = Some(version);
+        self
+    }
+
+    /// Says where the job is thought to be, which saves a round trip.
+    #[must_use]
+    pub fn thought_in(mut self, batch: BatchId, priority: Priority) -> Self {
+        self.guess = Some(Guess { batch, entry: EntryName::of(priority, self.id) });
+        self
+    }
+}
+
+impl From<JobId> for JobTarget {
+    fn from(id: JobId) -> Self {
+        Self::new(id)
+    }
+}
+
+impl From<&Job> for JobTarget {
+    fn from(job: &Job) -> Self {
+        Self { id: job.id, lock: None, version: job.version(), guess: Guess::of(job) }
+    }
+}
+
+impl From<&LockedJob> for JobTarget {
+    fn from(locked: &LockedJob) -> Self {
+        let mut target = Self::from(&locked.job);
+        target.lock = Some(locked.lock.clone());
+        if let Some(guess) = &mut target.guess {
+            guess.entry = locked.entry;
+        }
+        target
+    }
+}
+
+impl Guess {
+    /// Where a job is by its own znodes; `None` where they do not tell.
+    fn of(job: &Job) -> Option<Self> {
+        Some(Self { batch: job.batch().ok()?, entry: EntryName::of(job.priority().ok()?, job.id) })
+    }
+}
+
+impl LockedJob {
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> JobId {
+        self.job.id
+    }
+
+    pub(super) fn status_version(&self) -> Option<i32> {
+        self.job.stat(JobNode::Status).map(|stat| stat.version)
+    }
+}

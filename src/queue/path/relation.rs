@@ -1,0 +1,122 @@
+//! How paths lie to each other: parents, and children of any name.
+
+use super::{BatchNode, LockFolder, Path};
+
+impl Path {
+    /// The znode above; `None` for the root, and for what is no part of the queue.
+    #[must_use]
+    pub fn parent(&self) -> Option<Self> {
+        let parent = match self {
+            Self::Root | Self::Foreign => return None,
+            Self::BatchUuids | Self::Batches | Self::Jobs | Self::Access | Self::Locks => Self::Root,
+            Self::BatchUuid(_) => Self::BatchUuids,
+            Self::Batch(_) => Self::Batches,
+            Self::BatchNode(bid, _) => Self::Batch(*bid),
+            Self::BatchOutcome(bid, _) => Self::BatchNode(*bid, BatchNode::States),
+            Self::Reference(bid, outcome, _) => Self::BatchOutcome(*bid, *outcome),
+            Self::Job(_) | Self::JobStates => Self::Jobs,
+            Self::JobNode(jid, _) => Self::Job(*jid),
+            Self::StateFolder(_) => Self::JobStates,
+            Self::Entry(folder, _) => Self::StateFolder(folder.clone()),
+            Self::AccessQueue(_) => Self::Access,
+            Self::Request(queue, _) => Self::AccessQueue(*queue),
+            Self::RequestNode(queue, qid, _) => Self::Request(*queue, *qid),
+            Self::QueueLocks | Self::LockFolder(_) => Self::Locks,
+            Self::QueueLock(_) | Self::PublishedLocalIds => Self::QueueLocks,
+            Self::NamedLock(folder, _) => Self::LockFolder(*folder),
+            Self::PublishedLocalId(_) => Self::PublishedLocalIds,
+            Self::Unexpected(text) => {
+                let (above, _name) = text.rsplit_once('/')?;
+                return Some(Self::parse(if above.is_empty() { "/" } else { above }));
+            }
+        };
+        Some(parent)
+    }
+
+    /// The child of that name, exactly: one that the grammar does not know is [`Path::Unexpected`] with its whole path,
+    /// also where [`Path::child`] would name only the first unexpected part. For work on whole subtrees.
+    #[must_use]
+    pub fn any_child(&self, name: &str) -> Self {
+        let exact = if *self == Self::Root { format!("/{name}") } else { format!("{self}/{name}") };
+        let child = self.child(name);
+        if child.to_string() == exact { child } else { Self::Unexpected(exact.into()) }
+    }
+
+    /// Whether the znode is a folder that anybody makes where it is missing, because it holds items and says nothing
+    /// by being there. A batch's `states` is none: it says that the batch was acquired.
+    #[must_use]
+    pub fn is_folder(&self) -> bool {
+        match self {
+            Self::BatchUuids
+            | Self::Batches
+            | Self::BatchOutcome(..)
+            | Self::Jobs
+            | Self::JobStates
+            | Self::StateFolder(_)
+            | Self::Access
+            | Self::AccessQueue(_)
+            | Self::Locks
+            | Self::QueueLocks
+            | Self::LockFolder(_) => true,
+            Self::Root
+            | Self::BatchUuid(_)
+            | Self::Batch(_)
+            | Self::BatchNode(..)
+            | Self::Reference(..)
+            | Self::Job(_)
+            | Self::JobNode(..)
+            | Self::Entry(..)
+            | Self::Request(..)
+            | Self::RequestNode(..)
+            | Self::QueueLock(_)
+            | Self::NamedLock(..)
+            | Self::PublishedLocalIds
+            | Self::PublishedLocalId(_)
+            | Self::Foreign
+            | Self::Unexpected(_) => false,
+        }
+    }
+
+    /// The lock of an object, by its ARK.
+    #[must_use]
+    pub fn object_lock(folder: LockFolder, identifier: &str) -> Self {
+        Self::NamedLock(folder, super::lock_name(identifier).into())
+    }
+
+    /// The lock of a local id, which is unique only together with its owner.
+    #[must_use]
+    pub fn local_id_lock(local_id: &str, owner: &str) -> Self {
+        Self::NamedLock(LockFolder::LocalId, super::lock_name(&format!("{local_id}_{owner}")).into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_parent_is_the_path_without_its_last_part(
+            text in "/(batches/bid[0-9]{10}(/states(/batch-failed(/jid[0-9]{10})?)?|/status)?|jobs/jid[0-9]{10}(/status|/x/y)?|jobs/states/(pending|odd)/05-jid[0-9]{10}|access/small/qid[0-9]{10}/token|locks/(queue/ingest|queue/localid/a|storage/a)|batch-uuids/u|odd/x)",
+        ) {
+            let mut path = Path::Root;
+            for name in text[1..].split('/') {
+                let child = path.any_child(name);
+                prop_assert_eq!(child.parent(), Some(path));
+                path = child;
+            }
+            prop_assert_eq!(path.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_is_below_an_unexpected_znode_is_named_whole() {
+        let job = Path::parse("/jobs/jid0000000042");
+        let notes = job.any_child("notes");
+        assert_eq!(notes, Path::Unexpected("/jobs/jid0000000042/notes".into()));
+        assert_eq!(notes.any_child("today"), Path::Unexpected("/jobs/jid0000000042/notes/today".into()));
+        assert_eq!(Path::local_id_lock("a:/b/c", "me").to_string(), "/locks/localid/a_b_c_me");
+    }
+}

@@ -1,0 +1,64 @@
+//! The note that is kept in the lock of a paused queue.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::Decoded;
+use super::field::{Field, object};
+use crate::queue::time;
+
+/// `/locks/queue/ingest` and its like: who paused the queue, why, and since when. The daemons only ask whether the lock
+/// exists, and other tools leave it empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PauseNote<'a> {
+    /// Who ordered it.
+    pub who: Cow<'a, str>,
+    /// Why.
+    pub why: Cow<'a, str>,
+    /// Since when; `None` where it is not said, and the lock's `ctime` tells.
+    pub since: Option<Timestamp>,
+}
+
+#[derive(Deserialize)]
+struct Raw<'a> {
+    #[serde(borrow, default)]
+    who: Field<'a>,
+    #[serde(borrow, default)]
+    why: Field<'a>,
+    #[serde(borrow, default)]
+    since: Field<'a>,
+}
+
+impl<'a> PauseNote<'a> {
+    /// Reads the lock's data; an empty lock says nothing, and that is no fault.
+    #[must_use]
+    pub fn decode(data: &'a [u8]) -> Decoded<Self> {
+        if data.iter().all(u8::is_ascii_whitespace) {
+            return Decoded { value: Self::default(), malformed: None };
+        }
+        let raw: Raw<'a> = match object(data) {
+            Ok(raw) => raw,
+            Err(malformed) => return Decoded::bad(Self::default(), malformed),
+        };
+        let (who, bad_who) = raw.who.text("who");
+        let (why, bad_why) = raw.why.text("why");
+        let (since, bad_since) = raw.since.text("since");
+        Decoded {
+            value: Self {
+                who: who.unwrap_or_default(),
+                why: why.unwrap_or_default(),
+                since: since.and_then(|since| time::read(&since)),
+            },
+            malformed: bad_who.or(bad_why).or(bad_since),
+        }
+    }
+
+    /// The data for a lock.
+    #[must_use]
+    pub fn encode(who: &str, why: &str, since: Timestamp) -> Vec<u8> {
+        json!({ "who": who, "why": why, "since": time::write(since) }).to_string().into_bytes()
+    }
+}

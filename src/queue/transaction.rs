@@ -1,0 +1,390 @@
+//! One ZooKeeper `multi`: the only way in which anything here is written.
+//!
+//! A transaction happens whole or not at all. It can be looked at before it is committed: its [`fmt::Display`] lists
+//! its operations in words, which is what a dry run shows.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use zookeeper_client::{CreateMode, MultiWriteError, MultiWriteResult, MultiWriter, Stat};
+
+use super::error::{Cause, Error};
+use super::handle::Queue;
+use super::path::Path;
+
+mod explain;
+mod resolve;
+
+/// The largest request that is sent. The server takes 1 MiB; a larger request would not be refused but cut the
+/// connection, so the distance covers what [`Transaction::size_bytes`] only estimates.
+pub const REQUEST_LIMIT_BYTES: usize = 900 * 1024;
+
+/// How often a commit is repeated because a folder was missing, or was made by another meanwhile. Creating a job in an
+/// empty tree needs most: four folders are missing.
+const FOLDER_ATTEMPTS: usize = 12;
+
+/// One operation of a transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Creates a znode; refused where it exists.
+    Create {
+        /// The znode.
+        path: Path,
+        /// Its data.
+        data: Vec<u8>,
+        /// Whether it ends with our session, as locks do.
+        ephemeral: bool,
+    },
+    /// Checks that a znode exists, and its version where one is given.
+    Check {
+        /// The znode.
+        path: Path,
+        /// The version of its data; `None` for any.
+        version: Option<i32>,
+    },
+    /// Replaces a znode's data; refused at another version.
+    Set {
+        /// The znode.
+        path: Path,
+        /// Its new data.
+        data: Vec<u8>,
+        /// The version of its old data.
+        version: i32,
+    },
+    /// Deletes a znode; refused at another version, or where it has children.
+    Delete {
+        /// The znode.
+        path: Path,
+        /// The version of its data; `None` for any.
+        version: Option<i32>,
+    },
+}
+
+impl Operation {
+    /// The znode that it is about.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Create { path, .. }
+            | Self::Check { path, .. }
+            | Self::Set { path, .. }
+            | Self::Delete { path, .. } => path,
+        }
+    }
+
+    fn size_bytes(&self) -> usize {
+        let data = match self {
+            Self::Create { data, .. } | Self::Set { data, .. } => data.len(),
+            Self::Check { .. } | Self::Delete { .. } => 0,
+        };
+        // Header, lengths, flags and version take at most 25 bytes.
+        data + self.path().to_string().len() + 25
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let version = |f: &mut fmt::Formatter<'_>, version: &Option<i32>| match version {
+            Some(version) => write!(f, " at version {version}"),
+            None => Ok(()),
+        };
+        match self {
+            Self::Create { path, ephemeral: true, .. } => write!(f, "create {path} (ephemeral)"),
+            Self::Create { path, data, ephemeral: false } if data.is_empty() => write!(f, "create {path}"),
+            Self::Create { path, data, ephemeral: false } => write!(f, "create {path} = {}", Shown(data)),
+            Self::Check { path, version: None } => write!(f, "check {path} exists"),
+            Self::Check { path, version: found } => write!(f, "check {path}").and_then(|()| version(f, found)),
+            Self::Set { path, data, version } => write!(f, "set {path} at version {version} = {}", Shown(data)),
+            Self::Delete { path, version: found } => write!(f, "delete {path}").and_then(|()| version(f, found)),
+        }
+    }
+}
+
+/// Data as a description shows it: text without control characters, and not more than fits a line or two.
+struct Shown<'a>(&'a [u8]);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 300;
+        let text = String::from_utf8_lossy(&self.0[..self.0.len().min(4 * SHOWN)]);
+        for shown in text.chars().take(SHOWN) {
+            if shown.is_control() { write!(f, "{}", shown.escape_default())? } else { write!(f, "{shown}")? }
+        }
+        if self.0.len() > 4 * SHOWN || text.chars().nth(SHOWN).is_some() { write!(f, "..") } else { Ok(()) }
+    }
+}
+
+/// The operations of one `multi`, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Transaction {
+    operations: Vec<Operation>,
+}
+
+impl Transaction {
+    /// One without operations yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Its operations.
+    #[must_use]
+    pub fn operations(&self) -> &[Operation] {
+        &self.operations
+    }
+
+    /// Whether there is nothing to do.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.operations.is_empty()
+    }
+
+    /// Adds the creation of a persistent znode. A folder above it that is missing is made with it.
+    pub fn create(&mut self, path: Path, data: impl Into<Vec<u8>>) -> &mut Self {
+        self.push(Operation::Create { path, data: data.into(), ephemeral: false })
+    }
+
+    /// Adds the creation of an empty znode that ends with our session: a lock.
+    pub fn create_ephemeral(&mut self, path: Path) -> &mut Self {
+        self.push(Operation::Create { path, data: Vec::new(), ephemeral: true })
+    }
+
+    /// Adds a check of a znode's version.
+    pub fn check(&mut self, path: Path, version: i32) -> &mut Self {
+        self.push(Operation::Check { path, version: Some(version) })
+    }
+
+    /// Adds a check that a znode exists.
+    pub fn check_exists(&mut self, path: Path) -> &mut Self {
+        self.push(Operation::Check { path, version: None })
+    }
+
+    /// Adds a change of a znode's data that has this version.
+    pub fn set(&mut self, path: Path, data: impl Into<Vec<u8>>, version: i32) -> &mut Self {
+        self.push(Operation::Set { path, data: data.into(), version })
+    }
+
+    /// Adds a deletion, of this version of the data where one is given.
+    pub fn delete(&mut self, path: Path, version: Option<i32>) -> &mut Self {
+        self.push(Operation::Delete { path, version })
+    }
+
+    /// Adds all operations of another.
+    pub fn append(&mut self, other: Transaction) -> &mut Self {
+        self.operations.extend(other.operations);
+        self
+    }
+
+    pub(super) fn push(&mut self, operation: Operation) -> &mut Self {
+        self.operations.push(operation);
+        self
+    }
+
+    /// About how large its request is, without chroot and ACLs.
+    #[must_use]
+    pub fn size_bytes(&self) -> usize {
+        self.operations.iter().map(Operation::size_bytes).sum()
+    }
+
+    /// What it is mainly about, in words: its first lasting change.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let lasting = |operation: &&Operation| match operation {
+            Operation::Create { ephemeral, .. } => !ephemeral,
+            Operation::Set { .. } | Operation::Delete { .. } => true,
+            Operation::Check { .. } => false,
+        };
+        let main = self.operations.iter().find(lasting).or(self.operations.first());
+        main.map_or_else(|| "nothing".to_owned(), ToString::to_string)
+    }
+}
+
+impl fmt::Display for Transaction {
+    /// One operation a line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.operations.iter().try_for_each(|operation| writeln!(f, "{operation}"))
+    }
+}
+
+/// A transaction that was done.
+#[derive(Clone, Debug)]
+pub struct Committed {
+    /// The stat that each operation left, in order; `None` for checks and deletions, where the server gives none, and
+    /// where it is not known any more.
+    pub stats: Vec<Option<Stat>>,
+    /// Whether the connection was lost during the commit, and that it was done was read from the tree afterwards.
+    pub recovered: bool,
+}
+
+/// Why a transaction was not done, or is not known to have been.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CommitError {
+    /// The server refused an operation, and with it all.
+    #[error("{operation}: {reason}")]
+    Refused {
+        /// Which, counted from 0.
+        index: usize,
+        /// The operation, boxed since it is large.
+        operation: Box<Operation>,
+        /// Why, such as `NodeExists` or `BadVersion`.
+        reason: zookeeper_client::Error,
+    },
+    /// It was not done at all: not sent, or lost with the connection before it was applied.
+    #[error("{operation}: {cause}")]
+    NotDone {
+        /// Its title.
+        operation: String,
+        /// Why.
+        cause: Cause,
+    },
+    /// The connection was lost, and whether it was done could not be learned.
+    #[error("{operation}: {cause}")]
+    Unknown {
+        /// Its title.
+        operation: String,
+        /// Why it is not known.
+        cause: Cause,
+    },
+}
+
+impl Queue {
+    /// Commits a transaction, and tells what stood against it.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] where someone else holds, changed or made one of its znodes, [`Error::Missing`] where one is
+    /// gone, [`Error::Commit`] where it was refused or not done for another reason, [`Error::Unknown`] where the
+    /// connection was lost and the outcome could not be learned.
+    pub async fn commit(&self, transaction: &Transaction) -> Result<Committed, Error> {
+        match self.try_commit(transaction).await {
+            Ok(committed) => Ok(committed),
+            Err(error) => Err(self.explain(error).await),
+        }
+    }
+
+    /// Commits a transaction, and says which operation was refused and why.
+    ///
+    /// Folders that are missing are made with it. After a connection lost during the commit the outcome is learned by
+    /// a `sync` on the same client and a second look.
+    ///
+    /// # Errors
+    /// When it was refused, not done, or is not known to have been.
+    pub async fn try_commit(&self, transaction: &Transaction) -> Result<Committed, CommitError> {
+        let mut folders = BTreeSet::new();
+        for _ in 0..FOLDER_ATTEMPTS {
+            let sent = Sent::new(transaction, &folders);
+            let refused = match self.commit_once(&sent.transaction).await? {
+                Ok(committed) => return Ok(sent.own(committed)),
+                Err(refused) => refused,
+            };
+            let operation = &sent.transaction.operations[refused.index];
+            let own = sent.origin[refused.index];
+            let settled = match (own, &refused.reason) {
+                (None, zookeeper_client::Error::NodeExists) => folders.remove(operation.path()),
+                (_, zookeeper_client::Error::NoNode) => {
+                    missing_folder(operation).is_some_and(|folder| folders.insert(folder))
+                }
+                (_, _) => false,
+            };
+            if !settled {
+                let index = own.unwrap_or(refused.index);
+                let operation = Box::new(operation.clone());
+                return Err(CommitError::Refused { index, operation, reason: refused.reason });
+            }
+        }
+        Err(CommitError::NotDone { operation: transaction.title(), cause: Cause::ChangedSince })
+    }
+
+    /// Commits exactly these operations; `Ok(Err(..))` is a refusal.
+    async fn commit_once(&self, transaction: &Transaction) -> Result<Result<Committed, Refused>, CommitError> {
+        let not_done = |cause| CommitError::NotDone { operation: transaction.title(), cause };
+        let bytes = transaction.size_bytes() + self.operation_overhead() * transaction.operations.len();
+        if bytes > REQUEST_LIMIT_BYTES {
+            return Err(not_done(Cause::TooLarge { bytes, limit: REQUEST_LIMIT_BYTES }));
+        }
+        let mut writer = self.client().new_multi_writer();
+        let added = transaction.operations.iter().try_for_each(|operation| self.add(&mut writer, operation));
+        added.map_err(|error| not_done(Cause::Client(error)))?;
+        let cause = match tokio::time::timeout(self.time_limit(), writer.commit()).await {
+            Ok(Ok(results)) => {
+                let stats = results.into_iter().map(stat).collect();
+                return Ok(Ok(Committed { stats, recovered: false }));
+            }
+            Ok(Err(MultiWriteError::OperationFailed { index, source })) => {
+                return Ok(Err(Refused { index, reason: source }));
+            }
+            Ok(Err(MultiWriteError::RequestFailed { source })) => Cause::Client(source),
+            Err(_elapsed) => Cause::TimedOut(self.time_limit()),
+        };
+        self.resolve(transaction, cause).await.map(Ok)
+    }
+
+    fn add(&self, writer: &mut MultiWriter<'_>, operation: &Operation) -> Result<(), zookeeper_client::Error> {
+        let path = operation.path().to_string();
+        match operation {
+            Operation::Create { data, ephemeral, .. } => {
+                let mode = if *ephemeral { CreateMode::Ephemeral } else { CreateMode::Persistent };
+                writer.add_create(&path, data, &mode.with_acls(self.acls()))
+            }
+            // The server takes -1 for any version.
+            Operation::Check { version, .. } => writer.add_check_version(&path, version.unwrap_or(-1)),
+            Operation::Set { data, version, .. } => writer.add_set_data(&path, data, Some(*version)),
+            Operation::Delete { version, .. } => writer.add_delete(&path, *version),
+        }
+    }
+}
+
+/// Which operation the server refused, and why.
+struct Refused {
+    index: usize,
+    reason: zookeeper_client::Error,
+}
+
+/// The operations that are sent: a transaction's own, and those that make missing folders for them.
+struct Sent {
+    transaction: Transaction,
+    /// For each operation its index in the transaction itself; `None` for a folder's.
+    origin: Vec<Option<usize>>,
+}
+
+impl Sent {
+    fn new(transaction: &Transaction, folders: &BTreeSet<Path>) -> Self {
+        let mut sent = Self { transaction: Transaction::new(), origin: Vec::new() };
+        let mut missing = folders.clone();
+        for (index, operation) in transaction.operations.iter().enumerate() {
+            let mut above: Vec<Path> = std::iter::successors(operation.path().parent(), Path::parent).collect();
+            above.retain(|path| missing.remove(path));
+            for folder in above.into_iter().rev() {
+                sent.transaction.create(folder, Vec::new());
+                sent.origin.push(None);
+            }
+            sent.transaction.push(operation.clone());
+            sent.origin.push(Some(index));
+        }
+        sent
+    }
+
+    /// The outcome of the transaction's own operations.
+    fn own(&self, committed: Committed) -> Committed {
+        let stats = committed.stats.into_iter().zip(&self.origin);
+        let stats = stats.filter_map(|(stat, origin)| origin.map(|_| stat)).collect();
+        Committed { stats, recovered: committed.recovered }
+    }
+}
+
+/// The folder that a creation lacked.
+fn missing_folder(refused: &Operation) -> Option<Path> {
+    match refused {
+        Operation::Create { path, .. } => path.parent().filter(Path::is_folder),
+        Operation::Check { .. } | Operation::Set { .. } | Operation::Delete { .. } => None,
+    }
+}
+
+fn stat(result: MultiWriteResult) -> Option<Stat> {
+    match result {
+        // Some servers answer a creation without its stat (ZOOKEEPER-4026, ZOOKEEPER-4667).
+        MultiWriteResult::Create { stat, .. } => Some(stat).filter(|stat| !stat.is_invalid()),
+        MultiWriteResult::SetData { stat } => Some(stat),
+        // Checks and deletions; the library's enum may grow with operations that we do not send.
+        _ => None,
+    }
+}
