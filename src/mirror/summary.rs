@@ -45,7 +45,7 @@ impl<S: State, T> ByState<S, T> {
     }
 
     /// The value of a state, to be changed.
-    pub(super) fn get_mut(&mut self, state: Option<S>) -> &mut T {
+    pub fn get_mut(&mut self, state: Option<S>) -> &mut T {
         &mut self.values[state.map_or(S::ALL.len(), State::index)]
     }
 

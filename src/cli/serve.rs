@@ -1,0 +1,213 @@
+//! `queuekeeper serve`: the server beside a queue.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::{LogArgs, UsageError, ZooKeeperArgs, on_signal};
+use crate::config::{Config, ListenAddress, Mirror, PrometheusDuration, Storage, TelemetryPath, Web};
+use crate::metrics::{self, queue, storage};
+use crate::mirror::Store;
+use crate::web;
+
+mod tasks;
+
+/// The most collections that may have series of their own: 13 for each.
+const MOST_COLLECTIONS: u16 = 200;
+
+/// Serve the queue as metrics and a status page
+#[derive(Clone, Debug, Args)]
+pub struct ServeArgs {
+    #[command(flatten)]
+    zookeeper: ZooKeeperArgs,
+
+    /// Where to listen: host:port, or :port for every interface; may be repeated
+    #[arg(
+        long = "web.listen-address",
+        env = "QUEUEKEEPER_WEB_LISTEN_ADDRESS",
+        hide_env_values = true,
+        value_name = "ADDRESS",
+        value_delimiter = ',',
+        default_value = "127.0.0.1:12181",
+        help_heading = "Web"
+    )]
+    listen_address: Vec<ListenAddress>,
+
+    /// Where the metrics are
+    #[arg(
+        long = "web.telemetry-path",
+        env = "QUEUEKEEPER_WEB_TELEMETRY_PATH",
+        hide_env_values = true,
+        value_name = "PATH",
+        default_value = "/metrics",
+        help_heading = "Web"
+    )]
+    telemetry_path: TelemetryPath,
+
+    /// A stale image makes /-/ready fail after this time
+    #[arg(
+        long = "mirror.stale-after",
+        env = "QUEUEKEEPER_MIRROR_STALE_AFTER",
+        hide_env_values = true,
+        value_name = "DURATION",
+        default_value_t = Mirror::STALE_AFTER.into(),
+        help_heading = "Mirror"
+    )]
+    stale_after: PrometheusDuration,
+
+    /// The queue's own series are left out of the metrics after the image was stale for this time
+    #[arg(
+        long = "mirror.drop-after",
+        env = "QUEUEKEEPER_MIRROR_DROP_AFTER",
+        hide_env_values = true,
+        value_name = "DURATION",
+        default_value_t = Mirror::DROP_AFTER.into(),
+        help_heading = "Mirror"
+    )]
+    drop_after: PrometheusDuration,
+
+    /// How often to read the tree again and compare; 0 for never, else at least 10s
+    #[arg(
+        long = "mirror.drift-interval",
+        env = "QUEUEKEEPER_MIRROR_DRIFT_INTERVAL",
+        hide_env_values = true,
+        value_name = "DURATION",
+        default_value_t = Mirror::DRIFT_INTERVAL.into(),
+        help_heading = "Mirror"
+    )]
+    drift_interval: PrometheusDuration,
+
+    /// A directory on the volume that the daemons work on, to measure how full it is
+    #[arg(
+        long = "storage.path",
+        env = "QUEUEKEEPER_STORAGE_PATH",
+        hide_env_values = true,
+        value_name = "DIRECTORY",
+        help_heading = "Working storage"
+    )]
+    storage_path: Option<PathBuf>,
+
+    /// The part of that volume above which the daemons keep jobs back; above 0, up to 1
+    #[arg(
+        long = "storage.threshold",
+        env = "QUEUEKEEPER_STORAGE_THRESHOLD",
+        hide_env_values = true,
+        value_name = "RATIO",
+        default_value_t = Storage::THRESHOLD,
+        value_parser = threshold,
+        help_heading = "Working storage"
+    )]
+    storage_threshold: f64,
+
+    /// How many collections get series of their own, the largest; the others are one together, and with 0 there are none
+    #[arg(
+        long = "metrics.collections",
+        env = "QUEUEKEEPER_METRICS_COLLECTIONS",
+        hide_env_values = true,
+        value_name = "NUMBER",
+        default_value_t = 0,
+        value_parser = clap::value_parser!(u16).range(0..=i64::from(MOST_COLLECTIONS)),
+        help_heading = "Metrics"
+    )]
+    collections: u16,
+
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+fn threshold(text: &str) -> Result<f64, &'static str> {
+    text.parse()
+        .ok()
+        .filter(|ratio| *ratio > 0.0 && *ratio <= 1.0)
+        .ok_or("the threshold is a part of the volume: a number above 0, up to 1, as 0.8 for 80 %")
+}
+
+impl ServeArgs {
+    /// Serves until SIGTERM or SIGINT.
+    ///
+    /// # Errors
+    /// When a flag is wrong ([`UsageError`]), an address cannot be listened on, or a part of the server fails.
+    pub async fn run(self) -> anyhow::Result<()> {
+        let addresses = self.listen_address.clone();
+        self.log.begin();
+        let config = self.config()?;
+        let (shutdown, signals) = on_signal().context("cannot listen to signals")?;
+        let listeners = listen(&addresses).await?;
+        let outcome = serve(config, listeners, &shutdown).await;
+        shutdown.cancel();
+        signals.await.context("the task that waits for signals failed")?;
+        outcome
+    }
+
+    fn config(self) -> Result<Config, UsageError> {
+        let mirror = Mirror {
+            stale_after: self.stale_after.get(),
+            drop_after: self.drop_after.get(),
+            drift_interval: Some(self.drift_interval.get()).filter(|interval| !interval.is_zero()),
+        };
+        if mirror.drift_interval.is_some_and(|interval| interval < Duration::from_secs(10)) {
+            let why = format!("{} is less than 10s, which would keep ZooKeeper busy; 0 is never", self.drift_interval);
+            return Err(UsageError::flag("--mirror.drift-interval", why));
+        }
+        let threshold = self.storage_threshold;
+        Ok(Config {
+            zookeeper: self.zookeeper.config()?,
+            web: Web { telemetry_path: self.telemetry_path },
+            mirror,
+            storage: self.storage_path.map(|path| Storage { path, threshold }),
+            collections: usize::from(self.collections),
+        })
+    }
+}
+
+/// Binds every address, all of them or none.
+///
+/// # Errors
+/// Names the address that cannot be listened on, and why.
+pub async fn listen(addresses: &[ListenAddress]) -> anyhow::Result<Vec<TcpListener>> {
+    let mut listeners = Vec::new();
+    for address in addresses {
+        let listener = address.bind().await.with_context(|| {
+            format!("cannot listen on {address}; free it, or name another with --web.listen-address")
+        })?;
+        listeners.push(listener);
+    }
+    Ok(listeners)
+}
+
+/// Serves a queue on the listeners until `shutdown`, and ends within two seconds of it.
+///
+/// # Errors
+/// When a part of the server fails or ends by itself: without the mirror the others would serve yesterday's picture.
+pub async fn serve(config: Config, listeners: Vec<TcpListener>, shutdown: &CancellationToken) -> anyhow::Result<()> {
+    let mut tasks = tasks::Tasks::new(shutdown);
+    let mut registry = metrics::registry();
+    let store = Store::default();
+
+    let volume = config.storage.clone().map(|volume| storage::Storage::new(volume.path, volume.threshold));
+    if let Some(volume) = volume.clone() {
+        tasks.spawn("the measuring of working storage", |shutdown| async {
+            volume.poll(shutdown).await;
+            Ok(())
+        });
+    }
+    queue::Queue {
+        store: store.clone(),
+        storage: volume.clone(),
+        drop_after: config.mirror.drop_after,
+        collections: config.collections,
+    }
+    .register(&mut registry);
+
+    for listener in &listeners {
+        let address = listener.local_addr().context("a listener has no address")?;
+        tracing::info!(%address, zookeeper = %config.zookeeper.servers, "listening");
+    }
+    let state = web::State::new(config, store, volume, registry);
+    tasks.spawn("the web server", |shutdown| async { Ok(web::run(listeners, state, shutdown).await?) });
+    tasks.join().await
+}

@@ -1,0 +1,117 @@
+//! The tasks of a server: all of them are awaited, and none goes on without the others.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// How long the tasks may take to end once that was asked for.
+const END_LIMIT: Duration = Duration::from_millis(1_800);
+
+/// Tasks that live and end together.
+#[derive(Debug)]
+pub(super) struct Tasks {
+    tasks: JoinSet<(&'static str, anyhow::Result<()>)>,
+    /// Cancelled with the caller's token, and by the first task that ends.
+    end: CancellationToken,
+}
+
+impl Tasks {
+    /// Tasks that end when `shutdown` is cancelled.
+    pub(super) fn new(shutdown: &CancellationToken) -> Self {
+        Self { tasks: JoinSet::new(), end: shutdown.child_token() }
+    }
+
+    /// Starts a task, which ends when its token is cancelled and not before.
+    pub(super) fn spawn<F>(&mut self, name: &'static str, work: impl FnOnce(CancellationToken) -> F)
+    where
+        F: Future<Output = anyhow::Result<()>> + Send + 'static,
+    {
+        let work = work(self.end.clone());
+        self.tasks.spawn(async move { (name, work.await) });
+    }
+
+    /// Waits for the end of all of them; the first that ends without having been asked to ends the others.
+    ///
+    /// # Errors
+    /// With what the first failing task failed with, or when one ended too early or did not end.
+    pub(super) async fn join(mut self) -> anyhow::Result<()> {
+        let mut outcome = Ok(());
+        let end = self.end.clone();
+        let mut overdue = std::pin::pin!(async move {
+            end.cancelled().await;
+            tokio::time::sleep(END_LIMIT).await;
+        });
+        loop {
+            let next = tokio::select! {
+                biased;
+                next = self.tasks.join_next() => next,
+                () = &mut overdue => {
+                    self.tasks.abort_all();
+                    return outcome.and(Err(anyhow!("a task did not end within {} ms", END_LIMIT.as_millis())));
+                }
+            };
+            let Some(ended) = next else { return outcome };
+            let ended = match ended {
+                Ok((name, Ok(()))) if !self.end.is_cancelled() => Err(anyhow!("{name} ended by itself")),
+                Ok((name, ended)) => ended.with_context(|| format!("{name} failed")),
+                Err(error) => Err(anyhow!(error).context("a task panicked")),
+            };
+            outcome = outcome.and(ended);
+            self.end.cancel();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn until(token: CancellationToken) -> anyhow::Result<()> {
+        token.cancelled().await;
+        Ok(())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_end_well_when_asked() {
+        let shutdown = CancellationToken::new();
+        let mut tasks = Tasks::new(&shutdown);
+        tasks.spawn("a", until);
+        tasks.spawn("b", until);
+        shutdown.cancel();
+        tasks.join().await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_that_fails_or_ends_or_panics_ends_the_others_and_names_itself() {
+        for (work, expected) in
+            [("fail", "the work failed: no luck"), ("end", "the work ended by itself"), ("panic", "a task panicked")]
+        {
+            let shutdown = CancellationToken::new();
+            let mut tasks = Tasks::new(&shutdown);
+            tasks.spawn("the other", until);
+            tasks.spawn("the work", move |_| async move {
+                match work {
+                    "fail" => Err(anyhow!("no luck")),
+                    "end" => Ok(()),
+                    _ => panic!("{work}"),
+                }
+            });
+            let error = format!("{:#}", tasks.join().await.unwrap_err());
+            assert!(error.starts_with(expected), "{error}");
+            assert!(!shutdown.is_cancelled(), "the caller's token is the caller's");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_does_not_end_is_given_up_in_time() {
+        let shutdown = CancellationToken::new();
+        let mut tasks = Tasks::new(&shutdown);
+        tasks.spawn("deaf", |_| std::future::pending());
+        shutdown.cancel();
+        let started = tokio::time::Instant::now();
+        assert!(tasks.join().await.unwrap_err().to_string().contains("did not end"));
+        assert!(started.elapsed() < Duration::from_secs(2));
+    }
+}

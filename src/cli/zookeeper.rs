@@ -1,0 +1,104 @@
+//! How to reach ZooKeeper, on the command line.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::UsageError;
+use crate::config::PrometheusDuration;
+use crate::zookeeper::{Auth, Config, Servers, Tls};
+
+/// How to reach ZooKeeper.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "ZooKeeper")]
+pub struct ZooKeeperArgs {
+    /// Where ZooKeeper is: host:port[,host:port...][/chroot]
+    #[arg(
+        long = "zookeeper",
+        env = "QUEUEKEEPER_ZOOKEEPER",
+        hide_env_values = true,
+        value_name = "CONNECT-STRING",
+        default_value = "127.0.0.1:2181"
+    )]
+    servers: Servers,
+
+    /// How long a session may be without contact before the server ends it; 100ms to 1h
+    #[arg(
+        long = "zookeeper.session-timeout",
+        env = "QUEUEKEEPER_ZOOKEEPER_SESSION_TIMEOUT",
+        hide_env_values = true,
+        value_name = "DURATION",
+        default_value = "10s"
+    )]
+    session_timeout: PrometheusDuration,
+
+    /// How long a connection may be silent before another server is tried [default: two fifths of the session timeout]
+    #[arg(
+        long = "zookeeper.connection-timeout",
+        env = "QUEUEKEEPER_ZOOKEEPER_CONNECTION_TIMEOUT",
+        hide_env_values = true,
+        value_name = "DURATION"
+    )]
+    connection_timeout: Option<PrometheusDuration>,
+
+    /// File of credentials, one scheme:credentials a line, as digest:user:password
+    #[arg(
+        long = "zookeeper.auth-file",
+        env = "QUEUEKEEPER_ZOOKEEPER_AUTH_FILE",
+        hide_env_values = true,
+        value_name = "FILE"
+    )]
+    auth_file: Option<PathBuf>,
+
+    /// Connect with TLS; the other TLS flags do so too
+    #[arg(long = "zookeeper.tls-enabled", env = "QUEUEKEEPER_ZOOKEEPER_TLS_ENABLED", hide_env_values = true)]
+    tls_enabled: bool,
+
+    /// PEM file of the authorities to trust [default: those that the system trusts]
+    #[arg(
+        long = "zookeeper.tls-ca-file",
+        env = "QUEUEKEEPER_ZOOKEEPER_TLS_CA_FILE",
+        hide_env_values = true,
+        value_name = "FILE"
+    )]
+    tls_ca_file: Option<PathBuf>,
+
+    /// PEM file of our own certificate, for servers that want one
+    #[arg(
+        long = "zookeeper.tls-cert-file",
+        env = "QUEUEKEEPER_ZOOKEEPER_TLS_CERT_FILE",
+        hide_env_values = true,
+        value_name = "FILE"
+    )]
+    tls_cert_file: Option<PathBuf>,
+
+    /// PEM file of its private key
+    #[arg(
+        long = "zookeeper.tls-key-file",
+        env = "QUEUEKEEPER_ZOOKEEPER_TLS_KEY_FILE",
+        hide_env_values = true,
+        value_name = "FILE"
+    )]
+    tls_key_file: Option<PathBuf>,
+}
+
+impl ZooKeeperArgs {
+    /// Reads the files and checks everything that can be checked without a server.
+    ///
+    /// # Errors
+    /// Says what is wrong and what is allowed.
+    pub fn config(self) -> Result<Config, UsageError> {
+        let refuse = |error| UsageError::flag("--zookeeper", error);
+        let auth = self.auth_file.as_deref().map(Auth::read_file).transpose();
+        let config = Config {
+            servers: self.servers,
+            session_timeout: self.session_timeout.get(),
+            connection_timeout: self.connection_timeout.map(PrometheusDuration::get),
+            auth: auth.map_err(|error| UsageError::flag("--zookeeper.auth-file", error))?.unwrap_or_default(),
+            tls: Tls::from_flags(self.tls_enabled, self.tls_ca_file, self.tls_cert_file, self.tls_key_file)
+                .map_err(refuse)?,
+        };
+        config.check().map_err(refuse)?;
+        Ok(config)
+    }
+}

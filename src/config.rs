@@ -1,0 +1,88 @@
+//! The configuration of a server, checked: what the command line says, in types that cannot be wrong.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::zookeeper;
+
+mod address;
+mod duration;
+mod path;
+
+pub use address::{ListenAddress, ListenAddressError};
+pub use duration::{DurationError, PrometheusDuration};
+pub use path::{TelemetryPath, TelemetryPathError};
+
+/// Everything that `queuekeeper serve` is told, but where to listen and how to log.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// How to reach ZooKeeper.
+    pub zookeeper: zookeeper::Config,
+    /// What is served over HTTP.
+    pub web: Web,
+    /// How the image is kept and for how long it is trusted.
+    pub mirror: Mirror,
+    /// The volume that the daemons work on, where it can be seen from here.
+    pub storage: Option<Storage>,
+    /// How many collections get series of their own; 0 for none at all.
+    pub collections: usize,
+}
+
+impl Config {
+    /// The configuration of a server that is told nothing but where ZooKeeper is.
+    #[must_use]
+    pub fn new(zookeeper: zookeeper::Config) -> Self {
+        Self { zookeeper, web: Web::default(), mirror: Mirror::default(), storage: None, collections: 0 }
+    }
+}
+
+/// What is served over HTTP.
+#[derive(Clone, Debug, Default)]
+pub struct Web {
+    /// Where the metrics are.
+    pub telemetry_path: TelemetryPath,
+}
+
+/// How the image is kept and for how long it is trusted.
+#[derive(Clone, Debug)]
+pub struct Mirror {
+    /// A stale image makes the server not ready after this time.
+    pub stale_after: Duration,
+    /// The queue's own series are left out of a scrape after the image was stale for this time.
+    pub drop_after: Duration,
+    /// How often the tree is read again to compare; `None` for never.
+    pub drift_interval: Option<Duration>,
+}
+
+impl Mirror {
+    /// The time after which a stale image makes the server not ready, where the operator says nothing.
+    pub const STALE_AFTER: Duration = Duration::from_secs(10);
+    /// The time after which the queue's own series are left out, where the operator says nothing.
+    pub const DROP_AFTER: Duration = Duration::from_mins(5);
+    /// The time between two comparisons with the tree, where the operator says nothing.
+    pub const DRIFT_INTERVAL: Duration = Duration::from_mins(10);
+}
+
+impl Default for Mirror {
+    fn default() -> Self {
+        Self {
+            stale_after: Self::STALE_AFTER,
+            drop_after: Self::DROP_AFTER,
+            drift_interval: Some(Self::DRIFT_INTERVAL),
+        }
+    }
+}
+
+/// The volume that the daemons work on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Storage {
+    /// A directory on the volume.
+    pub path: PathBuf,
+    /// The part of the volume, 0 to 1, above which the daemons keep jobs back.
+    pub threshold: f64,
+}
+
+impl Storage {
+    /// The daemons' own threshold.
+    pub const THRESHOLD: f64 = 0.8;
+}

@@ -1,0 +1,42 @@
+//! What Prometheus is told: the registry, its collectors and the exposition.
+//!
+//! What is true of the queue is taken at each scrape from one view of the image ([`queue`]); what was seen happening
+//! is counted by the module that saw it, which registers its own families in the same [`Registry`]. Here are those
+//! that belong to no other module: the process ([`process`]), the build ([`build`]), working storage ([`storage`])
+//! and our own HTTP server ([`http`]).
+
+use prometheus_client::encoding::text;
+use prometheus_client::registry::Registry;
+
+pub mod build;
+mod encode;
+pub mod exposition;
+pub mod http;
+pub mod process;
+pub mod queue;
+pub mod storage;
+
+pub use exposition::Format;
+
+/// A registry with the families of every program: `queuekeeper_build_info` and `process_*`.
+#[must_use]
+pub fn registry() -> Registry {
+    let mut registry = Registry::default();
+    build::register(&mut registry);
+    process::register(&mut registry);
+    registry
+}
+
+/// Collects everything in a registry, once, and writes it in a format.
+///
+/// # Errors
+/// When a collector fails to write; none of ours does by itself.
+pub fn expose(registry: &Registry, format: Format) -> Result<String, std::fmt::Error> {
+    // A usual exposition is some 60 KB, and growing to that by doubling would copy it twice over.
+    let mut openmetrics = String::with_capacity(64 * 1024);
+    text::encode(&mut openmetrics, registry)?;
+    match format {
+        Format::OpenMetrics1 | Format::OpenMetrics0 => Ok(openmetrics),
+        Format::Text => exposition::to_text(&openmetrics),
+    }
+}

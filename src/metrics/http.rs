@@ -1,0 +1,107 @@
+//! Our own HTTP server, as it is used.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+/// The upper bounds of the six buckets, in seconds; the sixth is without bound.
+const BUCKETS: [f64; 5] = [0.001, 0.005, 0.025, 0.1, 1.0];
+
+/// The route of a request that no route matched.
+pub const UNMATCHED: &str = "unmatched";
+
+/// The methods that get a label value of their own.
+const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+
+/// `queuekeeper_http_*`. Clones share the families.
+#[derive(Clone, Debug)]
+pub struct Http {
+    routes: Arc<[Route]>,
+    unmatched: Arc<Route>,
+    requests: Family<RequestLabels, Counter>,
+}
+
+#[derive(Debug)]
+struct Route {
+    pattern: Arc<str>,
+    duration: Histogram,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DurationLabels {
+    route: Arc<str>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    route: Arc<str>,
+    method: &'static str,
+    code: u16,
+}
+
+impl Http {
+    /// Registers the families, with the patterns of every route there is.
+    #[must_use]
+    pub fn register<'a>(registry: &mut Registry, routes: impl IntoIterator<Item = &'a str>) -> Self {
+        let durations: Family<DurationLabels, Histogram, fn() -> Histogram> =
+            Family::new_with_constructor(|| Histogram::new(BUCKETS));
+        let requests = Family::<RequestLabels, Counter>::default();
+        let route = |pattern: &str, code| {
+            let pattern: Arc<str> = pattern.into();
+            let duration = durations.get_or_create_owned(&DurationLabels { route: Arc::clone(&pattern) });
+            // Known from the start; the other methods and codes appear when they are seen.
+            drop(requests.get_or_create_owned(&RequestLabels { route: Arc::clone(&pattern), method: "GET", code }));
+            Route { pattern, duration }
+        };
+        let routes = routes.into_iter().map(|pattern| route(pattern, 200)).collect();
+        let unmatched = Arc::new(route(UNMATCHED, 404));
+        registry.register(
+            "queuekeeper_http_request_duration_seconds",
+            "Time from a request's head to its response's head",
+            durations,
+        );
+        registry.register("queuekeeper_http_requests", "Requests answered", requests.clone());
+        Self { routes, unmatched, requests }
+    }
+
+    /// Counts a request that was answered. A route that was not registered counts as [`UNMATCHED`], an unusual method
+    /// as `other`.
+    pub fn observe(&self, route: Option<&str>, method: &str, code: u16, duration: Duration) {
+        let route = route.and_then(|route| self.routes.iter().find(|known| &*known.pattern == route));
+        let route = route.unwrap_or(&self.unmatched);
+        let method = METHODS.into_iter().find(|known| *known == method).unwrap_or("other");
+        route.duration.observe(duration.as_secs_f64());
+        self.requests.get_or_create_owned(&RequestLabels { route: Arc::clone(&route.pattern), method, code }).inc();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::{Format, expose};
+
+    #[test]
+    fn whatever_is_asked_the_label_values_stay_few() {
+        let mut registry = Registry::default();
+        let http = Http::register(&mut registry, ["/", "/metrics"]);
+        http.observe(Some("/metrics"), "GET", 200, Duration::from_millis(2));
+        for n in 0..100 {
+            http.observe(Some(&format!("/guess/{n}")), &format!("BREW{n}"), 404, Duration::ZERO);
+        }
+        let text = expose(&registry, Format::Text).unwrap();
+        let requests: Vec<&str> =
+            text.lines().filter(|line| line.starts_with("queuekeeper_http_requests_total")).collect();
+        assert_eq!(requests.len(), 4, "{requests:#?}");
+        assert!(
+            requests.contains(&r#"queuekeeper_http_requests_total{route="unmatched",method="other",code="404"} 100"#),
+            "{requests:#?}"
+        );
+        let buckets = text.lines().filter(|line| line.contains("_bucket{") && line.contains(r#"route="/metrics""#));
+        assert_eq!(buckets.count(), BUCKETS.len() + 1);
+    }
+}

@@ -1,0 +1,50 @@
+//! `process_*`, named as Prometheus' own client libraries name them.
+
+use std::fmt;
+
+use procfs::process::{LimitValue, Process};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::registry::Registry;
+
+use super::encode::Families;
+
+/// Registers the families of this process, read from `/proc/self` at each scrape.
+pub fn register(registry: &mut Registry) {
+    registry.register_collector(Box::new(Collect));
+}
+
+#[derive(Debug)]
+struct Collect;
+
+impl Collector for Collect {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut families = Families::new(encoder);
+        // Where /proc is hidden from us a scrape still has everything else.
+        let Ok(process) = Process::myself() else { return Ok(()) };
+        if let Ok(stat) = process.stat() {
+            let ticks = procfs::ticks_per_second() as f64;
+            families.counter(
+                "process_cpu_seconds",
+                "Processor time used, in user and system mode.",
+                (stat.utime + stat.stime) as f64 / ticks,
+            )?;
+            let start = procfs::boot_time_secs().ok().map(|boot| boot as f64 + stat.starttime as f64 / ticks);
+            families.gauge("process_start_time_seconds", "When the process started, since 1970.", start)?;
+            families.count("process_virtual_memory_bytes", "Virtual memory.", stat.vsize)?;
+            families.count("process_resident_memory_bytes", "Resident memory.", stat.rss * procfs::page_size())?;
+            families.gauge("process_threads", "Threads.", stat.num_threads as f64)?;
+        }
+        if let Ok(limits) = process.limits() {
+            let most = match limits.max_open_files.soft_limit {
+                LimitValue::Value(most) => Some(most as f64),
+                LimitValue::Unlimited => None,
+            };
+            families.gauge("process_max_fds", "The most file descriptors that may be open.", most)?;
+        }
+        if let Ok(open) = process.fd_count() {
+            families.count("process_open_fds", "Open file descriptors.", open as u64)?;
+        }
+        Ok(())
+    }
+}

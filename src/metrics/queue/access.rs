@@ -1,0 +1,39 @@
+//! Access requests.
+
+use std::fmt;
+
+use super::locks::queue_label;
+use crate::metrics::encode::{Families, seconds};
+use crate::mirror::{ItemFigures, Summary, state_label};
+use crate::queue::path::{AccessQueue, Queue};
+
+/// The queue's label value is that of `merritt_queue_paused`, so that one can be matched with the other.
+fn label(queue: AccessQueue) -> &'static str {
+    queue_label(match queue {
+        AccessQueue::Small => Queue::AccessSmall,
+        AccessQueue::Large => Queue::AccessLarge,
+    })
+}
+
+pub(super) fn write(families: &mut Families<'_>, summary: &Summary) -> fmt::Result {
+    let each = || {
+        AccessQueue::ALL.iter().flat_map(|&queue| {
+            summary
+                .access(queue)
+                .iter()
+                .map(move |(state, figures)| ([("queue", label(queue)), ("state", state_label(state))], figures))
+        })
+    };
+    let mut figures = |name: &str, help: &str, figure: fn(&ItemFigures) -> u64| {
+        families.gauges(name, help, each().map(|(labels, figures)| (labels, figure(figures))))
+    };
+    figures("merritt_access_requests", "Access requests in each state.", |requests| requests.count)?;
+    figures("merritt_access_requested_bytes", "What those requests ask for, in all.", |requests| {
+        requests.requested_bytes
+    })?;
+    families.gauges(
+        "merritt_access_oldest_entered_timestamp_seconds",
+        "When the access request longest in the state entered it.",
+        each().filter_map(|(labels, figures)| Some((labels, seconds(figures.oldest?)))),
+    )
+}

@@ -1,0 +1,186 @@
+//! Working storage: how full the volume is that the daemons work on.
+//!
+//! Such a volume is often on NFS, and asking a file system whose server is gone blocks for minutes. So it is asked
+//! from time to time on a thread of its own, and a scrape is told the last answer, while that is not too old.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::encode::Families;
+
+/// How often the file system is asked.
+const PERIOD: Duration = Duration::from_secs(15);
+
+/// After this time an answer says nothing any more.
+const STALE_AFTER: Duration = Duration::from_mins(1);
+
+/// The volume and what is known of it; clones share it.
+#[derive(Clone, Debug)]
+pub struct Storage {
+    path: Arc<Path>,
+    threshold: f64,
+    latest: Arc<Mutex<Option<(Instant, Space)>>>,
+}
+
+/// How full a volume is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// All of it, in bytes.
+    pub size_bytes: u64,
+    /// What is free, in bytes, with what is reserved for root: the daemons reckon with that too.
+    pub free_bytes: u64,
+}
+
+impl Space {
+    /// How many bytes a job may need and not be kept back by the daemons; negative where the volume is above the
+    /// threshold already.
+    ///
+    /// A job is kept back while `100 - (free - own size) / size` in percent exceeds the threshold.
+    #[must_use]
+    pub fn left_below(self, threshold: f64) -> i64 {
+        let left = self.free_bytes as f64 - (1.0 - threshold) * self.size_bytes as f64;
+        // A job's size is whole bytes, so the part of one below the limit lets nothing more through.
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a float beyond i64 becomes its nearest end, which is meant"
+        )]
+        let whole = left.floor() as i64;
+        whole
+    }
+}
+
+impl Storage {
+    /// The volume that holds `path`; `threshold` is the part of it, 0 to 1, above which the daemons keep jobs back.
+    #[must_use]
+    pub fn new(path: PathBuf, threshold: f64) -> Self {
+        Self { path: path.into(), threshold, latest: Arc::default() }
+    }
+
+    /// The part of the volume, 0 to 1, above which the daemons keep jobs back.
+    #[must_use]
+    pub fn threshold(&self) -> f64 {
+        self.threshold
+    }
+
+    /// How full the volume is; `None` where it did not answer lately.
+    #[must_use]
+    pub fn space(&self) -> Option<Space> {
+        (*self.latest.lock()).filter(|(at, _)| at.elapsed() < STALE_AFTER).map(|(_, space)| space)
+    }
+
+    /// Asks the file system from time to time, until `shutdown`.
+    ///
+    /// A call that hangs is not waited for at the end: nothing can take it back, and the process may go without it.
+    pub async fn poll(self, shutdown: CancellationToken) {
+        let mut failing = false;
+        loop {
+            let path = Arc::clone(&self.path);
+            let ask = tokio::task::spawn_blocking(move || ask(&path));
+            let answer = tokio::select! {
+                () = shutdown.cancelled() => return,
+                answer = ask => answer.unwrap_or_else(|panic| Err(std::io::Error::other(panic))),
+            };
+            match answer {
+                Ok(space) => {
+                    *self.latest.lock() = Some((Instant::now(), space));
+                    failing = false;
+                }
+                Err(error) => {
+                    *self.latest.lock() = None;
+                    // Once for each failure, not every 15 seconds for as long as it lasts.
+                    if !failing {
+                        tracing::warn!(path = %self.path.display(), %error, "working storage cannot be measured");
+                    }
+                    failing = true;
+                }
+            }
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                () = tokio::time::sleep(PERIOD) => {}
+            }
+        }
+    }
+}
+
+fn ask(path: &Path) -> std::io::Result<Space> {
+    let found = rustix::fs::statvfs(path)?;
+    Ok(Space {
+        size_bytes: found.f_blocks.saturating_mul(found.f_frsize),
+        free_bytes: found.f_bfree.saturating_mul(found.f_frsize),
+    })
+}
+
+/// Writes `merritt_working_storage_*`.
+pub(super) fn write(families: &mut Families<'_>, threshold: f64, space: Option<Space>) -> fmt::Result {
+    families.gauge(
+        "merritt_working_storage_size_bytes",
+        "The size of the volume that the daemons work on.",
+        space.map(|space| space.size_bytes as f64),
+    )?;
+    families.gauge(
+        "merritt_working_storage_free_bytes",
+        "What is free on that volume, with what is reserved for root.",
+        space.map(|space| space.free_bytes as f64),
+    )?;
+    families.gauge(
+        "merritt_working_storage_threshold_ratio",
+        "The part of that volume above which the daemons keep jobs in Provisioning.",
+        threshold,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_is_kept_back_exactly_where_the_daemons_keep_it() {
+        for size_bytes in [1_000, 10_007, 1 << 45] {
+            for percent_free in [0, 5, 20, 21, 50, 100] {
+                let space = Space { size_bytes, free_bytes: size_bytes / 100 * percent_free };
+                let left = space.left_below(0.8);
+                // The daemons' rule as their design words it, a little off the limit on both sides.
+                let kept_back =
+                    |own: i64| 100.0 - (space.free_bytes as f64 - own as f64) / size_bytes as f64 * 100.0 > 80.0 + 1e-9;
+                let step = i64::try_from(size_bytes / 1_000).unwrap();
+                assert!(!kept_back(left - step), "{space:?}");
+                assert!(kept_back(left + step + 1), "{space:?}");
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_is_told_until_it_is_old_and_a_failure_takes_it_back() {
+        let here = tempfile::tempdir().unwrap();
+        let storage = Storage::new(here.path().to_owned(), 0.8);
+        assert_eq!(storage.space(), None);
+        let shutdown = CancellationToken::new();
+        let polling = tokio::spawn(storage.clone().poll(shutdown.clone()));
+        while storage.space().is_none() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let space = storage.space().unwrap();
+        assert!(space.size_bytes > space.free_bytes && space.free_bytes > 0, "{space:?}");
+        here.close().unwrap();
+        let gone = async {
+            while storage.space().is_some() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(PERIOD * 2, gone).await.unwrap();
+        shutdown.cancel();
+        polling.await.unwrap();
+
+        *storage.latest.lock() = Some((Instant::now(), space));
+        tokio::time::advance(STALE_AFTER - Duration::from_secs(1)).await;
+        assert_eq!(storage.space(), Some(space));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(storage.space(), None);
+    }
+}

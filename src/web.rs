@@ -1,0 +1,114 @@
+//! What is served over HTTP: the metrics, the probes and the status page.
+//!
+//! Handlers are thin: they take a view from the image and render it. None of them asks ZooKeeper anything.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::StatusCode;
+use axum::middleware;
+use axum::routing::get;
+use jiff::Timestamp;
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::limit::RequestBodyLimitLayer;
+use tower_http::timeout::TimeoutLayer;
+
+use crate::config;
+use crate::metrics::http::Http;
+use crate::metrics::storage::Storage;
+use crate::mirror::Store;
+
+mod assets;
+mod connection;
+pub mod health;
+mod layers;
+pub mod pages;
+mod scrape;
+mod show;
+
+/// No request of ours carries more, in bytes.
+const BODY_LIMIT: usize = 64 * 1024;
+
+/// No answer of ours takes longer: whoever asked is told to come back.
+const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+
+/// What the handlers need; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct State {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    store: Store,
+    registry: Registry,
+    http: Http,
+    storage: Option<Storage>,
+    config: config::Config,
+}
+
+impl State {
+    /// The state of a server. `registry` is complete: what is registered later is not served.
+    #[must_use]
+    pub fn new(config: config::Config, store: Store, storage: Option<Storage>, mut registry: Registry) -> Self {
+        let http = Http::register(&mut registry, routes(&config.web));
+        Self { shared: Arc::new(Shared { store, registry, http, storage, config }) }
+    }
+
+    /// The page's view of the image and of working storage at `now`.
+    fn overview(&self, now: Timestamp) -> pages::Overview {
+        let Shared { store, storage, config, .. } = &*self.shared;
+        let space = storage.as_ref().and_then(Storage::space);
+        let left = storage.as_ref().zip(space).map(|(storage, space)| space.left_below(storage.threshold()));
+        pages::Overview::new(&pages::View {
+            now,
+            servers: config.zookeeper.servers.to_string(),
+            telemetry_path: config.web.telemetry_path.as_str().to_owned(),
+            freshness: store.freshness(),
+            summary: store.summary(now, left),
+            storage: storage.as_ref().zip(space).map(|(storage, space)| (storage.threshold(), space)),
+        })
+    }
+}
+
+/// The patterns of every route.
+fn routes(config: &config::Web) -> [&str; 6] {
+    ["/", config.telemetry_path.as_str(), "/-/healthy", "/-/ready", assets::CSS_ROUTE, assets::ICON_ROUTE]
+}
+
+/// The router with everything that stands before its handlers.
+pub fn router(state: State) -> Router {
+    let [overview, telemetry, healthy, ready, css, icon] = routes(&state.shared.config.web);
+    Router::new()
+        .route(overview, get(pages::overview))
+        .route(telemetry, get(scrape::metrics))
+        .route(healthy, get(health::healthy))
+        .route(ready, get(health::ready))
+        .route(css, get(assets::css))
+        .route(icon, get(assets::icon))
+        .fallback(|| async { StatusCode::NOT_FOUND })
+        .layer(RequestBodyLimitLayer::new(BODY_LIMIT))
+        .layer(DefaultBodyLimit::max(BODY_LIMIT))
+        .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, ANSWER_LIMIT))
+        .layer(CatchPanicLayer::custom(layers::on_panic))
+        .layer(middleware::from_fn(layers::describe_errors))
+        .layer(layers::compression())
+        .layer(middleware::map_response(layers::secure))
+        .layer(middleware::from_fn_with_state(state.clone(), layers::count))
+        .with_state(state)
+}
+
+/// Serves on every listener until `shutdown`, and then ends within a second, whoever is still connected.
+///
+/// The caller binds the listeners and decides when to end.
+///
+/// # Errors
+/// When a listener can take no more connections for good.
+pub async fn run(listeners: Vec<TcpListener>, state: State, shutdown: CancellationToken) -> std::io::Result<()> {
+    connection::serve(listeners, router(state), shutdown).await
+}

@@ -1,0 +1,85 @@
+//! The probes.
+
+use std::time::Duration;
+
+use axum::extract::State as FromState;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
+
+use super::State;
+use super::layers::Told;
+use super::show::Ago;
+use crate::mirror::Freshness;
+
+/// `GET /-/healthy`: the process is there and answers.
+pub(super) async fn healthy() -> Response {
+    plain(StatusCode::OK, "healthy\n".to_owned())
+}
+
+/// `GET /-/ready`: there is an image of the queue, and it is not stale for longer than `--mirror.stale-after`.
+pub(super) async fn ready(FromState(state): FromState<State>) -> Response {
+    let freshness = state.shared.store.freshness();
+    match readiness(&freshness, Timestamp::now(), state.shared.config.mirror.stale_after) {
+        Ok(()) => plain(StatusCode::OK, "ready\n".to_owned()),
+        Err(why) => plain(StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {why}\n")),
+    }
+}
+
+fn plain(status: StatusCode, body: String) -> Response {
+    let mut response = (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], body).into_response();
+    response.extensions_mut().insert(Told);
+    response
+}
+
+/// Whether the image serves, and if not why, in one line.
+///
+/// # Errors
+/// Where there is no image, or it has been stale for longer than `stale_after`.
+pub fn readiness(freshness: &Freshness, now: Timestamp, stale_after: Duration) -> Result<(), String> {
+    let connection = if freshness.is_connected() { "connected to ZooKeeper" } else { "not connected to ZooKeeper" };
+    let because = freshness.problem.as_deref().map(|problem| format!(": {}", one_line(problem))).unwrap_or_default();
+    let stale_for = freshness.stale_for(now);
+    if freshness.last_walk.is_none() {
+        return Err(format!("the queue has not been read yet, {connection}{because}"));
+    }
+    if stale_for > stale_after {
+        return Err(format!("the image has not followed the queue for {}, {connection}{because}", Ago(stale_for)));
+    }
+    Ok(())
+}
+
+/// A problem's words may come from a server: in a probe's answer they stay on its line.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_ready_once_there_is_an_image_that_is_not_too_old() {
+        let now = Timestamp::from_second(1_000_000).unwrap();
+        let limit = Duration::from_secs(10);
+        let mut freshness = Freshness::default();
+        assert_eq!(
+            readiness(&freshness, now, limit),
+            Err("the queue has not been read yet, not connected to ZooKeeper".to_owned())
+        );
+        freshness.session = Some("0x1000".to_owned());
+        freshness.problem = Some("the root is not\nreadable".to_owned());
+        assert_eq!(
+            readiness(&freshness, now, limit),
+            Err("the queue has not been read yet, connected to ZooKeeper: the root is not readable".to_owned())
+        );
+        freshness = Freshness { last_walk: Some(now), ..Freshness::default() };
+        freshness.stale_since = Some(now - limit);
+        assert_eq!(readiness(&freshness, now, limit), Ok(()));
+        freshness.stale_since = Some(now - Duration::from_secs(72));
+        assert_eq!(
+            readiness(&freshness, now, limit),
+            Err("the image has not followed the queue for 1 min, not connected to ZooKeeper".to_owned())
+        );
+    }
+}

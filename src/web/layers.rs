@@ -1,0 +1,118 @@
+//! What every request and response passes.
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::extract::{MatchedPath, Request, State as FromState};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use tower_http::CompressionLevel;
+use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::SizeAbove;
+
+use super::State;
+use super::pages;
+
+/// Bodies below this size are not worth compressing, in bytes.
+const COMPRESS_ABOVE: u64 = 4 * 1024;
+
+/// A page may use our own style sheet and pictures drawn in the page, and nothing else from anywhere.
+const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; \
+                      frame-ancestors 'none'";
+
+/// Marks a response whose body already says what went wrong.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Told;
+
+/// Counts the request and times it.
+pub(super) async fn count(FromState(state): FromState<State>, request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let method = request.method().clone();
+    let response = next.run(request).await;
+    let (code, duration) = (response.status().as_u16(), started.elapsed());
+    let route = route.as_ref().map(MatchedPath::as_str);
+    state.shared.http.observe(route, method.as_str(), code, duration);
+    tracing::debug!(route, %method, code, duration_ms = duration.as_secs_f64() * 1000.0, "a request was answered");
+    response
+}
+
+/// Adds the headers that keep a browser from doing more with a response than showing it.
+pub(super) async fn secure(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Compresses what is large enough, for those who ask for it. A scrape is waited for, so speed counts more than size.
+pub(super) fn compression() -> CompressionLayer<SizeAbove> {
+    CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(SizeAbove::new(COMPRESS_ABOVE))
+}
+
+/// A handler that panics is logged here, and whoever asked is told no more than that it failed.
+#[expect(clippy::needless_pass_by_value, reason = "the layer hands the payload over")]
+pub(super) fn on_panic(payload: Box<dyn Any + Send>) -> Response {
+    let message = payload
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| payload.downcast_ref::<&str>().copied())
+        .unwrap_or("without a message");
+    tracing::error!(panic = message, "a handler panicked");
+    StatusCode::INTERNAL_SERVER_ERROR.into_response()
+}
+
+/// Gives every error a body that says what to do: a page for browsers, one line for everything else.
+pub(super) async fn describe_errors(request: Request, next: Next) -> Response {
+    let wants_page = request
+        .headers()
+        .get_all(header::ACCEPT)
+        .iter()
+        .any(|accept| accept.to_str().is_ok_and(|accept| accept.contains("text/html")));
+    let path = request.uri().path().to_owned();
+    let response = next.run(request).await;
+    let status = response.status();
+    if !(status.is_client_error() || status.is_server_error()) || response.extensions().get::<Told>().is_some() {
+        return response;
+    }
+    let allowed = response.headers().get(header::ALLOW).cloned();
+    let advice = advice(status, allowed.as_ref().and_then(|allowed| allowed.to_str().ok()));
+    let mut told = if wants_page {
+        pages::error(status, &path, &advice)
+    } else {
+        let body = Body::from(format!("{advice}\n"));
+        (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], body).into_response()
+    };
+    if let Some(allowed) = allowed {
+        told.headers_mut().insert(header::ALLOW, allowed);
+    }
+    told
+}
+
+/// What happened and what to do, in a sentence or two that holds nothing of the request.
+fn advice(status: StatusCode, allowed: Option<&str>) -> Cow<'static, str> {
+    match status {
+        StatusCode::NOT_FOUND => {
+            "There is nothing at this address. The overview is at / and leads on from there.".into()
+        }
+        StatusCode::METHOD_NOT_ALLOWED => match allowed {
+            Some(allowed) => format!("This address does not take that method. It takes {allowed}.").into(),
+            None => "This address does not take that method.".into(),
+        },
+        StatusCode::PAYLOAD_TOO_LARGE => "The request is larger than anything that is taken here. Send less.".into(),
+        StatusCode::SERVICE_UNAVAILABLE => "The answer took too long. Try again in a moment.".into(),
+        status if status.is_server_error() => {
+            "Something failed here. The server's log says what; try again in a moment.".into()
+        }
+        _ => "The request cannot be understood. Check its address and what it carries.".into(),
+    }
+}

@@ -1,0 +1,21 @@
+//! The metrics.
+
+use axum::extract::State as FromState;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use super::State;
+use crate::metrics::{self, Format};
+
+/// `GET /metrics`, or wherever `--web.telemetry-path` puts it.
+pub(super) async fn metrics(FromState(state): FromState<State>, headers: HeaderMap) -> Response {
+    let wishes = headers.get_all(header::ACCEPT).iter().filter_map(|accept| accept.to_str().ok());
+    let format = Format::negotiate(wishes);
+    match metrics::expose(&state.shared.registry, format) {
+        Ok(body) => ([(header::CONTENT_TYPE, format.content_type()), (header::VARY, "accept")], body).into_response(),
+        Err(error) => {
+            tracing::error!(%error, "the metrics could not be written");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
+}

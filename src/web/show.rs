@@ -1,0 +1,151 @@
+//! Figures as people read them.
+
+use std::fmt;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+/// A length of time in one unit, rounded down: `20 s`, `38 min`, `3.2 h`, `31 h`, `4 days`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ago(pub(super) Duration);
+
+impl fmt::Display for Ago {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0.as_secs();
+        match (seconds, seconds / 60, seconds / 3600) {
+            (..60, _, _) => write!(f, "{seconds} s"),
+            (_, minutes @ ..60, _) => write!(f, "{minutes} min"),
+            (_, minutes, hours @ ..10) => write!(f, "{hours}.{} h", minutes % 60 / 6),
+            (_, _, hours @ ..48) => write!(f, "{hours} h"),
+            (_, _, hours) => write!(f, "{} days", hours / 24),
+        }
+    }
+}
+
+/// An instant: how long ago to read, and exactly.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Moment {
+    /// How long ago, as [`Ago`].
+    pub(super) ago: String,
+    /// The instant in UTC, to read.
+    pub(super) exact: String,
+    /// The instant as RFC 3339, to compute with.
+    pub(super) machine: String,
+}
+
+impl Moment {
+    pub(super) fn new(instant: Timestamp, now: Timestamp) -> Self {
+        let ago = Duration::try_from(now.duration_since(instant)).unwrap_or(Duration::ZERO);
+        Self {
+            ago: Ago(ago).to_string(),
+            exact: instant.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+            machine: instant.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        }
+    }
+}
+
+/// A count with its thousands apart: `12,046`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Count(pub(super) u64);
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = self.0.to_string();
+        for (at, digit) in digits.char_indices() {
+            if at > 0 && (digits.len() - at).is_multiple_of(3) {
+                f.write_str(",")?;
+            }
+            write!(f, "{digit}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A count and what is counted: `1 lock`, `3 locks`.
+pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", Count(count), if count == 1 { one } else { many })
+}
+
+/// A size in binary units, with the exact bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Size {
+    /// To read: `6.2 TiB`.
+    pub(super) short: String,
+    /// Exactly: `6,817,104,930,406 bytes`.
+    pub(super) exact: String,
+}
+
+impl Size {
+    pub(super) fn new(bytes: u64) -> Self {
+        const UNITS: [&str; 7] = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+        let mut value = bytes as f64;
+        let mut units = UNITS.iter();
+        let mut unit = units.next().expect("there are units");
+        // From 1,023.95 on it would be written as 1024.0 of the smaller unit.
+        while value >= 1023.95 {
+            let Some(next) = units.next() else { break };
+            (value, unit) = (value / 1024.0, next);
+        }
+        let short = match *unit {
+            "bytes" => counted(bytes, "byte", "bytes"),
+            unit if value < 9.95 => format!("{value:.1} {unit}"),
+            unit => format!("{value:.0} {unit}"),
+        };
+        Self { short, exact: counted(bytes, "byte", "bytes") }
+    }
+}
+
+/// A part of a whole, 0 to 1, in percent.
+pub(super) fn percent(part: f64) -> String {
+    format!("{:.0} %", part * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_of_time_is_told_in_one_unit() {
+        for (seconds, text) in [
+            (0, "0 s"),
+            (59, "59 s"),
+            (60, "1 min"),
+            (3_599, "59 min"),
+            (3_600, "1.0 h"),
+            (11_530, "3.2 h"),
+            (35_999, "9.9 h"),
+            (36_000, "10 h"),
+            (172_799, "47 h"),
+            (172_800, "2 days"),
+        ] {
+            assert_eq!(Ago(Duration::from_secs(seconds)).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn an_instant_in_the_future_is_now() {
+        let now = Timestamp::from_second(1_772_475_331).unwrap();
+        let moment = Moment::new(now + Duration::from_secs(5), now);
+        assert_eq!((&*moment.ago, &*moment.exact), ("0 s", "2026-03-02 18:15:36 UTC"));
+    }
+
+    #[test]
+    fn counts_and_sizes_are_told_short_and_exactly() {
+        for (count, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (12_046, "12,046"), (1_234_567, "1,234,567")] {
+            assert_eq!(Count(count).to_string(), text);
+        }
+        for (bytes, short) in [
+            (0, "0 bytes"),
+            (1, "1 byte"),
+            (1_023, "1,023 bytes"),
+            (1_024, "1.0 KiB"),
+            (24 << 30, "24 GiB"),
+            ((1 << 30) - 1, "1.0 GiB"),
+            (6_817_104_930_406, "6.2 TiB"),
+            (u64::MAX, "16 EiB"),
+        ] {
+            assert_eq!(Size::new(bytes).short, short);
+        }
+        assert_eq!(Size::new(1_048_576).exact, "1,048,576 bytes");
+    }
+}
