@@ -1,4 +1,33 @@
-//! queuekeeper
+//! queuekeeper mirrors a Merritt-style ingest queue in ZooKeeper and serves it: exact figures to Prometheus, a page to
+//! people, and the whole queue core to whoever writes a daemon or a tool.
+//!
+//! # The way of a change
+//!
+//! ```text
+//!                  ┌──────────────── queue ────────────────┐
+//!                  │ what a queue is: states, paths, records│
+//!                  └───────▲─────────────────────▲─────────┘
+//!  ZooKeeper ──watch──▶ mirror ──figures──▶ metrics ──▶ web ──▶ Prometheus, people
+//! ```
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | [`queue`] | the queue core: state machines, path grammar, tolerant records, transactions, locks, purge. The only place that knows what a queue is; it reads no clock and spawns no task |
+//! | [`zookeeper`] | connections and sessions, and a private server for demo and tests. It does not know what the znodes mean |
+//! | [`mirror`] | the image of the tree in memory: one writer, many readers. It answers no HTTP and writes nothing to ZooKeeper |
+//! | [`metrics`] | the collectors over the mirror's figures, and the exposition. They read no znode |
+//! | [`web`] | thin handlers over the mirror's figures. They touch no ZooKeeper client and join no path |
+//! | [`config`], [`cli`] | flags and wiring |
+//!
+//! # Invariants
+//!
+//! - A scrape or a page costs ZooKeeper nothing, and the same for 10 jobs and for 200,000.
+//! - Only the mirror's writer changes the image, and a reader never sees half of one.
+//! - Only [`queue::path`] builds or takes apart a path.
+//! - A change to a job is one `multi`, which happens whole or not at all; larger things are many of them over a frozen
+//!   list.
+//! - What a znode holds is hostile: it may be anything, of any size, and it ends up in HTML, labels and logs.
+//! - Staleness is never hidden: what may be behind says so, and is left out of the metrics when it is too old.
 
 pub mod cli;
 pub mod config;

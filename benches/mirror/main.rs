@@ -2,7 +2,13 @@
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 mod cold_start;
+mod delay;
 mod fill;
+mod load;
+mod memory;
+mod scrape;
+mod served;
+mod steady;
 
 use std::time::Duration;
 
@@ -31,6 +37,19 @@ async fn main() -> anyhow::Result<()> {
     if wanted("cold-start") {
         cold_start::run(&sizes).await?;
     }
+    let largest = sizes.iter().copied().max().unwrap_or(0);
+    if wanted("memory") {
+        memory::run(&sizes).await?;
+    }
+    if wanted("delay") {
+        delay::run(largest).await?;
+    }
+    if wanted("scrape") {
+        scrape::run(&sizes).await?;
+    }
+    if wanted("steady") {
+        steady::run(largest).await?;
+    }
     Ok(())
 }
 
@@ -40,6 +59,14 @@ async fn server() -> anyhow::Result<PrivateServer> {
 
 async fn connect(server: &PrivateServer) -> anyhow::Result<Client> {
     Ok(Config::new(server.connect_string().parse()?).connect().await?)
+}
+
+/// The value below which that share of the times lie.
+fn quantile(times: &mut [Duration], share: f64) -> Duration {
+    times.sort_unstable();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the share is between 0 and 1")]
+    let at = ((times.len() - 1) as f64 * share).round() as usize;
+    times[at]
 }
 
 fn median(times: &mut [Duration]) -> Duration {

@@ -11,8 +11,9 @@ use tokio_util::sync::CancellationToken;
 use super::{LogArgs, UsageError, ZooKeeperArgs, on_signal};
 use crate::config::{Config, ListenAddress, Mirror, PrometheusDuration, Storage, TelemetryPath, Web};
 use crate::metrics::{self, queue, storage};
-use crate::mirror::Store;
+use crate::mirror::{self, Writer};
 use crate::web;
+use crate::zookeeper::Sessions;
 
 mod tasks;
 
@@ -186,7 +187,14 @@ pub async fn listen(addresses: &[ListenAddress]) -> anyhow::Result<Vec<TcpListen
 pub async fn serve(config: Config, listeners: Vec<TcpListener>, shutdown: &CancellationToken) -> anyhow::Result<()> {
     let mut tasks = tasks::Tasks::new(shutdown);
     let mut registry = metrics::registry();
-    let store = Store::default();
+    let writer = Writer::new();
+    let store = writer.store();
+    let sessions = Sessions::new(config.zookeeper.clone());
+    let counters = mirror::Metrics::register(&mut registry);
+    let drift_interval = config.mirror.drift_interval;
+    tasks.spawn("the mirror", |shutdown| async move {
+        Ok(mirror::run(sessions, writer, counters, drift_interval, shutdown).await?)
+    });
 
     let volume = config.storage.clone().map(|volume| storage::Storage::new(volume.path, volume.threshold));
     if let Some(volume) = volume.clone() {

@@ -18,7 +18,7 @@ use super::store::Writer;
 use super::walk::{Walk, walk};
 use super::watch::{DIRTY_LIMIT, Interrupted, Watch};
 use crate::queue::path::Path;
-use crate::zookeeper::within;
+use crate::zookeeper::RequestError;
 
 /// How far apart requests are while changes keep coming: at most a hundred a second.
 const REQUEST_SPACING: Duration = Duration::from_millis(10);
@@ -28,9 +28,6 @@ const MARKS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The pause after a failed watch or walk.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
-
-/// The time limit of setting the watch.
-const WATCH_LIMIT: Duration = Duration::from_secs(10);
 
 /// Follows the tree through one session after the other.
 #[derive(Debug)]
@@ -78,8 +75,11 @@ impl Follower {
         cause: Cause,
         watch: &mut Option<Watch>,
     ) -> Result<Infallible, Interrupted> {
-        let watcher: PersistentWatcher =
-            within(WATCH_LIMIT, client.watch("/", AddWatchMode::PersistentRecursive)).await?;
+        // No time limit: while disconnected this waits for the connection or the end of the session, as we do. Given up
+        // and made again, the first one would be answered later, and its removal by the client library would take the
+        // second one with it.
+        let watch_set = client.watch("/", AddWatchMode::PersistentRecursive).await;
+        let watcher: PersistentWatcher = watch_set.map_err(RequestError::from)?;
         // The old watch is dropped only now that the new one is set: as the last one on its path, the client library
         // would have it removed at the server, and the new one with it.
         let watch = watch.insert(Watch::new(watcher, self.metrics.events.clone()));
@@ -168,8 +168,10 @@ impl Follower {
         let (reads, requests) = watch.during(read(client, paths)).await??;
         self.metrics.reads.inc_by(reads.len() as u64);
         let read_at = Timestamp::now();
-        for (_, found) in &reads {
-            if let Some((_, stat)) = found.node() {
+        for (path, found) in &reads {
+            // Of a znode that nobody expects the event may have told of something far below it: its own last change
+            // may be months ago.
+            if let (false, Some((_, stat))) = (matches!(path, Path::Unexpected(_)), found.node()) {
                 self.clock.saw(stat.mtime, read_at);
             }
         }

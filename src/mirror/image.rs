@@ -58,7 +58,7 @@ impl Image {
             Path::Entry(folder, entry) => quiet(self.jobs.apply_entry(&folder, entry, present)),
             Path::Batch(batch) => self.batches.apply(batch, None, found),
             Path::BatchNode(batch, node) => self.batches.apply(batch, Some(node), found),
-            Path::BatchOutcome(batch, outcome) => self.batches.apply_folder(batch, outcome, present),
+            Path::BatchOutcome(batch, outcome) => self.batches.apply_folder(batch, outcome, found),
             Path::Reference(batch, outcome, job) => {
                 let changed = self.jobs.apply_reference(batch, outcome, job, present);
                 if changed {
@@ -71,6 +71,8 @@ impl Image {
             Path::QueueLock(_) => quiet(self.locks.apply(LockKind::Queue, path, found)),
             Path::NamedLock(folder, _) => quiet(self.locks.apply(locks::kind(folder), path, found)),
             Path::PublishedLocalId(_) => quiet(self.locks.apply(LockKind::LocalId, path, found)),
+            // Of these only the names count, and what is below them is not looked at: a walk does not find it either.
+            Path::Unexpected(path) if is_below_name(&path) => Change::Nothing,
             Path::Unexpected(path) => {
                 quiet(if present { self.unexpected.insert(path) } else { self.unexpected.remove(&path) })
             }
@@ -124,4 +126,10 @@ impl Image {
     pub(super) fn is_acquired(&self, batch: crate::queue::id::BatchId) -> bool {
         self.batches.get(batch).is_some_and(|entry| entry.item.nodes.has(BatchNode::States as u8))
     }
+}
+
+/// Whether a path lies below a znode of which only the name counts.
+fn is_below_name(path: &str) -> bool {
+    let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+    matches!(Path::parse(parent), Path::Entry(..) | Path::Reference(..) | Path::BatchUuid(_))
 }

@@ -150,7 +150,15 @@ impl Metrics {
                     histogram.observe(spent.as_secs_f64());
                 }
             }
+            Change::OtherJob { from, to } => {
+                count(&self.job_transitions, from, Seen::Nowhere);
+                count(&self.job_transitions, Seen::Nowhere, to);
+            }
             Change::Batch { from, to } => count(&self.batch_transitions, from, to),
+            Change::OtherBatch { from, to } => {
+                count(&self.batch_transitions, from, Seen::Nowhere);
+                count(&self.batch_transitions, Seen::Nowhere, to);
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::time::timeout;
 use zookeeper_client::{Client, Error, MultiReadResult, MultiReader, Stat};
 
-use crate::queue::path::Path;
+use crate::queue::path::{Path, StateFolder};
 
 /// How many reads go into one request. Measured with ZooKeeper 3.8.0 on two cores: 512 reads a request and four
 /// requests in flight give 830,000 to 910,000 reads/s, 256 give 480,000 to 730,000.
@@ -17,6 +17,9 @@ const REQUESTS_IN_FLIGHT: usize = 4;
 
 /// How many bytes an answer should stay below: four of them are in memory at once.
 const ANSWER_BYTES: usize = 16 << 20;
+
+/// How many bytes of paths go into one request: the server resets the connection at 1 MiB, for everyone on it.
+const REQUEST_BYTES: usize = 256 << 10;
 
 /// A request made while disconnected waits until the session ends; this one does not.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
@@ -81,6 +84,20 @@ impl Query {
             Self::Item(_, children) => 1 + children.len(),
             Self::Folder(_) => 2,
         }
+    }
+
+    /// About how long its paths are, at least.
+    fn bytes(&self) -> usize {
+        // Longer than any path of our own making and what the protocol adds to it. A name of somebody else's may be as
+        // long as a request can be.
+        const KNOWN: usize = 96;
+        let named = match self.path() {
+            Path::BatchUuid(name) | Path::NamedLock(_, name) | Path::PublishedLocalId(name) => name.len(),
+            Path::StateFolder(StateFolder::Other(name)) | Path::Entry(StateFolder::Other(name), _) => name.len(),
+            Path::Unexpected(path) => path.len(),
+            _ => 0,
+        };
+        self.reads() * (KNOWN + named)
     }
 }
 
@@ -151,10 +168,16 @@ impl<'a> Reader<'a> {
 
     /// The queries of the next request.
     fn next(&mut self) -> Vec<Query> {
-        let (mut at, mut reads) = (self.waiting.len(), 0);
-        while at > 0 && (reads == 0 || reads + self.waiting[at - 1].reads() <= self.reads_a_request) {
+        let (mut at, mut reads, mut bytes) = (self.waiting.len(), 0, 0);
+        while at > 0 {
+            let query = &self.waiting[at - 1];
+            let fits = reads + query.reads() <= self.reads_a_request && bytes + query.bytes() <= REQUEST_BYTES;
+            if reads > 0 && !fits {
+                break;
+            }
             at -= 1;
-            reads += self.waiting[at].reads();
+            reads += query.reads();
+            bytes += query.bytes();
         }
         self.reads += reads as u64;
         self.requests += 1;

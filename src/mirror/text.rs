@@ -20,7 +20,7 @@ pub(super) fn cut(text: &str) -> std::borrow::Cow<'_, str> {
     format!("{}…", &text[..end]).into()
 }
 
-/// Six fields of text that belong to one job, one behind the other in the arena.
+/// Eight fields of text that belong to one job, one behind the other in the arena.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Record {
     start: usize,
@@ -28,7 +28,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    pub(super) const FIELDS: usize = 6;
+    pub(super) const FIELDS: usize = 8;
 
     fn len(&self) -> usize {
         self.lengths.iter().map(|length| usize::from(*length)).sum()
@@ -63,6 +63,10 @@ impl Arena {
             all[field] = text.into_owned();
         }
         self.release(record);
+        // An empty record stays at the start: text may be taken back from the end, and must not leave it pointing there.
+        if all.iter().all(String::is_empty) {
+            return true;
+        }
         record.start = self.text.len();
         for (length, text) in record.lengths.iter_mut().zip(&all) {
             self.text.push_str(text);
@@ -91,7 +95,7 @@ impl Arena {
     /// Moves all records that are in use into a new piece of memory.
     pub(super) fn squeeze<'a>(&mut self, records: impl Iterator<Item = &'a mut Record>) {
         let mut text = String::with_capacity(self.text.len() - self.unused);
-        for record in records {
+        for record in records.filter(|record| record.len() > 0) {
             let start = text.len();
             text.push_str(&self.text[record.start..record.start + record.len()]);
             record.start = start;

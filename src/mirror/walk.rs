@@ -11,6 +11,7 @@ use zookeeper_client::Client;
 use super::image::Image;
 use super::read::{Answer, Found, Query, ReadError, Reader};
 use crate::queue::path::{BatchNode, JobNode, Path, RequestNode};
+use crate::queue::state::Outcome;
 
 /// What a walk brought.
 #[derive(Debug)]
@@ -66,11 +67,17 @@ fn take(image: &mut Image, answer: Answer, waiting: &mut Vec<Query>, mut later: 
         }
         Answer::Item(path, found, children) => {
             look_below(&path, &found, children.iter().filter(|(_, found)| found.is_present()).count(), waiting);
+            if matches!(found, Found::Denied) {
+                ask_blindly(&path, waiting);
+            }
             image.apply(path, &found);
             for (path, found) in children {
                 // What has been asked for along with its parent is there only as far as it was found.
                 if found.is_present() {
                     look_below(&path, &found, 0, waiting);
+                    if matches!(found, Found::Denied) {
+                        ask_blindly(&path, waiting);
+                    }
                     image.apply(path, &found);
                 }
             }
@@ -95,6 +102,30 @@ fn take(image: &mut Image, answer: Answer, waiting: &mut Vec<Query>, mut later: 
 fn look_below(path: &Path, found: &Found, found_below: usize, waiting: &mut Vec<Query>) {
     if found.num_children() > found_below {
         waiting.push(Query::Folder(path.clone()));
+    }
+}
+
+/// Asks for the children that a znode may have and does not let us list. Each znode has permissions of its own, so they
+/// may be ours to read; watch events tell of them in any case.
+fn ask_blindly(path: &Path, waiting: &mut Vec<Query>) {
+    match *path {
+        Path::Job(job) => {
+            let unasked = JobNode::ALL.iter().filter(|node| !USUAL_JOB_NODES.contains(node));
+            waiting.extend(unasked.map(|node| Query::Node(Path::JobNode(job, *node))));
+        }
+        Path::Batch(batch) => {
+            let unasked = BatchNode::ALL.iter().filter(|node| !USUAL_BATCH_NODES.contains(node));
+            waiting.extend(unasked.map(|node| Query::Node(Path::BatchNode(batch, *node))));
+        }
+        Path::BatchNode(batch, BatchNode::States) => {
+            waiting.extend(Outcome::ALL.map(|outcome| Query::Folder(Path::BatchOutcome(batch, outcome))));
+        }
+        Path::Request(queue, request) => {
+            let unasked = RequestNode::ALL.iter().filter(|node| !USUAL_REQUEST_NODES.contains(node));
+            waiting.extend(unasked.map(|node| Query::Node(Path::RequestNode(queue, request, *node))));
+        }
+        // Nothing else has children whose names can be known.
+        _ => {}
     }
 }
 

@@ -45,8 +45,8 @@ pub struct LockedRequest {
 /// [`Request`], only in the version that was seen; from a [`LockedRequest`], under the lock that is held.
 #[derive(Clone, Debug)]
 pub struct RequestTarget {
-    queue: AccessQueue,
-    id: RequestId,
+    pub(super) queue: AccessQueue,
+    pub(super) id: RequestId,
     lock: Option<Lock>,
     version: Option<i32>,
 }
@@ -59,7 +59,7 @@ impl RequestTarget {
         self
     }
 
-    fn check(&self, request: &Request) -> Result<(), Error> {
+    pub(super) fn check(&self, request: &Request) -> Result<(), Error> {
         if let Some(lock) = &self.lock {
             lock.confirm(request.lock.as_ref())?;
         } else if let Some(lock) = request.lock() {

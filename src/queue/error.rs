@@ -91,6 +91,21 @@ impl Error {
         }
     }
 
+    /// Whether it is the connection or session that failed and not what was asked for.
+    #[must_use]
+    pub fn is_connection(&self) -> bool {
+        match self {
+            Self::Read { cause, .. } | Self::Commit { cause, .. } | Self::Unknown { cause, .. } => {
+                cause.is_connection()
+            }
+            Self::Conflict(_)
+            | Self::Missing(_)
+            | Self::Decode { .. }
+            | Self::Transition { .. }
+            | Self::Invalid { .. } => false,
+        }
+    }
+
     pub(super) fn conflict(path: Path, kind: ConflictKind) -> Self {
         Self::Conflict(Conflict { path, kind })
     }

@@ -27,6 +27,8 @@ pub(super) struct Entry {
     pub(super) title: Arc<str>,
     /// Which folders of outcomes are there.
     pub(super) folders: [bool; 4],
+    /// Of these, those that are not ours to read.
+    pub(super) denied: [bool; 4],
     /// How many references each of them holds.
     pub(super) references: [u32; 4],
 }
@@ -89,8 +91,11 @@ impl Batches {
     }
 
     /// Takes note of a folder of references being there or not.
-    pub(super) fn apply_folder(&mut self, batch: BatchId, outcome: Outcome, present: bool) -> Change {
-        self.change(batch, |entry| entry.folders[outcome as usize] = present)
+    pub(super) fn apply_folder(&mut self, batch: BatchId, outcome: Outcome, found: &Found) -> Change {
+        self.change(batch, |entry| {
+            entry.folders[outcome as usize] = found.is_present();
+            entry.denied[outcome as usize] = matches!(found, Found::Denied);
+        })
     }
 
     /// Takes note of a reference having come or gone.
@@ -110,8 +115,8 @@ impl Batches {
             self.locks.remove(&batch);
         }
         self.znodes += znodes(&new) - znodes(&old);
-        self.unreadable += new.item.unreadable.count() - old.item.unreadable.count();
-        let result = Change::of_batch(old.item.seen(), new.item.seen()).or_quiet(old != new);
+        self.unreadable += unreadable(&new) - unreadable(&old);
+        let result = Change::of_batch(old.item.sight(), new.item.sight()).or_quiet(old != new);
         if !new.is_gone() {
             // A folder or reference whose batch is gone is a fault of the tree, but no batch to count.
             if !new.item.nodes.is_empty() {
@@ -124,6 +129,10 @@ impl Batches {
         }
         result
     }
+}
+
+fn unreadable(entry: &Entry) -> i64 {
+    entry.item.unreadable.count() + entry.denied.iter().map(|denied| i64::from(*denied)).sum::<i64>()
 }
 
 fn znodes(entry: &Entry) -> i64 {

@@ -26,6 +26,29 @@ impl<S: State> Seen<S> {
     }
 }
 
+/// One sight of a job or batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::mirror) struct Sight<S> {
+    /// Where it was.
+    pub(in crate::mirror) seen: Seen<S>,
+    /// Since when, in milliseconds by the servers' clock.
+    pub(in crate::mirror) entered_ms: i64,
+    /// The version of its status; -1 for none.
+    pub(in crate::mirror) version: i32,
+}
+
+impl<S> Sight<S> {
+    /// The sight of an item that is not there.
+    pub(in crate::mirror) const NOWHERE: Self = Self { seen: Seen::Nowhere, entered_ms: 0, version: -1 };
+
+    /// Whether what was seen later is another item of the same id: the version of a status only grows while it exists.
+    fn is_replaced_by(&self, later: &Self) -> bool {
+        let same_version = self.version == later.version;
+        let is_behind = later.version < self.version || (same_version && self.entered_ms != later.entered_ms);
+        later.version >= 0 && is_behind
+    }
+}
+
 /// What applying a read changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::mirror) enum Change {
@@ -42,6 +65,13 @@ pub(in crate::mirror) enum Change {
         /// How long it was in `from`; `None` where it may have been elsewhere between.
         spent: Option<Duration>,
     },
+    /// A job is gone, and another one has its id.
+    OtherJob {
+        /// Where the old one was.
+        from: Seen<JobState>,
+        /// Where the new one is.
+        to: Seen<JobState>,
+    },
     /// A batch changed its state.
     Batch {
         /// Where it was.
@@ -49,26 +79,44 @@ pub(in crate::mirror) enum Change {
         /// Where it is.
         to: Seen<BatchState>,
     },
+    /// A batch is gone, and another one has its id.
+    OtherBatch {
+        /// Where the old one was.
+        from: Seen<BatchState>,
+        /// Where the new one is.
+        to: Seen<BatchState>,
+    },
 }
 
 impl Change {
-    /// The change of a job between two sights of it, with the instants at which it entered each state.
-    pub(in crate::mirror) fn of_job(from: Seen<JobState>, to: Seen<JobState>, left_ms: i64, entered_ms: i64) -> Self {
-        if from == to {
+    /// The change of a job between two sights of it.
+    pub(in crate::mirror) fn of_job(from: Sight<JobState>, to: Sight<JobState>) -> Self {
+        if from.is_replaced_by(&to) {
+            return Self::OtherJob { from: from.seen, to: to.seen };
+        }
+        if from.seen == to.seen {
             return Self::Nothing;
         }
-        let spent = match (from, to) {
-            (Seen::In(from), Seen::In(to)) if from.may_become(to) => {
-                u64::try_from(entered_ms - left_ms).ok().map(Duration::from_millis)
+        // A status is written on a change of state and at no other time: one version is one step.
+        let is_one_step = from.version.checked_add(1) == Some(to.version);
+        let spent = match (from.seen, to.seen) {
+            (Seen::In(before), Seen::In(after)) if is_one_step && before.may_become(after) => {
+                u64::try_from(to.entered_ms - from.entered_ms).ok().map(Duration::from_millis)
             }
             (Seen::Nowhere | Seen::In(_) | Seen::Other, _) => None,
         };
-        Self::Job { from, to, spent }
+        Self::Job { from: from.seen, to: to.seen, spent }
     }
 
     /// The change of a batch between two sights of it.
-    pub(in crate::mirror) fn of_batch(from: Seen<BatchState>, to: Seen<BatchState>) -> Self {
-        if from == to { Self::Nothing } else { Self::Batch { from, to } }
+    pub(in crate::mirror) fn of_batch(from: Sight<BatchState>, to: Sight<BatchState>) -> Self {
+        if from.is_replaced_by(&to) {
+            Self::OtherBatch { from: from.seen, to: to.seen }
+        } else if from.seen == to.seen {
+            Self::Nothing
+        } else {
+            Self::Batch { from: from.seen, to: to.seen }
+        }
     }
 
     /// This change, or [`Change::Quiet`] where something changed beside the state.

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::change::{Change, Seen};
+use super::change::{Change, Sight};
 use super::jobs::Jobs;
 use super::row::{Row, text};
 use super::{Image, batches};
 use crate::mirror::text::Record;
 use crate::queue::id::{BatchId, JobId};
 use crate::queue::path::{AccessQueue, BatchNode, JobNode, Path, RequestNode};
-use crate::queue::state::{BatchState, Outcome};
+use crate::queue::state::Outcome;
 
 impl Image {
     /// The changes of state that lead from an older image to this one, as far as two sights can tell: items that moved,
@@ -21,24 +21,22 @@ impl Image {
             let before = old.jobs.get(row.id());
             match before {
                 Some(before) if before.created_ms == row.created_ms => {
-                    let left = before.standing.entered_ms;
-                    changes.push(Change::of_job(before.seen(), row.seen(), left, row.standing.entered_ms));
+                    changes.push(Change::of_job(before.sight(), row.sight()));
                 }
                 Some(before) => {
-                    changes.push(Change::of_job(before.seen(), Seen::Nowhere, 0, 0));
-                    changes.push(Change::of_job(Seen::Nowhere, row.seen(), 0, 0));
+                    changes.push(Change::of_job(before.sight(), Sight::NOWHERE));
+                    changes.push(Change::of_job(Sight::NOWHERE, row.sight()));
                 }
-                None => changes.push(Change::of_job(Seen::Nowhere, row.seen(), 0, 0)),
+                None => changes.push(Change::of_job(Sight::NOWHERE, row.sight())),
             }
         }
         let gone = old.jobs.slice(0..old.jobs.slots()).filter(|row| self.jobs.get(row.id()).is_none());
-        changes.extend(gone.map(|row| Change::of_job(row.seen(), Seen::Nowhere, 0, 0)));
+        changes.extend(gone.map(|row| Change::of_job(row.sight(), Sight::NOWHERE)));
         let batches: BTreeSet<_> = self.batches.iter().chain(old.batches.iter()).map(|(batch, _)| batch).collect();
         for batch in batches {
             let (before, after) = (old.batches.get(batch), self.batches.get(batch));
-            let seen =
-                |entry: Option<&batches::Entry>| entry.map_or(Seen::<BatchState>::Nowhere, |entry| entry.item.seen());
-            changes.push(Change::of_batch(seen(before), seen(after)));
+            let sight = |entry: Option<&batches::Entry>| entry.map_or(Sight::NOWHERE, |entry| entry.item.sight());
+            changes.push(Change::of_batch(sight(before), sight(after)));
         }
         changes.retain(|change| *change != Change::Nothing);
         changes

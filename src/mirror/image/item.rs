@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use zookeeper_client::Stat;
 
-use super::change::Seen;
+use super::change::{Seen, Sight};
 use super::row::{LockStat, Nodes, UNKNOWN_MS};
 use crate::mirror::read::Found;
 use crate::mirror::text::cut;
@@ -54,6 +54,11 @@ impl<S: State> Item<S> {
         }
     }
 
+    /// Where it is, with what tells how it came there.
+    pub(super) fn sight(&self) -> Sight<S> {
+        Sight { seen: self.seen(), entered_ms: self.entered_ms, version: self.status_version }
+    }
+
     /// Takes note of a znode being there or not, and of its being readable.
     pub(super) fn note(&mut self, bit: u8, found: &Found, malformed: bool) {
         self.nodes.set(bit, found.is_present());
@@ -63,7 +68,8 @@ impl<S: State> Item<S> {
     /// Sets what the item's own znode says.
     pub(super) fn set_own(&mut self, stat: Option<&Stat>) {
         self.created_ms = stat.map_or(UNKNOWN_MS, |stat| stat.ctime);
-        if !self.has_status {
+        // A status that is there and not ours to read dates nothing either.
+        if self.status_version < 0 {
             self.entered_ms = self.created_ms;
         }
     }

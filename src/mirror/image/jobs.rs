@@ -53,7 +53,7 @@ impl Jobs {
         }
         let number = job.number();
         let standing = Standing { entered_ms: UNKNOWN_MS, ..Standing::default() };
-        let new = Row { number, standing, ..Row::default() };
+        let new = Row { number, standing, created_ms: UNKNOWN_MS, ..Row::default() };
         let row = if let Some(row) = self.free.pop() {
             self.rows[row as usize] = new;
             row
@@ -93,16 +93,16 @@ impl Jobs {
         let row = self.find_or_add(job);
         let bit = node.map_or(Nodes::SELF, |node| node as u8);
         let had = self.rows[row as usize].nodes.has(bit);
-        self.znodes += self.rows[row as usize].nodes.set(bit, found.is_present());
-        let was = self.rows[row as usize].seen();
+        // Where the job was is asked before its status is noted as there: without one it was nowhere.
+        let was = self.rows[row as usize].sight();
         let before = self.rows[row as usize].standing;
+        self.znodes += self.rows[row as usize].nodes.set(bit, found.is_present());
         let (changed, malformed) = self.set(row, node, found);
         let unreadable = malformed || matches!(found, Found::Denied);
         let reread = self.rows[row as usize].unreadable.set(bit, unreadable);
         self.unreadable += reread;
         self.settle(row, before);
-        let now = self.rows[row as usize].seen();
-        let moved = Change::of_job(was, now, before.entered_ms, self.rows[row as usize].standing.entered_ms);
+        let moved = Change::of_job(was, self.rows[row as usize].sight());
         if self.rows[row as usize].nodes.is_empty() {
             self.forget(row);
         }
@@ -121,7 +121,8 @@ impl Jobs {
         match node {
             None => {
                 let changed = replace(&mut row.created_ms, stat.map_or(UNKNOWN_MS, |stat| stat.ctime));
-                if !row.has(JobNode::Status) {
+                // A status that is there and not ours to read dates nothing either.
+                if row.status_version() < 0 {
                     row.standing.entered_ms = row.created_ms;
                 }
                 (changed, false)
@@ -154,15 +155,8 @@ impl Jobs {
                 ];
                 (changed.contains(&true), malformed.is_some())
             }
-            // Only one of the two is there, but for a moment: the other's absence says nothing.
-            Some(JobNode::Identifier) if data.is_none() && row.has(JobNode::Identifiers) => (false, false),
-            Some(JobNode::Identifiers) if data.is_none() && row.has(JobNode::Identifier) => (false, false),
-            Some(JobNode::Identifiers | JobNode::Identifier) => {
-                let Decoded { value, malformed } = data.map_or_else(nothing, Identifiers::decode);
-                let local_ids = value.local_ids.join("; ");
-                let fields = [(text::ARK, &*value.ark), (text::LOCAL_IDS, &*local_ids)];
-                (arena.set(&mut row.text, &fields), malformed.is_some())
-            }
+            Some(JobNode::Identifiers) => set_identifiers(row, arena, data, [text::ARK, text::LOCAL_IDS]),
+            Some(JobNode::Identifier) => set_identifiers(row, arena, data, [text::OLD_ARK, text::OLD_LOCAL_IDS]),
             Some(JobNode::Metadata | JobNode::Store | JobNode::Inventory) => {
                 (false, data.is_some_and(|data| record::object_form(data).is_err()))
             }
@@ -291,6 +285,12 @@ impl Jobs {
         self.rows.shrink_to_fit();
         self.arena.shrink();
     }
+}
+
+fn set_identifiers(row: &mut Row, arena: &mut Arena, data: Option<&[u8]>, fields: [usize; 2]) -> (bool, bool) {
+    let Decoded { value, malformed } = data.map_or_else(nothing, Identifiers::decode);
+    let local_ids = value.local_ids.join("; ");
+    (arena.set(&mut row.text, &[(fields[0], &*value.ark), (fields[1], &*local_ids)]), malformed.is_some())
 }
 
 fn set_status(row: &mut Row, texts: &mut Texts, data: Option<&[u8]>, stat: Option<&Stat>) -> (bool, bool) {

@@ -2,7 +2,7 @@
 
 use zookeeper_client::Stat;
 
-use super::change::Seen;
+use super::change::{Seen, Sight};
 use crate::mirror::text::{Record, TextId};
 use crate::queue::id::{BatchId, JobId};
 use crate::queue::path::{EntryName, JobNode, StateFolder};
@@ -70,6 +70,9 @@ pub(super) mod text {
     /// ARK and local ids as the queue knows them, in the identifiers.
     pub(in crate::mirror) const ARK: usize = 4;
     pub(in crate::mirror) const LOCAL_IDS: usize = 5;
+    /// The same under the name that an older form used. Kept apart, since both znodes may be there, and either may go.
+    pub(in crate::mirror) const OLD_ARK: usize = 6;
+    pub(in crate::mirror) const OLD_LOCAL_IDS: usize = 7;
 }
 
 /// Where a job stands in the figures and indexes. Compared before and after a change, so that only what moved is moved.
@@ -132,6 +135,11 @@ impl Row {
             None if self.has(JobNode::Status) => Seen::Other,
             None => Seen::Nowhere,
         }
+    }
+
+    /// Where it is, with what tells how it came there.
+    pub(super) fn sight(&self) -> Sight<JobState> {
+        Sight { seen: self.seen(), entered_ms: self.standing.entered_ms, version: self.status_version() }
     }
 
     /// The version of its status; -1 where it has none.

@@ -150,9 +150,9 @@ impl Image {
 
     fn view(&self, row: &Row, offset: Offset) -> Job {
         let field = |field| self.jobs.arena.field(&row.text, field).to_owned();
-        let either = |first: usize, second: usize| {
-            let first = field(first);
-            if first.is_empty() { field(second) } else { first }
+        let first_of = |fields: [usize; 3]| {
+            let named = fields.into_iter().find(|field| !self.jobs.arena.field(&row.text, *field).is_empty());
+            named.map(field).unwrap_or_default()
         };
         let id = row.id();
         let mut entries: Vec<_> = self.jobs.entries(id).collect();
@@ -179,8 +179,8 @@ impl Image {
             submitted: row.submitted_ms.and_then(|at| Timestamp::from_millisecond(at).ok()),
             filename: field(text::FILENAME),
             title: field(text::TITLE),
-            ark: either(text::ARK, text::OBJECT_ID),
-            local_ids: either(text::LOCAL_IDS, text::NAMED_LOCAL_IDS),
+            ark: first_of([text::ARK, text::OLD_ARK, text::OBJECT_ID]),
+            local_ids: first_of([text::LOCAL_IDS, text::OLD_LOCAL_IDS, text::NAMED_LOCAL_IDS]),
             entries,
             references,
             unreadable: row.unreadable_nodes(),

@@ -4,11 +4,12 @@ use jiff::Timestamp;
 
 use super::{Batch, ItemChange, ItemChanged, LockedBatch};
 use crate::queue::error::Error;
-use crate::queue::handle::{Queue, Read};
+use crate::queue::handle::{Found, Queue, Read};
 use crate::queue::id::{BatchId, JobId};
 use crate::queue::path::{BatchNode, Path};
 use crate::queue::record;
 use crate::queue::state::{BatchState, Outcome};
+use crate::queue::transaction::Transaction;
 
 /// What became of a batch's jobs, by their references; each list is sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,7 +74,7 @@ impl Queue {
         if !batch.exists() {
             return Err(Error::Missing(Path::Batch(id)));
         }
-        let jobs = |found: crate::queue::handle::Found| {
+        let jobs = |found: Found| {
             let mut jobs: Vec<JobId> = found.children().iter().filter_map(|name| name.parse().ok()).collect();
             jobs.sort_unstable();
             jobs
@@ -117,7 +118,7 @@ impl Queue {
         let batch = self.load_batch(locked.batch.id).await?;
         let target = super::BatchTarget::from(locked);
         target.check(&batch)?;
-        let mut transaction = crate::queue::transaction::Transaction::new();
+        let mut transaction = Transaction::new();
         target.open(&mut transaction);
         transaction.check(Path::BatchNode(batch.id, BatchNode::Status), locked.version);
         batch.set_report(&mut transaction, report, now);
@@ -126,7 +127,7 @@ impl Queue {
 }
 
 impl Batch {
-    fn set_report(&self, transaction: &mut super::Transaction, report: &BatchReport, now: Timestamp) {
+    fn set_report(&self, transaction: &mut Transaction, report: &BatchReport, now: Timestamp) {
         let path = Path::BatchNode(self.id, BatchNode::StatusReport);
         let old = self.report.as_ref().map(|(data, _)| data.as_slice()).unwrap_or_default();
         let data = record::status_report(old, &report.failed, &report.completed, now);

@@ -91,25 +91,50 @@ impl Queue {
         let job = Job::from_found(target.id, found.by_ref().take(Job::READS));
         let job = job.ok_or(Error::Missing(Path::Job(target.id)))?;
         target.check(&job)?;
-        let from = state_of(&job)?;
-        let to = order.change.map_or(Ok(from), |(change, _)| change.target(&job, from))?;
-        let priority = order.priority.map_or_else(|| job.priority(), Ok)?;
-        let own = job.priority().map_or(EntryName::of(priority, job.id), |own| EntryName::of(own, job.id));
-        // The entry by which we acquired it may have another priority than the job itself.
-        let old = target.lock.as_ref().and(target.guess).map_or(own, |guess| guess.entry);
-        let place = Place { batch: job.batch()?, old, new: EntryName::of(priority, job.id) };
-        let mut around = match guess.filter(|guess| *guess == place) {
-            Some(_) => Surroundings::from_found(&place, found),
-            None => Surroundings::from_found(&place, self.read(&Surroundings::reads(&place)).await?.into_iter()),
+        let (mut plan, place) = begin(&job, &target, order)?;
+        let around = match guess.filter(|guess| *guess == place) {
+            Some(_) => Surroundings::from_found(&place, &mut found),
+            None => Surroundings::from_found(&place, &mut self.read(&Surroundings::reads(&place)).await?.into_iter()),
         };
-        if around.entries.iter().all(|(state, _)| *state != from) {
-            // Its entry is missing, or has yet another priority.
-            around.entries.extend(self.entries_of(job.id, from).await?);
-        }
-        let mut plan =
-            JobPlan { job: job.id, from, to, priority, version: 0, transaction: Transaction::new(), status_at: None };
+        let around = self.complete(around, job.id, plan.from).await?;
         around.fill(&mut plan, &target, &job, &place, order);
         Ok(plan)
+    }
+
+    /// Plans the same change of many jobs that were read just now, a few requests for all.
+    pub(in crate::queue) async fn plan_jobs(
+        &self,
+        jobs: &[Job],
+        change: &JobChange,
+        now: Timestamp,
+    ) -> Result<Vec<JobPlan>, Error> {
+        let order = Order { change: Some((change, now)), priority: change.priority };
+        let mut started = Vec::with_capacity(jobs.len());
+        let mut reads = Vec::new();
+        for job in jobs {
+            let target = JobTarget::from(job);
+            target.check(job)?;
+            let (plan, place) = begin(job, &target, order)?;
+            reads.extend(Surroundings::reads(&place));
+            started.push((job, target, plan, place));
+        }
+        let mut found = self.read(&reads).await?.into_iter();
+        let mut plans = Vec::with_capacity(jobs.len());
+        for (job, target, mut plan, place) in started {
+            let around = Surroundings::from_found(&place, &mut found);
+            let around = self.complete(around, job.id, plan.from).await?;
+            around.fill(&mut plan, &target, job, &place, order);
+            plans.push(plan);
+        }
+        Ok(plans)
+    }
+
+    /// Looks for a job's entry under another priority where it is not found under its own.
+    async fn complete(&self, mut around: Surroundings, id: JobId, from: JobState) -> Result<Surroundings, Error> {
+        if around.entries.iter().all(|(state, _)| *state != from) {
+            around.entries.extend(self.entries_of(id, from).await?);
+        }
+        Ok(around)
     }
 
     /// A job's entries in a state, under whatever priority.
@@ -118,6 +143,19 @@ impl Queue {
         let entries = found.children().into_iter().filter_map(|name| EntryName::from_name(&name));
         Ok(entries.filter(|entry| entry.job == id).map(|entry| (state, entry)).collect())
     }
+}
+
+/// Starts the plan of an order: where the job goes, and where to look around it.
+fn begin(job: &Job, target: &JobTarget, order: Order<'_>) -> Result<(JobPlan, Place), Error> {
+    let from = state_of(job)?;
+    let to = order.change.map_or(Ok(from), |(change, _)| change.target(job, from))?;
+    let priority = order.priority.map_or_else(|| job.priority(), Ok)?;
+    let own = EntryName::of(job.priority().unwrap_or(priority), job.id);
+    // The entry by which we acquired it may have another priority than the job itself.
+    let old = target.lock.as_ref().and(target.guess).map_or(own, |guess| guess.entry);
+    let place = Place { batch: job.batch()?, old, new: EntryName::of(priority, job.id) };
+    let transaction = Transaction::new();
+    Ok((JobPlan { job: job.id, from, to, priority, version: 0, transaction, status_at: None }, place))
 }
 
 /// The state that a job's status names.
@@ -170,9 +208,8 @@ impl Surroundings {
         std::iter::once(states).chain(references).chain(entries).map(Read::Data).collect()
     }
 
-    fn from_found(place: &Place, found: impl Iterator<Item = Found>) -> Self {
-        let mut found = found.map(|found| found.exists());
-        let mut next = || found.next().unwrap_or(false);
+    fn from_found(place: &Place, found: &mut impl Iterator<Item = Found>) -> Self {
+        let mut next = || found.next().is_some_and(|found| found.exists());
         Self {
             has_batch: next(),
             references: Outcome::ALL.into_iter().filter(|_| next()).collect(),

@@ -1,0 +1,75 @@
+//! From a commit to `/metrics`, against a bare recursive watcher.
+
+use std::time::{Duration, Instant};
+
+use zookeeper_client::{AddWatchMode, EventType};
+
+use crate::load::Load;
+use crate::served::{Served, sum};
+use crate::{connect, quantile, server};
+
+/// Transitions a second.
+const RATE: u32 = 500;
+
+/// How many transitions are timed.
+const TRANSITIONS: usize = 10_000;
+
+pub(crate) async fn run(jobs: usize) -> anyhow::Result<()> {
+    println!("delay: from a committed transition to its being in /metrics, beyond what a bare recursive watcher needs");
+    let server = server().await?;
+    let client = connect(&server).await?;
+    crate::fill::fill(&client, jobs).await?;
+    let served = Served::start(&server.connect_string(), &[]).await?;
+    let watcher_client = connect(&server).await?;
+    let mut watcher = watcher_client.watch("/", AddWatchMode::PersistentRecursive).await?;
+    // One each, so that none is passed over between two reads.
+    let transitions = TRANSITIONS.min(jobs * 3 / 10);
+    let heard = tokio::spawn(async move {
+        let mut heard = Vec::with_capacity(transitions);
+        while heard.len() < transitions {
+            let event = watcher.changed().await;
+            if event.event_type == EventType::NodeDataChanged && event.path.ends_with("/status") {
+                heard.push(Instant::now());
+            }
+        }
+        heard
+    });
+    let load = Load::start(client, jobs, 0, RATE);
+    let mut visible = Vec::with_capacity(transitions);
+    let mut scrapes = 0u64;
+    while visible.len() < transitions {
+        let body = served.get("/metrics").await?.1;
+        let now = Instant::now();
+        let step = |labels| sum(&body, "merritt_job_transitions_total", labels);
+        let count = step(r#"from="pending",to="held""#) + step(r#"from="held",to="pending""#);
+        while visible.len() < transitions && (visible.len() as f64) < count {
+            visible.push(now);
+        }
+        scrapes += 1;
+        tokio::time::sleep(Duration::from_millis(3)).await;
+    }
+    let heard = heard.await?;
+    load.stop().await?;
+    let seconds = heard[transitions - 1].duration_since(heard[0]).as_secs_f64();
+    let mut beyond: Vec<Duration> =
+        visible.iter().zip(&heard).map(|(visible, heard)| visible.saturating_duration_since(*heard)).collect();
+    println!(
+        "  {jobs:>7} jobs, {:.0} transitions/s: p50 {:.1?}, p99 {:.1?}, most {:.1?} ({scrapes} scrapes)",
+        transitions as f64 / seconds,
+        quantile(&mut beyond, 0.5),
+        quantile(&mut beyond, 0.99),
+        quantile(&mut beyond, 1.0),
+    );
+    Ok(())
+}
+
+/// How many packets the server has received, by its own count.
+pub(crate) async fn received(server: &queuekeeper::zookeeper::PrivateServer) -> anyhow::Result<u64> {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(server.connect_string()).await?;
+    stream.write_all(b"srvr").await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    let line = answer.lines().find_map(|line| line.strip_prefix("Received: "));
+    Ok(line.ok_or_else(|| anyhow::anyhow!("srvr does not say what was received"))?.trim().parse()?)
+}

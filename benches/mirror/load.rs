@@ -1,0 +1,81 @@
+//! Transitions at a steady rate.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinHandle;
+use zookeeper_client::{Acls, Client, CreateMode};
+
+use crate::fill::state_of;
+
+/// Jobs that go from Pending to Held and back, each time in one transaction as the queue core makes it. They never run
+/// out, however small the queue is.
+pub(crate) struct Load {
+    stop: Arc<AtomicBool>,
+    committed: Arc<AtomicU64>,
+    task: JoinHandle<anyhow::Result<()>>,
+}
+
+impl Load {
+    /// Starts committing `rate` transitions a second, until it is stopped.
+    pub(crate) fn start(client: Client, jobs: usize, skip: usize, rate: u32) -> Self {
+        let (stop, committed) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let task = tokio::spawn(commit_all(client, jobs, skip, rate, Arc::clone(&stop), Arc::clone(&committed)));
+        Self { stop, committed, task }
+    }
+
+    /// How many transitions have been committed.
+    pub(crate) fn committed(&self) -> u64 {
+        self.committed.load(Ordering::Relaxed)
+    }
+
+    /// Stops, and gives how many transitions were committed.
+    pub(crate) async fn stop(self) -> anyhow::Result<u64> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.task.await??;
+        Ok(self.committed.load(Ordering::Relaxed))
+    }
+}
+
+async fn commit_all(
+    client: Client,
+    jobs: usize,
+    skip: usize,
+    rate: u32,
+    stop: Arc<AtomicBool>,
+    committed: Arc<AtomicU64>,
+) -> anyhow::Result<()> {
+    let spacing = Duration::from_secs(1) / rate;
+    let started = Instant::now();
+    let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    let lock = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
+    match client.create("/jobs/states/held", b"", &options).await {
+        Ok(_) | Err(zookeeper_client::Error::NodeExists) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let pending: Vec<usize> = (0..jobs).filter(|job| state_of(*job).0 == "Pending").collect();
+    for number in 0.. {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        tokio::time::sleep_until((started + spacing * number).into()).await;
+        let turn = skip + number as usize;
+        let jid = format!("jid{:010}", pending[turn % pending.len()]);
+        let round = turn / pending.len();
+        let (from, to, status) =
+            if round.is_multiple_of(2) { ("pending", "held", "Held") } else { ("held", "pending", "Pending") };
+        let status = format!(
+            r#"{{"status":"{status}","last_modified":"2026-03-02 10:17:05 -0800","last_successful_status":null,"retry_count":0,"message":"Success"}}"#
+        );
+        let mut writer = client.new_multi_writer();
+        writer.add_create(&format!("/jobs/{jid}/lock"), b"", &lock)?;
+        writer.add_set_data(&format!("/jobs/{jid}/status"), status.as_bytes(), Some(i32::try_from(round)?))?;
+        writer.add_delete(&format!("/jobs/states/{from}/05-{jid}"), None)?;
+        writer.add_create(&format!("/jobs/states/{to}/05-{jid}"), b"", &options)?;
+        writer.add_delete(&format!("/jobs/{jid}/lock"), None)?;
+        writer.commit().await?;
+        committed.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! The real program beside a server, as a child process.
+
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+
+/// `queuekeeper serve`, killed when dropped.
+pub(crate) struct Served {
+    child: Child,
+    base: String,
+    http: reqwest::Client,
+}
+
+impl Served {
+    /// Starts it and waits until it is ready.
+    pub(crate) async fn start(zookeeper: &str, flags: &[&str]) -> anyhow::Result<Self> {
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let address = format!("127.0.0.1:{port}");
+        let child = Command::new(env!("CARGO_BIN_EXE_queuekeeper"))
+            .args(["serve", "--zookeeper", zookeeper, "--web.listen-address", &address, "--log.level", "error"])
+            .args(flags)
+            .stdin(Stdio::null())
+            .spawn()?;
+        let served = Self { child, base: format!("http://{address}"), http: reqwest::Client::new() };
+        let deadline = Instant::now() + Duration::from_mins(2);
+        loop {
+            match served.get("/-/ready").await {
+                Ok((200, _)) => return Ok(served),
+                _ if Instant::now() > deadline => anyhow::bail!("queuekeeper is not ready after two minutes"),
+                _ => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    }
+
+    /// Status and body.
+    pub(crate) async fn get(&self, path: &str) -> anyhow::Result<(u16, String)> {
+        let response = self.http.get(format!("{}{path}", self.base)).send().await?;
+        Ok((response.status().as_u16(), response.text().await?))
+    }
+
+    /// The sum over the samples of a metric whose labels contain a text.
+    pub(crate) async fn metric(&self, name: &str, labels: &str) -> anyhow::Result<f64> {
+        Ok(sum(&self.get("/metrics").await?.1, name, labels))
+    }
+
+    /// A figure of `/proc/PID/status`, in bytes.
+    pub(crate) fn memory(&self, name: &str) -> anyhow::Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).context("no such figure")?;
+        let kib: u64 = line.trim_matches([':', '\t', ' ']).trim_end_matches(" kB").trim().parse()?;
+        Ok(kib * 1024)
+    }
+
+    /// Makes the kernel forget the highest use of memory so far.
+    pub(crate) fn forget_peak(&self) -> anyhow::Result<()> {
+        Ok(std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5")?)
+    }
+
+    /// Processor time so far, of all threads.
+    pub(crate) async fn cpu(&self) -> anyhow::Result<f64> {
+        self.metric("process_cpu_seconds_total", "").await
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It may have ended by itself; then there is nothing to kill.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The sum over the samples of a metric whose labels contain a text.
+pub(crate) fn sum(exposition: &str, name: &str, labels: &str) -> f64 {
+    let samples = exposition.lines().filter(|line| {
+        line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']) && rest.contains(labels))
+    });
+    samples.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+}

@@ -1,0 +1,117 @@
+//! Deleting and purging whole batches, however large.
+//!
+//! To delete is to set Deleted; to purge is to remove the znodes. Either is a frozen list of transactions, each of
+//! whole jobs: after each of them no reference is without its job and no job without its reference, so the daemons' own
+//! clean-up goes on beside it, and whoever is interrupted plans again and does what is left.
+
+use super::error::Error;
+use super::handle::Queue;
+use super::id::{BatchId, JobId};
+use super::transaction::{REQUEST_LIMIT_BYTES, Transaction};
+
+mod census;
+mod clean;
+mod delete;
+mod remove;
+
+pub use clean::CleanUp;
+
+/// How many jobs a transaction may be about; 1,500 were seen to go through, and 2,000 to reset the connection.
+const JOBS_PER_CHUNK: usize = 1_000;
+
+/// A frozen list of transactions about one batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BulkPlan {
+    /// The batch.
+    pub batch: BatchId,
+    /// What is done, in order. The last is about the batch itself.
+    pub chunks: Vec<Chunk>,
+}
+
+/// One transaction of a [`BulkPlan`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chunk {
+    /// The jobs that it is about.
+    pub jobs: Vec<JobId>,
+    /// What is done.
+    pub transaction: Transaction,
+}
+
+/// How far a [`BulkPlan`] is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// How many of its transactions are done.
+    pub chunks: usize,
+    /// How many it has.
+    pub of_chunks: usize,
+    /// How many jobs were done with them.
+    pub jobs: usize,
+    /// How many it has.
+    pub of_jobs: usize,
+}
+
+impl BulkPlan {
+    /// How many jobs it is about.
+    #[must_use]
+    pub fn jobs(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.jobs.len()).sum()
+    }
+}
+
+impl Queue {
+    /// Does what is planned, from the transaction of that index on, and tells after each how far it is.
+    ///
+    /// To go on after an interruption, plan again: what is done already is not in the new plan.
+    ///
+    /// # Errors
+    /// The first transaction's that was not done, as [`Queue::commit`]; those before it are done.
+    pub async fn execute(
+        &self,
+        plan: &BulkPlan,
+        from: usize,
+        mut progress: impl FnMut(Progress) + Send,
+    ) -> Result<(), Error> {
+        for (index, chunk) in plan.chunks.iter().enumerate().skip(from) {
+            self.commit(&chunk.transaction).await?;
+            progress(Progress {
+                chunks: index + 1,
+                of_chunks: plan.chunks.len(),
+                jobs: plan.chunks[..=index].iter().map(|chunk| chunk.jobs.len()).sum(),
+                of_jobs: plan.jobs(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Puts each job's operations into as few transactions as are safe, each between `open` and `close`.
+    fn chunks(
+        &self,
+        items: impl IntoIterator<Item = (Option<JobId>, Transaction)>,
+        open: &Transaction,
+        close: &Transaction,
+    ) -> Vec<Chunk> {
+        let size = |transaction: &Transaction| {
+            transaction.size_bytes() + transaction.operations().len() * self.operation_overhead()
+        };
+        let frame = size(open) + size(close);
+        let mut chunks: Vec<Chunk> = Vec::new();
+        let mut bytes = 0;
+        for (job, operations) in items {
+            let added = size(&operations);
+            let is_full =
+                |chunk: &Chunk| chunk.jobs.len() >= JOBS_PER_CHUNK || frame + bytes + added > REQUEST_LIMIT_BYTES;
+            if chunks.last().is_none_or(is_full) {
+                chunks.push(Chunk { jobs: Vec::new(), transaction: open.clone() });
+                bytes = 0;
+            }
+            let chunk = chunks.last_mut().expect("one was pushed if there was none");
+            chunk.jobs.extend(job);
+            chunk.transaction.append(operations);
+            bytes += added;
+        }
+        for chunk in &mut chunks {
+            chunk.transaction.append(close.clone());
+        }
+        chunks
+    }
+}

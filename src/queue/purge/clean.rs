@@ -1,0 +1,58 @@
+//! What the nightly task does: purging all batches that are done with.
+
+use super::Progress;
+use crate::queue::batch::{Batch, BatchTarget};
+use crate::queue::error::Error;
+use crate::queue::handle::Queue;
+use crate::queue::id::BatchId;
+use crate::queue::state::BatchState;
+
+/// What came of a clean-up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CleanUp {
+    /// The batches that were purged.
+    pub purged: Vec<BatchId>,
+    /// Those that are done with, but could not be purged, and why.
+    pub kept: Vec<(BatchId, Error)>,
+}
+
+impl Queue {
+    /// Purges every Completed or Deleted batch, also those without `states/batch-processing`, which the daemons' own
+    /// clean-up leaves behind. One that cannot be purged keeps no other.
+    ///
+    /// `progress` is told after each transaction.
+    ///
+    /// # Errors
+    /// When the connection fails; [`Error::Read`] for the lists at its start. What was purged until then is purged.
+    pub async fn clean_up(&self, mut progress: impl FnMut(BatchId, Progress) + Send) -> Result<CleanUp, Error> {
+        let ids = self.batches().await?;
+        let reads: Vec<_> = ids.iter().flat_map(|id| Batch::reads(*id)).collect();
+        let mut found = self.read(&reads).await?.into_iter();
+        let mut done = Vec::new();
+        for id in ids {
+            let batch = Batch::from_found(id, found.by_ref().take(Batch::READS).collect::<Vec<_>>());
+            if let Some(batch) = batch
+                && matches!(batch.state(), Some(BatchState::Completed | BatchState::Deleted))
+            {
+                done.push(BatchTarget::from(&batch));
+            }
+        }
+        let mut result = CleanUp::default();
+        if done.is_empty() {
+            return Ok(result);
+        }
+        let census = self.census().await?;
+        for target in done {
+            let outcome = async {
+                let plan = self.plan_purge_with(&target, &census).await?;
+                self.execute(&plan, 0, |done| progress(target.id, done)).await
+            };
+            match outcome.await {
+                Ok(()) => result.purged.push(target.id),
+                Err(error) if error.is_connection() => return Err(error),
+                Err(error) => result.kept.push((target.id, error)),
+            }
+        }
+        Ok(result)
+    }
+}
