@@ -40,6 +40,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    #[command(after_help = EXIT_CODES)]
     Serve(serve::ServeArgs),
 }
 

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{LogArgs, UsageError, ZooKeeperArgs, on_signal};
 use crate::config::{Config, ListenAddress, Mirror, PrometheusDuration, Storage, TelemetryPath, Web};
 use crate::metrics::{self, queue, storage};
-use crate::mirror::{self, Writer};
+use crate::mirror;
 use crate::web;
 use crate::zookeeper::Sessions;
 
@@ -187,13 +187,14 @@ pub async fn listen(addresses: &[ListenAddress]) -> anyhow::Result<Vec<TcpListen
 pub async fn serve(config: Config, listeners: Vec<TcpListener>, shutdown: &CancellationToken) -> anyhow::Result<()> {
     let mut tasks = tasks::Tasks::new(shutdown);
     let mut registry = metrics::registry();
-    let writer = Writer::new();
+
+    let writer = mirror::Writer::new();
     let store = writer.store();
     let sessions = Sessions::new(config.zookeeper.clone());
-    let counters = mirror::Metrics::register(&mut registry);
+    let seen = mirror::Metrics::register(&mut registry);
     let drift_interval = config.mirror.drift_interval;
-    tasks.spawn("the mirror", |shutdown| async move {
-        Ok(mirror::run(sessions, writer, counters, drift_interval, shutdown).await?)
+    tasks.spawn("the mirror", move |shutdown| async move {
+        Ok(mirror::run(sessions, writer, seen, drift_interval, shutdown).await?)
     });
 
     let volume = config.storage.clone().map(|volume| storage::Storage::new(volume.path, volume.threshold));

@@ -1,7 +1,6 @@
 //! What every request and response passes.
 
 use std::any::Any;
-use std::borrow::Cow;
 use std::time::Instant;
 
 use axum::body::Body;
@@ -84,35 +83,27 @@ pub(super) async fn describe_errors(request: Request, next: Next) -> Response {
     if !(status.is_client_error() || status.is_server_error()) || response.extensions().get::<Told>().is_some() {
         return response;
     }
-    let allowed = response.headers().get(header::ALLOW).cloned();
-    let advice = advice(status, allowed.as_ref().and_then(|allowed| allowed.to_str().ok()));
-    let mut told = if wants_page {
-        pages::error(status, &path, &advice)
+    let advice = advice(status);
+    if wants_page {
+        pages::error(status, &path, advice)
     } else {
         let body = Body::from(format!("{advice}\n"));
         (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], body).into_response()
-    };
-    if let Some(allowed) = allowed {
-        told.headers_mut().insert(header::ALLOW, allowed);
     }
-    told
 }
 
 /// What happened and what to do, in a sentence or two that holds nothing of the request.
-fn advice(status: StatusCode, allowed: Option<&str>) -> Cow<'static, str> {
+fn advice(status: StatusCode) -> &'static str {
     match status {
-        StatusCode::NOT_FOUND => {
-            "There is nothing at this address. The overview is at / and leads on from there.".into()
+        StatusCode::NOT_FOUND => "There is nothing at this address. The overview is at / and leads on from there.",
+        StatusCode::METHOD_NOT_ALLOWED => {
+            "This address does not take that method. The header Allow of this answer says which it takes."
         }
-        StatusCode::METHOD_NOT_ALLOWED => match allowed {
-            Some(allowed) => format!("This address does not take that method. It takes {allowed}.").into(),
-            None => "This address does not take that method.".into(),
-        },
-        StatusCode::PAYLOAD_TOO_LARGE => "The request is larger than anything that is taken here. Send less.".into(),
-        StatusCode::SERVICE_UNAVAILABLE => "The answer took too long. Try again in a moment.".into(),
+        StatusCode::PAYLOAD_TOO_LARGE => "The request is larger than anything that is taken here. Send less.",
+        StatusCode::SERVICE_UNAVAILABLE => "The answer took too long. Try again in a moment.",
         status if status.is_server_error() => {
-            "Something failed here. The server's log says what; try again in a moment.".into()
+            "Something failed here. The server's log says what; try again in a moment."
         }
-        _ => "The request cannot be understood. Check its address and what it carries.".into(),
+        _ => "The request cannot be understood. Check its address and what it carries.",
     }
 }

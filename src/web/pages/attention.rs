@@ -15,6 +15,8 @@ pub(super) struct Item {
     /// `bad` or `warn`.
     pub(super) class: &'static str,
     pub(super) title: String,
+    /// How its age is told: `for`, or `oldest` where it is that of one of many.
+    pub(super) age: &'static str,
     pub(super) since: Option<Moment>,
     pub(super) text: String,
 }
@@ -30,7 +32,8 @@ pub(super) fn items(summary: &Summary, storage: Option<(f64, Space)>, now: Times
             };
             items.push(Item {
                 class: "bad",
-                title: format!("The queue {} is paused", queue_name(queue)),
+                title: format!("The {} queue is paused", queue_name(queue)),
+                age: "for",
                 since: moment(Some(since)),
                 text: text.to_owned(),
             });
@@ -47,6 +50,7 @@ pub(super) fn items(summary: &Summary, storage: Option<(f64, Space)>, now: Times
         items.push(Item {
             class: "bad",
             title: format!("{} failed", counted(failed.count, "job", "jobs")),
+            age: "oldest",
             since: moment(failed.oldest()),
             text: format!("They wait for an operator. {resumed}"),
         });
@@ -56,9 +60,10 @@ pub(super) fn items(summary: &Summary, storage: Option<(f64, Space)>, now: Times
         items.push(Item {
             class: "bad",
             title: format!("{} for space", counted(summary.waiting_for_space, "job waits", "jobs wait")),
+            age: "oldest",
             since: moment(summary.jobs.get(Some(JobState::Provisioning)).oldest_locked),
             text: format!(
-                "Working storage is {} full, and with one of them it would be above the limit of {}. \
+                "Working storage is {} full, and with any of them it is above the limit of {}. \
                  Space comes free as jobs pass Notify.",
                 percent(used),
                 percent(threshold)
@@ -71,6 +76,7 @@ pub(super) fn items(summary: &Summary, storage: Option<(f64, Space)>, now: Times
         items.push(Item {
             class: "warn",
             title: format!("{} held", counted(summary.collections_held, "collection is", "collections are")),
+            age: "oldest",
             since: moment(held.oldest()),
             text: format!("{} held back until an operator releases them.", counted(held.count, "job is", "jobs are")),
         });
@@ -86,6 +92,7 @@ fn oddities(summary: &Summary) -> Vec<Item> {
         items.push(Item {
             class: "warn",
             title: "There are states that nobody knows".to_owned(),
+            age: "",
             since: None,
             text: format!("What is in them is counted as other: {}.", names.join(", ")),
         });
@@ -94,6 +101,7 @@ fn oddities(summary: &Summary) -> Vec<Item> {
         items.push(Item {
             class: "warn",
             title: format!("{} cannot be read", counted(summary.unreadable, "znode", "znodes")),
+            age: "",
             since: None,
             text: "They hold garbage, are not ours to read, or have a name that nobody expects. \
                    Everything else is shown as if they were not there."

@@ -172,8 +172,8 @@ fn queues(summary: &Summary, now: Timestamp) -> Vec<Line> {
 pub(super) fn queue_name(queue: Queue) -> &'static str {
     match queue {
         Queue::Ingest => "ingest",
-        Queue::AccessSmall => "access, small",
-        Queue::AccessLarge => "access, large",
+        Queue::AccessSmall => "small access",
+        Queue::AccessLarge => "large access",
     }
 }
 

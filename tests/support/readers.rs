@@ -1,0 +1,53 @@
+//! Other people's readers of an exposition: `promtool` and Python's `prometheus_client`.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// Has `promtool check metrics` read a text exposition; it must find nothing to say.
+pub(crate) fn promtool_is_content(text: &str) {
+    let (status, output) = feed(
+        Command::new("promtool").args(["check", "metrics"]),
+        text,
+        "promtool cannot be run; it comes with Debian's package prometheus",
+    );
+    assert!(status && output.is_empty(), "promtool: {output}");
+}
+
+/// Reads an exposition with Python's parser of its form and gives back one line for each sample: the family's type,
+/// the sample's name, its labels as sorted JSON, and its value.
+pub(crate) fn python_reads(exposition: &str, is_openmetrics: bool) -> Vec<String> {
+    const READ: &str = "
+import io, json, sys
+from prometheus_client.parser import text_fd_to_metric_families as text
+from prometheus_client.openmetrics.parser import text_fd_to_metric_families as openmetrics
+read = openmetrics if sys.argv[1] == 'openmetrics' else text
+exposition = sys.stdin.buffer.read().decode()
+for family in read(io.StringIO(exposition, newline='\\n')):
+    for sample in family.samples:
+        print(family.type, sample.name, json.dumps(sample.labels, sort_keys=True), repr(float(sample.value)))
+";
+    let python = std::env::var("QUEUEKEEPER_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let form = if is_openmetrics { "openmetrics" } else { "text" };
+    let missing = format!(
+        "{python} cannot read expositions; name a Python that has the package prometheus_client in QUEUEKEEPER_PYTHON"
+    );
+    let (has_package, _) = feed(Command::new(&python).args(["-c", "import prometheus_client"]), "", &missing);
+    assert!(has_package, "{missing}");
+    let (status, output) = feed(Command::new(&python).args(["-c", READ, form]), exposition, &missing);
+    assert!(status, "Python does not read it as {form}: {output}");
+    output.lines().map(str::to_owned).collect()
+}
+
+/// Runs a command on an input; gives back whether it succeeded and everything that it printed.
+fn feed(command: &mut Command, input: &str, missing: &str) -> (bool, String) {
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap_or_else(|error| panic!("{missing} ({error})"));
+    let mut stdin = child.stdin.take().expect("it is piped");
+    let input = input.to_owned();
+    // From a thread, or a child that prints while it reads would wait for us and we for it.
+    let feeding = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
+    let output = child.wait_with_output().expect("a child that was started can be waited for");
+    let fed = feeding.join().expect("writing does not panic");
+    let printed = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    (output.status.success() && fed.is_ok(), printed.into_owned())
+}
