@@ -185,6 +185,20 @@ pub async fn listen(addresses: &[ListenAddress]) -> anyhow::Result<Vec<TcpListen
 /// # Errors
 /// When a part of the server fails or ends by itself: without the mirror the others would serve yesterday's picture.
 pub async fn serve(config: Config, listeners: Vec<TcpListener>, shutdown: &CancellationToken) -> anyhow::Result<()> {
+    let volume = config.storage.clone().map(|volume| storage::Storage::new(volume.path, volume.threshold));
+    serve_beside(volume, config, listeners, shutdown).await
+}
+
+/// The same beside a volume that is there already, such as a simulated one; what `config` says of storage is not used.
+///
+/// # Errors
+/// As [`serve`].
+pub async fn serve_beside(
+    volume: Option<storage::Storage>,
+    config: Config,
+    listeners: Vec<TcpListener>,
+    shutdown: &CancellationToken,
+) -> anyhow::Result<()> {
     let mut tasks = tasks::Tasks::new(shutdown);
     let mut registry = metrics::registry();
 
@@ -197,7 +211,6 @@ pub async fn serve(config: Config, listeners: Vec<TcpListener>, shutdown: &Cance
         Ok(mirror::run(sessions, writer, seen, drift_interval, shutdown).await?)
     });
 
-    let volume = config.storage.clone().map(|volume| storage::Storage::new(volume.path, volume.threshold));
     if let Some(volume) = volume.clone() {
         tasks.spawn("the measuring of working storage", |shutdown| async {
             volume.poll(shutdown).await;
