@@ -1,4 +1,53 @@
 //! The queue core: what a queue in ZooKeeper is, and how to change it.
+//!
+//! It is to Rust programs what `mrt-zk` is to the Java and Ruby ones, and works beside them on the same tree. Anyone can
+//! write a daemon or a tool with it.
+//!
+//! - What things are: [`state`] (the state machines), [`id`], [`path`] (the grammar of znodes), [`record`] (the values,
+//!   decoded tolerantly), [`time`].
+//! - [`Queue`] is the handle on a queue. Everything is written through it, each change as one [`Transaction`].
+//! - Making things: [`Queue::create_batch`], [`Queue::create_job`], [`Queue::create_request`].
+//! - Taking work: [`Queue::acquire_batch`], [`Queue::acquire_job`], [`Queue::acquire_request`], and their polls.
+//! - Doing it: [`Queue::step_job`] and [`Queue::finish_job`] under a lock, [`Queue::change_job`] without one;
+//!   [`Queue::update_job`] for values; the same for batches and requests.
+//! - Looking first: each `plan_..` gives the transaction that would be done, and writes nothing.
+//! - Large things: [`Queue::plan_delete`], [`Queue::plan_purge`] and [`Queue::execute`]; [`Queue::clean_up`].
+//! - Locks: [`Queue::pause`], [`Queue::hold_collection`], [`Queue::lock_object`], [`Queue::unlock`].
+//!
+//! Nothing here spawns a task or reads a clock: the present time comes in as an argument, and ages are told by the
+//! server's clock, in its stats. Every request has a time limit.
+//!
+//! # A daemon's loop
+//!
+//! ```no_run
+//! use queuekeeper::queue::state::JobState;
+//! use queuekeeper::queue::{Error, JobChange, JobValue, Queue};
+//!
+//! # async fn estimate(_: &queuekeeper::queue::LockedJob) -> Result<u64, String> { Ok(0) }
+//! # async fn example(now: impl Fn() -> jiff::Timestamp) -> Result<(), Box<dyn std::error::Error>> {
+//! let queue = Queue::new(zookeeper_client::Client::connect("127.0.0.1:2181/merritt").await?);
+//! let mut poll = queue.poll_jobs(JobState::Estimating).await?;
+//! while let Some(job) = poll.next(now()).await? {
+//!     let change = match estimate(&job).await {
+//!         Ok(bytes) => {
+//!             queue.update_job(&job, &[JobValue::SpaceNeeded(Some(bytes))]).await?;
+//!             JobChange::success()
+//!         }
+//!         Err(why) => JobChange::failure(why),
+//!     };
+//!     match queue.finish_job(&job, &change, now()).await {
+//!         Ok(changed) => println!("{} is in {} now", changed.id, changed.to),
+//!         // Such as: somebody broke our lock meanwhile, and works on the job.
+//!         Err(Error::Conflict(conflict)) => eprintln!("{conflict}"),
+//!         Err(error) => return Err(error.into()),
+//!     }
+//! }
+//! for passed in &poll.passed_over {
+//!     eprintln!("{} was passed over: {:?}", passed.path, passed.reason);
+//! }
+//! # Ok(())
+//! # }
+//! ```
 
 mod access;
 mod acquire;

@@ -202,7 +202,7 @@ mod tests {
         polling.await.unwrap();
 
         *storage.latest.lock() = Some((Instant::now(), space));
-        tokio::time::advance(STALE_AFTER - Duration::from_secs(1)).await;
+        tokio::time::advance(STALE_AFTER.saturating_sub(Duration::from_secs(1))).await;
         assert_eq!(storage.space(), Some(space));
         tokio::time::advance(Duration::from_secs(1)).await;
         assert_eq!(storage.space(), None);

@@ -92,9 +92,12 @@ impl Query {
         // long as a request can be.
         const KNOWN: usize = 96;
         let named = match self.path() {
-            Path::BatchUuid(name) | Path::NamedLock(_, name) | Path::PublishedLocalId(name) => name.len(),
-            Path::StateFolder(StateFolder::Other(name)) | Path::Entry(StateFolder::Other(name), _) => name.len(),
-            Path::Unexpected(path) => path.len(),
+            Path::BatchUuid(name)
+            | Path::NamedLock(_, name)
+            | Path::PublishedLocalId(name)
+            | Path::StateFolder(StateFolder::Other(name))
+            | Path::Entry(StateFolder::Other(name), _)
+            | Path::Unexpected(name) => name.len(),
             _ => 0,
         };
         self.reads() * (KNOWN + named)

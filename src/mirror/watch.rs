@@ -137,9 +137,9 @@ impl Watch {
         self.touched = Some(HashSet::new());
     }
 
-    /// Whether an event told of a path since [`Watch::keep_touched`].
+    /// Whether an event told of a path since [`Watch::keep_touched`], or before that and it was not read yet.
     pub(super) fn is_touched(&self, path: &Path) -> bool {
-        self.touched.as_ref().is_some_and(|touched| touched.contains(path))
+        self.dirty.contains(path) || self.touched.as_ref().is_some_and(|touched| touched.contains(path))
     }
 
     pub(super) fn forget_touched(&mut self) {

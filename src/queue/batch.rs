@@ -124,9 +124,9 @@ impl Batch {
         found.next()??;
         let mut next = || found.next().flatten();
         let (submission, status, report) = (next().map(|(data, _)| data), next(), next());
-        let (states, lock) = (next().map(|(_, stat)| stat), next().map(|(_, stat)| stat));
+        let (acquired, lock) = (next().map(|(_, stat)| stat), next().map(|(_, stat)| stat));
         let references = Outcome::ALL.map(|_| next().map(|(_, stat)| stat.num_children.unsigned_abs()));
-        Some(Self { id, submission, references, status, report, states, lock })
+        Some(Self { id, submission, references, status, report, states: acquired, lock })
     }
 
     /// What its status says.

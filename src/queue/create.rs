@@ -21,9 +21,6 @@ use super::transaction::{CommitError, REQUEST_LIMIT_BYTES, Transaction};
 /// behind very many of them.
 const GUESSES: usize = 100;
 
-/// How many jobs are made in one `multi` at most; a thousand take some 700 KB.
-const JOBS_PER_TRANSACTION: usize = 500;
-
 /// A job to be made.
 #[derive(Clone, Debug, Default)]
 pub struct NewJob {
@@ -58,7 +55,7 @@ impl NewJob {
 
     fn add(&self, transaction: &mut Transaction, batch: BatchId, id: JobId, now: Timestamp) -> Result<(), Error> {
         let decode = |node, malformed| Error::Decode { path: Path::JobNode(id, node), malformed };
-        let nodes = super::job::values_of_new(&self.values).map_err(|(node, malformed)| decode(node, malformed))?;
+        let nodes = super::job::values_of_new(id, &self.values)?;
         record::object_form(&self.configuration).map_err(|malformed| decode(JobNode::Configuration, malformed))?;
         let mut node = |node, data: Vec<u8>| {
             transaction.create(Path::JobNode(id, node), data);
@@ -142,7 +139,7 @@ impl Queue {
                 bytes += job.configuration.len() + values + 1_000 + 12 * self.operation_overhead();
                 bytes < REQUEST_LIMIT_BYTES
             };
-            let count = rest.iter().take(JOBS_PER_TRANSACTION).take_while(fits).count().max(1);
+            let count = rest.iter().take(self.jobs_per_transaction()).take_while(fits).count().max(1);
             let (now_made, later) = rest.split_at(count);
             ids.extend(self.create_some_jobs(batch, now_made, now).await?);
             rest = later;
@@ -152,8 +149,7 @@ impl Queue {
 
     async fn create_some_jobs(&self, batch: BatchId, jobs: &[NewJob], now: Timestamp) -> Result<Vec<JobId>, Error> {
         let status = Path::BatchNode(batch, BatchNode::Status);
-        let states = Path::BatchNode(batch, BatchNode::States);
-        let reads = vec![Read::Data(status.clone()), Read::Data(states.clone())];
+        let reads = vec![Read::Data(status.clone())];
         let (_, ids) = self
             .create_numbered(&Path::Jobs, reads, |first, found| {
                 let Some((data, stat)) = found.first().cloned().flatten() else {
@@ -167,7 +163,7 @@ impl Queue {
                     return Err(Error::Transition { item: Path::Batch(batch), from, to, operator_may: false });
                 }
                 let mut transaction = Transaction::new();
-                transaction.check(status.clone(), stat.version).check_exists(states.clone());
+                transaction.check(status.clone(), stat.version).check_exists(Path::BatchNode(batch, BatchNode::States));
                 let ids: Vec<_> = (first..).map(JobId::new).take(jobs.len()).collect();
                 for (job, id) in jobs.iter().zip(&ids) {
                     transaction.create(Path::Job(*id), Vec::new());
@@ -221,10 +217,7 @@ impl Queue {
                 Error::Invalid { path: parent.clone(), reason }
             })?;
             let (transaction, made) = build(number, &found)?;
-            let error = match self.try_commit(&transaction).await {
-                Ok(_) => return Ok((number, made)),
-                Err(error) => error,
-            };
+            let Err(error) = self.try_commit(&transaction).await else { return Ok((number, made)) };
             match &error {
                 CommitError::Refused { operation, reason: zookeeper_client::Error::NodeExists, .. }
                     if operation.path().parent().as_ref() == Some(parent) => {}

@@ -80,13 +80,12 @@ impl Error {
     #[must_use]
     pub fn may_be_retried(&self) -> bool {
         match self {
-            Self::Read { cause, .. } => cause.is_connection(),
+            Self::Read { cause, .. } | Self::Commit { cause, .. } => cause.is_connection(),
             Self::Unknown { .. } => true,
             Self::Conflict(conflict) => match conflict.kind {
                 ConflictKind::Locked { .. } | ConflictKind::Changed { .. } | ConflictKind::Moved => true,
                 ConflictKind::LockLost { .. } | ConflictKind::Exists { .. } | ConflictKind::NotEmpty => false,
             },
-            Self::Commit { cause, .. } => cause.is_connection(),
             Self::Missing(_) | Self::Decode { .. } | Self::Transition { .. } | Self::Invalid { .. } => false,
         }
     }

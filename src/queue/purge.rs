@@ -16,9 +16,6 @@ mod remove;
 
 pub use clean::CleanUp;
 
-/// How many jobs a transaction may be about; 1,500 were seen to go through, and 2,000 to reset the connection.
-const JOBS_PER_CHUNK: usize = 1_000;
-
 /// A frozen list of transactions about one batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BulkPlan {
@@ -98,8 +95,9 @@ impl Queue {
         let mut bytes = 0;
         for (job, operations) in items {
             let added = size(&operations);
-            let is_full =
-                |chunk: &Chunk| chunk.jobs.len() >= JOBS_PER_CHUNK || frame + bytes + added > REQUEST_LIMIT_BYTES;
+            let is_full = |chunk: &Chunk| {
+                chunk.jobs.len() >= self.jobs_per_transaction() || frame + bytes + added > REQUEST_LIMIT_BYTES
+            };
             if chunks.last().is_none_or(is_full) {
                 chunks.push(Chunk { jobs: Vec::new(), transaction: open.clone() });
                 bytes = 0;

@@ -30,10 +30,6 @@ pub struct Decoded<T> {
 }
 
 impl<T> Decoded<T> {
-    fn bad(value: T, malformed: Malformed) -> Self {
-        Self { value, malformed: Some(malformed) }
-    }
-
     /// The same verdict about another value.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Decoded<U> {
         Decoded { value: change(self.value), malformed: self.malformed }

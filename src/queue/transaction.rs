@@ -306,7 +306,7 @@ impl Queue {
         added.map_err(|error| not_done(Cause::Client(error)))?;
         let cause = match tokio::time::timeout(self.time_limit(), writer.commit()).await {
             Ok(Ok(results)) => {
-                let stats = results.into_iter().map(stat).collect();
+                let stats = results.iter().map(stat).collect();
                 return Ok(Ok(Committed { stats, recovered: false }));
             }
             Ok(Err(MultiWriteError::OperationFailed { index, source })) => {
@@ -379,11 +379,11 @@ fn missing_folder(refused: &Operation) -> Option<Path> {
     }
 }
 
-fn stat(result: MultiWriteResult) -> Option<Stat> {
+fn stat(result: &MultiWriteResult) -> Option<Stat> {
     match result {
         // Some servers answer a creation without its stat (ZOOKEEPER-4026, ZOOKEEPER-4667).
-        MultiWriteResult::Create { stat, .. } => Some(stat).filter(|stat| !stat.is_invalid()),
-        MultiWriteResult::SetData { stat } => Some(stat),
+        MultiWriteResult::Create { stat, .. } => Some(*stat).filter(|stat| !stat.is_invalid()),
+        MultiWriteResult::SetData { stat } => Some(*stat),
         // Checks and deletions; the library's enum may grow with operations that we do not send.
         _ => None,
     }

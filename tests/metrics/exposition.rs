@@ -2,19 +2,32 @@ use prometheus_client::registry::Registry;
 use queuekeeper::metrics::queue::View;
 use queuekeeper::metrics::storage::Space;
 use queuekeeper::metrics::{Format, expose, registry};
-use queuekeeper::mirror::{Freshness, Summary};
+use queuekeeper::mirror::{ByState, CollectionFigures, Freshness, Summary};
+use queuekeeper::queue::state::JobState;
 
 use crate::support::figures;
 use crate::support::readers::{promtool_is_content, python_reads};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/metrics.txt");
 
+/// Collections with names as they are, and one that tries to break out of a label.
+fn collections() -> Vec<CollectionFigures> {
+    [("merritt_demo", 7), ("ucla_digital", 5), ("a\"}\\ 1 # {é", 3), ("small", 2), ("smaller", 1)]
+        .into_iter()
+        .map(|(name, pending)| {
+            let mut figures = CollectionFigures { collection: name.into(), jobs: ByState::default() };
+            *figures.jobs.get_mut(Some(JobState::Pending)) = pending;
+            figures
+        })
+        .collect()
+}
+
 fn full() -> View {
     View {
         freshness: figures::live(),
         summary: Some(figures::full()),
         dropped: false,
-        collections: Some(figures::collections()),
+        collections: Some(collections()),
         collections_limit: 3,
         storage: Some((0.8, Some(Space { size_bytes: 64 << 40, free_bytes: 6 << 40 }))),
     }

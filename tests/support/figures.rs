@@ -1,7 +1,7 @@
 //! A summary of a queue in which everything occurs, with figures that differ from each other.
 
 use jiff::{SignedDuration, Timestamp};
-use queuekeeper::mirror::{CollectionFigures, Freshness, JobFigures, LockKind, Summary};
+use queuekeeper::mirror::{Freshness, JobFigures, LockKind, Summary};
 use queuekeeper::queue::path::Queue;
 use queuekeeper::queue::state::{AccessState, BatchState, JobState};
 
@@ -88,25 +88,12 @@ pub(crate) fn full() -> Summary {
     }
     let large = summary.access_large.get_mut(Some(AccessState::Processing));
     (large.count, large.requested_bytes, large.oldest) = (1, 6_817_104_930_406, Some(ago(4_000)));
-    for (at, kind) in LockKind::ALL.into_iter().enumerate().filter(|(_, kind)| *kind != LockKind::Inventory) {
+    for (at, kind) in (0_u32..).zip(LockKind::ALL).filter(|(_, kind)| *kind != LockKind::Inventory) {
         let locks = &mut summary.locks[kind as usize];
-        let count = at as u64 + 1;
-        (locks.count, locks.oldest) = (count, Some(ago(100 * (at as i64 + 1))));
-        locks.by_age[at % 6] = count;
+        let count = u64::from(at) + 1;
+        (locks.count, locks.oldest) = (count, Some(ago(100 * (i64::from(at) + 1))));
+        locks.by_age[kind as usize % 6] = count;
     }
     assert!(summary.paused(Queue::AccessSmall).is_none());
     summary
-}
-
-/// Two collections with names as they are, and one that tries to break out of a label.
-pub(crate) fn collections() -> Vec<CollectionFigures> {
-    [("merritt_demo", 7), ("ucla_digital", 5), ("a\"}\\ 1 # {é", 3), ("small", 2), ("smaller", 1)]
-        .into_iter()
-        .map(|(name, pending)| {
-            let mut figures =
-                CollectionFigures { collection: name.into(), jobs: queuekeeper::mirror::ByState::default() };
-            *figures.jobs.get_mut(Some(JobState::Pending)) = pending;
-            figures
-        })
-        .collect()
 }

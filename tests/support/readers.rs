@@ -26,14 +26,18 @@ for family in read(io.StringIO(exposition, newline='\\n')):
     for sample in family.samples:
         print(family.type, sample.name, json.dumps(sample.labels, sort_keys=True), repr(float(sample.value)))
 ";
-    let python = std::env::var("QUEUEKEEPER_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let form = if is_openmetrics { "openmetrics" } else { "text" };
-    let missing = format!(
-        "{python} cannot read expositions; name a Python that has the package prometheus_client in QUEUEKEEPER_PYTHON"
-    );
-    let (has_package, _) = feed(Command::new(&python).args(["-c", "import prometheus_client"]), "", &missing);
-    assert!(has_package, "{missing}");
-    let (status, output) = feed(Command::new(&python).args(["-c", READ, form]), exposition, &missing);
+    let missing = "no Python here has the package prometheus_client; install Debian's python3-prometheus-client, or \
+                   name another Python in QUEUEKEEPER_PYTHON";
+    // Debian's own Python has Debian's package, whichever comes first on the path.
+    let pythons = std::env::var("QUEUEKEEPER_PYTHON")
+        .map_or_else(|_| vec!["python3".to_owned(), "/usr/bin/python3".to_owned()], |python| vec![python]);
+    let has_package = |python: &String| {
+        let import = Command::new(python).args(["-c", "import prometheus_client"]).stderr(Stdio::null()).status();
+        import.is_ok_and(|status| status.success())
+    };
+    let python = pythons.into_iter().find(has_package).expect(missing);
+    let (status, output) = feed(Command::new(&python).args(["-c", READ, form]), exposition, missing);
     assert!(status, "Python does not read it as {form}: {output}");
     output.lines().map(str::to_owned).collect()
 }

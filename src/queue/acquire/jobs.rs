@@ -115,10 +115,14 @@ impl JobPoll {
 
     /// Reads jobs, and keeps those that can be worked on.
     async fn look_at(&mut self, entries: Vec<EntryName>) -> Result<(), Error> {
-        let reads: Vec<_> = entries.iter().flat_map(|entry| Job::reads(entry.job)).collect();
-        let mut found = self.queue.read(&reads).await?.into_iter();
+        let place = |entry: &EntryName| Read::Data(Path::Entry(self.state.into(), *entry));
+        let reads = entries.iter().flat_map(|entry| std::iter::once(place(entry)).chain(Job::reads(entry.job)));
+        let mut found = self.queue.read(&reads.collect::<Vec<_>>()).await?.into_iter();
         for entry in entries {
+            let is_queued = found.next().is_some_and(|found| found.exists());
             match Job::from_found(entry.job, found.by_ref().take(Job::READS).collect::<Vec<_>>()) {
+                // The list is from a while ago: the job went its way since.
+                _ if !is_queued => {}
                 None => self.pass(entry, Reason::StrayEntry),
                 // Someone else works on it: no fault, and nothing is said of its znodes, which may be about to change.
                 Some(job) if job.lock().is_some() => {}

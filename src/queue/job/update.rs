@@ -6,6 +6,7 @@ use zookeeper_client::Stat;
 use super::{Job, JobTarget};
 use crate::queue::error::Error;
 use crate::queue::handle::Queue;
+use crate::queue::id::JobId;
 use crate::queue::path::{JobNode, Path};
 use crate::queue::record::{self, Malformed};
 use crate::queue::transaction::Transaction;
@@ -141,12 +142,12 @@ fn add(transaction: &mut Transaction, job: &Job, value: &JobValue) -> Result<(),
 }
 
 /// The znodes that a new job's values make, `space_needed` always among them: the daemons do not load a job without.
-pub(in crate::queue) fn values_of_new(values: &[JobValue]) -> Result<Vec<(JobNode, Vec<u8>)>, (JobNode, Malformed)> {
-    let data = |value: &JobValue| match value.data(&[]) {
-        Ok(data) => Ok((value.node(), data)),
-        Err(malformed) => Err((value.node(), malformed)),
+pub(in crate::queue) fn values_of_new(id: JobId, values: &[JobValue]) -> Result<Vec<(JobNode, Vec<u8>)>, Error> {
+    let data = |value: &JobValue| {
+        let path = Path::JobNode(id, value.node());
+        value.data(&[]).map(|data| (value.node(), data)).map_err(|malformed| Error::Decode { path, malformed })
     };
-    let unknown =
-        (!values.iter().any(|value| value.node() == JobNode::SpaceNeeded)).then_some(JobValue::SpaceNeeded(None));
+    let is_space = |value: &JobValue| value.node() == JobNode::SpaceNeeded;
+    let unknown = (!values.iter().any(is_space)).then_some(JobValue::SpaceNeeded(None));
     unknown.iter().chain(values).map(data).collect()
 }

@@ -27,7 +27,7 @@ impl Path {
             Self::PublishedLocalId(_) => Self::PublishedLocalIds,
             Self::Unexpected(text) => {
                 let (above, _name) = text.rsplit_once('/')?;
-                return Some(Self::parse(if above.is_empty() { "/" } else { above }));
+                return Some(Self::exactly(if above.is_empty() { "/" } else { above }));
             }
         };
         Some(parent)
@@ -37,9 +37,18 @@ impl Path {
     /// also where [`Path::child`] would name only the first unexpected part. For work on whole subtrees.
     #[must_use]
     pub fn any_child(&self, name: &str) -> Self {
-        let exact = if *self == Self::Root { format!("/{name}") } else { format!("{self}/{name}") };
-        let child = self.child(name);
-        if child.to_string() == exact { child } else { Self::Unexpected(exact.into()) }
+        if *self == Self::Foreign {
+            return Self::Foreign;
+        }
+        Self::exactly(&if *self == Self::Root { format!("/{name}") } else { format!("{self}/{name}") })
+    }
+
+    /// The path of exactly that text, however much of it is unexpected.
+    fn exactly(text: &str) -> Self {
+        match Self::parse(text) {
+            Self::Unexpected(_) => Self::Unexpected(text.into()),
+            known => known,
+        }
     }
 
     /// Whether the znode is a folder that anybody makes where it is missing, because it holds items and says nothing

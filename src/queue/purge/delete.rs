@@ -12,6 +12,9 @@ use crate::queue::path::{BatchNode, Path};
 use crate::queue::state::{BatchState, JobState, Outcome, State};
 use crate::queue::transaction::Transaction;
 
+/// How many jobs are read at once, so that not all of a batch's values are in memory.
+const READ_AT_ONCE: usize = 1_000;
+
 impl Queue {
     /// Plans to set a Held or Failed batch Deleted, and with it those of its jobs that are not final.
     ///
@@ -67,7 +70,7 @@ impl Queue {
     ) -> Result<Vec<(Option<JobId>, Transaction)>, Error> {
         let change = JobChange::to(JobState::Deleted).with_message(message).by_operator();
         let mut items = Vec::new();
-        for ids in ids.chunks(super::JOBS_PER_CHUNK) {
+        for ids in ids.chunks(READ_AT_ONCE) {
             let reads: Vec<_> = ids.iter().flat_map(|id| Job::reads(*id)).collect();
             let mut found = self.read(&reads).await?.into_iter();
             let mut jobs = Vec::new();

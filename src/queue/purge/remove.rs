@@ -15,6 +15,9 @@ use crate::queue::record;
 use crate::queue::state::{JobState, Outcome, State};
 use crate::queue::transaction::Transaction;
 
+/// How many jobs are read at once, so that not all of a batch's values are in memory.
+const READ_AT_ONCE: usize = 1_000;
+
 impl Queue {
     /// Plans to remove a Completed or Deleted batch with all its jobs, their queue entries and references, and its UUID
     /// entry. A job that a reference of it names, but that names another batch, stays.
@@ -49,7 +52,7 @@ impl Queue {
         }
         let mut items = Vec::new();
         let references: Vec<_> = references.into_iter().collect();
-        for some in references.chunks(super::JOBS_PER_CHUNK) {
+        for some in references.chunks(READ_AT_ONCE) {
             items.extend(self.removals(batch.id, some, census).await?);
         }
 

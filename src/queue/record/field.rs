@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::Malformed;
+use super::{Decoded, Malformed};
 
 /// A JSON value as it stands; texts borrow from the znode's data where they hold no escapes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,48 +30,75 @@ pub(super) enum Field<'a> {
     Object,
 }
 
-impl<'a> Field<'a> {
+impl Field<'_> {
+    /// This value, or `other` where the key is missing.
+    pub(super) fn or(self, other: Self) -> Self {
+        if self == Self::Absent { other } else { self }
+    }
+}
+
+/// Reads fields one after the other, and remembers the first that was wrong. `what` is the field's key.
+#[derive(Debug, Default)]
+pub(super) struct Checked {
+    malformed: Option<Malformed>,
+}
+
+impl Checked {
     /// The value as text: texts as they are, numbers and truth values as written; `None` where there is none.
-    pub(super) fn text(self, what: &'static str) -> (Option<Cow<'a, str>>, Option<Malformed>) {
-        match self {
-            Self::Absent | Self::Null => (None, None),
-            Self::Text(text) => (Some(text), None),
-            Self::Int(number) => (Some(Cow::Owned(number.to_string())), None),
-            Self::Float(number) => (Some(Cow::Owned(number.to_string())), None),
-            Self::Bool(truth) => (Some(Cow::Borrowed(if truth { "true" } else { "false" })), None),
-            Self::List(..) | Self::Object => (None, Some(Malformed::Wrong { what, expected: "text" })),
+    pub(super) fn text<'a>(&mut self, what: &'static str, field: Field<'a>) -> Option<Cow<'a, str>> {
+        match field {
+            Field::Absent | Field::Null => None,
+            Field::Text(text) => Some(text),
+            Field::Int(number) => Some(Cow::Owned(number.to_string())),
+            Field::Float(number) => Some(Cow::Owned(number.to_string())),
+            Field::Bool(truth) => Some(Cow::Borrowed(if truth { "true" } else { "false" })),
+            Field::List(..) | Field::Object => {
+                self.wrong(what, "text");
+                None
+            }
         }
     }
 
     /// The value as a whole number; texts that spell one count.
-    pub(super) fn integer(self, what: &'static str) -> (Option<i64>, Option<Malformed>) {
-        let wrong = || (None, Some(Malformed::Wrong { what, expected: "a whole number" }));
-        match self {
-            Self::Absent | Self::Null => (None, None),
-            Self::Int(number) => (Some(number), None),
-            Self::Text(text) => text.trim().parse().map_or_else(|_| wrong(), |number| (Some(number), None)),
-            Self::Bool(_) | Self::Float(_) | Self::List(..) | Self::Object => wrong(),
+    pub(super) fn integer(&mut self, what: &'static str, field: Field<'_>) -> Option<i64> {
+        let number = match field {
+            Field::Absent | Field::Null => return None,
+            Field::Int(number) => Some(number),
+            Field::Text(text) => text.trim().parse().ok(),
+            Field::Bool(_) | Field::Float(_) | Field::List(..) | Field::Object => None,
+        };
+        if number.is_none() {
+            self.wrong(what, "a whole number");
         }
+        number
     }
 
     /// The value as a list of texts; one text with `;` between its parts is such a list too.
-    pub(super) fn list(self, what: &'static str) -> (Vec<Cow<'a, str>>, Option<Malformed>) {
-        let wrong = Some(Malformed::Wrong { what, expected: "a list of texts" });
-        match self {
-            Self::Absent | Self::Null => (Vec::new(), None),
-            Self::List(texts, pure) => (texts, if pure { None } else { wrong }),
-            Self::Text(text) => {
+    pub(super) fn list<'a>(&mut self, what: &'static str, field: Field<'a>) -> Vec<Cow<'a, str>> {
+        let (texts, is_list) = match field {
+            Field::Absent | Field::Null => return Vec::new(),
+            Field::List(texts, is_pure) => (texts, is_pure),
+            Field::Text(text) => {
                 let parts = text.split(';').map(str::trim).filter(|part| !part.is_empty());
-                (parts.map(|part| Cow::Owned(part.to_owned())).collect(), None)
+                (parts.map(|part| Cow::Owned(part.to_owned())).collect(), true)
             }
-            Self::Int(number) => (vec![Cow::Owned(number.to_string())], None),
-            Self::Bool(_) | Self::Float(_) | Self::Object => (Vec::new(), wrong),
+            Field::Int(number) => (vec![Cow::Owned(number.to_string())], true),
+            Field::Bool(_) | Field::Float(_) | Field::Object => (Vec::new(), false),
+        };
+        if !is_list {
+            self.wrong(what, "a list of texts");
         }
+        texts
     }
 
-    /// This value, or `other` where the key is missing.
-    pub(super) fn or(self, other: Self) -> Self {
-        if self == Self::Absent { other } else { self }
+    /// Notes that a field is not what it should be.
+    pub(super) fn wrong(&mut self, what: &'static str, expected: &'static str) {
+        self.note(Malformed::Wrong { what, expected });
+    }
+
+    /// Notes what is wrong; the first note stands.
+    pub(super) fn note(&mut self, malformed: Malformed) {
+        self.malformed.get_or_insert(malformed);
     }
 }
 
@@ -125,7 +152,7 @@ impl<'de> Visitor<'de> for FieldVisitor {
                 Field::Null => {}
                 Field::List(..) | Field::Object => pure = false,
                 Field::Absent | Field::Text(_) | Field::Int(_) | Field::Bool(_) | Field::Float(_) => {
-                    texts.extend(item.text("").0);
+                    texts.extend(Checked::default().text("", item));
                 }
             }
         }
@@ -138,7 +165,22 @@ impl<'de> Visitor<'de> for FieldVisitor {
     }
 }
 
-/// Reads a JSON object into a struct of [`Field`]s.
+/// Reads a JSON object into `R`, a struct of [`Field`]s, and that into the value that is meant.
+pub(super) fn decode<'a, R: Deserialize<'a>, T: Default>(
+    data: &'a [u8],
+    value: impl FnOnce(R, &mut Checked) -> T,
+) -> Decoded<T> {
+    match object(data) {
+        Ok(raw) => {
+            let mut checked = Checked::default();
+            let value = value(raw, &mut checked);
+            Decoded { value, malformed: checked.malformed }
+        }
+        Err(malformed) => Decoded { value: T::default(), malformed: Some(malformed) },
+    }
+}
+
+/// Reads a JSON object as it stands.
 ///
 /// Serde's derived structs would take an array too, by position; the queue's values are objects or wrong.
 pub(super) fn object<'a, T: Deserialize<'a>>(data: &'a [u8]) -> Result<T, Malformed> {

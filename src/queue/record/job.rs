@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::field::{Field, object};
+use super::field::{Field, decode, object};
 use super::{Decoded, Malformed, text};
 use crate::queue::id::{BatchId, Priority};
 
@@ -56,29 +56,19 @@ impl<'a> Configuration<'a> {
     /// Reads the node's data.
     #[must_use]
     pub fn decode(data: &'a [u8]) -> Decoded<Self> {
-        let raw: RawConfiguration<'a> = match object(data) {
-            Ok(raw) => raw,
-            Err(malformed) => return Decoded::bad(Self::default(), malformed),
-        };
-        let mut malformed = None;
-        let mut text = |field: Field<'a>, what| {
-            let (text, bad) = field.text(what);
-            malformed = malformed.take().or(bad);
-            text.unwrap_or_default()
-        };
-        let mut value = Self {
-            collection: text(raw.profile.or(raw.profile_name), "profile"),
-            submitter: text(raw.submitter, "submitter"),
-            filename: text(raw.filename, "filename"),
-            title: text(raw.title, "title"),
-            creator: text(raw.creator, "creator"),
-            submission_date: text(raw.submission_date, "submissionDate"),
-            object_id: text(raw.object_id, "objectID"),
-            local_ids: Vec::new(),
-        };
-        let (local_ids, bad) = raw.local_ids.list("localID");
-        value.local_ids = local_ids;
-        Decoded { value, malformed: malformed.or(bad) }
+        decode(data, |raw: RawConfiguration<'a>, checked| {
+            let mut text = |what, field| checked.text(what, field).unwrap_or_default();
+            Self {
+                collection: text("profile", raw.profile.or(raw.profile_name)),
+                submitter: text("submitter", raw.submitter),
+                filename: text("filename", raw.filename),
+                title: text("title", raw.title),
+                creator: text("creator", raw.creator),
+                submission_date: text("submissionDate", raw.submission_date),
+                object_id: text("objectID", raw.object_id),
+                local_ids: checked.list("localID", raw.local_ids),
+            }
+        })
     }
 }
 
@@ -105,13 +95,10 @@ impl<'a> Identifiers<'a> {
     /// Reads the node's data.
     #[must_use]
     pub fn decode(data: &'a [u8]) -> Decoded<Self> {
-        let raw: RawIdentifiers<'a> = match object(data) {
-            Ok(raw) => raw,
-            Err(malformed) => return Decoded::bad(Self::default(), malformed),
-        };
-        let (ark, bad_ark) = raw.primary_id.or(raw.primary).text("primary_id");
-        let (local_ids, bad_local) = raw.local_id.list("local_id");
-        Decoded { value: Self { ark: ark.unwrap_or_default(), local_ids }, malformed: bad_ark.or(bad_local) }
+        decode(data, |raw: RawIdentifiers<'a>, checked| Self {
+            ark: checked.text("primary_id", raw.primary_id.or(raw.primary)).unwrap_or_default(),
+            local_ids: checked.list("local_id", raw.local_id),
+        })
     }
 }
 

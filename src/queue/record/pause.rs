@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::Decoded;
-use super::field::{Field, object};
+use super::field::{Field, decode};
 use crate::queue::time;
 
 /// `/locks/queue/ingest` and its like: who paused the queue, why, and since when. The daemons only ask whether the lock
@@ -39,21 +39,11 @@ impl<'a> PauseNote<'a> {
         if data.iter().all(u8::is_ascii_whitespace) {
             return Decoded { value: Self::default(), malformed: None };
         }
-        let raw: Raw<'a> = match object(data) {
-            Ok(raw) => raw,
-            Err(malformed) => return Decoded::bad(Self::default(), malformed),
-        };
-        let (who, bad_who) = raw.who.text("who");
-        let (why, bad_why) = raw.why.text("why");
-        let (since, bad_since) = raw.since.text("since");
-        Decoded {
-            value: Self {
-                who: who.unwrap_or_default(),
-                why: why.unwrap_or_default(),
-                since: since.and_then(|since| time::read(&since)),
-            },
-            malformed: bad_who.or(bad_why).or(bad_since),
-        }
+        decode(data, |raw: Raw<'a>, checked| Self {
+            who: checked.text("who", raw.who).unwrap_or_default(),
+            why: checked.text("why", raw.why).unwrap_or_default(),
+            since: checked.text("since", raw.since).and_then(|since| time::read(&since)),
+        })
     }
 
     /// The data for a lock.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::field::{Field, object};
+use super::field::{Checked, Field, decode};
 use super::{Decoded, Malformed, StatusText};
 use crate::queue::state::{JobState, State};
 
@@ -52,26 +52,21 @@ impl<'a> JobStatus<'a> {
     /// Reads the node's data.
     #[must_use]
     pub fn decode(data: &'a [u8]) -> Decoded<Self> {
-        let raw: Raw<'a> = match object(data) {
-            Ok(raw) => raw,
-            Err(malformed) => return Decoded::bad(Self::default(), malformed),
-        };
-        let (status, bad_status) = status_text(raw.status);
-        let (last_successful, bad_last) = raw.last_successful_status.text("last_successful_status");
-        let (retries, bad_retries) = raw.retry_count.integer("retry_count");
-        let (message, bad_message) = raw.message.text("message");
-        let retry_count = retries.and_then(|count| u32::try_from(count).ok());
-        let out_of_range = (retries.is_some() && retry_count.is_none())
-            .then_some(Malformed::Wrong { what: "retry_count", expected: "a whole number from 0 to 4294967295" });
-        Decoded {
-            value: Self {
+        decode(data, |raw: Raw<'a>, checked| {
+            let status = status_text(raw.status, checked);
+            let retries = checked.integer("retry_count", raw.retry_count);
+            let retry_count = retries.and_then(|count| u32::try_from(count).ok());
+            if retries.is_some() && retry_count.is_none() {
+                checked.wrong("retry_count", "a whole number from 0 to 4294967295");
+            }
+            let last_successful = checked.text("last_successful_status", raw.last_successful_status);
+            Self {
                 status,
                 last_successful: last_successful.and_then(|text| JobState::from_any(&text)),
                 retry_count,
-                message: message.unwrap_or_default(),
-            },
-            malformed: bad_status.or(bad_retries).or(out_of_range).or(bad_last).or(bad_message),
-        }
+                message: checked.text("message", raw.message).unwrap_or_default(),
+            }
+        })
     }
 }
 
@@ -79,19 +74,17 @@ impl<'a, S: State> ItemStatus<'a, S> {
     /// Reads the node's data.
     #[must_use]
     pub fn decode(data: &'a [u8]) -> Decoded<Self> {
-        let raw: Raw<'a> = match object(data) {
-            Ok(raw) => raw,
-            Err(malformed) => return Decoded::bad(Self::default(), malformed),
-        };
-        let (status, bad_status) = status_text(raw.status);
-        let (message, bad_message) = raw.message.text("message");
-        Decoded { value: Self { status, message: message.unwrap_or_default() }, malformed: bad_status.or(bad_message) }
+        decode(data, |raw: Raw<'a>, checked| Self {
+            status: status_text(raw.status, checked),
+            message: checked.text("message", raw.message).unwrap_or_default(),
+        })
     }
 }
 
-fn status_text<S: State>(field: Field<'_>) -> (StatusText<'_, S>, Option<Malformed>) {
-    match field.text("status") {
-        (Some(text), malformed) => (StatusText { state: S::from_any(&text), text }, malformed),
-        (None, malformed) => (StatusText::default(), malformed.or(Some(Malformed::Missing("status")))),
-    }
+fn status_text<'a, S: State>(field: Field<'a>, checked: &mut Checked) -> StatusText<'a, S> {
+    let Some(text) = checked.text("status", field) else {
+        checked.note(Malformed::Missing("status"));
+        return StatusText::default();
+    };
+    StatusText { state: S::from_any(&text), text }
 }

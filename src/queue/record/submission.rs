@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 
 use super::Decoded;
-use super::field::{Field, object};
+use super::field::{Field, decode};
 
 /// `/batches/BID/submission`: the parameters that pages show. All are texts of the depositor's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,26 +50,18 @@ impl<'a> Submission<'a> {
     /// Reads the node's data.
     #[must_use]
     pub fn decode(data: &'a [u8]) -> Decoded<Self> {
-        let raw: RawSubmission<'a> = match object(data) {
-            Ok(raw) => raw,
-            Err(malformed) => return Decoded::bad(Self::default(), malformed),
-        };
-        let mut malformed = None;
-        let mut text = |field: Field<'a>, what| {
-            let (text, bad) = field.text(what);
-            malformed = malformed.take().or(bad);
-            text.unwrap_or_default()
-        };
-        let value = Self {
-            uuid: text(raw.uuid, "batchID"),
-            collection: text(raw.profile.or(raw.profile_name), "profile"),
-            submitter: text(raw.submitter, "submitter"),
-            filename: text(raw.filename, "filename"),
-            title: text(raw.title, "title"),
-            kind: text(raw.kind, "type"),
-            submission_date: text(raw.submission_date, "submissionDate"),
-        };
-        Decoded { value, malformed }
+        decode(data, |raw: RawSubmission<'a>, checked| {
+            let mut text = |what, field| checked.text(what, field).unwrap_or_default();
+            Self {
+                uuid: text("batchID", raw.uuid),
+                collection: text("profile", raw.profile.or(raw.profile_name)),
+                submitter: text("submitter", raw.submitter),
+                filename: text("filename", raw.filename),
+                title: text("title", raw.title),
+                kind: text("type", raw.kind),
+                submission_date: text("submissionDate", raw.submission_date),
+            }
+        })
     }
 }
 
@@ -102,22 +94,14 @@ impl<'a> Token<'a> {
     /// Reads the node's data.
     #[must_use]
     pub fn decode(data: &'a [u8]) -> Decoded<Self> {
-        let raw: RawToken<'a> = match object(data) {
-            Ok(raw) => raw,
-            Err(malformed) => return Decoded::bad(Self::default(), malformed),
-        };
-        let (token, bad_token) = raw.token.text("token");
-        let (content_bytes, bad_bytes) = raw.content_bytes.integer("cloud-content-byte");
-        let (delivery_node, bad_node) = raw.delivery_node.integer("delivery-node");
-        let (url, bad_url) = raw.url.text("url");
-        Decoded {
-            value: Self {
-                token: token.unwrap_or_default(),
-                content_bytes: content_bytes.and_then(|bytes| u64::try_from(bytes).ok()),
-                delivery_node,
-                url: url.unwrap_or_default(),
-            },
-            malformed: bad_token.or(bad_bytes).or(bad_node).or(bad_url),
-        }
+        decode(data, |raw: RawToken<'a>, checked| {
+            let bytes = checked.integer("cloud-content-byte", raw.content_bytes);
+            Self {
+                token: checked.text("token", raw.token).unwrap_or_default(),
+                content_bytes: bytes.and_then(|bytes| u64::try_from(bytes).ok()),
+                delivery_node: checked.integer("delivery-node", raw.delivery_node),
+                url: checked.text("url", raw.url).unwrap_or_default(),
+            }
+        })
     }
 }

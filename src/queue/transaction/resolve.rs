@@ -156,3 +156,102 @@ pub(super) fn verdict(
         (true, true) | (false, false) => Verdict::Unclear,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::queue::id::JobId;
+    use crate::queue::path::JobNode;
+
+    const SESSION: i64 = 0x1_2345;
+
+    type Model = BTreeMap<Path, (Vec<u8>, Stat)>;
+
+    fn stat(version: i32, ephemeral_owner: i64) -> Stat {
+        let (zxid, time) = (1, 1);
+        Stat {
+            czxid: zxid,
+            mzxid: zxid,
+            pzxid: zxid,
+            ctime: time,
+            mtime: time,
+            version,
+            cversion: 0,
+            aversion: 0,
+            ephemeral_owner,
+            data_length: 0,
+            num_children: 0,
+        }
+    }
+
+    /// What the server makes of a transaction that fits the tree.
+    fn apply(model: &mut Model, transaction: &Transaction) {
+        for operation in transaction.operations() {
+            match operation {
+                Operation::Create { path, data, ephemeral } => {
+                    let owner = if *ephemeral { SESSION } else { 0 };
+                    assert!(model.insert(path.clone(), (data.clone(), stat(0, owner))).is_none());
+                }
+                Operation::Set { path, data, version } => {
+                    let old = model.insert(path.clone(), (data.clone(), stat(version + 1, 0)));
+                    assert_eq!(old.unwrap().1.version, *version);
+                }
+                Operation::Delete { path, .. } => assert!(model.remove(path).is_some()),
+                Operation::Check { path, .. } => assert!(model.contains_key(path)),
+            }
+        }
+    }
+
+    fn judge(model: &Model, transaction: &Transaction) -> Verdict {
+        let expected = expectations(transaction);
+        let found = expected.keys().map(|path| (*path, model.get(*path).cloned())).collect();
+        verdict(&expected, &found, SESSION)
+    }
+
+    fn node(job: usize, node: JobNode) -> Path {
+        Path::JobNode(JobId::new(u32::try_from(job).unwrap()), node)
+    }
+
+    proptest! {
+        #[test]
+        fn a_transaction_is_found_done_after_it_and_not_done_before_it(
+            kinds in proptest::collection::vec(0..5u8, 1..8), versions in proptest::collection::vec(0..9i32, 8),
+        ) {
+            let (mut model, mut transaction) = (Model::new(), Transaction::new());
+            for (job, kind) in kinds.iter().enumerate() {
+                let (status, lock) = (node(job, JobNode::Status), node(job, JobNode::Lock));
+                if *kind != 0 {
+                    model.insert(status.clone(), (b"old".to_vec(), stat(versions[job], 0)));
+                }
+                match kind {
+                    0 => transaction.create(status, "new"),
+                    1 => transaction.set(status, "new", versions[job]),
+                    2 => transaction.delete(status, Some(versions[job])),
+                    3 => transaction.check(status, versions[job]).create_ephemeral(lock),
+                    _ => transaction.create_ephemeral(lock.clone()).set(status, "new", versions[job]).delete(lock, None),
+                };
+            }
+            prop_assert_eq!(judge(&model, &transaction), Verdict::NotDone);
+            apply(&mut model, &transaction);
+            prop_assert_eq!(judge(&model, &transaction), Verdict::Done);
+        }
+    }
+
+    #[test]
+    fn what_was_changed_again_is_not_claimed_to_be_known() {
+        let status = node(1, JobNode::Status);
+        let mut transaction = Transaction::new();
+        transaction.set(status.clone(), "new", 3);
+        let at = |version, data: &str| Model::from([(status.clone(), (data.as_bytes().to_vec(), stat(version, 0)))]);
+        assert_eq!(judge(&at(4, "new"), &transaction), Verdict::Done);
+        assert_eq!(judge(&at(4, "another's"), &transaction), Verdict::Unclear);
+        assert_eq!(judge(&at(5, "new"), &transaction), Verdict::Unclear);
+        assert_eq!(judge(&Model::new(), &transaction), Verdict::Unclear);
+        let mut lock = Transaction::new();
+        lock.create_ephemeral(node(1, JobNode::Lock));
+        let theirs = Model::from([(node(1, JobNode::Lock), (Vec::new(), stat(0, SESSION + 1)))]);
+        assert_eq!(judge(&theirs, &lock), Verdict::Unclear);
+    }
+}

@@ -90,12 +90,14 @@ impl Figures {
             let states = summary.jobs.iter().filter(|(state, _)| on_path(*state) == wanted);
             states.map(|(state, jobs)| step(state, jobs, now)).collect()
         };
-        let total = |figure: fn(&JobFigures) -> u64| summary.jobs.iter().map(|(_, jobs)| figure(jobs)).sum::<u64>();
-        let space = total(|jobs| jobs.space_needed_bytes);
+        let count = summary.jobs.iter().map(|(_, jobs)| jobs.count).sum();
+        // A job that is done has given its space back.
+        let unfinished = summary.jobs.iter().filter(|(state, _)| !state.is_some_and(State::is_final));
+        let space = unfinished.map(|(_, jobs)| jobs.space_needed_bytes).sum();
         Self {
             pipeline: steps(true),
             aside: steps(false),
-            jobs: counted(total(|jobs| jobs.count), "job", "jobs"),
+            jobs: counted(count, "job", "jobs"),
             space_needed: (space > 0).then(|| Size::new(space)),
             storage: storage.map(|(threshold, space)| volume(threshold, space)),
             queues: queues(summary, now),

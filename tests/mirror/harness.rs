@@ -1,0 +1,161 @@
+//! A mirror that runs, a client that changes the tree, and the comparison of the two.
+
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use prometheus_client::registry::Registry;
+use queuekeeper::mirror::{self, Metrics, Store, Writer};
+use queuekeeper::zookeeper::{Auth, Config, Sessions};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use zookeeper_client::{Acls, Client, CreateMode};
+
+use super::facts::{self, Facts, differences};
+use super::oracle;
+use crate::support::tree::{Tree, read_tree};
+use crate::support::wait::eventually;
+
+/// How long the mirror may take until it equals a tree that has come to rest: far more than it needs.
+pub(crate) const SETTLES: Duration = Duration::from_secs(5);
+
+/// Generous: the machine may be busy with other servers.
+pub(crate) const LIMIT: Duration = Duration::from_secs(30);
+
+/// What jobs may need and not wait for, in the comparisons.
+const SPACE: i64 = 1_000_000;
+
+pub(crate) fn config(connect_string: &str) -> Config {
+    Config { session_timeout: Duration::from_secs(30), ..Config::new(connect_string.parse().unwrap()) }
+}
+
+/// A client with time enough on a busy machine.
+pub(crate) async fn connect(connect_string: &str) -> Client {
+    config(connect_string).connect().await.unwrap()
+}
+
+/// A client for the znodes that only `user` may read.
+pub(crate) async fn connect_as(connect_string: &str, user: &str) -> Client {
+    Config { auth: vec![Auth::digest(user, "secret")], ..config(connect_string) }.connect().await.unwrap()
+}
+
+pub(crate) async fn create(client: &Client, path: &str, data: &[u8]) {
+    client.create(path, data, &CreateMode::Persistent.with_acls(Acls::anyone_all())).await.unwrap();
+}
+
+/// Every sample of a registry by name and labels, as written in the exposition.
+pub(crate) type Samples = BTreeMap<String, f64>;
+
+/// A mirror at work; it ends when dropped.
+pub(crate) struct Mirror {
+    pub(crate) store: Store,
+    registry: Registry,
+    task: AbortOnDropHandle<()>,
+    shutdown: CancellationToken,
+}
+
+impl Mirror {
+    /// Starts one that compares its image with the tree all the time.
+    pub(crate) fn start(connect_string: &str) -> Self {
+        Self::with(config(connect_string), Some(Duration::from_millis(300)))
+    }
+
+    pub(crate) fn with(config: Config, drift_interval: Option<Duration>) -> Self {
+        let mut registry = Registry::default();
+        let metrics = Metrics::register(&mut registry);
+        let writer = Writer::new();
+        let store = writer.store();
+        let shutdown = CancellationToken::new();
+        let run = mirror::run(Sessions::new(config), writer, metrics, drift_interval, shutdown.clone());
+        let task = AbortOnDropHandle::new(tokio::spawn(async move { run.await.unwrap() }));
+        Self { store, registry, task, shutdown }
+    }
+
+    pub(crate) fn samples(&self) -> Samples {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.registry).unwrap();
+        let samples = text.lines().filter(|line| !line.starts_with('#'));
+        let samples = samples.map(|line| line.rsplit_once(' ').unwrap());
+        samples.map(|(name, value)| (name.to_owned(), value.parse().unwrap())).collect()
+    }
+
+    pub(crate) fn sample(&self, name: &str) -> f64 {
+        *self.samples().get(name).unwrap_or_else(|| panic!("there is no sample {name}"))
+    }
+
+    pub(crate) fn walks(&self, cause: &str) -> f64 {
+        self.sample(&format!("queuekeeper_mirror_walks_total{{cause=\"{cause}\"}}"))
+    }
+
+    /// The counted steps of jobs that are not 0, as `from->to`.
+    pub(crate) fn steps(&self) -> BTreeMap<String, f64> {
+        let samples = self.samples().into_iter().filter(|(_, count)| *count > 0.0);
+        let steps = samples.filter_map(|(name, count)| {
+            let labels = name.strip_prefix("merritt_job_transitions_total{from=\"")?;
+            let (from, to) = labels.strip_suffix("\"}")?.split_once("\",to=\"")?;
+            Some((format!("{from}->{to}"), count))
+        });
+        steps.collect()
+    }
+
+    pub(crate) async fn is_synced(&self) {
+        eventually(LIMIT, "the mirror is synced", async || {
+            assert!(!self.task.is_finished(), "the mirror ended");
+            self.store.freshness().is_synced()
+        })
+        .await;
+    }
+
+    /// Waits until it says the same as the tree that `client` reads, which has come to rest.
+    pub(crate) async fn equals(&self, client: &Client) -> Facts {
+        self.equals_within(SETTLES, client, &BTreeSet::new()).await
+    }
+
+    pub(crate) async fn equals_within(&self, limit: Duration, client: &Client, closed: &BTreeSet<String>) -> Facts {
+        let tree = read_tree(client, "/", &[]).await;
+        let mut last = (Facts::new(), Facts::new());
+        let deadline = tokio::time::Instant::now() + limit;
+        loop {
+            // Twice: with everything young, and with half of the jobs a minute old.
+            let nows = [Timestamp::now(), ages_apart(&tree)];
+            let is_equal = nows.into_iter().all(|now| {
+                let Some(said) = facts::of_store(&self.store, now, SPACE) else { return false };
+                let expected = oracle::of_tree(&tree, closed, now, SPACE);
+                let is_equal = differences(&expected, &said).is_empty();
+                last = (expected, said);
+                is_equal
+            });
+            if is_equal && self.store.freshness().is_synced() {
+                assert!(!self.task.is_finished(), "the mirror ended");
+                return last.0;
+            }
+            if tokio::time::Instant::now() > deadline {
+                let differing = differences(&last.0, &last.1);
+                let shown: Vec<_> = differing.iter().take(20).collect();
+                panic!(
+                    "{} of {} facts differ (thing, expected, said), freshness {:?}: {shown:#?}",
+                    differing.len(),
+                    last.0.len(),
+                    self.store.freshness()
+                );
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Ends it in order.
+    pub(crate) async fn stop(self) {
+        self.shutdown.cancel();
+        tokio::time::timeout(LIMIT, self.task).await.unwrap().unwrap();
+    }
+}
+
+/// An instant at which about half of what is in the tree is older than a minute.
+fn ages_apart(tree: &Tree) -> Timestamp {
+    let mut times: Vec<_> = tree.values().map(|(_, stat)| stat.mtime).filter(|mtime| *mtime > 0).collect();
+    times.sort_unstable();
+    let middle = times.get(times.len() / 2).copied().unwrap_or_default();
+    Timestamp::from_millisecond(middle + 60_000).unwrap()
+}

@@ -1,0 +1,1 @@
+//! Trees that are missing, empty, half there, or closed to us.

@@ -1,0 +1,16 @@
+//! The server as its clients meet it: the router on a port of its own, and the whole program as a process.
+
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails by panicking, as the test itself does")]
+
+#[path = "support"]
+mod support {
+    pub(crate) mod figures;
+    pub(crate) mod wait;
+}
+
+#[path = "web"]
+mod web {
+    mod command_line;
+    mod page;
+    mod server;
+}

@@ -1,0 +1,109 @@
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::wait::eventually_some;
+
+/// The program, with nothing of our own environment that it would heed.
+fn queuekeeper(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_queuekeeper"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("QUEUEKEEPER_") {
+            command.env_remove(name);
+        }
+    }
+    command.args(arguments);
+    command
+}
+
+#[track_caller]
+fn is_refused(output: &Output, code: i32, told: &[&str]) {
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{text}");
+    for part in told {
+        assert!(text.contains(part), "{part:?} is not in: {text}");
+    }
+}
+
+#[test]
+fn what_is_wrong_on_the_command_line_is_told_with_what_is_allowed() {
+    for (arguments, told) in [
+        (
+            &["--web.listen-address=nowhere"][..],
+            &["--web.listen-address", "the port is missing", "127.0.0.1:12181"][..],
+        ),
+        (&["--web.telemetry-path=metrics"], &["--web.telemetry-path", "does not begin with /", "/metrics"]),
+        (&["--mirror.stale-after=10"], &["--mirror.stale-after", "lacks its unit", "1h30m"]),
+        (&["--mirror.drift-interval=1s"], &["--mirror.drift-interval", "less than 10s", "0 is never"]),
+        (&["--storage.threshold=80"], &["--storage.threshold", "above 0, up to 1", "0.8"]),
+        (&["--metrics.collections=9999"], &["--metrics.collections", "0..=200"]),
+        (&["--log.level=loud"], &["--log.level", "error, warn, info, debug, trace"]),
+        (&["--log.format=xml"], &["--log.format", "text, json"]),
+        (&["--zookeeper=zk://host"], &["--zookeeper", "host:port[,host:port...][/chroot]"]),
+        (&["--zookeeper.session-timeout=1ms"], &["--zookeeper", "session timeout", "100 ms to one hour"]),
+        (&["--zookeeper.auth-file=/does/not/exist"], &["--zookeeper.auth-file", "/does/not/exist", "No such file"]),
+        (&["--zookeeper.tls-cert-file=/does/not/exist"], &["--zookeeper", "needs both files"]),
+        (&["--zookeepers=a:1"], &["--zookeepers", "--zookeeper"]),
+    ] {
+        let output = queuekeeper(&["serve"]).args(arguments).output().unwrap();
+        is_refused(&output, 2, told);
+    }
+    is_refused(&queuekeeper(&[]).output().unwrap(), 2, &["Usage: queuekeeper", "serve"]);
+    let variable = queuekeeper(&["serve"]).env("QUEUEKEEPER_MIRROR_DROP_AFTER", "soon").output().unwrap();
+    is_refused(&variable, 2, &["--mirror.drop-after", "'soon'", "1h30m"]);
+}
+
+#[test]
+fn an_address_that_is_taken_ends_it_with_another_code() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output = queuekeeper(&["serve", "--web.listen-address", &address]).output().unwrap();
+    is_refused(&output, 1, &["cannot listen on", &address, "--web.listen-address"]);
+}
+
+#[test]
+fn it_says_what_it_is_and_what_its_exit_codes_mean() {
+    let version = queuekeeper(&["--version"]).output().unwrap();
+    let text = String::from_utf8(version.stdout).unwrap();
+    assert!(text.starts_with(concat!("queuekeeper ", env!("CARGO_PKG_VERSION"), " (revision ")), "{text}");
+    for arguments in [&["--help"][..], &["serve", "--help"]] {
+        let help = String::from_utf8(queuekeeper(arguments).output().unwrap().stdout).unwrap();
+        assert!(help.contains("Exit codes:\n  0  ended by SIGTERM or SIGINT"), "{help}");
+    }
+}
+
+#[tokio::test]
+async fn without_zookeeper_it_serves_and_says_so_and_ends_when_told() {
+    for signal in [rustix::process::Signal::TERM, rustix::process::Signal::INT] {
+        let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let mut child = queuekeeper(&["serve", "--web.listen-address=127.0.0.1:0", "--log.format=json"])
+            .args(["--zookeeper", &nobody.to_string(), "--storage.path=/"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
+        let address = loop {
+            let line = log.next().expect("it says where it listens before it ends").unwrap();
+            let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+            if line["fields"]["message"] == "listening" {
+                break line["fields"]["address"].as_str().unwrap().to_owned();
+            }
+        };
+        let limit = Duration::from_secs(10);
+        let told = eventually_some(limit, "it says why it is not ready", async || {
+            let answer = reqwest::get(format!("http://{address}/-/ready")).await.unwrap();
+            assert_eq!(answer.status(), 503);
+            Some(answer.text().await.unwrap()).filter(|text| text.contains("connection refused"))
+        });
+        assert!(told.await.contains("not connected to ZooKeeper: no ZooKeeper server can be used"));
+        let metrics = reqwest::get(format!("http://{address}/metrics")).await.unwrap().text().await.unwrap();
+        assert!(metrics.contains("\nqueuekeeper_zookeeper_connected 0\n") && !metrics.contains("\nmerritt_jobs{"));
+
+        let asked = Instant::now();
+        let process = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(process, signal).unwrap();
+        let status = tokio::task::spawn_blocking(move || child.wait()).await.unwrap().unwrap();
+        assert_eq!(status.code(), Some(0));
+        assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+    }
+}

@@ -1,0 +1,91 @@
+use askama::Template;
+use queuekeeper::metrics::storage::Space;
+use queuekeeper::mirror::{Freshness, Summary};
+use queuekeeper::web::pages::{Overview, View};
+
+use crate::support::figures;
+
+fn page(freshness: Freshness, summary: Option<Summary>) -> String {
+    let space = Space { size_bytes: 64 << 40, free_bytes: 6 << 40 };
+    Overview::new(&View {
+        now: figures::now(),
+        servers: "zk1:2181,zk2:2181/merritt".to_owned(),
+        telemetry_path: "/metrics".to_owned(),
+        freshness,
+        summary,
+        storage: Some((0.8, space)),
+    })
+    .render()
+    .unwrap()
+}
+
+/// The text of a page as a reader without styles has it: tags become spaces, and spaces are single.
+fn text(html: &str) -> String {
+    let mut text = String::new();
+    let mut is_tag = false;
+    for character in html.chars() {
+        match character {
+            '<' => is_tag = true,
+            '>' => {
+                is_tag = false;
+                text.push(' ');
+            }
+            other if !is_tag => text.push(other),
+            _ => {}
+        }
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_full_queue_is_told_with_its_ages_and_what_needs_attention() {
+    let html = page(figures::live(), Some(figures::full()));
+    let text = text(&html);
+    for told in [
+        "live, 2026-11-21 10:00:00 UTC",
+        "Pending 1,204 oldest 38 min",
+        "Provisioning 311 5 at work oldest 3.2 h",
+        "Failed 41 oldest 27 h",
+        "Other 4 oldest 3 days",
+        "The ingest queue is paused for 2.0 h",
+        "41 jobs failed oldest 27 h They wait for an operator. 2 of them were resumed",
+        "5 jobs wait for space oldest 1.6 h Working storage is 91 % full",
+        "large access paused 25 h",
+        "objects being stored 4 6 min",
+        "small Pending 4 2.9 MiB 45 s",
+        "3 znodes",
+        "Session 0x1000b12",
+    ] {
+        assert!(text.contains(told), "{told:?} is not in: {text}");
+    }
+    assert!(!html.contains("class=\"banner\""), "a live image has no banner");
+    assert!(html.contains(r#"<time datetime="2026-11-21T08:00:00Z" title="2026-11-21 08:00:00 UTC">"#), "{html}");
+    assert!(html.contains(r#"title="3,000,000 bytes""#), "{html}");
+}
+
+#[test]
+fn what_a_znode_holds_stays_text_and_nothing_needs_an_exception_from_the_policy() {
+    let mut freshness = figures::stale();
+    freshness.problem = Some("<script>alert(1)</script>".to_owned());
+    let html = page(freshness, Some(figures::full()));
+    assert!(html.contains("&#60;b&#62;&#34;&#38;"), "{html}");
+    for forbidden in ["<script", "<b>\"&", "style=", "<style", " on", "javascript:", "http://", "href=\"/", "src=\"/"] {
+        let found = html.match_indices(forbidden).find(|(at, _)| {
+            // ` on` begins an event handler only as an attribute.
+            forbidden != " on" || html[*at..].split_whitespace().next().is_some_and(|word| word.contains('='))
+        });
+        assert!(found.is_none(), "{forbidden} is in: {html}");
+    }
+}
+
+#[test]
+fn a_stale_image_and_a_missing_one_say_so_first() {
+    let stale = text(&page(figures::stale(), Some(figures::full())));
+    let banner = stale.find("These figures are 1 min old The connection to ZooKeeper is lost.").unwrap();
+    assert!(banner < stale.find("Pending 1,204").unwrap(), "{stale}");
+    assert!(stale.contains("The page shows the queue as it was at 2026-11-21 09:58:48 UTC."), "{stale}");
+
+    let missing = text(&page(Freshness::default(), None));
+    assert!(missing.contains("The queue has not been read yet Not connected to ZooKeeper."), "{missing}");
+    assert!(missing.contains("no image yet") && !missing.contains("Provisioning"), "{missing}");
+}

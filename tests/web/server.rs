@@ -1,0 +1,182 @@
+use std::io::Read;
+use std::time::{Duration, Instant};
+
+use prometheus_client::registry::Registry;
+use queuekeeper::config::Config;
+use queuekeeper::mirror::Store;
+use queuekeeper::{metrics, web, zookeeper};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// A server without an image, on two ports of its own.
+struct Server {
+    ports: [u16; 2],
+    shutdown: CancellationToken,
+    running: JoinHandle<std::io::Result<()>>,
+}
+
+/// A response as it comes over the wire, with its head in lower case.
+struct Answer {
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+
+    #[track_caller]
+    fn has(&self, expected: &[&str]) {
+        for line in expected {
+            assert!(self.head.lines().any(|found| found == *line), "{line:?} is not in:\n{}", self.head);
+        }
+    }
+}
+
+impl Server {
+    async fn start() -> Self {
+        let config = Config::new(zookeeper::Config::new("127.0.0.1:1".parse().unwrap()));
+        let mut registry: Registry = metrics::registry();
+        let store = Store::default();
+        let queue = metrics::queue::Queue {
+            store: store.clone(),
+            storage: None,
+            drop_after: config.mirror.drop_after,
+            collections: 0,
+        };
+        queue.register(&mut registry);
+        let listeners =
+            [TcpListener::bind("127.0.0.1:0").await.unwrap(), TcpListener::bind("127.0.0.1:0").await.unwrap()];
+        let ports = listeners.each_ref().map(|listener| listener.local_addr().unwrap().port());
+        let shutdown = CancellationToken::new();
+        let state = web::State::new(config, store, None, registry);
+        let running = tokio::spawn(web::run(listeners.into(), state, shutdown.clone()));
+        Self { ports, shutdown, running }
+    }
+
+    /// Sends a request with these lines after its first and reads the response to its end.
+    async fn ask(&self, request: &str, headers: &[&str]) -> Answer {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.ports[0])).await.unwrap();
+        let mut lines = vec![request, "Host: localhost", "Connection: close"];
+        lines.extend(headers);
+        stream.write_all(format!("{}\r\n\r\n", lines.join("\r\n")).as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+        let end = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a head ends");
+        let head = String::from_utf8(answer[..end].to_vec()).unwrap().replace('\r', "").to_lowercase();
+        Answer { head, body: answer[end + 4..].to_vec() }
+    }
+
+    async fn stop(self) -> Duration {
+        let asked = Instant::now();
+        self.shutdown.cancel();
+        self.running.await.unwrap().unwrap();
+        asked.elapsed()
+    }
+}
+
+const SAFE: [&str; 2] = [
+    "content-security-policy: default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; \
+     form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options: nosniff",
+];
+
+#[tokio::test]
+async fn metrics_come_in_the_form_and_the_size_that_is_asked_for() {
+    let server = Server::start().await;
+    let text = server.ask("GET /metrics HTTP/1.1", &[]).await;
+    text.has(&["http/1.1 200 ok", "content-type: text/plain; version=0.0.4; charset=utf-8", "vary: accept"]);
+    assert!(text.text().contains("\n# TYPE queuekeeper_build_info gauge\n"), "{}", text.text());
+    assert!(!text.head.contains("content-encoding"), "{}", text.head);
+
+    let accept = "Accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5";
+    let openmetrics = server.ask("GET /metrics HTTP/1.1", &[accept]).await;
+    openmetrics.has(&["content-type: application/openmetrics-text; version=1.0.0; charset=utf-8"]);
+    assert!(openmetrics.text().ends_with("\n# EOF\n"), "{}", openmetrics.text());
+
+    let zipped = server.ask("GET /metrics HTTP/1.0", &[accept, "Accept-Encoding: gzip"]).await;
+    zipped.has(&["content-encoding: gzip"]);
+    let mut unzipped = String::new();
+    flate2::read::GzDecoder::new(&*zipped.body).read_to_string(&mut unzipped).unwrap();
+    assert!(unzipped.ends_with("\n# EOF\n") && zipped.body.len() * 3 < unzipped.len(), "{}", zipped.body.len());
+
+    let small = server.ask("GET /-/healthy HTTP/1.1", &["Accept-Encoding: gzip"]).await;
+    assert!(!small.head.contains("content-encoding"), "{}", small.head);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn probes_and_pages_say_what_is_there_and_errors_what_to_do() {
+    let server = Server::start().await;
+    let healthy = server.ask("GET /-/healthy HTTP/1.1", &[]).await;
+    healthy.has(&["http/1.1 200 ok", "cache-control: no-store"]);
+    let ready = server.ask("GET /-/ready HTTP/1.1", &[]).await;
+    ready.has(&["http/1.1 503 service unavailable"]);
+    assert_eq!(ready.text(), "not ready: the queue has not been read yet, not connected to ZooKeeper\n");
+
+    let page = server.ask("GET / HTTP/1.1", &[]).await;
+    page.has(&["http/1.1 200 ok", "content-type: text/html; charset=utf-8", "cache-control: no-store"]);
+    page.has(&SAFE);
+    assert!(page.text().contains(r#"href="./static/queuekeeper.css""#), "{}", page.text());
+    let css = server.ask("GET /static/queuekeeper.css HTTP/1.1", &[]).await;
+    css.has(&["http/1.1 200 ok", "content-type: text/css; charset=utf-8", "cache-control: no-cache"]);
+    let tag = css.head.lines().find_map(|line| line.strip_prefix("etag: w/")).unwrap().to_owned();
+    let known = server.ask("GET /static/queuekeeper.css HTTP/1.1", &[&format!("If-None-Match: W/{tag}")]).await;
+    known.has(&["http/1.1 304 not modified"]);
+
+    let lost = server.ask("GET /a/b/c HTTP/1.1", &["Accept: text/html,*/*;q=0.8"]).await;
+    lost.has(&["http/1.1 404 not found", "content-type: text/html; charset=utf-8"]);
+    lost.has(&SAFE);
+    assert!(lost.text().contains(r#"<a href="../../">To the overview</a>"#), "{}", lost.text());
+    let plain = server.ask("GET /nothing HTTP/1.1", &[]).await;
+    assert!(plain.text().starts_with("There is nothing at this address."), "{}", plain.text());
+    let method = server.ask("POST /metrics HTTP/1.1", &["Content-Length: 0"]).await;
+    method.has(&["http/1.1 405 method not allowed", "allow: get,head"]);
+    assert!(method.text().starts_with("This address does not take that method."), "{}", method.text());
+    let large = server.ask("POST /metrics HTTP/1.1", &["Content-Length: 9999999"]).await;
+    large.has(&["http/1.1 413 payload too large"]);
+    assert!(large.text().contains("Send less."), "{}", large.text());
+
+    let counted = server.ask("GET /metrics HTTP/1.1", &[]).await;
+    for series in [
+        r#"queuekeeper_http_requests_total{route="/-/ready",method="GET",code="503"} 1"#,
+        r#"queuekeeper_http_requests_total{route="unmatched",method="GET",code="404"} 2"#,
+        r#"queuekeeper_http_requests_total{route="/metrics",method="POST",code="405"} 1"#,
+        r#"queuekeeper_http_request_duration_seconds_count{route="/"} 1"#,
+    ] {
+        assert!(counted.text().lines().any(|line| line == series), "{series} is not in {}", counted.text());
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn it_ends_in_time_whoever_is_still_connected_and_takes_nobody_new() {
+    let server = Server::start().await;
+    // One that never spoke, one that stopped in the middle of its head, one that waits between two requests.
+    let _silent = TcpStream::connect(("127.0.0.1", server.ports[0])).await.unwrap();
+    let mut halfway = TcpStream::connect(("127.0.0.1", server.ports[1])).await.unwrap();
+    halfway.write_all(b"GET /metrics HTT").await.unwrap();
+    let mut idle = TcpStream::connect(("127.0.0.1", server.ports[1])).await.unwrap();
+    idle.write_all(b"GET /-/healthy HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    let mut start = [0; 15];
+    idle.read_exact(&mut start).await.unwrap();
+    assert_eq!(&start, b"HTTP/1.1 200 OK");
+    let ports = server.ports;
+    let took = server.stop().await;
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    for port in ports {
+        TcpStream::connect(("127.0.0.1", port)).await.unwrap_err();
+    }
+}
+
+#[tokio::test]
+async fn a_head_without_end_is_refused() {
+    let server = Server::start().await;
+    let filler = format!("X-Filler: {}", "x".repeat(100_000));
+    let answer = server.ask("GET / HTTP/1.1", &[&filler]).await;
+    answer.has(&["http/1.1 431 request header fields too large"]);
+    server.stop().await;
+}
