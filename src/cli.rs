@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
+pub mod demo;
 mod log;
 pub mod serve;
 mod zookeeper;
@@ -42,6 +43,8 @@ struct Cli {
 enum Command {
     #[command(after_help = EXIT_CODES)]
     Serve(serve::ServeArgs),
+    #[command(after_help = EXIT_CODES)]
+    Demo(demo::DemoArgs),
 }
 
 /// A command that cannot begin, because of what it was told or of what is not there: one line, exit code 2.
@@ -63,6 +66,7 @@ pub fn run() -> ExitCode {
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let outcome = match cli.command {
         Command::Serve(args) => block_on(args.run()),
+        Command::Demo(args) => block_on(args.run()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
