@@ -98,7 +98,7 @@ impl Follower {
     /// Walks the tree and puts the image in place.
     async fn walk(&mut self, client: &Client, cause: Cause, watch: &mut Watch) -> Result<(), Interrupted> {
         self.metrics.walk(cause);
-        let Walk { image, duration, reads } = watch.during(walk(client)).await??;
+        let Walk { image, duration, reads, denied } = watch.during(walk(client)).await??;
         self.metrics.reads.inc_by(reads);
         let unreadable = image.unreadable();
         if let Some(old) = self.writer.swap(image) {
@@ -120,6 +120,14 @@ impl Follower {
             duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
             "walked the tree",
         );
+        if let Some((path, count)) = denied {
+            warn!(
+                znodes = count,
+                first = %path,
+                "there are znodes that our credentials do not let us read (NoAuth), which are counted as unreadable: \
+                 check --zookeeper.auth-file and their ACL",
+            );
+        }
         // What changed during the walk is read before the image is called fresh.
         watch.drain()?;
         self.flush(client, watch).await?;
@@ -222,7 +230,7 @@ impl Follower {
                 if let Some(problem) = &problem {
                     warn!("{problem}");
                 } else {
-                    info!("the image is whole again");
+                    info!("the image follows the tree");
                 }
             }
             if problem.is_none() {

@@ -115,6 +115,18 @@ pub(super) enum Answer {
     Folder(Path, Found, Vec<String>),
 }
 
+impl Answer {
+    /// The znodes that are not ours to read.
+    pub(super) fn denied(&self) -> impl Iterator<Item = &Path> {
+        let (own, children): (_, &[(Path, Found)]) = match self {
+            Self::Node(path, found) | Self::Folder(path, found, _) => ((path, found), &[]),
+            Self::Item(path, found, children) => ((path, found), children),
+        };
+        let all = std::iter::once(own).chain(children.iter().map(|(path, found)| (path, found)));
+        all.filter(|(_, found)| matches!(found, Found::Denied)).map(|(path, _)| path)
+    }
+}
+
 /// Why reading stopped.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum ReadError {
