@@ -120,7 +120,9 @@ impl Follower {
             duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
             "walked the tree",
         );
-        if let Some((path, count)) = denied {
+        // Of a folder that is closed the problem tells, in a line of its own.
+        let is_open = self.writer.with_image(|image| image.denied_folder().is_none()).unwrap_or_default();
+        if let Some((path, count)) = denied.filter(|_| is_open) {
             warn!(
                 znodes = count,
                 first = %path,
@@ -226,17 +228,13 @@ impl Follower {
         });
         let problem = problem.flatten();
         self.writer.with_freshness(|freshness| {
-            if freshness.problem != problem {
-                if let Some(problem) = &problem {
+            if let Some(problem) = &problem {
+                if freshness.problem.as_ref() != Some(problem) {
                     warn!("{problem}");
-                } else {
-                    info!("the image follows the tree");
                 }
-            }
-            if problem.is_none() {
-                freshness.stale_since = None;
-            } else {
                 freshness.stale_since = freshness.stale_since.or(Some(Timestamp::now()));
+            } else if freshness.stale_since.take().is_some() {
+                info!("the image follows the tree");
             }
             freshness.problem = problem;
         });

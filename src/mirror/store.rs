@@ -112,6 +112,9 @@ impl Store {
         if session.is_none() {
             freshness.stale_since = freshness.stale_since.or(Some(now));
             freshness.problem = problem;
+        } else if freshness.session.is_none() {
+            // Why there was no connection is no reason any more for the image to be behind.
+            freshness.problem = None;
         }
         freshness.session = session;
     }
