@@ -6,16 +6,31 @@ use crate::queue::state::JobState;
 
 /// What goes wrong, with `{file}`, `{ark}` and `{node}` to be filled in.
 const CAUSES: &[(JobState, &str)] = &[
-    (JobState::Estimating, "[error] EstimateHandler: size of {file} cannot be learned: HTTP 404 from the manifest's host"),
+    (
+        JobState::Estimating,
+        "[error] EstimateHandler: size of {file} cannot be learned: HTTP 404 from the manifest's host",
+    ),
     (JobState::Downloading, "[error] DownloadHandler: java.net.SocketTimeoutException: Read timed out, {file}"),
-    (JobState::Downloading, "[error] DownloadHandler: digest mismatch for {file}: expected sha-256 3f7a.., found 90c1.."),
+    (
+        JobState::Downloading,
+        "[error] DownloadHandler: digest mismatch for {file}: expected sha-256 3f7a.., found 90c1..",
+    ),
     (JobState::Downloading, "[error] DownloadHandler: 403 Forbidden: the signed URL of {file} has expired"),
     (JobState::Processing, "[error] MintHandler: cannot mint an identifier: EZID answered 503 Service Unavailable"),
     (JobState::Processing, "[error] ManifestHandler: {file}: not a valid archive: unexpected end of ZLIB input stream"),
-    (JobState::Storing, "[error] StorageHandler: storage node {node}: addVersion of {ark} failed: 500 SlowDown: Please reduce your request rate"),
+    (
+        JobState::Storing,
+        "[error] StorageHandler: storage node {node}: addVersion of {ark} failed: 500 SlowDown: Please reduce your request rate",
+    ),
     (JobState::Storing, "[error] StorageHandler: storage node {node}: java.net.ConnectException: Connection refused"),
-    (JobState::Recording, "[error] InventoryHandler: {ark}: Deadlock found when trying to get lock; try restarting transaction"),
-    (JobState::Recording, "[error] InventoryHandler: {ark}: manifest is not readable: HTTP 500 from storage node {node}"),
+    (
+        JobState::Recording,
+        "[error] InventoryHandler: {ark}: Deadlock found when trying to get lock; try restarting transaction",
+    ),
+    (
+        JobState::Recording,
+        "[error] InventoryHandler: {ark}: manifest is not readable: HTTP 500 from storage node {node}",
+    ),
     (JobState::Notify, "[error] NotifyHandler: callback to the depositor failed: 502 Bad Gateway"),
 ];
 

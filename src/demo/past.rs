@@ -88,8 +88,7 @@ impl Standing {
     ) -> Self {
         let failed = |dice: &mut Dice| {
             let retries = dice.weighted(&[(12, 0), (4, 1), (2, 2), (1, 3)]);
-            let subject =
-                Subject { batch, job: JobId::new(0), retries, bytes: found.bytes, file, ark: found.ark };
+            let subject = Subject { batch, job: JobId::new(0), retries, bytes: found.bytes, file, ark: found.ark };
             let failure = fate::shared_failure(world.seed, subject, &FAILING);
             Self { state: JobState::Failed, from: Some(failure.state), message: failure.message, retries }
         };
