@@ -95,7 +95,7 @@ impl Follower {
     /// Walks the tree and puts the image in place.
     async fn walk(&mut self, client: &Client, cause: Cause, watch: &mut Watch) -> Result<(), Interrupted> {
         self.metrics.walk(cause);
-        let Walk { image, duration, reads } = watch.during(walk(client)).await??;
+        let Walk { image, duration, reads, denied } = watch.during(walk(client)).await??;
         self.metrics.reads.inc_by(reads);
         let unreadable = image.unreadable();
         if let Some(old) = self.writer.swap(image) {
@@ -117,6 +117,11 @@ impl Follower {
             duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
             "walked the tree",
         );
+        if let Some((znodes, first)) = denied {
+            warn!(
+                "ZooKeeper refuses our credentials for {znodes} znodes (NoAuth), {first} first: check --zookeeper.auth-file"
+            );
+        }
         // What changed during the walk is read before the image is called fresh.
         watch.drain()?;
         self.flush(client, watch).await?;
@@ -202,12 +207,11 @@ impl Follower {
         });
         let problem = problem.flatten();
         self.writer.with_freshness(|freshness| {
-            if freshness.problem != problem {
-                if let Some(problem) = &problem {
-                    warn!("{problem}");
-                } else {
-                    info!("the image is whole again");
-                }
+            if let Some(problem) = problem.as_ref().filter(|_| freshness.problem != problem) {
+                warn!("{problem}");
+            }
+            if problem.is_none() && freshness.stale_since.is_some() {
+                info!("the image follows the tree");
             }
             if problem.is_none() {
                 freshness.stale_since = None;

@@ -116,6 +116,12 @@ impl Store {
         freshness.session = session;
     }
 
+    /// Makes the image wrong behind the writer's back.
+    #[cfg(test)]
+    pub(super) fn falsify(&self, path: Path, found: &Found) -> Option<Change> {
+        self.shared.image.write().as_mut().map(|image| image.apply(path, found))
+    }
+
     fn read<T>(&self, take: impl FnOnce(&Image, Offset) -> T) -> Option<T> {
         let offset = *self.shared.offset.read();
         self.shared.image.read().as_ref().map(|image| take(image, offset))

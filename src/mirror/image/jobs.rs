@@ -53,7 +53,7 @@ impl Jobs {
         }
         let number = job.number();
         let standing = Standing { entered_ms: UNKNOWN_MS, ..Standing::default() };
-        let new = Row { number, standing, created_ms: UNKNOWN_MS, ..Row::default() };
+        let new = Row { number, standing, created_ms: UNKNOWN_MS, status_version: -1, ..Row::default() };
         let row = if let Some(row) = self.free.pop() {
             self.rows[row as usize] = new;
             row
@@ -72,6 +72,11 @@ impl Jobs {
     /// The row of a job, if it has one.
     pub(super) fn get(&self, job: JobId) -> Option<&Row> {
         self.find(job).map(|row| &self.rows[row as usize])
+    }
+
+    pub(super) fn is_unreadable(&self, job: JobId, node: Option<JobNode>) -> bool {
+        let bit = node.map_or(Nodes::SELF, |node| node as u8);
+        self.get(job).is_some_and(|row| row.unreadable.has(bit))
     }
 
     /// The rows in a range of the table, in no order: a way to visit all of them in pieces.
@@ -107,10 +112,14 @@ impl Jobs {
             self.forget(row);
         }
         if self.arena.is_sparse() {
-            let Self { arena, rows, .. } = self;
-            arena.squeeze(rows.iter_mut().map(|row| &mut row.text));
+            self.squeeze();
         }
         moved.or_quiet(changed || had != found.is_present() || reread != 0)
+    }
+
+    pub(super) fn squeeze(&mut self) {
+        let Self { arena, rows, .. } = self;
+        arena.squeeze(rows.iter_mut().map(|row| &mut row.text));
     }
 
     /// Sets what a node says in the row. Gives whether that changed anything, and whether the value was malformed.

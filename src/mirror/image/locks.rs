@@ -58,6 +58,11 @@ impl Locks {
         changed
     }
 
+    /// Whether a lock is there and not ours to read.
+    pub(super) fn is_unreadable(&self, path: &Path) -> bool {
+        self.held.get(path).is_some_and(|held| held.stat.is_none())
+    }
+
     pub(super) fn len(&self) -> usize {
         self.held.len()
     }
