@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{Fuse, FutureExt};
@@ -11,7 +12,7 @@ use tracing::{info, warn};
 use zookeeper_client::{AddWatchMode, Client, PersistentWatcher};
 
 use super::clock::Clock;
-use super::image::Change;
+use super::image::{Change, Image};
 use super::metrics::{Cause, Metrics};
 use super::read::{Answer, Found, Query, ReadError, Reader};
 use super::store::Writer;
@@ -39,6 +40,8 @@ pub(super) struct Follower {
     pub(super) clock: Clock,
     /// The chroot as configured, for messages.
     pub(super) chroot: String,
+    /// The unknown states that the log has named, while they are there.
+    pub(super) unknown_states: Vec<Arc<str>>,
 }
 
 impl Follower {
@@ -146,7 +149,10 @@ impl Follower {
                     next_request = sent + REQUEST_SPACING * requests;
                     self.gain_sync();
                 }
-                _ = marks.tick() => self.writer.set_marks(Timestamp::now()),
+                _ = marks.tick() => {
+                    self.writer.set_marks(Timestamp::now());
+                    self.name_unknown_states();
+                }
                 () = sleep_until(next_check.unwrap_or(next_request)), if next_check.is_some() => {
                     next_check = None;
                     self.metrics.walk(Cause::DriftCheck);
@@ -192,6 +198,16 @@ impl Follower {
         });
         self.writer.with_freshness(|freshness| freshness.last_event = watch.last_event);
         Ok(requests)
+    }
+
+    /// Logs each state that we do not know, once while it is there: whoever writes it has outgrown us. A name is anybody's
+    /// text, so it is written with escapes.
+    fn name_unknown_states(&mut self) {
+        let names = self.writer.with_image(Image::unknown_states).unwrap_or_default();
+        for state in names.iter().filter(|name| !self.unknown_states.contains(name)) {
+            warn!(?state, "there is a state that we do not know; what is in it is counted as other");
+        }
+        self.unknown_states = names;
     }
 
     /// Calls the image fresh, unless it shows less than there is.

@@ -276,12 +276,11 @@ impl Jobs {
         rows.filter_map(|row| row.lock.as_deref().map(|lock| (row.id(), *lock)))
     }
 
-    /// The status texts that name no state that we know.
+    /// The status texts that name no state that we know; empty for a status that names none at all.
     pub(super) fn unknown_states(&self) -> impl Iterator<Item = std::sync::Arc<str>> {
         // Jobs of unknown states are few, or all of them: then the first ones say it.
         let rows = self.figures.states.get(None).entered.iter().flat_map(|bands| bands.iter().take(1000));
-        let names = rows.map(|(_, row)| self.texts.get(self.rows[row as usize].odd_status));
-        names.filter(|name| !name.is_empty())
+        rows.map(|(_, row)| self.texts.get(self.rows[row as usize].odd_status))
     }
 
     /// Counts all rows and gives back the memory that filling them has set aside.

@@ -87,12 +87,23 @@ impl Image {
             + i64::try_from(folders).unwrap_or(i64::MAX)
     }
 
-    fn unknown_states(&self) -> Vec<Arc<str>> {
+    /// The names of what is counted as `other`.
+    pub(in crate::mirror) fn unknown_states(&self) -> Vec<Arc<str>> {
         let folders = self.folders.iter().filter_map(|path| match path {
             Path::StateFolder(StateFolder::Other(name)) => Some(Arc::from(&**name)),
             _ => None,
         });
-        let mut names: Vec<_> = folders.chain(self.jobs.unknown_states()).collect();
+        // Items of unknown states are few, or all of them: then the first ones say it.
+        let batches = self.batches.entered.get(None).iter().take(1000).filter_map(|(_, batch)| self.batches.get(*batch));
+        let batches = batches.map(|entry| Arc::clone(&entry.item.odd_status));
+        let requests = AccessQueue::ALL.iter().flat_map(|queue| {
+            let requests = self.access.queue(*queue);
+            let unknown = requests.states.get(None).entered.iter().take(1000);
+            unknown.filter_map(|(_, request)| requests.get(*request))
+        });
+        let requests = requests.map(|entry| Arc::clone(&entry.item.odd_status));
+        let items = self.jobs.unknown_states().chain(batches).chain(requests);
+        let mut names: Vec<_> = folders.chain(items.filter(|name| !name.is_empty())).collect();
         names.sort();
         names.dedup();
         names.truncate(UNKNOWN_STATES);

@@ -7,7 +7,7 @@ use crate::metrics::storage::Space;
 use crate::mirror::Summary;
 use crate::queue::path::Queue;
 use crate::queue::state::JobState;
-use crate::web::show::{Count, Moment, counted, percent};
+use crate::web::show::{Count, Moment, counted, percent, visible};
 
 /// One thing to look at: what, since when, and what it means.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ pub(super) fn items(summary: &Summary, storage: Option<(f64, Space)>, now: Times
 fn oddities(summary: &Summary) -> Vec<Item> {
     let mut items = Vec::new();
     if !summary.unknown_states.is_empty() {
-        let names: Vec<String> = summary.unknown_states.iter().map(|name| format!("“{name}”")).collect();
+        let names: Vec<String> = summary.unknown_states.iter().map(|name| format!("“{}”", visible(name))).collect();
         items.push(Item {
             class: "warn",
             title: "There are states that nobody knows".to_owned(),
