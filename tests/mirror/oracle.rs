@@ -224,7 +224,7 @@ pub(crate) fn of_tree(tree: &Tree, closed: &BTreeSet<String>, now: Timestamp, sp
         figures.tell(&name, [("entries", places.join(" ")), ("references", own.join(" "))]);
     }
     for (id, item) in &batches {
-        batch(&mut figures, id, item);
+        batch(&mut figures, id, item, &mut unknown);
         for (outcome, folder) in OUTCOMES.iter().enumerate() {
             let count = references.iter().filter(|(batch, at, ..)| batch == id && *at == outcome).count();
             let count = folders.contains(&(id.clone(), outcome)).then_some(count);
@@ -232,7 +232,7 @@ pub(crate) fn of_tree(tree: &Tree, closed: &BTreeSet<String>, now: Timestamp, sp
         }
     }
     for (id, item) in &requests {
-        request(&mut figures, id, item);
+        request(&mut figures, id, item, &mut unknown);
     }
     let unknown: Vec<_> = unknown.into_iter().take(20).collect();
     figures.facts.insert("unknown states".to_owned(), unknown.join(" "));

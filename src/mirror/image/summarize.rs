@@ -89,12 +89,15 @@ impl Image {
 
     /// The names of what is counted as `other`.
     pub(in crate::mirror) fn unknown_states(&self) -> Vec<Arc<str>> {
-        let folders = self.folders.iter().filter_map(|path| match path {
+        // Paths are ordered by what they are, so these stand together, and the many UUIDs need not be looked through.
+        let first = Path::StateFolder(StateFolder::Other(Box::default()));
+        let folders = self.folders.range(first..).map_while(|path| match path {
             Path::StateFolder(StateFolder::Other(name)) => Some(Arc::from(&**name)),
             _ => None,
         });
         // Items of unknown states are few, or all of them: then the first ones say it.
-        let batches = self.batches.entered.get(None).iter().take(1000).filter_map(|(_, batch)| self.batches.get(*batch));
+        let batches =
+            self.batches.entered.get(None).iter().take(1000).filter_map(|(_, batch)| self.batches.get(*batch));
         let batches = batches.map(|entry| Arc::clone(&entry.item.odd_status));
         let requests = AccessQueue::ALL.iter().flat_map(|queue| {
             let requests = self.access.queue(*queue);

@@ -110,11 +110,21 @@ pub(super) fn job(figures: &mut Figures, id: &str, item: &Item<'_>, space: i64, 
 }
 
 /// What batches and requests have in common: how they stand. Gives the label of the state.
-fn item(figures: &mut Figures, name: &str, group: &str, item: &Item<'_>, machine: Machine) -> &'static str {
+fn item(
+    figures: &mut Figures,
+    name: &str,
+    group: &str,
+    item: &Item<'_>,
+    machine: Machine,
+    unknown: &mut BTreeSet<String>,
+) -> &'static str {
     let mut status = Reading::of(item.data("status"));
     let (state, odd) = status.status(machine, item.node("status").is_some());
     let message = status.text(&["message"]);
     figures.add("unreadable".to_owned(), u64::from(status.is_bad));
+    if state.is_none() && !odd.is_empty() {
+        unknown.insert(cut(&odd));
+    }
     let label = state.unwrap_or("other");
     figures.add(format!("{group} {label} count"), 1);
     figures.date(format!("{group} {label} oldest"), item.entered());
@@ -133,9 +143,9 @@ fn item(figures: &mut Figures, name: &str, group: &str, item: &Item<'_>, machine
 }
 
 /// What a batch says by itself.
-pub(super) fn batch(figures: &mut Figures, id: &str, found: &Item<'_>) {
+pub(super) fn batch(figures: &mut Figures, id: &str, found: &Item<'_>, unknown: &mut BTreeSet<String>) {
     let name = format!("batch {id}");
-    item(figures, &name, "batches", found, Machine::Batch);
+    item(figures, &name, "batches", found, Machine::Batch, unknown);
     let mut submission = Reading::of(found.data("submission"));
     let [uuid, collection, submitter, filename, title] =
         [&["batchID"][..], &["profile", "profile_name"], &["submitter"], &["filename"], &["title"]]
@@ -162,10 +172,10 @@ pub(super) fn batch(figures: &mut Figures, id: &str, found: &Item<'_>) {
 }
 
 /// What an access request says.
-pub(super) fn request(figures: &mut Figures, id: &str, found: &Item<'_>) {
+pub(super) fn request(figures: &mut Figures, id: &str, found: &Item<'_>, unknown: &mut BTreeSet<String>) {
     let name = format!("request {id}");
     let group = format!("requests {}", id.split('/').next().unwrap_or_default());
-    let label = item(figures, &name, &group, found, Machine::Access);
+    let label = item(figures, &name, &group, found, Machine::Access, unknown);
     let mut token = Reading::of(found.data("token"));
     let text = cut(&token.text(&["token"]));
     let bytes = token.integer("cloud-content-byte").and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0);
