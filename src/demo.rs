@@ -40,6 +40,7 @@ mod dice;
 mod fate;
 mod fill;
 mod greeting;
+mod janitor;
 mod jobs;
 mod mishap;
 mod operator;
@@ -127,7 +128,12 @@ async fn run_in(
         let _both = end.clone().drop_guard();
         simulate(&world, &end).await
     };
-    let (served, simulated) = tokio::join!(served, simulated);
+    let tidied = async {
+        if let Some(directory) = place.directory() {
+            end.run_until_cancelled(janitor::keep_tidy(directory)).await;
+        }
+    };
+    let (served, simulated, ()) = tokio::join!(served, simulated, tidied);
     // What failed first made the other end well.
     simulated.and(served.map_err(Error::Serve))
 }

@@ -73,8 +73,9 @@ impl Dice {
 
     /// A random UUID's text.
     pub(super) fn uuid(&mut self) -> String {
-        let [a, b, c, d, e] = [8, 4, 3, 3, 12].map(|digits| self.hex(digits));
-        format!("{a}-{b}-4{c}-a{d}-{e}")
+        // Version 4 and its variant are said by the digits between.
+        let parts = [8, 4, 3, 3, 12].map(|digits| self.hex(digits));
+        format!("{}-{}-4{}-a{}-{}", parts[0], parts[1], parts[2], parts[3], parts[4])
     }
 
     /// The end of an ARK, in the letters that ARKs use: those in which nobody reads a word.

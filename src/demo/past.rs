@@ -95,11 +95,9 @@ impl Standing {
         // A job that holds space is only where there is some left.
         let has_room = world.volume.used_ratio() < MOST_USED;
         match past {
-            Past::Completed => Self::on_path(JobState::Completed),
             Past::Failed if has_room && dice.happens(0.35) => failed(dice),
-            Past::Failed => Self::on_path(JobState::Completed),
             Past::Deleted if has_room => failed(dice),
-            Past::Deleted => Self::on_path(JobState::Completed),
+            Past::Completed | Past::Failed | Past::Deleted => Self::on_path(JobState::Completed),
             Past::Held => Self {
                 state: JobState::Held,
                 from: Some(JobState::Pending),

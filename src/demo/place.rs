@@ -1,12 +1,14 @@
 //! Where the demo's queue is: in a private server, or below a chroot of its own in one that runs already.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use rand::RngExt as _;
 use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Acls, Client, CreateMode, Error as ClientError, MultiReadResult};
 
 use super::Error;
+use super::janitor::SNAP_COUNT;
 use crate::zookeeper::server::Options;
 use crate::zookeeper::{Config, PrivateServer, Servers};
 
@@ -45,7 +47,7 @@ impl Place {
         let Some(servers) = servers else {
             // A job is some twelve znodes, and a million of these take some 500 MiB of heap.
             let heap_mib = 512 + u32::try_from(jobs / 160).unwrap_or(u32::MAX);
-            let start = PrivateServer::start(Options { heap_mib, ..Options::default() });
+            let start = PrivateServer::start(Options { heap_mib, snap_count: Some(SNAP_COUNT), ..Options::default() });
             // A server that is given up while it starts is killed, and its directory removed.
             return Ok(shutdown.run_until_cancelled(start).await.transpose()?.map(Self::Private));
         };
@@ -70,6 +72,14 @@ impl Place {
                 Config::new(servers)
             }
             Self::Below { inside, .. } => inside.clone(),
+        }
+    }
+
+    /// The directory of a server of our own.
+    pub(super) fn directory(&self) -> Option<PathBuf> {
+        match self {
+            Self::Private(server) => Some(server.directory().to_owned()),
+            Self::Below { .. } => None,
         }
     }
 

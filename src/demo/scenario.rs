@@ -108,13 +108,14 @@ impl Scenario {
         } else {
             format!("{title} {number} and {} more", objects.len() - 1)
         };
+        let (submitter, creator) = (*dice.pick(collection.submitters), *dice.pick(collection.creators));
         Submission {
             uuid: format!("bid-{}", dice.uuid()),
             collection: collection.mnemonic,
             title: batch_title,
             filename: format!("{}_{number}.checkm", collection.prefix),
-            submitter: *dice.pick(collection.submitters),
-            creator: *dice.pick(collection.creators),
+            submitter,
+            creator,
             is_update,
             priority: Priority::new(priority).expect("the priorities drawn are within 0..=99"),
             objects,

@@ -120,14 +120,9 @@ impl Follower {
             duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
             "walked the tree",
         );
-        // Of a folder that is closed the problem tells, in a line of its own.
-        let is_open = self.writer.with_image(|image| image.denied_folder().is_none()).unwrap_or_default();
-        if let Some((path, count)) = denied.filter(|_| is_open) {
+        if let Some((znodes, first)) = denied {
             warn!(
-                znodes = count,
-                first = %path,
-                "there are znodes that our credentials do not let us read (NoAuth), which are counted as unreadable: \
-                 check --zookeeper.auth-file and their ACL",
+                "ZooKeeper refuses our credentials for {znodes} znodes (NoAuth), {first} first: check --zookeeper.auth-file"
             );
         }
         // What changed during the walk is read before the image is called fresh.
@@ -228,13 +223,16 @@ impl Follower {
         });
         let problem = problem.flatten();
         self.writer.with_freshness(|freshness| {
-            if let Some(problem) = &problem {
-                if freshness.problem.as_ref() != Some(problem) {
-                    warn!("{problem}");
-                }
-                freshness.stale_since = freshness.stale_since.or(Some(Timestamp::now()));
-            } else if freshness.stale_since.take().is_some() {
+            if let Some(problem) = problem.as_ref().filter(|_| freshness.problem != problem) {
+                warn!("{problem}");
+            }
+            if problem.is_none() && freshness.stale_since.is_some() {
                 info!("the image follows the tree");
+            }
+            if problem.is_none() {
+                freshness.stale_since = None;
+            } else {
+                freshness.stale_since = freshness.stale_since.or(Some(Timestamp::now()));
             }
             freshness.problem = problem;
         });

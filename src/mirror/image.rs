@@ -42,7 +42,7 @@ pub(super) struct Image {
     access: Access,
     locks: Locks,
     /// Folders that are there, the root among them, and batch UUIDs.
-    folders: HashSet<Path>,
+    folders: BTreeSet<Path>,
     /// Of these, those that are not ours to read.
     denied: HashSet<Path>,
     /// Znodes with names that nobody expects.
@@ -105,7 +105,6 @@ impl Image {
     /// Makes a filled image ready for readers: counts it once and gives back the memory that filling has set aside.
     pub(super) fn finish(&mut self) {
         self.jobs.count();
-        self.folders.shrink_to_fit();
     }
 
     /// Moves the marks of age and space to the present, so that reading figures has little to count.

@@ -22,8 +22,8 @@ pub(super) struct Walk {
     pub(super) duration: Duration,
     /// How many znodes were asked for.
     pub(super) reads: u64,
-    /// The first znode that is not ours to read, and how many there are; `None` where all are.
-    pub(super) denied: Option<(Path, u64)>,
+    /// How many znodes our credentials do not allow us to read, and the first of them.
+    pub(super) denied: Option<(u64, Path)>,
 }
 
 /// The children that nearly every job has. The others are few, and found by the number of children.
@@ -52,29 +52,13 @@ pub(super) async fn walk(client: &Client) -> Result<Walk, ReadError> {
     // The jobs come first, so that entries and references find the rows of their jobs already there.
     let mut later = vec![Query::Folder(Path::Root)];
     reader.push(Query::Folder(Path::Jobs));
-    let mut denied = None;
-    let mut note = |answer: &Answer| {
-        for path in answer.denied() {
-            denied.get_or_insert_with(|| (path.clone(), 0)).1 += 1;
-        }
-    };
-    reader
-        .run(|answer, waiting| {
-            note(&answer);
-            take(&mut image, answer, waiting, Some(&mut later));
-        })
-        .await?;
+    reader.run(|answer, waiting| take(&mut image, answer, waiting, Some(&mut later))).await?;
     for query in later {
         reader.push(query);
     }
-    reader
-        .run(|answer, waiting| {
-            note(&answer);
-            take(&mut image, answer, waiting, None);
-        })
-        .await?;
+    reader.run(|answer, waiting| take(&mut image, answer, waiting, None)).await?;
     image.finish();
-    Ok(Walk { image, duration: started.elapsed(), reads: reader.reads, denied })
+    Ok(Walk { image, duration: started.elapsed(), reads: reader.reads, denied: reader.denied })
 }
 
 fn take(image: &mut Image, answer: Answer, waiting: &mut Vec<Query>, mut later: Option<&mut Vec<Query>>) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
-use queuekeeper::mirror::{self, Metrics, Store, Writer};
+use queuekeeper::mirror::{self, AGE_BOUNDS, Metrics, Store, Writer};
 use queuekeeper::zookeeper::{Auth, Config, Sessions};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -138,9 +138,9 @@ impl Mirror {
         loop {
             // Anew each time: the locks of a session that was closed may be gone a moment later.
             let tree = read_tree(client, "/", &[]).await;
-            // Twice: with everything young, and with half of the jobs a minute old.
-            let nows = [Timestamp::now(), ages_apart(&tree)];
-            let is_equal = nows.into_iter().all(|now| {
+            // With everything young, and with half of it older than a minute.
+            let mut nows = [Timestamp::now(), middle(&tree) + AGE_BOUNDS[0]].into_iter();
+            let is_equal = nows.all(|now| {
                 let Some(said) = facts::of_store(&self.store, now, SPACE) else { return false };
                 let expected = oracle::of_tree(&tree, closed, now, SPACE);
                 let is_equal = differences(&expected, &said).is_empty();
@@ -165,6 +165,17 @@ impl Mirror {
         }
     }
 
+    /// Checks the age bands, with each of their bounds in the midst of all ages. The mirror equals the tree.
+    pub(crate) async fn ages_are_right(&self, client: &Client) {
+        let tree = read_tree(client, "/", &[]).await;
+        for bound in AGE_BOUNDS {
+            let now = middle(&tree) + bound;
+            let said = facts::of_store(&self.store, now, SPACE).unwrap();
+            let expected = oracle::of_tree(&tree, &BTreeSet::new(), now, SPACE);
+            assert_eq!(differences(&expected, &said), [], "with ages around {bound:?}");
+        }
+    }
+
     /// Ends it in order.
     pub(crate) async fn stop(self) {
         self.shutdown.cancel();
@@ -172,10 +183,9 @@ impl Mirror {
     }
 }
 
-/// An instant at which about half of what is in the tree is older than a minute.
-fn ages_apart(tree: &Tree) -> Timestamp {
+/// An instant before which about half of what is in the tree was changed.
+fn middle(tree: &Tree) -> Timestamp {
     let mut times: Vec<_> = tree.values().map(|(_, stat)| stat.mtime).filter(|mtime| *mtime > 0).collect();
     times.sort_unstable();
-    let middle = times.get(times.len() / 2).copied().unwrap_or_default();
-    Timestamp::from_millisecond(middle + 60_000).unwrap()
+    Timestamp::from_millisecond(times.get(times.len() / 2).copied().unwrap_or_default()).unwrap()
 }

@@ -92,6 +92,7 @@ async fn the_mirror_equals_the_tree_after_every_storm() {
         });
         let took = started.elapsed();
         let facts = mirror.equals(&first).await;
+        mirror.ages_are_right(&first).await;
         late.equals(&first).await;
         assert_steps_add_up(&mirror);
         assert!(mirror.walks("drift_check") > 0, "the tree was compared during the storm");

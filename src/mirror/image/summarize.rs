@@ -90,7 +90,9 @@ impl Image {
 
     /// The names of what is counted as `other`.
     pub(in crate::mirror) fn unknown_states(&self) -> Vec<Arc<str>> {
-        let folders = self.folders.iter().filter_map(|path| match path {
+        // Paths are ordered by what they are, so these stand together, and the many UUIDs need not be looked through.
+        let first = Path::StateFolder(StateFolder::Other(Box::default()));
+        let folders = self.folders.range(first..).map_while(|path| match path {
             Path::StateFolder(StateFolder::Other(name)) => Some(Arc::from(&**name)),
             _ => None,
         });

@@ -125,6 +125,9 @@ fn item(
     }
     let message = status.text(&["message"]);
     figures.add("unreadable".to_owned(), u64::from(status.is_bad));
+    if state.is_none() && !odd.is_empty() {
+        unknown.insert(cut(&odd));
+    }
     let label = state.unwrap_or("other");
     figures.add(format!("{group} {label} count"), 1);
     figures.date(format!("{group} {label} oldest"), item.entered());
