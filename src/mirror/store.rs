@@ -44,7 +44,8 @@ impl Store {
         self.shared.freshness.read().clone()
     }
 
-    /// The figures of the whole queue; `None` before the first walk.
+    /// The figures of the whole queue; `None` before the first walk, and while the tree's root is missing or not ours
+    /// to read: nobody knows how many jobs there are then.
     ///
     /// `now` is our own clock. `space` is how many bytes of working storage a job may need and not be kept back; jobs
     /// in Provisioning that need more are counted as waiting for space.
@@ -53,7 +54,7 @@ impl Store {
         if let Some(space) = space {
             self.shared.space.store(space, Ordering::Relaxed);
         }
-        self.read(|image, offset| image.summary(now, offset, space))
+        self.read(|image, offset| image.is_read().then(|| image.summary(now, offset, space))).flatten()
     }
 
     /// Jobs by collection and state, in no order; `None` before the first walk.
