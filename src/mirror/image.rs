@@ -6,6 +6,7 @@
 mod batches;
 mod change;
 mod compare;
+mod faults;
 mod figures;
 mod item;
 mod jobs;
@@ -13,6 +14,7 @@ mod locks;
 mod requests;
 mod row;
 mod summarize;
+mod uuids;
 mod view;
 
 use std::collections::BTreeSet;
@@ -20,14 +22,17 @@ use std::collections::BTreeSet;
 use hashbrown::HashSet;
 
 pub(super) use change::{Change, Seen};
+pub(super) use faults::Asked;
 pub(super) use figures::age_marks;
 pub use row::LockStat;
 pub use view::{Batch, Job, Lock, Request};
 
 use self::batches::Batches;
+use self::faults::Faults;
 use self::jobs::Jobs;
 use self::locks::Locks;
 use self::requests::Access;
+use self::uuids::Uuids;
 use super::read::Found;
 use super::summary::LockKind;
 use crate::queue::path::{BatchNode, Path};
@@ -39,17 +44,19 @@ pub(super) struct Image {
     batches: Batches,
     access: Access,
     locks: Locks,
-    /// Folders that are there, the root among them, and batch UUIDs.
+    uuids: Uuids,
+    /// Folders that are there, the root among them.
     folders: HashSet<Path>,
     /// Of these, those that are not ours to read.
     denied: HashSet<Path>,
     /// Znodes with names that nobody expects.
     unexpected: BTreeSet<Box<str>>,
+    faults: Faults,
 }
 
 impl Image {
-    /// Takes note of what a read found at a path.
-    pub(super) fn apply(&mut self, path: Path, found: &Found) -> Change {
+    /// Brings rows, indexes and figures up to date with what a read found at a path.
+    fn apply_found(&mut self, path: Path, found: &Found) -> Change {
         let quiet = |changed| if changed { Change::Quiet } else { Change::Nothing };
         let present = found.is_present();
         match path {
@@ -71,6 +78,7 @@ impl Image {
             Path::QueueLock(_) => quiet(self.locks.apply(LockKind::Queue, path, found)),
             Path::NamedLock(folder, _) => quiet(self.locks.apply(locks::kind(folder), path, found)),
             Path::PublishedLocalId(_) => quiet(self.locks.apply(LockKind::LocalId, path, found)),
+            Path::BatchUuid(uuid) => quiet(self.uuids.apply(uuid, found)),
             // Of these only the names count, and what is below them is not looked at: a walk does not find it either.
             Path::Unexpected(path) if is_below_name(&path) => Change::Nothing,
             Path::Unexpected(path) => {
@@ -78,7 +86,6 @@ impl Image {
             }
             Path::Root
             | Path::BatchUuids
-            | Path::BatchUuid(_)
             | Path::Batches
             | Path::Jobs
             | Path::JobStates

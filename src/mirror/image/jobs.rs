@@ -30,6 +30,8 @@ pub(super) struct Jobs {
     odd_entries: HashMap<JobId, Vec<(StateFolder, EntryName)>>,
     /// References that do not fit into a row, likewise.
     odd_references: HashMap<JobId, Vec<(BatchId, Outcome)>>,
+    /// How many entries each folder of a state holds.
+    pub(super) in_folder: HashMap<StateFolder, u64>,
     pub(super) figures: Figures,
     /// Whether `figures` follow every change. A walk fills the rows first and counts them once, at its end.
     is_counted: bool,
@@ -74,6 +76,11 @@ impl Jobs {
         self.find(job).map(|row| &self.rows[row as usize])
     }
 
+    /// The row of that number, as the figures name it.
+    pub(super) fn at(&self, row: u32) -> &Row {
+        &self.rows[row as usize]
+    }
+
     /// The rows in a range of the table, in no order: a way to visit all of them in pieces.
     pub(super) fn slice(&self, range: std::ops::Range<usize>) -> impl Iterator<Item = &Row> {
         let end = range.end.min(self.rows.len());
@@ -100,6 +107,7 @@ impl Jobs {
         let (changed, malformed) = self.set(row, node, found);
         let unreadable = malformed || matches!(found, Found::Denied);
         let reread = self.rows[row as usize].unreadable.set(bit, unreadable);
+        self.rows[row as usize].malformed.set(bit, malformed);
         self.unreadable += reread;
         self.settle(row, before);
         let moved = Change::of_job(was, self.rows[row as usize].sight());
@@ -130,9 +138,14 @@ impl Jobs {
             Some(JobNode::Bid) => {
                 plain(data.map(record::bid), |batch| replace(&mut row.batch, batch.map(BatchId::number)))
             }
-            Some(JobNode::Priority) => plain(data.map(record::priority), |priority| {
-                replace(&mut row.priority, priority.map(crate::queue::id::Priority::number))
-            }),
+            Some(JobNode::Priority) => {
+                let is_out = data.is_some_and(record::is_priority_out_of_range);
+                let is_other = replace(&mut row.is_priority_out_of_range, is_out);
+                let (changed, malformed) = plain(data.map(record::priority), |priority| {
+                    replace(&mut row.priority, priority.map(crate::queue::id::Priority::number))
+                });
+                (changed || is_other, malformed)
+            }
             Some(JobNode::SpaceNeeded) => plain(data.map(record::space_needed), |space| {
                 replace(&mut row.standing.space_needed_bytes, space.flatten().unwrap_or(0))
             }),
@@ -218,6 +231,10 @@ impl Jobs {
             }
             (_, _) => set_odd(&mut self.odd_entries, entry.job, odd, present),
         };
+        if changed {
+            let count = self.in_folder.entry_ref(folder).or_default();
+            *count = if present { *count + 1 } else { count.saturating_sub(1) };
+        }
         self.znodes += if changed { i64::from(present) * 2 - 1 } else { 0 };
         changed
     }

@@ -58,6 +58,11 @@ impl Locks {
         changed
     }
 
+    /// A lock, if it is there; its stat is `None` where that is not ours to read.
+    pub(super) fn get(&self, path: &Path) -> Option<Option<LockStat>> {
+        self.held.get(path).map(|held| held.stat)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.held.len()
     }

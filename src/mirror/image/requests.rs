@@ -115,6 +115,10 @@ impl Access {
 }
 
 impl Requests {
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     pub(super) fn get(&self, request: RequestId) -> Option<&Entry> {
         self.entries.get(&request)
     }

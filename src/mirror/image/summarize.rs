@@ -60,6 +60,8 @@ impl Image {
             znodes: u64::try_from(self.znodes()).unwrap_or(0),
             unreadable: u64::try_from(self.unreadable()).unwrap_or(0),
             unknown_states: self.unknown_states(),
+            // The store adds these: they are told for the instant up to which the image is known to be right.
+            faults: Default::default(),
         }
     }
 
@@ -73,7 +75,7 @@ impl Image {
     }
 
     fn znodes(&self) -> i64 {
-        let folders = self.folders.len() + self.locks.len() + self.unexpected.len();
+        let folders = self.folders.len() + self.uuids.len() + self.locks.len() + self.unexpected.len();
         self.jobs.znodes + self.batches.znodes + self.access.znodes + i64::try_from(folders).unwrap_or(i64::MAX)
     }
 

@@ -3,6 +3,34 @@
 use super::Fault;
 
 impl Fault {
+    /// What it is called on a page.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::OrphanEntry => "Queue entry in another state than its job",
+            Self::StrayEntry => "Queue entry without its job",
+            Self::DuplicateEntry => "Job queued more than once",
+            Self::MissingEntry => "Job without its queue entry",
+            Self::DuplicateReference => "Job referred to more than once",
+            Self::MissingReference => "Job and batch reference contradict each other",
+            Self::UnloadableJob => "Job that the daemons cannot load",
+            Self::UnloadableBatch => "Batch that the daemons cannot load",
+            Self::UnloadableRequest => "Access request that the daemons cannot load",
+            Self::UnfinishedCreation => "Creation that was not finished",
+            Self::PriorityOutOfRange => "Priority outside 0 to 99",
+            Self::LeakedLock => "Lock that nobody will release",
+            Self::LeakedStorageLock => "Storage lock without a job",
+            Self::DeletedBatchBlocksReporting => "Deleted batch that blocks reporting",
+            Self::BatchWithoutEnd => "Batch without end",
+            Self::StuckState => "State that nothing leaves",
+            Self::HeldCollectionBacklog => "Backlog of a held collection",
+            Self::ForgottenPause => "Forgotten pause",
+            Self::DanglingUuid => "Batch UUID that leads nowhere",
+            Self::FolderNearLimit => "Folder near its limit",
+            Self::RetriesExhausted => "Job resumed too often",
+        }
+    }
+
     /// What it does to the queue.
     #[must_use]
     pub fn effect(self) -> &'static str {
@@ -81,7 +109,9 @@ impl Fault {
             Self::BatchWithoutEnd => {
                 "Look whether the batch daemon runs and what ends its poll. A batch that was given up is purged by hand."
             }
-            Self::StuckState => "Look whether a daemon of that state runs, what its log says, and what stands at the head.",
+            Self::StuckState => {
+                "Look whether a daemon of that state runs, what its log says, and what stands at the head."
+            }
             Self::HeldCollectionBacklog => {
                 "Release the collection, or wait until its jobs are Held; release the held jobs of a free collection."
             }
