@@ -10,7 +10,9 @@ use super::requests::Requests;
 use super::row::UNKNOWN_MS;
 use crate::mirror::bands::Bands;
 use crate::mirror::clock::Offset;
+use crate::mirror::faults::FaultFigures;
 use crate::mirror::summary::{ByState, CollectionFigures, ItemFigures, JobFigures, LockFigures, LockKind, Summary};
+use crate::queue::fault::Fault;
 use crate::queue::path::{AccessQueue, Path, Queue, StateFolder};
 use crate::queue::state::AccessState;
 
@@ -61,7 +63,7 @@ impl Image {
             unreadable: u64::try_from(self.unreadable()).unwrap_or(0),
             unknown_states: self.unknown_states(),
             // The store adds these: they are told for the instant up to which the image is known to be right.
-            faults: Default::default(),
+            faults: <[FaultFigures; Fault::ALL.len()]>::default(),
         }
     }
 
@@ -86,6 +88,7 @@ impl Image {
             + self.batches.unreadable
             + self.access.unreadable
             + self.locks.unreadable
+            + self.uuids.unreadable
             + i64::try_from(folders).unwrap_or(i64::MAX)
     }
 

@@ -25,6 +25,8 @@ pub(super) enum Leads {
 pub(super) struct Uuids {
     entries: HashMap<Box<str>, (Leads, i64)>,
     by_batch: BTreeSet<(BatchId, Box<str>)>,
+    /// How many of them are not ours to read.
+    pub(super) unreadable: i64,
 }
 
 impl Uuids {
@@ -44,6 +46,8 @@ impl Uuids {
         if let Some((Leads::To(batch), _)) = new {
             self.by_batch.insert((batch, uuid.clone()));
         }
+        let denied = |entry: Option<(Leads, i64)>| i64::from(matches!(entry, Some((Leads::Unknown, _))));
+        self.unreadable += denied(new) - denied(old);
         match new {
             Some(new) => self.entries.insert(uuid, new),
             None => self.entries.remove(&uuid),
