@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
+pub mod demo;
 mod log;
 pub mod serve;
 mod zookeeper;
@@ -41,7 +42,10 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     #[command(after_help = EXIT_CODES)]
-    Serve(serve::ServeArgs),
+    // Boxed, since it has many more flags than the others.
+    Serve(Box<serve::ServeArgs>),
+    #[command(after_help = EXIT_CODES)]
+    Demo(demo::DemoArgs),
 }
 
 /// A command that cannot begin, because of what it was told or of what is not there: one line, exit code 2.
@@ -63,6 +67,7 @@ pub fn run() -> ExitCode {
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let outcome = match cli.command {
         Command::Serve(args) => block_on(args.run()),
+        Command::Demo(args) => block_on(args.run()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -125,7 +130,11 @@ mod tests {
                 let Some(long) = argument.get_long().filter(|long| !matches!(*long, "help" | "version")) else {
                     continue;
                 };
-                let expected = format!("QUEUEKEEPER_{}", long.replace(['.', '-'], "_").to_uppercase());
+                // What only the demo has is under its own name, and so is its ZooKeeper: that of `serve` may be
+                // production's.
+                let is_demo = argument.get_help_heading() == Some("Demo");
+                let prefix = if is_demo { "QUEUEKEEPER_DEMO" } else { "QUEUEKEEPER" };
+                let expected = format!("{prefix}_{}", long.replace(['.', '-'], "_").to_uppercase());
                 let variable = argument.get_env().and_then(|name| name.to_str());
                 assert_eq!(variable, Some(expected.as_str()), "--{long}");
             }

@@ -17,6 +17,7 @@
 //! | [`mirror`] | the image of the tree in memory: one writer, many readers. It answers no HTTP and writes nothing to ZooKeeper |
 //! | [`metrics`] | the collectors over the mirror's figures, and the exposition. They read no znode |
 //! | [`web`] | thin handlers over the mirror's figures. They touch no ZooKeeper client and join no path |
+//! | [`demo`] | a queue that is made up, with simulated daemons that work on it through the queue core |
 //! | [`config`], [`cli`] | flags and wiring |
 //!
 //! # Invariants
@@ -31,6 +32,7 @@
 
 pub mod cli;
 pub mod config;
+pub mod demo;
 pub mod metrics;
 pub mod mirror;
 pub mod queue;

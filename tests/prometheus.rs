@@ -1,5 +1,7 @@
 //! A real Prometheus scrapes the real program beside a real ZooKeeper, and answers PromQL.
 
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
 #[path = "support"]
 mod support {
     pub(crate) mod wait;

@@ -57,8 +57,13 @@ impl LogArgs {
             Level::Debug => LevelFilter::DEBUG,
             Level::Trace => LevelFilter::TRACE,
         };
-        // What libraries say below a warning is for those who mend them, unless everything is asked for.
-        let libraries = if level == LevelFilter::TRACE { LevelFilter::DEBUG } else { level.min(LevelFilter::WARN) };
+        // What libraries say is for those who mend them: the client library warns of each failed handshake, and we say
+        // once, and why, that there is no connection.
+        let libraries = match self.level {
+            Level::Error | Level::Warn | Level::Info => LevelFilter::ERROR,
+            Level::Debug => LevelFilter::WARN,
+            Level::Trace => LevelFilter::DEBUG,
+        };
         let filter = Targets::new().with_default(libraries).with_target("queuekeeper", level);
         let registry = tracing_subscriber::registry().with(filter);
         let begun = match self.format {

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{LogArgs, UsageError, ZooKeeperArgs, on_signal};
 use crate::config::{Config, ListenAddress, Mirror, PrometheusDuration, Storage, TelemetryPath, Web};
 use crate::metrics::{self, queue, storage};
-use crate::mirror::{self, Writer};
+use crate::mirror;
 use crate::web;
 use crate::zookeeper::Sessions;
 
@@ -190,18 +190,32 @@ pub async fn listen(addresses: &[ListenAddress]) -> anyhow::Result<Vec<TcpListen
 /// # Errors
 /// When a part of the server fails or ends by itself: without the mirror the others would serve yesterday's picture.
 pub async fn serve(config: Config, listeners: Vec<TcpListener>, shutdown: &CancellationToken) -> anyhow::Result<()> {
+    let volume = config.storage.clone().map(|volume| storage::Storage::new(volume.path, volume.threshold));
+    serve_beside(volume, config, listeners, shutdown).await
+}
+
+/// The same beside a volume that is there already, such as a simulated one; what `config` says of storage is not used.
+///
+/// # Errors
+/// As [`serve`].
+pub async fn serve_beside(
+    volume: Option<storage::Storage>,
+    config: Config,
+    listeners: Vec<TcpListener>,
+    shutdown: &CancellationToken,
+) -> anyhow::Result<()> {
     let mut tasks = tasks::Tasks::new(shutdown);
     let mut registry = metrics::registry();
-    let writer = Writer::with_limits(config.mirror.fault_limits.clone());
+
+    let writer = mirror::Writer::with_limits(config.mirror.fault_limits.clone());
     let store = writer.store();
     let sessions = Sessions::new(config.zookeeper.clone());
-    let counters = mirror::Metrics::register(&mut registry);
+    let seen = mirror::Metrics::register(&mut registry);
     let drift_interval = config.mirror.drift_interval;
-    tasks.spawn("the mirror", |shutdown| async move {
-        Ok(mirror::run(sessions, writer, counters, drift_interval, shutdown).await?)
+    tasks.spawn("the mirror", move |shutdown| async move {
+        Ok(mirror::run(sessions, writer, seen, drift_interval, shutdown).await?)
     });
 
-    let volume = config.storage.clone().map(|volume| storage::Storage::new(volume.path, volume.threshold));
     if let Some(volume) = volume.clone() {
         tasks.spawn("the measuring of working storage", |shutdown| async {
             volume.poll(shutdown).await;

@@ -23,7 +23,8 @@ const STALE_AFTER: Duration = Duration::from_mins(1);
 /// The volume and what is known of it; clones share it.
 #[derive(Clone, Debug)]
 pub struct Storage {
-    path: Arc<Path>,
+    /// `None` where its owner tells how full it is, and no file system is asked.
+    path: Option<Arc<Path>>,
     threshold: f64,
     latest: Arc<Mutex<Option<(Instant, Space)>>>,
 }
@@ -59,7 +60,18 @@ impl Storage {
     /// The volume that holds `path`; `threshold` is the part of it, 0 to 1, above which the daemons keep jobs back.
     #[must_use]
     pub fn new(path: PathBuf, threshold: f64) -> Self {
-        Self { path: path.into(), threshold, latest: Arc::default() }
+        Self { path: Some(path.into()), threshold, latest: Arc::default() }
+    }
+
+    /// A volume that is on no file system, such as a simulated one: how full it is, is what [`Self::tell`] said last.
+    #[must_use]
+    pub fn told(threshold: f64) -> Self {
+        Self { path: None, threshold, latest: Arc::default() }
+    }
+
+    /// Says how full a volume made by [`Self::told`] is; it holds until something else is said.
+    pub fn tell(&self, space: Space) {
+        *self.latest.lock() = Some((Instant::now(), space));
     }
 
     /// The part of the volume, 0 to 1, above which the daemons keep jobs back.
@@ -71,16 +83,18 @@ impl Storage {
     /// How full the volume is; `None` where it did not answer lately.
     #[must_use]
     pub fn space(&self) -> Option<Space> {
-        (*self.latest.lock()).filter(|(at, _)| at.elapsed() < STALE_AFTER).map(|(_, space)| space)
+        let fresh = |(at, _): &(Instant, Space)| self.path.is_none() || at.elapsed() < STALE_AFTER;
+        (*self.latest.lock()).filter(fresh).map(|(_, space)| space)
     }
 
-    /// Asks the file system from time to time, until `shutdown`.
+    /// Asks the file system from time to time, until `shutdown`. Of a volume that is told there is nothing to ask.
     ///
     /// A call that hangs is not waited for at the end: nothing can take it back, and the process may go without it.
     pub async fn poll(self, shutdown: CancellationToken) {
+        let Some(volume) = &self.path else { return shutdown.cancelled().await };
         let mut failing = false;
         loop {
-            let path = Arc::clone(&self.path);
+            let path = Arc::clone(volume);
             let ask = tokio::task::spawn_blocking(move || ask(&path));
             let answer = tokio::select! {
                 () = shutdown.cancelled() => return,
@@ -95,7 +109,7 @@ impl Storage {
                     *self.latest.lock() = None;
                     // Once for each failure, not every 15 seconds for as long as it lasts.
                     if !failing {
-                        tracing::warn!(path = %self.path.display(), %error, "working storage cannot be measured");
+                        tracing::warn!(path = %volume.display(), %error, "working storage cannot be measured");
                     }
                     failing = true;
                 }
@@ -153,6 +167,16 @@ mod tests {
                 assert!(kept_back(left + step + 1), "{space:?}");
             }
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_told_of_a_volume_does_not_age() {
+        let storage = Storage::told(0.8);
+        assert_eq!(storage.space(), None);
+        let space = Space { size_bytes: 100, free_bytes: 40 };
+        storage.tell(space);
+        tokio::time::advance(STALE_AFTER * 10).await;
+        assert_eq!(storage.space(), Some(space));
     }
 
     #[tokio::test(start_paused = true)]

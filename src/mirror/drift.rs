@@ -5,7 +5,9 @@ use zookeeper_client::Client;
 
 use super::follow::{Follower, read};
 use super::image::{Change, Image};
+use super::read::Found;
 use super::watch::{Interrupted, Watch};
+use crate::queue::path::Path;
 
 /// How many rows are compared under one lock, for some tenths of a millisecond.
 const ROWS_AT_ONCE: usize = 512;
@@ -43,8 +45,16 @@ impl Follower {
         watch.drain()?;
         reads.retain(|(path, _)| !watch.is_touched(path));
         let first = reads.first().map(|(path, _)| path.to_string()).unwrap_or_default();
+        // No event tells of what is closed to us: servers keep them to themselves since CVE-2024-23944 was mended, and a
+        // change of permissions is no event at all.
+        let is_closed = |path: &Path, found: &Found| {
+            let was_unreadable = self.writer.with_image(|image| image.is_unreadable(path)).unwrap_or(false);
+            was_unreadable || matches!(found, Found::Denied)
+        };
+        let (closed, reads): (Vec<_>, Vec<_>) = reads.into_iter().partition(|(path, found)| is_closed(path, found));
         let mut drifted = 0;
         let metrics = &self.metrics;
+        self.writer.apply(closed, |_, change| metrics.change(change));
         self.writer.apply(reads, |_, change| {
             metrics.change(change);
             drifted += u64::from(change != Change::Nothing);
@@ -54,5 +64,81 @@ impl Follower {
             warn!(differences = drifted, near = first, "the image had drifted from the tree and was mended");
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use prometheus_client::registry::Registry;
+    use tokio::time::{Instant, sleep};
+    use tokio_util::sync::CancellationToken;
+    use zookeeper_client::{Acls, CreateMode};
+
+    use super::*;
+    use crate::mirror::{Metrics, Store, Writer, run};
+    use crate::queue::id::JobId;
+    use crate::queue::state::JobState;
+    use crate::zookeeper::server::Options;
+    use crate::zookeeper::{Config, PrivateServer, Sessions};
+
+    async fn until(what: &str, is_so: impl Fn() -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !is_so() {
+            assert!(Instant::now() < deadline, "not in time: {what}");
+            sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    fn state(store: &Store, job: u32) -> Option<JobState> {
+        store.job(JobId::new(job)).and_then(|job| job.state)
+    }
+
+    #[tokio::test]
+    async fn what_no_event_told_of_is_counted_once_and_mended() {
+        let server = PrivateServer::start(Options::default()).await.unwrap();
+        let config = Config::new(server.connect_string().parse().unwrap());
+        let client = config.connect().await.unwrap();
+        let pending = br#"{"status":"Pending","retry_count":0}"#;
+        for (path, data) in [
+            ("/jobs", &b""[..]),
+            ("/jobs/jid0000000001", b""),
+            ("/jobs/jid0000000001/status", pending),
+            ("/jobs/jid0000000002", b""),
+            ("/jobs/jid0000000002/status", pending),
+        ] {
+            client.create(path, data, &CreateMode::Persistent.with_acls(Acls::anyone_all())).await.unwrap();
+        }
+        let metrics = Metrics::register(&mut Registry::default());
+        let (writer, shutdown) = (Writer::new(), CancellationToken::new());
+        let store = writer.store();
+        let interval = Some(Duration::from_millis(50));
+        let mirror = tokio::spawn(run(Sessions::new(config), writer, metrics.clone(), interval, shutdown.clone()));
+        until("the first walk", || state(&store, 1) == Some(JobState::Pending)).await;
+        assert_eq!(metrics.drift.get(), 0);
+
+        // Wrong in three ways: a value that was missed, an item that is none, and one that is not there any more.
+        let (data, stat) = client.get_data("/jobs/jid0000000002/status").await.unwrap();
+        let failed = String::from_utf8(data).unwrap().replace("Pending", "Failed").into_bytes();
+        let wrong = Found::Node { data: failed, stat };
+        for (path, found) in [
+            ("/jobs/jid0000000001/status", &Found::Nothing),
+            ("/jobs/jid0000000002/status", &wrong),
+            ("/jobs/jid0000000003", &wrong),
+        ] {
+            assert_ne!(store.falsify(Path::parse(path), found), Some(Change::Nothing));
+        }
+        let is_right = || {
+            let states = [1, 2].map(|job| state(&store, job));
+            states == [Some(JobState::Pending); 2] && store.job(JobId::new(3)).is_none()
+        };
+        until("all is mended", || is_right() && metrics.drift.get() >= 3).await;
+        // Mended is mended: later checks find nothing.
+        let reads = metrics.reads.get();
+        until("two more checks", || metrics.reads.get() >= reads + 3 * 8).await;
+        assert_eq!(metrics.drift.get(), 3);
+        shutdown.cancel();
+        mirror.await.unwrap().unwrap();
     }
 }

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{Fuse, FutureExt};
@@ -11,7 +12,7 @@ use tracing::{info, warn};
 use zookeeper_client::{AddWatchMode, Client, PersistentWatcher};
 
 use super::clock::Clock;
-use super::image::Change;
+use super::image::{Change, Image};
 use super::metrics::{Cause, Metrics};
 use super::read::{Answer, Found, Query, ReadError, Reader};
 use super::store::Writer;
@@ -39,6 +40,8 @@ pub(super) struct Follower {
     pub(super) clock: Clock,
     /// The chroot as configured, for messages.
     pub(super) chroot: String,
+    /// The unknown states that the log has named, while they are there.
+    pub(super) unknown_states: Vec<Arc<str>>,
 }
 
 impl Follower {
@@ -95,7 +98,7 @@ impl Follower {
     /// Walks the tree and puts the image in place.
     async fn walk(&mut self, client: &Client, cause: Cause, watch: &mut Watch) -> Result<(), Interrupted> {
         self.metrics.walk(cause);
-        let Walk { image, duration, reads } = watch.during(walk(client)).await??;
+        let Walk { image, duration, reads, denied } = watch.during(walk(client)).await??;
         self.metrics.reads.inc_by(reads);
         let unreadable = image.unreadable();
         if let Some(old) = self.writer.swap(image, Timestamp::now()) {
@@ -117,6 +120,11 @@ impl Follower {
             duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
             "walked the tree",
         );
+        if let Some((znodes, first)) = denied {
+            warn!(
+                "ZooKeeper refuses our credentials for {znodes} znodes (NoAuth), {first} first: check --zookeeper.auth-file"
+            );
+        }
         // What changed during the walk is read before the image is called fresh.
         watch.drain()?;
         self.flush(client, watch).await?;
@@ -146,7 +154,10 @@ impl Follower {
                     next_request = sent + REQUEST_SPACING * requests;
                     self.gain_sync();
                 }
-                _ = marks.tick() => self.writer.set_marks(Timestamp::now()),
+                _ = marks.tick() => {
+                    self.writer.set_marks(Timestamp::now());
+                    self.name_unknown_states();
+                }
                 () = sleep_until(next_check.unwrap_or(next_request)), if next_check.is_some() => {
                     next_check = None;
                     self.metrics.walk(Cause::DriftCheck);
@@ -194,6 +205,16 @@ impl Follower {
         Ok(requests)
     }
 
+    /// Logs each state that we do not know, once while it is there: whoever writes it has outgrown us. A name is anybody's
+    /// text, so it is written with escapes.
+    fn name_unknown_states(&mut self) {
+        let names = self.writer.with_image(Image::unknown_states).unwrap_or_default();
+        for state in names.iter().filter(|name| !self.unknown_states.contains(name)) {
+            warn!(?state, "there is a state that we do not know; what is in it is counted as other");
+        }
+        self.unknown_states = names;
+    }
+
     /// Calls the image fresh, unless it shows less than there is.
     fn gain_sync(&self) {
         let problem = self.writer.with_image(|image| {
@@ -207,12 +228,11 @@ impl Follower {
         });
         let problem = problem.flatten();
         self.writer.with_freshness(|freshness| {
-            if freshness.problem != problem {
-                if let Some(problem) = &problem {
-                    warn!("{problem}");
-                } else {
-                    info!("the image is whole again");
-                }
+            if let Some(problem) = problem.as_ref().filter(|_| freshness.problem != problem) {
+                warn!("{problem}");
+            }
+            if problem.is_none() && freshness.stale_since.is_some() {
+                info!("the image follows the tree");
             }
             if problem.is_none() {
                 freshness.stale_since = None;

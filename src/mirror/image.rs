@@ -14,6 +14,8 @@ mod locks;
 mod requests;
 mod row;
 mod summarize;
+#[cfg(test)]
+mod tests;
 mod uuids;
 mod view;
 
@@ -46,7 +48,7 @@ pub(super) struct Image {
     locks: Locks,
     uuids: Uuids,
     /// Folders that are there, the root among them.
-    folders: HashSet<Path>,
+    folders: BTreeSet<Path>,
     /// Of these, those that are not ours to read.
     denied: HashSet<Path>,
     /// Znodes with names that nobody expects.
@@ -110,7 +112,6 @@ impl Image {
     /// Makes a filled image ready for readers: counts it once and gives back the memory that filling has set aside.
     pub(super) fn finish(&mut self) {
         self.jobs.count();
-        self.folders.shrink_to_fit();
     }
 
     /// Moves the marks of age and space to the present, so that reading figures has little to count.
@@ -127,6 +128,38 @@ impl Image {
     /// A folder that is not ours to read, if there is one: what lies below is missing from the image.
     pub(super) fn denied_folder(&self) -> Option<&Path> {
         self.denied.iter().min()
+    }
+
+    /// Whether the image has a znode that could not be read: garbage, or closed to us.
+    pub(super) fn is_unreadable(&self, path: &Path) -> bool {
+        match path {
+            Path::Job(job) => self.jobs.is_unreadable(*job, None),
+            Path::JobNode(job, node) => self.jobs.is_unreadable(*job, Some(*node)),
+            Path::Batch(batch) => self.batches.is_unreadable(*batch, None),
+            Path::BatchNode(batch, node) => self.batches.is_unreadable(*batch, Some(*node)),
+            Path::BatchOutcome(batch, outcome) => {
+                self.batches.get(*batch).is_some_and(|entry| entry.denied[*outcome as usize])
+            }
+            Path::Request(queue, request) => self.access.is_unreadable(*queue, *request, None),
+            Path::RequestNode(queue, request, node) => self.access.is_unreadable(*queue, *request, Some(*node)),
+            Path::QueueLock(_) | Path::NamedLock(..) | Path::PublishedLocalId(_) => self.locks.is_unreadable(path),
+            Path::Unexpected(path) => self.unexpected.contains(path),
+            Path::BatchUuid(uuid) => self.uuids.is_unreadable(uuid),
+            Path::Root
+            | Path::BatchUuids
+            | Path::Batches
+            | Path::Jobs
+            | Path::JobStates
+            | Path::StateFolder(_)
+            | Path::Access
+            | Path::AccessQueue(_)
+            | Path::Locks
+            | Path::QueueLocks
+            | Path::LockFolder(_)
+            | Path::PublishedLocalIds => self.denied.contains(path),
+            // Of these only the names count, so nothing of them is unreadable.
+            Path::Entry(..) | Path::Reference(..) | Path::Foreign => false,
+        }
     }
 
     /// Whether a batch's `states` are there. It is not acquired until they are.

@@ -142,11 +142,13 @@ pub(super) struct Reader<'a> {
     reads_a_request: usize,
     pub(super) reads: u64,
     pub(super) requests: u32,
+    /// How many znodes our credentials do not allow us to read, and the first of them.
+    pub(super) denied: Option<(u64, Path)>,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(client: &'a Client) -> Self {
-        Self { client, waiting: Vec::new(), reads_a_request: READS_A_REQUEST, reads: 0, requests: 0 }
+        Self { client, waiting: Vec::new(), reads_a_request: READS_A_REQUEST, reads: 0, requests: 0, denied: None }
     }
 
     pub(super) fn push(&mut self, query: Query) {
@@ -164,7 +166,25 @@ impl<'a> Reader<'a> {
             let answers = answers?;
             self.adapt(&answers);
             for answer in answers {
+                self.note_denied(&answer);
                 take(answer, &mut self.waiting);
+            }
+        }
+    }
+
+    fn note_denied(&mut self, answer: &Answer) {
+        let mut note = |path: &Path, found: &Found| {
+            if matches!(found, Found::Denied) {
+                self.denied.get_or_insert_with(|| (0, path.clone())).0 += 1;
+            }
+        };
+        match answer {
+            Answer::Node(path, found) | Answer::Folder(path, found, _) => note(path, found),
+            Answer::Item(path, found, children) => {
+                note(path, found);
+                for (path, found) in children {
+                    note(path, found);
+                }
             }
         }
     }

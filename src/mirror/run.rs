@@ -28,7 +28,8 @@ pub async fn run(
 ) -> Result<(), ConnectError> {
     let report = report(writer.store(), sessions.subscribe());
     let chroot = sessions.config().servers.chroot().unwrap_or("/").to_owned();
-    let mut follower = Follower { writer, metrics, drift_interval, clock: Clock::default(), chroot };
+    let mut follower =
+        Follower { writer, metrics, drift_interval, clock: Clock::default(), chroot, unknown_states: Vec::new() };
     let follow = async {
         let mut cause = Cause::Start;
         loop {

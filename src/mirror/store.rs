@@ -149,8 +149,17 @@ impl Store {
         if session.is_none() {
             freshness.stale_since = freshness.stale_since.or(Some(now));
             freshness.problem = problem;
+        } else if freshness.session.is_none() {
+            // Why there was no connection is no reason any more for the image to be behind.
+            freshness.problem = None;
         }
         freshness.session = session;
+    }
+
+    /// Makes the image wrong behind the writer's back.
+    #[cfg(test)]
+    pub(super) fn falsify(&self, path: Path, found: &Found) -> Option<Change> {
+        self.shared.image.write().as_mut().map(|image| image.apply(path, found))
     }
 
     fn read<T>(&self, take: impl FnOnce(&Image, Offset) -> T) -> Option<T> {

@@ -22,6 +22,8 @@ pub(super) struct Walk {
     pub(super) duration: Duration,
     /// How many znodes were asked for.
     pub(super) reads: u64,
+    /// How many znodes our credentials do not allow us to read, and the first of them.
+    pub(super) denied: Option<(u64, Path)>,
 }
 
 /// The children that nearly every job has. The others are few, and found by the number of children.
@@ -56,7 +58,7 @@ pub(super) async fn walk(client: &Client) -> Result<Walk, ReadError> {
     }
     reader.run(|answer, waiting| take(&mut image, answer, waiting, None)).await?;
     image.finish();
-    Ok(Walk { image, duration: started.elapsed(), reads: reader.reads })
+    Ok(Walk { image, duration: started.elapsed(), reads: reader.reads, denied: reader.denied })
 }
 
 fn take(image: &mut Image, answer: Answer, waiting: &mut Vec<Query>, mut later: Option<&mut Vec<Query>>) {

@@ -148,6 +148,8 @@ impl Cause {
                     | E::NoHosts
                     | E::Timeout
                     | E::Throttled
+                    // The library's own words, such as for a connection without an answer.
+                    | E::Custom(_)
             ),
             Self::ChangedSince | Self::TooLarge { .. } => false,
         }

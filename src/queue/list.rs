@@ -74,7 +74,7 @@ impl Queue {
     /// The folders of queue entries: those of all states that we know, and what others there are.
     pub(super) async fn state_folders(&self) -> Result<Vec<StateFolder>, Error> {
         let [found] = self.read_each([Read::Children(Path::JobStates)]).await?;
-        let others = found.children().into_iter().map(|name| StateFolder::from_name(&name));
+        let others = found.children().into_iter().filter_map(|name| StateFolder::from_name(&name));
         let mut folders: Vec<_> = others.filter(|folder| folder.state().is_none()).collect();
         folders.sort_unstable();
         folders.extend(JobState::ALL.iter().map(|state| StateFolder::Known(*state)));

@@ -171,11 +171,14 @@ impl StateFolder {
         }
     }
 
-    /// Reads a folder's name; every name is one.
+    /// The longest name of a state, in bytes. ZooKeeper takes names of nearly 1 MiB, of which two fill a request.
+    pub const LONGEST: usize = 255;
+
+    /// Reads a folder's name; `None` for one that is longer than any state's may be.
     #[must_use]
-    pub fn from_name(name: &str) -> Self {
+    pub fn from_name(name: &str) -> Option<Self> {
         let known = JobState::ALL.iter().copied().find(|state| state.label() == name);
-        known.map_or_else(|| Self::Other(name.into()), Self::Known)
+        known.map(Self::Known).or_else(|| (name.len() <= Self::LONGEST).then(|| Self::Other(name.into())))
     }
 }
 

@@ -56,6 +56,9 @@ pub enum Malformed {
     /// JSON, but no object.
     #[error("is JSON, but not an object")]
     NotObject,
+    /// A key stands there twice, which the daemons' JSON library refuses.
+    #[error("has a key twice")]
+    RepeatedKey,
     /// A key that the daemons need is missing.
     #[error("has no {0}")]
     Missing(&'static str),
@@ -70,15 +73,10 @@ pub enum Malformed {
 }
 
 impl Malformed {
-    fn of_json(error: &serde_json::Error, data: &[u8]) -> Self {
-        if data.iter().all(u8::is_ascii_whitespace) {
-            return Self::Empty;
-        }
-        if std::str::from_utf8(data).is_err() {
-            return Self::NotUtf8;
-        }
+    fn of_json(error: &serde_json::Error) -> Self {
         match error.classify() {
-            serde_json::error::Category::Data => Self::NotObject,
+            // Every field takes any value, so this is all that can be wrong with JSON that opens as an object.
+            serde_json::error::Category::Data => Self::RepeatedKey,
             serde_json::error::Category::Io
             | serde_json::error::Category::Syntax
             | serde_json::error::Category::Eof => Self::NotJson { line: error.line(), column: error.column() },

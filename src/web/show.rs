@@ -95,6 +95,19 @@ impl Size {
     }
 }
 
+/// A text out of a znode, with escapes for what does not show: control characters, and the marks that turn the direction
+/// of whatever follows them on the page.
+pub(super) fn visible(text: &str) -> String {
+    let mut visible = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '"' | '\'' | '\\' => visible.push(character),
+            other => visible.extend(other.escape_debug()),
+        }
+    }
+    visible
+}
+
 /// A part of a whole, 0 to 1, in percent.
 pub(super) fn percent(part: f64) -> String {
     format!("{:.0} %", part * 100.0)
@@ -127,6 +140,12 @@ mod tests {
         let now = Timestamp::from_second(1_772_475_331).unwrap();
         let moment = Moment::new(now + Duration::from_secs(5), now);
         assert_eq!((&*moment.ago, &*moment.exact), ("0 s", "2026-03-02 18:15:36 UTC"));
+    }
+
+    #[test]
+    fn what_does_not_show_is_escaped_and_everything_else_stays() {
+        assert_eq!(visible("Zurückgestellt \"<b>\\ 待"), "Zurückgestellt \"<b>\\ 待");
+        assert_eq!(visible("a\n\u{1b}[31m\u{202e}b\u{2066}"), "a\\n\\u{1b}[31m\\u{202e}b\\u{2066}");
     }
 
     #[test]

@@ -31,6 +31,8 @@ impl RequestError {
                     | Error::SessionMoved
                     | Error::ClientClosed
                     | Error::Timeout
+                    // The library's own words, such as for a connection without an answer.
+                    | Error::Custom(_)
             ),
         }
     }

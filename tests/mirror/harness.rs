@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
-use queuekeeper::mirror::{self, Metrics, Store, Writer};
+use queuekeeper::mirror::{self, AGE_BOUNDS, Metrics, Store, Writer};
 use queuekeeper::zookeeper::{Auth, Config, Sessions};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -45,8 +45,8 @@ pub(crate) async fn create(client: &Client, path: &str, data: &[u8]) {
     client.create(path, data, &CreateMode::Persistent.with_acls(Acls::anyone_all())).await.unwrap();
 }
 
-/// Every sample of a registry by name and labels, as written in the exposition.
-pub(crate) type Samples = BTreeMap<String, f64>;
+/// Every sample of a registry by name and labels, all as written in the exposition.
+pub(crate) type Samples = BTreeMap<String, String>;
 
 /// A mirror at work; it ends when dropped.
 pub(crate) struct Mirror {
@@ -57,9 +57,9 @@ pub(crate) struct Mirror {
 }
 
 impl Mirror {
-    /// Starts one that compares its image with the tree all the time.
+    /// Starts one that compares its image with the tree nearly all the time.
     pub(crate) fn start(connect_string: &str) -> Self {
-        Self::with(config(connect_string), Some(Duration::from_millis(300)))
+        Self::with(config(connect_string), Some(Duration::from_millis(20)))
     }
 
     pub(crate) fn with(config: Config, drift_interval: Option<Duration>) -> Self {
@@ -78,34 +78,53 @@ impl Mirror {
         prometheus_client::encoding::text::encode(&mut text, &self.registry).unwrap();
         let samples = text.lines().filter(|line| !line.starts_with('#'));
         let samples = samples.map(|line| line.rsplit_once(' ').unwrap());
-        samples.map(|(name, value)| (name.to_owned(), value.parse().unwrap())).collect()
+        samples.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     }
 
-    pub(crate) fn sample(&self, name: &str) -> f64 {
-        *self.samples().get(name).unwrap_or_else(|| panic!("there is no sample {name}"))
+    /// A sample that is a count.
+    pub(crate) fn count(&self, name: &str) -> u64 {
+        self.samples().get(name).unwrap_or_else(|| panic!("there is no sample {name}")).parse().unwrap()
     }
 
-    pub(crate) fn walks(&self, cause: &str) -> f64 {
-        self.sample(&format!("queuekeeper_mirror_walks_total{{cause=\"{cause}\"}}"))
+    /// A sample that is a time, or the sum of all samples of this name whatever their labels.
+    pub(crate) fn seconds(&self, name: &str) -> f64 {
+        let samples = self.samples();
+        let of_name = samples.iter().filter(|(sample, _)| sample.split('{').next() == Some(name));
+        of_name.map(|(_, value)| value.parse::<f64>().unwrap()).sum()
+    }
+
+    pub(crate) fn walks(&self, cause: &str) -> u64 {
+        self.count(&format!("queuekeeper_mirror_walks_total{{cause=\"{cause}\"}}"))
+    }
+
+    pub(crate) fn drift(&self) -> u64 {
+        self.count("queuekeeper_mirror_drift_total")
     }
 
     /// The counted steps of jobs that are not 0, as `from->to`.
-    pub(crate) fn steps(&self) -> BTreeMap<String, f64> {
-        let samples = self.samples().into_iter().filter(|(_, count)| *count > 0.0);
-        let steps = samples.filter_map(|(name, count)| {
+    pub(crate) fn steps(&self) -> BTreeMap<String, u64> {
+        let steps = self.samples().into_iter().filter_map(|(name, count)| {
             let labels = name.strip_prefix("merritt_job_transitions_total{from=\"")?;
             let (from, to) = labels.strip_suffix("\"}")?.split_once("\",to=\"")?;
-            Some((format!("{from}->{to}"), count))
+            Some((format!("{from}->{to}"), count.parse().unwrap()))
         });
-        steps.collect()
+        steps.filter(|(_, count)| *count > 0).collect()
+    }
+
+    pub(crate) fn is_synced_now(&self) -> bool {
+        assert!(!self.task.is_finished(), "the mirror ended");
+        self.store.freshness().is_synced()
     }
 
     pub(crate) async fn is_synced(&self) {
-        eventually(LIMIT, "the mirror is synced", async || {
-            assert!(!self.task.is_finished(), "the mirror ended");
-            self.store.freshness().is_synced()
-        })
-        .await;
+        eventually(LIMIT, "the mirror is synced", async || self.is_synced_now()).await;
+    }
+
+    /// Waits until the image was compared with the tree as it is now. The second check to begin has seen the first
+    /// one's end.
+    pub(crate) async fn is_compared_again(&self) {
+        let before = self.walks("drift_check");
+        eventually(LIMIT, "two more drift checks", async || self.walks("drift_check") >= before + 3).await;
     }
 
     /// Waits until it says the same as the tree that `client` reads, which has come to rest.
@@ -114,13 +133,14 @@ impl Mirror {
     }
 
     pub(crate) async fn equals_within(&self, limit: Duration, client: &Client, closed: &BTreeSet<String>) -> Facts {
-        let tree = read_tree(client, "/", &[]).await;
         let mut last = (Facts::new(), Facts::new());
         let deadline = tokio::time::Instant::now() + limit;
         loop {
-            // Twice: with everything young, and with half of the jobs a minute old.
-            let nows = [Timestamp::now(), ages_apart(&tree)];
-            let is_equal = nows.into_iter().all(|now| {
+            // Anew each time: the locks of a session that was closed may be gone a moment later.
+            let tree = read_tree(client, "/", &[]).await;
+            // With everything young, and with half of it older than a minute.
+            let mut nows = [Timestamp::now(), middle(&tree) + AGE_BOUNDS[0]].into_iter();
+            let is_equal = nows.all(|now| {
                 let Some(said) = facts::of_store(&self.store, now, SPACE) else { return false };
                 let expected = oracle::of_tree(&tree, closed, now, SPACE);
                 let is_equal = differences(&expected, &said).is_empty();
@@ -145,6 +165,17 @@ impl Mirror {
         }
     }
 
+    /// Checks the age bands, with each of their bounds in the midst of all ages. The mirror equals the tree.
+    pub(crate) async fn ages_are_right(&self, client: &Client) {
+        let tree = read_tree(client, "/", &[]).await;
+        for bound in AGE_BOUNDS {
+            let now = middle(&tree) + bound;
+            let said = facts::of_store(&self.store, now, SPACE).unwrap();
+            let expected = oracle::of_tree(&tree, &BTreeSet::new(), now, SPACE);
+            assert_eq!(differences(&expected, &said), [], "with ages around {bound:?}");
+        }
+    }
+
     /// Ends it in order.
     pub(crate) async fn stop(self) {
         self.shutdown.cancel();
@@ -152,10 +183,9 @@ impl Mirror {
     }
 }
 
-/// An instant at which about half of what is in the tree is older than a minute.
-fn ages_apart(tree: &Tree) -> Timestamp {
+/// An instant before which about half of what is in the tree was changed.
+fn middle(tree: &Tree) -> Timestamp {
     let mut times: Vec<_> = tree.values().map(|(_, stat)| stat.mtime).filter(|mtime| *mtime > 0).collect();
     times.sort_unstable();
-    let middle = times.get(times.len() / 2).copied().unwrap_or_default();
-    Timestamp::from_millisecond(middle + 60_000).unwrap()
+    Timestamp::from_millisecond(times.get(times.len() / 2).copied().unwrap_or_default()).unwrap()
 }

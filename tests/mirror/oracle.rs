@@ -1,13 +1,15 @@
 //! What a tree says, worked out from a plain reading of it: nothing here is shared with the mirror but the words.
 
+mod items;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use zookeeper_client::Stat;
 
+use self::items::{batch, job, request};
 use super::facts::{Facts, say};
-use super::grammar::{JOB_NODES, Kind, Machine, OUTCOMES, is_known_folder, kind};
-use super::values::{self, Reading, cut};
+use super::grammar::{Kind, OUTCOMES, is_known_folder, kind};
 use crate::support::tree::Tree;
 
 /// The bounds of the age bands in milliseconds, and their labels.
@@ -107,17 +109,24 @@ impl Figures {
     }
 }
 
-/// What the tree below a root says, with the same arguments as for the store. `closed` are paths that are there, but
-/// not ours to read; of these the tree's data and stats are not used.
-pub(crate) fn of_tree(tree: &Tree, closed: &BTreeSet<String>, now: Timestamp, space: i64) -> Facts {
-    let mut figures =
-        Figures { facts: Facts::new(), counts: BTreeMap::new(), oldest: BTreeMap::new(), now_ms: now.as_millisecond() };
+/// A tree's items, and what refers to jobs from elsewhere.
+#[derive(Default)]
+struct Sorted<'a> {
+    jobs: BTreeMap<String, Item<'a>>,
+    batches: BTreeMap<String, Item<'a>>,
+    requests: BTreeMap<String, Item<'a>>,
+    /// Job and path.
+    entries: Vec<(String, &'a str)>,
+    /// Batch, folder, job and path.
+    references: Vec<(String, usize, String, &'a str)>,
+    folders: BTreeSet<(String, usize)>,
+    unknown: BTreeSet<String>,
+}
+
+/// Sorts the znodes by what they are, and counts at once what is counted one by one.
+fn sort<'a>(tree: &'a Tree, closed: &BTreeSet<String>, figures: &mut Figures) -> Sorted<'a> {
+    let mut sorted = Sorted::default();
     let mut passed_over = BTreeSet::new();
-    let (mut jobs, mut batches, mut requests) =
-        (BTreeMap::<_, Item>::new(), BTreeMap::<_, Item>::new(), BTreeMap::<_, Item>::new());
-    let (mut entries, mut references) = (Vec::new(), Vec::new());
-    let mut folders = BTreeSet::new();
-    let mut unknown = BTreeSet::new();
     for (path, found) in tree {
         let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
         let kind = kind(path);
@@ -134,40 +143,40 @@ pub(crate) fn of_tree(tree: &Tree, closed: &BTreeSet<String>, now: Timestamp, sp
         match kind {
             Kind::Folder => {
                 if parent == "/jobs/states" && !is_known_folder(name) {
-                    unknown.insert(name.to_owned());
+                    sorted.unknown.insert(name.to_owned());
                 }
             }
             Kind::Uuid => {
                 passed_over.insert(path);
             }
             Kind::Job(job) => {
-                jobs.entry(job).or_default().nodes.insert(".".to_owned(), node);
+                sorted.jobs.entry(job).or_default().nodes.insert(".".to_owned(), node);
             }
             Kind::JobNode(job, name) => {
-                jobs.entry(job).or_default().nodes.insert(name, node);
+                sorted.jobs.entry(job).or_default().nodes.insert(name, node);
             }
             Kind::Batch(batch) => {
-                batches.entry(batch).or_default().nodes.insert(".".to_owned(), node);
+                sorted.batches.entry(batch).or_default().nodes.insert(".".to_owned(), node);
             }
             Kind::BatchNode(batch, name) => {
-                batches.entry(batch).or_default().nodes.insert(name, node);
+                sorted.batches.entry(batch).or_default().nodes.insert(name, node);
             }
             Kind::Request(request) => {
-                requests.entry(request).or_default().nodes.insert(".".to_owned(), node);
+                sorted.requests.entry(request).or_default().nodes.insert(".".to_owned(), node);
             }
             Kind::RequestNode(request, name) => {
-                requests.entry(request).or_default().nodes.insert(name, node);
+                sorted.requests.entry(request).or_default().nodes.insert(name, node);
             }
             Kind::Entry(job) => {
                 passed_over.insert(path);
-                entries.push((job, path.as_str()));
+                sorted.entries.push((job, path.as_str()));
             }
             Kind::Outcome(batch, outcome) => {
-                folders.insert((batch, outcome));
+                sorted.folders.insert((batch, outcome));
             }
             Kind::Reference(batch, outcome, job) => {
                 passed_over.insert(path);
-                references.push((batch, outcome, job, path.as_str()));
+                sorted.references.push((batch, outcome, job, path.as_str()));
             }
             Kind::Lock(kind) => {
                 figures.lock(kind, path, lock_of(node));
@@ -188,6 +197,16 @@ pub(crate) fn of_tree(tree: &Tree, closed: &BTreeSet<String>, now: Timestamp, sp
             Kind::Foreign => unreachable!("passed over above"),
         }
     }
+    sorted
+}
+
+/// What the tree below a root says, with the same arguments as for the store. `closed` are paths that are there, but
+/// not ours to read; of these the tree's data and stats are not used.
+pub(crate) fn of_tree(tree: &Tree, closed: &BTreeSet<String>, now: Timestamp, space: i64) -> Facts {
+    let mut figures =
+        Figures { facts: Facts::new(), counts: BTreeMap::new(), oldest: BTreeMap::new(), now_ms: now.as_millisecond() };
+    let Sorted { jobs, batches, requests, entries, references, folders, mut unknown } =
+        sort(tree, closed, &mut figures);
     let strays = entries.iter().map(|(job, path)| (job, path));
     for (_, path) in
         strays.chain(references.iter().map(|(_, _, job, path)| (job, path))).filter(|(job, _)| !jobs.contains_key(*job))
@@ -205,7 +224,7 @@ pub(crate) fn of_tree(tree: &Tree, closed: &BTreeSet<String>, now: Timestamp, sp
         figures.tell(&name, [("entries", places.join(" ")), ("references", own.join(" "))]);
     }
     for (id, item) in &batches {
-        batch(&mut figures, id, item);
+        batch(&mut figures, id, item, &mut unknown);
         for (outcome, folder) in OUTCOMES.iter().enumerate() {
             let count = references.iter().filter(|(batch, at, ..)| batch == id && *at == outcome).count();
             let count = folders.contains(&(id.clone(), outcome)).then_some(count);
@@ -213,7 +232,7 @@ pub(crate) fn of_tree(tree: &Tree, closed: &BTreeSet<String>, now: Timestamp, sp
         }
     }
     for (id, item) in &requests {
-        request(&mut figures, id, item);
+        request(&mut figures, id, item, &mut unknown);
     }
     let unknown: Vec<_> = unknown.into_iter().take(20).collect();
     figures.facts.insert("unknown states".to_owned(), unknown.join(" "));
@@ -231,174 +250,4 @@ pub(crate) fn of_tree(tree: &Tree, closed: &BTreeSet<String>, now: Timestamp, sp
 fn below(path: &str, parts: usize) -> String {
     let all: Vec<_> = path.split('/').collect();
     all[all.len() - parts..].join("/")
-}
-
-fn job(figures: &mut Figures, id: &str, item: &Item<'_>, space: i64, unknown: &mut BTreeSet<String>) {
-    let mut status = Reading::of(item.data("status"));
-    let (state, odd) = status.status(Machine::Job, item.node("status").is_some());
-    let last_successful = status.text(&["last_successful_status"]);
-    let retries = status.integer("retry_count");
-    let retry_count = retries.and_then(|retries| u32::try_from(retries).ok());
-    let message = status.text(&["message"]);
-    status.is_bad |= retries.is_some() && retry_count.is_none();
-
-    let mut configuration = Reading::of(item.data("configuration"));
-    let collection = cut(&configuration.text(&["profile", "profile_name"]));
-    let submitter = configuration.text(&["submitter"]);
-    let submitted = configuration.text(&["submissionDate"]);
-    let filename = configuration.text(&["filename"]);
-    let title = configuration.text(&["title"]);
-    let object_id = configuration.text(&["objectID"]);
-    configuration.text(&["creator"]);
-    let named_local_ids = configuration.list("localID");
-    let (mut identifiers, mut identifier) =
-        (Reading::of(item.data("identifiers")), Reading::of(item.data("identifier")));
-    let arks = [identifiers.text(&["primary_id", "primary"]), identifier.text(&["primary_id", "primary"]), object_id];
-    let local_ids = [identifiers.list("local_id"), identifier.list("local_id"), named_local_ids];
-    let first = |texts: [String; 3]| texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default();
-
-    let space_needed = item.data("space_needed").map_or(Some(0), values::space);
-    let batch = item.data("bid").and_then(values::bid);
-    let priority = item.data("priority").and_then(values::priority);
-    let mut bad: Vec<_> = JOB_NODES.iter().chain(&["."]).filter(|node| item.is_denied(node)).copied().collect();
-    let closed = bad.len();
-    let object = |name: &str| Reading::of(item.data(name)).is_bad;
-    for (node, is_bad) in [
-        ("status", status.is_bad),
-        ("configuration", configuration.is_bad),
-        ("identifiers", identifiers.is_bad),
-        ("identifier", identifier.is_bad),
-        ("space_needed", space_needed.is_none()),
-        ("bid", item.data("bid").is_some() && batch.is_none()),
-        ("priority", item.data("priority").is_some() && priority.is_none()),
-        ("metadata", object("metadata")),
-        ("store", object("store")),
-        ("inventory", object("inventory")),
-    ] {
-        if is_bad {
-            bad.push(node);
-        }
-    }
-    figures.add("unreadable".to_owned(), (bad.len() - closed) as u64);
-    bad.sort_unstable();
-    let space_needed = space_needed.unwrap_or(0);
-    if state.is_none() && !odd.is_empty() {
-        unknown.insert(cut(&odd));
-    }
-
-    let lock = item.lock();
-    let locked = if lock.is_some() { "locked" } else { "unlocked" };
-    let retries = u64::from(retry_count.unwrap_or(0));
-    let group = format!("jobs {}", state.unwrap_or("other"));
-    figures.add(format!("{group} count"), 1);
-    figures.add(format!("{group} locked"), u64::from(lock.is_some()));
-    figures.add(format!("{group} retried"), u64::from(retries > 0));
-    figures.add(format!("{group} retries"), retries);
-    figures.add(format!("{group} space"), space_needed);
-    figures.date(format!("{group} oldest {locked}"), item.entered());
-    figures.date(format!("{group} oldest"), item.entered());
-    figures.age(&group, item.entered());
-    figures.most("most retries", retries);
-    figures.add(format!("retried {} times", retries.min(3)), 1);
-    let waits = state == Some("provisioning") && i64::try_from(space_needed).is_ok_and(|needed| needed > space);
-    figures.add("waiting for space".to_owned(), u64::from(waits));
-    figures.add(format!("collection {collection:?} {}", state.unwrap_or("other")), 1);
-    if lock.is_some() {
-        figures.date(format!("{group} oldest lock"), lock.map(|(_, created, _)| created));
-        figures.lock("job", &format!("/jobs/{id}/lock"), lock);
-    }
-    let submitted = queuekeeper::queue::time::read(&submitted).map(Timestamp::as_millisecond);
-    figures.tell(
-        &format!("job {id}"),
-        [
-            ("state", format!("{state:?}")),
-            ("odd status", cut(&odd)),
-            ("entered", format!("{:?}", item.entered())),
-            ("status version", item.version().to_string()),
-            ("created", format!("{:?}", item.created())),
-            ("priority", format!("{priority:?}")),
-            ("lock", format!("{lock:?}")),
-            ("retry count", format!("{retry_count:?}")),
-            ("last successful", format!("{:?}", Machine::Job.state(&last_successful).map(|(_, label)| label))),
-            ("message", cut(&message)),
-            ("space", space_needed.to_string()),
-            ("batch", format!("{batch:?}")),
-            ("collection", collection),
-            ("submitter", cut(&submitter)),
-            ("submitted", format!("{submitted:?}")),
-            ("filename", cut(&filename)),
-            ("title", cut(&title)),
-            ("ark", cut(&first(arks))),
-            ("local ids", cut(&first(local_ids))),
-            ("unreadable", bad.join(" ")),
-        ],
-    );
-}
-
-/// What batches and requests have in common: how they stand. Gives the label of the state.
-fn item(figures: &mut Figures, name: &str, group: &str, item: &Item<'_>, machine: Machine) -> &'static str {
-    let mut status = Reading::of(item.data("status"));
-    let (state, odd) = status.status(machine, item.node("status").is_some());
-    let message = status.text(&["message"]);
-    figures.add("unreadable".to_owned(), u64::from(status.is_bad));
-    let label = state.unwrap_or("other");
-    figures.add(format!("{group} {label} count"), 1);
-    figures.date(format!("{group} {label} oldest"), item.entered());
-    figures.tell(
-        name,
-        [
-            ("state", format!("{state:?}")),
-            ("odd status", cut(&odd)),
-            ("entered", format!("{:?}", item.entered())),
-            ("status version", item.version().to_string()),
-            ("message", cut(&message)),
-            ("lock", format!("{:?}", item.lock())),
-        ],
-    );
-    label
-}
-
-fn batch(figures: &mut Figures, id: &str, found: &Item<'_>) {
-    let name = format!("batch {id}");
-    item(figures, &name, "batches", found, Machine::Batch);
-    let mut submission = Reading::of(found.data("submission"));
-    let [uuid, collection, submitter, filename, title] =
-        [&["batchID"][..], &["profile", "profile_name"], &["submitter"], &["filename"], &["title"]]
-            .map(|keys| cut(&submission.text(keys)));
-    submission.text(&["type"]);
-    submission.text(&["submissionDate"]);
-    let report = Reading::of(found.data("status-report"));
-    figures.add("unreadable".to_owned(), u64::from(submission.is_bad) + u64::from(report.is_bad));
-    let is_acquired = found.nodes.contains_key("states").to_string();
-    figures.tell(
-        &name,
-        [
-            ("uuid", uuid),
-            ("collection", collection),
-            ("submitter", submitter),
-            ("filename", filename),
-            ("title", title),
-            ("is acquired", is_acquired),
-        ],
-    );
-    if found.lock().is_some() {
-        figures.lock("batch", &format!("/batches/{id}/lock"), found.lock());
-    }
-}
-
-fn request(figures: &mut Figures, id: &str, found: &Item<'_>) {
-    let name = format!("request {id}");
-    let group = format!("requests {}", id.split('/').next().unwrap_or_default());
-    let label = item(figures, &name, &group, found, Machine::Access);
-    let mut token = Reading::of(found.data("token"));
-    let text = cut(&token.text(&["token"]));
-    let bytes = token.integer("cloud-content-byte").and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0);
-    token.integer("delivery-node");
-    token.text(&["url"]);
-    figures.add("unreadable".to_owned(), u64::from(token.is_bad));
-    figures.add(format!("{group} {label} bytes"), bytes);
-    figures.tell(&name, [("token", text), ("bytes", bytes.to_string())]);
-    if found.lock().is_some() {
-        figures.lock("access", &format!("/access/{id}/lock"), found.lock());
-    }
 }

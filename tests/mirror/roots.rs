@@ -1,1 +1,177 @@
 //! Trees that are missing, empty, half there, or closed to us.
+
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
+use std::collections::BTreeSet;
+
+use queuekeeper::zookeeper::PrivateServer;
+use queuekeeper::zookeeper::server::Options;
+use zookeeper_client::{Acl, Acls, AuthId, Client, CreateMode, Permission};
+
+use super::chaos::{delete_all, folders, new_batch, new_job, play};
+use super::harness::{LIMIT, Mirror, SETTLES, config, connect, connect_as, create};
+use crate::support::wait::eventually;
+
+async fn has_problem(mirror: &Mirror, what: &str) {
+    eventually(LIMIT, what, async || {
+        let freshness = mirror.store.freshness();
+        freshness.problem.as_ref().is_some_and(|problem| problem.contains(what) && !problem.contains('\n'))
+            && freshness.is_connected()
+            && freshness.stale_since.is_some()
+            && !mirror.is_synced_now()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_tree_is_mirrored_from_nothing_to_all_and_back() {
+    let server = PrivateServer::start(Options::default()).await.unwrap();
+    let root = connect(&server.connect_string()).await;
+    let at = format!("{}/merritt/queue", server.connect_string());
+    let client = connect(&at).await;
+    let mirror = Mirror::start(&at);
+    has_problem(&mirror, "ZooKeeper has no znode /merritt/queue").await;
+    create(&root, "/merritt", b"").await;
+    has_problem(&mirror, "ZooKeeper has no znode /merritt/queue").await;
+
+    create(&root, "/merritt/queue", b"").await;
+    mirror.equals(&client).await;
+    assert_eq!(mirror.store.freshness().problem, None);
+    for half in [vec!["/jobs"], vec!["/jobs/jid0000000007"], vec!["/batches", "/batches/bid0000000001"], vec!["/locks"]]
+    {
+        for path in half {
+            create(&client, path, b"").await;
+        }
+        mirror.equals(&client).await;
+    }
+    play(&client, &folders()).await;
+    play(&client, &new_batch("bid0000000000")).await;
+    for number in 0..20 {
+        play(&client, &[new_job(number, "bid0000000000", 5)]).await;
+    }
+    let facts = mirror.equals(&client).await;
+    assert_eq!((facts["jobs pending count"].as_str(), facts["jobs other count"].as_str()), ("19", "1"));
+    assert_eq!(mirror.steps()["none->pending"], 19);
+
+    // Without a chroot, the server's own znodes and other people's are no part of it, or one thing to count.
+    for path in ["/locks", "/locks/storage", "/locks/storage/ark_1"] {
+        create(&root, path, b"").await;
+    }
+    let whole = Mirror::with(config(&server.connect_string()), None);
+    let facts = whole.equals(&root).await;
+    assert_eq!((facts["znodes"].as_str(), facts["unexpected /merritt"].as_str()), ("5", "is there"));
+    // What goes on below is news of a znode that has not changed for a while: it tells nothing of the servers' clock,
+    // or all that is dated would be off by that while.
+    let old = root.get_data("/merritt").await.unwrap().1.mtime + 300;
+    eventually(LIMIT, "a while", async || jiff::Timestamp::now().as_millisecond() > old).await;
+    let events = whole.count("queuekeeper_mirror_events_total");
+    create(&client, "/jobs/jid0000000777", b"").await;
+    eventually(LIMIT, "an event", async || whole.count("queuekeeper_mirror_events_total") > events).await;
+    let reads = whole.count("queuekeeper_mirror_reads_total");
+    create(&client, "/jobs/jid0000000778", b"").await;
+    eventually(LIMIT, "its reading", async || whole.count("queuekeeper_mirror_reads_total") > reads).await;
+    whole.equals(&root).await;
+
+    for path in ["/jobs", "/batches", "/access", "/locks", "/batch-uuids"] {
+        delete_all(&client, path).await;
+    }
+    let facts = mirror.equals(&client).await;
+    assert_eq!(facts["znodes"], "1");
+    root.delete("/merritt/queue", None).await.unwrap();
+    has_problem(&mirror, "ZooKeeper has no znode /merritt/queue").await;
+    create(&root, "/merritt/queue", b"").await;
+    mirror.equals(&client).await;
+    // The whole story was told by events.
+    assert_eq!(mirror.drift(), 0);
+    assert_eq!((mirror.walks("start"), mirror.walks("reconnect")), (1, 0));
+}
+
+/// Closes a znode to all but `owner`, for good: a change of its permissions alone is no event.
+async fn create_closed(owner: &Client, path: &str, data: &[u8]) {
+    let theirs = [
+        Acl::new(Permission::ALL, AuthId::authed()),
+        Acl::new(Permission::CREATE | Permission::DELETE, AuthId::anyone()),
+    ];
+    owner.create(path, data, &CreateMode::Persistent.with_acls(Acls::new(&theirs))).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_closed_to_us_is_counted_and_a_closed_folder_is_a_problem() {
+    let server = PrivateServer::start(Options::default()).await.unwrap();
+    let root = connect(&server.connect_string()).await;
+    create(&root, "/queue", b"").await;
+    let at = format!("{}/queue", server.connect_string());
+    let owner = connect_as(&at, "keeper").await;
+    play(&owner, &folders()).await;
+    play(&owner, &new_batch("bid0000000000")).await;
+    let mirror = Mirror::start(&at);
+    mirror.equals(&owner).await;
+
+    // Of all sorts, the children of one open and of the other closed.
+    for number in [1, 2] {
+        play(&owner, &[new_job(number, "bid0000000000", 5)]).await;
+    }
+    let closed = [
+        "/jobs/jid0000000003",
+        "/jobs/jid0000000004",
+        "/jobs/jid0000000004/status",
+        "/jobs/jid0000000001/metadata",
+        "/batches/bid0000000001",
+        "/batches/bid0000000002",
+        "/batches/bid0000000002/states",
+        "/batches/bid0000000002/states/batch-failed",
+        "/access/small/qid0000000001",
+        "/locks/storage/ark_1",
+        "/locks/queue/ingest",
+    ];
+    for path in closed {
+        create_closed(&owner, path, b"{}").await;
+    }
+    let open: [(&str, &[u8]); 9] = [
+        ("/jobs/jid0000000003/status", br#"{"status":"Failed","retry_count":3}"#),
+        ("/jobs/jid0000000003/lock", b""),
+        ("/jobs/jid0000000003/store", b"[]"),
+        ("/jobs/jid0000000004/priority", b"7"),
+        ("/jobs/states/failed/05-jid0000000003", b""),
+        ("/batches/bid0000000001/lock", b""),
+        ("/batches/bid0000000001/status-report", b"{}"),
+        ("/batches/bid0000000002/states/batch-completed", b""),
+        ("/access/small/qid0000000001/lock", b""),
+    ];
+    for (path, data) in open {
+        create(&owner, path, data).await;
+    }
+    let closed: BTreeSet<_> = closed.map(str::to_owned).into();
+    let facts = mirror.equals_within(SETTLES, &owner, &closed).await;
+    assert_eq!((facts["jobs failed locked"].as_str(), facts["jobs pending count"].as_str()), ("1", "2"));
+    assert_eq!(facts["unreadable"], "12");
+    // What events told of, a walk finds, too.
+    let new = Mirror::start(&at);
+    new.equals_within(SETTLES, &owner, &closed).await;
+    // With the owner's credentials, all is there.
+    let mut theirs = config(&at);
+    theirs.auth.push(queuekeeper::zookeeper::Auth::digest("keeper", "secret"));
+    Mirror::with(theirs, None).equals(&owner).await;
+    for mirror in [mirror, new] {
+        mirror.is_compared_again().await;
+        assert_eq!(mirror.drift(), 0);
+    }
+
+    // A folder is another thing: nobody knows how much is not seen.
+    create(&root, "/other", b"").await;
+    let at = format!("{}/other", server.connect_string());
+    let owner = connect_as(&at, "keeper").await;
+    create_closed(&owner, "/jobs", b"").await;
+    create(&owner, "/batches", b"").await;
+    let mirror = Mirror::start(&at);
+    has_problem(&mirror, "ZooKeeper does not allow us to read /jobs (NoAuth)").await;
+    assert_eq!(mirror.store.summary(jiff::Timestamp::now(), None).unwrap().unreadable, 1);
+    // It stays one while other things change, and ends with the folder.
+    create(&owner, "/batches/bid0000000001", b"").await;
+    eventually(LIMIT, "the batch is seen", async || mirror.store.batches().is_some_and(|batches| batches.len() == 1))
+        .await;
+    has_problem(&mirror, "/jobs (NoAuth)").await;
+    owner.delete("/jobs", None).await.unwrap();
+    create(&owner, "/jobs", b"").await;
+    mirror.equals(&owner).await;
+}

@@ -1,24 +1,164 @@
-//! Storms.
+//! Random storms of changes: once they are over, the mirror says what the tree says.
+
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+#![expect(clippy::print_stdout, reason = "how much of a storm it was, for whoever runs the long form")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
 use queuekeeper::zookeeper::PrivateServer;
 use queuekeeper::zookeeper::server::Options;
+use zookeeper_client::Client;
 
-use super::harness::{Mirror, connect, create};
+use super::chaos::{Chaos, delete_all, folders, new_batch, play};
+use super::harness::{LIMIT, Mirror, config, connect, create};
+use crate::support::proxy::{Newcomers, Proxy};
+use crate::support::wait::eventually;
 
-#[tokio::test]
-async fn smoke() {
+/// How many storms there are. The long form, by hand: `QUEUEKEEPER_TEST_STORMS=200`.
+fn storms() -> u64 {
+    std::env::var("QUEUEKEEPER_TEST_STORMS").ok().and_then(|storms| storms.parse().ok()).unwrap_or(4)
+}
+
+/// How many groups of writes a storm has.
+const GROUPS: usize = 1_200;
+
+async fn storm(client: &Client, seed: u64) {
+    let mut chaos = Chaos::new(seed);
+    let mut writes = folders();
+    writes.extend(new_batch("bid0000000000"));
+    for group in 0..GROUPS {
+        writes.extend(chaos.writes());
+        if writes.len() > 200 {
+            play(client, &writes).await;
+            writes.clear();
+        }
+        if group % 100 == 99 {
+            play(client, &writes).await;
+            writes.clear();
+            delete_all(client, &chaos.subtree()).await;
+            if group < GROUPS / 2 && chaos.one_in(2) {
+                // For a while, most of what is written has no place.
+                continue;
+            }
+            writes.extend(folders());
+            writes.extend(new_batch("bid0000000000"));
+        }
+    }
+    play(client, &writes).await;
+}
+
+/// Every job that came into a state and did not leave it is in it: whatever was seen, what was counted adds up.
+fn assert_steps_add_up(mirror: &Mirror) {
+    let mut standing: BTreeMap<String, i64> = BTreeMap::new();
+    for (step, count) in mirror.steps() {
+        let (from, to) = step.split_once("->").unwrap();
+        let count = i64::try_from(count).unwrap();
+        *standing.entry(from.to_owned()).or_default() -= count;
+        *standing.entry(to.to_owned()).or_default() += count;
+    }
+    let (jobs, _) = mirror.store.jobs(0..usize::MAX).unwrap();
+    for job in jobs {
+        let has_status = job.status_version >= 0;
+        let state = job.state.map_or("other", |state| queuekeeper::queue::state::State::label(state));
+        let state = if has_status { state } else { "none" };
+        *standing.entry(state.to_owned()).or_default() -= 1;
+    }
+    standing.remove("none");
+    standing.retain(|_, jobs| *jobs != 0);
+    assert!(standing.is_empty(), "more or fewer are counted in these states than there are: {standing:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_mirror_equals_the_tree_after_every_storm() {
     let server = PrivateServer::start(Options::default()).await.unwrap();
     let root = connect(&server.connect_string()).await;
-    create(&root, "/a", b"").await;
-    let at = format!("{}/a", server.connect_string());
-    let client = connect(&at).await;
-    let mirror = Mirror::start(&at);
-    mirror.is_synced().await;
-    mirror.equals(&client).await;
-    for path in ["/jobs", "/jobs/jid0000000001", "/jobs/jid0000000001/bid"] {
-        create(&client, path, b"bid0000000001").await;
+    for seed in 1..=storms() {
+        create(&root, &format!("/storm{seed}"), b"").await;
+        let at = format!("{}/storm{seed}", server.connect_string());
+        let (first, second) = (connect(&at).await, connect(&at).await);
+        let mirror = Mirror::start(&at);
+        mirror.equals(&first).await;
+
+        // Two writers at once, and a mirror that comes into the middle of it.
+        let started = std::time::Instant::now();
+        let late = async {
+            storm(&first, seed).await;
+            Mirror::start(&at)
+        };
+        let (late, ()) = tokio::join!(late, async {
+            storm(&second, seed + 1000).await;
+            storm(&second, seed + 2000).await;
+        });
+        let took = started.elapsed();
+        let facts = mirror.equals(&first).await;
+        mirror.ages_are_right(&first).await;
+        late.equals(&first).await;
+        assert_steps_add_up(&mirror);
+        assert!(mirror.walks("drift_check") > 0, "the tree was compared during the storm");
+        // One that only walks finds the same as those that heard of every change.
+        let new = Mirror::start(&at);
+        new.equals(&first).await;
+        for mirror in [&mirror, &late, &new] {
+            assert_eq!(mirror.drift(), 0, "seed {seed}");
+        }
+        let events = mirror.count("queuekeeper_mirror_events_total");
+        assert!(events > 1_000 && facts.len() > 200, "{events} events, {} facts: no storm", facts.len());
+        println!("seed {seed}: {events} events in {took:?}, {} facts", facts.len());
+
+        // All gone, locks with their sessions first.
+        drop(second);
+        for path in ["/jobs", "/batches", "/access", "/locks", "/batch-uuids", "/junk"] {
+            delete_all(&first, path).await;
+        }
+        mirror.equals(&first).await;
+        assert_steps_add_up(&mirror);
+        mirror.stop().await;
     }
-    create(&client, "/jobs/jid0000000001/status", br#"{"status":"Pending","retry_count":0}"#).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_storm_is_survived_by_a_mirror_whose_connection_is_cut_all_the_time() {
+    let server = PrivateServer::start(Options::default()).await.unwrap();
+    let root = connect(&server.connect_string()).await;
+    create(&root, "/storm", b"").await;
+    let client = connect(&format!("{}/storm", server.connect_string())).await;
+    let proxy = Proxy::start(server.port()).await;
+    let mirror = Mirror::with(config(&format!("{}/storm", proxy.connect_string())), Some(Duration::from_millis(20)));
+    mirror.is_synced().await;
+    let storm = async {
+        for seed in 1..=3 {
+            storm(&client, seed).await;
+        }
+    };
+    let mut cuts = 0;
+    let cutting = async {
+        loop {
+            // At any point of a watch, a walk, a check, or of following.
+            for reads in [1, 40, 400, 4_000] {
+                let before = mirror.count("queuekeeper_mirror_reads_total");
+                proxy.cut(Newcomers::Close);
+                proxy.restore();
+                cuts += 1;
+                eventually(LIMIT, "it reads on", async || {
+                    mirror.count("queuekeeper_mirror_reads_total") >= before + reads
+                })
+                .await;
+            }
+        }
+    };
+    tokio::select! {
+        () = storm => {}
+        () = cutting => unreachable!("it goes on for ever"),
+    }
+    mirror.equals_within(LIMIT, &client, &BTreeSet::new()).await;
+    assert_steps_add_up(&mirror);
+    let walks = mirror.walks("reconnect");
+    println!("{cuts} cuts, {walks} walks");
+    assert!(cuts > 5 && walks > 5 && mirror.walks("expired") == 0, "{cuts} cuts, {walks} walks");
+    assert_eq!(mirror.drift(), 0);
+    let events = mirror.count("queuekeeper_mirror_events_total");
+    create(&client, "/jobs/jid0000000999", b"").await;
     mirror.equals(&client).await;
-    eprintln!("{:?}", mirror.steps());
-    mirror.stop().await;
+    assert!(mirror.count("queuekeeper_mirror_events_total") > events);
 }

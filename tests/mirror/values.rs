@@ -92,6 +92,16 @@ impl Reading {
     }
 }
 
+/// Submission dates as found in production, and the instants that they mean, in milliseconds.
+pub(crate) const DATES: [(&str, Option<i64>); 6] = [
+    ("2026-03-02 10:15:31 -0800", Some(1_772_475_331_000)),
+    ("2026-03-02T10:15:40-08:00", Some(1_772_475_340_000)),
+    ("Mon Mar 02 10:15:31 PST 2026", Some(1_772_475_331_000)),
+    ("2026-03-02", None),
+    ("soon", None),
+    ("", None),
+];
+
 fn plain(data: &[u8]) -> Option<&str> {
     std::str::from_utf8(data).ok().map(str::trim).filter(|text| !text.is_empty())
 }

@@ -1,6 +1,7 @@
 use askama::Template;
 use queuekeeper::metrics::storage::Space;
 use queuekeeper::mirror::{Freshness, Summary};
+use queuekeeper::queue::state::JobState;
 use queuekeeper::web::pages::{Overview, View};
 
 use crate::support::figures;
@@ -63,6 +64,16 @@ fn a_full_queue_is_told_with_its_ages_and_what_needs_attention() {
     assert!(!html.contains("class=\"banner\""), "a live image has no banner");
     assert!(html.contains(r#"<time datetime="2026-11-21T08:00:00Z" title="2026-11-21 08:00:00 UTC">"#), "{html}");
     assert!(html.contains(r#"title="3,000,000 bytes""#), "{html}");
+}
+
+#[test]
+fn claims_beyond_all_numbers_do_not_keep_the_page_from_being_written() {
+    let mut summary = figures::full();
+    for state in [JobState::Pending, JobState::Provisioning] {
+        summary.jobs.get_mut(Some(state)).space_needed_bytes = u64::MAX;
+    }
+    let text = text(&page(figures::live(), Some(summary)));
+    assert!(text.contains("16 EiB"), "{text}");
 }
 
 #[test]

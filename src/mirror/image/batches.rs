@@ -92,6 +92,11 @@ impl Batches {
         self.entries.get(&batch)
     }
 
+    pub(super) fn is_unreadable(&self, batch: BatchId, node: Option<BatchNode>) -> bool {
+        let bit = node.map_or(Nodes::SELF, |node| node as u8);
+        self.get(batch).is_some_and(|entry| entry.item.unreadable.has(bit))
+    }
+
     /// Takes note of what a read found at a batch's znode (`None`) or one of its children.
     pub(super) fn apply(&mut self, batch: BatchId, node: Option<BatchNode>, found: &Found) -> Change {
         self.change(batch, |entry| {

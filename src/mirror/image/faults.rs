@@ -205,7 +205,7 @@ impl Image {
             Path::Job(job) => self.note_storing(faults, *job),
             Path::NamedLock(LockFolder::Storage, name) => {
                 let hash = faults.hasher.hash_one(&**name);
-                if self.locks.get(item).is_some() {
+                if self.locks.has(item) {
                     faults.storage_locks.insert(hash, item.clone());
                 } else {
                     faults.storage_locks.remove(&hash);

@@ -55,7 +55,7 @@ impl Jobs {
         }
         let number = job.number();
         let standing = Standing { entered_ms: UNKNOWN_MS, ..Standing::default() };
-        let new = Row { number, standing, created_ms: UNKNOWN_MS, ..Row::default() };
+        let new = Row { number, standing, created_ms: UNKNOWN_MS, status_version: -1, ..Row::default() };
         let row = if let Some(row) = self.free.pop() {
             self.rows[row as usize] = new;
             row
@@ -79,6 +79,11 @@ impl Jobs {
     /// The row of that number, as the figures name it.
     pub(super) fn at(&self, row: u32) -> &Row {
         &self.rows[row as usize]
+    }
+
+    pub(super) fn is_unreadable(&self, job: JobId, node: Option<JobNode>) -> bool {
+        let bit = node.map_or(Nodes::SELF, |node| node as u8);
+        self.get(job).is_some_and(|row| row.unreadable.has(bit))
     }
 
     /// The rows in a range of the table, in no order: a way to visit all of them in pieces.
@@ -115,10 +120,14 @@ impl Jobs {
             self.forget(row);
         }
         if self.arena.is_sparse() {
-            let Self { arena, rows, .. } = self;
-            arena.squeeze(rows.iter_mut().map(|row| &mut row.text));
+            self.squeeze();
         }
         moved.or_quiet(changed || had != found.is_present() || reread != 0)
+    }
+
+    pub(super) fn squeeze(&mut self) {
+        let Self { arena, rows, .. } = self;
+        arena.squeeze(rows.iter_mut().map(|row| &mut row.text));
     }
 
     /// Sets what a node says in the row. Gives whether that changed anything, and whether the value was malformed.
@@ -284,12 +293,11 @@ impl Jobs {
         rows.filter_map(|row| row.lock.as_deref().map(|lock| (row.id(), *lock)))
     }
 
-    /// The status texts that name no state that we know.
+    /// The status texts that name no state that we know; empty for a status that names none at all.
     pub(super) fn unknown_states(&self) -> impl Iterator<Item = std::sync::Arc<str>> {
         // Jobs of unknown states are few, or all of them: then the first ones say it.
         let rows = self.figures.states.get(None).entered.iter().flat_map(|bands| bands.iter().take(1000));
-        let names = rows.map(|(_, row)| self.texts.get(self.rows[row as usize].odd_status));
-        names.filter(|name| !name.is_empty())
+        rows.map(|(_, row)| self.texts.get(self.rows[row as usize].odd_status))
     }
 
     /// Counts all rows and gives back the memory that filling them has set aside.

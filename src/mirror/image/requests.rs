@@ -76,6 +76,11 @@ impl Access {
         }
     }
 
+    pub(super) fn is_unreadable(&self, queue: AccessQueue, request: RequestId, node: Option<RequestNode>) -> bool {
+        let bit = node.map_or(Nodes::SELF, |node| node as u8);
+        self.queue(queue).get(request).is_some_and(|entry| entry.item.unreadable.has(bit))
+    }
+
     /// Takes note of what a read found at a request's znode (`None`) or one of its children. Gives whether that is new.
     pub(super) fn apply(
         &mut self,

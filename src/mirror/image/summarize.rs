@@ -23,6 +23,7 @@ impl Image {
     /// The figures at an instant of our own clock. `space` as for [`crate::mirror::Store::summary`].
     pub(in crate::mirror) fn summary(&self, now: Timestamp, offset: Offset, space: Option<i64>) -> Summary {
         let marks = super::age_marks(offset.to_server(now));
+        let clocks = Clocks { offset, now };
         let figures = &self.jobs.figures;
         let job_locks = &figures.locks;
         let mut by_retries = [0; 4];
@@ -31,33 +32,33 @@ impl Image {
         }
         by_retries[0] = self.jobs.len() as u64 - by_retries[1..].iter().sum::<u64>();
         Summary {
-            jobs: figures.states.map(|state| job_figures(state, marks, offset)),
+            jobs: figures.states.map(|state| job_figures(state, marks, clocks)),
             batches: self.batches.entered.map(|entered| ItemFigures {
                 count: entered.len() as u64,
                 requested_bytes: 0,
-                oldest: entered.first().and_then(|(at, _)| known(*at, offset)),
+                oldest: entered.first().and_then(|(at, _)| known(*at, clocks)),
             }),
-            access_small: access_figures(self.access.queue(AccessQueue::Small), offset),
-            access_large: access_figures(self.access.queue(AccessQueue::Large), offset),
+            access_small: access_figures(self.access.queue(AccessQueue::Small), clocks),
+            access_large: access_figures(self.access.queue(AccessQueue::Large), clocks),
             retries_max: figures.by_retries.keys().next_back().map_or(0, |retries| u64::from(*retries)),
             by_retries,
             waiting_for_space: space.map_or(0, |space| figures.provisioning_space.above([space])[0] as u64),
             locks: LockKind::ALL.map(|kind| match kind {
-                LockKind::Job => lock_figures(job_locks, marks, offset),
-                LockKind::Batch => few_locks(self.batches.locks.values().map(|lock| lock.created_ms), marks, offset),
+                LockKind::Job => lock_figures(job_locks, marks, clocks),
+                LockKind::Batch => few_locks(self.batches.locks.values().map(|lock| lock.created_ms), marks, clocks),
                 LockKind::Access => {
                     let queues = [AccessQueue::Small, AccessQueue::Large];
                     let locks = queues.into_iter().flat_map(|queue| self.access.queue(queue).locks.values());
-                    few_locks(locks.map(|lock| lock.created_ms), marks, offset)
+                    few_locks(locks.map(|lock| lock.created_ms), marks, clocks)
                 }
                 LockKind::Storage
                 | LockKind::Inventory
                 | LockKind::LocalId
                 | LockKind::Queue
-                | LockKind::Collection => lock_figures(&self.locks.kinds[kind as usize], marks, offset),
+                | LockKind::Collection => lock_figures(&self.locks.kinds[kind as usize], marks, clocks),
             }),
             paused: [Queue::Ingest, Queue::AccessSmall, Queue::AccessLarge]
-                .map(|queue| self.locks.paused_ms(queue).map(|at| known(at, offset).unwrap_or(now))),
+                .map(|queue| self.locks.paused_ms(queue).map(|at| known(at, clocks).unwrap_or(now))),
             collections_held: self.locks.kinds[LockKind::Collection as usize].len() as u64,
             znodes: u64::try_from(self.znodes()).unwrap_or(0),
             unreadable: u64::try_from(self.unreadable()).unwrap_or(0),
@@ -92,12 +93,26 @@ impl Image {
             + i64::try_from(folders).unwrap_or(i64::MAX)
     }
 
-    fn unknown_states(&self) -> Vec<Arc<str>> {
-        let folders = self.folders.iter().filter_map(|path| match path {
+    /// The names of what is counted as `other`.
+    pub(in crate::mirror) fn unknown_states(&self) -> Vec<Arc<str>> {
+        // Paths are ordered by what they are, so these stand together, and the many UUIDs need not be looked through.
+        let first = Path::StateFolder(StateFolder::Other(Box::default()));
+        let folders = self.folders.range(first..).map_while(|path| match path {
             Path::StateFolder(StateFolder::Other(name)) => Some(Arc::from(&**name)),
             _ => None,
         });
-        let mut names: Vec<_> = folders.chain(self.jobs.unknown_states()).collect();
+        // Items of unknown states are few, or all of them: then the first ones say it.
+        let batches =
+            self.batches.entered.get(None).iter().take(1000).filter_map(|(_, batch)| self.batches.get(*batch));
+        let batches = batches.map(|entry| Arc::clone(&entry.item.odd_status));
+        let requests = AccessQueue::ALL.iter().flat_map(|queue| {
+            let requests = self.access.queue(*queue);
+            let unknown = requests.states.get(None).entered.iter().take(1000);
+            unknown.filter_map(|(_, request)| requests.get(*request))
+        });
+        let requests = requests.map(|entry| Arc::clone(&entry.item.odd_status));
+        let items = self.jobs.unknown_states().chain(batches).chain(requests);
+        let mut names: Vec<_> = folders.chain(items.filter(|name| !name.is_empty())).collect();
         names.sort();
         names.dedup();
         names.truncate(UNKNOWN_STATES);
@@ -105,7 +120,7 @@ impl Image {
     }
 }
 
-fn job_figures(state: &StateFigures, marks: [i64; 5], offset: Offset) -> JobFigures {
+fn job_figures(state: &StateFigures, marks: [i64; 5], clocks: Clocks) -> JobFigures {
     let [unlocked, locked] = &state.entered;
     let count = unlocked.len() + locked.len();
     let (of_unlocked, of_locked) = (unlocked.above(marks), locked.above(marks));
@@ -115,39 +130,49 @@ fn job_figures(state: &StateFigures, marks: [i64; 5], offset: Offset) -> JobFigu
         retried: state.retried,
         retries: state.retries,
         space_needed_bytes: u64::try_from(state.space_needed_bytes).unwrap_or(u64::MAX),
-        oldest_unlocked: unlocked.first().and_then(|at| known(at, offset)),
-        oldest_locked: locked.first().and_then(|at| known(at, offset)),
-        oldest_lock: state.locked.first().and_then(|(at, _)| known(*at, offset)),
+        oldest_unlocked: unlocked.first().and_then(|at| known(at, clocks)),
+        oldest_locked: locked.first().and_then(|at| known(at, clocks)),
+        oldest_lock: state.locked.first().and_then(|(at, _)| known(*at, clocks)),
         by_age: by_age(count, std::array::from_fn(|mark| of_unlocked[mark] + of_locked[mark])),
     }
 }
 
-fn access_figures(requests: &Requests, offset: Offset) -> ByState<AccessState, ItemFigures> {
+fn access_figures(requests: &Requests, clocks: Clocks) -> ByState<AccessState, ItemFigures> {
     requests.states.map(|state| ItemFigures {
         count: state.entered.len() as u64,
         requested_bytes: u64::try_from(state.requested_bytes).unwrap_or(u64::MAX),
-        oldest: state.entered.first().and_then(|(at, _)| known(*at, offset)),
+        oldest: state.entered.first().and_then(|(at, _)| known(*at, clocks)),
     })
 }
 
-fn lock_figures(locks: &Bands<5>, marks: [i64; 5], offset: Offset) -> LockFigures {
+fn lock_figures(locks: &Bands<5>, marks: [i64; 5], clocks: Clocks) -> LockFigures {
     LockFigures {
         count: locks.len() as u64,
-        oldest: locks.first().and_then(|at| known(at, offset)),
+        oldest: locks.first().and_then(|at| known(at, clocks)),
         by_age: by_age(locks.len(), locks.above(marks)),
     }
 }
 
 /// The same for locks that are kept with their items. As many daemons as there are hold them, so a count is cheap.
-fn few_locks(created_ms: impl Iterator<Item = i64>, marks: [i64; 5], offset: Offset) -> LockFigures {
+fn few_locks(created_ms: impl Iterator<Item = i64>, marks: [i64; 5], clocks: Clocks) -> LockFigures {
     let mut locks = Bands::default();
     for (number, at) in (0..).zip(created_ms) {
         locks.insert(at, number);
     }
-    lock_figures(&locks, marks, offset)
+    lock_figures(&locks, marks, clocks)
+}
+
+/// What it takes to tell an instant of the servers' clock by ours.
+#[derive(Clone, Copy)]
+struct Clocks {
+    offset: Offset,
+    now: Timestamp,
 }
 
 /// An instant of the servers' clock by ours; `None` where none is known.
-fn known(at_ms: i64, offset: Offset) -> Option<Timestamp> {
-    (at_ms != UNKNOWN_MS).then(|| offset.to_own(at_ms))
+///
+/// It is never later than now: until a change has shown how far a server's clock is ahead, what it dated would be of a
+/// negative age.
+fn known(at_ms: i64, clocks: Clocks) -> Option<Timestamp> {
+    (at_ms != UNKNOWN_MS).then(|| clocks.offset.to_own(at_ms).min(clocks.now))
 }

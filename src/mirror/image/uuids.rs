@@ -59,6 +59,11 @@ impl Uuids {
         self.entries.len()
     }
 
+    /// Whether an entry is there and not ours to read.
+    pub(super) fn is_unreadable(&self, uuid: &str) -> bool {
+        matches!(self.get(uuid), Some((Leads::Unknown, _)))
+    }
+
     /// What an entry says and when it was written, in milliseconds by the servers' clock; `None` for one that is not
     /// there.
     pub(super) fn get(&self, uuid: &str) -> Option<(Leads, i64)> {

@@ -115,12 +115,15 @@ impl JobPoll {
 
     /// Reads jobs, and keeps those that can be worked on.
     async fn look_at(&mut self, entries: Vec<EntryName>) -> Result<(), Error> {
+        // The entry is read after its job: one that is still there although the status has moved on is an orphan, and
+        // not the trace of a change made between two reads.
         let place = |entry: &EntryName| Read::Data(Path::Entry(self.state.into(), *entry));
-        let reads = entries.iter().flat_map(|entry| std::iter::once(place(entry)).chain(Job::reads(entry.job)));
+        let reads = entries.iter().flat_map(|entry| Job::reads(entry.job).into_iter().chain([place(entry)]));
         let mut found = self.queue.read(&reads.collect::<Vec<_>>()).await?.into_iter();
         for entry in entries {
+            let job = Job::from_found(entry.job, found.by_ref().take(Job::READS).collect::<Vec<_>>());
             let is_queued = found.next().is_some_and(|found| found.exists());
-            match Job::from_found(entry.job, found.by_ref().take(Job::READS).collect::<Vec<_>>()) {
+            match job {
                 // The list is from a while ago: the job went its way since.
                 _ if !is_queued => {}
                 None => self.pass(entry, Reason::StrayEntry),

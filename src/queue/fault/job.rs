@@ -9,6 +9,7 @@ use crate::queue::state::{JobState, Outcome, State};
 
 /// What is known of a job, or of entries and references whose job is gone.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and none is set by position")]
 pub struct JobFacts<'a> {
     /// Its id.
     pub id: JobId,

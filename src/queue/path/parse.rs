@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
     fn job(&mut self, name: &str) -> Option<Path> {
         if name == "states" {
             return self.or_below(Path::JobStates, |reader, name| {
-                let folder = StateFolder::from_name(name);
+                let folder = StateFolder::from_name(name)?;
                 reader.or_below(Path::StateFolder(folder.clone()), |reader, name| {
                     reader.end(Path::Entry(folder, EntryName::from_name(name)?))
                 })
@@ -189,6 +189,8 @@ mod tests {
         for (text, unexpected) in rows {
             assert_eq!(Path::parse(text), Path::Unexpected(unexpected.into()));
         }
+        let too_long = format!("/jobs/states/{}", "x".repeat(StateFolder::LONGEST + 1));
+        assert_eq!(Path::parse(&format!("{too_long}/05-jid0000000042")), Path::Unexpected(too_long.into()));
         assert_eq!(Path::parse("/zookeeper/config"), Path::Foreign);
         assert_eq!(Path::parse("/queuekeeper/pending/7"), Path::Foreign);
     }

@@ -184,10 +184,15 @@ pub(super) fn decode<'a, R: Deserialize<'a>, T: Default>(
 ///
 /// Serde's derived structs would take an array too, by position; the queue's values are objects or wrong.
 pub(super) fn object<'a, T: Deserialize<'a>>(data: &'a [u8]) -> Result<T, Malformed> {
-    let opens = data.iter().find(|byte| !byte.is_ascii_whitespace());
-    if opens.is_some_and(|byte| *byte != b'{') {
-        let kind = serde_json::from_slice::<IgnoredAny>(data).map(|_| Malformed::NotObject);
-        return Err(kind.unwrap_or_else(|error| Malformed::of_json(&error, data)));
+    // Serde passes over the strings of keys that are not asked for without looking into them.
+    let text = std::str::from_utf8(data).map_err(|_| Malformed::NotUtf8)?;
+    let text = text.trim_ascii();
+    if text.is_empty() {
+        return Err(Malformed::Empty);
     }
-    serde_json::from_slice(data).map_err(|error| Malformed::of_json(&error, data))
+    if !text.starts_with('{') {
+        serde_json::from_str::<IgnoredAny>(text).map_err(|error| Malformed::of_json(&error))?;
+        return Err(Malformed::NotObject);
+    }
+    serde_json::from_str(text).map_err(|error| Malformed::of_json(&error))
 }

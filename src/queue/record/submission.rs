@@ -96,6 +96,9 @@ impl<'a> Token<'a> {
     pub fn decode(data: &'a [u8]) -> Decoded<Self> {
         decode(data, |raw: RawToken<'a>, checked| {
             let bytes = checked.integer("cloud-content-byte", raw.content_bytes);
+            if bytes.is_some_and(|bytes| bytes < 0) {
+                checked.wrong("cloud-content-byte", "a number of bytes");
+            }
             Self {
                 token: checked.text("token", raw.token).unwrap_or_default(),
                 content_bytes: bytes.and_then(|bytes| u64::try_from(bytes).ok()),

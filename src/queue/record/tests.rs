@@ -45,7 +45,8 @@ fn what_can_be_read_of_a_bad_status_is_read() {
         (br#"["Failed", null, 1, ""]"#, None, None, Some("is JSON, but not an object")),
         (b"{\"status\":\"\xff\"}", None, None, Some("is not UTF-8")),
         (br#"{"status":"Failed"} x"#, None, None, Some("is not JSON (line 1, column 21)")),
-        (br#"{"status":"Failed","status":"Held"}"#, None, None, Some("is JSON, but not an object")),
+        (br#"{"status":"Failed","status":"Held"}"#, None, None, Some("has a key twice")),
+        (b"{\"status\":\"Failed\",\"by\":\"\xff\"}", None, None, Some("is not UTF-8")),
     ];
     for (data, state, retries, problem) in rows {
         let found = JobStatus::decode(data);

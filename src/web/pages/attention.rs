@@ -8,7 +8,7 @@ use crate::mirror::Summary;
 use crate::queue::fault::Fault;
 use crate::queue::path::Queue;
 use crate::queue::state::JobState;
-use crate::web::show::{Count, Moment, counted, percent};
+use crate::web::show::{Count, Moment, counted, percent, visible};
 
 /// One thing to look at: what, since when, and what it means.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ fn faults(summary: &Summary, now: Timestamp) -> impl Iterator<Item = Item> {
 fn oddities(summary: &Summary) -> Vec<Item> {
     let mut items = Vec::new();
     if !summary.unknown_states.is_empty() {
-        let names: Vec<String> = summary.unknown_states.iter().map(|name| format!("“{name}”")).collect();
+        let names: Vec<String> = summary.unknown_states.iter().map(|name| format!("“{}”", visible(name))).collect();
         items.push(Item {
             class: "warn",
             title: "There are states that nobody knows".to_owned(),

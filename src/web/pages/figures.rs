@@ -6,7 +6,7 @@ use crate::metrics::storage::Space;
 use crate::mirror::{AGE_LABELS, ByAge, ByState, ItemFigures, JobFigures, LockKind, Summary, state_label};
 use crate::queue::path::{AccessQueue, Queue};
 use crate::queue::state::{AccessState, BatchState, JobState, State};
-use crate::web::show::{Count, Moment, Size, counted, percent};
+use crate::web::show::{Count, Moment, Size, counted, percent, visible};
 
 /// Everything that the page shows of the image.
 #[derive(Debug)]
@@ -93,7 +93,8 @@ impl Figures {
         let count = summary.jobs.iter().map(|(_, jobs)| jobs.count).sum();
         // A job that is done has given its space back.
         let unfinished = summary.jobs.iter().filter(|(state, _)| !state.is_some_and(State::is_final));
-        let space = unfinished.map(|(_, jobs)| jobs.space_needed_bytes).sum();
+        // A znode may claim any number of bytes, and two of them more than there are numbers.
+        let space = unfinished.map(|(_, jobs)| jobs.space_needed_bytes).fold(0, u64::saturating_add);
         Self {
             pipeline: steps(true),
             aside: steps(false),
@@ -106,7 +107,7 @@ impl Figures {
             batches: items(&summary.batches, now, |state| state.map_or("other", BatchState::name)),
             access: AccessQueue::ALL.iter().flat_map(|&queue| access(summary.access(queue), queue, now)).collect(),
             unreadable: counted(summary.unreadable, "znode", "znodes"),
-            unknown_states: summary.unknown_states.iter().map(ToString::to_string).collect(),
+            unknown_states: summary.unknown_states.iter().map(|name| visible(name)).collect(),
         }
     }
 }

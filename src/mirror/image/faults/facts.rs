@@ -38,14 +38,14 @@ impl Image {
                 judge_uuid(item, UuidFacts { written_ms, leads_to_batch }, limits, sink);
             }
             Path::NamedLock(LockFolder::Collections, mnemonic) => {
-                if let Some(lock) = self.locks.get(item).flatten() {
+                if let Some(lock) = self.locks.get(item) {
                     judge_pause(item, facts_of(lock), limits, sink);
                 }
                 let nodes = || self.collection_nodes(item, mnemonic);
                 judge_collection(self.collection_facts(item, mnemonic), limits, &nodes, sink);
             }
             Path::QueueLock(_) | Path::NamedLock(..) | Path::PublishedLocalId(_) => {
-                let Some(lock) = self.locks.get(item).flatten().map(facts_of) else { return };
+                let Some(lock) = self.locks.get(item).map(facts_of) else { return };
                 match item {
                     Path::QueueLock(_) => judge_pause(item, lock, limits, sink),
                     Path::NamedLock(LockFolder::Storage, name) => {
@@ -60,7 +60,7 @@ impl Image {
     }
 
     pub(super) fn is_paused(&self) -> bool {
-        self.locks.get(&Path::QueueLock(Queue::Ingest)).is_some()
+        self.locks.has(&Path::QueueLock(Queue::Ingest))
     }
 
     fn has_batch(&self, batch: BatchId) -> bool {
@@ -151,13 +151,13 @@ impl Image {
         let id = self.jobs.texts.find(mnemonic);
         let jobs = id.and_then(|id| self.jobs.figures.collections.get(&id));
         let count = |state| jobs.map_or(0, |jobs| *jobs.get(Some(state)));
-        let is_held = self.locks.get(lock).is_some();
+        let is_held = self.locks.has(lock);
         CollectionFacts { is_held, pending: count(JobState::Pending), held: count(JobState::Held) }
     }
 
     /// The lock of a collection, where there is one, and some of the jobs that wait for it.
     fn collection_nodes(&self, lock: &Path, mnemonic: &str) -> Vec<Path> {
-        let is_held = self.locks.get(lock).is_some();
+        let is_held = self.locks.has(lock);
         let state = if is_held { JobState::Pending } else { JobState::Held };
         let Some(id) = self.jobs.texts.find(mnemonic) else { return Vec::new() };
         let [unlocked, locked] = &self.jobs.figures.states.get(Some(state)).entered;

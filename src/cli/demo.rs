@@ -1,0 +1,112 @@
+//! `queuekeeper demo`: a made-up queue to look at, with nothing else running.
+
+use anyhow::Context as _;
+use clap::Args;
+
+use super::{LogArgs, UsageError, on_signal, serve};
+use crate::config::ListenAddress;
+use crate::demo::{self, Options};
+use crate::zookeeper::{ServerError, Servers};
+
+/// The fastest that is of any use: beyond it ZooKeeper and the daemons set the pace.
+const FASTEST: f64 = 2_000.0;
+
+/// The slowest that still shows something.
+const SLOWEST: f64 = 0.1;
+
+/// Run a made-up queue with simulated daemons in a private ZooKeeper, and serve it
+#[derive(Clone, Debug, Args)]
+pub struct DemoArgs {
+    /// How many jobs the queue has, 10 to 500000
+    #[arg(
+        long = "jobs",
+        env = "QUEUEKEEPER_DEMO_JOBS",
+        hide_env_values = true,
+        value_name = "NUMBER",
+        default_value_t = 2_000,
+        value_parser = clap::value_parser!(u32).range(10..=500_000),
+        help_heading = "Demo"
+    )]
+    jobs: u32,
+
+    /// How many transitions of jobs a second, about; everything else goes faster or slower with it
+    #[arg(
+        long = "rate",
+        env = "QUEUEKEEPER_DEMO_RATE",
+        hide_env_values = true,
+        value_name = "NUMBER",
+        default_value_t = 10.0,
+        value_parser = rate,
+        help_heading = "Demo"
+    )]
+    rate: f64,
+
+    /// The number that all choices follow from
+    #[arg(
+        long = "seed",
+        env = "QUEUEKEEPER_DEMO_SEED",
+        hide_env_values = true,
+        value_name = "NUMBER",
+        default_value_t = 1,
+        help_heading = "Demo"
+    )]
+    seed: u64,
+
+    /// Use this ZooKeeper, below a znode of the demo's own that is removed at the end [default: a private one]
+    // Its variable is not the one of `serve`: who set that for production does not mean the demo with it.
+    #[arg(
+        long = "zookeeper",
+        env = "QUEUEKEEPER_DEMO_ZOOKEEPER",
+        hide_env_values = true,
+        value_name = "CONNECT-STRING",
+        help_heading = "Demo"
+    )]
+    zookeeper: Option<Servers>,
+
+    /// Where to listen: host:port, or :port for every interface; may be repeated
+    #[arg(
+        long = "web.listen-address",
+        env = "QUEUEKEEPER_WEB_LISTEN_ADDRESS",
+        hide_env_values = true,
+        value_name = "ADDRESS",
+        value_delimiter = ',',
+        default_value = "127.0.0.1:12181",
+        help_heading = "Web"
+    )]
+    listen_address: Vec<ListenAddress>,
+
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|rate| (SLOWEST..=FASTEST).contains(rate))
+        .ok_or_else(|| format!("the rate is a number of transitions a second, {SLOWEST} to {FASTEST}"))
+}
+
+impl DemoArgs {
+    /// Runs the demo until SIGTERM or SIGINT.
+    ///
+    /// # Errors
+    /// When ZooKeeper is not installed ([`UsageError`]), an address cannot be listened on, or a part of the demo fails.
+    pub async fn run(self) -> anyhow::Result<()> {
+        self.log.begin();
+        let (shutdown, signals) = on_signal().context("cannot listen to signals")?;
+        let listeners = serve::listen(&self.listen_address).await?;
+        let options = Options {
+            jobs: usize::try_from(self.jobs).context("more jobs than this machine can count")?,
+            rate: self.rate,
+            seed: self.seed,
+            zookeeper: self.zookeeper,
+        };
+        let outcome = demo::run(options, listeners, &shutdown).await;
+        shutdown.cancel();
+        signals.await.context("the task that waits for signals failed")?;
+        outcome.map_err(|error| match error {
+            demo::Error::Server(ServerError::NotInstalled(what)) => UsageError(what).into(),
+            error => error.into(),
+        })
+    }
+}

@@ -1,0 +1,182 @@
+//! A queue to look at with nothing else running: a real ZooKeeper, a made-up queue in it, and simulated daemons.
+//!
+//! Everything that changes the queue goes through the queue core, as it does in a real daemon. From the outside in:
+//!
+//! - [`run`] starts a private server, or makes a chroot in one that runs already (`place`), serves the queue, fills it
+//!   (`fill`, `past`) and lets the daemons work on it until it is told to end;
+//! - `jobs` and `shift`: the daemons of the job states; `batches`: those that make jobs and report; `access`: those
+//!   that assemble what readers ask for. Each has a session of its own (`daemon`), and its locks end with it;
+//! - `submit`: depositors and readers; `operator`: who mends, holds, releases and cleans up; `mishap`: who makes faults;
+//! - `scenario`, `catalogue`, `fate`: what is deposited by whom, and what fails of what, all following from the seed
+//!   (`dice`); `pace`: how fast; `volume`: the simulated working storage.
+//!
+//! Working storage obeys the daemons' rule: a job in Provisioning is kept, locked, inside its daemon while it would
+//! exceed the threshold, and five such jobs fill the pool. Space is taken when a job goes to Downloading and freed after
+//! Notify; a job that fails between keeps it until an operator resumes or deletes it.
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use zookeeper_client::Error as ClientError;
+
+use self::place::Place;
+use self::scenario::Scenario;
+use self::world::World;
+use crate::cli::serve;
+use crate::config::Config;
+use crate::queue::path::AccessQueue;
+use crate::queue::{self, Queue};
+use crate::zookeeper::{ConnectError, ServerError, Servers};
+
+mod access;
+mod batches;
+mod catalogue;
+mod daemon;
+mod details;
+mod dice;
+mod fate;
+mod fill;
+mod greeting;
+mod janitor;
+mod jobs;
+mod mishap;
+mod operator;
+mod pace;
+mod past;
+mod place;
+mod scenario;
+mod shift;
+mod submit;
+mod volume;
+mod world;
+
+/// What a demo is told.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How many jobs the queue has at the start, and about how many it keeps.
+    pub jobs: usize,
+    /// How many transitions of jobs there are a second, about; above 0.
+    pub rate: f64,
+    /// What every choice follows from.
+    pub seed: u64,
+    /// A ZooKeeper that runs already; `None` for a private one.
+    pub zookeeper: Option<Servers>,
+}
+
+/// Why a demo ended, or did not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no private server.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// The running server cannot be reached.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The chroot of the demo cannot be made or removed.
+    #[error("cannot {doing} the znode {chroot} that the demo has to itself: {source}")]
+    Chroot {
+        /// What was being done.
+        doing: &'static str,
+        /// The znode, by its path from the server's root.
+        chroot: String,
+        /// Why it failed.
+        source: ClientError,
+    },
+    /// The queue cannot be filled.
+    #[error("cannot fill the queue: {0}")]
+    Fill(#[from] queue::Error),
+    /// A simulated daemon panicked.
+    #[error("a simulated daemon failed: {0}")]
+    Daemon(#[from] tokio::task::JoinError),
+    /// The server of pages and metrics failed.
+    #[error("{0:#}")]
+    Serve(anyhow::Error),
+}
+
+/// Runs a demo until `shutdown`, and leaves nothing behind.
+///
+/// # Errors
+/// When a part of it cannot begin or fails.
+pub async fn run(options: Options, listeners: Vec<TcpListener>, shutdown: &CancellationToken) -> Result<(), Error> {
+    let Some(place) = Place::open(options.zookeeper.as_ref(), options.jobs, shutdown).await? else { return Ok(()) };
+    let outcome = run_in(&place, &options, listeners, shutdown).await;
+    outcome.and(place.close().await)
+}
+
+async fn run_in(
+    place: &Place,
+    options: &Options,
+    listeners: Vec<TcpListener>,
+    shutdown: &CancellationToken,
+) -> Result<(), Error> {
+    let zookeeper = place.config();
+    let world = Arc::new(World::new(options, zookeeper.clone()));
+    let greeting = greeting::greeting(options, world.pace, &listeners, &zookeeper.servers);
+    // Who closed standard output does not want to read it.
+    let _ = std::io::stdout().write_all(greeting.as_bytes());
+    let end = shutdown.child_token();
+    // The first of the two that ends ends the other.
+    let both = end.clone().drop_guard();
+    let served = async {
+        let _both = both;
+        serve::serve_beside(Some(world.volume.told().clone()), Config::new(zookeeper), listeners, &end).await
+    };
+    let simulated = async {
+        let _both = end.clone().drop_guard();
+        simulate(&world, &end).await
+    };
+    let tidied = async {
+        if let Some(directory) = place.directory() {
+            end.run_until_cancelled(janitor::keep_tidy(directory)).await;
+        }
+    };
+    let (served, simulated, ()) = tokio::join!(served, simulated, tidied);
+    // What failed first made the other end well.
+    simulated.and(served.map_err(Error::Serve))
+}
+
+/// Fills the queue, and keeps everyone at work on it until `end`.
+async fn simulate(world: &Arc<World>, end: &CancellationToken) -> Result<(), Error> {
+    let mut scenario = Scenario::new(world.seed);
+    let filled = end.run_until_cancelled(async {
+        let queue = Queue::new(world.zookeeper.connect().await?);
+        fill::fill(world, &queue, &mut scenario).await?;
+        Ok::<_, Error>(())
+    });
+    match filled.await {
+        Some(filled) => filled?,
+        None => return Ok(()),
+    }
+    let mut daemons = JoinSet::new();
+    let mut crew = Crew { world, end, daemons: &mut daemons };
+    for (state, size) in jobs::CREWS {
+        crew.hire(jobs::JobDaemon::new(world, state, size));
+    }
+    crew.hire(batches::Acquirer { world: Arc::clone(world) });
+    crew.hire(batches::Reporter { world: Arc::clone(world) });
+    crew.hire(access::Assembler::new(world, AccessQueue::Small));
+    crew.hire(access::Assembler::new(world, AccessQueue::Large));
+    crew.hire(submit::Depositors::new(world, scenario));
+    crew.hire(operator::Operator::new(world));
+    crew.hire(mishap::Clumsy::new(world));
+    while let Some(ended) = daemons.join_next().await {
+        ended?;
+    }
+    Ok(())
+}
+
+/// Those who work on the queue.
+struct Crew<'a> {
+    world: &'a Arc<World>,
+    end: &'a CancellationToken,
+    daemons: &'a mut JoinSet<()>,
+}
+
+impl Crew<'_> {
+    fn hire(&mut self, daemon: impl daemon::Daemon) {
+        self.daemons.spawn(daemon::keep(daemon, Arc::clone(self.world), self.end.clone()));
+    }
+}

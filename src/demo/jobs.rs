@@ -1,0 +1,106 @@
+//! The daemons of the job states: one for each, which takes a job, keeps it locked while it works, and hands it on.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use jiff::Timestamp;
+use tokio::time::{Instant, sleep};
+
+use super::daemon::Daemon;
+use super::details::Details;
+use super::dice::Dice;
+use super::shift::Shift;
+use super::world::{PROVISIONING_POOL, World};
+use crate::queue::state::{JobState, State as _};
+use crate::queue::{Error, JobPoll, Queue};
+
+/// The states that daemons work on, and how many jobs each works on at once.
+pub(super) const CREWS: [(JobState, usize); 8] = [
+    // One only: it is the pace at which jobs begin.
+    (JobState::Pending, 1),
+    (JobState::Estimating, 2),
+    (JobState::Provisioning, PROVISIONING_POOL),
+    (JobState::Downloading, 6),
+    (JobState::Processing, 4),
+    (JobState::Storing, 4),
+    (JobState::Recording, 2),
+    (JobState::Notify, 2),
+];
+
+/// An object of this size takes twice the time of a small one, one of five times the size six times.
+const SLOW_BYTES: f64 = 100.0 * (1u64 << 30) as f64;
+
+/// The daemon of one state.
+#[derive(Debug)]
+pub(super) struct JobDaemon {
+    world: Arc<World>,
+    state: JobState,
+    crew: usize,
+    dice: Dice,
+}
+
+impl JobDaemon {
+    pub(super) fn new(world: &Arc<World>, state: JobState, crew: usize) -> Self {
+        let dice = Dice::new(world.seed, ("daemon", state.label()));
+        Self { world: Arc::clone(world), state, crew, dice }
+    }
+
+    /// How long a job will be worked on.
+    fn time(&mut self, bytes: u64) -> Duration {
+        let pace = self.world.pace;
+        let spread = self.dice.float(0.4, 1.6);
+        match self.state {
+            JobState::Pending => pace.between_jobs().mul_f64(spread),
+            JobState::Provisioning => pace.time(0.5),
+            JobState::Downloading | JobState::Processing | JobState::Storing => {
+                pace.work(self.crew).mul_f64(spread * (1.0 + bytes as f64 / SLOW_BYTES))
+            }
+            JobState::Estimating
+            | JobState::Recording
+            | JobState::Notify
+            | JobState::Completed
+            | JobState::Failed
+            | JobState::Held
+            | JobState::Deleted => pace.work(self.crew).mul_f64(spread),
+        }
+    }
+}
+
+impl Daemon for JobDaemon {
+    fn name(&self) -> &'static str {
+        self.state.label()
+    }
+
+    async fn work(&mut self, queue: Queue) -> Result<Infallible, Error> {
+        let mut at_work = FuturesUnordered::new();
+        let mut list: Option<(JobPoll, Instant)> = None;
+        loop {
+            while at_work.len() < self.crew {
+                // A list is soon old: more urgent jobs come, and a pause must be seen.
+                let fresh = list.take().filter(|(_, since)| since.elapsed() < self.world.pace.poll());
+                let (mut poll, since) = match fresh {
+                    Some(fresh) => fresh,
+                    None => (queue.poll_jobs(self.state).await?, Instant::now()),
+                };
+                let Some(job) = poll.next(Timestamp::now()).await? else {
+                    for passed in &poll.passed_over {
+                        tracing::debug!(path = %passed.path, reason = ?passed.reason, "passed over");
+                    }
+                    break;
+                };
+                let details = Details::of(self.world.seed, &job.job);
+                let time = self.time(details.bytes);
+                let shift = Shift { world: Arc::clone(&self.world), queue: queue.clone(), job, details, time };
+                at_work.push(shift.work());
+                list = Some((poll, since));
+            }
+            tokio::select! {
+                Some(done) = at_work.next() => done?,
+                () = sleep(self.world.pace.poll()) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The operator: resumes and deletes what failed, holds one collection after the other, and runs the nightly clean-up.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tokio::time::{Instant, sleep};
+
+use super::catalogue::HELD_IN_TURN;
+use super::daemon::{Daemon, unless_lost};
+use super::dice::Dice;
+use super::world::World;
+use crate::queue::path::AccessQueue;
+use crate::queue::state::{AccessState, BatchState, JobState};
+use crate::queue::{Batch, Error, ItemChange, JobChange, Queue};
+
+/// How many failed jobs are looked at in one go, in search of a batch to mend.
+const LOOKED_AT: usize = 60;
+
+/// How many finished access requests are kept.
+const KEPT_REQUESTS: usize = 20;
+
+/// The operator of the demo.
+#[derive(Debug)]
+pub(super) struct Operator {
+    world: Arc<World>,
+    dice: Dice,
+    /// Which of the collections is held.
+    turn: usize,
+    next_turn: Instant,
+    next_mending: Instant,
+}
+
+impl Operator {
+    /// An operator who has just held the first of the collections.
+    pub(super) fn new(world: &Arc<World>) -> Self {
+        let now = Instant::now();
+        let (next_turn, next_mending) = (now + world.pace.time(360.0), now + world.pace.time(20.0));
+        Self { world: Arc::clone(world), dice: Dice::new(world.seed, "operator"), turn: 0, next_turn, next_mending }
+    }
+
+    /// Releases the held collection with its jobs, and holds the next.
+    async fn hold_another(&mut self, queue: &Queue) -> Result<(), Error> {
+        let released = HELD_IN_TURN[self.turn % HELD_IN_TURN.len()];
+        self.turn += 1;
+        let held = HELD_IN_TURN[self.turn % HELD_IN_TURN.len()];
+        if let Some(lock) = queue.held_collection(released).await? {
+            unless_lost("releasing a collection", queue.unlock(&lock).await)?;
+        }
+        let mut jobs = 0;
+        for entry in queue.entries(JobState::Held).await?.entries {
+            let Some(job) = unless_lost("reading a job", queue.load_job(entry.job).await)? else { continue };
+            if job.configuration().value.collection == released {
+                let change = JobChange::to(JobState::Pending).by_operator();
+                let changed = queue.change_job(&job, &change, Timestamp::now()).await;
+                jobs += usize::from(unless_lost("releasing a held job", changed)?.is_some());
+            }
+        }
+        unless_lost("holding a collection", queue.hold_collection(held).await)?;
+        tracing::info!(released, jobs, held, "the operator released a collection and held another");
+        Ok(())
+    }
+
+    /// Looks for a batch that was reported with failed jobs, once there are more of these than are left for show.
+    async fn mend(&mut self, queue: &Queue) -> Result<(), Error> {
+        let failed = queue.entries(JobState::Failed).await?.entries;
+        if failed.len() <= (self.world.jobs / 60).max(4) {
+            return Ok(());
+        }
+        let mut seen = BTreeSet::new();
+        for entry in failed.iter().take(LOOKED_AT) {
+            let Some(job) = unless_lost("reading a job", queue.load_job(entry.job).await)? else { continue };
+            let Ok(id) = job.batch() else { continue };
+            if !seen.insert(id) {
+                continue;
+            }
+            let Some(batch) = unless_lost("reading a batch", queue.load_batch(id).await)? else { continue };
+            if batch.state() == Some(BatchState::Failed) {
+                return self.mend_batch(queue, &batch).await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn mend_batch(&mut self, queue: &Queue, batch: &Batch) -> Result<(), Error> {
+        if self.dice.happens(0.1) {
+            let message = "deleted by the operator: the depositor sends it anew";
+            let plan = queue.plan_delete(batch, message, Timestamp::now()).await;
+            let Some(plan) = unless_lost("deleting a batch", plan)? else { return Ok(()) };
+            if unless_lost("deleting a batch", queue.execute(&plan, 0, |_| {}).await)?.is_some() {
+                tracing::debug!(batch = %batch.id, "the operator deleted a batch");
+            }
+            return Ok(());
+        }
+        let mut mended = 0;
+        for id in queue.batch_report(batch.id).await?.failed {
+            let Some(job) = unless_lost("reading a job", queue.load_job(id).await)? else { continue };
+            let is_hopeless = job.status().value.retry_count.is_some_and(|retries| retries >= 3);
+            let change = if is_hopeless || self.dice.happens(0.15) {
+                JobChange::to(JobState::Deleted).with_message("deleted by the operator").by_operator()
+            } else {
+                JobChange::resume()
+            };
+            let changed = queue.change_job(&job, &change, Timestamp::now()).await;
+            mended += usize::from(unless_lost("mending a job", changed)?.is_some());
+        }
+        if mended > 0 {
+            let change = ItemChange::to(BatchState::UpdateReporting).by_operator();
+            unless_lost("a batch's new report", queue.change_batch(batch, &change, Timestamp::now()).await)?;
+            tracing::debug!(batch = %batch.id, jobs = mended, "the operator mended a batch");
+        }
+        Ok(())
+    }
+
+    /// Purges the oldest batches that are done with, while there are more jobs than the demo is to have.
+    async fn clean_up(&mut self, queue: &Queue) -> Result<(), Error> {
+        let jobs: u32 = queue.count_entries().await?.values().sum();
+        let most = self.world.jobs + self.world.jobs / 10;
+        let mut excess = usize::try_from(jobs).unwrap_or(usize::MAX).saturating_sub(self.world.jobs);
+        if excess + self.world.jobs <= most {
+            return Ok(());
+        }
+        let (mut purged_batches, mut purged_jobs) = (0, 0);
+        for id in queue.batches().await? {
+            let Some(batch) = unless_lost("reading a batch", queue.load_batch(id).await)? else { continue };
+            if !matches!(batch.state(), Some(BatchState::Completed | BatchState::Deleted)) {
+                continue;
+            }
+            let Some(plan) = unless_lost("purging a batch", queue.plan_purge(&batch).await)? else { continue };
+            if unless_lost("purging a batch", queue.execute(&plan, 0, |_| {}).await)?.is_some() {
+                purged_batches += 1;
+                purged_jobs += plan.jobs();
+                excess = excess.saturating_sub(plan.jobs());
+            }
+            if excess == 0 {
+                break;
+            }
+        }
+        tracing::info!(batches = purged_batches, jobs = purged_jobs, "the clean-up purged old batches");
+        Ok(())
+    }
+
+    /// Purges old requests that are done with, and those that failed.
+    async fn clean_up_requests(queue: &Queue) -> Result<(), Error> {
+        for access in [AccessQueue::Small, AccessQueue::Large] {
+            let mut ids = queue.requests(access).await?;
+            ids.truncate(ids.len().saturating_sub(KEPT_REQUESTS));
+            for id in ids {
+                let Some(request) = unless_lost("reading a request", queue.load_request(access, id).await)? else {
+                    continue;
+                };
+                if request.state() == Some(AccessState::Failed) {
+                    let change = ItemChange::to(AccessState::Deleted).by_operator();
+                    let deleted = queue.change_request((access, id), &change, Timestamp::now()).await;
+                    unless_lost("deleting a request", deleted)?;
+                } else if matches!(request.state(), Some(AccessState::Completed | AccessState::Deleted)) {
+                    unless_lost("purging a request", queue.purge_request(&request).await)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Frees the space of jobs that others ended or removed: their directories are swept up.
+    async fn sweep(&self, queue: &Queue) -> Result<(), Error> {
+        for id in self.world.volume.holders() {
+            let gone = match queue.load_job(id).await {
+                Ok(job) => matches!(job.state(), Some(JobState::Completed | JobState::Deleted)),
+                Err(Error::Missing(_)) => true,
+                Err(error) => return Err(error),
+            };
+            if gone {
+                self.world.volume.free(id);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Daemon for Operator {
+    fn name(&self) -> &'static str {
+        "operator"
+    }
+
+    async fn work(&mut self, queue: Queue) -> Result<Infallible, Error> {
+        loop {
+            if Instant::now() >= self.next_turn {
+                self.next_turn = Instant::now() + self.world.pace.time(360.0);
+                self.hold_another(&queue).await?;
+            }
+            if Instant::now() >= self.next_mending {
+                self.next_mending = Instant::now() + self.world.pace.time(self.dice.float(10.0, 30.0));
+                self.mend(&queue).await?;
+            }
+            self.clean_up(&queue).await?;
+            Self::clean_up_requests(&queue).await?;
+            self.sweep(&queue).await?;
+            sleep(self.world.pace.time(5.0)).await;
+        }
+    }
+}

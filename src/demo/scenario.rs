@@ -1,0 +1,280 @@
+//! What is deposited: submissions with the jobs of their manifests, all following from the seed.
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::catalogue::{COLLECTIONS, Collection, FILMS, HELD_IN_TURN, MIB};
+use super::details;
+use super::dice::Dice;
+use super::shift::Findings;
+use crate::queue::NewJob;
+use crate::queue::id::Priority;
+
+/// A batch as its depositor sends it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Submission {
+    /// The UUID that the depositor knows it by, with its prefix `bid-`.
+    pub(super) uuid: String,
+    /// Its collection's mnemonic.
+    pub(super) collection: &'static str,
+    title: String,
+    filename: String,
+    submitter: &'static str,
+    creator: &'static str,
+    is_update: bool,
+    priority: Priority,
+    /// The objects of its manifest.
+    pub(super) objects: Vec<Object>,
+}
+
+/// An object of a manifest, which becomes a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Object {
+    uuid: String,
+    filename: String,
+    title: String,
+    /// The name that its depositor knows it by.
+    pub(super) local_id: String,
+    /// The ARK of the object to be updated; `None` for a new one, whose ARK will be minted.
+    updates: Option<String>,
+    /// How large it is.
+    pub(super) bytes: u64,
+}
+
+/// How a submission comes about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// From whoever has something.
+    Ordinary {
+        /// The most objects that it may have.
+        most: usize,
+    },
+    /// For a collection that an operator holds in turn.
+    OfHeld {
+        /// Which, counted from 0.
+        turn: usize,
+        /// The most objects that it may have.
+        most: usize,
+    },
+    /// A few urgent objects, so large that they fill working storage.
+    Large,
+}
+
+/// How many objects a large submission has: two waves of what fits at once, and a few more.
+const LARGE_OBJECTS: usize = 10;
+
+/// The submissions of a demo, one after the other.
+#[derive(Debug)]
+pub(super) struct Scenario {
+    dice: Dice,
+}
+
+impl Scenario {
+    /// The submissions of that seed.
+    pub(super) fn new(seed: u64) -> Self {
+        Self { dice: Dice::new(seed, "submissions") }
+    }
+
+    /// The next submission.
+    pub(super) fn next(&mut self, kind: Kind) -> Submission {
+        let dice = &mut self.dice;
+        let weights: Vec<(u32, &Collection)> = COLLECTIONS.iter().map(|each| (each.weight, each)).collect();
+        let (collection, objects) = match kind {
+            Kind::Ordinary { most } => (dice.weighted(&weights), batch_size(dice, most)),
+            Kind::OfHeld { turn, most } => {
+                let mnemonic = HELD_IN_TURN[turn % HELD_IN_TURN.len()];
+                let held = COLLECTIONS.iter().find(|each| each.mnemonic == mnemonic);
+                (held.expect("the collections held in turn are in the catalogue"), batch_size(dice, most.min(12)))
+            }
+            Kind::Large => (&FILMS, LARGE_OBJECTS),
+        };
+        let priority = match kind {
+            Kind::Large => 1,
+            Kind::Ordinary { .. } | Kind::OfHeld { .. } => {
+                dice.weighted(&[(8, 5), (2, 3), (1, 2), (3, 7), (2, 10), (1, 25)])
+            }
+        };
+        let number = dice.between(1_000, 999_000);
+        let title = dice.pick(collection.titles);
+        let is_update = dice.happens(0.15);
+        let mut objects: Vec<Object> = (0..objects).map(|index| object(dice, collection, number, index)).collect();
+        if is_update {
+            for object in &mut objects {
+                object.updates = Some(format!("ark:/99999/{}{}", collection.shoulder, dice.ark_blade()));
+            }
+        }
+        let batch_title = if objects.len() == 1 {
+            objects[0].title.clone()
+        } else {
+            format!("{title} {number} and {} more", objects.len() - 1)
+        };
+        let (submitter, creator) = (*dice.pick(collection.submitters), *dice.pick(collection.creators));
+        Submission {
+            uuid: format!("bid-{}", dice.uuid()),
+            collection: collection.mnemonic,
+            title: batch_title,
+            filename: format!("{}_{number}.checkm", collection.prefix),
+            submitter,
+            creator,
+            is_update,
+            priority: Priority::new(priority).expect("the priorities drawn are within 0..=99"),
+            objects,
+        }
+    }
+}
+
+/// How many objects a batch has: most have few, and few have very many.
+fn batch_size(dice: &mut Dice, most: usize) -> usize {
+    let (from, to) = dice.weighted(&[(40, (1, 3)), (38, (4, 30)), (18, (31, 120)), (4, (121, 400))]);
+    usize::try_from(dice.between(from, to)).unwrap_or(most).clamp(1, most.max(1))
+}
+
+fn object(dice: &mut Dice, collection: &Collection, batch: u64, index: usize) -> Object {
+    let name = format!("{}_{batch}_{:04}", collection.prefix, index + 1);
+    let (least, most) = collection.sizes;
+    Object {
+        uuid: format!("jid-{}", dice.uuid()),
+        filename: format!("{name}.{}", collection.ending),
+        title: format!("{} {batch}-{}", dice.pick(collection.titles), index + 1),
+        local_id: name.replace('_', "-"),
+        updates: None,
+        bytes: dice.bytes(least, most),
+    }
+}
+
+impl Submission {
+    /// The data of the batch's `submission`, submitted at `now`.
+    pub(super) fn data(&self, now: Timestamp) -> Vec<u8> {
+        // Some 300 bytes of a manifest's line name one object.
+        let manifest_bytes = 180 + 300 * self.objects.len();
+        json!({
+            "batchID": self.uuid,
+            "profile": self.collection,
+            "type": if self.objects.len() == 1 { "container" } else { "container-batch-manifest" },
+            "size": manifest_bytes.to_string(),
+            "filename": if self.objects.len() == 1 { &self.objects[0].filename } else { &self.filename },
+            "update": self.is_update,
+            "submitter": self.submitter,
+            "responseForm": "xml",
+            "creator": self.creator,
+            "title": self.title,
+            "date": now.strftime("%Y-%m-%d").to_string(),
+            "submissionDate": now.strftime("%a %b %d %H:%M:%S UTC %Y").to_string(),
+        })
+        .to_string()
+        .into_bytes()
+    }
+
+    /// The priority of its jobs.
+    pub(super) fn priority(&self) -> Priority {
+        self.priority
+    }
+
+    /// What the work on one of its objects will find out, and the object's file name; `ark` is the one that would be
+    /// minted.
+    pub(super) fn findings<'a>(&'a self, object: &'a Object, minted: &'a str) -> (Findings<'a>, &'a str) {
+        let ark = object.updates.as_deref().unwrap_or(minted);
+        let local_ids = std::slice::from_ref(&object.local_id);
+        let findings = Findings { bytes: object.bytes, ark, local_ids, title: &object.title, creator: self.creator };
+        (findings, &object.filename)
+    }
+
+    /// The ARK that would be minted for one of its objects.
+    pub(super) fn minted(&self, seed: u64, object: &Object) -> String {
+        details::minted(seed, &object.filename, details::shoulder(self.collection))
+    }
+
+    /// Its jobs as the batch's daemon makes them from the manifest at `now`.
+    pub(super) fn jobs(&self, now: Timestamp) -> Vec<NewJob> {
+        self.objects.iter().map(|object| self.job(object, now)).collect()
+    }
+
+    fn job(&self, object: &Object, now: Timestamp) -> NewJob {
+        let configuration = json!({
+            "batchID": self.uuid,
+            "jobID": object.uuid,
+            "profile": self.collection,
+            "type": "container",
+            "submitter": self.submitter,
+            "submissionDate": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            "filename": object.filename,
+            "size": object.bytes.to_string(),
+            "title": object.title,
+            "creator": self.creator,
+            "objectID": object.updates.as_deref().unwrap_or_default(),
+            "localID": object.local_id,
+            "update": self.is_update,
+        });
+        NewJob::new(configuration.to_string()).with_priority(self.priority)
+    }
+}
+
+/// The data of the token of a new access request.
+pub(super) fn token(dice: &mut Dice, is_large: bool, now: Timestamp) -> Vec<u8> {
+    let bytes = if is_large { dice.bytes(600 * MIB, 300 * 1024 * MIB) } else { dice.bytes(MIB, 600 * MIB) };
+    json!({
+        "token": dice.uuid(),
+        "delivery-node": dice.weighted(&[(3, 7001), (1, 7002)]),
+        "cloud-content-byte": bytes,
+        "status": 202,
+        "url": "",
+        "anticipated-availability-time": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+    })
+    .to_string()
+    .into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::catalogue::TIB;
+    use super::*;
+    use crate::queue::record::{Configuration, Submission as Read};
+
+    fn draw(seed: u64) -> Vec<Submission> {
+        let mut scenario = Scenario::new(seed);
+        let kinds = [Kind::Ordinary { most: 300 }, Kind::Large, Kind::OfHeld { turn: 1, most: 300 }];
+        (0..60).map(|index| scenario.next(kinds[index % kinds.len()])).collect()
+    }
+
+    #[test]
+    fn the_same_seed_submits_the_same_to_the_byte_and_another_something_else() {
+        let now = Timestamp::from_second(1_772_475_331).unwrap();
+        let bytes = |seed| -> Vec<Vec<u8>> {
+            draw(seed)
+                .iter()
+                .flat_map(|each| {
+                    let jobs = each.jobs(now).into_iter().map(|job| job.configuration);
+                    std::iter::once(each.data(now)).chain(jobs).collect::<Vec<_>>()
+                })
+                .collect()
+        };
+        assert_eq!(bytes(7), bytes(7));
+        assert_ne!(bytes(7), bytes(8));
+    }
+
+    #[test]
+    fn what_is_submitted_is_read_as_it_was_meant() {
+        let now = Timestamp::from_second(1_772_475_331).unwrap();
+        for submission in draw(1) {
+            let data = submission.data(now);
+            let read = Read::decode(&data);
+            assert_eq!(read.malformed, None);
+            assert_eq!((&*read.value.uuid, &*read.value.collection), (&*submission.uuid, submission.collection));
+            assert_eq!(crate::queue::time::read(&read.value.submission_date), Some(now));
+            for (job, object) in submission.jobs(now).iter().zip(&submission.objects) {
+                let read = Configuration::decode(&job.configuration);
+                assert_eq!(read.malformed, None);
+                assert_eq!(read.value.local_ids, [object.local_id.as_str()]);
+                assert_eq!(crate::queue::time::read(&read.value.submission_date), Some(now));
+            }
+        }
+    }
+
+    #[test]
+    fn batches_are_of_mixed_size_and_a_large_one_does_not_fit_at_once() {
+        let sizes: Vec<usize> = draw(2).iter().step_by(3).map(|each| each.objects.len()).collect();
+        assert!(sizes.iter().any(|size| *size <= 3) && sizes.iter().any(|size| *size > 30), "{sizes:?}");
+        let large = Scenario::new(3).next(Kind::Large);
+        assert!(large.objects.iter().map(|object| object.bytes).sum::<u64>() > 3 * TIB);
+    }
+}

@@ -1,0 +1,114 @@
+//! Depositors and readers: new batches and access requests keep coming.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::{Instant, sleep};
+
+use super::daemon::{Daemon, unless_lost};
+use super::dice::Dice;
+use super::pace::Pace;
+use super::scenario::{self, Kind, Scenario};
+use super::world::World;
+use crate::queue::path::{AccessQueue, StateFolder};
+use crate::queue::state::JobState;
+use crate::queue::{Error, Queue};
+
+/// No more batches than this wait to be acquired, however long the queue is paused.
+const WAITING_BATCHES: usize = 6;
+
+/// No more requests than this are in an access queue, in whatever state.
+const MOST_REQUESTS: usize = 40;
+
+/// Everyone who sends something.
+#[derive(Debug)]
+pub(super) struct Depositors {
+    world: Arc<World>,
+    scenario: Scenario,
+    dice: Dice,
+    next_large: Instant,
+}
+
+/// When the first large submission comes, from the start of the simulation.
+pub(super) fn first_large(pace: Pace) -> Duration {
+    pace.time(40.0).min(Duration::from_secs(75))
+}
+
+impl Depositors {
+    /// Goes on with a scenario whose first submissions have been made.
+    pub(super) fn new(world: &Arc<World>, scenario: Scenario) -> Self {
+        let next_large = Instant::now() + first_large(world.pace);
+        Self { world: Arc::clone(world), scenario, dice: Dice::new(world.seed, "depositors"), next_large }
+    }
+
+    async fn submit(&mut self, queue: &Queue, kind: Kind) -> Result<(), Error> {
+        let submission = self.scenario.next(kind);
+        let now = Timestamp::now();
+        let (uuid, jobs, collection) = (submission.uuid.clone(), submission.objects.len(), submission.collection);
+        let data = submission.data(now);
+        self.world.manifests.leave(submission);
+        match unless_lost("a submission", queue.create_batch(&data, now).await)? {
+            Some(batch) if kind == Kind::Large => {
+                tracing::info!(%batch, collection, jobs, "an urgent submission of very large objects arrived");
+            }
+            Some(batch) => tracing::debug!(%batch, collection, jobs, "a submission arrived"),
+            None => self.world.manifests.remove(&uuid),
+        }
+        Ok(())
+    }
+
+    async fn deposit(&mut self, queue: &Queue) -> Result<(), Error> {
+        if self.world.manifests.len() >= WAITING_BATCHES {
+            return Ok(());
+        }
+        if Instant::now() >= self.next_large {
+            self.next_large = Instant::now() + self.world.pace.time(self.dice.float(300.0, 420.0));
+            return self.submit(queue, Kind::Large).await;
+        }
+        let counts = queue.count_entries().await?;
+        let pending = counts.get(&StateFolder::Known(JobState::Pending)).copied().unwrap_or(0);
+        let enough = (self.world.jobs / 8).max(12);
+        if usize::try_from(pending).unwrap_or(usize::MAX) >= enough {
+            return Ok(());
+        }
+        let most = most_objects(self.world.jobs);
+        let kind = if self.dice.happens(0.15) {
+            Kind::OfHeld { turn: usize::try_from(self.dice.between(0, 2)).unwrap_or(0), most }
+        } else {
+            Kind::Ordinary { most }
+        };
+        self.submit(queue, kind).await
+    }
+
+    async fn ask(&mut self, queue: &Queue) -> Result<(), Error> {
+        for (access, probability) in [(AccessQueue::Small, 0.5), (AccessQueue::Large, 0.12)] {
+            if self.dice.happens(probability) && queue.requests(access).await?.len() < MOST_REQUESTS {
+                let now = Timestamp::now();
+                let token = scenario::token(&mut self.dice, access == AccessQueue::Large, now);
+                unless_lost("an access request", queue.create_request(access, &token, now).await)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The most objects of a batch, so that a small demo has several batches too.
+pub(super) fn most_objects(jobs: usize) -> usize {
+    (jobs / 6).clamp(3, 400)
+}
+
+impl Daemon for Depositors {
+    fn name(&self) -> &'static str {
+        "depositors"
+    }
+
+    async fn work(&mut self, queue: Queue) -> Result<Infallible, Error> {
+        loop {
+            self.deposit(&queue).await?;
+            self.ask(&queue).await?;
+            sleep(self.world.pace.time(2.0)).await;
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! However its znodes came and went, an image says what one made from what is left says.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use zookeeper_client::Stat;
+
+use super::*;
+use crate::mirror::clock::Offset;
+use crate::queue::path::JobNode;
+use crate::queue::state::State;
+
+/// A znode of the model.
+#[derive(Clone, Debug, PartialEq)]
+enum Node {
+    Open { data: &'static [u8], stat: Stat },
+    Closed,
+}
+
+type Model = BTreeMap<Path, Node>;
+
+fn found(node: Option<&Node>) -> Found {
+    match node {
+        None => Found::Nothing,
+        Some(Node::Closed) => Found::Denied,
+        Some(Node::Open { data, stat }) => Found::Node { data: data.to_vec(), stat: *stat },
+    }
+}
+
+/// Few of each, so that they meet.
+fn any_path() -> impl Strategy<Value = Path> {
+    let job = select(vec!["jid0000000000", "jid0000000001", "jid0000000002"]);
+    let batch = select(vec!["bid0000000000", "bid0000000001"]);
+    let item = job.clone().prop_map(|job| format!("/jobs/{job}"));
+    let node = (job.clone(), select(JobNode::ALL)).prop_map(|(job, node)| format!("/jobs/{job}/{}", node.name()));
+    let entries = select(vec!["pending/05", "failed/05", "failed/00", "odd/05", "pending/100"]);
+    let entry = (entries, job.clone()).prop_map(|(entry, job)| format!("/jobs/states/{entry}-{job}"));
+    let folders = select(vec!["batch-processing", "batch-failed"]);
+    let reference = (batch.clone(), folders.clone(), job)
+        .prop_map(|(batch, folder, job)| format!("/batches/{batch}/states/{folder}/{job}"));
+    let outcome = (batch.clone(), folders).prop_map(|(batch, folder)| format!("/batches/{batch}/states/{folder}"));
+    let in_batch = (batch, select(vec!["", "/submission", "/status", "/status-report", "/lock", "/states"]))
+        .prop_map(|(batch, node)| format!("/batches/{batch}{node}"));
+    let request =
+        select(vec!["", "/token", "/status", "/lock"]).prop_map(|node| format!("/access/small/qid0000000001{node}"));
+    let others = select(vec![
+        "/",
+        "/jobs",
+        "/locks",
+        "/jobs/states/odd",
+        "/batch-uuids/u",
+        "/locks/queue/ingest",
+        "/locks/storage/a",
+        "/locks/storage/b",
+        "/locks/collections/c",
+        "/locks/queue/localid/x",
+        "/junk",
+        "/jobs/junk/below",
+        "/jobs/states/pending/05-jid0000000000/below",
+        "/queuekeeper/x",
+    ]);
+    let text = prop_oneof![
+        1 => item, 8 => node, 2 => entry, 2 => reference, 1 => outcome, 2 => in_batch, 1 => request,
+        2 => others.prop_map(str::to_owned),
+    ];
+    text.prop_map(|text| Path::parse(&text))
+}
+
+const VALUES: [&str; 18] = [
+    "",
+    "[]",
+    r#"{"status":"Pending","retry_count":0,"message":"Success"}"#,
+    r#"{"status":"Provisioning","retry_count":2,"last_successful_status":"Estimating","message":"waits"}"#,
+    r#"{"status":"failed","retry_count":3,"message":"no"}"#,
+    r#"{"status":"Teleporting","retry_count":-1}"#,
+    r#"{"status":"Completed"}"#,
+    r#"{"profile":"a","submitter":"s","filename":"one.zip","title":"One","objectID":"ark:/1","localID":"x;y"}"#,
+    r#"{"profile":"b","submitter":"t","submissionDate":"2026-03-02T10:15:40-08:00","batchID":"u"}"#,
+    r#"{"primary_id":"ark:/99999/fk4","local_id":["l"]}"#,
+    r#"{"primary":"ark:/99999/old","local_id":"m"}"#,
+    r#"{"token":"t","cloud-content-byte":7}"#,
+    "bid0000000000",
+    "bid0000000001",
+    "05",
+    "100",
+    "1048576",
+    "9223372036854775807",
+];
+
+/// What becomes of a znode.
+#[derive(Clone, Copy, Debug)]
+enum Fate {
+    Value(&'static str),
+    Closed,
+    Gone,
+}
+
+/// A path, and what becomes of it.
+fn any_change() -> impl Strategy<Value = (Path, Fate)> {
+    let value = select(VALUES.to_vec()).prop_map(Fate::Value);
+    (any_path(), prop_oneof![6 => value, 1 => Just(Fate::Closed), 3 => Just(Fate::Gone)])
+}
+
+/// A tree's next state, as its server would make it. `at` counts up with each change.
+fn change(model: &mut Model, path: &Path, fate: Fate, at: i64) {
+    let data = match fate {
+        Fate::Gone => {
+            model.remove(path);
+            return;
+        }
+        Fate::Closed => {
+            model.insert(path.clone(), Node::Closed);
+            return;
+        }
+        Fate::Value(value) => value.as_bytes(),
+    };
+    let stat = match model.get(path) {
+        Some(Node::Open { stat, .. }) => Stat { mzxid: at, mtime: at * 1000, version: stat.version + 1, ..*stat },
+        Some(Node::Closed) | None => new_stat(at),
+    };
+    model.insert(path.clone(), Node::Open { data, stat });
+}
+
+fn new_stat(at: i64) -> Stat {
+    Stat {
+        czxid: at,
+        mzxid: at,
+        pzxid: at,
+        ctime: at * 1000,
+        mtime: at * 1000,
+        version: 0,
+        cversion: 0,
+        aversion: 0,
+        ephemeral_owner: at % 2,
+        data_length: 0,
+        num_children: 0,
+    }
+}
+
+fn empty() -> Image {
+    let mut image = Image::default();
+    image.finish();
+    image
+}
+
+/// An image as a walk makes it, from znodes in some order.
+fn walked<'a>(model: impl Iterator<Item = (&'a Path, &'a Node)>) -> Image {
+    let mut image = Image::default();
+    for (path, node) in model {
+        image.apply(path.clone(), &found(Some(node)));
+    }
+    image.finish();
+    image
+}
+
+/// All that an image says, at several instants.
+fn said(image: &Image) -> Vec<String> {
+    let mut lines = Vec::new();
+    for seconds in [0, 30, 70, 5_000, 200_000] {
+        let now = Timestamp::from_second(seconds).unwrap();
+        for space in [None, Some(1000)] {
+            lines.push(format!("{:?}", image.summary(now, Offset::default(), space)));
+        }
+    }
+    let mut rest: Vec<String> =
+        image.jobs(0..image.job_slots(), Offset::default()).iter().map(|job| format!("{job:?}")).collect();
+    rest.extend(image.batches(Offset::default()).iter().map(|batch| format!("{batch:?}")));
+    rest.extend(image.requests(Offset::default()).iter().map(|request| format!("{request:?}")));
+    rest.extend(image.locks().iter().map(|lock| format!("{lock:?}")));
+    rest.extend(image.strays().iter().map(|path| format!("stray {path}")));
+    rest.extend(image.unexpected(100).iter().map(|path| format!("unexpected {path}")));
+    rest.extend(image.collections().iter().map(|collection| format!("{collection:?}")));
+    rest.push(format!("denied {:?}, root {}", image.denied_folder(), image.has_root()));
+    rest.push(format!("{} shared texts, {} bytes of others", image.jobs.texts.len(), image.jobs.arena.used()));
+    rest.sort();
+    lines.extend(rest);
+    lines
+}
+
+/// What a drift check of `image` reads, and the paths that it changes.
+fn mend(image: &mut Image, walked: &Image, model: &Model) -> Vec<Path> {
+    let mut paths = image.differing_rest(walked);
+    paths.extend(image.differing_jobs(0..image.job_slots(), walked));
+    paths.extend(walked.missing_jobs(0..walked.job_slots(), image));
+    let changes = |path: &Path| image.apply(path.clone(), &found(model.get(path))) != Change::Nothing;
+    paths.into_iter().filter(changes).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_way_does_not_matter(changes in vec(any_change(), 0..150), turn in any::<usize>()) {
+        let mut image = empty();
+        let mut model = Model::new();
+        let mut standing: BTreeMap<&str, i64> = BTreeMap::new();
+        for (at, (path, fate)) in (1..).zip(changes) {
+            change(&mut model, &path, fate, at);
+            if let Change::Job { from, to, .. } | Change::OtherJob { from, to } = image.apply(path.clone(), &found(model.get(&path))) {
+                *standing.entry(from.label()).or_default() -= 1;
+                *standing.entry(to.label()).or_default() += 1;
+            }
+            if at % 16 == 0 {
+                image.set_marks(age_marks(at * 1000), at);
+                image.jobs.squeeze();
+            }
+            // The same once more is nothing new.
+            prop_assert_eq!(image.apply(path.clone(), &found(model.get(&path))), Change::Nothing);
+        }
+        // In another order: turned, and back to front.
+        let split = turn % (model.len() + 1);
+        let turned = walked(model.iter().skip(split).chain(model.iter().take(split)));
+        let reversed = walked(model.iter().rev());
+        prop_assert_eq!(said(&image), said(&turned));
+        prop_assert_eq!(said(&image), said(&reversed));
+        prop_assert_eq!(image.changes_since(&turned), []);
+        prop_assert_eq!(mend(&mut image, &turned, &model), []);
+        // What was counted on the way adds up to where the jobs are.
+        let jobs = image.jobs.slice(0..image.job_slots());
+        for seen in jobs.map(|row| row.seen().label()) {
+            *standing.entry(seen).or_default() -= 1;
+        }
+        standing.remove("none");
+        prop_assert!(standing.values().all(|jobs| *jobs == 0), "{:?}", standing);
+        // Everything goes, and nothing is left of it.
+        for path in model.keys() {
+            image.apply(path.clone(), &Found::Nothing);
+        }
+        prop_assert_eq!(said(&image), said(&empty()));
+    }
+
+    #[test]
+    fn a_drift_check_mends_whatever_was_missed(heard in vec(any_change(), 0..80), missed in vec(any_change(), 0..12)) {
+        let mut model = Model::new();
+        for (at, (path, fate)) in (1..).zip(heard) {
+            change(&mut model, &path, fate, at);
+        }
+        let mut image = walked(model.iter());
+        let before = model.clone();
+        for (at, (path, fate)) in (1000..).zip(missed) {
+            change(&mut model, &path, fate, at);
+        }
+        let tree = walked(model.iter());
+        let mended = mend(&mut image, &tree, &model);
+        prop_assert_eq!(said(&image), said(&tree));
+        for path in mended {
+            prop_assert!(before.get(&path) != model.get(&path), "{} did not change", path);
+        }
+    }
+}
+
+#[test]
+fn every_state_is_reached_by_a_status() {
+    for state in crate::queue::state::JobState::ALL {
+        let mut image = empty();
+        let data = format!(r#"{{"status":"{state}"}}"#).into_bytes();
+        image.apply(Path::parse("/jobs/jid0000000001/status"), &Found::Node { data, stat: new_stat(1) });
+        let summary = image.summary(Timestamp::UNIX_EPOCH, Offset::default(), None);
+        assert_eq!(summary.jobs.get(Some(*state)).count, 1, "{}", state.label());
+    }
+}

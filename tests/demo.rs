@@ -1,0 +1,17 @@
+//! `queuekeeper demo`, the real program: what it shows while it runs, and that it leaves nothing behind.
+
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails by panicking, as the test itself does")]
+
+#[path = "support"]
+mod support {
+    pub(crate) mod tree;
+    pub(crate) mod wait;
+}
+
+#[path = "demo"]
+mod demo {
+    mod consistent;
+    mod program;
+    mod refused;
+    mod show;
+}

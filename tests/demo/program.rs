@@ -1,0 +1,121 @@
+//! A running demo, and what it tells.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::support::wait::eventually_some;
+
+/// A demo in a process of its own, ended by its id when dropped.
+pub(super) struct Demo {
+    child: Child,
+    /// What it takes for the system's temporary directory: whatever it leaves is left here.
+    temporary: TempDir,
+    /// `http://127.0.0.1:PORT`
+    pub(super) web: String,
+    /// The connect string of its queue.
+    pub(super) zookeeper: String,
+}
+
+/// A command with a temporary directory and a port of its own.
+pub(super) fn command(temporary: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_queuekeeper"));
+    command
+        .args(["demo", "--web.listen-address", "127.0.0.1:0", "--log.level", "warn"])
+        .env("TMPDIR", temporary)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
+    command
+}
+
+impl Demo {
+    /// Starts one and reads where to look.
+    pub(super) fn start(arguments: &[&str]) -> Self {
+        let temporary = tempfile::tempdir().unwrap();
+        let mut child = command(temporary.path()).args(arguments).spawn().unwrap();
+        let greeting = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let (mut web, mut zookeeper) = (None, None);
+        for line in greeting.take_while(|line| !line.starts_with("Ctrl-C")) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words[..] {
+                ["Status", "page", address] => web = Some(address.trim_end_matches('/').to_owned()),
+                ["ZooKeeper", address, ..] => zookeeper = Some(address.to_owned()),
+                _ => {}
+            }
+        }
+        Self { child, temporary, web: web.expect("the page"), zookeeper: zookeeper.expect("ZooKeeper's address") }
+    }
+
+    /// The metrics as they are now; empty while they are not served.
+    pub(super) async fn metrics(&self) -> Metrics {
+        let text = async { reqwest::get(format!("{}/metrics", self.web)).await?.text().await };
+        Metrics(text.await.unwrap_or_default())
+    }
+
+    /// Sends a signal and waits for the end.
+    pub(super) async fn end(&mut self, signal: Signal) -> ExitStatus {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+        eventually_some(Duration::from_secs(5), "the demo ends", async || self.child.try_wait().unwrap()).await
+    }
+
+    /// What is left of it: files, and processes that were started in its temporary directory.
+    pub(super) fn left(&self) -> Vec<String> {
+        let files = std::fs::read_dir(self.temporary.path()).unwrap();
+        let mut left: Vec<_> = files.map(|file| file.unwrap().path().display().to_string()).collect();
+        let directory = self.temporary.path().to_str().unwrap();
+        for process in std::fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path()) {
+            let mut line = Vec::new();
+            // A process may end while it is looked at.
+            if let Ok(mut file) = std::fs::File::open(process.join("cmdline")) {
+                let _ = file.read_to_end(&mut line);
+            }
+            if String::from_utf8_lossy(&line).contains(directory) {
+                left.push(process.display().to_string());
+            }
+        }
+        left
+    }
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        // It may have ended by itself; then there is nothing to kill.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A scrape.
+pub(super) struct Metrics(String);
+
+impl Metrics {
+    /// The value of a series by its name and labels as they stand; `None` where it is not there.
+    pub(super) fn get(&self, series: &str) -> Option<f64> {
+        let value = self.0.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '))?;
+        Some(value.parse().unwrap())
+    }
+
+    /// How many jobs are in a state.
+    pub(super) fn jobs(&self, state: &str) -> f64 {
+        self.get(&format!("merritt_jobs{{state=\"{state}\"}}")).unwrap_or(0.0)
+    }
+
+    /// How many jobs are in a daemon's hands.
+    pub(super) fn locked(&self, state: &str) -> f64 {
+        self.get(&format!("merritt_jobs_locked{{state=\"{state}\"}}")).unwrap_or(0.0)
+    }
+
+    /// How many transitions of a kind were seen.
+    pub(super) fn transitions(&self, (from, to): (&str, &str)) -> f64 {
+        self.get(&format!("merritt_job_transitions_total{{from=\"{from}\",to=\"{to}\"}}")).unwrap_or(0.0)
+    }
+
+    /// How many jobs wait for space.
+    pub(super) fn waiting(&self) -> f64 {
+        self.get("merritt_jobs_waiting_for_space").unwrap_or(0.0)
+    }
+}

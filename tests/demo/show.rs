@@ -1,0 +1,144 @@
+//! A demo from its beginning to its end.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use queuekeeper::queue::path::Queue as Pausable;
+use queuekeeper::queue::state::{BatchState, JobState, State as _};
+use queuekeeper::queue::{ItemChange, JobChange, JobValue, NewJob, Queue};
+use queuekeeper::zookeeper::server::Options;
+use queuekeeper::zookeeper::{Config, PrivateServer};
+use rustix::process::Signal;
+use tokio::time::Instant;
+use zookeeper_client::{Acls, Client, CreateMode};
+
+use super::consistent::contradictions;
+use super::program::Demo;
+use crate::support::tree::read_tree;
+use crate::support::wait::{eventually, eventually_some};
+
+const LIMIT: Duration = Duration::from_secs(40);
+
+/// The steps of the success path.
+const STEPS: [(&str, &str); 8] = [
+    ("pending", "estimating"),
+    ("estimating", "provisioning"),
+    ("provisioning", "downloading"),
+    ("downloading", "processing"),
+    ("processing", "storing"),
+    ("storing", "recording"),
+    ("recording", "notify"),
+    ("notify", "completed"),
+];
+
+async fn connect(servers: &str) -> Client {
+    Config::new(servers.parse().unwrap()).connect().await.unwrap()
+}
+
+/// All steps but that of Recording, whose daemon heeds no pause.
+async fn paused_steps(demo: &Demo) -> Vec<f64> {
+    let metrics = demo.metrics().await;
+    STEPS.iter().filter(|(from, _)| *from != "recording").map(|step| metrics.transitions(*step)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_demo_shows_every_step_a_stall_and_a_pause_and_leaves_nothing_behind() {
+    let mut demo = Demo::start(&["--jobs", "300", "--rate", "100"]);
+    let demo_ref = &demo;
+    let filled = async || {
+        let metrics = demo_ref.metrics().await;
+        // The deleted batch is the first that is made, the completed ones come last.
+        let sum: f64 = JobState::ALL.iter().map(|state| metrics.jobs(state.label())).sum();
+        (sum >= 300.0).then_some(metrics)
+    };
+    let before = eventually_some(LIMIT, "the queue is filled", filled).await;
+    for state in ["completed", "failed", "held", "deleted", "pending"] {
+        assert!(before.jobs(state) > 0.0, "no job is {state}");
+    }
+
+    eventually(LIMIT, "every step is made", async || {
+        let metrics = demo_ref.metrics().await;
+        STEPS.iter().all(|step| metrics.transitions(*step) > before.transitions(*step))
+    })
+    .await;
+    eventually(LIMIT, "jobs wait for space, as many as fill the pool", async || {
+        demo_ref.metrics().await.waiting() >= 5.0
+    })
+    .await;
+    eventually(LIMIT, "the stall is over", async || demo_ref.metrics().await.waiting() == 0.0).await;
+
+    pause(&demo).await;
+    assert_eq!(demo.end(Signal::INT).await.code(), Some(0));
+    assert_eq!(demo.left(), [""; 0]);
+}
+
+/// Pauses the queue: everything comes to rest but Recording, and goes on afterwards.
+async fn pause(demo: &Demo) {
+    let client = connect(&demo.zookeeper).await;
+    let queue = Queue::new(client.clone());
+    let pause = queue.pause(Pausable::Ingest, "a test", "to see it", Timestamp::now()).await.unwrap();
+    eventually(LIMIT, "what was in the daemons' hands is finished", async || {
+        let metrics = demo.metrics().await;
+        let at_rest = |state| metrics.locked(state) == 0.0;
+        ["pending", "estimating", "downloading", "processing", "storing", "notify"].into_iter().all(at_rest)
+            && metrics.locked("provisioning") <= metrics.waiting()
+    })
+    .await;
+
+    let job = job_in_recording(&queue).await;
+    let state = async || queue.load_job(job).await.unwrap().state();
+    eventually(LIMIT, "Recording goes on", async || state().await == Some(JobState::Notify)).await;
+    let at_rest = paused_steps(demo).await;
+    let until = Instant::now() + Duration::from_secs(2);
+    while Instant::now() < until {
+        assert_eq!(paused_steps(demo).await, at_rest, "a paused daemon works; at this rate 200 steps would be made");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    // The operator goes on in the pause, and the tree is read one znode after the other.
+    let mut last = Vec::new();
+    eventually(LIMIT, "entries and references fit each job's status", async || {
+        last = contradictions(&read_tree(&client, "/", &[]).await);
+        last.is_empty()
+    })
+    .await;
+
+    queue.unlock(&pause.lock).await.unwrap();
+    eventually(LIMIT, "the queue goes on", async || state().await == Some(JobState::Completed)).await;
+}
+
+/// A job of our own, led to Recording by hand. It is larger than any that the demo lets fail.
+async fn job_in_recording(queue: &Queue) -> queuekeeper::queue::id::JobId {
+    let now = Timestamp::now();
+    let batch = queue.create_batch(br#"{"batchID":"bid-of-a-test","profile":"test"}"#, now).await.unwrap();
+    queue.change_batch(batch, &ItemChange::to(BatchState::Processing), now).await.unwrap();
+    let job = NewJob::new(r#"{"profile":"test","filename":"test.zip"}"#).with(JobValue::SpaceNeeded(Some(61 << 30)));
+    let job = queue.create_job(batch, &job, now).await.unwrap();
+    queue.change_batch(batch, &ItemChange::success(), now).await.unwrap();
+    for _ in 0..6 {
+        queue.change_job(job, &JobChange::success(), now).await.unwrap();
+    }
+    job
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_demo_in_a_running_zookeeper_keeps_to_its_chroot_and_removes_it() {
+    let server = PrivateServer::start(Options::default()).await.unwrap();
+    let client = connect(&server.connect_string()).await;
+    let persistent = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    client.create("/merritt", b"not the demo's", &persistent).await.unwrap();
+    let before = read_tree(&client, "/", &[]).await;
+
+    let mut demo = Demo::start(&["--jobs", "60", "--rate", "100", "--zookeeper", &server.connect_string()]);
+    let chroot = demo.zookeeper.strip_prefix(&server.connect_string()).unwrap().to_owned();
+    assert!(chroot.starts_with("/queuekeeper-demo-"), "{chroot}");
+    eventually(LIMIT, "jobs are completed", async || demo.metrics().await.transitions(("notify", "completed")) > 20.0)
+        .await;
+    let besides = read_tree(&client, "/", &[&chroot]).await;
+    assert_eq!(besides.keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
+
+    assert_eq!(demo.end(Signal::TERM).await.code(), Some(0));
+    let after = read_tree(&client, "/", &[]).await;
+    assert_eq!(after.keys().collect::<Vec<_>>(), ["/", "/merritt"]);
+    assert_eq!(after["/merritt"], before["/merritt"]);
+    assert_eq!(demo.left(), [""; 0]);
+}
