@@ -9,5 +9,6 @@ mod support {
 mod faults {
     mod cases;
     mod healthy;
+    mod table;
     mod world;
 }

@@ -1,5 +1,7 @@
 //! Healthy daemons at full speed, with transactions and with separate writes, and not one fault meanwhile.
 
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -23,18 +25,18 @@ async fn healthy_daemons_at_full_speed_show_no_fault() {
     let (ended, transitions) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let mut daemons = JoinSet::new();
     for number in 0..3 {
-        let (client, ended, transitions) = (world.another().await, ended.clone(), transitions.clone());
+        let (client, done, made) = (world.another().await, ended.clone(), transitions.clone());
         daemons.spawn(async move {
             let mut id = number;
-            while !ended.load(Ordering::Relaxed) {
-                separate_writes(&client, 1_000_000 + id, &transitions).await;
+            while !done.load(Ordering::Relaxed) {
+                separate_writes(&client, 1_000_000 + id, &made).await;
                 id += 3;
             }
         });
-        let (queue, ended, transitions) = (Queue::new(world.another().await), ended.clone(), transitions.clone());
+        let (queue, done, made) = (Queue::new(world.another().await), ended.clone(), transitions.clone());
         daemons.spawn(async move {
-            while !ended.load(Ordering::Relaxed) {
-                transactions(&queue, &transitions).await;
+            while !done.load(Ordering::Relaxed) {
+                transactions(&queue, &made).await;
             }
         });
     }
@@ -62,7 +64,9 @@ async fn separate_writes(client: &Client, number: u32, transitions: &AtomicU64) 
     let job = format!("/jobs/{jid}");
     let entry = |state: JobState| format!("/jobs/states/{}/05-{jid}", state.label());
     let reference = |state: JobState| format!("/batches/bid0000000000/states/{}/{jid}", outcome(state.name()));
-    let make = async |path: &str, data: &str| drop(client.create(path, data.as_bytes(), &persistent).await.unwrap());
+    let make = async |path: &str, data: &str| {
+        client.create(path, data.as_bytes(), &persistent).await.unwrap();
+    };
     make(&job, "").await;
     for (name, data) in [("bid", "bid0000000000"), ("configuration", r#"{"profile":"demo"}"#), ("priority", "5")] {
         make(&format!("{job}/{name}"), data).await;
