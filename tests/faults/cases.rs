@@ -1,7 +1,5 @@
 //! Each fault, made on a real tree: it is named with its nodes, and goes when it is mended.
 
-#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
-
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
