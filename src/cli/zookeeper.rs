@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::UsageError;
 use crate::config::PrometheusDuration;
-use crate::zookeeper::{Auth, Config, Servers, Tls};
+use crate::zookeeper::{Auth, Config, ConfigError, Servers, Tls};
 
 /// How to reach ZooKeeper.
 #[derive(Clone, Debug, Args)]
@@ -88,7 +88,7 @@ impl ZooKeeperArgs {
     /// # Errors
     /// Says what is wrong and what is allowed.
     pub fn config(self) -> Result<Config, UsageError> {
-        let refuse = |error| UsageError::flag("--zookeeper", error);
+        let refuse = |error: ConfigError| UsageError::flag(flag_of(&error), error);
         let auth = self.auth_file.as_deref().map(Auth::read_file).transpose();
         let config = Config {
             servers: self.servers,
@@ -100,5 +100,18 @@ impl ZooKeeperArgs {
         };
         config.check().map_err(refuse)?;
         Ok(config)
+    }
+}
+
+/// The flag that a mistake in the configuration is about.
+fn flag_of(error: &ConfigError) -> &'static str {
+    match error {
+        ConfigError::ReadFile { .. } | ConfigError::BadCertificate { .. } | ConfigError::NoSystemRoots => {
+            "--zookeeper.tls-*"
+        }
+        ConfigError::HalfAnIdentity => "--zookeeper.tls-cert-file and --zookeeper.tls-key-file",
+        ConfigError::AuthLine { .. } | ConfigError::NoCredentials { .. } => "--zookeeper.auth-file",
+        ConfigError::SessionTimeout { .. } => "--zookeeper.session-timeout",
+        ConfigError::ConnectionTimeout { .. } => "--zookeeper.connection-timeout",
     }
 }

@@ -109,10 +109,7 @@ impl Follower {
         }
         let now = Timestamp::now();
         self.writer.set_marks(now);
-        self.writer.with_freshness(|freshness| {
-            freshness.last_walk = Some(now);
-            freshness.last_walk_duration = Some(duration);
-        });
+        self.walked(duration);
         info!(
             cause = cause.label(),
             reads,
@@ -131,6 +128,13 @@ impl Follower {
         self.writer.set_behind((!watch.is_clean()).then_some(now));
         self.gain_sync();
         Ok(())
+    }
+
+    fn walked(&self, duration: Duration) {
+        self.writer.with_freshness(|freshness| {
+            freshness.last_walk = Some(Timestamp::now());
+            freshness.last_walk_duration = Some(duration);
+        });
     }
 
     /// Applies what changes.
@@ -168,6 +172,7 @@ impl Follower {
                     let walked: Walk = walked?;
                     self.metrics.reads.inc_by(walked.reads);
                     self.mend_drift(client, watch, &walked.image).await?;
+                    self.walked(walked.duration);
                     watch.forget_touched();
                     next_check = self.drift_interval.map(|interval| Instant::now() + interval);
                 }
@@ -222,9 +227,10 @@ impl Follower {
                 let chroot = &self.chroot;
                 return Some(format!("ZooKeeper has no znode {chroot}: check the chroot in --zookeeper"));
             }
-            image
-                .denied_folder()
-                .map(|path| format!("ZooKeeper does not allow us to read {path} (NoAuth): check --zookeeper.auth-file"))
+            let path = image.denied_folder()?.to_string();
+            let chroot = self.chroot.trim_end_matches('/');
+            let path = if path == "/" { &self.chroot } else { &format!("{chroot}{path}") };
+            Some(format!("ZooKeeper does not allow us to read {path} (NoAuth): check --zookeeper.auth-file"))
         });
         let problem = problem.flatten();
         self.writer.with_freshness(|freshness| {

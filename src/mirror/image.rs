@@ -125,6 +125,11 @@ impl Image {
         self.folders.contains(&Path::Root)
     }
 
+    /// Whether the root is there and ours to read. Otherwise the image is empty, which is not to say that the queue is.
+    pub(super) fn is_read(&self) -> bool {
+        self.has_root() && !self.denied.contains(&Path::Root)
+    }
+
     /// A folder that is not ours to read, if there is one: what lies below is missing from the image.
     pub(super) fn denied_folder(&self) -> Option<&Path> {
         self.denied.iter().min()

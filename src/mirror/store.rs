@@ -50,7 +50,8 @@ impl Store {
         self.shared.freshness.read().clone()
     }
 
-    /// The figures of the whole queue; `None` before the first walk.
+    /// The figures of the whole queue; `None` before the first walk, and while the tree's root is missing or not ours
+    /// to read: nobody knows how many jobs there are then.
     ///
     /// `now` is our own clock. `space` is how many bytes of working storage a job may need and not be kept back; jobs
     /// in Provisioning that need more are counted as waiting for space.
@@ -60,10 +61,11 @@ impl Store {
             self.shared.space.store(space, Ordering::Relaxed);
         }
         let horizon = self.horizon(now);
-        self.read(|image, offset| Summary {
+        let summary = |image: &Image, offset: Offset| Summary {
             faults: image.fault_figures(offset.to_server(horizon), offset),
             ..image.summary(now, offset, space)
-        })
+        };
+        self.read(|image, offset| image.is_read().then(|| summary(image, offset))).flatten()
     }
 
     /// Jobs by collection and state, in no order; `None` before the first walk.

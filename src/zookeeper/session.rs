@@ -23,19 +23,15 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
-use zookeeper_client::{Client, Error, SessionId, SessionState};
+use zookeeper_client::{Client, SessionId, SessionState};
 
 use super::connect::{Config, ConnectError};
-use super::request::{RequestError, within};
 
 /// The first pause between two attempts; each is twice the one before, and up to as much again is added at random.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 /// The longest pause before its random part. A session that lasted longer than this starts the pauses anew.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-
-/// How long the first look at the root of our tree may take.
-const ROOT_LIMIT: Duration = Duration::from_secs(2);
 
 /// How we stand with ZooKeeper.
 #[derive(Clone, Debug)]
@@ -175,7 +171,6 @@ impl Sessions {
             match self.config.connect().await {
                 Ok(client) => {
                     self.welcome(&client, since);
-                    self.look_at_root(&client).await;
                     return Ok(client);
                 }
                 Err(error) if self.established.is_none() && !error.is_retryable() => return Err(error),
@@ -226,24 +221,6 @@ impl Sessions {
             "connected to ZooKeeper",
         );
         self.publish_connected(client.session_id());
-    }
-
-    /// Says what a session cannot know: a wrong chroot and credentials that do not fit are no errors of a connection,
-    /// they show at the znodes. The session is good all the same; the chroot may be created, its ACL changed.
-    async fn look_at_root(&self, client: &Client) {
-        let servers = &self.config.servers;
-        match within(ROOT_LIMIT, client.get_data("/")).await {
-            Err(RequestError::Refused(Error::NoNode)) => {
-                warn!(zookeeper = %servers, "the chroot {} does not exist; is it the right one?", client.path());
-            }
-            Err(RequestError::Refused(Error::NoAuth)) => warn!(
-                zookeeper = %servers,
-                "the znode {} does not let us read it (NoAuth); check our credentials and its ACL",
-                client.path(),
-            ),
-            // Whatever else is wrong comes up again in the work that the session is for.
-            Ok(_) | Err(_) => {}
-        }
     }
 
     fn publish_connected(&self, session: SessionId) {

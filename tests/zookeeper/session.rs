@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use queuekeeper::zookeeper::diagnose::Symptom;
 use queuekeeper::zookeeper::server::Options;
-use queuekeeper::zookeeper::{Auth, Config, Connection, PrivateServer, RequestError, SessionEnd, Sessions, within};
+use queuekeeper::zookeeper::{Config, Connection, PrivateServer, RequestError, SessionEnd, Sessions, within};
 use tokio::sync::watch;
 use tokio::time::timeout;
-use zookeeper_client::{Acls, CreateMode};
 
 use super::connect::{config, create};
 use crate::support::proxy::{Direction, Newcomers, Proxy};
@@ -168,28 +167,4 @@ async fn a_stalled_answer_leaves_a_request_unanswered_in_time_although_it_was_ca
     assert_eq!(proxy.accepted(), 1, "a stall keeps the connection");
     let no_node = within(LIMIT, stalled.get_data("/b")).await.unwrap_err();
     assert!(!no_node.is_connection(), "{no_node}");
-}
-
-#[tokio::test]
-async fn a_root_that_is_missing_or_closed_is_said_once_and_the_session_given() {
-    let log = Log::of_this_process();
-    let server = PrivateServer::start(Options::default()).await.unwrap();
-    let owner = Config { auth: vec![Auth::digest("keeper", "right")], ..config(&server.connect_string()) };
-    let owner = owner.connect().await.unwrap();
-    owner.create("/closed", b"", &CreateMode::Persistent.with_acls(Acls::creator_all())).await.unwrap();
-    create(&owner, "/open", b"").await;
-
-    for (chroot, said) in [
-        ("/nowhere", Some("the chroot /nowhere does not exist")),
-        ("/closed", Some("the znode /closed does not let us read it")),
-        ("/open", None),
-    ] {
-        let servers = format!("{}{chroot}", server.connect_string());
-        let mut sessions = Sessions::new(config(&servers));
-        let client = timeout(LIMIT, sessions.establish()).await.unwrap().unwrap();
-        assert_eq!(client.path(), chroot);
-        assert!(sessions.subscribe().borrow().is_connected());
-        assert_eq!(log.count(&servers, "WARN"), usize::from(said.is_some()));
-        assert_eq!(log.count(&servers, said.unwrap_or("connected to ZooKeeper")), 1);
-    }
 }

@@ -51,10 +51,13 @@ fn members(figures: &[CollectionFigures], limit: usize) -> Vec<(&str, Jobs)> {
     members
 }
 
-/// Whether a name can be a label value of its own. A collection of the overflow's name would make its series come
+/// Whether a name can be a label value of its own. To Prometheus an empty one is no label at all. A collection of the overflow's name would make its series come
 /// twice, and Prometheus would refuse the whole scrape.
 fn is_label(collection: &str) -> bool {
-    collection != OVERFLOW && collection.len() <= LONGEST && !collection.chars().any(char::is_control)
+    !collection.is_empty()
+        && collection != OVERFLOW
+        && collection.len() <= LONGEST
+        && !collection.chars().any(char::is_control)
 }
 
 #[cfg(test)]
@@ -81,6 +84,6 @@ mod tests {
         ];
         let members: Vec<_> =
             members(&figures, 3).into_iter().map(|(name, jobs)| (name, *jobs.get(Some(JobState::Pending)))).collect();
-        assert_eq!(members, [("", 7), ("a", 5), ("b", 5), ("overflow", 301)]);
+        assert_eq!(members, [("a", 5), ("b", 5), ("small", 1), ("overflow", 307)]);
     }
 }

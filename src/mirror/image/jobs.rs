@@ -1,19 +1,22 @@
 //! The jobs of the image.
 
+mod odd;
+
 use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use zookeeper_client::Stat;
 
+use self::odd::{holds, set_odd};
 use super::change::Change;
 use super::figures::Figures;
 use super::row::{LockStat, Nodes, Row, Standing, UNKNOWN_MS, text};
 use crate::mirror::read::Found;
 use crate::mirror::text::{Arena, Texts};
-use crate::queue::id::{BatchId, JobId};
+use crate::queue::id::{BatchId, JobId, Priority};
 use crate::queue::path::{EntryName, JobNode, StateFolder};
 use crate::queue::record::{self, Configuration, Decoded, Identifiers, JobStatus};
-use crate::queue::state::Outcome;
+use crate::queue::state::{JobState, Outcome};
 use crate::queue::time;
 
 /// Every job, its entries and references, and the figures over them.
@@ -68,7 +71,22 @@ impl Jobs {
         if self.is_counted {
             self.figures.enter(row, standing);
         }
+        self.fill_places(row);
         row
+    }
+
+    /// Moves an entry and a reference that are kept apart into the row, where it has room for them. Reads come in any
+    /// order, so they may have come before their job.
+    fn fill_places(&mut self, row: u32) {
+        let row = &mut self.rows[row as usize];
+        let job = row.id();
+        if row.entry.is_none() {
+            row.entry = take_odd(&mut self.odd_entries, job, |(folder, entry)| place_of(folder, *entry));
+        }
+        if row.reference.is_none() {
+            row.reference =
+                take_odd(&mut self.odd_references, job, |(batch, outcome)| Some((batch.number(), *outcome)));
+        }
     }
 
     /// The row of a job, if it has one.
@@ -151,7 +169,7 @@ impl Jobs {
                 let is_out = data.is_some_and(record::is_priority_out_of_range);
                 let is_other = replace(&mut row.is_priority_out_of_range, is_out);
                 let (changed, malformed) = plain(data.map(record::priority), |priority| {
-                    replace(&mut row.priority, priority.map(crate::queue::id::Priority::number))
+                    replace(&mut row.priority, priority.map(Priority::number))
                 });
                 (changed || is_other, malformed)
             }
@@ -224,8 +242,9 @@ impl Jobs {
 
     /// Takes note of a queue entry being there or not. Gives whether that is new.
     pub(super) fn apply_entry(&mut self, folder: &StateFolder, entry: EntryName, present: bool) -> bool {
-        let fits = folder.state().zip(u8::try_from(entry.priority).ok().filter(|priority| *priority <= 99));
-        let row = self.find(entry.job).map(|row| &mut self.rows[row as usize]);
+        let fits = place_of(folder, entry);
+        let number = self.find(entry.job);
+        let row = number.map(|row| &mut self.rows[row as usize]);
         let odd = (folder.clone(), entry);
         let changed = match (row, fits) {
             (Some(row), Some(own)) if row.entry == Some(own) => {
@@ -244,13 +263,17 @@ impl Jobs {
             let count = self.in_folder.entry_ref(folder).or_default();
             *count = if present { *count + 1 } else { count.saturating_sub(1) };
         }
+        if let (false, Some(row)) = (present, number) {
+            self.fill_places(row);
+        }
         self.znodes += if changed { i64::from(present) * 2 - 1 } else { 0 };
         changed
     }
 
     /// Takes note of a batch's reference to a job being there or not. Gives whether that is new.
     pub(super) fn apply_reference(&mut self, batch: BatchId, outcome: Outcome, job: JobId, present: bool) -> bool {
-        let row = self.find(job).map(|row| &mut self.rows[row as usize]);
+        let number = self.find(job);
+        let row = number.map(|row| &mut self.rows[row as usize]);
         let own = Some((batch.number(), outcome));
         let changed = match row {
             Some(row) if row.reference == own => {
@@ -265,6 +288,9 @@ impl Jobs {
             }
             Some(_) | None => set_odd(&mut self.odd_references, job, (batch, outcome), present),
         };
+        if let (false, Some(row)) = (present, number) {
+            self.fill_places(row);
+        }
         self.znodes += if changed { i64::from(present) * 2 - 1 } else { 0 };
         changed
     }
@@ -350,25 +376,18 @@ fn replace<T: PartialEq>(place: &mut T, value: T) -> bool {
     changed
 }
 
-fn holds<T: PartialEq>(odd: &HashMap<JobId, Vec<T>>, job: JobId, item: &T) -> bool {
-    odd.get(&job).is_some_and(|items| items.contains(item))
+/// An entry as a row keeps it; `None` for one with an impossible priority or in the folder of an unknown state.
+fn place_of(folder: &StateFolder, entry: EntryName) -> Option<(JobState, u8)> {
+    folder.state().zip(u8::try_from(entry.priority).ok().filter(|priority| *priority <= Priority::MAX.number()))
 }
 
-fn set_odd<T: PartialEq>(odd: &mut HashMap<JobId, Vec<T>>, job: JobId, item: T, present: bool) -> bool {
-    if present {
-        let items = odd.entry(job).or_default();
-        let is_new = !items.contains(&item);
-        if is_new {
-            items.push(item);
-        }
-        return is_new;
-    }
-    let Some(items) = odd.get_mut(&job) else { return false };
-    let before = items.len();
-    items.retain(|other| *other != item);
-    let changed = items.len() != before;
+/// Takes the first of a job's items that a row has room for.
+fn take_odd<T, U>(odd: &mut HashMap<JobId, Vec<T>>, job: JobId, fits: impl Fn(&T) -> Option<U>) -> Option<U> {
+    let items = odd.get_mut(&job)?;
+    let (at, place) = items.iter().enumerate().find_map(|(at, item)| fits(item).map(|place| (at, place)))?;
+    items.swap_remove(at);
     if items.is_empty() {
         odd.remove(&job);
     }
-    changed
+    Some(place)
 }

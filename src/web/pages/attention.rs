@@ -77,7 +77,11 @@ pub(super) fn items(summary: &Summary, storage: Option<(f64, Space)>, now: Times
     if summary.collections_held > 0 || held.count > 0 {
         items.push(Item {
             class: "warn",
-            title: format!("{} held", counted(summary.collections_held, "collection is", "collections are")),
+            title: if summary.collections_held > 0 {
+                format!("{} held", counted(summary.collections_held, "collection is", "collections are"))
+            } else {
+                format!("{} held, and no collection is", counted(held.count, "job is", "jobs are"))
+            },
             age: "oldest",
             since: moment(held.oldest()),
             text: format!("{} held back until an operator releases them.", counted(held.count, "job is", "jobs are")),
