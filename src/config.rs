@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::queue::fault::Limits;
 use crate::zookeeper;
 
 mod address;
@@ -52,6 +53,8 @@ pub struct Mirror {
     pub drop_after: Duration,
     /// How often the tree is read again to compare; `None` for never.
     pub drift_interval: Option<Duration>,
+    /// From when on something counts as a fault.
+    pub fault_limits: Limits,
 }
 
 impl Mirror {
@@ -69,6 +72,7 @@ impl Default for Mirror {
             stale_after: Self::STALE_AFTER,
             drop_after: Self::DROP_AFTER,
             drift_interval: Some(Self::DRIFT_INTERVAL),
+            fault_limits: Limits::default(),
         }
     }
 }

@@ -6,6 +6,7 @@
 mod bands;
 mod clock;
 mod drift;
+mod faults;
 mod follow;
 mod freshness;
 mod image;
@@ -18,6 +19,7 @@ mod text;
 mod walk;
 mod watch;
 
+pub use faults::{FaultFigures, FoundFault};
 pub use freshness::Freshness;
 pub use image::{Batch, Job, Lock, LockStat, Request};
 pub use metrics::Metrics;

@@ -13,6 +13,7 @@
 //! - Looking first: each `plan_..` gives the transaction that would be done, and writes nothing.
 //! - Large things: [`Queue::plan_delete`], [`Queue::plan_purge`] and [`Queue::execute`]; [`Queue::clean_up`].
 //! - Locks: [`Queue::pause`], [`Queue::hold_collection`], [`Queue::lock_object`], [`Queue::unlock`].
+//! - What goes wrong: [`fault`], the rules that tell each kind of fault from the facts about an item.
 //!
 //! Nothing here spawns a task or reads a clock: the present time comes in as an argument, and ages are told by the
 //! server's clock, in its stats. Every request has a time limit.
@@ -54,6 +55,7 @@ mod acquire;
 mod batch;
 mod create;
 mod error;
+pub mod fault;
 mod handle;
 pub mod id;
 mod job;

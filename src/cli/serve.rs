@@ -15,6 +15,7 @@ use crate::mirror;
 use crate::web;
 use crate::zookeeper::Sessions;
 
+mod faults;
 mod tasks;
 
 /// The most collections that may have series of their own: 13 for each.
@@ -117,6 +118,9 @@ pub struct ServeArgs {
     collections: u16,
 
     #[command(flatten)]
+    faults: faults::FaultArgs,
+
+    #[command(flatten)]
     log: LogArgs,
 }
 
@@ -149,6 +153,7 @@ impl ServeArgs {
             stale_after: self.stale_after.get(),
             drop_after: self.drop_after.get(),
             drift_interval: Some(self.drift_interval.get()).filter(|interval| !interval.is_zero()),
+            fault_limits: self.faults.limits(),
         };
         if mirror.drift_interval.is_some_and(|interval| interval < Duration::from_secs(10)) {
             let why = format!("{} is less than 10s, which would keep ZooKeeper busy; 0 is never", self.drift_interval);
@@ -202,7 +207,7 @@ pub async fn serve_beside(
     let mut tasks = tasks::Tasks::new(shutdown);
     let mut registry = metrics::registry();
 
-    let writer = mirror::Writer::new();
+    let writer = mirror::Writer::with_limits(config.mirror.fault_limits.clone());
     let store = writer.store();
     let sessions = Sessions::new(config.zookeeper.clone());
     let seen = mirror::Metrics::register(&mut registry);

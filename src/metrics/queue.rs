@@ -15,6 +15,7 @@ use crate::mirror::{CollectionFigures, Freshness, Store, Summary};
 mod access;
 mod batches;
 mod collections;
+mod faults;
 mod freshness;
 mod jobs;
 mod locks;
@@ -90,6 +91,7 @@ impl Collector for View {
             batches::write(families, summary)?;
             access::write(families, summary)?;
             locks::write(families, summary)?;
+            faults::write(families, summary)?;
             if let Some(figures) = &self.collections {
                 collections::write(families, figures, self.collections_limit)?;
             }

@@ -8,7 +8,7 @@ use std::ops::Bound::{Excluded, Included};
 /// The age of a job changes while nothing happens, so jobs by age cannot be counted as changes come in; counting them
 /// anew for every scrape would cost more the longer the queue is. This keeps, for each mark, the number of items above
 /// it. A mark that has moved costs one step for each item between its old and its new place, which is what crossed it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Bands<const N: usize> {
     items: BTreeSet<(i64, u32)>,
     marks: [i64; N],
@@ -59,6 +59,11 @@ impl<const N: usize> Bands<N> {
     /// The lowest number, such as the instant of the oldest item.
     pub(super) fn first(&self) -> Option<i64> {
         self.items.first().map(|(at, _)| *at)
+    }
+
+    /// The highest number, such as the instant of the youngest item.
+    pub(super) fn last(&self) -> Option<i64> {
+        self.items.last().map(|(at, _)| *at)
     }
 
     /// How many items lie above each of these marks.

@@ -101,7 +101,7 @@ impl Follower {
         let Walk { image, duration, reads, denied } = watch.during(walk(client)).await??;
         self.metrics.reads.inc_by(reads);
         let unreadable = image.unreadable();
-        if let Some(old) = self.writer.swap(image) {
+        if let Some(old) = self.writer.swap(image, Timestamp::now()) {
             let changes = self.writer.with_image(|new| new.changes_since(&old)).unwrap_or_default();
             for change in changes {
                 self.metrics.change(change);
@@ -125,6 +125,7 @@ impl Follower {
         // What changed during the walk is read before the image is called fresh.
         watch.drain()?;
         self.flush(client, watch).await?;
+        self.writer.set_behind((!watch.is_clean()).then_some(now));
         self.gain_sync();
         Ok(())
     }
@@ -145,11 +146,15 @@ impl Follower {
         let mut check = pin!(Fuse::terminated());
         loop {
             tokio::select! {
-                event = watch.next() => event?,
+                event = watch.next() => {
+                    event?;
+                    self.writer.falls_behind(Timestamp::now());
+                }
                 () = sleep_until(next_request), if !watch.is_clean() => {
                     watch.drain()?;
-                    let sent = Instant::now();
+                    let (sent, sent_at) = (Instant::now(), Timestamp::now());
                     let requests = self.flush(client, watch).await?;
+                    self.writer.set_behind((!watch.is_clean()).then_some(sent_at));
                     next_request = sent + REQUEST_SPACING * requests;
                     self.gain_sync();
                 }

@@ -6,6 +6,7 @@
 mod batches;
 mod change;
 mod compare;
+mod faults;
 mod figures;
 mod item;
 mod jobs;
@@ -15,6 +16,7 @@ mod row;
 mod summarize;
 #[cfg(test)]
 mod tests;
+mod uuids;
 mod view;
 
 use std::collections::BTreeSet;
@@ -22,14 +24,17 @@ use std::collections::BTreeSet;
 use hashbrown::HashSet;
 
 pub(super) use change::{Change, Seen};
+pub(super) use faults::Asked;
 pub(super) use figures::age_marks;
 pub use row::LockStat;
 pub use view::{Batch, Job, Lock, Request};
 
 use self::batches::Batches;
+use self::faults::Faults;
 use self::jobs::Jobs;
 use self::locks::Locks;
 use self::requests::Access;
+use self::uuids::Uuids;
 use super::read::Found;
 use super::summary::LockKind;
 use crate::queue::path::{BatchNode, Path};
@@ -41,17 +46,19 @@ pub(super) struct Image {
     batches: Batches,
     access: Access,
     locks: Locks,
-    /// Folders that are there, the root among them, and batch UUIDs.
+    uuids: Uuids,
+    /// Folders that are there, the root among them.
     folders: BTreeSet<Path>,
     /// Of these, those that are not ours to read.
     denied: HashSet<Path>,
     /// Znodes with names that nobody expects.
     unexpected: BTreeSet<Box<str>>,
+    faults: Faults,
 }
 
 impl Image {
-    /// Takes note of what a read found at a path.
-    pub(super) fn apply(&mut self, path: Path, found: &Found) -> Change {
+    /// Brings rows, indexes and figures up to date with what a read found at a path.
+    fn apply_found(&mut self, path: Path, found: &Found) -> Change {
         let quiet = |changed| if changed { Change::Quiet } else { Change::Nothing };
         let present = found.is_present();
         match path {
@@ -73,6 +80,7 @@ impl Image {
             Path::QueueLock(_) => quiet(self.locks.apply(LockKind::Queue, path, found)),
             Path::NamedLock(folder, _) => quiet(self.locks.apply(locks::kind(folder), path, found)),
             Path::PublishedLocalId(_) => quiet(self.locks.apply(LockKind::LocalId, path, found)),
+            Path::BatchUuid(uuid) => quiet(self.uuids.apply(uuid, found)),
             // Of these only the names count, and what is below them is not looked at: a walk does not find it either.
             Path::Unexpected(path) if is_below_name(&path) => Change::Nothing,
             Path::Unexpected(path) => {
@@ -80,7 +88,6 @@ impl Image {
             }
             Path::Root
             | Path::BatchUuids
-            | Path::BatchUuid(_)
             | Path::Batches
             | Path::Jobs
             | Path::JobStates
@@ -142,9 +149,9 @@ impl Image {
             Path::RequestNode(queue, request, node) => self.access.is_unreadable(*queue, *request, Some(*node)),
             Path::QueueLock(_) | Path::NamedLock(..) | Path::PublishedLocalId(_) => self.locks.is_unreadable(path),
             Path::Unexpected(path) => self.unexpected.contains(path),
+            Path::BatchUuid(uuid) => self.uuids.is_unreadable(uuid),
             Path::Root
             | Path::BatchUuids
-            | Path::BatchUuid(_)
             | Path::Batches
             | Path::Jobs
             | Path::JobStates

@@ -8,10 +8,12 @@ use jiff::Timestamp;
 use parking_lot::RwLock;
 
 use super::clock::Offset;
+use super::faults::FoundFault;
 use super::freshness::Freshness;
-use super::image::{Batch, Change, Image, Job, Lock, Request, age_marks};
+use super::image::{Asked, Batch, Change, Image, Job, Lock, Request, age_marks};
 use super::read::Found;
 use super::summary::{CollectionFigures, Summary};
+use crate::queue::fault::{Fault, Limits};
 use crate::queue::id::JobId;
 use crate::queue::path::Path;
 
@@ -26,6 +28,10 @@ struct Shared {
     /// What readers last asked about space, for the writer to prepare; see [`Image::set_marks`].
     space: AtomicI64,
     offset: RwLock<Offset>,
+    /// From when on something counts as a fault.
+    limits: Limits,
+    /// Since when changes wait to be read, by our own clock; `None` while none do.
+    behind_since: RwLock<Option<Timestamp>>,
 }
 
 /// A reader's handle to the image; cheap to clone.
@@ -54,7 +60,12 @@ impl Store {
         if let Some(space) = space {
             self.shared.space.store(space, Ordering::Relaxed);
         }
-        self.read(|image, offset| image.is_read().then(|| image.summary(now, offset, space))).flatten()
+        let horizon = self.horizon(now);
+        let summary = |image: &Image, offset: Offset| Summary {
+            faults: image.fault_figures(offset.to_server(horizon), offset),
+            ..image.summary(now, offset, space)
+        };
+        self.read(|image, offset| image.is_read().then(|| summary(image, offset))).flatten()
     }
 
     /// Jobs by collection and state, in no order; `None` before the first walk.
@@ -106,6 +117,33 @@ impl Store {
         self.read(|image, _| image.unexpected(limit))
     }
 
+    /// The items that show a fault, those first that count for the longest time, at most `limit` of them; `None` before
+    /// the first walk. `now` and `space` as for [`Store::summary`].
+    #[must_use]
+    pub fn faults(&self, fault: Fault, limit: usize, now: Timestamp, space: Option<i64>) -> Option<Vec<FoundFault>> {
+        self.ask(now, space, |image, asked| image.faults(fault, limit, asked))
+    }
+
+    /// The faults that one item shows: a job, batch, request, lock, UUID or folder, by its own path.
+    #[must_use]
+    pub fn faults_of(&self, item: &Path, now: Timestamp, space: Option<i64>) -> Option<Vec<FoundFault>> {
+        self.ask(now, space, |image, asked| image.faults_of(item, asked))
+    }
+
+    fn ask<T>(&self, now: Timestamp, space: Option<i64>, take: impl FnOnce(&Image, Asked<'_>) -> T) -> Option<T> {
+        let horizon = self.horizon(now);
+        let limits = &self.shared.limits;
+        self.read(|image, offset| take(image, Asked { now_ms: offset.to_server(horizon), offset, limits, space }))
+    }
+
+    /// The instant up to which the image is known to be right. What was a fault then has lasted until then; what comes
+    /// after may have mended it, and waits to be read.
+    fn horizon(&self, now: Timestamp) -> Timestamp {
+        let stale_since = self.shared.freshness.read().stale_since;
+        let behind_since = *self.shared.behind_since.read();
+        [stale_since, behind_since].into_iter().flatten().fold(now, Timestamp::min)
+    }
+
     /// Takes note of how we stand with ZooKeeper. This is the connection's word, not the image's, so the writer need not
     /// be asked.
     pub(super) fn set_connection(&self, session: Option<String>, problem: Option<String>, now: Timestamp) {
@@ -145,6 +183,12 @@ impl Writer {
         Self::default()
     }
 
+    /// A writer without an image that goes by other limits than the default ones.
+    #[must_use]
+    pub fn with_limits(limits: Limits) -> Self {
+        Self { shared: Arc::new(Shared { limits, ..Shared::default() }) }
+    }
+
     /// A reader's handle to what this writer writes.
     #[must_use]
     pub fn store(&self) -> Store {
@@ -152,7 +196,10 @@ impl Writer {
     }
 
     /// Puts a finished image in the place of the old one, which it gives back.
-    pub(super) fn swap(&self, image: Image) -> Option<Image> {
+    pub(super) fn swap(&self, mut image: Image, now: Timestamp) -> Option<Image> {
+        let (horizon, offset) = (self.store().horizon(now), *self.shared.offset.read());
+        let (until_ms, now_ms) = (offset.to_server(horizon), offset.to_server(now));
+        image.judge_all(self.shared.image.read().as_ref(), until_ms, now_ms, &self.shared.limits);
         self.shared.image.write().replace(image)
     }
 
@@ -173,14 +220,30 @@ impl Writer {
                 changed(&found, change);
             }
         }
+        let now_ms = self.shared.offset.read().to_server(Timestamp::now());
+        let judge = |image: &mut Image| image.judge(now_ms, &self.shared.limits, APPLIED_AT_ONCE);
+        while self.shared.image.write().as_mut().is_some_and(judge) {}
+    }
+
+    /// Takes note of changes that wait to be read since an instant, or of none that does.
+    pub(super) fn set_behind(&self, since: Option<Timestamp>) {
+        *self.shared.behind_since.write() = since;
+    }
+
+    /// Takes note of a change that waits to be read, unless others wait for longer.
+    pub(super) fn falls_behind(&self, now: Timestamp) {
+        let mut behind_since = self.shared.behind_since.write();
+        *behind_since = behind_since.or(Some(now));
     }
 
     /// Brings the image's marks to the present.
     pub(super) fn set_marks(&self, now: Timestamp) {
-        let ages = age_marks(self.shared.offset.read().to_server(now));
+        let now_ms = self.shared.offset.read().to_server(now);
+        let ages = age_marks(now_ms);
         let space = self.shared.space.load(Ordering::Relaxed);
         if let Some(image) = self.shared.image.write().as_mut() {
             image.set_marks(ages, space);
+            image.set_fault_mark(now_ms);
         }
     }
 

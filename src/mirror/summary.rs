@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::faults::FaultFigures;
+use crate::queue::fault::Fault;
 use crate::queue::path::{AccessQueue, Queue};
 use crate::queue::state::{AccessState, BatchState, JobState, State};
 
@@ -206,6 +208,8 @@ pub struct Summary {
     pub unreadable: u64,
     /// States and folders of states that we do not know, at most 20 of them; what is counted as `other`.
     pub unknown_states: Vec<Arc<str>>,
+    /// Items that show each fault, in the order of [`Fault::ALL`].
+    pub faults: [FaultFigures; Fault::ALL.len()],
 }
 
 impl Summary {
@@ -222,6 +226,12 @@ impl Summary {
     #[must_use]
     pub fn locks(&self, kind: LockKind) -> &LockFigures {
         &self.locks[kind as usize]
+    }
+
+    /// The items that show a fault.
+    #[must_use]
+    pub fn faults(&self, fault: Fault) -> FaultFigures {
+        self.faults[fault as usize]
     }
 
     /// Since when a queue is paused; `None` while it runs.

@@ -137,6 +137,12 @@ impl Texts {
         self.slot(id).map_or("", |text| text)
     }
 
+    /// The id of a text that somebody uses; `None` for the empty text and for one that nobody does.
+    pub(super) fn find(&self, text: &str) -> Option<TextId> {
+        let of = |slot: &u32| *self.slots[*slot as usize].0 == *text;
+        self.by_text.find(self.hasher.hash_one(text), of).map(|slot| TextId(slot + 1))
+    }
+
     fn slot(&self, id: TextId) -> Option<&Arc<str>> {
         id.0.checked_sub(1).and_then(|slot| self.slots.get(slot as usize)).map(|(text, _)| text)
     }

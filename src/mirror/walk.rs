@@ -145,7 +145,7 @@ fn ask(path: Path, image: &mut Image, waiting: &mut Vec<Query>) {
             waiting.push(Query::Item(path, children.into()));
         }
         // That they are there is all that matters of these.
-        Path::Entry(..) | Path::Reference(..) | Path::BatchUuid(_) | Path::Unexpected(_) => {
+        Path::Entry(..) | Path::Reference(..) | Path::Unexpected(_) => {
             image.apply(path, &Found::Listed);
         }
         // A child that was asked for along with its item is not asked for again; if it was not there then, its
@@ -153,7 +153,8 @@ fn ask(path: Path, image: &mut Image, waiting: &mut Vec<Query>) {
         Path::JobNode(_, node) if USUAL_JOB_NODES.contains(&node) => {}
         Path::BatchNode(_, node) if USUAL_BATCH_NODES.contains(&node) => {}
         Path::RequestNode(_, _, node) if USUAL_REQUEST_NODES.contains(&node) => {}
-        Path::JobNode(..)
+        Path::BatchUuid(_)
+        | Path::JobNode(..)
         | Path::BatchNode(..)
         | Path::RequestNode(..)
         | Path::QueueLock(_)

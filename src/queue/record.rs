@@ -14,7 +14,7 @@ mod status;
 mod submission;
 mod write;
 
-pub use job::{Configuration, Identifiers, bid, object_form, priority, space_needed};
+pub use job::{Configuration, Identifiers, bid, is_priority_out_of_range, object_form, priority, space_needed};
 pub use pause::PauseNote;
 pub use status::{ItemStatus, JobStatus};
 pub use submission::{Submission, Token};

@@ -1,7 +1,8 @@
 //! A summary of a queue in which everything occurs, with figures that differ from each other.
 
 use jiff::{SignedDuration, Timestamp};
-use queuekeeper::mirror::{Freshness, JobFigures, LockKind, Summary};
+use queuekeeper::mirror::{FaultFigures, Freshness, JobFigures, LockKind, Summary};
+use queuekeeper::queue::fault::Fault;
 use queuekeeper::queue::path::Queue;
 use queuekeeper::queue::state::{AccessState, BatchState, JobState};
 
@@ -93,6 +94,9 @@ pub(crate) fn full() -> Summary {
         let count = u64::from(at) + 1;
         (locks.count, locks.oldest) = (count, Some(ago(100 * (i64::from(at) + 1))));
         locks.by_age[kind as usize % 6] = count;
+    }
+    for (fault, count, oldest) in [(Fault::OrphanEntry, 12, 9_000), (Fault::LeakedLock, 1, 200_000)] {
+        summary.faults[fault as usize] = FaultFigures { count, since: Some(ago(oldest)) };
     }
     assert!(summary.paused(Queue::AccessSmall).is_none());
     summary

@@ -78,6 +78,16 @@ impl Batches {
         self.entries.iter().map(|(batch, entry)| (*batch, entry))
     }
 
+    /// How many batches there are, with those of which only references are left.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The batches whose submission carries a UUID: one on a healthy tree.
+    pub(super) fn named(&self, uuid: &str) -> impl Iterator<Item = BatchId> {
+        self.entries.iter().filter(move |(_, entry)| *entry.uuid == *uuid).map(|(batch, _)| *batch)
+    }
+
     pub(super) fn get(&self, batch: BatchId) -> Option<&Entry> {
         self.entries.get(&batch)
     }

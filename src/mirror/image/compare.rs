@@ -1,6 +1,6 @@
 //! Two images of the same tree: what happened between them, and where they differ.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::change::{Change, Sight};
@@ -76,6 +76,12 @@ impl Image {
         paths.extend(locks(self).symmetric_difference(&locks(other)).map(|(path, _)| path.clone()));
         paths.extend(self.folders.symmetric_difference(&other.folders).cloned());
         paths.extend(self.denied.symmetric_difference(&other.denied).cloned());
+        let uuids =
+            |image: &Self| image.uuids.iter().map(|(uuid, says)| (Box::from(uuid), says)).collect::<BTreeMap<_, _>>();
+        let (own, others) = (uuids(self), uuids(other));
+        let all: BTreeSet<_> = own.keys().chain(others.keys()).collect();
+        let differing = all.into_iter().filter(|uuid| own.get(*uuid) != others.get(*uuid));
+        paths.extend(differing.cloned().map(Path::BatchUuid));
         paths
             .extend(self.unexpected.symmetric_difference(&other.unexpected).map(|path| Path::Unexpected(path.clone())));
         let odd: BTreeSet<_> = self.jobs.odd().chain(other.jobs.odd()).collect();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use super::row::Standing;
 use crate::mirror::bands::Bands;
@@ -33,6 +33,8 @@ pub(super) struct Figures {
     /// Jobs by number of retries; a zero is kept out.
     pub(super) by_retries: std::collections::BTreeMap<u32, u64>,
     pub(super) collections: HashMap<TextId, ByState<JobState, u64>>,
+    /// Collections whose first Pending or Held job came or whose last one left, since somebody took note of them.
+    pub(super) crossed: HashSet<TextId>,
 }
 
 impl Figures {
@@ -103,6 +105,9 @@ impl Figures {
         let collection = self.collections.entry(standing.collection).or_default();
         let jobs = collection.get_mut(standing.state);
         *jobs = jobs.wrapping_add_signed(by);
+        if matches!(standing.state, Some(JobState::Pending | JobState::Held)) && *jobs == u64::from(by > 0) {
+            self.crossed.insert(standing.collection);
+        }
         if by < 0 && collection.iter().all(|(_, jobs)| *jobs == 0) {
             self.collections.remove(&standing.collection);
         }

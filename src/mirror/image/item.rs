@@ -17,6 +17,8 @@ use crate::queue::state::State;
 pub(super) struct Item<S> {
     pub(super) nodes: Nodes,
     pub(super) unreadable: Nodes,
+    /// Of these, the ones that hold something else than they should; the others are not ours to read.
+    pub(super) malformed: Nodes,
     pub(super) has_status: bool,
     pub(super) state: Option<S>,
     pub(super) entered_ms: i64,
@@ -33,6 +35,7 @@ impl<S> Default for Item<S> {
         Self {
             nodes: Nodes::default(),
             unreadable: Nodes::default(),
+            malformed: Nodes::default(),
             has_status: false,
             state: None,
             entered_ms: UNKNOWN_MS,
@@ -63,6 +66,7 @@ impl<S: State> Item<S> {
     pub(super) fn note(&mut self, bit: u8, found: &Found, malformed: bool) {
         self.nodes.set(bit, found.is_present());
         self.unreadable.set(bit, malformed || matches!(found, Found::Denied));
+        self.malformed.set(bit, malformed);
     }
 
     /// Sets what the item's own znode says.

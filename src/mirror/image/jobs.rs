@@ -1,10 +1,13 @@
 //! The jobs of the image.
 
+mod odd;
+
 use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use zookeeper_client::Stat;
 
+use self::odd::{holds, set_odd};
 use super::change::Change;
 use super::figures::Figures;
 use super::row::{LockStat, Nodes, Row, Standing, UNKNOWN_MS, text};
@@ -30,6 +33,8 @@ pub(super) struct Jobs {
     odd_entries: HashMap<JobId, Vec<(StateFolder, EntryName)>>,
     /// References that do not fit into a row, likewise.
     odd_references: HashMap<JobId, Vec<(BatchId, Outcome)>>,
+    /// How many entries each folder of a state holds.
+    pub(super) in_folder: HashMap<StateFolder, u64>,
     pub(super) figures: Figures,
     /// Whether `figures` follow every change. A walk fills the rows first and counts them once, at its end.
     is_counted: bool,
@@ -89,6 +94,11 @@ impl Jobs {
         self.find(job).map(|row| &self.rows[row as usize])
     }
 
+    /// The row of that number, as the figures name it.
+    pub(super) fn at(&self, row: u32) -> &Row {
+        &self.rows[row as usize]
+    }
+
     pub(super) fn is_unreadable(&self, job: JobId, node: Option<JobNode>) -> bool {
         let bit = node.map_or(Nodes::SELF, |node| node as u8);
         self.get(job).is_some_and(|row| row.unreadable.has(bit))
@@ -120,6 +130,7 @@ impl Jobs {
         let (changed, malformed) = self.set(row, node, found);
         let unreadable = malformed || matches!(found, Found::Denied);
         let reread = self.rows[row as usize].unreadable.set(bit, unreadable);
+        self.rows[row as usize].malformed.set(bit, malformed);
         self.unreadable += reread;
         self.settle(row, before);
         let moved = Change::of_job(was, self.rows[row as usize].sight());
@@ -155,7 +166,12 @@ impl Jobs {
                 plain(data.map(record::bid), |batch| replace(&mut row.batch, batch.map(BatchId::number)))
             }
             Some(JobNode::Priority) => {
-                plain(data.map(record::priority), |priority| replace(&mut row.priority, priority.map(Priority::number)))
+                let is_out = data.is_some_and(record::is_priority_out_of_range);
+                let is_other = replace(&mut row.is_priority_out_of_range, is_out);
+                let (changed, malformed) = plain(data.map(record::priority), |priority| {
+                    replace(&mut row.priority, priority.map(Priority::number))
+                });
+                (changed || is_other, malformed)
             }
             Some(JobNode::SpaceNeeded) => plain(data.map(record::space_needed), |space| {
                 replace(&mut row.standing.space_needed_bytes, space.flatten().unwrap_or(0))
@@ -243,6 +259,10 @@ impl Jobs {
             }
             (_, _) => set_odd(&mut self.odd_entries, entry.job, odd, present),
         };
+        if changed {
+            let count = self.in_folder.entry_ref(folder).or_default();
+            *count = if present { *count + 1 } else { count.saturating_sub(1) };
+        }
         if let (false, Some(row)) = (present, number) {
             self.fill_places(row);
         }
@@ -370,27 +390,4 @@ fn take_odd<T, U>(odd: &mut HashMap<JobId, Vec<T>>, job: JobId, fits: impl Fn(&T
         odd.remove(&job);
     }
     Some(place)
-}
-
-fn holds<T: PartialEq>(odd: &HashMap<JobId, Vec<T>>, job: JobId, item: &T) -> bool {
-    odd.get(&job).is_some_and(|items| items.contains(item))
-}
-
-fn set_odd<T: PartialEq>(odd: &mut HashMap<JobId, Vec<T>>, job: JobId, item: T, present: bool) -> bool {
-    if present {
-        let items = odd.entry(job).or_default();
-        let is_new = !items.contains(&item);
-        if is_new {
-            items.push(item);
-        }
-        return is_new;
-    }
-    let Some(items) = odd.get_mut(&job) else { return false };
-    let before = items.len();
-    items.retain(|other| *other != item);
-    let changed = items.len() != before;
-    if items.is_empty() {
-        odd.remove(&job);
-    }
-    changed
 }

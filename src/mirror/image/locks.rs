@@ -58,6 +58,16 @@ impl Locks {
         changed
     }
 
+    /// Whether a lock is there, ours to read or not.
+    pub(super) fn has(&self, path: &Path) -> bool {
+        self.held.contains_key(path)
+    }
+
+    /// A lock that is there and ours to read.
+    pub(super) fn get(&self, path: &Path) -> Option<LockStat> {
+        self.held.get(path).and_then(|held| held.stat)
+    }
+
     /// Whether a lock is there and not ours to read.
     pub(super) fn is_unreadable(&self, path: &Path) -> bool {
         self.held.get(path).is_some_and(|held| held.stat.is_none())

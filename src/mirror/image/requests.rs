@@ -120,6 +120,10 @@ impl Access {
 }
 
 impl Requests {
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     pub(super) fn get(&self, request: RequestId) -> Option<&Entry> {
         self.entries.get(&request)
     }

@@ -4,6 +4,7 @@ use zookeeper_client::Stat;
 
 use super::change::{Seen, Sight};
 use crate::mirror::text::{Record, TextId};
+use crate::queue::fault::NodeSet;
 use crate::queue::id::{BatchId, JobId};
 use crate::queue::path::{EntryName, JobNode, StateFolder};
 use crate::queue::state::{JobState, Outcome};
@@ -34,7 +35,7 @@ pub(in crate::mirror) const UNKNOWN_MS: i64 = i64::MAX;
 pub(super) struct Nodes(u16);
 
 impl Nodes {
-    pub(super) const SELF: u8 = 15;
+    pub(super) const SELF: u8 = NodeSet::OWN;
 
     pub(super) fn has(self, node: u8) -> bool {
         self.0 & (1 << node) != 0
@@ -49,6 +50,11 @@ impl Nodes {
             self.0 &= !(1 << node);
         }
         i64::from(self.0.count_ones()) - i64::from(before)
+    }
+
+    /// The same for the rules of the queue core, which know positions only.
+    pub(super) fn set_of(self) -> NodeSet {
+        NodeSet::from_bits(self.0)
     }
 
     pub(super) fn count(self) -> i64 {
@@ -92,6 +98,8 @@ pub(super) struct Row {
     pub(super) number: u32,
     pub(super) nodes: Nodes,
     pub(super) unreadable: Nodes,
+    /// Of these, the ones that hold something else than they should; the others are not ours to read.
+    pub(super) malformed: Nodes,
     pub(super) last_successful: Option<JobState>,
     pub(super) priority: Option<u8>,
     /// Where its queue entry is, if it has just one with a possible priority in a known folder; others are kept apart.
@@ -100,6 +108,8 @@ pub(super) struct Row {
     pub(super) reference: Option<(u32, Outcome)>,
     pub(super) batch: Option<u32>,
     pub(super) has_retry_count: bool,
+    /// Whether `priority` is a number, but none of two digits.
+    pub(super) is_priority_out_of_range: bool,
     pub(super) status_version: i32,
     /// `ctime` of the job's own znode, in milliseconds by the servers' clock.
     pub(super) created_ms: i64,

@@ -10,7 +10,9 @@ use super::requests::Requests;
 use super::row::UNKNOWN_MS;
 use crate::mirror::bands::Bands;
 use crate::mirror::clock::Offset;
+use crate::mirror::faults::FaultFigures;
 use crate::mirror::summary::{ByState, CollectionFigures, ItemFigures, JobFigures, LockFigures, LockKind, Summary};
+use crate::queue::fault::Fault;
 use crate::queue::path::{AccessQueue, Path, Queue, StateFolder};
 use crate::queue::state::AccessState;
 
@@ -61,6 +63,8 @@ impl Image {
             znodes: u64::try_from(self.znodes()).unwrap_or(0),
             unreadable: u64::try_from(self.unreadable()).unwrap_or(0),
             unknown_states: self.unknown_states(),
+            // The store adds these: they are told for the instant up to which the image is known to be right.
+            faults: <[FaultFigures; Fault::ALL.len()]>::default(),
         }
     }
 
@@ -74,7 +78,7 @@ impl Image {
     }
 
     fn znodes(&self) -> i64 {
-        let folders = self.folders.len() + self.locks.len() + self.unexpected.len();
+        let folders = self.folders.len() + self.uuids.len() + self.locks.len() + self.unexpected.len();
         self.jobs.znodes + self.batches.znodes + self.access.znodes + i64::try_from(folders).unwrap_or(i64::MAX)
     }
 
@@ -85,6 +89,7 @@ impl Image {
             + self.batches.unreadable
             + self.access.unreadable
             + self.locks.unreadable
+            + self.uuids.unreadable
             + i64::try_from(folders).unwrap_or(i64::MAX)
     }
 

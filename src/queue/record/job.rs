@@ -126,6 +126,13 @@ pub fn priority(data: &[u8]) -> Result<Priority, Malformed> {
     text(data)?.parse().map_err(|_| Malformed::Wrong { what: "the value", expected: "a priority from 0 to 99" })
 }
 
+/// Whether `/jobs/JID/priority` holds a whole number that is no priority, such as 100. The daemons read it, and make a
+/// queue entry of it that they cannot read.
+#[must_use]
+pub fn is_priority_out_of_range(data: &[u8]) -> bool {
+    text(data).is_ok_and(|text| text.parse::<i32>().is_ok_and(|number| Priority::new(number.into()).is_none()))
+}
+
 /// Reads `/jobs/JID/space_needed`, in bytes; `None` for 0 and -1, which mean unknown.
 ///
 /// # Errors

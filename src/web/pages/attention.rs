@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use super::figures::queue_name;
 use crate::metrics::storage::Space;
 use crate::mirror::Summary;
+use crate::queue::fault::Fault;
 use crate::queue::path::Queue;
 use crate::queue::state::JobState;
 use crate::web::show::{Count, Moment, counted, percent, visible};
@@ -70,6 +71,7 @@ pub(super) fn items(summary: &Summary, storage: Option<(f64, Space)>, now: Times
             ),
         });
     }
+    items.extend(faults(summary, now));
     items.extend(oddities(summary));
     let held = summary.jobs.get(Some(JobState::Held));
     if summary.collections_held > 0 || held.count > 0 {
@@ -86,6 +88,18 @@ pub(super) fn items(summary: &Summary, storage: Option<(f64, Space)>, now: Times
         });
     }
     items
+}
+
+/// What is broken in the tree, one line for each kind of fault.
+fn faults(summary: &Summary, now: Timestamp) -> impl Iterator<Item = Item> {
+    let shown = Fault::ALL.into_iter().map(|fault| (fault, summary.faults(fault))).filter(|(_, shown)| shown.count > 0);
+    shown.map(move |(fault, shown)| Item {
+        class: "bad",
+        title: format!("{}: {}", fault.title(), counted(shown.count, "item", "items")),
+        age: "oldest",
+        since: shown.since.map(|since| Moment::new(since, now)),
+        text: format!("{} {}", fault.effect(), fault.remedy()),
+    })
 }
 
 /// What is in the tree and should not be.

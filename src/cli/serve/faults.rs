@@ -1,0 +1,149 @@
+//! From when on something counts as a fault.
+
+use clap::Args;
+
+use crate::config::PrometheusDuration;
+use crate::queue::fault::Limits;
+use crate::queue::state::{JobState, State};
+
+/// The limits that an operator may set; the others have the defaults of [`Limits`].
+#[derive(Clone, Debug, Args)]
+pub(super) struct FaultArgs {
+    /// How long a fault by shape must last to count: the daemons change a job in separate writes
+    #[arg(
+        long = "faults.grace",
+        env = "QUEUEKEEPER_FAULTS_GRACE",
+        hide_env_values = true,
+        value_name = "DURATION",
+        default_value = "2s",
+        help_heading = "Faults"
+    )]
+    grace: PrometheusDuration,
+
+    /// How long a job of a state may be locked, as downloading=24h; may be repeated [default: 10m in pending, 1h in
+    /// estimating and notify, 2h in recording, 48h in provisioning, 24h elsewhere]
+    #[arg(
+        long = "faults.job-lock",
+        env = "QUEUEKEEPER_FAULTS_JOB_LOCK",
+        hide_env_values = true,
+        value_name = "STATE=DURATION",
+        value_delimiter = ',',
+        value_parser = state_limit,
+        help_heading = "Faults"
+    )]
+    job_lock: Vec<(JobState, PrometheusDuration)>,
+
+    /// How long nothing may leave a state whose oldest job is as old, as provisioning=6h; may be repeated [default: 1h
+    /// in pending, estimating and notify, 2h in recording, 6h in provisioning, 24h elsewhere]
+    #[arg(
+        long = "faults.stuck",
+        env = "QUEUEKEEPER_FAULTS_STUCK",
+        hide_env_values = true,
+        value_name = "STATE=DURATION",
+        value_delimiter = ',',
+        value_parser = state_limit,
+        help_heading = "Faults"
+    )]
+    stuck: Vec<(JobState, PrometheusDuration)>,
+
+    /// How long a batch may be due for its report and unlocked
+    #[arg(
+        long = "faults.report",
+        env = "QUEUEKEEPER_FAULTS_REPORT",
+        hide_env_values = true,
+        value_name = "DURATION",
+        default_value = "5m",
+        help_heading = "Faults"
+    )]
+    report: PrometheusDuration,
+
+    /// How long a batch may be locked in Processing, while its jobs are created
+    #[arg(
+        long = "faults.batch-processing",
+        env = "QUEUEKEEPER_FAULTS_BATCH_PROCESSING",
+        hide_env_values = true,
+        value_name = "DURATION",
+        default_value = "4h",
+        help_heading = "Faults"
+    )]
+    batch_processing: PrometheusDuration,
+
+    /// How long a queue may be paused or a collection held
+    #[arg(
+        long = "faults.pause",
+        env = "QUEUEKEEPER_FAULTS_PAUSE",
+        hide_env_values = true,
+        value_name = "DURATION",
+        default_value = "1d",
+        help_heading = "Faults"
+    )]
+    pause: PrometheusDuration,
+
+    /// How often it makes sense to resume a job
+    #[arg(
+        long = "faults.retries",
+        env = "QUEUEKEEPER_FAULTS_RETRIES",
+        hide_env_values = true,
+        value_name = "NUMBER",
+        default_value_t = 3,
+        value_parser = clap::value_parser!(u32).range(1..),
+        help_heading = "Faults"
+    )]
+    retries: u32,
+}
+
+impl FaultArgs {
+    pub(super) fn limits(&self) -> Limits {
+        let mut limits = Limits {
+            grace: self.grace.get(),
+            report: self.report.get(),
+            batch_processing: self.batch_processing.get(),
+            pause: self.pause.get(),
+            retries: self.retries,
+            ..Limits::default()
+        };
+        for (state, limit) in &self.job_lock {
+            limits.job_lock.set(*state, limit.get());
+        }
+        for (state, limit) in &self.stuck {
+            limits.stuck.set(*state, limit.get());
+        }
+        limits
+    }
+}
+
+fn state_limit(text: &str) -> Result<(JobState, PrometheusDuration), String> {
+    let (state, limit) = text.split_once('=').ok_or("it is written as STATE=DURATION, such as downloading=24h")?;
+    let named = JobState::ALL.iter().copied().find(|known| known.label() == state);
+    let labels: Vec<_> = JobState::ALL.iter().map(|state| state.label()).collect();
+    let named = named.ok_or_else(|| format!("{state:?} is no state of a job; these are {}", labels.join(", ")))?;
+    Ok((named, limit.parse().map_err(|error| format!("{state}: {error}"))?))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        faults: FaultArgs,
+    }
+
+    #[test]
+    fn no_flag_gives_the_defaults_and_each_flag_sets_its_limit() {
+        let read = |args: &[&str]| Cli::try_parse_from([&["x"], args].concat()).map(|cli| cli.faults.limits());
+        assert_eq!(read(&[]).unwrap(), Limits::default());
+        let set = read(&["--faults.grace=5s", "--faults.job-lock=storing=3h,notify=5m", "--faults.stuck=pending=2d"]);
+        let set = set.unwrap();
+        assert_eq!(set.grace.as_secs(), 5);
+        assert_eq!(set.job_lock.get(Some(JobState::Notify)).as_secs(), 300);
+        assert_eq!(set.job_lock.get(Some(JobState::Storing)).as_secs(), 3 * 3600);
+        assert_eq!(set.stuck.get(Some(JobState::Pending)).as_secs(), 2 * 86_400);
+        for wrong in ["storing", "teleporting=1h", "storing=1"] {
+            assert!(read(&["--faults.job-lock", wrong]).is_err(), "{wrong}");
+        }
+    }
+}

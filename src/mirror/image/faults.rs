@@ -1,0 +1,266 @@
+//! The faults of the image: what a change touches is judged again, and nothing else.
+//!
+//! Applying a read only takes note of the item that it touched. The items are judged when all that was read at once is
+//! applied, so that of the many writes of one change most are never looked at half done.
+
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use hashbrown::{DefaultHashBuilder, HashMap, HashSet};
+
+use super::Image;
+use super::change::{Change, Seen};
+use crate::mirror::faults::{Raw, Suspects};
+use crate::mirror::read::Found;
+use crate::mirror::summary::ByState;
+use crate::queue::fault::{Fault, Limits};
+use crate::queue::id::{BatchId, JobId};
+use crate::queue::path::{AccessQueue, LockFolder, Path, Queue};
+use crate::queue::state::{JobState, State};
+
+mod facts;
+mod standing;
+mod view;
+
+pub(in crate::mirror) use view::Asked;
+
+/// Who is suspected of what, and what has to be judged again.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    /// Whether changes are taken note of. A walk fills the image first and judges all of it once, at its end.
+    is_live: bool,
+    touched: HashSet<Path>,
+    /// Of these, the ones that are being judged, some at a time.
+    to_judge: Vec<Path>,
+    suspects: Suspects,
+    /// Whether a batch became one that its jobs can be loaded with, or ceased to be.
+    is_regrouped: bool,
+    was_paused: bool,
+    /// States that a job has left since they were judged.
+    left: HashSet<JobState>,
+    /// When a job last left each state, in milliseconds by the servers' clock.
+    left_ms: ByState<JobState, Option<i64>>,
+    /// The lock name of the object of each job in Storing, as a hash: there may be many of them.
+    storing: HashMap<JobId, u64>,
+    /// How many jobs in Storing have it.
+    stored: HashMap<u64, u32>,
+    /// The locks of objects being stored.
+    storage_locks: HashMap<u64, Path>,
+    hasher: DefaultHashBuilder,
+}
+
+/// What of a batch matters to others.
+type BatchSight = (bool, bool, Arc<str>);
+
+impl Image {
+    /// Takes note of what a read found at a path, and of what has to be judged for it.
+    pub(in crate::mirror) fn apply(&mut self, path: Path, found: &Found) -> Change {
+        if !self.faults.is_live {
+            return self.apply_found(path, found);
+        }
+        let batch = match &path {
+            Path::Batch(batch) | Path::BatchNode(batch, _) => Some(*batch),
+            _ => None,
+        };
+        let before = batch.map(|batch| self.batch_sight(batch));
+        let touched = path.clone();
+        let change = self.apply_found(path, found);
+        if let Change::Job { from: Seen::In(state), .. } | Change::OtherJob { from: Seen::In(state), .. } = change {
+            self.faults.left.insert(state);
+        }
+        if change != Change::Nothing {
+            self.touch(touched);
+        }
+        if let (Some(batch), Some(before)) = (batch, before) {
+            let after = self.batch_sight(batch);
+            if before != after {
+                self.regroup(batch, before, after);
+            }
+        }
+        change
+    }
+
+    fn batch_sight(&self, batch: BatchId) -> BatchSight {
+        let entry = self.batches.get(batch);
+        let uuid = entry.map(|entry| entry.uuid.clone()).unwrap_or_default();
+        (entry.is_some_and(|entry| !entry.item.nodes.is_empty()), self.is_acquired(batch), uuid)
+    }
+
+    fn regroup(&mut self, batch: BatchId, before: BatchSight, after: BatchSight) {
+        self.faults.is_regrouped |= before.1 != after.1;
+        let named = [before.2, after.2].into_iter().filter(|uuid| !uuid.is_empty());
+        self.faults.touched.extend(named.map(|uuid| Path::BatchUuid((*uuid).into())));
+        self.faults.touched.extend(self.uuids.of(batch).map(|uuid| Path::BatchUuid(uuid.into())));
+    }
+
+    /// Takes note of the items that have to be judged when something about a znode is new.
+    fn touch(&mut self, path: Path) {
+        let touched = &mut self.faults.touched;
+        match path {
+            Path::Job(job) | Path::JobNode(job, _) => {
+                touched.insert(Path::Job(job));
+            }
+            Path::Entry(_, entry) => {
+                touched.insert(Path::Job(entry.job));
+            }
+            Path::Reference(batch, _, job) => {
+                touched.insert(Path::Job(job));
+                touched.insert(Path::Batch(batch));
+            }
+            Path::Batch(batch) | Path::BatchNode(batch, _) | Path::BatchOutcome(batch, _) => {
+                touched.insert(Path::Batch(batch));
+            }
+            Path::Request(queue, request) | Path::RequestNode(queue, request, _) => {
+                touched.insert(Path::Request(queue, request));
+            }
+            Path::QueueLock(Queue::Ingest) => {
+                // No report is due while all daemons are stopped.
+                touched.extend(self.batches.iter().map(|(batch, _)| Path::Batch(batch)));
+                touched.insert(path);
+            }
+            Path::BatchUuid(ref uuid) => {
+                touched.extend(self.batches.named(uuid).map(Path::Batch));
+                touched.insert(path);
+            }
+            Path::QueueLock(_) | Path::NamedLock(..) | Path::PublishedLocalId(_) => {
+                touched.insert(path);
+            }
+            // The number of their children is looked at with each change.
+            Path::Root
+            | Path::BatchUuids
+            | Path::Batches
+            | Path::Jobs
+            | Path::JobStates
+            | Path::StateFolder(_)
+            | Path::Access
+            | Path::AccessQueue(_)
+            | Path::Locks
+            | Path::QueueLocks
+            | Path::LockFolder(_)
+            | Path::PublishedLocalIds
+            | Path::Foreign
+            | Path::Unexpected(_) => {}
+        }
+    }
+
+    /// Judges at most so many of the items that were touched, at an instant by the servers' clock. Gives whether there
+    /// are more.
+    pub(in crate::mirror) fn judge(&mut self, now_ms: i64, limits: &Limits, most: usize) -> bool {
+        let mut faults = std::mem::take(&mut self.faults);
+        if std::mem::take(&mut faults.is_regrouped) {
+            let unloadable = faults.suspects.suspected(Fault::UnloadableJob).cloned();
+            faults.touched.extend(unloadable);
+        }
+        for _ in 0..most {
+            if faults.to_judge.is_empty() {
+                faults.to_judge.extend(faults.touched.drain());
+            }
+            let Some(item) = faults.to_judge.pop() else { break };
+            self.judge_item(&mut faults, &item, now_ms, limits, false);
+        }
+        let has_more = !faults.touched.is_empty() || !faults.to_judge.is_empty();
+        if !has_more {
+            let crossed = std::mem::take(&mut self.jobs.figures.crossed);
+            self.judge_standing(&mut faults, &crossed, now_ms, limits, false);
+        }
+        self.faults = faults;
+        has_more
+    }
+
+    /// Judges a finished image. What counted in the old one at `until_ms`, up to which that was known to be right, goes
+    /// on counting; everything else has to last anew.
+    pub(in crate::mirror) fn judge_all(&mut self, old: Option<&Self>, until_ms: i64, now_ms: i64, limits: &Limits) {
+        let mut faults = Faults { is_live: true, ..Faults::default() };
+        if let Some(old) = old {
+            faults.suspects = old.faults.suspects.counting(until_ms);
+            faults.left_ms = old.faults.left_ms.clone();
+        }
+        let jobs = self.jobs.slice(0..self.jobs.slots()).map(super::row::Row::id).chain(self.jobs.odd());
+        let batches = self.batches.iter().map(|(batch, _)| Path::Batch(batch));
+        let requests = AccessQueue::ALL
+            .iter()
+            .flat_map(|queue| self.access.queue(*queue).iter().map(|(request, _)| Path::Request(*queue, request)));
+        let locks = self.locks.iter().map(|(_, path, _)| path.clone());
+        let uuids = self.uuids.iter().map(|(uuid, _)| Path::BatchUuid(uuid.into()));
+        let before: Vec<_> = faults.suspects.all().cloned().collect();
+        let items = jobs.map(Path::Job).chain(batches).chain(requests).chain(locks).chain(uuids).chain(before);
+        for item in items {
+            self.judge_item(&mut faults, &item, now_ms, limits, true);
+        }
+        // Those that hold the lock of an object which a job judged after them is storing.
+        let locks: Vec<_> = faults.storage_locks.values().cloned().collect();
+        for item in locks {
+            self.judge_item(&mut faults, &item, now_ms, limits, true);
+        }
+        let crossed: HashSet<_> = self.jobs.figures.collections.keys().copied().collect();
+        self.jobs.figures.crossed.clear();
+        self.infer_left(&mut faults);
+        self.judge_standing(&mut faults, &crossed, now_ms, limits, true);
+        faults.touched.clear();
+        self.faults = faults;
+    }
+
+    fn judge_item(&self, faults: &mut Faults, item: &Path, now_ms: i64, limits: &Limits, at_first_sight: bool) {
+        match item {
+            Path::Job(job) => self.note_storing(faults, *job),
+            Path::NamedLock(LockFolder::Storage, name) => {
+                let hash = faults.hasher.hash_one(&**name);
+                if self.locks.has(item) {
+                    faults.storage_locks.insert(hash, item.clone());
+                } else {
+                    faults.storage_locks.remove(&hash);
+                }
+            }
+            _ => {}
+        }
+        let mut found: Vec<Raw> = Vec::new();
+        self.findings(faults, item, limits, &mut |finding| found.push(finding.into()));
+        faults.suspects.note(item, &found, now_ms, at_first_sight);
+    }
+
+    /// Takes note of the object that a job in Storing has, and that its lock is to be judged.
+    fn note_storing(&self, faults: &mut Faults, job: JobId) {
+        let name = self.jobs.get(job).and_then(|row| self.stored_name(row));
+        let new = name.map(|name| faults.hasher.hash_one(&*name));
+        let old = match new {
+            Some(hash) => faults.storing.insert(job, hash),
+            None => faults.storing.remove(&job),
+        };
+        if old == new {
+            return;
+        }
+        if let Some(old) = old
+            && let Some(jobs) = faults.stored.get_mut(&old)
+        {
+            *jobs -= 1;
+            if *jobs == 0 {
+                faults.stored.remove(&old);
+            }
+        }
+        if let Some(new) = new {
+            *faults.stored.entry(new).or_default() += 1;
+        }
+        let locks = [old, new].into_iter().flatten().filter_map(|hash| faults.storage_locks.get(&hash));
+        let locks: Vec<_> = locks.cloned().collect();
+        faults.touched.extend(locks);
+    }
+
+    /// When a job last left each state, as far as the jobs themselves tell: whoever entered a later state has left it.
+    fn infer_left(&self, faults: &mut Faults) {
+        let entered = |state: JobState| {
+            self.jobs.figures.states.get(Some(state)).entered.iter().filter_map(crate::mirror::bands::Bands::last).max()
+        };
+        for state in JobState::ALL.iter().copied() {
+            let mut later = vec![JobState::Failed];
+            later.extend(state.steps_to(JobState::Completed));
+            let left = later.into_iter().filter_map(entered).max();
+            let known = faults.left_ms.get_mut(Some(state));
+            *known = (*known).max(left);
+        }
+    }
+
+    /// Moves the marks of all suspicions to an instant by the servers' clock.
+    pub(in crate::mirror) fn set_fault_mark(&mut self, now_ms: i64) {
+        self.faults.suspects.set_mark(now_ms);
+    }
+}

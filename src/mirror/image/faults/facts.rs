@@ -1,0 +1,186 @@
+//! What the rules are told of each item.
+
+use std::hash::BuildHasher;
+
+use super::Faults;
+use crate::mirror::image::Image;
+use crate::mirror::image::row::{LockStat, Row, text};
+use crate::mirror::image::uuids::Leads;
+use crate::mirror::text::FIELD_LIMIT;
+use crate::queue::fault::{
+    BatchFacts, CollectionFacts, Finding, JobFacts, Limits, LockFacts, NodeSet, RequestFacts, UuidFacts, judge_batch,
+    judge_collection, judge_job, judge_lock, judge_pause, judge_request, judge_storage_lock, judge_uuid,
+};
+use crate::queue::id::{BatchId, JobId, RequestId};
+use crate::queue::path::{AccessQueue, JobNode, LockFolder, Path, Queue, lock_name};
+use crate::queue::state::{JobState, State};
+
+/// How many jobs are looked at for those that show the backlog of a collection.
+const JOBS_LOOKED_AT: usize = 1_000;
+
+/// How many znodes show one fault at most.
+pub(super) const NODES: usize = 20;
+
+impl Image {
+    /// Tells everything that is found about an item, whether it counts already or not.
+    pub(super) fn findings(&self, faults: &Faults, item: &Path, limits: &Limits, sink: &mut dyn FnMut(Finding<'_>)) {
+        match item {
+            Path::Job(job) => self.job_findings(*job, limits, sink),
+            Path::Batch(batch) => self.batch_findings(*batch, limits, sink),
+            Path::Request(queue, request) => self.request_findings(*queue, *request, limits, sink),
+            Path::BatchUuid(uuid) => {
+                let leads_to_batch = match self.uuids.get(uuid) {
+                    None | Some((Leads::Unknown, _)) => return,
+                    Some((Leads::Nowhere, at)) => (false, at),
+                    Some((Leads::To(batch), at)) => (self.has_batch(batch), at),
+                };
+                let (leads_to_batch, written_ms) = leads_to_batch;
+                judge_uuid(item, UuidFacts { written_ms, leads_to_batch }, limits, sink);
+            }
+            Path::NamedLock(LockFolder::Collections, mnemonic) => {
+                if let Some(lock) = self.locks.get(item) {
+                    judge_pause(item, facts_of(lock), limits, sink);
+                }
+                let nodes = || self.collection_nodes(item, mnemonic);
+                judge_collection(self.collection_facts(item, mnemonic), limits, &nodes, sink);
+            }
+            Path::QueueLock(_) | Path::NamedLock(..) | Path::PublishedLocalId(_) => {
+                let Some(lock) = self.locks.get(item).map(facts_of) else { return };
+                match item {
+                    Path::QueueLock(_) => judge_pause(item, lock, limits, sink),
+                    Path::NamedLock(LockFolder::Storage, name) => {
+                        let is_stored = faults.stored.contains_key(&faults.hasher.hash_one(&**name));
+                        judge_storage_lock(item, lock, is_stored, limits, sink);
+                    }
+                    _ => judge_lock(item, lock, limits, sink),
+                }
+            }
+            _ => self.standing_findings(faults, item, limits, sink),
+        }
+    }
+
+    pub(super) fn is_paused(&self) -> bool {
+        self.locks.has(&Path::QueueLock(Queue::Ingest))
+    }
+
+    fn has_batch(&self, batch: BatchId) -> bool {
+        self.batches.get(batch).is_some_and(|entry| !entry.item.nodes.is_empty())
+    }
+
+    fn job_findings(&self, id: JobId, limits: &Limits, sink: &mut dyn FnMut(Finding<'_>)) {
+        let absent = Row::default();
+        let row = self.jobs.get(id).unwrap_or(&absent);
+        let entries: Vec<_> = self.jobs.entries(id).collect();
+        let references: Vec<_> = self.jobs.references(id).collect();
+        let batch = row.batch.map(BatchId::new);
+        let is_done = |batch: BatchId| {
+            let state = self.batches.get(batch).and_then(|entry| entry.item.state);
+            state.is_none_or(State::is_final)
+        };
+        let facts = JobFacts {
+            id,
+            present: row.nodes.set_of(),
+            malformed: row.malformed.set_of(),
+            denied: denied(row.unreadable.set_of(), row.malformed.set_of()),
+            state: row.standing.state,
+            is_canonical: row.standing.state.is_some() && self.jobs.texts.str(row.odd_status).is_empty(),
+            entered_ms: row.standing.entered_ms,
+            created_ms: row.created_ms,
+            retry_count: row.has_retry_count.then_some(row.standing.retries),
+            priority: row.priority,
+            is_priority_out_of_range: row.is_priority_out_of_range,
+            batch,
+            is_batch_acquired: batch.is_some_and(|batch| self.is_acquired(batch)),
+            is_leaving: references.iter().all(|(batch, _)| is_done(*batch)),
+            entries: &entries,
+            references: &references,
+            lock: row.lock.as_deref().copied().map(facts_of),
+        };
+        judge_job(&facts, limits, sink);
+    }
+
+    fn batch_findings(&self, id: BatchId, limits: &Limits, sink: &mut dyn FnMut(Finding<'_>)) {
+        let Some(entry) = self.batches.get(id) else { return };
+        let item = &entry.item;
+        // A text that was cut is not the one that the entry is named by, and without the folder nobody keeps entries.
+        let can_be_told = self.folders.contains(&Path::BatchUuids)
+            && !self.denied.contains(&Path::BatchUuids)
+            && entry.uuid.len() < FIELD_LIMIT - '…'.len_utf8();
+        let leads_to_it = match self.uuids.get(&entry.uuid) {
+            None | Some((Leads::Nowhere, _)) => Some(false),
+            Some((Leads::Unknown, _)) => None,
+            Some((Leads::To(batch), _)) => Some(batch == id),
+        };
+        let facts = BatchFacts {
+            id,
+            present: item.nodes.set_of(),
+            malformed: item.malformed.set_of(),
+            denied: denied(item.unreadable.set_of(), item.malformed.set_of()),
+            state: item.state,
+            is_canonical: item.state.is_some() && item.odd_status.is_empty(),
+            entered_ms: item.entered_ms,
+            created_ms: item.created_ms,
+            references: std::array::from_fn(|outcome| entry.folders[outcome].then_some(entry.references[outcome])),
+            uuid: &entry.uuid,
+            is_found_by_uuid: leads_to_it.filter(|_| can_be_told),
+            is_paused: self.is_paused(),
+            lock: item.lock.map(facts_of),
+        };
+        judge_batch(&facts, limits, sink);
+    }
+
+    fn request_findings(&self, queue: AccessQueue, id: RequestId, limits: &Limits, sink: &mut dyn FnMut(Finding<'_>)) {
+        let Some(entry) = self.access.queue(queue).get(id) else { return };
+        let item = &entry.item;
+        let facts = RequestFacts {
+            queue,
+            id,
+            present: item.nodes.set_of(),
+            malformed: item.malformed.set_of(),
+            denied: denied(item.unreadable.set_of(), item.malformed.set_of()),
+            state: item.state,
+            is_canonical: item.state.is_some() && item.odd_status.is_empty(),
+            entered_ms: item.entered_ms,
+            created_ms: item.created_ms,
+            lock: item.lock.map(facts_of),
+        };
+        judge_request(&facts, limits, sink);
+    }
+
+    fn collection_facts(&self, lock: &Path, mnemonic: &str) -> CollectionFacts {
+        let id = self.jobs.texts.find(mnemonic);
+        let jobs = id.and_then(|id| self.jobs.figures.collections.get(&id));
+        let count = |state| jobs.map_or(0, |jobs| *jobs.get(Some(state)));
+        let is_held = self.locks.has(lock);
+        CollectionFacts { is_held, pending: count(JobState::Pending), held: count(JobState::Held) }
+    }
+
+    /// The lock of a collection, where there is one, and some of the jobs that wait for it.
+    fn collection_nodes(&self, lock: &Path, mnemonic: &str) -> Vec<Path> {
+        let is_held = self.locks.has(lock);
+        let state = if is_held { JobState::Pending } else { JobState::Held };
+        let Some(id) = self.jobs.texts.find(mnemonic) else { return Vec::new() };
+        let [unlocked, locked] = &self.jobs.figures.states.get(Some(state)).entered;
+        let rows = unlocked.iter().chain(locked.iter()).take(JOBS_LOOKED_AT);
+        let rows = rows.map(|(_, row)| self.jobs.at(row)).filter(|row| row.standing.collection == id);
+        let jobs = rows.map(|row| Path::JobNode(row.id(), JobNode::Status));
+        is_held.then(|| lock.clone()).into_iter().chain(jobs).take(NODES).collect()
+    }
+
+    /// The name under which the object of a job in Storing is locked.
+    pub(super) fn stored_name(&self, row: &Row) -> Option<String> {
+        if row.standing.state != Some(JobState::Storing) {
+            return None;
+        }
+        let fields = [text::ARK, text::OLD_ARK, text::OBJECT_ID].map(|field| self.jobs.arena.field(&row.text, field));
+        fields.into_iter().find(|ark| !ark.is_empty()).map(lock_name)
+    }
+}
+
+fn facts_of(lock: LockStat) -> LockFacts {
+    LockFacts { created_ms: lock.created_ms, is_ephemeral: lock.session != 0 }
+}
+
+fn denied(unreadable: NodeSet, malformed: NodeSet) -> NodeSet {
+    unreadable.minus(malformed)
+}

@@ -1,0 +1,102 @@
+//! What does not come and go: states, folders, and collections.
+
+use hashbrown::HashSet;
+
+use super::Faults;
+use super::facts::NODES;
+use crate::mirror::image::Image;
+use crate::mirror::image::row::UNKNOWN_MS;
+use crate::mirror::summary::LockKind;
+use crate::mirror::text::TextId;
+use crate::queue::fault::{Fault, Finding, Limits, StateFacts, judge_folder, judge_state};
+use crate::queue::path::{AccessQueue, JobNode, LockFolder, Path, StateFolder};
+use crate::queue::state::{JobState, State};
+
+impl Image {
+    /// Judges the states, the folders, and the collections that may have changed: a few dozen of them.
+    pub(super) fn judge_standing(
+        &self,
+        faults: &mut Faults,
+        crossed: &HashSet<TextId>,
+        now_ms: i64,
+        limits: &Limits,
+        at_first_sight: bool,
+    ) {
+        let is_paused = self.is_paused();
+        let is_released = std::mem::replace(&mut faults.was_paused, is_paused) && !is_paused;
+        for state in JobState::ALL.iter().copied() {
+            // After a pause every state has its time anew to be left.
+            if faults.left.contains(&state) || is_released {
+                *faults.left_ms.get_mut(Some(state)) = Some(now_ms);
+            }
+        }
+        faults.left.clear();
+        let mut items: Vec<_> = JobState::ALL.iter().map(|state| Path::StateFolder((*state).into())).collect();
+        let odd = self.jobs.in_folder.keys().filter(|folder| folder.state().is_none());
+        items.extend(odd.cloned().map(Path::StateFolder));
+        items.extend([Path::Jobs, Path::Batches, Path::BatchUuids]);
+        items.extend(AccessQueue::ALL.iter().copied().map(Path::AccessQueue));
+        items.extend(LockFolder::ALL.iter().copied().map(Path::LockFolder));
+        let collection = |mnemonic: &str| Path::NamedLock(LockFolder::Collections, mnemonic.into());
+        // Jobs that name no collection are nobody's to hold.
+        let names = crossed.iter().map(|id| self.jobs.texts.str(*id)).filter(|name| !name.is_empty());
+        items.extend(names.map(collection));
+        items.extend(faults.suspects.suspected(Fault::HeldCollectionBacklog).cloned());
+        items.extend(faults.suspects.suspected(Fault::FolderNearLimit).cloned());
+        for item in items {
+            self.judge_item(faults, &item, now_ms, limits, at_first_sight);
+        }
+    }
+
+    /// Tells what is found about a folder.
+    pub(super) fn standing_findings(
+        &self,
+        faults: &Faults,
+        item: &Path,
+        limits: &Limits,
+        sink: &mut dyn FnMut(Finding<'_>),
+    ) {
+        if let Some(children) = self.children(item) {
+            judge_folder(item, children, limits, sink);
+        }
+        if let Path::StateFolder(StateFolder::Known(state)) = item {
+            let [unlocked, locked] = &self.jobs.figures.states.get(Some(*state)).entered;
+            let oldest = [unlocked, locked].into_iter().filter_map(crate::mirror::bands::Bands::first).min();
+            let facts = StateFacts {
+                oldest_ms: oldest.filter(|at| *at != UNKNOWN_MS),
+                left_ms: faults.left_ms.get(Some(*state)).unwrap_or(i64::MIN),
+                is_paused: self.is_paused(),
+            };
+            judge_state(*state, facts, limits, &|| self.oldest_jobs(*state), sink);
+        }
+    }
+
+    /// The jobs longest in a state, those that are locked first.
+    fn oldest_jobs(&self, state: JobState) -> Vec<Path> {
+        let [unlocked, locked] = &self.jobs.figures.states.get(Some(state)).entered;
+        let rows = locked.iter().take(NODES / 2).chain(unlocked.iter().take(NODES / 2));
+        rows.map(|(_, row)| Path::JobNode(self.jobs.at(row).id(), JobNode::Status)).take(NODES - 1).collect()
+    }
+
+    /// How many children a folder has; `None` for one that does not grow, or that is counted with its batch.
+    fn children(&self, folder: &Path) -> Option<u64> {
+        let count = match folder {
+            Path::StateFolder(folder) => return Some(self.jobs.in_folder.get(folder).copied().unwrap_or(0)),
+            Path::Jobs => self.jobs.len(),
+            Path::Batches => self.batches.len(),
+            Path::BatchUuids => self.uuids.len(),
+            Path::AccessQueue(queue) => self.access.queue(*queue).len(),
+            Path::LockFolder(folder) => {
+                let kind = match folder {
+                    LockFolder::Collections => LockKind::Collection,
+                    LockFolder::Storage => LockKind::Storage,
+                    LockFolder::Inventory => LockKind::Inventory,
+                    LockFolder::LocalId => LockKind::LocalId,
+                };
+                self.locks.kinds[kind as usize].len()
+            }
+            _ => return None,
+        };
+        Some(count as u64)
+    }
+}

@@ -1,0 +1,75 @@
+//! The faults of the image as readers get them.
+
+use super::facts::NODES;
+use crate::mirror::clock::Offset;
+use crate::mirror::faults::{FaultFigures, FoundFault, Suspicion};
+use crate::mirror::image::Image;
+use crate::queue::fault::{Fault, Limits, Provisioning};
+use crate::queue::path::{Path, StateFolder};
+use crate::queue::state::JobState;
+
+/// What a reader asks with: when, by whose clock, from when on something counts, and how much space there is.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::mirror) struct Asked<'a> {
+    /// By the servers' clock, in milliseconds.
+    pub(in crate::mirror) now_ms: i64,
+    pub(in crate::mirror) offset: Offset,
+    pub(in crate::mirror) limits: &'a Limits,
+    /// How many bytes a job may need and not be kept back; `None` where the volume cannot be seen.
+    pub(in crate::mirror) space: Option<i64>,
+}
+
+impl Image {
+    /// How many items show each fault at an instant by the servers' clock.
+    pub(in crate::mirror) fn fault_figures(&self, now_ms: i64, offset: Offset) -> [FaultFigures; Fault::ALL.len()] {
+        Fault::ALL.map(|fault| {
+            let (count, since_ms) = self.faults.suspects.count(fault, now_ms);
+            FaultFigures { count: count as u64, since: since_ms.map(|since_ms| offset.to_own(since_ms)) }
+        })
+    }
+
+    /// The items that show a fault, those first that count for the longest time, at most `limit` of them.
+    pub(in crate::mirror) fn faults(&self, fault: Fault, limit: usize, asked: Asked<'_>) -> Vec<FoundFault> {
+        let items = self.faults.suspects.items(fault, asked.now_ms);
+        items.filter_map(|(item, suspicion)| self.found(item, suspicion, asked)).take(limit).collect()
+    }
+
+    /// The faults that one item shows.
+    pub(in crate::mirror) fn faults_of(&self, item: &Path, asked: Asked<'_>) -> Vec<FoundFault> {
+        let mut suspicions = self.faults.suspects.of(item).to_vec();
+        suspicions.retain(|suspicion| suspicion.due_ms <= asked.now_ms);
+        suspicions.dedup_by_key(|suspicion| suspicion.fault);
+        suspicions.iter().filter_map(|suspicion| self.found(item, suspicion, asked)).collect()
+    }
+
+    /// Looks again at what an item shows now. `None` where that has just been mended and is still to be judged.
+    fn found(&self, item: &Path, suspicion: &Suspicion, asked: Asked<'_>) -> Option<FoundFault> {
+        let mut how = None;
+        let mut nodes: Vec<Path> = Vec::new();
+        let own = self.faults.suspects.of(item);
+        self.findings(&self.faults, item, asked.limits, &mut |finding| {
+            let is_due = |own: &Suspicion| own.is_of(&finding) && own.counts(&finding, asked.now_ms);
+            if finding.fault == suspicion.fault && own.iter().any(is_due) {
+                how.get_or_insert(finding.how);
+                let more: Vec<_> = (finding.nodes)().into_iter().filter(|path| !nodes.contains(path)).collect();
+                nodes.extend(more);
+            }
+        });
+        nodes.truncate(NODES);
+        let (mut how, mut remedy) = (how?, suspicion.fault.remedy());
+        let is_provisioning = *item == Path::StateFolder(StateFolder::Known(JobState::Provisioning));
+        if is_provisioning && suspicion.fault == Fault::StuckState {
+            let cause = Provisioning::cause(self.locked_in_provisioning(), asked.space);
+            (how, remedy) = (cause.how(), cause.remedy());
+        }
+        let since = asked.offset.to_own(suspicion.since_ms);
+        let effect = suspicion.fault.effect();
+        Some(FoundFault { fault: suspicion.fault, item: item.clone(), since, how, effect, remedy, nodes })
+    }
+
+    /// What each locked job in Provisioning needs. As many daemons as there are hold them.
+    fn locked_in_provisioning(&self) -> impl Iterator<Item = u64> {
+        let locked = self.jobs.figures.states.get(Some(JobState::Provisioning)).locked.iter();
+        locked.map(|(_, row)| self.jobs.at(*row).standing.space_needed_bytes)
+    }
+}

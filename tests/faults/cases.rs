@@ -1,0 +1,134 @@
+//! Each fault, made on a real tree: it is named with its nodes, and goes when it is mended.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+use queuekeeper::mirror::FoundFault;
+use queuekeeper::queue::fault::{Fault, Limits, Provisioning};
+use queuekeeper::queue::path::Path;
+
+use super::table::CASES;
+use super::table::Do::{self, Delete, Make, MakeEphemeral, Set};
+use super::world::{LIMIT, Mirror, World, status};
+use crate::support::wait::{eventually, eventually_some};
+
+async fn change(world: &World, changes: &[Do]) {
+    for change in changes {
+        match change {
+            Make(path, data) => world.create(path, data).await,
+            MakeEphemeral(path) => world.ephemeral(path).await,
+            Set(path, data) => world.set(path, data).await,
+            Delete(path) => world.delete(path).await,
+        }
+    }
+}
+
+const TEN_MINUTES: i64 = 600;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_fault_is_named_with_its_nodes_and_goes_when_it_is_mended() {
+    let world = World::new("cases").await;
+    let mirror = Mirror::start(&world, Limits::default()).await;
+    assert_eq!(mirror.labels_after(TEN_MINUTES), [""; 0]);
+    for (faults, make, mend, item, node) in CASES {
+        let labels: Vec<_> = faults.iter().map(|fault| fault.label()).collect();
+        let before = Timestamp::now();
+        change(&world, make).await;
+        eventually(LIMIT, &format!("{make:?} is {labels:?}"), async || mirror.labels_after(TEN_MINUTES) == labels)
+            .await;
+        let all = mirror.after(TEN_MINUTES);
+        let node = Path::parse(node);
+        assert!(all.iter().any(|found| found.nodes.contains(&node)), "{all:?} name {node}");
+        for found in all {
+            assert_eq!(found.item.to_string(), *item);
+            assert!(!found.nodes.is_empty());
+            assert!(found.since.duration_since(before).as_secs_f64() > -1.0 && found.since <= Timestamp::now());
+            assert_eq!((found.effect, found.remedy), (found.fault.effect(), found.fault.remedy()));
+            assert!(found.how.ends_with('.'));
+            let later = Timestamp::now() + SignedDuration::from_secs(TEN_MINUTES);
+            assert!(mirror.store.faults_of(&found.item, later, None).unwrap().contains(&found));
+        }
+        change(&world, mend).await;
+        eventually(LIMIT, &format!("{make:?} is mended"), async || mirror.after(TEN_MINUTES).is_empty()).await;
+    }
+    let named: BTreeSet<_> = CASES.iter().flat_map(|(faults, ..)| faults.iter()).collect();
+    let by_time = [Fault::StuckState, Fault::ForgottenPause, Fault::FolderNearLimit];
+    assert_eq!(named.len() + by_time.len(), Fault::ALL.len(), "every fault is made here or below");
+}
+
+async fn found(mirror: &Mirror, seconds: i64, fault: Fault, item: &str) -> FoundFault {
+    eventually_some(LIMIT, &format!("{fault} of {item}"), async || {
+        mirror.after(seconds).into_iter().find(|found| found.fault == fault && found.item.to_string() == item)
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn faults_by_time_count_from_their_limit_on() {
+    const HOUR: i64 = 3600;
+    let world = World::new("time").await;
+    let limits = Limits { folder_children: 13, ..Limits::default() };
+    let mirror = Mirror::start(&world, limits).await;
+
+    world.create("/locks/queue/ingest", "").await;
+    found(&mirror, 25 * HOUR, Fault::ForgottenPause, "/locks/queue/ingest").await;
+    assert!(!mirror.labels_after(23 * HOUR).contains(&"forgotten_pause"));
+    assert!(!mirror.labels_after(30 * HOUR).contains(&"stuck_state"), "a paused queue is not stuck");
+    world.delete("/locks/queue/ingest").await;
+
+    let provisioning = "/jobs/states/provisioning";
+    let stuck = found(&mirror, 7 * HOUR, Fault::StuckState, provisioning).await;
+    assert_eq!((stuck.how, stuck.remedy), (Provisioning::NobodyLooks.how(), Provisioning::NobodyLooks.remedy()));
+    assert!(stuck.nodes.contains(&Path::parse("/jobs/jid0000000002/status")));
+    let stuck: BTreeSet<_> = mirror.after(90 * 60).iter().map(|found| found.item.to_string()).collect();
+    let states = ["estimating", "notify", "pending"].map(|state| format!("/jobs/states/{state}"));
+    assert_eq!(stuck, BTreeSet::from(states));
+    world.ephemeral("/jobs/jid0000000002/lock").await;
+    eventually(LIMIT, "it is locked, and needs 1,000 bytes of 500", async || {
+        let stuck = mirror.after(7 * HOUR).into_iter().find(|found| found.item.to_string() == provisioning);
+        stuck.is_some_and(|found| found.how == Provisioning::WaitingForSpace.how())
+    })
+    .await;
+
+    found(&mirror, 49 * HOUR, Fault::LeakedLock, "/jobs/jid0000000002").await;
+    assert!(!mirror.labels_after(47 * HOUR).contains(&"leaked_lock"));
+
+    world.batch(1, "Processing").await;
+    world.ephemeral("/batches/bid0000000001/lock").await;
+    found(&mirror, 5 * HOUR, Fault::BatchWithoutEnd, "/batches/bid0000000001").await;
+    assert!(!mirror.labels_after(3 * HOUR).contains(&"batch_without_end"));
+
+    world.job(12, "Pending").await;
+    found(&mirror, 10, Fault::FolderNearLimit, "/jobs").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_walk_finds_the_same_faults_since_the_same_time() {
+    let world = World::new("walks").await;
+    change(
+        &world,
+        &[
+            Make("/jobs/jid0000000003/lock", ""),
+            Set("/jobs/jid0000000009/status", r#"{"status":"Failed","retry_count":3}"#),
+            Make("/locks/storage/ark_1_99", ""),
+        ],
+    )
+    .await;
+    world.set("/jobs/jid0000000008/status", &status("Deleted", 0)).await;
+    let first = Mirror::start(&world, Limits::default()).await;
+    let second = Mirror::start(&world, Limits::default()).await;
+    let labels = ["orphan_entry", "missing_reference", "leaked_lock", "leaked_storage_lock", "retries_exhausted"];
+    for mirror in [&first, &second] {
+        eventually(LIMIT, "all are found", async || mirror.labels_after(TEN_MINUTES) == labels).await;
+    }
+    assert_eq!(first.after(TEN_MINUTES), second.after(TEN_MINUTES));
+    let (_, stat) = world.client.get_data("/jobs/jid0000000008/status").await.unwrap();
+    let orphan = &first.after(TEN_MINUTES)[0];
+    assert_eq!(orphan.since.as_millisecond(), stat.mtime, "since its status contradicts it");
+    // Nothing counts at once but what lasts by the znodes' own times.
+    eventually(LIMIT, "they count by themselves after a while", async || {
+        let summary = first.store.summary(Timestamp::now(), None).unwrap();
+        summary.faults(Fault::OrphanEntry).count == 1 && summary.faults(Fault::LeakedLock).count == 1
+    })
+    .await;
+}
