@@ -6,9 +6,9 @@
 mod bands;
 mod clock;
 mod drift;
-mod failures;
+pub mod failures;
 mod faults;
-mod find;
+pub mod find;
 mod follow;
 mod freshness;
 mod image;
@@ -22,11 +22,7 @@ mod text;
 mod walk;
 mod watch;
 
-pub use failures::{FailureCursor, FailureGroup, FailureKey, InvalidFailureKey};
 pub use faults::{FaultFigures, FoundFault};
-pub use find::{
-    Direction, InvalidCursor, JobCursor, JobQuery, JobSort, PAGE_LIMIT, Page, SEARCH_LIMIT, SearchText, SearchTooLong,
-};
 pub use freshness::Freshness;
 pub use image::{Batch, Job, Lock, LockStat, Request};
 pub use metrics::Metrics;
