@@ -6,20 +6,27 @@
 mod bands;
 mod clock;
 mod drift;
+mod failures;
 mod faults;
+mod find;
 mod follow;
 mod freshness;
 mod image;
 mod metrics;
 mod read;
 mod run;
+mod searches;
 mod store;
 mod summary;
 mod text;
 mod walk;
 mod watch;
 
+pub use failures::{FailureCursor, FailureGroup, FailureKey, InvalidFailureKey};
 pub use faults::{FaultFigures, FoundFault};
+pub use find::{
+    Direction, InvalidCursor, JobCursor, JobQuery, JobSort, PAGE_LIMIT, Page, SEARCH_LIMIT, SearchText, SearchTooLong,
+};
 pub use freshness::Freshness;
 pub use image::{Batch, Job, Lock, LockStat, Request};
 pub use metrics::Metrics;
