@@ -9,6 +9,7 @@ mod drift;
 mod faults;
 mod follow;
 mod freshness;
+mod history;
 mod image;
 mod metrics;
 mod read;
@@ -21,6 +22,7 @@ mod watch;
 
 pub use faults::{FaultFigures, FoundFault};
 pub use freshness::Freshness;
+pub use history::{Flow, History, Pace, Point, StateFlow};
 pub use image::{Batch, Job, Lock, LockStat, Request};
 pub use metrics::Metrics;
 pub use run::run;

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use parking_lot::RwLock;
@@ -10,15 +11,19 @@ use parking_lot::RwLock;
 use super::clock::Offset;
 use super::faults::FoundFault;
 use super::freshness::Freshness;
+use super::history::{Flow, History, Pace, Record};
 use super::image::{Asked, Batch, Change, Image, Job, Lock, Request, age_marks};
 use super::read::Found;
 use super::summary::{CollectionFigures, Summary};
 use crate::queue::fault::{Fault, Limits};
-use crate::queue::id::JobId;
+use crate::queue::id::{BatchId, JobId};
 use crate::queue::path::Path;
 
 /// How many reads are applied under one lock. Each takes a few microseconds, and readers wait meanwhile.
 const APPLIED_AT_ONCE: usize = 128;
+
+/// Of how many batches in work it is remembered how fast their jobs end: far more than any page shows.
+const PACED_BATCHES: usize = 500;
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -32,6 +37,15 @@ struct Shared {
     limits: Limits,
     /// Since when changes wait to be read, by our own clock; `None` while none do.
     behind_since: RwLock<Option<Timestamp>>,
+    history: RwLock<Record>,
+    /// Rises with each change that a reader can see.
+    version: AtomicU64,
+}
+
+impl Shared {
+    fn has_changed(&self) {
+        self.version.fetch_add(1, Ordering::Release);
+    }
 }
 
 /// A reader's handle to the image; cheap to clone.
@@ -48,6 +62,38 @@ impl Store {
     #[must_use]
     pub fn freshness(&self) -> Freshness {
         self.shared.freshness.read().clone()
+    }
+
+    /// A number that differs from an earlier one once a reader may see something else: a change of the image or of its
+    /// freshness. What the passing of time alone changes, such as ages and faults that begin to count, is not in it.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.shared.version.load(Ordering::Acquire)
+    }
+
+    /// The figures over the last `window`, six hours at most, in at most `points` pieces.
+    #[must_use]
+    pub fn history(&self, now: Timestamp, window: Duration, points: usize) -> History {
+        self.shared.history.read().points(now, window, points)
+    }
+
+    /// How fast jobs leave each state, and when one last did.
+    #[must_use]
+    pub fn flow(&self) -> Flow {
+        self.shared.history.read().flow()
+    }
+
+    /// How fast the jobs of a batch end; `None` where it is not in work or was just taken up.
+    #[must_use]
+    pub fn batch_pace(&self, batch: BatchId) -> Option<Pace> {
+        self.shared.history.read().batch_pace(batch)
+    }
+
+    /// The batches that somebody works on, those first that are longest in their state, at most `limit` of them; and how
+    /// many there are. `None` before the first walk.
+    #[must_use]
+    pub fn batches_in_work(&self, limit: usize) -> Option<(Vec<Batch>, usize)> {
+        self.read(|image, offset| image.batches_in_work(limit, offset))
     }
 
     /// The figures of the whole queue; `None` before the first walk, and while the tree's root is missing or not ours
@@ -156,6 +202,8 @@ impl Store {
             freshness.problem = None;
         }
         freshness.session = session;
+        drop(freshness);
+        self.shared.has_changed();
     }
 
     /// Makes the image wrong behind the writer's back.
@@ -200,7 +248,25 @@ impl Writer {
         let (horizon, offset) = (self.store().horizon(now), *self.shared.offset.read());
         let (until_ms, now_ms) = (offset.to_server(horizon), offset.to_server(now));
         image.judge_all(self.shared.image.read().as_ref(), until_ms, now_ms, &self.shared.limits);
-        self.shared.image.write().replace(image)
+        let left = image.inferred_left(now, offset);
+        let old = self.shared.image.write().replace(image);
+        self.shared.history.write().infer_left(&left);
+        self.shared.has_changed();
+        old
+    }
+
+    /// Takes note of changes that another image than the old one showed.
+    pub(super) fn note(&self, changes: &[Change], now: Timestamp) {
+        self.shared.history.write().note(changes.iter().copied(), now);
+    }
+
+    /// Takes note of the present figures.
+    pub(super) fn sample(&self, now: Timestamp) {
+        let offset = *self.shared.offset.read();
+        let sample = |image: &Image| image.is_read().then(|| image.sample(now, offset, PACED_BATCHES));
+        if let Some(sample) = self.with_image(sample).flatten() {
+            self.shared.history.write().sample(sample, now);
+        }
     }
 
     /// Applies reads, handing on what each changed. Readers come in between.
@@ -215,6 +281,10 @@ impl Writer {
                 }
             } else {
                 return;
+            }
+            self.shared.history.write().note(changes.iter().map(|(_, change)| *change), Timestamp::now());
+            if changes.iter().any(|(_, change)| *change != Change::Nothing) {
+                self.shared.has_changed();
             }
             for (found, change) in changes {
                 changed(&found, change);
@@ -253,8 +323,15 @@ impl Writer {
         }
     }
 
+    /// Changes what readers are told of connection and age.
     pub(super) fn with_freshness(&self, change: impl FnOnce(&mut Freshness)) {
-        change(&mut self.shared.freshness.write());
+        let mut freshness = self.shared.freshness.write();
+        let before = freshness.clone();
+        change(&mut freshness);
+        // An event alone is nothing to see; what it brings is told when it is applied.
+        if *freshness != (Freshness { last_event: freshness.last_event, ..before }) {
+            self.shared.has_changed();
+        }
     }
 
     pub(super) fn with_image<T>(&self, take: impl FnOnce(&Image) -> T) -> Option<T> {
