@@ -9,7 +9,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::middleware;
-use axum::routing::get;
+use axum::routing::{MethodRouter, get};
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
@@ -23,13 +23,17 @@ use crate::metrics::http::Http;
 use crate::metrics::storage::Storage;
 use crate::mirror::Store;
 
+mod api;
 mod assets;
 mod connection;
 pub mod health;
 mod layers;
 pub mod pages;
+mod params;
+mod problem;
 mod scrape;
 mod show;
+mod views;
 
 /// No request of ours carries more, in bytes.
 const BODY_LIMIT: usize = 64 * 1024;
@@ -56,41 +60,62 @@ impl State {
     /// The state of a server. `registry` is complete: what is registered later is not served.
     #[must_use]
     pub fn new(config: config::Config, store: Store, storage: Option<Storage>, mut registry: Registry) -> Self {
-        let http = Http::register(&mut registry, routes(&config.web));
+        let http = Http::register(&mut registry, assemble(&config.web).1.iter().map(String::as_str));
         Self { shared: Arc::new(Shared { store, registry, http, storage, config }) }
     }
 
-    /// The page's view of the image and of working storage at `now`.
-    fn overview(&self, now: Timestamp) -> pages::Overview {
+    /// What every page is made of at `now`.
+    fn view(&self, now: Timestamp) -> pages::View {
         let Shared { store, storage, config, .. } = &*self.shared;
         let space = storage.as_ref().and_then(Storage::space);
-        let left = storage.as_ref().zip(space).map(|(storage, space)| space.left_below(storage.threshold()));
-        pages::Overview::new(&pages::View {
+        pages::View {
             now,
             servers: config.zookeeper.servers.to_string(),
             telemetry_path: config.web.telemetry_path.as_str().to_owned(),
             freshness: store.freshness(),
-            summary: store.summary(now, left),
+            summary: store.summary(now, self.space_left()),
             storage: storage.as_ref().zip(space).map(|(storage, space)| (storage.threshold(), space)),
-        })
+        }
+    }
+
+    /// How many bytes a job may need and not be kept back; `None` where working storage is not measured.
+    fn space_left(&self) -> Option<i64> {
+        let storage = self.shared.storage.as_ref()?;
+        Some(storage.space()?.left_below(storage.threshold()))
+    }
+
+    fn status(&self, now: Timestamp) -> views::status::Status {
+        let Shared { store, config, .. } = &*self.shared;
+        views::status::Status::new(&store.freshness(), config.zookeeper.servers.to_string(), now)
     }
 }
 
-/// The patterns of every route.
-fn routes(config: &config::Web) -> [&str; 6] {
-    ["/", config.telemetry_path.as_str(), "/-/healthy", "/-/ready", assets::CSS_ROUTE, assets::ICON_ROUTE]
+/// Everything that has a route of its own and is neither page nor API.
+fn own_routes(config: &config::Web) -> Vec<(&str, MethodRouter<State>)> {
+    vec![
+        (config.telemetry_path.as_str(), get(scrape::metrics)),
+        ("/-/healthy", get(health::healthy)),
+        ("/-/ready", get(health::ready)),
+        (assets::CSS_ROUTE, get(assets::css)),
+        (assets::ICON_ROUTE, get(assets::icon)),
+    ]
+}
+
+/// Every route there is, and its pattern.
+fn assemble(config: &config::Web) -> (Router<State>, Vec<String>) {
+    let (document, mut patterns, mut router) = api::described();
+    let routes = own_routes(config).into_iter().chain(pages::routes()).chain([api::document_route(&document)]);
+    for (pattern, route) in routes {
+        patterns.push(pattern.to_owned());
+        router = router.route(pattern, route);
+    }
+    (router, patterns)
 }
 
 /// The router with everything that stands before its handlers.
 pub fn router(state: State) -> Router {
-    let [overview, telemetry, healthy, ready, css, icon] = routes(&state.shared.config.web);
-    Router::new()
-        .route(overview, get(pages::overview))
-        .route(telemetry, get(scrape::metrics))
-        .route(healthy, get(health::healthy))
-        .route(ready, get(health::ready))
-        .route(css, get(assets::css))
-        .route(icon, get(assets::icon))
+    assemble(&state.shared.config.web)
+        .0
         .fallback(|| async { StatusCode::NOT_FOUND })
         .layer(RequestBodyLimitLayer::new(BODY_LIMIT))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))

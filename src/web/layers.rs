@@ -14,13 +14,17 @@ use tower_http::compression::predicate::SizeAbove;
 
 use super::State;
 use super::pages;
+use super::problem::Problem;
 
 /// Bodies below this size are not worth compressing, in bytes.
 const COMPRESS_ABOVE: u64 = 4 * 1024;
 
-/// A page may use our own style sheet and pictures drawn in the page, and nothing else from anywhere.
-const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; \
-                      frame-ancestors 'none'";
+/// A page may use our own scripts, style sheets and pictures, and nothing from anywhere else or written into the page.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// Below this, errors are problem documents.
+const API: &str = "/api/v";
 
 /// Marks a response whose body already says what went wrong.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +74,8 @@ pub(super) fn on_panic(payload: Box<dyn Any + Send>) -> Response {
     StatusCode::INTERNAL_SERVER_ERROR.into_response()
 }
 
-/// Gives every error a body that says what to do: a page for browsers, one line for everything else.
+/// Gives every error a body that says what to do: a problem document below the API, a page for browsers, one line for
+/// everything else.
 pub(super) async fn describe_errors(request: Request, next: Next) -> Response {
     let wants_page = request
         .headers()
@@ -78,18 +83,27 @@ pub(super) async fn describe_errors(request: Request, next: Next) -> Response {
         .iter()
         .any(|accept| accept.to_str().is_ok_and(|accept| accept.contains("text/html")));
     let path = request.uri().path().to_owned();
-    let response = next.run(request).await;
+    let mut response = next.run(request).await;
     let status = response.status();
     if !(status.is_client_error() || status.is_server_error()) || response.extensions().get::<Told>().is_some() {
         return response;
     }
-    let advice = advice(status);
-    if wants_page {
-        pages::error(status, &path, advice)
+    let problem = response.extensions_mut().remove::<Problem>().unwrap_or_else(|| Problem::new(status, advice(status)));
+    let mut described = if path.starts_with(API) {
+        problem.document()
+    } else if wants_page {
+        pages::error(&problem, &path)
     } else {
-        let body = Body::from(format!("{advice}\n"));
+        let body = Body::from(problem.line());
         (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], body).into_response()
+    };
+    // What the answer says besides, such as the methods that are allowed, is as true as before.
+    for (name, value) in response.headers() {
+        if name != header::CONTENT_TYPE && name != header::CONTENT_LENGTH {
+            described.headers_mut().append(name, value.clone());
+        }
     }
+    described
 }
 
 /// What happened and what to do, in a sentence or two that holds nothing of the request.

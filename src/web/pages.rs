@@ -1,23 +1,29 @@
 //! The pages: what they say, worked out from a view of the image, and then rendered.
+//!
+//! A page extends `base.html` and is complete without JavaScript. What changes with the queue stands between
+//! `<!--live NAME-->` and `<!--/live NAME-->`, and is one element whose `id` is that name.
 
 use askama::Template;
 use axum::extract::State as FromState;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, get};
 use jiff::Timestamp;
 
 use super::State;
-use super::layers::Told;
+use super::problem::Problem;
 use crate::metrics::storage::Space;
 use crate::mirror::{Freshness, Summary};
 
 mod attention;
 mod figures;
+mod frame;
 mod overview;
 
+use frame::root_from;
 pub use overview::Overview;
 
-/// What the overview is made of, at one moment.
+/// What every page is made of, at one moment.
 #[derive(Clone, Debug)]
 pub struct View {
     /// Our own clock.
@@ -34,58 +40,33 @@ pub struct View {
     pub storage: Option<(f64, Space)>,
 }
 
+/// Every page and its route.
+pub(super) fn routes() -> Vec<(&'static str, MethodRouter<State>)> {
+    vec![("/", get(overview))]
+}
+
 /// `GET /`: is it flowing, and if not, where.
-pub(super) async fn overview(FromState(state): FromState<State>) -> Response {
-    render(StatusCode::OK, &state.overview(Timestamp::now()))
+async fn overview(FromState(state): FromState<State>) -> Response {
+    render(StatusCode::OK, &Overview::new(&state.view(Timestamp::now())))
 }
 
 /// A page for an error, whose links lead on from wherever the browser believes to be.
-pub(super) fn error(status: StatusCode, path: &str, advice: &str) -> Response {
+pub(super) fn error(problem: &Problem, path: &str) -> Response {
     #[derive(Template)]
     #[template(path = "error.html")]
     struct Page<'a> {
         root: String,
-        title: &'a str,
-        advice: &'a str,
+        problem: &'a Problem,
     }
-    let page = Page { root: root_from(path), title: status.canonical_reason().unwrap_or("Error"), advice };
-    render(status, &page)
-}
-
-/// The way from a path up to the root: relative, because a proxy may serve us below any prefix.
-fn root_from(path: &str) -> String {
-    match path.bytes().filter(|byte| *byte == b'/').count() {
-        0 | 1 => "./".to_owned(),
-        slashes => "../".repeat(slashes - 1),
-    }
+    render(problem.status(), &Page { root: root_from(path), problem })
 }
 
 fn render(status: StatusCode, page: &impl Template) -> Response {
     match page.render() {
-        Ok(html) => {
-            let mut response = (status, [(header::CONTENT_TYPE, "text/html; charset=utf-8")], html).into_response();
-            response.extensions_mut().insert(Told);
-            response
-        }
+        Ok(html) => (status, [(header::CONTENT_TYPE, "text/html; charset=utf-8")], html).into_response(),
         Err(error) => {
             tracing::error!(%error, "a page could not be rendered");
-            let mut response =
-                (StatusCode::INTERNAL_SERVER_ERROR, "The page could not be written. The server's log says why.\n")
-                    .into_response();
-            response.extensions_mut().insert(Told);
-            response
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_page_leads_to_the_root_from_any_depth() {
-        for (path, root) in [("/", "./"), ("/nothing", "./"), ("/a/b", "../"), ("/a/b/", "../../"), ("*", "./")] {
-            assert_eq!(root_from(path), root, "{path}");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }
 }

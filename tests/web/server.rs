@@ -79,8 +79,8 @@ impl Server {
 }
 
 const SAFE: [&str; 2] = [
-    "content-security-policy: default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; \
-     form-action 'none'; frame-ancestors 'none'",
+    "content-security-policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+     connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "x-content-type-options: nosniff",
 ];
 

@@ -5,39 +5,18 @@ use askama::Template;
 use super::View;
 use super::attention::{self, Item};
 use super::figures::Figures;
-use crate::metrics::build;
+use super::frame::{Frame, Section};
 use crate::mirror::Freshness;
-use crate::web::show::{Ago, Count, Moment};
+use crate::web::show::{Count, Moment};
 
 /// The overview, ready to be rendered.
 #[derive(Debug, Template)]
 #[template(path = "overview.html")]
 pub struct Overview {
-    root: &'static str,
-    servers: String,
-    /// Where the metrics are, relative to this page.
-    metrics: String,
-    version: &'static str,
-    now: Moment,
-    fresh: Fresh,
-    banner: Option<Banner>,
+    frame: Frame,
     attention: Vec<Item>,
     figures: Option<Figures>,
     connection: Vec<Fact>,
-}
-
-/// The freshness in the header.
-#[derive(Debug)]
-struct Fresh {
-    class: &'static str,
-    text: String,
-}
-
-/// What nobody may overlook: the figures below are old, or there are none.
-#[derive(Debug)]
-struct Banner {
-    title: String,
-    text: String,
 }
 
 /// A line of the table about the connection.
@@ -54,60 +33,12 @@ impl Overview {
     pub fn new(view: &View) -> Self {
         let View { now, freshness, summary, storage, .. } = view;
         Self {
-            root: "./",
-            servers: view.servers.clone(),
-            metrics: format!(".{}", view.telemetry_path),
-            version: build::VERSION,
-            now: Moment::new(*now, *now),
-            fresh: fresh(view),
-            banner: banner(view),
+            frame: Frame::new(view, "./".to_owned(), Section::Overview),
             attention: summary.as_ref().map(|summary| attention::items(summary, *storage, *now)).unwrap_or_default(),
             figures: summary.as_ref().map(|summary| Figures::new(summary, *storage, *now)),
             connection: connection(view, freshness),
         }
     }
-}
-
-fn fresh(view: &View) -> Fresh {
-    let freshness = &view.freshness;
-    let (class, text) = if freshness.last_walk.is_none() {
-        ("bad", "no image yet".to_owned())
-    } else if freshness.is_synced() {
-        ("good", "live".to_owned())
-    } else {
-        ("bad", format!("{} old", Ago(freshness.stale_for(view.now))))
-    };
-    Fresh { class, text }
-}
-
-fn banner(view: &View) -> Option<Banner> {
-    let freshness = &view.freshness;
-    if freshness.is_synced() {
-        return None;
-    }
-    let connected = freshness.is_connected();
-    let cause = freshness.problem.as_deref().unwrap_or(if connected {
-        "Connected to ZooKeeper; the tree is being read."
-    } else {
-        "Not connected to ZooKeeper."
-    });
-    let (title, rest) = if let (Some(_), Some(since)) = (freshness.last_walk, freshness.stale_since) {
-        let Moment { ago, exact, .. } = Moment::new(since, view.now);
-        (format!("These figures are {ago} old"), format!("The page shows the queue as it was at {exact}."))
-    } else {
-        let rest = "There is nothing to show until it has been.".to_owned();
-        ("The queue has not been read yet".to_owned(), rest)
-    };
-    let retry = if connected { "" } else { " Connecting is tried again until it succeeds." };
-    Some(Banner { title, text: format!("{}{retry} {rest}", sentence(cause)) })
-}
-
-/// A cause as a sentence: it may come from an error, which begins small and ends without a full stop.
-fn sentence(cause: &str) -> String {
-    let mut characters = cause.trim().chars();
-    let first = characters.next().map(char::to_uppercase).into_iter().flatten();
-    let text: String = first.chain(characters).collect();
-    if text.ends_with(['.', '!', '?']) { text } else { format!("{text}.") }
 }
 
 fn connection(view: &View, freshness: &Freshness) -> Vec<Fact> {

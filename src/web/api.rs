@@ -1,0 +1,60 @@
+//! The JSON API below `/api/v1`: the views as they are, and the document that describes them.
+//!
+//! A handler is registered with its description ([`utoipa::path`]), so that the document cannot name one that is not
+//! there or leave one out.
+
+use axum::Json;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, get};
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::State;
+use super::problem::Problem;
+
+mod status;
+
+/// Where the API is.
+pub(super) const PREFIX: &str = "/api/v1";
+
+/// Where its description is.
+const DOCUMENT: &str = "/api/v1/openapi.json";
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "queuekeeper",
+        description = "The ingest queue as queuekeeper mirrors it. Everything that the status page shows, read-only. \
+                       Instants are RFC 3339 in UTC, sizes in bytes, states as in the metrics. Errors are problem \
+                       documents (RFC 9457).",
+        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
+    ),
+    components(schemas(Problem))
+)]
+struct Document;
+
+/// The description (OpenAPI 3.1), and the routes that it describes.
+pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<String>, axum::Router<State>) {
+    let api = OpenApiRouter::new().routes(routes!(status::status));
+    let (router, document) = OpenApiRouter::with_openapi(Document::openapi()).nest(PREFIX, api).split_for_parts();
+    let routes = document.paths.paths.keys().cloned().collect();
+    (document, routes, router)
+}
+
+/// The route of the description itself.
+pub(super) fn document_route(document: &utoipa::openapi::OpenApi) -> (&'static str, MethodRouter<State>) {
+    let json = document.to_json().map_err(|error| tracing::error!(%error, "the API cannot be described")).ok();
+    let json: Option<axum::body::Bytes> = json.map(Into::into);
+    let serve = async move || -> Response {
+        match json {
+            Some(json) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
+            None => axum::http::StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        }
+    };
+    (DOCUMENT, get(serve))
+}
+
+/// What a handler of the API answers.
+pub(super) type Answer<T> = Result<Json<T>, Problem>;

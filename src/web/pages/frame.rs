@@ -1,0 +1,182 @@
+//! What every page has around its content.
+
+use super::View;
+use crate::metrics::build;
+use crate::queue::state::JobState;
+use crate::web::show::{Ago, Count, Moment, counted};
+
+macro_rules! sections {
+    ($( $section:ident $name:literal $href:literal, )+) => {
+        /// The parts of the status page, as the navigation names them.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(super) enum Section { $( $section ),+ }
+
+        impl Section {
+            const ALL: [Self; [$(Self::$section),+].len()] = [$(Self::$section),+];
+
+            fn name(self) -> &'static str {
+                match self { $(Self::$section => $name),+ }
+            }
+
+            /// Where it is, relative to the root.
+            fn href(self) -> &'static str {
+                match self { $(Self::$section => $href),+ }
+            }
+        }
+    };
+}
+
+sections! {
+    Overview "Overview" "",
+    Jobs "Jobs" "jobs",
+    Failures "Failures" "failures",
+    Batches "Batches" "batches",
+    Access "Access" "access",
+    Locks "Locks" "locks",
+    Faults "Faults" "faults",
+    Tree "Tree" "tree",
+    Api "API" "api",
+}
+
+/// Header and footer of a page.
+#[derive(Debug)]
+pub(super) struct Frame {
+    /// The way from the page up to the root: relative, because a proxy may serve us below any prefix.
+    pub(super) root: String,
+    pub(super) servers: String,
+    pub(super) now: Moment,
+    pub(super) fresh: Fresh,
+    pub(super) banner: Option<Banner>,
+    pub(super) nav: Vec<Link>,
+    /// Where the metrics are, relative to the root.
+    pub(super) metrics: String,
+    pub(super) session: String,
+    pub(super) jobs: String,
+    pub(super) batches: String,
+    pub(super) version: &'static str,
+}
+
+/// A part of the page in the navigation.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) name: &'static str,
+    pub(super) href: String,
+    /// How many things there want to be seen; empty for none.
+    pub(super) count: String,
+    pub(super) is_current: bool,
+}
+
+/// The freshness in the header.
+#[derive(Debug)]
+pub(super) struct Fresh {
+    pub(super) class: &'static str,
+    pub(super) text: String,
+}
+
+/// What nobody may overlook: the figures below are old, or there are none.
+#[derive(Debug)]
+pub(super) struct Banner {
+    pub(super) title: String,
+    pub(super) text: String,
+}
+
+impl Frame {
+    /// The frame of a page whose way up to the root is `root`; see [`root_from`].
+    pub(super) fn new(view: &View, root: String, section: Section) -> Self {
+        let summary = view.summary.as_ref();
+        let count = |section: Section| match (section, summary) {
+            (Section::Failures, Some(summary)) => summary.jobs.get(Some(JobState::Failed)).count,
+            (Section::Faults, Some(summary)) => summary.faults.iter().map(|fault| fault.count).sum(),
+            (_, _) => 0,
+        };
+        // A link to the root itself must not be empty: that would be this page.
+        let link = |part: Section| Link {
+            name: part.name(),
+            href: format!("{root}{}", part.href()),
+            count: some(count(part)),
+            is_current: part == section,
+        };
+        let jobs: u64 = summary.map_or(0, |summary| summary.jobs.iter().map(|(_, jobs)| jobs.count).sum());
+        let batches: u64 = summary.map_or(0, |summary| summary.batches.iter().map(|(_, batches)| batches.count).sum());
+        Self {
+            servers: view.servers.clone(),
+            now: Moment::new(view.now, view.now),
+            fresh: fresh(view),
+            banner: banner(view),
+            nav: Section::ALL.map(link).into(),
+            metrics: view.telemetry_path.trim_start_matches('/').to_owned(),
+            session: view.freshness.session.clone().unwrap_or_default(),
+            jobs: counted(jobs, "job", "jobs"),
+            batches: counted(batches, "batch", "batches"),
+            version: build::VERSION,
+            root,
+        }
+    }
+}
+
+fn fresh(view: &View) -> Fresh {
+    let freshness = &view.freshness;
+    let (class, text) = if freshness.last_walk.is_none() {
+        ("bad", "no image yet".to_owned())
+    } else if freshness.is_synced() {
+        ("good", "live".to_owned())
+    } else {
+        ("bad", format!("{} old", Ago(freshness.stale_for(view.now))))
+    };
+    Fresh { class, text }
+}
+
+fn banner(view: &View) -> Option<Banner> {
+    let freshness = &view.freshness;
+    if freshness.is_synced() {
+        return None;
+    }
+    let connected = freshness.is_connected();
+    let cause = freshness.problem.as_deref().unwrap_or(if connected {
+        "Connected to ZooKeeper; the tree is being read."
+    } else {
+        "Not connected to ZooKeeper."
+    });
+    let (title, rest) = if let (Some(_), Some(since)) = (freshness.last_walk, freshness.stale_since) {
+        let Moment { ago, exact, .. } = Moment::new(since, view.now);
+        (format!("These figures are {ago} old"), format!("The page shows the queue as it was at {exact}."))
+    } else {
+        let rest = "There is nothing to show until it has been.".to_owned();
+        ("The queue has not been read yet".to_owned(), rest)
+    };
+    let retry = if connected { "" } else { " Connecting is tried again until it succeeds." };
+    Some(Banner { title, text: format!("{}{retry} {rest}", sentence(cause)) })
+}
+
+/// A cause as a sentence: it may come from an error, which begins small and ends without a full stop.
+fn sentence(cause: &str) -> String {
+    let mut characters = cause.trim().chars();
+    let first = characters.next().map(char::to_uppercase).into_iter().flatten();
+    let text: String = first.chain(characters).collect();
+    if text.ends_with(['.', '!', '?']) { text } else { format!("{text}.") }
+}
+
+/// A count that wants to be seen; empty for none.
+fn some(count: u64) -> String {
+    if count > 0 { Count(count).to_string() } else { String::new() }
+}
+
+/// The way from a path up to the root.
+pub(super) fn root_from(path: &str) -> String {
+    match path.bytes().filter(|byte| *byte == b'/').count() {
+        0 | 1 => "./".to_owned(),
+        slashes => "../".repeat(slashes - 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_leads_to_the_root_from_any_depth() {
+        for (path, root) in [("/", "./"), ("/nothing", "./"), ("/a/b", "../"), ("/a/b/", "../../"), ("*", "./")] {
+            assert_eq!(root_from(path), root, "{path}");
+        }
+    }
+}

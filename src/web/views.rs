@@ -1,0 +1,7 @@
+//! What pages and API show: one answer to one question, as values that are rendered or serialised, and nothing else.
+//!
+//! A view is worked out from the image at an instant. Its field names are those of the API, so they are the field's
+//! words: instants are RFC 3339 in UTC, sizes end in `_bytes`, lengths of time in `_seconds`, states are the label
+//! values of the metrics.
+
+pub(super) mod status;

@@ -1,0 +1,49 @@
+//! How far the image can be trusted.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::mirror::Freshness;
+
+/// How we stand with ZooKeeper, and how far the image of the queue can be trusted.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct Status {
+    /// When this was asked, by our own clock.
+    pub(crate) now: Timestamp,
+    /// Where ZooKeeper is: hosts, ports and chroot.
+    pub(crate) servers: String,
+    /// Whether there is a connection to ZooKeeper.
+    pub(crate) connected: bool,
+    /// Whether the image follows the tree: if not, everything else is as it was at `stale_since`.
+    pub(crate) synced: bool,
+    /// Since when the image does not follow the tree.
+    pub(crate) stale_since: Option<Timestamp>,
+    /// Why not, in a sentence.
+    pub(crate) problem: Option<String>,
+    /// The session's id, as ZooKeeper's own log writes it.
+    pub(crate) session: Option<String>,
+    /// When the last watch event came.
+    pub(crate) last_event: Option<Timestamp>,
+    /// When the tree was last read whole.
+    pub(crate) last_walk: Option<Timestamp>,
+    /// How long that took.
+    pub(crate) last_walk_seconds: Option<f64>,
+}
+
+impl Status {
+    pub(in crate::web) fn new(freshness: &Freshness, servers: String, now: Timestamp) -> Self {
+        Self {
+            now,
+            servers,
+            connected: freshness.is_connected(),
+            synced: freshness.is_synced(),
+            stale_since: freshness.stale_since,
+            problem: freshness.problem.clone(),
+            session: freshness.session.clone(),
+            last_event: freshness.last_event,
+            last_walk: freshness.last_walk,
+            last_walk_seconds: freshness.last_walk_duration.map(|took| took.as_secs_f64()),
+        }
+    }
+}
