@@ -5,6 +5,7 @@
 
 mod bands;
 mod clock;
+mod diagnosis;
 mod drift;
 mod faults;
 mod follow;
@@ -12,6 +13,7 @@ mod freshness;
 mod history;
 mod image;
 mod metrics;
+mod past;
 mod read;
 mod run;
 mod store;
@@ -19,12 +21,18 @@ mod summary;
 mod text;
 mod walk;
 mod watch;
+mod words;
 
+pub use diagnosis::{
+    Backlog, BatchContext, BatchSituation, Cause, CauseKind, Diagnosis, Head, Holding, JobSituation, Pause, Place,
+    Pool, StateSituation, Verdict, Volume, diagnose_batch, diagnose_job, diagnose_state,
+};
 pub use faults::{FaultFigures, FoundFault};
 pub use freshness::Freshness;
 pub use history::{Flow, History, Pace, Point, StateFlow};
 pub use image::{Batch, Job, Lock, LockStat, Request};
 pub use metrics::Metrics;
+pub use past::{Happening, PastEvent};
 pub use run::run;
 pub use store::{Store, Writer};
 pub use summary::{

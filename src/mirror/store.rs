@@ -176,7 +176,12 @@ impl Store {
         self.ask(now, space, |image, asked| image.faults_of(item, asked))
     }
 
-    fn ask<T>(&self, now: Timestamp, space: Option<i64>, take: impl FnOnce(&Image, Asked<'_>) -> T) -> Option<T> {
+    pub(super) fn ask<T>(
+        &self,
+        now: Timestamp,
+        space: Option<i64>,
+        take: impl FnOnce(&Image, Asked<'_>) -> T,
+    ) -> Option<T> {
         let horizon = self.horizon(now);
         let limits = &self.shared.limits;
         self.read(|image, offset| take(image, Asked { now_ms: offset.to_server(horizon), offset, limits, space }))
@@ -212,7 +217,7 @@ impl Store {
         self.shared.image.write().as_mut().map(|image| image.apply(path, found))
     }
 
-    fn read<T>(&self, take: impl FnOnce(&Image, Offset) -> T) -> Option<T> {
+    pub(super) fn read<T>(&self, take: impl FnOnce(&Image, Offset) -> T) -> Option<T> {
         let offset = *self.shared.offset.read();
         self.shared.image.read().as_ref().map(|image| take(image, offset))
     }
@@ -248,6 +253,7 @@ impl Writer {
         let (horizon, offset) = (self.store().horizon(now), *self.shared.offset.read());
         let (until_ms, now_ms) = (offset.to_server(horizon), offset.to_server(now));
         image.judge_all(self.shared.image.read().as_ref(), until_ms, now_ms, &self.shared.limits);
+        image.inherit(self.shared.image.read().as_ref(), now_ms);
         let left = image.inferred_left(now, offset);
         let old = self.shared.image.write().replace(image);
         self.shared.history.write().infer_left(&left);
@@ -271,10 +277,12 @@ impl Writer {
 
     /// Applies reads, handing on what each changed. Readers come in between.
     pub(super) fn apply(&self, reads: Vec<(Path, Found)>, mut changed: impl FnMut(&Found, Change)) {
+        let now_ms = self.shared.offset.read().to_server(Timestamp::now());
         let mut reads = reads.into_iter().peekable();
         while reads.peek().is_some() {
             let mut changes = Vec::with_capacity(APPLIED_AT_ONCE);
             if let Some(image) = self.shared.image.write().as_mut() {
+                image.set_now(now_ms);
                 for (path, found) in reads.by_ref().take(APPLIED_AT_ONCE) {
                     let change = image.apply(path, &found);
                     changes.push((found, change));
@@ -290,7 +298,6 @@ impl Writer {
                 changed(&found, change);
             }
         }
-        let now_ms = self.shared.offset.read().to_server(Timestamp::now());
         let judge = |image: &mut Image| image.judge(now_ms, &self.shared.limits, APPLIED_AT_ONCE);
         while self.shared.image.write().as_mut().is_some_and(judge) {}
     }

@@ -137,6 +137,11 @@ impl Texts {
         self.slot(id).map_or("", |text| text)
     }
 
+    /// How many use a text; 0 for the empty one.
+    pub(super) fn uses(&self, id: TextId) -> u32 {
+        id.0.checked_sub(1).and_then(|slot| self.slots.get(slot as usize)).map_or(0, |(_, uses)| *uses)
+    }
+
     /// The id of a text that somebody uses; `None` for the empty text and for one that nobody does.
     pub(super) fn find(&self, text: &str) -> Option<TextId> {
         let of = |slot: &u32| *self.slots[*slot as usize].0 == *text;

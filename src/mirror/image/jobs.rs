@@ -10,6 +10,7 @@ use zookeeper_client::Stat;
 use self::odd::{holds, set_odd};
 use super::change::Change;
 use super::figures::Figures;
+use super::order::Order;
 use super::row::{LockStat, Nodes, Row, Standing, UNKNOWN_MS, text};
 use crate::mirror::read::Found;
 use crate::mirror::text::{Arena, Texts};
@@ -36,6 +37,8 @@ pub(super) struct Jobs {
     /// How many entries each folder of a state holds.
     pub(super) in_folder: HashMap<StateFolder, u64>,
     pub(super) figures: Figures,
+    /// The entries in the order of work; follows every change like `figures`.
+    pub(super) order: Order,
     /// Whether `figures` follow every change. A walk fills the rows first and counts them once, at its end.
     is_counted: bool,
     pub(super) znodes: i64,
@@ -262,6 +265,9 @@ impl Jobs {
         if changed {
             let count = self.in_folder.entry_ref(folder).or_default();
             *count = if present { *count + 1 } else { count.saturating_sub(1) };
+            if self.is_counted {
+                self.order.note(folder, entry, present);
+            }
         }
         if let (false, Some(row)) = (present, number) {
             self.fill_places(row);
@@ -332,6 +338,8 @@ impl Jobs {
             (!job.nodes.is_empty()).then(|| (u32::try_from(row).expect("rows are numbered by 32 bits"), job.standing))
         };
         self.figures = Figures::of(self.rows.iter().enumerate().filter_map(standing));
+        let own = self.rows.iter().filter_map(Row::entry_name);
+        self.order = Order::of(own.chain(self.odd_entries.values().flatten().cloned()));
         self.is_counted = true;
         self.rows.shrink_to_fit();
         self.arena.shrink();
