@@ -15,6 +15,7 @@ mod image;
 mod metrics;
 mod past;
 mod read;
+mod read_nodes;
 mod run;
 mod store;
 mod summary;
@@ -33,6 +34,7 @@ pub use history::{Flow, History, Pace, Point, StateFlow};
 pub use image::{Batch, Job, Lock, LockStat, Request};
 pub use metrics::Metrics;
 pub use past::{Happening, PastEvent};
+pub use read_nodes::{Children, Item, Node, NodeError, NodeStat, Nodes};
 pub use run::run;
 pub use store::{Store, Writer};
 pub use summary::{

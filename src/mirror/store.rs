@@ -14,6 +14,7 @@ use super::freshness::Freshness;
 use super::history::{Flow, History, Pace, Record};
 use super::image::{Asked, Batch, Change, Image, Job, Lock, Request, age_marks};
 use super::read::Found;
+use super::read_nodes::Nodes;
 use super::summary::{CollectionFigures, Summary};
 use crate::queue::fault::{Fault, Limits};
 use crate::queue::id::{BatchId, JobId};
@@ -38,6 +39,7 @@ struct Shared {
     /// Since when changes wait to be read, by our own clock; `None` while none do.
     behind_since: RwLock<Option<Timestamp>>,
     history: RwLock<Record>,
+    nodes: Nodes,
     /// Rises with each change that a reader can see.
     version: AtomicU64,
 }
@@ -69,6 +71,12 @@ impl Store {
     #[must_use]
     pub fn version(&self) -> u64 {
         self.shared.version.load(Ordering::Acquire)
+    }
+
+    /// The way to the znodes that the image does not hold.
+    #[must_use]
+    pub fn nodes(&self) -> Nodes {
+        self.shared.nodes.clone()
     }
 
     /// The figures over the last `window`, six hours at most, in at most `points` pieces.
@@ -327,6 +335,7 @@ impl Writer {
     pub(super) fn set_offset(&self, offset: Offset) {
         if *self.shared.offset.read() != offset {
             *self.shared.offset.write() = offset;
+            self.shared.nodes.set_offset(offset);
         }
     }
 

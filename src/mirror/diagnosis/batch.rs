@@ -117,12 +117,11 @@ fn to_do(batch: &BatchSituation, left: u64) -> Cause {
 /// How many of its jobs ended how.
 fn outcomes(batch: &BatchSituation) -> String {
     let of = |outcome: Outcome| u64::from(batch.references[outcome as usize].unwrap_or(0));
-    let mut text = format!("{} completed, {} failed", count(of(Outcome::Completed)), count(of(Outcome::Failed)));
-    if of(Outcome::Deleted) > 0 {
-        text.push_str(&format!(", {} deleted", count(of(Outcome::Deleted))));
-    }
-    text.push('.');
-    text
+    let deleted = match of(Outcome::Deleted) {
+        0 => String::new(),
+        deleted => format!(", {} deleted", count(deleted)),
+    };
+    format!("{} completed, {} failed{deleted}.", count(of(Outcome::Completed)), count(of(Outcome::Failed)))
 }
 
 fn done(batch: &BatchSituation, now: Timestamp) -> Cause {

@@ -47,26 +47,22 @@ pub(super) fn held(job: &JobSituation, now: Timestamp) -> Cause {
     let when = job.entered.map(|at| format!(" for {}", ago(at, now))).unwrap_or_default();
     let name = quoted(&job.collection);
     let cause = Cause::new(CauseKind::Held, format!("It is held{when}.")).since(job.entered);
-    match &job.hold {
-        Some(hold) => {
-            let since = hold.since.map(|since| format!(" for {}", ago(since, now))).unwrap_or_default();
-            cause
-                .evidence(format!("Its collection {name} is held{since}. {}", ordered(hold)).trim_end())
-                .remedy("Release the collection, and then its held jobs: they do not come free by themselves.")
-                .items([collection_lock(&job.collection)], 1)
-        }
-        None => {
-            let whose = if job.collection.is_empty() {
-                "It names no collection".to_owned()
-            } else {
-                format!("Its collection {name} is free")
-            };
-            cause
-                .evidence(format!("{whose}; a held job does not come free by itself."))
-                .remedy("Release the job.")
-                .items([Path::JobNode(job.id, JobNode::Status)], 1)
-        }
+    if let Some(hold) = &job.hold {
+        let since = hold.since.map(|since| format!(" for {}", ago(since, now))).unwrap_or_default();
+        return cause
+            .evidence(format!("Its collection {name} is held{since}. {}", ordered(hold)).trim_end())
+            .remedy("Release the collection, and then its held jobs: they do not come free by themselves.")
+            .items([collection_lock(&job.collection)], 1);
     }
+    let whose = if job.collection.is_empty() {
+        "It names no collection".to_owned()
+    } else {
+        format!("Its collection {name} is free")
+    };
+    cause
+        .evidence(format!("{whose}; a held job does not come free by itself."))
+        .remedy("Release the job.")
+        .items([Path::JobNode(job.id, JobNode::Status)], 1)
 }
 
 pub(super) fn collection_held(job: &JobSituation, now: Timestamp) -> Cause {

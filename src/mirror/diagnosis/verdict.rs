@@ -70,8 +70,13 @@ fn of_kind(kind: CauseKind) -> Verdict {
         | CauseKind::NobodyLooks
         | CauseKind::BatchGone
         | CauseKind::BatchNotAcquired => Verdict::Stopped,
-        CauseKind::Fault(fault) if stops(fault) || fault == Fault::StuckState => Verdict::Stopped,
-        CauseKind::Fault(_) => Verdict::Waiting,
+        CauseKind::Fault(fault) => {
+            if stops(fault) || fault == Fault::StuckState {
+                Verdict::Stopped
+            } else {
+                Verdict::Waiting
+            }
+        }
     }
 }
 
