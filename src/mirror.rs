@@ -7,7 +7,9 @@ mod bands;
 mod clock;
 mod diagnosis;
 mod drift;
+mod failures;
 mod faults;
+mod find;
 mod follow;
 mod freshness;
 mod history;
@@ -17,6 +19,7 @@ mod past;
 mod read;
 mod read_nodes;
 mod run;
+mod searches;
 mod store;
 mod summary;
 mod text;
@@ -28,7 +31,11 @@ pub use diagnosis::{
     Backlog, BatchContext, BatchSituation, Cause, CauseKind, Diagnosis, Head, Holding, JobSituation, Pause, Place,
     Pool, StateSituation, Verdict, Volume, diagnose_batch, diagnose_job, diagnose_state,
 };
+pub use failures::{FailureCursor, FailureGroup, FailureKey, InvalidFailureKey};
 pub use faults::{FaultFigures, FoundFault};
+pub use find::{
+    Direction, InvalidCursor, JobCursor, JobQuery, JobSort, PAGE_LIMIT, Page, SEARCH_LIMIT, SearchText, SearchTooLong,
+};
 pub use freshness::Freshness;
 pub use history::{Flow, History, Pace, Point, StateFlow};
 pub use image::{Batch, Job, Lock, LockStat, Request};

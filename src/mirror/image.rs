@@ -5,9 +5,12 @@
 
 mod batches;
 mod change;
+mod columns;
 mod compare;
+mod failures;
 mod faults;
 mod figures;
+mod find;
 mod holders;
 mod item;
 mod jobs;
@@ -31,6 +34,7 @@ use hashbrown::HashSet;
 pub(super) use change::{Change, Seen};
 pub(super) use faults::Asked;
 pub(super) use figures::age_marks;
+pub(super) use find::TextMatches;
 pub use row::LockStat;
 pub use view::{Batch, Job, Lock, Request};
 

@@ -6,15 +6,18 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use super::clock::Offset;
+use super::failures::{FailureCursor, FailureGroup, FailureKey};
 use super::faults::FoundFault;
+use super::find::{JobQuery, PAGE_LIMIT, Page};
 use super::freshness::Freshness;
 use super::history::{Flow, History, Pace, Record};
 use super::image::{Asked, Batch, Change, Image, Job, Lock, Request, age_marks};
 use super::read::Found;
 use super::read_nodes::Nodes;
+use super::searches::Searches;
 use super::summary::{CollectionFigures, Summary};
 use crate::queue::fault::{Fault, Limits};
 use crate::queue::id::{BatchId, JobId};
@@ -25,6 +28,11 @@ const APPLIED_AT_ONCE: usize = 128;
 
 /// Of how many batches in work it is remembered how fast their jobs end: far more than any page shows.
 const PACED_BATCHES: usize = 500;
+/// How many bytes of text are looked through under one lock: about half a millisecond.
+const SEARCHED_AT_ONCE: usize = 4 << 20;
+
+/// After so many pieces the rest is looked through at once, so that a search comes to an end whatever happens meanwhile.
+const SEARCH_ROUNDS: usize = 64;
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -40,6 +48,7 @@ struct Shared {
     behind_since: RwLock<Option<Timestamp>>,
     history: RwLock<Record>,
     nodes: Nodes,
+    searches: Mutex<Searches>,
     /// Rises with each change that a reader can see.
     version: AtomicU64,
 }
@@ -132,6 +141,52 @@ impl Store {
     #[must_use]
     pub fn job(&self, id: JobId) -> Option<Job> {
         self.read(|image, offset| image.job(id, offset)).flatten()
+    }
+
+    /// The jobs that a query asks for, a page of them; `None` before the first walk.
+    ///
+    /// A page is of one moment. Text is looked for in pieces before, so that the writer can come in between, and what
+    /// changed meanwhile is looked through again at that moment. Pages follow one another by their cursors: a job that
+    /// does not move is on one of them, whatever else comes and goes.
+    #[must_use]
+    pub fn find_jobs(&self, query: &JobQuery, now: Timestamp) -> Option<Page<Job>> {
+        let mut matches = query.text.as_ref().map(|text| self.shared.searches.lock().take(text.as_str()));
+        for round in 0.. {
+            let most = if round < SEARCH_ROUNDS { SEARCHED_AT_ONCE } else { usize::MAX };
+            let page = self.ask(now, None, |image, asked| {
+                if let Some((text, matches)) = query.text.as_ref().zip(matches.as_mut())
+                    && image.search(text, matches, most)
+                {
+                    return None;
+                }
+                Some(image.find_jobs(query, matches.as_ref(), asked, asked.offset.to_server(now)))
+            })?;
+            if let Some(page) = page {
+                if let Some((text, matches)) = query.text.as_ref().zip(matches) {
+                    self.shared.searches.lock().keep(text.as_str(), matches);
+                }
+                return Some(page);
+            }
+        }
+        None
+    }
+
+    /// Groups of failed jobs, the largest first, a page of them; `None` before the first walk.
+    #[must_use]
+    pub fn failures(&self, limit: usize, cursor: Option<FailureCursor>) -> Option<Page<FailureGroup>> {
+        self.read(|image, offset| image.failures(limit.clamp(1, PAGE_LIMIT), cursor, offset))
+    }
+
+    /// A group of failed jobs; `None` where there is none of them.
+    #[must_use]
+    pub fn failure(&self, key: FailureKey) -> Option<FailureGroup> {
+        self.read(|image, offset| image.failure(key, offset)).flatten()
+    }
+
+    /// The group of a failed job; `None` for any other.
+    #[must_use]
+    pub fn failure_of(&self, job: JobId) -> Option<FailureGroup> {
+        self.read(|image, offset| image.failure_of(job, offset)).flatten()
     }
 
     /// The jobs in a piece of the table, in no order, and where the table ends: a way to visit all of them without

@@ -28,9 +28,9 @@ pub(super) fn failed(job: &JobSituation, now: Timestamp) -> Cause {
     let when = job.entered.map(|at| format!(" {} ago", ago(at, now))).unwrap_or_default();
     let separator = if job.message.trim().is_empty() { "," } else { ":" };
     let others = match job.same_message {
-        0 => "No other failed job has this message.".to_owned(),
-        1 => "1 other failed job has the same message.".to_owned(),
-        others => format!("{} other failed jobs have the same message.", count(others)),
+        0 => "No other job failed so.".to_owned(),
+        1 => "1 other job failed with the same message, numbers and names aside.".to_owned(),
+        others => format!("{} other jobs failed with the same message, numbers and names aside.", count(others)),
     };
     let resumed = match job.retries {
         0 => "It was not resumed yet.".to_owned(),

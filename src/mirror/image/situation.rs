@@ -4,16 +4,18 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use super::failures::Failed;
 use super::faults::Asked;
-use super::row::{LockStat, Row, UNKNOWN_MS};
+use super::row::{LockStat, Row};
+use super::view::own;
 use super::{Image, order};
 use crate::mirror::clock::Offset;
 use crate::mirror::diagnosis::{
     Backlog, BatchContext, BatchSituation, Head, Holding, JobSituation, Pause, Place, Pool, StateSituation,
 };
+use crate::mirror::failures::{FailureKey, pattern};
 use crate::mirror::history::{Flow, Pace};
 use crate::mirror::summary::LockKind;
-use crate::mirror::text::TextId;
 use crate::queue::fault::Fault;
 use crate::queue::id::{BatchId, JobId};
 use crate::queue::path::{BatchNode, EntryName, JobNode, LockFolder, Path, Queue, StateFolder};
@@ -24,9 +26,6 @@ const ENTRIES: usize = 1_000;
 
 /// How many locked jobs are looked at. There are as many as the daemons have threads.
 const LOCKED: usize = 10_000;
-
-/// How many failed jobs are looked at for those with the same message.
-const FAILED: usize = 20_000;
 
 /// How many items of a kind a diagnosis names.
 const NAMED: usize = 5;
@@ -53,7 +52,7 @@ impl Image {
             lock: row.lock.as_deref().map(|lock| self.holding(lock, &Path::JobNode(id, JobNode::Lock), offset)),
             usual_lock: asked.limits.job_lock.get(state),
             place: state.and_then(|state| self.place(row, state)),
-            batch: row.batch.map(|batch| self.batch_context(BatchId::new(batch), offset)),
+            batch: row.batch.map(|batch| self.batch_context(batch, offset)),
             faults: self.faults_of(&Path::Job(id), asked),
             in_state: state.map(|state| self.state_situation(state, flow, asked)),
         })
@@ -147,21 +146,15 @@ impl Image {
         self.pause(&Path::NamedLock(LockFolder::Collections, collection.into()), offset)
     }
 
-    /// How many other failed jobs have a failed job's message.
-    fn same_message(&self, row: &Row) -> u64 {
-        // Most messages are one job's own: then nobody has to be looked at.
-        let most = self.jobs.texts.uses(row.message).saturating_sub(1);
-        if row.message == TextId::default() || most == 0 {
-            return 0;
-        }
-        let failed = self.jobs.figures.states.get(Some(JobState::Failed)).entered.iter();
-        let rows = failed.flat_map(crate::mirror::bands::Bands::iter).take(FAILED).map(|(_, row)| self.jobs.at(row));
-        let same = rows.filter(|other| other.message == row.message && other.number != row.number);
-        same.take(most as usize).count() as u64
+    /// How many other failed jobs failed behind the same state with the same message, numbers and names in it aside.
+    fn same_message(&self, row: Row<'_>) -> u64 {
+        let key = |last, message| FailureKey::of(last, &pattern(&self.jobs.texts.str(message)));
+        let failed = Failed::of(row, key).map_or(0, |failed| self.jobs.failures.like(failed));
+        failed.saturating_sub(1)
     }
 
     /// A job's own entry in a state and its place there.
-    fn place(&self, row: &Row, state: JobState) -> Option<(Path, Place)> {
+    fn place(&self, row: Row<'_>, state: JobState) -> Option<(Path, Place)> {
         let folder = StateFolder::from(state);
         let own = self.jobs.entries(row.id()).filter(|(of, _)| *of == folder).map(|(_, entry)| entry).min()?;
         let (more_urgent, earlier) = self.jobs.order.ahead(state, own);
@@ -230,8 +223,4 @@ impl Image {
         });
         backlogs.max_by_key(|backlog| backlog.jobs)
     }
-}
-
-fn own(at_ms: i64, offset: Offset) -> Option<Timestamp> {
-    (at_ms != UNKNOWN_MS).then(|| offset.to_own(at_ms))
 }

@@ -110,7 +110,7 @@ impl past::Glance {
     const NOTHING: Self = Self { seen: Seen::Nowhere, entered_ms: UNKNOWN_MS, retries: 0, priority: None, lock: None };
 }
 
-fn glance(row: &Row) -> Glance {
+fn glance(row: Row<'_>) -> Glance {
     Glance {
         seen: row.seen(),
         entered_ms: row.standing.entered_ms,
