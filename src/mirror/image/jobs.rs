@@ -12,6 +12,7 @@ use super::change::Change;
 use super::columns::Columns;
 use super::failures::{Failed, Failures};
 use super::figures::Figures;
+use super::order::Order;
 use super::row::{LockStat, Nodes, Rest, Row, Standing};
 use crate::mirror::failures::{FailureKey, pattern};
 use crate::mirror::read::Found;
@@ -39,6 +40,8 @@ pub(super) struct Jobs {
     pub(super) in_folder: HashMap<StateFolder, u64>,
     pub(super) figures: Figures,
     pub(super) failures: Failures,
+    /// The entries in the order of work; follows every change like `figures`.
+    pub(super) order: Order,
     /// Whether `figures` and `failures` follow every change. A walk fills the rows first and counts them once, at its end.
     is_counted: bool,
     pub(super) znodes: i64,
@@ -211,6 +214,8 @@ impl Jobs {
             *keys.entry((last, message)).or_insert_with(|| FailureKey::of(last, &pattern(&self.texts.str(message))))
         };
         self.failures = Failures::of(rows().filter_map(|row| Some((row, Failed::of(self.at(row), &mut key)?))));
+        let own = rows().filter_map(|row| self.at(row).entry_name());
+        self.order = Order::of(own.chain(self.odd_entries.values().flatten().cloned()));
         self.is_counted = true;
         self.rest.shrink_to_fit();
         self.columns.shrink();

@@ -192,6 +192,14 @@ impl Image {
         known.map(|(id, entry)| self.batch_view(id, entry, offset)).collect()
     }
 
+    /// The batches that somebody works on, those first that are longest in their state, at most `limit` of them; and how
+    /// many there are.
+    pub(in crate::mirror) fn batches_in_work(&self, limit: usize, offset: Offset) -> (Vec<Batch>, usize) {
+        let ids = self.batches.in_work.iter().take(limit);
+        let entries = ids.filter_map(|(_, id)| Some((*id, self.batches.get(*id)?)));
+        (entries.map(|(id, entry)| self.batch_view(id, entry, offset)).collect(), self.batches.in_work.len())
+    }
+
     fn batch_view(&self, id: BatchId, entry: &batches::Entry, offset: Offset) -> Batch {
         let item = &entry.item;
         Batch {
