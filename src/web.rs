@@ -26,6 +26,7 @@ use crate::mirror::Store;
 mod api;
 mod assets;
 mod connection;
+mod events;
 pub mod health;
 mod layers;
 pub mod pages;
@@ -54,6 +55,7 @@ struct Shared {
     http: Http,
     storage: Option<Storage>,
     config: config::Config,
+    hub: events::Hub,
 }
 
 impl State {
@@ -61,7 +63,7 @@ impl State {
     #[must_use]
     pub fn new(config: config::Config, store: Store, storage: Option<Storage>, mut registry: Registry) -> Self {
         let http = Http::register(&mut registry, assemble(&config.web).1.iter().map(String::as_str));
-        Self { shared: Arc::new(Shared { store, registry, http, storage, config }) }
+        Self { shared: Arc::new(Shared { store, registry, http, storage, config, hub: events::Hub::default() }) }
     }
 
     /// What every page is made of at `now`.
@@ -96,7 +98,9 @@ fn own_routes(config: &config::Web) -> Vec<(&str, MethodRouter<State>)> {
         (config.telemetry_path.as_str(), get(scrape::metrics)),
         ("/-/healthy", get(health::healthy)),
         ("/-/ready", get(health::ready)),
+        (events::ROUTE, get(events::events)),
         (assets::CSS_ROUTE, get(assets::css)),
+        (assets::LIVE_ROUTE, get(assets::live)),
         (assets::ICON_ROUTE, get(assets::icon)),
     ]
 }
@@ -135,5 +139,13 @@ pub fn router(state: State) -> Router {
 /// # Errors
 /// When a listener can take no more connections for good.
 pub async fn run(listeners: Vec<TcpListener>, state: State, shutdown: CancellationToken) -> std::io::Result<()> {
-    connection::serve(listeners, router(state), shutdown).await
+    let hub = &state.shared.hub;
+    let mut serve = std::pin::pin!(connection::serve(listeners, router(state.clone()), shutdown.clone()));
+    let served = tokio::select! {
+        served = &mut serve => served,
+        // A stream would be waited for until it is cut, so all of them end first.
+        () = async { shutdown.cancelled().await; hub.end().await } => serve.await,
+    };
+    hub.end().await;
+    served
 }

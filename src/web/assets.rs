@@ -8,12 +8,20 @@ use axum::response::{IntoResponse, Response};
 /// Where the style sheet is.
 pub(super) const CSS_ROUTE: &str = "/static/queuekeeper.css";
 
+/// Where the script is that keeps pages live.
+pub(super) const LIVE_ROUTE: &str = "/static/live.js";
+
 /// Where the icon is.
 pub(super) const ICON_ROUTE: &str = "/static/queuekeeper.svg";
 
 /// `GET /static/queuekeeper.css`.
 pub(super) async fn css(headers: HeaderMap) -> Response {
     serve(&headers, "text/css; charset=utf-8", include_str!("../../static/queuekeeper.css"))
+}
+
+/// `GET /static/live.js`.
+pub(super) async fn live(headers: HeaderMap) -> Response {
+    serve(&headers, "text/javascript; charset=utf-8", include_str!("../../static/live.js"))
 }
 
 /// `GET /static/queuekeeper.svg`.

@@ -10,7 +10,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
-use tower_http::compression::predicate::SizeAbove;
+use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
 
 use super::State;
 use super::pages;
@@ -58,8 +58,10 @@ pub(super) async fn secure(mut response: Response) -> Response {
 }
 
 /// Compresses what is large enough, for those who ask for it. A scrape is waited for, so speed counts more than size.
-pub(super) fn compression() -> CompressionLayer<SizeAbove> {
-    CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(SizeAbove::new(COMPRESS_ABOVE))
+/// Events are not: what is compressed waits for more to come.
+pub(super) fn compression() -> CompressionLayer<impl Predicate> {
+    let compressed = SizeAbove::new(COMPRESS_ABOVE).and(NotForContentType::SSE);
+    CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(compressed)
 }
 
 /// A handler that panics is logged here, and whoever asked is told no more than that it failed.
