@@ -96,8 +96,7 @@ fn own_routes(config: &config::Web) -> Vec<(&str, MethodRouter<State>)> {
         (config.telemetry_path.as_str(), get(scrape::metrics)),
         ("/-/healthy", get(health::healthy)),
         ("/-/ready", get(health::ready)),
-        (assets::CSS_ROUTE, get(assets::css)),
-        (assets::ICON_ROUTE, get(assets::icon)),
+        (assets::ROUTE, get(assets::asset)),
     ]
 }
 
