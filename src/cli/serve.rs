@@ -162,7 +162,7 @@ impl ServeArgs {
         let threshold = self.storage_threshold;
         Ok(Config {
             zookeeper: self.zookeeper.config()?,
-            web: Web { telemetry_path: self.telemetry_path },
+            web: Web { telemetry_path: self.telemetry_path, ..Web::default() },
             mirror,
             storage: self.storage_path.map(|path| Storage { path, threshold }),
             collections: usize::from(self.collections),
