@@ -143,7 +143,7 @@ pub(super) async fn describe_errors(FromState(state): FromState<State>, request:
 /// What happened and what to do, in a sentence or two that holds nothing of the request.
 fn advice(status: StatusCode) -> &'static str {
     match status {
-        StatusCode::NOT_FOUND => "There is nothing at this address. The overview is at / and leads on from there.",
+        StatusCode::NOT_FOUND => "There is nothing at this address. The overview leads on to everything there is.",
         StatusCode::METHOD_NOT_ALLOWED => {
             "This address does not take that method. The header Allow of this answer says which it takes."
         }
