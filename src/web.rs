@@ -11,6 +11,7 @@ use axum::http::StatusCode;
 use axum::middleware;
 use axum::routing::{MethodRouter, get};
 use jiff::Timestamp;
+use parking_lot::RwLock;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -25,15 +26,20 @@ use crate::mirror::Store;
 
 mod api;
 mod assets;
+mod auth;
 mod connection;
 mod events;
 pub mod health;
+mod host;
 mod layers;
 pub mod pages;
 mod params;
+mod prefix;
 mod problem;
+mod reload;
 mod scrape;
 mod show;
+mod tls;
 mod views;
 
 /// No request of ours carries more, in bytes.
@@ -56,6 +62,12 @@ struct Shared {
     storage: Option<Storage>,
     config: config::Config,
     hub: events::Hub,
+    hosts: host::Hosts,
+    gate: auth::Gate,
+    /// TLS and passwords as they are now; what `config` says of them is what there was at the start.
+    web_file: RwLock<Option<Arc<config::WebFile>>>,
+    reloaded: Option<reload::Successful>,
+    ending: CancellationToken,
 }
 
 impl State {
@@ -63,7 +75,33 @@ impl State {
     #[must_use]
     pub fn new(config: config::Config, store: Store, storage: Option<Storage>, mut registry: Registry) -> Self {
         let http = Http::register(&mut registry, assemble(&config.web).1.iter().map(String::as_str));
-        Self { shared: Arc::new(Shared { store, registry, http, storage, config, hub: events::Hub::default() }) }
+        let web_file = config.web.file.clone().map(Arc::new);
+        let reloaded = web_file.is_some().then(|| reload::register(&mut registry));
+        let shared = Shared {
+            store,
+            registry,
+            http,
+            storage,
+            hosts: host::Hosts::new(&config.web),
+            gate: auth::Gate::new(),
+            web_file: RwLock::new(web_file),
+            reloaded,
+            ending: CancellationToken::new(),
+            hub: events::Hub::default(),
+            config,
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Cancelled when the server is asked to end. Answers without an end of their own watch it and end then: the others
+    /// have a second.
+    fn ending(&self) -> &CancellationToken {
+        &self.shared.ending
+    }
+
+    /// TLS and passwords as they are now; `None` where there is no web configuration.
+    fn web_file(&self) -> Option<Arc<config::WebFile>> {
+        self.shared.web_file.read().clone()
     }
 
     /// What every page is made of at `now`.
@@ -99,9 +137,7 @@ fn own_routes(config: &config::Web) -> Vec<(&str, MethodRouter<State>)> {
         ("/-/healthy", get(health::healthy)),
         ("/-/ready", get(health::ready)),
         (events::ROUTE, get(events::events)),
-        (assets::CSS_ROUTE, get(assets::css)),
-        (assets::LIVE_ROUTE, get(assets::live)),
-        (assets::ICON_ROUTE, get(assets::icon)),
+        (assets::ROUTE, get(assets::asset)),
     ]
 }
 
@@ -118,16 +154,18 @@ fn assemble(config: &config::Web) -> (Router<State>, Vec<String>) {
 
 /// The router with everything that stands before its handlers.
 pub fn router(state: State) -> Router {
-    assemble(&state.shared.config.web)
-        .0
+    let config = &state.shared.config.web;
+    prefix::below(&config.route_prefix, assemble(config).0)
         .fallback(|| async { StatusCode::NOT_FOUND })
         .layer(RequestBodyLimitLayer::new(BODY_LIMIT))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, ANSWER_LIMIT))
+        .layer(middleware::from_fn_with_state(state.clone(), auth::check))
+        .layer(middleware::from_fn_with_state(state.clone(), host::check))
         .layer(CatchPanicLayer::custom(layers::on_panic))
-        .layer(middleware::from_fn(layers::describe_errors))
+        .layer(middleware::from_fn_with_state(state.clone(), layers::describe_errors))
         .layer(layers::compression())
-        .layer(middleware::map_response(layers::secure))
+        .layer(middleware::map_response_with_state(state.clone(), layers::secure))
         .layer(middleware::from_fn_with_state(state.clone(), layers::count))
         .with_state(state)
 }
@@ -139,13 +177,21 @@ pub fn router(state: State) -> Router {
 /// # Errors
 /// When a listener can take no more connections for good.
 pub async fn run(listeners: Vec<TcpListener>, state: State, shutdown: CancellationToken) -> std::io::Result<()> {
-    let hub = &state.shared.hub;
-    let mut serve = std::pin::pin!(connection::serve(listeners, router(state.clone()), shutdown.clone()));
-    let served = tokio::select! {
-        served = &mut serve => served,
-        // A stream would be waited for until it is cut, so all of them end first.
-        () = async { shutdown.cancelled().await; hub.end().await } => serve.await,
+    let ending = state.ending().clone();
+    let relayed = async {
+        ending.run_until_cancelled(shutdown.cancelled()).await;
+        ending.cancel();
     };
-    hub.end().await;
+    // A stream would be waited for until it is cut, so all of them end first.
+    let streams = async {
+        ending.cancelled().await;
+        state.shared.hub.end().await;
+    };
+    let served = async {
+        let served = connection::serve(listeners, router(state.clone()), state.clone()).await;
+        ending.cancel();
+        served
+    };
+    let (served, (), (), ()) = tokio::join!(served, reload::keep_up(&state), relayed, streams);
     served
 }

@@ -50,15 +50,20 @@ async fn overview(FromState(state): FromState<State>) -> Response {
     render(StatusCode::OK, &Overview::new(&state.view(Timestamp::now())))
 }
 
-/// A page for an error, whose links lead on from wherever the browser believes to be.
-pub(super) fn error(problem: &Problem, path: &str) -> Response {
+/// A page for an error, whose links lead on from wherever the browser believes to be: from a path below the prefix, or
+/// from one outside of it.
+pub(super) fn error(problem: &Problem, path: &str, prefix: Option<&str>) -> Response {
     #[derive(Template)]
     #[template(path = "error.html")]
     struct Page<'a> {
         root: String,
         problem: &'a Problem,
     }
-    render(problem.status(), &Page { root: root_from(path), problem })
+    let mut root = root_from(path);
+    if let Some(prefix) = prefix.map(|prefix| prefix.trim_start_matches('/')).filter(|prefix| !prefix.is_empty()) {
+        root = format!("{root}{prefix}/");
+    }
+    render(problem.status(), &Page { root, problem })
 }
 
 fn render(status: StatusCode, page: &impl Template) -> Response {
