@@ -11,6 +11,7 @@ mod follow;
 mod freshness;
 mod image;
 mod metrics;
+mod page;
 mod read;
 mod run;
 mod store;
@@ -23,6 +24,7 @@ pub use faults::{FaultFigures, FoundFault};
 pub use freshness::Freshness;
 pub use image::{Batch, Job, Lock, LockStat, Request};
 pub use metrics::Metrics;
+pub use page::{Cursor, InvalidCursor, PAGE_LIMIT, Page};
 pub use run::run;
 pub use store::{Store, Writer};
 pub use summary::{
