@@ -10,6 +10,7 @@ mod faults;
 mod follow;
 mod freshness;
 mod image;
+mod lists;
 mod metrics;
 mod page;
 mod read;
@@ -23,8 +24,12 @@ mod watch;
 pub use faults::{FaultFigures, FoundFault};
 pub use freshness::Freshness;
 pub use image::{Batch, Job, Lock, LockStat, Request};
+pub use lists::{
+    BatchDetail, BatchFilter, BatchOrder, CollectionBatches, ListedLock, LockFilter, RequestFilter, RequestOrder,
+    SessionLocks,
+};
 pub use metrics::Metrics;
-pub use page::{Cursor, InvalidCursor, PAGE_LIMIT, Page};
+pub use page::{Cursor, InvalidCursor, ListError, PAGE_LIMIT, Page, Part};
 pub use run::run;
 pub use store::{Store, Writer};
 pub use summary::{

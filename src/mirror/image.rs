@@ -4,12 +4,14 @@
 //! way in, for the walk as for a change.
 
 mod batches;
+mod beside;
 mod change;
 mod compare;
 mod faults;
 mod figures;
 mod item;
 mod jobs;
+mod lists;
 mod locks;
 mod requests;
 mod row;

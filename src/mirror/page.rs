@@ -13,6 +13,33 @@ use serde::de::DeserializeOwned;
 /// The most items of one page.
 pub const PAGE_LIMIT: usize = 500;
 
+/// Which part of a list is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// Where to begin; `None` for the first page.
+    pub after: Option<Cursor>,
+    /// How many items, 1 to [`PAGE_LIMIT`].
+    pub size: usize,
+}
+
+impl Part {
+    /// The key after which to go on, in a list of that order.
+    pub(super) fn key<K: DeserializeOwned>(&self, order: &str) -> Result<Option<K>, InvalidCursor> {
+        self.after.as_ref().map(|cursor| cursor.key(order)).transpose()
+    }
+}
+
+/// Why there is no page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ListError {
+    /// Nobody knows yet what is in the queue.
+    #[error("the queue has not been read yet")]
+    NoImage,
+    /// The cursor is none of this list.
+    #[error(transparent)]
+    Cursor(#[from] InvalidCursor),
+}
+
 /// A part of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<T> {
@@ -32,6 +59,14 @@ impl<T> Page<T> {
     pub fn map<U>(self, map: impl FnMut(T) -> U) -> Page<U> {
         let Self { items, total, before, next } = self;
         Page { items: items.into_iter().map(map).collect(), total, before, next }
+    }
+}
+
+impl<T> Page<Option<T>> {
+    /// The same page without what is not there any more.
+    pub(super) fn flatten(self) -> Page<T> {
+        let Self { items, total, before, next } = self;
+        Page { items: items.into_iter().flatten().collect(), total, before, next }
     }
 }
 
@@ -117,6 +152,16 @@ impl<K: Ord> Picker<K> {
         {
             *last = key;
         }
+    }
+
+    /// The last key that is on the page or just behind it, once these are filled: what is greater need not be offered.
+    pub(super) fn limit(&self) -> Option<&K> {
+        self.first.peek().filter(|_| self.first.len() > self.size)
+    }
+
+    /// Says how many items the list has, where not all of them were offered, and how many of those come before the page.
+    pub(super) fn of(self, total: usize, skipped: usize) -> Self {
+        Self { total: total as u64, before: self.before + skipped as u64, ..self }
     }
 
     /// The page of an order. `item` gives what a key stands for.

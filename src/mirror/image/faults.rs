@@ -32,7 +32,7 @@ pub(super) struct Faults {
     touched: HashSet<Path>,
     /// Of these, the ones that are being judged, some at a time.
     to_judge: Vec<Path>,
-    suspects: Suspects,
+    pub(super) suspects: Suspects,
     /// Whether a batch became one that its jobs can be loaded with, or ceased to be.
     is_regrouped: bool,
     was_paused: bool,

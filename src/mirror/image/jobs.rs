@@ -8,6 +8,7 @@ use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use zookeeper_client::Stat;
 
 use self::odd::{holds, set_odd};
+use super::beside::{Beside, Sight};
 use super::change::Change;
 use super::figures::Figures;
 use super::row::{LockStat, Nodes, Row, Standing, UNKNOWN_MS, text};
@@ -36,6 +37,7 @@ pub(super) struct Jobs {
     /// How many entries each folder of a state holds.
     pub(super) in_folder: HashMap<StateFolder, u64>,
     pub(super) figures: Figures,
+    pub(super) beside: Beside,
     /// Whether `figures` follow every change. A walk fills the rows first and counts them once, at its end.
     is_counted: bool,
     pub(super) znodes: i64,
@@ -126,6 +128,7 @@ impl Jobs {
         // Where the job was is asked before its status is noted as there: without one it was nowhere.
         let was = self.rows[row as usize].sight();
         let before = self.rows[row as usize].standing;
+        let beside = Sight::of(&self.rows[row as usize]);
         self.znodes += self.rows[row as usize].nodes.set(bit, found.is_present());
         let (changed, malformed) = self.set(row, node, found);
         let unreadable = malformed || matches!(found, Found::Denied);
@@ -133,6 +136,7 @@ impl Jobs {
         self.rows[row as usize].malformed.set(bit, malformed);
         self.unreadable += reread;
         self.settle(row, before);
+        self.beside.moved(row, beside, Sight::of(&self.rows[row as usize]));
         let moved = Change::of_job(was, self.rows[row as usize].sight());
         if self.rows[row as usize].nodes.is_empty() {
             self.forget(row);

@@ -192,7 +192,7 @@ impl Image {
         known.map(|(id, entry)| self.batch_view(id, entry, offset)).collect()
     }
 
-    fn batch_view(&self, id: BatchId, entry: &batches::Entry, offset: Offset) -> Batch {
+    pub(super) fn batch_view(&self, id: BatchId, entry: &batches::Entry, offset: Offset) -> Batch {
         let item = &entry.item;
         Batch {
             id,
@@ -213,7 +213,16 @@ impl Image {
     }
 
     pub(in crate::mirror) fn requests(&self, offset: Offset) -> Vec<Request> {
-        let view = |queue, id, entry: &requests::Entry| Request {
+        let queues = AccessQueue::ALL.iter().copied();
+        queues
+            .flat_map(|queue| {
+                self.access.queue(queue).iter().map(move |(id, entry)| Self::request_view(queue, id, entry, offset))
+            })
+            .collect()
+    }
+
+    pub(super) fn request_view(queue: AccessQueue, id: RequestId, entry: &requests::Entry, offset: Offset) -> Request {
+        Request {
             queue,
             id,
             state: entry.item.state,
@@ -224,11 +233,7 @@ impl Image {
             lock: entry.item.lock,
             token: entry.token.clone(),
             requested_bytes: entry.requested_bytes,
-        };
-        let queues = AccessQueue::ALL.iter().copied();
-        queues
-            .flat_map(|queue| self.access.queue(queue).iter().map(move |(id, entry)| view(queue, id, entry)))
-            .collect()
+        }
     }
 
     /// Every lock, in no order.
@@ -270,6 +275,7 @@ impl Image {
     }
 }
 
-fn own(at_ms: i64, offset: Offset) -> Option<Timestamp> {
+/// An instant of the servers' clock by ours; `None` where none is known.
+pub(super) fn own(at_ms: i64, offset: Offset) -> Option<Timestamp> {
     (at_ms != UNKNOWN_MS).then(|| offset.to_own(at_ms))
 }
