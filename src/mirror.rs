@@ -5,31 +5,45 @@
 
 mod bands;
 mod clock;
+mod diagnosis;
 mod drift;
+mod failures;
 mod faults;
+mod find;
 mod follow;
 mod freshness;
+mod history;
 mod image;
-mod lists;
+pub mod lists;
 mod metrics;
 mod page;
+mod past;
 mod read;
+mod read_nodes;
 mod run;
+mod searches;
 mod store;
 mod summary;
 mod text;
 mod walk;
 mod watch;
+mod words;
 
-pub use faults::{FaultFigures, FoundFault};
-pub use freshness::Freshness;
-pub use image::{Batch, Job, Lock, LockStat, Request};
-pub use lists::{
-    BatchDetail, BatchFilter, BatchOrder, CollectionBatches, ListedLock, LockFilter, RequestFilter, RequestOrder,
-    SessionLocks,
+pub use diagnosis::{
+    Backlog, BatchContext, BatchSituation, Cause, CauseKind, Diagnosis, Head, Holding, JobSituation, Pause, Place,
+    Pool, StateSituation, Verdict, Volume, diagnose_batch, diagnose_job, diagnose_state,
 };
+pub use failures::{FailureCursor, FailureGroup, FailureKey, InvalidFailureKey};
+pub use faults::{FaultFigures, FoundFault};
+pub use find::{
+    Direction, InvalidCursor, JobCursor, JobQuery, JobSort, PAGE_LIMIT, Page, SEARCH_LIMIT, SearchText, SearchTooLong,
+};
+pub use freshness::Freshness;
+pub use history::{Flow, History, Pace, Point, StateFlow};
+pub use image::{Batch, Job, Lock, LockStat, Request};
 pub use metrics::Metrics;
-pub use page::{Cursor, InvalidCursor, ListError, PAGE_LIMIT, Page, Part};
+pub use past::{Happening, PastEvent};
+pub use read_nodes::{Children, Item, Node, NodeError, NodeStat, Nodes};
 pub use run::run;
 pub use store::{Store, Writer};
 pub use summary::{

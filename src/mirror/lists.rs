@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+pub use super::page::{Cursor, InvalidCursor, ListError, Page, Part};
+
 use super::image::{Batch, LockStat};
 use super::summary::{ByState, LockKind};
 use crate::queue::path::{AccessQueue, Path};

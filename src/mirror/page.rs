@@ -10,8 +10,7 @@ use std::str::FromStr;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The most items of one page.
-pub const PAGE_LIMIT: usize = 500;
+use super::find::PAGE_LIMIT;
 
 /// Which part of a list is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -18,10 +18,10 @@ pub(super) struct Sight {
 
 impl Sight {
     /// A row without znodes is no job, or not yet one.
-    pub(super) fn of(row: &Row) -> Self {
+    pub(super) fn of(row: Row<'_>) -> Self {
         let batch = row.batch.filter(|_| !row.nodes.is_empty());
         Self {
-            batch: batch.map(|batch| (batch, row.standing.state)),
+            batch: batch.map(|batch| (batch.number(), row.standing.state)),
             session: row.lock.as_deref().map(|lock| lock.session),
         }
     }
