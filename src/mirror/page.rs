@@ -10,6 +10,7 @@ use std::str::FromStr;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+pub use super::find::InvalidCursor;
 use super::find::PAGE_LIMIT;
 
 /// Which part of a list is asked for.
@@ -77,11 +78,6 @@ pub struct Cursor {
     order: String,
     key: serde_json::Value,
 }
-
-/// A text that is no cursor, or the cursor of another list or order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this is no cursor of this list in this order")]
-pub struct InvalidCursor;
 
 impl Cursor {
     /// The place after an item's key, in a list of that order.

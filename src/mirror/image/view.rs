@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::row::{LockStat, Row, UNKNOWN_MS, text};
 use super::{Image, batches, requests};
 use crate::mirror::clock::Offset;
+use crate::mirror::failures::{FailureKey, pattern};
 use crate::mirror::summary::LockKind;
 use crate::queue::id::{BatchId, JobId, Priority, RequestId};
 use crate::queue::path::{AccessQueue, EntryName, JobNode, Path, StateFolder};
@@ -61,6 +62,15 @@ pub struct Job {
     pub references: Vec<(BatchId, Outcome)>,
     /// Which of its znodes could not be read: [`JobNode`]s, and `None` for its own.
     pub unreadable: Vec<Option<JobNode>>,
+}
+
+impl Job {
+    /// The group of failures that it is in, if it has failed.
+    #[must_use]
+    pub fn failure(&self) -> Option<FailureKey> {
+        let key = || FailureKey::of(self.last_successful, &pattern(&self.message));
+        (self.state == Some(JobState::Failed)).then(key)
+    }
 }
 
 /// A batch as the mirror holds it. Texts are a depositor's: anything at all, cut to 512 bytes each.
