@@ -23,6 +23,9 @@ use crate::config;
 use crate::metrics::http::Http;
 use crate::metrics::storage::Storage;
 use crate::mirror::Store;
+use crate::mirror::find::JobQuery;
+
+use self::problem::Problem;
 
 mod api;
 mod assets;
@@ -37,6 +40,7 @@ mod params;
 mod prefix;
 mod problem;
 mod reload;
+mod query;
 mod scrape;
 mod show;
 mod tls;
@@ -47,6 +51,9 @@ const BODY_LIMIT: usize = 64 * 1024;
 
 /// No answer of ours takes longer: whoever asked is told to come back.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+
+/// How many collections are named to somebody who asked for one that is not there.
+const COLLECTIONS_NAMED: usize = 50;
 
 /// What the handlers need; cheap to clone.
 #[derive(Clone, Debug)]
@@ -122,6 +129,29 @@ impl State {
     fn space_left(&self) -> Option<i64> {
         let storage = self.shared.storage.as_ref()?;
         Some(storage.space()?.left_below(storage.threshold()))
+    }
+
+    /// The jobs that a query asks for.
+    fn jobs(&self, query: &JobQuery, now: Timestamp) -> Result<views::jobs::JobList, Problem> {
+        let store = &self.shared.store;
+        if let Some(wanted) = &query.collection {
+            let mut names: Vec<_> = store.collections().ok_or_else(Problem::no_image)?;
+            names.sort_by(|a, b| a.collection.cmp(&b.collection));
+            if !names.iter().any(|figures| *figures.collection == **wanted) {
+                let name = |name: &str| if name.is_empty() { query::NONE.to_owned() } else { show::visible(name) };
+                let detail = format!("There is no job of the collection “{}” now.", name(wanted));
+                let names = names.iter().map(|figures| name(&figures.collection));
+                return Err(Problem::missing(detail).allowing(names.take(COLLECTIONS_NAMED)));
+            }
+        }
+        let page = store.find_jobs(query, now).ok_or_else(Problem::no_image)?;
+        if let Some(group) = query.group.filter(|group| page.total == 0 && store.failure(*group).is_none()) {
+            let detail = format!(
+                "There is no failed job in the group “{group}” now: its jobs were resumed or deleted, or it never was."
+            );
+            return Err(Problem::missing(detail));
+        }
+        Ok(views::jobs::JobList::new(page))
     }
 
     fn status(&self, now: Timestamp) -> views::status::Status {

@@ -14,7 +14,11 @@ use utoipa_axum::routes;
 use super::State;
 use super::problem::Problem;
 
+mod failures;
+mod jobs;
 mod status;
+
+pub(super) use failures::FailurePage;
 
 /// Where the API is.
 pub(super) const PREFIX: &str = "/api/v1";
@@ -37,7 +41,10 @@ struct Document;
 
 /// The description (OpenAPI 3.1), and the routes that it describes.
 pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<String>, axum::Router<State>) {
-    let api = OpenApiRouter::new().routes(routes!(status::status));
+    let api = OpenApiRouter::new()
+        .routes(routes!(status::status))
+        .routes(routes!(jobs::jobs))
+        .routes(routes!(failures::failures));
     let (router, document) = OpenApiRouter::with_openapi(Document::openapi()).nest(PREFIX, api).split_for_parts();
     let routes = document.paths.paths.keys().cloned().collect();
     (document, routes, router)

@@ -11,13 +11,18 @@ use axum::routing::{MethodRouter, get};
 use jiff::Timestamp;
 
 use super::State;
+use super::api::FailurePage;
+use super::params::Params;
 use super::problem::Problem;
+use super::query::Pairs;
 use crate::metrics::storage::Space;
 use crate::mirror::{Freshness, Summary};
 
 mod attention;
+mod failures;
 mod figures;
 mod frame;
+mod jobs;
 mod overview;
 
 use frame::root_from;
@@ -42,12 +47,25 @@ pub struct View {
 
 /// Every page and its route.
 pub(super) fn routes() -> Vec<(&'static str, MethodRouter<State>)> {
-    vec![("/", get(overview))]
+    vec![("/", get(overview)), ("/jobs", get(list_jobs)), ("/failures", get(list_failures))]
 }
 
 /// `GET /`: is it flowing, and if not, where.
 async fn overview(FromState(state): FromState<State>) -> Response {
     render(StatusCode::OK, &Overview::new(&state.view(Timestamp::now())))
+}
+
+/// `GET /jobs`: which jobs.
+async fn list_jobs(FromState(state): FromState<State>, Params(pairs): Params<Pairs>) -> Result<Response, Problem> {
+    Ok(render(StatusCode::OK, &jobs::JobsPage::new(&state, &pairs, Timestamp::now())?))
+}
+
+/// `GET /failures`: what fails, and whether it is one cause or many.
+async fn list_failures(
+    FromState(state): FromState<State>,
+    Params(page): Params<FailurePage>,
+) -> Result<Response, Problem> {
+    Ok(render(StatusCode::OK, &failures::FailuresPage::new(&state, &page, Timestamp::now())?))
 }
 
 /// A page for an error, whose links lead on from wherever the browser believes to be: from a path below the prefix, or
