@@ -20,14 +20,15 @@ use tower_http::timeout::TimeoutLayer;
 
 use crate::config;
 use crate::metrics::http::Http;
-use crate::metrics::storage::Storage;
-use crate::mirror::Store;
+use crate::metrics::storage::{Space, Storage};
+use crate::mirror::{Store, Volume};
 
 mod api;
 mod assets;
 mod connection;
 pub mod health;
 mod layers;
+mod links;
 pub mod pages;
 mod params;
 mod problem;
@@ -82,6 +83,14 @@ impl State {
     fn space_left(&self) -> Option<i64> {
         let storage = self.shared.storage.as_ref()?;
         Some(storage.space()?.left_below(storage.threshold()))
+    }
+
+    /// Working storage, as the daemons reckon with it; `None` where it is not measured.
+    fn volume(&self) -> Option<Volume> {
+        let storage = self.shared.storage.as_ref()?;
+        let (space, threshold) = (storage.space()?, storage.threshold());
+        let Space { size_bytes, free_bytes } = space;
+        Some(Volume { size_bytes, free_bytes, threshold, left_bytes: space.left_below(threshold) })
     }
 
     fn status(&self, now: Timestamp) -> views::status::Status {

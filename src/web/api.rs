@@ -14,7 +14,11 @@ use utoipa_axum::routes;
 use super::State;
 use super::problem::Problem;
 
+mod job;
 mod status;
+pub(super) mod tree;
+
+pub(super) use job::find as find_job;
 
 /// Where the API is.
 pub(super) const PREFIX: &str = "/api/v1";
@@ -37,7 +41,12 @@ struct Document;
 
 /// The description (OpenAPI 3.1), and the routes that it describes.
 pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<String>, axum::Router<State>) {
-    let api = OpenApiRouter::new().routes(routes!(status::status));
+    let api = OpenApiRouter::new()
+        .routes(routes!(status::status))
+        .routes(routes!(job::job))
+        .routes(routes!(job::diagnosis))
+        .routes(routes!(tree::tree_root))
+        .routes(routes!(tree::tree));
     let (router, document) = OpenApiRouter::with_openapi(Document::openapi()).nest(PREFIX, api).split_for_parts();
     let routes = document.paths.paths.keys().cloned().collect();
     (document, routes, router)

@@ -18,7 +18,9 @@ use crate::mirror::{Freshness, Summary};
 mod attention;
 mod figures;
 mod frame;
+mod job;
 mod overview;
+mod tree;
 
 use frame::root_from;
 pub use overview::Overview;
@@ -42,7 +44,12 @@ pub struct View {
 
 /// Every page and its route.
 pub(super) fn routes() -> Vec<(&'static str, MethodRouter<State>)> {
-    vec![("/", get(overview))]
+    vec![
+        ("/", get(overview)),
+        ("/jobs/{jid}", get(job::job)),
+        ("/tree", get(tree::root)),
+        ("/tree/{*path}", get(tree::tree)),
+    ]
 }
 
 /// `GET /`: is it flowing, and if not, where.
