@@ -21,9 +21,9 @@ use tower_http::timeout::TimeoutLayer;
 
 use crate::config;
 use crate::metrics::http::Http;
-use crate::metrics::storage::Storage;
-use crate::mirror::Store;
+use crate::metrics::storage::{Space, Storage};
 use crate::mirror::find::JobQuery;
+use crate::mirror::{Store, Volume};
 
 use self::problem::Problem;
 
@@ -35,6 +35,7 @@ mod events;
 pub mod health;
 mod host;
 mod layers;
+mod links;
 pub mod pages;
 mod params;
 mod prefix;
@@ -152,6 +153,14 @@ impl State {
             return Err(Problem::missing(detail));
         }
         Ok(views::jobs::JobList::new(page))
+    }
+
+    /// Working storage, as the daemons reckon with it; `None` where it is not measured.
+    fn volume(&self) -> Option<Volume> {
+        let storage = self.shared.storage.as_ref()?;
+        let (space, threshold) = (storage.space()?, storage.threshold());
+        let Space { size_bytes, free_bytes } = space;
+        Some(Volume { size_bytes, free_bytes, threshold, left_bytes: space.left_below(threshold) })
     }
 
     fn status(&self, now: Timestamp) -> views::status::Status {

@@ -23,7 +23,9 @@ mod failures;
 mod figures;
 mod frame;
 mod jobs;
+mod job;
 mod overview;
+mod tree;
 
 use frame::root_from;
 pub use overview::Overview;
@@ -47,7 +49,14 @@ pub struct View {
 
 /// Every page and its route.
 pub(super) fn routes() -> Vec<(&'static str, MethodRouter<State>)> {
-    vec![("/", get(overview)), ("/jobs", get(list_jobs)), ("/failures", get(list_failures))]
+    vec![
+        ("/", get(overview)),
+        ("/jobs", get(list_jobs)),
+        ("/failures", get(list_failures)),
+        ("/jobs/{jid}", get(job::job)),
+        ("/tree", get(tree::root)),
+        ("/tree/{*path}", get(tree::tree)),
+    ]
 }
 
 /// `GET /`: is it flowing, and if not, where.

@@ -6,4 +6,10 @@
 
 pub(super) mod failures;
 pub(super) mod jobs;
+pub(super) mod diagnosis;
+pub(super) mod job;
+pub(super) mod node;
+mod session;
 pub(super) mod status;
+
+pub(crate) use session::Session;
