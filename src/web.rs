@@ -22,6 +22,8 @@ use crate::config;
 use crate::metrics::http::Http;
 use crate::metrics::storage::Storage;
 use crate::mirror::Store;
+use crate::queue::fault::Fault;
+use crate::queue::state::{JobState, State as _};
 
 mod api;
 mod assets;
@@ -41,6 +43,12 @@ const BODY_LIMIT: usize = 64 * 1024;
 
 /// No answer of ours takes longer: whoever asked is told to come back.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+
+/// How many batches in work the overview shows.
+const SHOWN_BATCHES: usize = 10;
+
+/// Of how many points its curves are drawn: one each two minutes.
+const CURVE_POINTS: usize = 180;
 
 /// What the handlers need; cheap to clone.
 #[derive(Clone, Debug)]
@@ -84,6 +92,30 @@ impl State {
     fn space_left(&self) -> Option<i64> {
         let storage = self.shared.storage.as_ref()?;
         Some(storage.space()?.left_below(storage.threshold()))
+    }
+
+    /// What the overview shows beside the figures.
+    fn recent(&self, now: Timestamp) -> pages::Recent {
+        let store = &self.shared.store;
+        let (batches, batches_in_work) = store.batches_in_work(SHOWN_BATCHES).unwrap_or_default();
+        let batches = batches.into_iter().map(|batch| {
+            let pace = store.batch_pace(batch.id);
+            (batch, pace)
+        });
+        pages::Recent {
+            flow: store.flow(),
+            history: store.history(now, Duration::from_hours(6), CURVE_POINTS),
+            batches: batches.collect(),
+            batches_in_work,
+            stuck: store.faults(Fault::StuckState, JobState::ALL.len(), now, self.space_left()).unwrap_or_default(),
+        }
+    }
+
+    /// The overview; `None` where there is no image.
+    fn overview(&self, view: &pages::View, recent: &pages::Recent) -> Option<views::overview::Overview> {
+        let summary = view.summary.as_ref()?;
+        let status = self.status(view.now);
+        Some(views::overview::Overview::new(status, summary, view.storage, recent, view.now))
     }
 
     fn status(&self, now: Timestamp) -> views::status::Status {

@@ -14,6 +14,7 @@ use utoipa_axum::routes;
 use super::State;
 use super::problem::Problem;
 
+mod overview;
 mod status;
 
 /// Where the API is.
@@ -37,7 +38,10 @@ struct Document;
 
 /// The description (OpenAPI 3.1), and the routes that it describes.
 pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<String>, axum::Router<State>) {
-    let api = OpenApiRouter::new().routes(routes!(status::status));
+    let api = OpenApiRouter::new()
+        .routes(routes!(status::status))
+        .routes(routes!(overview::overview))
+        .routes(routes!(overview::history));
     let (router, document) = OpenApiRouter::with_openapi(Document::openapi()).nest(PREFIX, api).split_for_parts();
     let routes = document.paths.paths.keys().cloned().collect();
     (document, routes, router)

@@ -15,13 +15,13 @@ use super::problem::Problem;
 use crate::metrics::storage::Space;
 use crate::mirror::{Freshness, Summary};
 
-mod attention;
-mod figures;
 mod frame;
 mod overview;
 
 use frame::root_from;
 pub use overview::Overview;
+
+pub use super::views::overview::Recent;
 
 /// What every page is made of, at one moment.
 #[derive(Clone, Debug)]
@@ -47,7 +47,8 @@ pub(super) fn routes() -> Vec<(&'static str, MethodRouter<State>)> {
 
 /// `GET /`: is it flowing, and if not, where.
 async fn overview(FromState(state): FromState<State>) -> Response {
-    render(StatusCode::OK, &Overview::new(&state.view(Timestamp::now())))
+    let now = Timestamp::now();
+    render(StatusCode::OK, &Overview::new(&state.view(now), &state.recent(now)))
 }
 
 /// A page for an error, whose links lead on from wherever the browser believes to be.

@@ -4,4 +4,6 @@
 //! words: instants are RFC 3339 in UTC, sizes end in `_bytes`, lengths of time in `_seconds`, states are the label
 //! values of the metrics.
 
+pub(super) mod history;
+pub(super) mod overview;
 pub(super) mod status;
