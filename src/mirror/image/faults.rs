@@ -33,7 +33,7 @@ pub(super) struct Faults {
     touched: HashSet<Path>,
     /// Of these, the ones that are being judged, some at a time.
     to_judge: Vec<Path>,
-    suspects: Suspects,
+    pub(super) suspects: Suspects,
     /// Whether a batch became one that its jobs can be loaded with, or ceased to be.
     is_regrouped: bool,
     was_paused: bool,
@@ -56,9 +56,11 @@ type BatchSight = (bool, bool, Arc<str>);
 impl Image {
     /// Takes note of what a read found at a path, and of what has to be judged for it.
     pub(in crate::mirror) fn apply(&mut self, path: Path, found: &Found) -> Change {
+        self.holders.note(&path, found);
         if !self.faults.is_live {
             return self.apply_found(path, found);
         }
+        let glance = self.glance_at(&path);
         let batch = match &path {
             Path::Batch(batch) | Path::BatchNode(batch, _) => Some(*batch),
             _ => None,
@@ -68,6 +70,9 @@ impl Image {
         let change = self.apply_found(path, found);
         if let Change::Job { from: Seen::In(state), .. } | Change::OtherJob { from: Seen::In(state), .. } = change {
             self.faults.left.insert(state);
+        }
+        if let Some((job, before)) = glance {
+            self.remember(job, before, change);
         }
         if change != Change::Nothing {
             self.touch(touched);

@@ -124,7 +124,7 @@ fn change(model: &mut Model, path: &Path, fate: Fate, at: i64) {
     model.insert(path.clone(), Node::Open { data, stat });
 }
 
-fn new_stat(at: i64) -> Stat {
+pub(super) fn new_stat(at: i64) -> Stat {
     Stat {
         czxid: at,
         mzxid: at,
@@ -140,7 +140,7 @@ fn new_stat(at: i64) -> Stat {
     }
 }
 
-fn empty() -> Image {
+pub(super) fn empty() -> Image {
     let mut image = Image::default();
     image.finish();
     image

@@ -148,8 +148,8 @@ impl Image {
         self.jobs.slots()
     }
 
-    fn view(&self, row: &Row, offset: Offset) -> Job {
-        let field = |field| self.jobs.arena.field(&row.text, field).to_owned();
+    pub(super) fn view(&self, row: Row<'_>, offset: Offset) -> Job {
+        let field = |field| self.jobs.arena.field(&row.text, field).into_owned();
         let first_of = |fields: [usize; 3]| {
             let named = fields.into_iter().find(|field| !self.jobs.arena.field(&row.text, *field).is_empty());
             named.map(field).unwrap_or_default()
@@ -173,7 +173,7 @@ impl Image {
             last_successful: row.last_successful,
             message: texts.get(row.message),
             space_needed_bytes: row.standing.space_needed_bytes,
-            batch: row.batch.map(BatchId::new),
+            batch: row.batch,
             collection: texts.get(row.standing.collection),
             submitter: texts.get(row.submitter),
             submitted: row.submitted_ms.and_then(|at| Timestamp::from_millisecond(at).ok()),
@@ -278,6 +278,6 @@ impl Image {
     }
 }
 
-fn own(at_ms: i64, offset: Offset) -> Option<Timestamp> {
+pub(super) fn own(at_ms: i64, offset: Offset) -> Option<Timestamp> {
     (at_ms != UNKNOWN_MS).then(|| offset.to_own(at_ms))
 }
