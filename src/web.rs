@@ -24,6 +24,8 @@ use crate::metrics::http::Http;
 use crate::metrics::storage::{Space, Storage};
 use crate::mirror::find::JobQuery;
 use crate::mirror::{Store, Volume};
+use crate::queue::fault::Fault;
+use crate::queue::state::{JobState, State as _};
 
 use self::problem::Problem;
 
@@ -55,6 +57,12 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
 /// How many collections are named to somebody who asked for one that is not there.
 const COLLECTIONS_NAMED: usize = 50;
+
+/// How many batches in work the overview shows.
+const SHOWN_BATCHES: usize = 10;
+
+/// Of how many points its curves are drawn: one each two minutes.
+const CURVE_POINTS: usize = 180;
 
 /// What the handlers need; cheap to clone.
 #[derive(Clone, Debug)]
@@ -161,6 +169,30 @@ impl State {
         let (space, threshold) = (storage.space()?, storage.threshold());
         let Space { size_bytes, free_bytes } = space;
         Some(Volume { size_bytes, free_bytes, threshold, left_bytes: space.left_below(threshold) })
+    }
+
+    /// What the overview shows beside the figures.
+    fn recent(&self, now: Timestamp) -> pages::Recent {
+        let store = &self.shared.store;
+        let (batches, batches_in_work) = store.batches_in_work(SHOWN_BATCHES).unwrap_or_default();
+        let batches = batches.into_iter().map(|batch| {
+            let pace = store.batch_pace(batch.id);
+            (batch, pace)
+        });
+        pages::Recent {
+            flow: store.flow(),
+            history: store.history(now, Duration::from_hours(6), CURVE_POINTS),
+            batches: batches.collect(),
+            batches_in_work,
+            stuck: store.faults(Fault::StuckState, JobState::ALL.len(), now, self.space_left()).unwrap_or_default(),
+        }
+    }
+
+    /// The overview; `None` where there is no image.
+    fn overview(&self, view: &pages::View, recent: &pages::Recent) -> Option<views::overview::Overview> {
+        let summary = view.summary.as_ref()?;
+        let status = self.status(view.now);
+        Some(views::overview::Overview::new(status, summary, view.storage, recent, view.now))
     }
 
     fn status(&self, now: Timestamp) -> views::status::Status {

@@ -119,6 +119,8 @@
     const template = document.createElement('template');
     template.innerHTML = html;
     const fresh = template.content.firstElementChild;
+    // The page was another one when it was loaded, as one without an image is.
+    if (!region) location.reload();
     if (!region || !fresh || region.nodeName !== fresh.nodeName) return;
     const late = waiting.get(name);
     const since = late ? late.since : performance.now();

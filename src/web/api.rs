@@ -17,6 +17,7 @@ use super::problem::Problem;
 mod failures;
 mod jobs;
 mod job;
+mod overview;
 mod status;
 pub(super) mod tree;
 
@@ -52,7 +53,9 @@ pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<String>, axum::Route
         .routes(routes!(job::job))
         .routes(routes!(job::diagnosis))
         .routes(routes!(tree::tree_root))
-        .routes(routes!(tree::tree));
+        .routes(routes!(tree::tree))
+        .routes(routes!(overview::overview))
+        .routes(routes!(overview::history));
     let (router, document) = OpenApiRouter::with_openapi(Document::openapi()).nest(PREFIX, api).split_for_parts();
     let routes = document.paths.paths.keys().cloned().collect();
     (document, routes, router)

@@ -18,9 +18,7 @@ use super::query::Pairs;
 use crate::metrics::storage::Space;
 use crate::mirror::{Freshness, Summary};
 
-mod attention;
 mod failures;
-mod figures;
 mod frame;
 mod jobs;
 mod job;
@@ -29,6 +27,8 @@ mod tree;
 
 use frame::root_from;
 pub use overview::Overview;
+
+pub use super::views::overview::Recent;
 
 /// What every page is made of, at one moment.
 #[derive(Clone, Debug)]
@@ -61,7 +61,8 @@ pub(super) fn routes() -> Vec<(&'static str, MethodRouter<State>)> {
 
 /// `GET /`: is it flowing, and if not, where.
 async fn overview(FromState(state): FromState<State>) -> Response {
-    render(StatusCode::OK, &Overview::new(&state.view(Timestamp::now())))
+    let now = Timestamp::now();
+    render(StatusCode::OK, &Overview::new(&state.view(now), &state.recent(now)))
 }
 
 /// `GET /jobs`: which jobs.

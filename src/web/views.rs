@@ -10,6 +10,8 @@ pub(super) mod diagnosis;
 pub(super) mod job;
 pub(super) mod node;
 mod session;
+pub(super) mod history;
+pub(super) mod overview;
 pub(super) mod status;
 
 pub(crate) use session::Session;
