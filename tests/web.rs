@@ -14,6 +14,7 @@ mod web {
     mod command_line;
     mod harness;
     mod hosts;
+    mod odd;
     mod page;
     mod passwords;
     mod prefix;
