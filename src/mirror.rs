@@ -5,24 +5,43 @@
 
 mod bands;
 mod clock;
+mod diagnosis;
 mod drift;
+mod failures;
 mod faults;
+mod find;
 mod follow;
 mod freshness;
+mod history;
 mod image;
 mod metrics;
+mod past;
 mod read;
+mod read_nodes;
 mod run;
+mod searches;
 mod store;
 mod summary;
 mod text;
 mod walk;
 mod watch;
+mod words;
 
+pub use diagnosis::{
+    Backlog, BatchContext, BatchSituation, Cause, CauseKind, Diagnosis, Head, Holding, JobSituation, Pause, Place,
+    Pool, StateSituation, Verdict, Volume, diagnose_batch, diagnose_job, diagnose_state,
+};
+pub use failures::{FailureCursor, FailureGroup, FailureKey, InvalidFailureKey};
 pub use faults::{FaultFigures, FoundFault};
+pub use find::{
+    Direction, InvalidCursor, JobCursor, JobQuery, JobSort, PAGE_LIMIT, Page, SEARCH_LIMIT, SearchText, SearchTooLong,
+};
 pub use freshness::Freshness;
+pub use history::{Flow, History, Pace, Point, StateFlow};
 pub use image::{Batch, Job, Lock, LockStat, Request};
 pub use metrics::Metrics;
+pub use past::{Happening, PastEvent};
+pub use read_nodes::{Children, Item, Node, NodeError, NodeStat, Nodes};
 pub use run::run;
 pub use store::{Store, Writer};
 pub use summary::{

@@ -28,6 +28,7 @@ mod api;
 mod assets;
 mod auth;
 mod connection;
+mod events;
 pub mod health;
 mod host;
 mod layers;
@@ -60,6 +61,7 @@ struct Shared {
     http: Http,
     storage: Option<Storage>,
     config: config::Config,
+    hub: events::Hub,
     hosts: host::Hosts,
     gate: auth::Gate,
     /// TLS and passwords as they are now; what `config` says of them is what there was at the start.
@@ -85,6 +87,7 @@ impl State {
             web_file: RwLock::new(web_file),
             reloaded,
             ending: CancellationToken::new(),
+            hub: events::Hub::default(),
             config,
         };
         Self { shared: Arc::new(shared) }
@@ -133,6 +136,7 @@ fn own_routes(config: &config::Web) -> Vec<(&str, MethodRouter<State>)> {
         (config.telemetry_path.as_str(), get(scrape::metrics)),
         ("/-/healthy", get(health::healthy)),
         ("/-/ready", get(health::ready)),
+        (events::ROUTE, get(events::events)),
         (assets::ROUTE, get(assets::asset)),
     ]
 }
@@ -178,11 +182,16 @@ pub async fn run(listeners: Vec<TcpListener>, state: State, shutdown: Cancellati
         ending.run_until_cancelled(shutdown.cancelled()).await;
         ending.cancel();
     };
+    // A stream would be waited for until it is cut, so all of them end first.
+    let streams = async {
+        ending.cancelled().await;
+        state.shared.hub.end().await;
+    };
     let served = async {
         let served = connection::serve(listeners, router(state.clone()), state.clone()).await;
         ending.cancel();
         served
     };
-    let (served, (), ()) = tokio::join!(served, reload::keep_up(&state), relayed);
+    let (served, (), (), ()) = tokio::join!(served, reload::keep_up(&state), relayed, streams);
     served
 }

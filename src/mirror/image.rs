@@ -5,19 +5,27 @@
 
 mod batches;
 mod change;
+mod columns;
 mod compare;
+mod failures;
 mod faults;
 mod figures;
+mod find;
+mod holders;
 mod item;
 mod jobs;
 mod locks;
+mod order;
+mod past;
 mod requests;
 mod row;
+mod situation;
 mod summarize;
 #[cfg(test)]
 mod tests;
 mod uuids;
 mod view;
+mod watched;
 
 use std::collections::BTreeSet;
 
@@ -26,15 +34,18 @@ use hashbrown::HashSet;
 pub(super) use change::{Change, Seen};
 pub(super) use faults::Asked;
 pub(super) use figures::age_marks;
+pub(super) use find::TextMatches;
 pub use row::LockStat;
 pub use view::{Batch, Job, Lock, Request};
 
 use self::batches::Batches;
 use self::faults::Faults;
+use self::holders::Holders;
 use self::jobs::Jobs;
 use self::locks::Locks;
 use self::requests::Access;
 use self::uuids::Uuids;
+use self::watched::Watched;
 use super::read::Found;
 use super::summary::LockKind;
 use crate::queue::path::{BatchNode, Path};
@@ -54,6 +65,8 @@ pub(super) struct Image {
     /// Znodes with names that nobody expects.
     unexpected: BTreeSet<Box<str>>,
     faults: Faults,
+    holders: Holders,
+    watched: Watched,
 }
 
 impl Image {

@@ -39,6 +39,24 @@ impl Entry {
         self.item.nodes.is_empty() && self.folders == [false; 4] && self.references == [0; 4]
     }
 
+    /// Whether its jobs are being created or worked on, or its report is due. A failed one is again, once an operator has
+    /// resumed a job of it.
+    fn is_in_work(&self) -> bool {
+        let has_jobs = self.references[Outcome::Processing as usize] > 0;
+        !self.item.nodes.is_empty()
+            && match self.item.state {
+                Some(BatchState::Processing | BatchState::Reporting | BatchState::UpdateReporting) => true,
+                Some(BatchState::Failed) | None => has_jobs,
+                Some(BatchState::Pending | BatchState::Completed | BatchState::Held | BatchState::Deleted) => false,
+            }
+    }
+
+    /// How many of its jobs have ended, well or not.
+    pub(super) fn ended(&self) -> u32 {
+        let ended = [Outcome::Failed, Outcome::Completed, Outcome::Deleted];
+        ended.into_iter().map(|outcome| self.references[outcome as usize]).fold(0, u32::saturating_add)
+    }
+
     /// Sets what a node says. Gives whether its value was malformed.
     fn set(&mut self, node: Option<BatchNode>, found: &Found) -> bool {
         let (data, stat) = found.node().map_or((None, None), |(data, stat)| (Some(data), Some(stat)));
@@ -68,6 +86,8 @@ impl Entry {
 pub(super) struct Batches {
     entries: HashMap<BatchId, Entry>,
     pub(super) entered: ByState<BatchState, BTreeSet<(i64, BatchId)>>,
+    /// The batches that somebody works on, by the instant of entering their state.
+    pub(super) in_work: BTreeSet<(i64, BatchId)>,
     pub(super) locks: HashMap<BatchId, LockStat>,
     pub(super) znodes: i64,
     pub(super) unreadable: i64,
@@ -127,6 +147,7 @@ impl Batches {
         change(&mut new);
         if !old.is_gone() {
             self.entered.get_mut(old.item.state).remove(&(old.item.entered_ms, batch));
+            self.in_work.remove(&(old.item.entered_ms, batch));
             self.locks.remove(&batch);
         }
         self.znodes += znodes(&new) - znodes(&old);
@@ -136,6 +157,9 @@ impl Batches {
             // A folder or reference whose batch is gone is a fault of the tree, but no batch to count.
             if !new.item.nodes.is_empty() {
                 self.entered.get_mut(new.item.state).insert((new.item.entered_ms, batch));
+            }
+            if new.is_in_work() {
+                self.in_work.insert((new.item.entered_ms, batch));
             }
             if let Some(lock) = new.item.lock {
                 self.locks.insert(batch, lock);

@@ -44,7 +44,7 @@ impl Image {
 
     /// The znodes of jobs in a piece of this image's table for which the other image has something else.
     pub(in crate::mirror) fn differing_jobs(&self, range: Range<usize>, other: &Self) -> Vec<Path> {
-        let differing = self.jobs.slice(range).filter(|row| !same_job(&self.jobs, row, &other.jobs));
+        let differing = self.jobs.slice(range).filter(|row| !same_job(&self.jobs, *row, &other.jobs));
         differing.flat_map(|row| self.paths_of_job(row.id(), other)).collect()
     }
 
@@ -106,16 +106,16 @@ impl Image {
     }
 }
 
-fn same_job(own: &Jobs, row: &Row, others: &Jobs) -> bool {
+fn same_job(own: &Jobs, row: Row<'_>, others: &Jobs) -> bool {
     let Some(other) = others.get(row.id()) else { return false };
-    let standing = |row: &Row| {
+    let standing = |row: Row<'_>| {
         let standing = row.standing;
         (standing.state, standing.entered_ms, standing.locked_ms, standing.retries, standing.space_needed_bytes)
     };
-    let plain = |row: &Row| {
+    let plain = |row: Row<'_>| {
         (row.nodes, row.unreadable, row.last_successful, row.priority, row.batch, row.created_ms, row.submitted_ms)
     };
-    let shared = |jobs: &Jobs, row: &Row| {
+    let shared = |jobs: &Jobs, row: Row<'_>| {
         [row.standing.collection, row.submitter, row.message, row.odd_status].map(|text| jobs.texts.get(text))
     };
     let places = |jobs: &Jobs| {

@@ -1,8 +1,11 @@
 //! One job as the image keeps it.
 
+use std::ops::Deref;
+
 use zookeeper_client::Stat;
 
 use super::change::{Seen, Sight};
+use super::columns::Columns;
 use crate::mirror::text::{Record, TextId};
 use crate::queue::fault::NodeSet;
 use crate::queue::id::{BatchId, JobId};
@@ -92,23 +95,20 @@ pub(super) struct Standing {
     pub(super) collection: TextId,
 }
 
-/// One job. A value that could not be read leaves its field at the default and its bit in `unreadable`.
+/// What of a job no list is filtered or sorted by.
 #[derive(Debug, Default)]
-pub(super) struct Row {
-    pub(super) number: u32,
+pub(super) struct Rest {
     pub(super) nodes: Nodes,
     pub(super) unreadable: Nodes,
     /// Of these, the ones that hold something else than they should; the others are not ours to read.
     pub(super) malformed: Nodes,
     pub(super) last_successful: Option<JobState>,
-    pub(super) priority: Option<u8>,
     /// Where its queue entry is, if it has just one with a possible priority in a known folder; others are kept apart.
     pub(super) entry: Option<(JobState, u8)>,
     /// Where its batch's reference is, if it has just one; others are kept apart.
     pub(super) reference: Option<(u32, Outcome)>,
-    pub(super) batch: Option<u32>,
     pub(super) has_retry_count: bool,
-    /// Whether `priority` is a number, but none of two digits.
+    /// Whether its priority is a number, but none of two digits.
     pub(super) is_priority_out_of_range: bool,
     pub(super) status_version: i32,
     /// `ctime` of the job's own znode, in milliseconds by the servers' clock.
@@ -116,30 +116,94 @@ pub(super) struct Row {
     /// In milliseconds; `None` where the configuration names no time that can be read.
     pub(super) submitted_ms: Option<i64>,
     pub(super) lock: Option<Box<LockStat>>,
-    pub(super) submitter: TextId,
-    pub(super) message: TextId,
     /// The status text, where it names no state that we know or is spelled as the daemons do not.
     pub(super) odd_status: TextId,
     pub(super) text: Record,
-    pub(super) standing: Standing,
 }
 
-impl Row {
-    pub(super) fn id(&self) -> JobId {
-        JobId::new(self.number)
+impl Rest {
+    /// Nothing is known of the job yet.
+    pub(super) fn unknown() -> Self {
+        Self { created_ms: UNKNOWN_MS, status_version: -1, ..Self::default() }
     }
 
     pub(super) fn has(&self, node: JobNode) -> bool {
         self.nodes.has(node as u8)
     }
 
+    /// The version of its status; -1 where it has none.
+    pub(super) fn status_version(&self) -> i32 {
+        if self.has(JobNode::Status) { self.status_version } else { -1 }
+    }
+}
+
+impl AsMut<Record> for Rest {
+    fn as_mut(&mut self) -> &mut Record {
+        &mut self.text
+    }
+}
+
+/// One job, put together from its columns and the rest of it. A value that could not be read is at its default, and its
+/// bit in `unreadable`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row<'a> {
+    pub(super) number: u32,
+    pub(super) priority: Option<u8>,
+    pub(super) batch: Option<BatchId>,
+    pub(super) submitter: TextId,
+    pub(super) message: TextId,
+    pub(super) standing: Standing,
+    rest: &'a Rest,
+}
+
+impl Deref for Row<'_> {
+    type Target = Rest;
+
+    fn deref(&self) -> &Rest {
+        self.rest
+    }
+}
+
+impl<'a> Row<'a> {
+    pub(super) fn of(columns: &Columns, row: usize, rest: &'a Rest) -> Self {
+        let kind = columns.kind[row];
+        let standing = Standing {
+            state: kind.state(),
+            entered_ms: columns.entered_ms[row],
+            locked_ms: rest.lock.as_deref().map(|lock| lock.created_ms),
+            retries: columns.retries[row],
+            space_needed_bytes: columns.space_needed_bytes[row],
+            collection: columns.collection[row],
+        };
+        Self {
+            number: columns.number[row],
+            priority: columns.priority(row),
+            batch: columns.batch(row),
+            submitter: columns.submitter[row],
+            message: columns.message[row],
+            standing,
+            rest,
+        }
+    }
+
+    /// A job that is not there, `nothing` being what is known of it.
+    pub(super) fn absent(nothing: &'a Rest) -> Self {
+        let standing = Standing { entered_ms: UNKNOWN_MS, ..Standing::default() };
+        let (submitter, message) = (TextId::default(), TextId::default());
+        Self { number: 0, priority: None, batch: None, submitter, message, standing, rest: nothing }
+    }
+
+    pub(super) fn id(self) -> JobId {
+        JobId::new(self.number)
+    }
+
     /// The row's own entry as the path has it.
-    pub(super) fn entry_name(&self) -> Option<(StateFolder, EntryName)> {
+    pub(super) fn entry_name(self) -> Option<(StateFolder, EntryName)> {
         let (state, priority) = self.entry?;
         Some((state.into(), EntryName { priority: i32::from(priority), job: self.id() }))
     }
 
-    pub(super) fn seen(&self) -> Seen<JobState> {
+    pub(super) fn seen(self) -> Seen<JobState> {
         match self.standing.state {
             Some(state) => Seen::In(state),
             None if self.has(JobNode::Status) => Seen::Other,
@@ -148,24 +212,19 @@ impl Row {
     }
 
     /// Where it is, with what tells how it came there.
-    pub(super) fn sight(&self) -> Sight<JobState> {
+    pub(super) fn sight(self) -> Sight<JobState> {
         Sight { seen: self.seen(), entered_ms: self.standing.entered_ms, version: self.status_version() }
     }
 
-    /// The version of its status; -1 where it has none.
-    pub(super) fn status_version(&self) -> i32 {
-        if self.has(JobNode::Status) { self.status_version } else { -1 }
-    }
-
     /// The znodes that could not be read; `None` for the job's own.
-    pub(super) fn unreadable_nodes(&self) -> Vec<Option<JobNode>> {
+    pub(super) fn unreadable_nodes(self) -> Vec<Option<JobNode>> {
         let own = self.unreadable.has(Nodes::SELF).then_some(None);
         let nodes = JobNode::ALL.iter().filter(|node| self.unreadable.has(**node as u8));
         own.into_iter().chain(nodes.map(|node| Some(*node))).collect()
     }
 
     /// The row's own reference as the path has it.
-    pub(super) fn reference_of(&self) -> Option<(BatchId, Outcome)> {
+    pub(super) fn reference_of(self) -> Option<(BatchId, Outcome)> {
         self.reference.map(|(batch, outcome)| (BatchId::new(batch), outcome))
     }
 }
@@ -176,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_row_stays_small() {
-        // 800 bytes a job are the limit for everything: row, indexes, text. What is added here is paid 200,000 times.
-        assert!(size_of::<Row>() <= 200, "{}", size_of::<Row>());
+        // 800 bytes a job are the limit for everything: row, columns, indexes, text. What is added here is paid 200,000 times.
+        assert!(size_of::<Rest>() <= 96, "{}", size_of::<Rest>());
     }
 }

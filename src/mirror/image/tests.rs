@@ -124,7 +124,7 @@ fn change(model: &mut Model, path: &Path, fate: Fate, at: i64) {
     model.insert(path.clone(), Node::Open { data, stat });
 }
 
-fn new_stat(at: i64) -> Stat {
+pub(super) fn new_stat(at: i64) -> Stat {
     Stat {
         czxid: at,
         mzxid: at,
@@ -140,7 +140,7 @@ fn new_stat(at: i64) -> Stat {
     }
 }
 
-fn empty() -> Image {
+pub(super) fn empty() -> Image {
     let mut image = Image::default();
     image.finish();
     image
@@ -163,6 +163,7 @@ fn said(image: &Image) -> Vec<String> {
         let now = Timestamp::from_second(seconds).unwrap();
         for space in [None, Some(1000)] {
             lines.push(format!("{:?}", image.summary(now, Offset::default(), space)));
+            lines.push(format!("{:?}", image.batches_in_work(usize::MAX, Offset::default())));
         }
     }
     let mut rest: Vec<String> =

@@ -148,8 +148,8 @@ impl Image {
         self.jobs.slots()
     }
 
-    fn view(&self, row: &Row, offset: Offset) -> Job {
-        let field = |field| self.jobs.arena.field(&row.text, field).to_owned();
+    pub(super) fn view(&self, row: Row<'_>, offset: Offset) -> Job {
+        let field = |field| self.jobs.arena.field(&row.text, field).into_owned();
         let first_of = |fields: [usize; 3]| {
             let named = fields.into_iter().find(|field| !self.jobs.arena.field(&row.text, *field).is_empty());
             named.map(field).unwrap_or_default()
@@ -173,7 +173,7 @@ impl Image {
             last_successful: row.last_successful,
             message: texts.get(row.message),
             space_needed_bytes: row.standing.space_needed_bytes,
-            batch: row.batch.map(BatchId::new),
+            batch: row.batch,
             collection: texts.get(row.standing.collection),
             submitter: texts.get(row.submitter),
             submitted: row.submitted_ms.and_then(|at| Timestamp::from_millisecond(at).ok()),
@@ -190,6 +190,14 @@ impl Image {
     pub(in crate::mirror) fn batches(&self, offset: Offset) -> Vec<Batch> {
         let known = self.batches.iter().filter(|(_, entry)| !entry.item.nodes.is_empty());
         known.map(|(id, entry)| self.batch_view(id, entry, offset)).collect()
+    }
+
+    /// The batches that somebody works on, those first that are longest in their state, at most `limit` of them; and how
+    /// many there are.
+    pub(in crate::mirror) fn batches_in_work(&self, limit: usize, offset: Offset) -> (Vec<Batch>, usize) {
+        let ids = self.batches.in_work.iter().take(limit);
+        let entries = ids.filter_map(|(_, id)| Some((*id, self.batches.get(*id)?)));
+        (entries.map(|(id, entry)| self.batch_view(id, entry, offset)).collect(), self.batches.in_work.len())
     }
 
     fn batch_view(&self, id: BatchId, entry: &batches::Entry, offset: Offset) -> Batch {
@@ -270,6 +278,6 @@ impl Image {
     }
 }
 
-fn own(at_ms: i64, offset: Offset) -> Option<Timestamp> {
+pub(super) fn own(at_ms: i64, offset: Offset) -> Option<Timestamp> {
     (at_ms != UNKNOWN_MS).then(|| offset.to_own(at_ms))
 }

@@ -4,7 +4,7 @@ use std::hash::BuildHasher;
 
 use super::Faults;
 use crate::mirror::image::Image;
-use crate::mirror::image::row::{LockStat, Row, text};
+use crate::mirror::image::row::{LockStat, Rest, Row, text};
 use crate::mirror::image::uuids::Leads;
 use crate::mirror::text::FIELD_LIMIT;
 use crate::queue::fault::{
@@ -68,11 +68,11 @@ impl Image {
     }
 
     fn job_findings(&self, id: JobId, limits: &Limits, sink: &mut dyn FnMut(Finding<'_>)) {
-        let absent = Row::default();
-        let row = self.jobs.get(id).unwrap_or(&absent);
+        let nothing = Rest::unknown();
+        let row = self.jobs.get(id).unwrap_or(Row::absent(&nothing));
         let entries: Vec<_> = self.jobs.entries(id).collect();
         let references: Vec<_> = self.jobs.references(id).collect();
-        let batch = row.batch.map(BatchId::new);
+        let batch = row.batch;
         let is_done = |batch: BatchId| {
             let state = self.batches.get(batch).and_then(|entry| entry.item.state);
             state.is_none_or(State::is_final)
@@ -168,12 +168,12 @@ impl Image {
     }
 
     /// The name under which the object of a job in Storing is locked.
-    pub(super) fn stored_name(&self, row: &Row) -> Option<String> {
+    pub(super) fn stored_name(&self, row: Row<'_>) -> Option<String> {
         if row.standing.state != Some(JobState::Storing) {
             return None;
         }
         let fields = [text::ARK, text::OLD_ARK, text::OBJECT_ID].map(|field| self.jobs.arena.field(&row.text, field));
-        fields.into_iter().find(|ark| !ark.is_empty()).map(lock_name)
+        fields.into_iter().find(|ark| !ark.is_empty()).map(|ark| lock_name(&ark))
     }
 }
 

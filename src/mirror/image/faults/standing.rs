@@ -40,7 +40,7 @@ impl Image {
         let collection = |mnemonic: &str| Path::NamedLock(LockFolder::Collections, mnemonic.into());
         // Jobs that name no collection are nobody's to hold.
         let names = crossed.iter().map(|id| self.jobs.texts.str(*id)).filter(|name| !name.is_empty());
-        items.extend(names.map(collection));
+        items.extend(names.map(|name| collection(&name)));
         items.extend(faults.suspects.suspected(Fault::HeldCollectionBacklog).cloned());
         items.extend(faults.suspects.suspected(Fault::FolderNearLimit).cloned());
         for item in items {

@@ -1,0 +1,145 @@
+//! Failed jobs by what they have in common.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::find::InvalidCursor;
+use super::summary::state_label;
+use crate::queue::id::{BatchId, JobId};
+use crate::queue::state::JobState;
+
+mod pattern;
+
+pub(super) use pattern::pattern;
+
+/// How many batches, collections and jobs of a group are named at most.
+pub(super) const EXAMPLES: usize = 5;
+
+/// The name of a group of failures, sixteen hexadecimal digits: the same for the same failures on every day and every
+/// queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FailureKey(u64);
+
+impl FailureKey {
+    /// The name of the failures behind a state with a message of that pattern.
+    pub(super) fn of(last_successful: Option<JobState>, pattern: &str) -> Self {
+        let state = last_successful.map_or("none", |state| state_label(Some(state)));
+        // FNV-1a, which is the same everywhere. No name is a secret, and who makes two alike merges two of his groups.
+        let bytes = state.bytes().chain([0]).chain(pattern.bytes());
+        Self(
+            bytes
+                .fold(0xCBF2_9CE4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)),
+        )
+    }
+}
+
+impl fmt::Display for FailureKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// A text that names no group of failures.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected the sixteen hexadecimal digits of a group of failures")]
+pub struct InvalidFailureKey;
+
+impl FromStr for FailureKey {
+    type Err = InvalidFailureKey;
+
+    fn from_str(text: &str) -> Result<Self, InvalidFailureKey> {
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        let number = Some(text).filter(|text| text.len() == 16 && text.bytes().all(is_digit));
+        number.and_then(|text| u64::from_str_radix(text, 16).ok()).map(Self).ok_or(InvalidFailureKey)
+    }
+}
+
+/// Failed jobs that did the same last and then failed with the same message, numbers and names in it aside.
+///
+/// Texts are those of znodes: anything at all, cut to 512 bytes each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailureGroup {
+    /// The name of the group.
+    pub key: FailureKey,
+    /// The last successful state of each of them; they failed in the one behind.
+    pub last_successful: Option<JobState>,
+    /// What their messages have in common, with `#` for numbers and ids.
+    pub pattern: String,
+    /// The message of the job that failed last.
+    pub message: Arc<str>,
+    /// How many there are.
+    pub count: u64,
+    /// Of these, resumed at least once before.
+    pub resumed: u64,
+    /// When the first of them failed.
+    pub oldest: Option<Timestamp>,
+    /// When the last of them failed.
+    pub newest: Option<Timestamp>,
+    /// The jobs that failed last, the very last first; at most five.
+    pub jobs: Vec<JobId>,
+    /// The batches with the most of them, and how many each has; at most five.
+    pub batches: Vec<(BatchId, u64)>,
+    /// How many batches have some of them.
+    pub batch_count: u64,
+    /// The collections with the most of them, and how many each has; at most five. Empty for jobs that name none.
+    pub collections: Vec<(Arc<str>, u64)>,
+    /// How many collections have some of them.
+    pub collection_count: u64,
+}
+
+/// Where a page of groups begins or ends: behind (or before) a group of that size and name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FailureCursor {
+    pub(super) is_back: bool,
+    pub(super) count: u64,
+    pub(super) key: FailureKey,
+}
+
+impl fmt::Display for FailureCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{:x}-{}", if self.is_back { 'b' } else { 'f' }, self.count, self.key)
+    }
+}
+
+impl FromStr for FailureCursor {
+    type Err = InvalidCursor;
+
+    fn from_str(text: &str) -> Result<Self, InvalidCursor> {
+        let read = || {
+            let is_back = text.starts_with('b');
+            let (count, key) = text.strip_prefix(['b', 'f'])?.split_once('-')?;
+            let count = u64::from_str_radix(count, 16).ok()?;
+            Some(Self { is_back, count, key: key.parse().ok()? })
+        };
+        read().filter(|cursor| cursor.to_string() == text).ok_or(InvalidCursor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_the_same_on_every_day() {
+        let key = FailureKey::of(Some(JobState::Provisioning), "404 for https://deposit.example.edu/…");
+        assert_eq!(key.to_string(), "6c3ef937cddd415d");
+        assert_eq!(key.to_string().parse(), Ok(key));
+        assert_ne!(key, FailureKey::of(None, "404 for https://deposit.example.edu/…"));
+        for text in ["", "6c3ef937cddd415", "6C3EF937CDDD415D", "+c3ef937cddd415d", "6c3ef937cddd415d0"] {
+            assert_eq!(text.parse::<FailureKey>(), Err(InvalidFailureKey), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_cursor_is_read_as_it_is_written() {
+        let cursor = FailureCursor { is_back: true, count: 300, key: FailureKey(7) };
+        assert_eq!(cursor.to_string(), "b12c-0000000000000007");
+        assert_eq!(cursor.to_string().parse(), Ok(cursor));
+        for text in ["", "b", "x12c-0000000000000007", "b012c-0000000000000007", "b+1-0000000000000007", "b12c-7"] {
+            assert_eq!(text.parse::<FailureCursor>(), Err(InvalidCursor), "{text}");
+        }
+    }
+}

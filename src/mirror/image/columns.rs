@@ -1,0 +1,147 @@
+//! What a list of jobs is filtered and sorted by, one column for each value.
+//!
+//! A filter reads just the columns that it asks about, from end to end: 200,000 rows are a fraction of a millisecond,
+//! where the rows themselves would be 40 MB of memory.
+
+use super::row::UNKNOWN_MS;
+use crate::mirror::text::TextId;
+use crate::queue::id::BatchId;
+use crate::queue::state::{JobState, State};
+
+/// A byte that says in which state a row is and three facts about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Kind(u8);
+
+impl Kind {
+    const STATE: u8 = 0x0F;
+    const LOCKED: u8 = 0x10;
+    const USED: u8 = 0x20;
+    const IN_BATCH: u8 = 0x40;
+    /// How many different ones there may be.
+    pub(super) const COUNT: usize = 0x80;
+
+    /// Every kind there may be, in the order of [`Kind::index`].
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        (0..0x80).map(Self)
+    }
+
+    pub(super) fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    pub(super) fn state(self) -> Option<JobState> {
+        JobState::ALL.get(usize::from(self.0 & Self::STATE)).copied()
+    }
+
+    pub(super) fn is_locked(self) -> bool {
+        self.0 & Self::LOCKED != 0
+    }
+
+    /// Whether the row is that of a job, and not waiting for one.
+    pub(super) fn is_used(self) -> bool {
+        self.0 & Self::USED != 0
+    }
+
+    pub(super) fn is_in_batch(self) -> bool {
+        self.0 & Self::IN_BATCH != 0
+    }
+
+    fn set(&mut self, fact: u8, is: bool) {
+        self.0 = if is { self.0 | fact } else { self.0 & !fact };
+    }
+}
+
+/// One value for each row in each column.
+#[derive(Debug, Default)]
+pub(super) struct Columns {
+    pub(super) kind: Vec<Kind>,
+    pub(super) number: Vec<u32>,
+    pub(super) entered_ms: Vec<i64>,
+    pub(super) space_needed_bytes: Vec<u64>,
+    pub(super) retries: Vec<u32>,
+    pub(super) priority: Vec<u8>,
+    /// Means something where the kind says that there is a batch.
+    pub(super) batch: Vec<u32>,
+    pub(super) collection: Vec<TextId>,
+    pub(super) submitter: Vec<TextId>,
+    pub(super) message: Vec<TextId>,
+}
+
+/// The priority of a job without one.
+pub(super) const NO_PRIORITY: u8 = u8::MAX;
+
+impl Columns {
+    pub(super) fn len(&self) -> usize {
+        self.kind.len()
+    }
+
+    /// Appends a row that waits for a job.
+    pub(super) fn grow(&mut self) {
+        self.kind.push(Kind(Kind::STATE));
+        self.number.push(0);
+        self.entered_ms.push(UNKNOWN_MS);
+        self.space_needed_bytes.push(0);
+        self.retries.push(0);
+        self.priority.push(NO_PRIORITY);
+        self.batch.push(0);
+        self.collection.push(TextId::default());
+        self.submitter.push(TextId::default());
+        self.message.push(TextId::default());
+    }
+
+    /// Makes a row that of a job of which nothing is known yet.
+    pub(super) fn begin(&mut self, row: usize, number: u32) {
+        self.clear(row);
+        self.number[row] = number;
+        self.kind[row].set(Kind::USED, true);
+    }
+
+    /// Makes a row wait for a job. Its texts have been given up.
+    pub(super) fn clear(&mut self, row: usize) {
+        self.kind[row] = Kind(Kind::STATE);
+        self.number[row] = 0;
+        self.entered_ms[row] = UNKNOWN_MS;
+        self.space_needed_bytes[row] = 0;
+        self.retries[row] = 0;
+        self.priority[row] = NO_PRIORITY;
+        self.batch[row] = 0;
+    }
+
+    pub(super) fn set_state(&mut self, row: usize, state: Option<JobState>) {
+        let index = state.map_or(Kind::STATE, |state| u8::try_from(state.index()).expect("there are twelve states"));
+        self.kind[row].0 = self.kind[row].0 & !Kind::STATE | index;
+    }
+
+    pub(super) fn set_locked(&mut self, row: usize, is_locked: bool) {
+        self.kind[row].set(Kind::LOCKED, is_locked);
+    }
+
+    pub(super) fn set_batch(&mut self, row: usize, batch: Option<BatchId>) -> bool {
+        let changed = self.batch(row) != batch;
+        self.kind[row].set(Kind::IN_BATCH, batch.is_some());
+        self.batch[row] = batch.map_or(0, BatchId::number);
+        changed
+    }
+
+    pub(super) fn batch(&self, row: usize) -> Option<BatchId> {
+        self.kind[row].is_in_batch().then(|| BatchId::new(self.batch[row]))
+    }
+
+    pub(super) fn priority(&self, row: usize) -> Option<u8> {
+        Some(self.priority[row]).filter(|priority| *priority != NO_PRIORITY)
+    }
+
+    /// Gives back the memory that growing has set aside.
+    pub(super) fn shrink(&mut self) {
+        self.kind.shrink_to_fit();
+        self.number.shrink_to_fit();
+        self.entered_ms.shrink_to_fit();
+        self.space_needed_bytes.shrink_to_fit();
+        self.retries.shrink_to_fit();
+        self.priority.shrink_to_fit();
+        self.batch.shrink_to_fit();
+        self.collection.shrink_to_fit();
+        self.submitter.shrink_to_fit();
+        self.message.shrink_to_fit();
+    }
+}

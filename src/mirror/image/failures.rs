@@ -1,0 +1,212 @@
+//! Failed jobs in groups, kept up to date by each change, so that a page of them costs the same for ten or 200,000.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::hash::Hash;
+use std::ops::Bound;
+
+use hashbrown::HashMap;
+
+use super::Image;
+use super::row::{Row, UNKNOWN_MS};
+use super::view::own;
+use crate::mirror::clock::Offset;
+use crate::mirror::failures::{EXAMPLES, FailureCursor, FailureGroup, FailureKey, pattern};
+use crate::mirror::find::Page;
+use crate::mirror::text::TextId;
+use crate::queue::id::{BatchId, JobId};
+use crate::queue::state::JobState;
+
+/// What of a failed job its group counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Failed {
+    key: FailureKey,
+    entered_ms: i64,
+    is_resumed: bool,
+    batch: Option<BatchId>,
+    collection: TextId,
+}
+
+impl Failed {
+    /// What is counted of a row, if its job has failed. `key` names the group by last successful state and message.
+    pub(super) fn of(row: Row<'_>, key: impl FnOnce(Option<JobState>, TextId) -> FailureKey) -> Option<Self> {
+        let standing = row.standing;
+        (standing.state == Some(JobState::Failed)).then(|| Self {
+            key: key(row.last_successful, row.message),
+            entered_ms: standing.entered_ms,
+            is_resumed: standing.retries > 0,
+            batch: row.batch,
+            collection: standing.collection,
+        })
+    }
+}
+
+/// How many there are of each, and which have the most.
+#[derive(Debug)]
+struct Tally<K> {
+    counts: HashMap<K, u64>,
+    most: BTreeSet<(Reverse<u64>, K)>,
+}
+
+impl<K> Default for Tally<K> {
+    fn default() -> Self {
+        Self { counts: HashMap::new(), most: BTreeSet::new() }
+    }
+}
+
+impl<K: Copy + Eq + Hash + Ord> Tally<K> {
+    fn add(&mut self, item: K, by: i64) {
+        let count = self.counts.entry(item).or_default();
+        self.most.remove(&(Reverse(*count), item));
+        *count = count.wrapping_add_signed(by);
+        if *count == 0 {
+            self.counts.remove(&item);
+        } else {
+            self.most.insert((Reverse(*count), item));
+        }
+    }
+
+    fn len(&self) -> u64 {
+        self.counts.len() as u64
+    }
+
+    fn first(&self) -> impl Iterator<Item = (K, u64)> {
+        self.most.iter().take(EXAMPLES).map(|(count, item)| (*item, count.0))
+    }
+}
+
+#[derive(Debug, Default)]
+struct Group {
+    /// By the instant of failing, as rows.
+    jobs: BTreeSet<(i64, u32)>,
+    resumed: u64,
+    batches: Tally<BatchId>,
+    collections: Tally<TextId>,
+}
+
+/// Every group.
+#[derive(Debug, Default)]
+pub(super) struct Failures {
+    groups: HashMap<FailureKey, Group>,
+    largest: BTreeSet<(Reverse<u64>, FailureKey)>,
+}
+
+impl Failures {
+    pub(super) fn of(failed: impl Iterator<Item = (u32, Failed)>) -> Self {
+        let mut failures = Self::default();
+        for (row, failed) in failed {
+            failures.enter(row, failed);
+        }
+        failures
+    }
+
+    /// How many have failed like one that has: it is among them.
+    pub(super) fn like(&self, failed: Failed) -> u64 {
+        self.groups.get(&failed.key).map_or(0, |group| group.jobs.len() as u64)
+    }
+
+    pub(super) fn enter(&mut self, row: u32, failed: Failed) {
+        self.change(row, failed, true);
+    }
+
+    pub(super) fn leave(&mut self, row: u32, failed: Failed) {
+        self.change(row, failed, false);
+    }
+
+    fn change(&mut self, row: u32, failed: Failed, is_there: bool) {
+        let group = self.groups.entry(failed.key).or_default();
+        let before = group.jobs.len() as u64;
+        let by = i64::from(is_there) * 2 - 1;
+        if is_there {
+            group.jobs.insert((failed.entered_ms, row));
+        } else {
+            group.jobs.remove(&(failed.entered_ms, row));
+        }
+        group.resumed = group.resumed.wrapping_add_signed(by * i64::from(failed.is_resumed));
+        failed.batch.into_iter().for_each(|batch| group.batches.add(batch, by));
+        group.collections.add(failed.collection, by);
+        self.largest.remove(&(Reverse(before), failed.key));
+        if group.jobs.is_empty() {
+            self.groups.remove(&failed.key);
+        } else {
+            self.largest.insert((Reverse(group.jobs.len() as u64), failed.key));
+        }
+    }
+
+    /// The rows of a group, in no order.
+    pub(super) fn rows(&self, key: FailureKey) -> impl Iterator<Item = u32> {
+        self.groups.get(&key).into_iter().flat_map(|group| group.jobs.iter().map(|(_, row)| *row))
+    }
+}
+
+impl Image {
+    /// Groups of failed jobs, the largest first.
+    pub(in crate::mirror) fn failures(
+        &self,
+        limit: usize,
+        cursor: Option<FailureCursor>,
+        offset: Offset,
+    ) -> Page<FailureGroup> {
+        let largest = &self.jobs.failures.largest;
+        let place = |cursor: FailureCursor| (Reverse(cursor.count), cursor.key);
+        let mut keys: Vec<_> = match cursor {
+            Some(cursor) if cursor.is_back => largest.range(..place(cursor)).rev().take(limit).copied().collect(),
+            Some(cursor) => {
+                largest.range((Bound::Excluded(place(cursor)), Bound::Unbounded)).take(limit).copied().collect()
+            }
+            None => largest.iter().take(limit).copied().collect(),
+        };
+        if cursor.is_some_and(|cursor| cursor.is_back) {
+            keys.reverse();
+        }
+        let at = |is_back: bool, place: (Reverse<u64>, FailureKey)| {
+            FailureCursor { is_back, count: place.0.0, key: place.1 }.to_string()
+        };
+        let before = match (keys.first(), cursor) {
+            (Some(first), _) => largest.range(..*first).count(),
+            (None, Some(cursor)) if !cursor.is_back => largest.len(),
+            (None, _) => 0,
+        };
+        let total = largest.len();
+        // Behind the last page there may be nothing any more: from there, the way back leads to the last one.
+        let first = keys.first().copied().or_else(|| cursor.map(place));
+        Page {
+            previous: first.filter(|_| before > 0).map(|first| at(true, first)),
+            next: keys.last().filter(|_| before + keys.len() < total).map(|last| at(false, *last)),
+            items: keys.into_iter().filter_map(|(_, key)| self.failure(key, offset)).collect(),
+            total,
+            before,
+        }
+    }
+
+    /// One group.
+    pub(in crate::mirror) fn failure(&self, key: FailureKey, offset: Offset) -> Option<FailureGroup> {
+        let group = self.jobs.failures.groups.get(&key)?;
+        let newest = || group.jobs.iter().rev().map(|(_, row)| self.jobs.at(*row));
+        let example = newest().next()?;
+        let message = self.jobs.texts.get(example.message);
+        let known = |at: Option<&(i64, u32)>| at.and_then(|(at_ms, _)| own(*at_ms, offset));
+        let collections = group.collections.first().map(|(id, count)| (self.jobs.texts.get(id), count));
+        Some(FailureGroup {
+            key,
+            last_successful: example.last_successful,
+            pattern: pattern(&message),
+            message,
+            count: group.jobs.len() as u64,
+            resumed: group.resumed,
+            oldest: known(group.jobs.first()),
+            newest: known(group.jobs.range(..(UNKNOWN_MS, 0)).next_back()),
+            jobs: newest().map(Row::id).take(EXAMPLES).collect(),
+            batches: group.batches.first().collect(),
+            batch_count: group.batches.len(),
+            collections: collections.collect(),
+            collection_count: group.collections.len(),
+        })
+    }
+
+    /// The group of a failed job.
+    pub(in crate::mirror) fn failure_of(&self, job: JobId, offset: Offset) -> Option<FailureGroup> {
+        let key = |last, message| FailureKey::of(last, &pattern(&self.jobs.texts.str(message)));
+        self.failure(Failed::of(self.jobs.get(job)?, key)?.key, offset)
+    }
+}

@@ -1,0 +1,135 @@
+//! The first few of many, without sorting the others.
+
+/// Takes places in any order and keeps the first ones behind a cursor, or the last ones before it.
+#[derive(Debug)]
+pub(super) struct Selection {
+    limit: usize,
+    /// Whether the page ends before the cursor; otherwise it begins behind it.
+    cursor: Option<(bool, u128)>,
+    /// Up to twice as many as are wanted, so that the worse half is found and dropped at a small price for each.
+    best: Vec<(u128, u32)>,
+    /// No place behind this one is wanted any more.
+    end: u128,
+    total: usize,
+    before: usize,
+}
+
+/// What was selected.
+#[derive(Debug, PartialEq)]
+pub(super) struct Selected {
+    pub(super) rows: Vec<u32>,
+    pub(super) total: usize,
+    pub(super) before: usize,
+    /// Before which place the page before ends.
+    pub(super) previous: Option<u128>,
+    /// Behind which place the page behind begins.
+    pub(super) next: Option<u128>,
+}
+
+impl Selection {
+    pub(super) fn new(limit: usize, cursor: Option<(bool, u128)>) -> Self {
+        Self { limit, cursor, best: Vec::with_capacity(limit * 2), end: u128::MAX, total: 0, before: 0 }
+    }
+
+    pub(super) fn offer(&mut self, place: u128, row: u32) {
+        self.total += 1;
+        let place = match self.cursor {
+            None => place,
+            Some((false, behind)) if place > behind => place,
+            Some((false, _)) => {
+                self.before += 1;
+                return;
+            }
+            // From the end, so turned round.
+            Some((true, end)) if place < end => {
+                self.before += 1;
+                !place
+            }
+            Some((true, _)) => return,
+        };
+        if place > self.end {
+            return;
+        }
+        self.best.push((place, row));
+        if self.best.len() == self.limit * 2 {
+            let (_, last, _) = self.best.select_nth_unstable(self.limit - 1);
+            self.end = last.0;
+            self.best.truncate(self.limit);
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Selected {
+        self.best.sort_unstable();
+        self.best.truncate(self.limit);
+        let mut before = self.before;
+        if let Some((true, _)) = self.cursor {
+            before -= self.best.len();
+            self.best.iter_mut().for_each(|(place, _)| *place = !*place);
+            self.best.reverse();
+        }
+        let first = self.best.first().map(|(place, _)| *place);
+        // Behind the last page there may be nothing any more: from there, the way back leads to the last one.
+        let first = first.or_else(|| self.cursor.map(|(is_back, at)| if is_back { at } else { at.saturating_add(1) }));
+        let last = self.best.last().map(|(place, _)| *place);
+        let is_end = before + self.best.len() >= self.total;
+        Selected {
+            rows: self.best.iter().map(|(_, row)| *row).collect(),
+            total: self.total,
+            before,
+            previous: first.filter(|_| before > 0),
+            next: last.or_else(|| first.and_then(|first| first.checked_sub(1))).filter(|_| !is_end),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn select(places: &[u128], limit: usize, cursor: Option<(bool, u128)>) -> Selected {
+        let mut selection = Selection::new(limit, cursor);
+        places.iter().for_each(|place| selection.offer(*place, u32::try_from(*place).unwrap()));
+        selection.finish()
+    }
+
+    proptest! {
+        #[test]
+        fn pages_follow_one_another_both_ways(
+            places in proptest::collection::hash_set(0u128..500, 0..80),
+            limit in 1usize..12,
+        ) {
+            let places: Vec<_> = places.into_iter().collect();
+            let mut sorted: Vec<_> = places.iter().map(|place| u32::try_from(*place).unwrap()).collect();
+            sorted.sort_unstable();
+            let (mut seen, mut cursor) = (Vec::new(), None);
+            loop {
+                let page = select(&places, limit, cursor);
+                prop_assert_eq!((page.total, page.before), (sorted.len(), seen.len()));
+                // Back from here is what was before it.
+                if let Some(previous) = page.previous {
+                    let back = select(&places, limit, Some((true, previous)));
+                    prop_assert_eq!(&back.rows, &seen[seen.len() - limit..]);
+                    prop_assert_eq!(back.before, seen.len() - limit);
+                } else {
+                    prop_assert!(seen.is_empty());
+                }
+                seen.extend(page.rows);
+                let Some(next) = page.next else { break };
+                cursor = Some((false, next));
+            }
+            prop_assert_eq!(seen, sorted);
+        }
+    }
+
+    #[test]
+    fn beyond_the_end_the_way_back_is_known() {
+        let page = select(&[1, 2, 3], 2, Some((false, 3)));
+        assert_eq!(page, Selected { rows: vec![], total: 3, before: 3, previous: Some(4), next: None });
+        assert_eq!(select(&[1, 2, 3], 2, Some((true, 4))).rows, [2, 3]);
+        let page = select(&[1, 2, 3], 2, Some((true, 1)));
+        assert_eq!(page, Selected { rows: vec![], total: 3, before: 0, previous: None, next: Some(0) });
+        assert_eq!(select(&[1, 2, 3], 2, Some((false, 0))).rows, [1, 2]);
+    }
+}

@@ -1,0 +1,270 @@
+//! What is found is what a plain filter and sort finds, whatever was asked and however the jobs came to be.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+use zookeeper_client::Stat;
+
+use super::*;
+use crate::mirror::clock::Offset;
+use crate::mirror::failures::{FailureGroup, FailureKey, pattern};
+use crate::mirror::find::Direction;
+use crate::mirror::image::tests::{empty, new_stat};
+use crate::mirror::read::Found;
+use crate::mirror::text::Record;
+use crate::queue::fault::{Fault, Limits};
+use crate::queue::id::JobId;
+use crate::queue::path::JobNode;
+use crate::queue::state::JobState;
+
+const TEXTS: [&str; 7] = ["", "Éa.zip", "rbn_000123.ZIP", "<script>", "100%_\\", "ark:/99999/fk4", "\u{202e}x;y"];
+const MESSAGES: [&str; 6] =
+    ["Success", "404 for https://x/1", "404 for https://x/22", "no 7", "No 8", "jid0000000003 failed"];
+const STATES: [&str; 6] = ["Pending", "Failed", "failed", "Failed", "Completed", "Teleporting"];
+
+/// What a change writes, or takes away.
+fn any_change() -> impl Strategy<Value = (JobNode, Option<String>)> {
+    let texts = || select(TEXTS.to_vec());
+    let status = (select(STATES.to_vec()), select(MESSAGES.to_vec()), 0u32..4, any::<bool>());
+    let status = status.prop_map(|(state, message, retries, is_early)| {
+        let last = if is_early { r#""Pending""# } else { "null" };
+        let json = format!(
+            r#"{{"status":"{state}","message":"{message}","retry_count":{retries},"last_successful_status":{last}}}"#
+        );
+        (JobNode::Status, json)
+    });
+    let configuration = (texts(), texts(), texts(), select(vec!["", "a", "B"])).prop_map(|(file, title, ark, profile)| {
+        let json = serde_json::json!({
+            "filename": file, "title": title, "objectID": ark, "localID": title, "profile": profile, "submitter": file,
+        });
+        (JobNode::Configuration, json.to_string())
+    });
+    let identifiers = (texts(), texts(), select(vec![JobNode::Identifiers, JobNode::Identifier]));
+    let identifiers = identifiers.prop_map(|(ark, local_id, node)| {
+        (node, serde_json::json!({"primary_id": ark, "local_id": [local_id]}).to_string())
+    });
+    let bid = select(vec!["bid0000000000", "bid0000000007", "junk"]).prop_map(|bid| (JobNode::Bid, bid.to_owned()));
+    let priority = select(vec!["5", "05", "0", "104"]).prop_map(|value| (JobNode::Priority, value.to_owned()));
+    let space =
+        select(vec!["0", "7", "9223372036854775807"]).prop_map(|value| (JobNode::SpaceNeeded, value.to_owned()));
+    let lock = Just((JobNode::Lock, String::new()));
+    let node =
+        prop_oneof![5 => status, 3 => configuration, 1 => identifiers, 1 => bid, 1 => priority, 1 => space, 1 => lock];
+    (node, 0u8..6).prop_map(|((node, data), gone)| (node, (gone > 0).then_some(data)))
+}
+
+fn any_query() -> impl Strategy<Value = JobQuery> {
+    let state = select(vec![None, Some(JobState::Pending), Some(JobState::Failed), Some(JobState::Held)]);
+    let where_ = (
+        vec(state, 0..3),
+        option::weighted(0.2, select(vec!["", "a", "B", "nowhere"])),
+        option::weighted(0.2, select(vec![0, 7, 9]).prop_map(BatchId::new)),
+        option::weighted(0.2, (0u64..200).prop_map(Duration::from_secs)),
+        option::weighted(0.2, 0u32..4),
+        option::weighted(0.2, any::<bool>()),
+        option::weighted(0.2, select(Fault::ALL.to_vec())),
+        option::weighted(0.2, (select(MESSAGES.to_vec()), any::<bool>())),
+    );
+    let needles =
+        select(vec!["é", "ZIP", "jid00", "0000001", "%_\\", "script>", "ark:", "SUCCESS", "x;y", "zipark", "\n."]);
+    let text = option::weighted(0.4, needles);
+    let order = (select(JobSort::ALL.to_vec()), select(Direction::ALL.to_vec()), 1usize..6);
+    (where_, text, order).prop_map(|(where_, text, (sort, direction, limit))| {
+        let (states, collection, batch, min_age, min_retries, locked, fault, group) = where_;
+        let group =
+            group.map(|(message, is_early)| FailureKey::of(is_early.then_some(JobState::Pending), &pattern(message)));
+        let text = text.and_then(|text| SearchText::new(text).unwrap());
+        let collection = collection.map(str::to_owned);
+        let cursor = None;
+        JobQuery {
+            states,
+            collection,
+            batch,
+            min_age,
+            min_retries,
+            locked,
+            fault,
+            group,
+            text,
+            sort,
+            direction,
+            limit,
+            cursor,
+        }
+    })
+}
+
+fn asked(now_ms: i64, limits: &Limits) -> Asked<'_> {
+    Asked { now_ms, offset: Offset::default(), limits, space: None }
+}
+
+fn millis(at: Option<Timestamp>) -> Option<i64> {
+    at.map(Timestamp::as_millisecond)
+}
+
+/// Whether a job is wanted, by what readers see of it.
+fn is_wanted(image: &Image, job: &Job, query: &JobQuery, asked: Asked<'_>) -> bool {
+    let row = image.jobs.get(job.id).unwrap();
+    let own = (0..Record::FIELDS).map(|field| image.jobs.arena.field(&row.text, field).into_owned());
+    let texts: Vec<String> =
+        own.chain([job.id.to_string(), job.message.to_string(), job.submitter.to_string()]).collect();
+    let faults = || image.faults_of(&Path::Job(job.id), asked);
+    let failure =
+        || (job.state == Some(JobState::Failed)).then(|| FailureKey::of(job.last_successful, &pattern(&job.message)));
+    let age = || job.entered.map(|entered| asked.now_ms - entered.as_millisecond());
+    (query.states.is_empty() || query.states.contains(&job.state))
+        && query.collection.as_ref().is_none_or(|collection| *collection == *job.collection)
+        && query.batch.is_none_or(|batch| job.batch == Some(batch))
+        && query.min_age.is_none_or(|min| age().is_some_and(|age| age >= i64::try_from(min.as_millis()).unwrap()))
+        && query.min_retries.is_none_or(|min| job.retry_count.unwrap_or(0) >= min)
+        && query.locked.is_none_or(|locked| job.lock.is_some() == locked)
+        && query.fault.is_none_or(|fault| faults().iter().any(|found| found.fault == fault))
+        && query.group.is_none_or(|group| failure() == Some(group))
+        && query
+            .text
+            .as_ref()
+            .is_none_or(|needle| texts.iter().any(|text| text.to_lowercase().contains(&needle.as_str().to_lowercase())))
+}
+
+fn expected(image: &Image, query: &JobQuery, asked: Asked<'_>) -> Vec<Job> {
+    let mut jobs = image.jobs(0..image.job_slots(), Offset::default());
+    jobs.retain(|job| is_wanted(image, job, query, asked));
+    jobs.sort_by_key(|job| {
+        let value = match query.sort {
+            JobSort::Entered => i128::from(millis(job.entered).unwrap_or(i64::MAX)),
+            JobSort::Id => 0,
+            JobSort::Priority => job.priority.map_or(1000, |priority| priority.number().into()),
+            JobSort::SpaceNeeded => job.space_needed_bytes.into(),
+            JobSort::Retries => job.retry_count.unwrap_or(0).into(),
+        };
+        (value, job.id)
+    });
+    if query.direction == Direction::Descending {
+        jobs.reverse();
+    }
+    jobs
+}
+
+fn groups(image: &Image) -> BTreeMap<FailureKey, Vec<Job>> {
+    let mut groups: BTreeMap<_, Vec<Job>> = BTreeMap::new();
+    for job in image.jobs(0..image.job_slots(), Offset::default()) {
+        if job.state == Some(JobState::Failed) {
+            groups.entry(FailureKey::of(job.last_successful, &pattern(&job.message))).or_default().push(job);
+        }
+    }
+    groups
+}
+
+fn check_group(group: &FailureGroup, jobs: &[Job]) -> Result<(), TestCaseError> {
+    prop_assert_eq!(group.count, jobs.len() as u64);
+    prop_assert_eq!(group.resumed, jobs.iter().filter(|job| job.retry_count > Some(0)).count() as u64);
+    let times = || jobs.iter().filter_map(|job| job.entered);
+    prop_assert_eq!((group.oldest, group.newest), (times().min(), times().max()));
+    prop_assert!(
+        jobs.iter().all(|job| pattern(&job.message) == group.pattern && job.last_successful == group.last_successful)
+    );
+    prop_assert!(jobs.iter().any(|job| job.message == group.message && group.jobs.first() == Some(&job.id)));
+    prop_assert_eq!(group.jobs.len(), jobs.len().min(5));
+    let batches: BTreeSet<_> = jobs.iter().filter_map(|job| job.batch).collect();
+    prop_assert_eq!(group.batch_count, batches.len() as u64);
+    for (batch, count) in &group.batches {
+        prop_assert_eq!(*count, jobs.iter().filter(|job| job.batch == Some(*batch)).count() as u64);
+    }
+    let collections: BTreeSet<_> = jobs.iter().map(|job| &job.collection).collect();
+    prop_assert_eq!(group.collection_count, collections.len() as u64);
+    for (collection, count) in &group.collections {
+        prop_assert_eq!(*count, jobs.iter().filter(|job| job.collection == *collection).count() as u64);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_query_finds_what_a_plain_filter_and_sort_finds(
+        changes in vec((0u32..12, any_change()), 0..150),
+        queries in vec(any_query(), 1..12),
+        walked in 0usize..150,
+    ) {
+        let mut image = empty();
+        if walked > 0 {
+            image = Image::default();
+        }
+        let limits = Limits::default();
+        let mut going_on: BTreeMap<String, TextMatches> = BTreeMap::new();
+        let mut queries = queries.iter().cycle();
+        let changed = changes.len();
+        for (at, (job, (node, data))) in (1..).zip(changes) {
+            let stat = Stat { version: i32::try_from(at).unwrap(), ..new_stat(at) };
+            let found = data.map_or(Found::Nothing, |data| Found::Node { data: data.into_bytes(), stat });
+            image.apply(Path::JobNode(JobId::new(job), node), &found);
+            if usize::try_from(at).unwrap() == walked {
+                image.finish();
+                image.judge_all(None, 0, at * 1000, &limits);
+            }
+            if usize::try_from(at).unwrap() < walked || at % 5 != 0 && usize::try_from(at).unwrap() != changed {
+                continue;
+            }
+            while image.judge(at * 1000, &limits, 100) {}
+            if at % 3 == 0 {
+                image.jobs.squeeze();
+            }
+            let asked = asked(at * 1000 + 5_000, &limits);
+            let query = queries.next().unwrap();
+            let matches = query.text.as_ref().map(|text| {
+                let matches = going_on.entry(text.as_str().to_owned()).or_default();
+                while image.search(text, matches, 50) {}
+                &*matches
+            });
+            let expected = expected(&image, query, asked);
+            let (mut query, mut seen) = (query.clone(), Vec::new());
+            loop {
+                let page = image.find_jobs(&query, matches, asked, asked.now_ms);
+                prop_assert_eq!((page.total, page.before), (expected.len(), seen.len()));
+                prop_assert!(page.items.len() <= query.limit);
+                prop_assert_eq!(page.previous.is_some(), !seen.is_empty());
+                if let Some(previous) = page.previous {
+                    let back = JobQuery { cursor: Some(previous.parse().unwrap()), ..query.clone() };
+                    let back = image.find_jobs(&back, matches, asked, asked.now_ms);
+                    prop_assert_eq!(&back.items, &seen[seen.len() - query.limit..]);
+                }
+                seen.extend(page.items);
+                let Some(next) = page.next else { break };
+                query.cursor = Some(next.parse().unwrap());
+            }
+            prop_assert_eq!(seen, expected);
+
+            let expected = groups(&image);
+            let (mut cursor, mut seen, mut sizes) = (None, BTreeSet::new(), Vec::new());
+            loop {
+                let page = image.failures(2, cursor, Offset::default());
+                prop_assert_eq!((page.total, page.before), (expected.len(), seen.len()));
+                for group in &page.items {
+                    check_group(group, &expected[&group.key])?;
+                    prop_assert!(seen.insert(group.key));
+                    sizes.push(group.count);
+                    prop_assert_eq!(image.failure(group.key, Offset::default()), Some(group.clone()));
+                    prop_assert_eq!(image.failure_of(group.jobs[0], Offset::default()), Some(group.clone()));
+                }
+                let Some(next) = page.next else { break };
+                cursor = Some(next.parse().unwrap());
+            }
+            prop_assert_eq!(seen.len(), expected.len());
+            prop_assert!(sizes.is_sorted_by(|a, b| a >= b));
+        }
+        // Nothing is left of jobs that are gone.
+        for job in 0..12 {
+            for node in JobNode::ALL {
+                image.apply(Path::JobNode(JobId::new(job), *node), &Found::Nothing);
+            }
+        }
+        prop_assert_eq!(image.failures(10, None, Offset::default()).total, 0);
+        prop_assert_eq!(image.jobs.arena.used(), 0);
+    }
+}

@@ -1,0 +1,116 @@
+//! What a znode says of its job.
+
+use zookeeper_client::Stat;
+
+use super::Jobs;
+use crate::mirror::image::columns::NO_PRIORITY;
+use crate::mirror::image::row::{LockStat, UNKNOWN_MS, text};
+use crate::mirror::read::Found;
+use crate::queue::id::Priority;
+use crate::queue::path::JobNode;
+use crate::queue::record::{self, Configuration, Decoded, Identifiers, JobStatus};
+use crate::queue::time;
+
+impl Jobs {
+    /// Sets what a node says in the row. Gives whether that changed anything, and whether the value was malformed.
+    pub(super) fn set(&mut self, row: u32, node: Option<JobNode>, found: &Found) -> (bool, bool) {
+        let (data, stat) = found.node().map_or((None, None), |(data, stat)| (Some(data), Some(stat)));
+        let Self { columns, rest, arena, texts, .. } = self;
+        let at = row as usize;
+        let rest = &mut rest[at];
+        match node {
+            None => {
+                let changed = replace(&mut rest.created_ms, stat.map_or(UNKNOWN_MS, |stat| stat.ctime));
+                // A status that is there and not ours to read dates nothing either.
+                if rest.status_version() < 0 {
+                    columns.entered_ms[at] = rest.created_ms;
+                }
+                (changed, false)
+            }
+            Some(JobNode::Bid) => plain(data.map(record::bid), |batch| columns.set_batch(at, batch)),
+            Some(JobNode::Priority) => {
+                let is_out = data.is_some_and(record::is_priority_out_of_range);
+                let is_other = replace(&mut rest.is_priority_out_of_range, is_out);
+                let (changed, malformed) = plain(data.map(record::priority), |priority| {
+                    replace(&mut columns.priority[at], priority.map_or(NO_PRIORITY, Priority::number))
+                });
+                (changed || is_other, malformed)
+            }
+            Some(JobNode::SpaceNeeded) => plain(data.map(record::space_needed), |space| {
+                replace(&mut columns.space_needed_bytes[at], space.flatten().unwrap_or(0))
+            }),
+            Some(JobNode::Status) => self.set_status(at, data, stat),
+            Some(JobNode::Configuration) => {
+                let Decoded { value, malformed } = data.map_or_else(nothing, Configuration::decode);
+                let submitted = time::read(&value.submission_date).map(jiff::Timestamp::as_millisecond);
+                let local_ids = value.local_ids.join("; ");
+                let fields = [
+                    (text::FILENAME, &*value.filename),
+                    (text::TITLE, &*value.title),
+                    (text::OBJECT_ID, &*value.object_id),
+                    (text::NAMED_LOCAL_IDS, &*local_ids),
+                ];
+                let changed = [
+                    arena.set(row, &mut rest.text, &fields),
+                    texts.set(&mut columns.collection[at], &value.collection),
+                    texts.set(&mut columns.submitter[at], &value.submitter),
+                    replace(&mut rest.submitted_ms, submitted),
+                ];
+                (changed.contains(&true), malformed.is_some())
+            }
+            Some(JobNode::Identifiers) => self.set_identifiers(row, data, [text::ARK, text::LOCAL_IDS]),
+            Some(JobNode::Identifier) => self.set_identifiers(row, data, [text::OLD_ARK, text::OLD_LOCAL_IDS]),
+            Some(JobNode::Metadata | JobNode::Store | JobNode::Inventory) => {
+                (false, data.is_some_and(|data| record::object_form(data).is_err()))
+            }
+            Some(JobNode::Lock) => {
+                let lock = stat.map(LockStat::of);
+                columns.set_locked(at, lock.is_some());
+                (replace(&mut rest.lock, lock.map(Box::new)), false)
+            }
+        }
+    }
+
+    fn set_identifiers(&mut self, row: u32, data: Option<&[u8]>, fields: [usize; 2]) -> (bool, bool) {
+        let Decoded { value, malformed } = data.map_or_else(nothing, Identifiers::decode);
+        let local_ids = value.local_ids.join("; ");
+        let record = &mut self.rest[row as usize].text;
+        (self.arena.set(row, record, &[(fields[0], &*value.ark), (fields[1], &*local_ids)]), malformed.is_some())
+    }
+
+    fn set_status(&mut self, at: usize, data: Option<&[u8]>, stat: Option<&Stat>) -> (bool, bool) {
+        let Decoded { value, malformed } = data.map_or_else(nothing, JobStatus::decode);
+        let odd = if value.status.is_canonical() { "" } else { &value.status.text };
+        let Self { columns, rest, texts, .. } = self;
+        let rest = &mut rest[at];
+        let is_elsewhere = columns.kind[at].state() != value.status.state;
+        columns.set_state(at, value.status.state);
+        let changed = [
+            is_elsewhere,
+            replace(&mut columns.entered_ms[at], stat.map_or(rest.created_ms, |stat| stat.mtime)),
+            replace(&mut columns.retries[at], value.retry_count.unwrap_or(0)),
+            replace(&mut rest.has_retry_count, value.retry_count.is_some()),
+            replace(&mut rest.status_version, stat.map_or(-1, |stat| stat.version)),
+            replace(&mut rest.last_successful, value.last_successful),
+            texts.set(&mut columns.message[at], &value.message),
+            texts.set(&mut rest.odd_status, odd),
+        ];
+        (changed.contains(&true), malformed.is_some())
+    }
+}
+
+/// What is known of a znode that is not there, or not ours to read.
+fn nothing<T: Default>() -> Decoded<T> {
+    Decoded { value: T::default(), malformed: None }
+}
+
+fn plain<T, E>(read: Option<Result<T, E>>, set: impl FnOnce(Option<T>) -> bool) -> (bool, bool) {
+    let malformed = matches!(read, Some(Err(_)));
+    (set(read.and_then(Result::ok)), malformed)
+}
+
+fn replace<T: PartialEq>(place: &mut T, value: T) -> bool {
+    let changed = *place != value;
+    *place = value;
+    changed
+}
