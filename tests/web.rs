@@ -15,6 +15,7 @@ mod web {
     mod events;
     mod harness;
     mod hosts;
+    mod odd;
     mod page;
     mod passwords;
     mod prefix;

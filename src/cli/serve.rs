@@ -211,9 +211,10 @@ pub async fn serve_beside(
     }
     .register(&mut registry);
 
+    let tls = config.web.file.as_ref().is_some_and(|file| file.tls().is_some());
     for listener in &listeners {
         let address = listener.local_addr().context("a listener has no address")?;
-        tracing::info!(%address, zookeeper = %config.zookeeper.servers, "listening");
+        tracing::info!(%address, tls, prefix = config.web.route_prefix.as_str(), zookeeper = %config.zookeeper.servers, "listening");
     }
     let state = server::State::new(config, store, volume, registry);
     tasks.spawn("the web server", |shutdown| async { Ok(server::run(listeners, state, shutdown).await?) });

@@ -35,7 +35,7 @@ const SAFE: [(HeaderName, &str); 6] = [
 ];
 
 /// Below this, errors are problem documents.
-const API: &str = "/api";
+const API: &str = "/api/";
 
 /// Marks a response whose body already says what went wrong.
 #[derive(Clone, Copy, Debug)]
@@ -122,7 +122,7 @@ pub(super) async fn describe_errors(FromState(state): FromState<State>, request:
     let problem = response.extensions_mut().remove::<Problem>().unwrap_or_else(|| Problem::new(status, advice(status)));
     let prefix = state.shared.config.web.route_prefix.as_str();
     let below = strip(prefix, &path);
-    let mut described = if below.and_then(|below| strip(API, below)).is_some() {
+    let mut described = if below.is_some_and(|below| below.starts_with(API)) {
         problem.document()
     } else if wants_page {
         pages::error(&problem, below.unwrap_or(&path), below.is_none().then_some(prefix))

@@ -1,7 +1,7 @@
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use super::harness::Server;
 
@@ -47,12 +47,17 @@ async fn a_thousand_idle_connections_keep_nobody_out() {
 async fn clients_that_do_not_read_or_send_byte_by_byte_disturb_nobody() {
     let server = Server::start().await;
     let alone = ten_requests(&server).await;
-    // Each asks for more than the system's buffers hold, and reads nothing of it.
-    let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(2_000);
+    // More of them than there is room for, and each asks for more than the system's buffers hold and reads nothing of it.
+    let page = server.ask("GET / HTTP/1.1", &[]).await;
+    let css = page.text().split('"').find(|text| text.ends_with(".css")).unwrap().trim_start_matches('.');
+    let request = format!("GET {css} HTTP/1.1\r\nHost: localhost\r\n\r\n").repeat(100);
     let mut deaf = Vec::new();
-    for _ in 0..20 {
-        let mut stream = server.connect().await;
-        let _ = tokio::time::timeout(Duration::from_millis(50), stream.write_all(request.as_bytes())).await;
+    for _ in 0..600 {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4096).unwrap();
+        let mut stream = socket.connect(([127, 0, 0, 1], server.ports[0]).into()).await.unwrap();
+        // One that had to leave already cannot be written to.
+        let _ = tokio::time::timeout(Duration::from_millis(20), stream.write_all(request.as_bytes())).await;
         deaf.push(stream);
     }
     let mut slow: Vec<TcpStream> = Vec::new();

@@ -78,11 +78,12 @@ impl TlsSection {
                 builder.with_client_cert_verifier(verifier.build().map_err(|error| ca.unusable(error.to_string()))?)
             }
         };
+        let chain = cert.certificates()?;
         // The reason is left out: a parser's error may quote what it read, and this is the private key.
         let private = PrivateKeyDer::from_pem_slice(&key.bytes)
             .map_err(|_| key.unusable("it holds no private key that can be read without a password"))?;
         let mut config = builder
-            .with_single_cert(cert.certificates()?, private)
+            .with_single_cert(chain, private)
             .map_err(|error| cert.unusable(format!("it does not go with the key of {}: {error}", key.what)))?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(config)
