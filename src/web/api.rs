@@ -15,8 +15,8 @@ use super::State;
 use super::problem::Problem;
 
 mod failures;
-mod jobs;
 mod job;
+mod jobs;
 mod overview;
 mod status;
 pub(super) mod tree;

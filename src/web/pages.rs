@@ -20,8 +20,8 @@ use crate::mirror::{Freshness, Summary};
 
 mod failures;
 mod frame;
-mod jobs;
 mod job;
+mod jobs;
 mod overview;
 mod tree;
 

@@ -42,7 +42,9 @@ impl Browser {
         let said = BufReader::new(driver.stdout.take().unwrap()).lines();
         let port = said
             .map_while(Result::ok)
-            .find_map(|line| line.split("started successfully on port ").nth(1)?.trim_end_matches('.').parse::<u16>().ok())
+            .find_map(|line| {
+                line.split("started successfully on port ").nth(1)?.trim_end_matches('.').parse::<u16>().ok()
+            })
             .expect("chromedriver says its port");
         let home = tempfile::tempdir().unwrap();
         let flags = [

@@ -46,7 +46,8 @@ async fn fill(client: &Client) {
         create(client, &format!("/batches/{bid}/status"), status("Failed").as_bytes()).await;
         create(client, &format!("/batches/{bid}/states"), b"").await;
         create(client, &format!("/jobs/{jid}"), b"").await;
-        let configuration = json(&["profile", "submitter", "filename", "title", "creator", "objectID", "localID", "jobID"]);
+        let configuration =
+            json(&["profile", "submitter", "filename", "title", "creator", "objectID", "localID", "jobID"]);
         for (node, data) in [
             ("bid", bid.clone()),
             ("configuration", configuration),
@@ -90,10 +91,20 @@ async fn hostile_content_runs_nothing_breaks_no_layout_and_draws_no_report() {
         text.contains("merritt_jobs{state=\"failed\"} 4\n")
     })
     .await;
-    let mut pages: Vec<String> =
-        ["/", "/jobs", "/failures", "/batches", "/access", "/locks", "/faults", "/tree", "/tree/jobs", "/jobs?text=%3Cscript%3E"]
-            .map(str::to_owned)
-            .into();
+    let mut pages: Vec<String> = [
+        "/",
+        "/jobs",
+        "/failures",
+        "/batches",
+        "/access",
+        "/locks",
+        "/faults",
+        "/tree",
+        "/tree/jobs",
+        "/jobs?text=%3Cscript%3E",
+    ]
+    .map(str::to_owned)
+    .into();
     for number in [0, 1, 2, 3] {
         pages.push(format!("/jobs/jid{number:010}"));
         pages.push(format!("/batches/bid{number:010}"));

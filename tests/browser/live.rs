@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use fantoccini::key::Key;
 use jiff::Timestamp;
-use queuekeeper::queue::NewJob;
+use queuekeeper::queue::{Due, NewJob};
 use serde_json::Value;
 
 use super::chromium::{Browser, LIMIT, Look};
@@ -26,7 +26,7 @@ async fn a_change_appears_on_an_open_page_and_moves_nothing_under_the_reader() {
     let served = Served::still().await;
     let queue = served.queue().await;
     let batch = queue.create_batch(SUBMISSION.as_bytes(), Timestamp::now()).await.unwrap();
-    queue.acquire_batch(Timestamp::now()).await.unwrap();
+    queue.acquire_batch(Due::Jobs, Timestamp::now()).await.unwrap();
     let first = queue.create_job(batch, &job(1), Timestamp::now()).await.unwrap();
     let browser = Browser::start().await;
     browser.look(WIDE).await;
@@ -86,7 +86,11 @@ async fn keyboard(browser: &Browser, served: &Served) {
             assert_eq!(shown.await, Value::Bool(true), "the focus does not show on {page}");
             focused.send_keys(&Key::Tab.to_string()).await.unwrap();
         }
-        let reached = browser.run("return [...window.reached].filter(element => !element.closest('.skip') && element.isConnected).length").await;
+        let reached = browser
+            .run(
+                "return [...window.reached].filter(element => !element.closest('.skip') && element.isConnected).length",
+            )
+            .await;
         assert!(reached.as_u64().unwrap() >= count, "Tab reaches {reached} of {count} on {page}");
     }
     // A page without its reader keeps no stream: others may want the connection.
