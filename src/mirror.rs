@@ -5,15 +5,21 @@
 
 mod bands;
 mod clock;
+mod diagnosis;
 mod drift;
 pub mod failures;
 mod faults;
 pub mod find;
 mod follow;
 mod freshness;
+mod history;
 mod image;
+pub mod lists;
 mod metrics;
+mod page;
+mod past;
 mod read;
+mod read_nodes;
 mod run;
 mod searches;
 mod store;
@@ -21,11 +27,19 @@ mod summary;
 mod text;
 mod walk;
 mod watch;
+mod words;
 
+pub use diagnosis::{
+    Backlog, BatchContext, BatchSituation, Cause, CauseKind, Diagnosis, Head, Holding, JobSituation, Pause, Place,
+    Pool, StateSituation, Verdict, Volume, diagnose_batch, diagnose_job, diagnose_state,
+};
 pub use faults::{FaultFigures, FoundFault};
 pub use freshness::Freshness;
+pub use history::{Flow, History, Pace, Point, StateFlow};
 pub use image::{Batch, Job, Lock, LockStat, Request};
 pub use metrics::Metrics;
+pub use past::{Happening, PastEvent};
+pub use read_nodes::{Children, Item, Node, NodeError, NodeStat, Nodes};
 pub use run::run;
 pub use store::{Store, Writer};
 pub use summary::{

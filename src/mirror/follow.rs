@@ -103,6 +103,7 @@ impl Follower {
         let unreadable = image.unreadable();
         if let Some(old) = self.writer.swap(image, Timestamp::now()) {
             let changes = self.writer.with_image(|new| new.changes_since(&old)).unwrap_or_default();
+            self.writer.note(&changes, Timestamp::now());
             for change in changes {
                 self.metrics.change(change);
             }
@@ -159,7 +160,9 @@ impl Follower {
                     self.gain_sync();
                 }
                 _ = marks.tick() => {
-                    self.writer.set_marks(Timestamp::now());
+                    let now = Timestamp::now();
+                    self.writer.set_marks(now);
+                    self.writer.sample(now);
                     self.name_unknown_states();
                 }
                 () = sleep_until(next_check.unwrap_or(next_request)), if next_check.is_some() => {

@@ -4,6 +4,7 @@
 //! way in, for the walk as for a change.
 
 mod batches;
+mod beside;
 mod change;
 mod columns;
 mod compare;
@@ -11,16 +12,22 @@ mod failures;
 mod faults;
 mod figures;
 mod find;
+mod holders;
 mod item;
 mod jobs;
+mod lists;
 mod locks;
+mod order;
+mod past;
 mod requests;
 mod row;
+mod situation;
 mod summarize;
 #[cfg(test)]
 mod tests;
 mod uuids;
 mod view;
+mod watched;
 
 use std::collections::BTreeSet;
 
@@ -35,10 +42,12 @@ pub use view::{Batch, Job, Lock, Request};
 
 use self::batches::Batches;
 use self::faults::Faults;
+use self::holders::Holders;
 use self::jobs::Jobs;
 use self::locks::Locks;
 use self::requests::Access;
 use self::uuids::Uuids;
+use self::watched::Watched;
 use super::read::Found;
 use super::summary::LockKind;
 use crate::queue::path::{BatchNode, Path};
@@ -58,6 +67,8 @@ pub(super) struct Image {
     /// Znodes with names that nobody expects.
     unexpected: BTreeSet<Box<str>>,
     faults: Faults,
+    holders: Holders,
+    watched: Watched,
 }
 
 impl Image {

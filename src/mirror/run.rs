@@ -28,12 +28,14 @@ pub async fn run(
 ) -> Result<(), ConnectError> {
     let report = report(writer.store(), sessions.subscribe());
     let chroot = sessions.config().servers.chroot().unwrap_or("/").to_owned();
+    let nodes = writer.store().nodes();
     let mut follower =
         Follower { writer, metrics, drift_interval, clock: Clock::default(), chroot, unknown_states: Vec::new() };
     let follow = async {
         let mut cause = Cause::Start;
         loop {
             let client = sessions.establish().await?;
+            let _lent = nodes.lend(&client);
             tokio::select! {
                 _ = sessions.follow(&client) => {}
                 () = follower.session(&client, cause) => {}

@@ -1,28 +1,36 @@
 //! One writer, many readers.
 
+mod lists;
+
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use parking_lot::{Mutex, RwLock};
+use tokio::sync::watch;
 
 use super::clock::Offset;
 use super::failures::{FailureCursor, FailureGroup, FailureKey};
 use super::faults::FoundFault;
 use super::find::{JobQuery, PAGE_LIMIT, Page};
 use super::freshness::Freshness;
+use super::history::{Flow, History, Pace, Record};
 use super::image::{Asked, Batch, Change, Image, Job, Lock, Request, age_marks};
 use super::read::Found;
+use super::read_nodes::Nodes;
 use super::searches::Searches;
 use super::summary::{CollectionFigures, Summary};
 use crate::queue::fault::{Fault, Limits};
-use crate::queue::id::JobId;
+use crate::queue::id::{BatchId, JobId};
 use crate::queue::path::Path;
 
 /// How many reads are applied under one lock. Each takes a few microseconds, and readers wait meanwhile.
 const APPLIED_AT_ONCE: usize = 128;
 
+/// Of how many batches in work it is remembered how fast their jobs end: far more than any page shows.
+const PACED_BATCHES: usize = 500;
 /// How many bytes of text are looked through under one lock: about half a millisecond.
 const SEARCHED_AT_ONCE: usize = 4 << 20;
 
@@ -41,7 +49,17 @@ struct Shared {
     limits: Limits,
     /// Since when changes wait to be read, by our own clock; `None` while none do.
     behind_since: RwLock<Option<Timestamp>>,
+    history: RwLock<Record>,
+    nodes: Nodes,
     searches: Mutex<Searches>,
+    /// Rises with each change that a reader can see.
+    version: watch::Sender<u64>,
+}
+
+impl Shared {
+    fn has_changed(&self) {
+        self.version.send_modify(|version| *version = version.wrapping_add(1));
+    }
 }
 
 /// A reader's handle to the image; cheap to clone.
@@ -58,6 +76,52 @@ impl Store {
     #[must_use]
     pub fn freshness(&self) -> Freshness {
         self.shared.freshness.read().clone()
+    }
+
+    /// Tells when a reader may see something else than before: a change of the image or of its freshness. What the
+    /// passing of time alone changes, such as ages and faults that begin to count, is not told. The number means nothing
+    /// but that it is another one.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.shared.version.subscribe()
+    }
+
+    /// For how long changes have been waiting to be seen: since they came, or since the image lost the tree. Zero where
+    /// it shows all there is.
+    #[must_use]
+    pub fn behind(&self, now: Timestamp) -> Duration {
+        Duration::try_from(now.duration_since(self.horizon(now))).unwrap_or(Duration::ZERO)
+    }
+
+    /// The way to the znodes that the image does not hold.
+    #[must_use]
+    pub fn nodes(&self) -> Nodes {
+        self.shared.nodes.clone()
+    }
+
+    /// The figures over the last `window`, six hours at most, in at most `points` pieces.
+    #[must_use]
+    pub fn history(&self, now: Timestamp, window: Duration, points: usize) -> History {
+        self.shared.history.read().points(now, window, points)
+    }
+
+    /// How fast jobs leave each state, and when one last did.
+    #[must_use]
+    pub fn flow(&self) -> Flow {
+        self.shared.history.read().flow()
+    }
+
+    /// How fast the jobs of a batch end; `None` where it is not in work or was just taken up.
+    #[must_use]
+    pub fn batch_pace(&self, batch: BatchId) -> Option<Pace> {
+        self.shared.history.read().batch_pace(batch)
+    }
+
+    /// The batches that somebody works on, those first that are longest in their state, at most `limit` of them; and how
+    /// many there are. `None` before the first walk.
+    #[must_use]
+    pub fn batches_in_work(&self, limit: usize) -> Option<(Vec<Batch>, usize)> {
+        self.read(|image, offset| image.batches_in_work(limit, offset))
     }
 
     /// The figures of the whole queue; `None` before the first walk, and while the tree's root is missing or not ours
@@ -186,7 +250,12 @@ impl Store {
         self.ask(now, space, |image, asked| image.faults_of(item, asked))
     }
 
-    fn ask<T>(&self, now: Timestamp, space: Option<i64>, take: impl FnOnce(&Image, Asked<'_>) -> T) -> Option<T> {
+    pub(super) fn ask<T>(
+        &self,
+        now: Timestamp,
+        space: Option<i64>,
+        take: impl FnOnce(&Image, Asked<'_>) -> T,
+    ) -> Option<T> {
         let horizon = self.horizon(now);
         let limits = &self.shared.limits;
         self.read(|image, offset| take(image, Asked { now_ms: offset.to_server(horizon), offset, limits, space }))
@@ -212,6 +281,8 @@ impl Store {
             freshness.problem = None;
         }
         freshness.session = session;
+        drop(freshness);
+        self.shared.has_changed();
     }
 
     /// Makes the image wrong behind the writer's back.
@@ -220,7 +291,7 @@ impl Store {
         self.shared.image.write().as_mut().map(|image| image.apply(path, found))
     }
 
-    fn read<T>(&self, take: impl FnOnce(&Image, Offset) -> T) -> Option<T> {
+    pub(super) fn read<T>(&self, take: impl FnOnce(&Image, Offset) -> T) -> Option<T> {
         let offset = *self.shared.offset.read();
         self.shared.image.read().as_ref().map(|image| take(image, offset))
     }
@@ -256,15 +327,36 @@ impl Writer {
         let (horizon, offset) = (self.store().horizon(now), *self.shared.offset.read());
         let (until_ms, now_ms) = (offset.to_server(horizon), offset.to_server(now));
         image.judge_all(self.shared.image.read().as_ref(), until_ms, now_ms, &self.shared.limits);
-        self.shared.image.write().replace(image)
+        image.inherit(self.shared.image.read().as_ref(), now_ms);
+        let left = image.inferred_left(now, offset);
+        let old = self.shared.image.write().replace(image);
+        self.shared.history.write().infer_left(&left);
+        self.shared.has_changed();
+        old
+    }
+
+    /// Takes note of changes that another image than the old one showed.
+    pub(super) fn note(&self, changes: &[Change], now: Timestamp) {
+        self.shared.history.write().note(changes.iter().copied(), now);
+    }
+
+    /// Takes note of the present figures.
+    pub(super) fn sample(&self, now: Timestamp) {
+        let offset = *self.shared.offset.read();
+        let sample = |image: &Image| image.is_read().then(|| image.sample(now, offset, PACED_BATCHES));
+        if let Some(sample) = self.with_image(sample).flatten() {
+            self.shared.history.write().sample(sample, now);
+        }
     }
 
     /// Applies reads, handing on what each changed. Readers come in between.
     pub(super) fn apply(&self, reads: Vec<(Path, Found)>, mut changed: impl FnMut(&Found, Change)) {
+        let now_ms = self.shared.offset.read().to_server(Timestamp::now());
         let mut reads = reads.into_iter().peekable();
         while reads.peek().is_some() {
             let mut changes = Vec::with_capacity(APPLIED_AT_ONCE);
             if let Some(image) = self.shared.image.write().as_mut() {
+                image.set_now(now_ms);
                 for (path, found) in reads.by_ref().take(APPLIED_AT_ONCE) {
                     let change = image.apply(path, &found);
                     changes.push((found, change));
@@ -272,11 +364,14 @@ impl Writer {
             } else {
                 return;
             }
+            self.shared.history.write().note(changes.iter().map(|(_, change)| *change), Timestamp::now());
+            if changes.iter().any(|(_, change)| *change != Change::Nothing) {
+                self.shared.has_changed();
+            }
             for (found, change) in changes {
                 changed(&found, change);
             }
         }
-        let now_ms = self.shared.offset.read().to_server(Timestamp::now());
         let judge = |image: &mut Image| image.judge(now_ms, &self.shared.limits, APPLIED_AT_ONCE);
         while self.shared.image.write().as_mut().is_some_and(judge) {}
     }
@@ -306,11 +401,19 @@ impl Writer {
     pub(super) fn set_offset(&self, offset: Offset) {
         if *self.shared.offset.read() != offset {
             *self.shared.offset.write() = offset;
+            self.shared.nodes.set_offset(offset);
         }
     }
 
+    /// Changes what readers are told of connection and age.
     pub(super) fn with_freshness(&self, change: impl FnOnce(&mut Freshness)) {
-        change(&mut self.shared.freshness.write());
+        let mut freshness = self.shared.freshness.write();
+        let before = freshness.clone();
+        change(&mut freshness);
+        // An event alone is nothing to see; what it brings is told when it is applied.
+        if *freshness != (Freshness { last_event: freshness.last_event, ..before }) {
+            self.shared.has_changed();
+        }
     }
 
     pub(super) fn with_image<T>(&self, take: impl FnOnce(&Image) -> T) -> Option<T> {

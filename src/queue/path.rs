@@ -9,8 +9,11 @@ use std::fmt;
 use super::id::{BatchId, JobId, RequestId};
 use super::state::{JobState, Outcome, State};
 
+mod any;
 mod parse;
 mod relation;
+
+pub use any::{InvalidPath, NodePath};
 
 /// A child of a job's znode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

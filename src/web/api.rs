@@ -15,8 +15,13 @@ use super::State;
 use super::problem::Problem;
 
 mod failures;
+mod job;
 mod jobs;
+mod overview;
 mod status;
+pub(super) mod tree;
+
+pub(super) use job::find as find_job;
 
 pub(super) use failures::FailurePage;
 
@@ -44,7 +49,13 @@ pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<String>, axum::Route
     let api = OpenApiRouter::new()
         .routes(routes!(status::status))
         .routes(routes!(jobs::jobs))
-        .routes(routes!(failures::failures));
+        .routes(routes!(failures::failures))
+        .routes(routes!(job::job))
+        .routes(routes!(job::diagnosis))
+        .routes(routes!(tree::tree_root))
+        .routes(routes!(tree::tree))
+        .routes(routes!(overview::overview))
+        .routes(routes!(overview::history));
     let (router, document) = OpenApiRouter::with_openapi(Document::openapi()).nest(PREFIX, api).split_for_parts();
     let routes = document.paths.paths.keys().cloned().collect();
     (document, routes, router)

@@ -18,15 +18,17 @@ use super::query::Pairs;
 use crate::metrics::storage::Space;
 use crate::mirror::{Freshness, Summary};
 
-mod attention;
 mod failures;
-mod figures;
 mod frame;
+mod job;
 mod jobs;
 mod overview;
+mod tree;
 
 use frame::root_from;
 pub use overview::Overview;
+
+pub use super::views::overview::Recent;
 
 /// What every page is made of, at one moment.
 #[derive(Clone, Debug)]
@@ -47,12 +49,20 @@ pub struct View {
 
 /// Every page and its route.
 pub(super) fn routes() -> Vec<(&'static str, MethodRouter<State>)> {
-    vec![("/", get(overview)), ("/jobs", get(list_jobs)), ("/failures", get(list_failures))]
+    vec![
+        ("/", get(overview)),
+        ("/jobs", get(list_jobs)),
+        ("/failures", get(list_failures)),
+        ("/jobs/{jid}", get(job::job)),
+        ("/tree", get(tree::root)),
+        ("/tree/{*path}", get(tree::tree)),
+    ]
 }
 
 /// `GET /`: is it flowing, and if not, where.
 async fn overview(FromState(state): FromState<State>) -> Response {
-    render(StatusCode::OK, &Overview::new(&state.view(Timestamp::now())))
+    let now = Timestamp::now();
+    render(StatusCode::OK, &Overview::new(&state.view(now), &state.recent(now)))
 }
 
 /// `GET /jobs`: which jobs.
@@ -68,15 +78,20 @@ async fn list_failures(
     Ok(render(StatusCode::OK, &failures::FailuresPage::new(&state, &page, Timestamp::now())?))
 }
 
-/// A page for an error, whose links lead on from wherever the browser believes to be.
-pub(super) fn error(problem: &Problem, path: &str) -> Response {
+/// A page for an error, whose links lead on from wherever the browser believes to be: from a path below the prefix, or
+/// from one outside of it.
+pub(super) fn error(problem: &Problem, path: &str, prefix: Option<&str>) -> Response {
     #[derive(Template)]
     #[template(path = "error.html")]
     struct Page<'a> {
         root: String,
         problem: &'a Problem,
     }
-    render(problem.status(), &Page { root: root_from(path), problem })
+    let mut root = root_from(path);
+    if let Some(prefix) = prefix.map(|prefix| prefix.trim_start_matches('/')).filter(|prefix| !prefix.is_empty()) {
+        root = format!("{root}{prefix}/");
+    }
+    render(problem.status(), &Page { root, problem })
 }
 
 fn render(status: StatusCode, page: &impl Template) -> Response {

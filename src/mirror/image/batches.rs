@@ -1,6 +1,6 @@
 //! The batches of the image.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use hashbrown::HashMap;
@@ -25,6 +25,8 @@ pub(super) struct Entry {
     pub(super) submitter: Arc<str>,
     pub(super) filename: Arc<str>,
     pub(super) title: Arc<str>,
+    /// These texts but the collection, folded for a search, one a line.
+    pub(super) folded: Arc<str>,
     /// Which folders of outcomes are there.
     pub(super) folders: [bool; 4],
     /// Of these, those that are not ours to read.
@@ -37,6 +39,24 @@ impl Entry {
     /// Nothing is left of it: no znode of its own, no folder and no reference below it.
     fn is_gone(&self) -> bool {
         self.item.nodes.is_empty() && self.folders == [false; 4] && self.references == [0; 4]
+    }
+
+    /// Whether its jobs are being created or worked on, or its report is due. A failed one is again, once an operator has
+    /// resumed a job of it.
+    fn is_in_work(&self) -> bool {
+        let has_jobs = self.references[Outcome::Processing as usize] > 0;
+        !self.item.nodes.is_empty()
+            && match self.item.state {
+                Some(BatchState::Processing | BatchState::Reporting | BatchState::UpdateReporting) => true,
+                Some(BatchState::Failed) | None => has_jobs,
+                Some(BatchState::Pending | BatchState::Completed | BatchState::Held | BatchState::Deleted) => false,
+            }
+    }
+
+    /// How many of its jobs have ended, well or not.
+    pub(super) fn ended(&self) -> u32 {
+        let ended = [Outcome::Failed, Outcome::Completed, Outcome::Deleted];
+        ended.into_iter().map(|outcome| self.references[outcome as usize]).fold(0, u32::saturating_add)
     }
 
     /// Sets what a node says. Gives whether its value was malformed.
@@ -53,6 +73,9 @@ impl Entry {
                 self.submitter = cut(&value.submitter).into();
                 self.filename = cut(&value.filename).into();
                 self.title = cut(&value.title).into();
+                let texts = [&self.uuid, &self.filename, &self.title, &self.submitter];
+                let texts = texts.into_iter().filter(|text| !text.is_empty()).map(|text| text.to_lowercase());
+                self.folded = texts.collect::<Vec<_>>().join("\n").into();
                 return malformed.is_some();
             }
             Some(BatchNode::StatusReport) => return data.is_some_and(|data| object_form(data).is_err()),
@@ -68,7 +91,11 @@ impl Entry {
 pub(super) struct Batches {
     entries: HashMap<BatchId, Entry>,
     pub(super) entered: ByState<BatchState, BTreeSet<(i64, BatchId)>>,
+    /// The batches that somebody works on, by the instant of entering their state.
+    pub(super) in_work: BTreeSet<(i64, BatchId)>,
     pub(super) locks: HashMap<BatchId, LockStat>,
+    /// How many batches each collection has.
+    pub(super) collections: BTreeMap<Arc<str>, u32>,
     pub(super) znodes: i64,
     pub(super) unreadable: i64,
 }
@@ -127,8 +154,10 @@ impl Batches {
         change(&mut new);
         if !old.is_gone() {
             self.entered.get_mut(old.item.state).remove(&(old.item.entered_ms, batch));
+            self.in_work.remove(&(old.item.entered_ms, batch));
             self.locks.remove(&batch);
         }
+        self.count_collection(&old, &new);
         self.znodes += znodes(&new) - znodes(&old);
         self.unreadable += unreadable(&new) - unreadable(&old);
         let result = Change::of_batch(old.item.sight(), new.item.sight()).or_quiet(old != new);
@@ -137,12 +166,34 @@ impl Batches {
             if !new.item.nodes.is_empty() {
                 self.entered.get_mut(new.item.state).insert((new.item.entered_ms, batch));
             }
+            if new.is_in_work() {
+                self.in_work.insert((new.item.entered_ms, batch));
+            }
             if let Some(lock) = new.item.lock {
                 self.locks.insert(batch, lock);
             }
             self.entries.insert(batch, new);
         }
         result
+    }
+
+    fn count_collection(&mut self, old: &Entry, new: &Entry) {
+        let counted = |entry: &Entry| (!entry.item.nodes.is_empty()).then(|| entry.collection.clone());
+        let (old, new) = (counted(old), counted(new));
+        if old == new {
+            return;
+        }
+        if let Some(new) = new {
+            *self.collections.entry(new).or_default() += 1;
+        }
+        if let Some(old) = old
+            && let Some(count) = self.collections.get_mut(&old)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.collections.remove(&old);
+            }
+        }
     }
 }
 

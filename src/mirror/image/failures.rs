@@ -100,6 +100,11 @@ impl Failures {
         failures
     }
 
+    /// How many have failed like one that has: it is among them.
+    pub(super) fn like(&self, failed: Failed) -> u64 {
+        self.groups.get(&failed.key).map_or(0, |group| group.jobs.len() as u64)
+    }
+
     pub(super) fn enter(&mut self, row: u32, failed: Failed) {
         self.change(row, failed, true);
     }

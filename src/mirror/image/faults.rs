@@ -10,6 +10,7 @@ use hashbrown::{DefaultHashBuilder, HashMap, HashSet};
 
 use super::Image;
 use super::change::{Change, Seen};
+use super::row::UNKNOWN_MS;
 use crate::mirror::faults::{Raw, Suspects};
 use crate::mirror::read::Found;
 use crate::mirror::summary::ByState;
@@ -55,9 +56,11 @@ type BatchSight = (bool, bool, Arc<str>);
 impl Image {
     /// Takes note of what a read found at a path, and of what has to be judged for it.
     pub(in crate::mirror) fn apply(&mut self, path: Path, found: &Found) -> Change {
+        self.holders.note(&path, found);
         if !self.faults.is_live {
             return self.apply_found(path, found);
         }
+        let glance = self.glance_at(&path);
         let batch = match &path {
             Path::Batch(batch) | Path::BatchNode(batch, _) => Some(*batch),
             _ => None,
@@ -67,6 +70,9 @@ impl Image {
         let change = self.apply_found(path, found);
         if let Change::Job { from: Seen::In(state), .. } | Change::OtherJob { from: Seen::In(state), .. } = change {
             self.faults.left.insert(state);
+        }
+        if let Some((job, before)) = glance {
+            self.remember(job, before, change);
         }
         if change != Change::Nothing {
             self.touch(touched);
@@ -245,18 +251,24 @@ impl Image {
         faults.touched.extend(locks);
     }
 
-    /// When a job last left each state, as far as the jobs themselves tell: whoever entered a later state has left it.
     fn infer_left(&self, faults: &mut Faults) {
-        let entered = |state: JobState| {
-            self.jobs.figures.states.get(Some(state)).entered.iter().filter_map(crate::mirror::bands::Bands::last).max()
-        };
         for state in JobState::ALL.iter().copied() {
-            let mut later = vec![JobState::Failed];
-            later.extend(state.steps_to(JobState::Completed));
-            let left = later.into_iter().filter_map(entered).max();
             let known = faults.left_ms.get_mut(Some(state));
+            // A failed job may have left any of them.
+            let left = self.last_passed(state).max(self.last_entered(JobState::Failed));
             *known = (*known).max(left);
         }
+    }
+
+    /// When a job last went on from a state, as far as the jobs themselves tell: whoever entered a later state has.
+    pub(super) fn last_passed(&self, state: JobState) -> Option<i64> {
+        let later = state.steps_to(JobState::Completed);
+        later.into_iter().filter_map(|later| self.last_entered(later)).max()
+    }
+
+    fn last_entered(&self, state: JobState) -> Option<i64> {
+        let entered = &self.jobs.figures.states.get(Some(state)).entered;
+        entered.iter().filter_map(crate::mirror::bands::Bands::last).filter(|at| *at != UNKNOWN_MS).max()
     }
 
     /// Moves the marks of all suspicions to an instant by the servers' clock.

@@ -8,10 +8,12 @@ use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
+use super::beside::{Beside, Sight};
 use super::change::Change;
 use super::columns::Columns;
 use super::failures::{Failed, Failures};
 use super::figures::Figures;
+use super::order::Order;
 use super::row::{LockStat, Nodes, Rest, Row, Standing};
 use crate::mirror::failures::{FailureKey, pattern};
 use crate::mirror::read::Found;
@@ -38,7 +40,10 @@ pub(super) struct Jobs {
     /// How many entries each folder of a state holds.
     pub(super) in_folder: HashMap<StateFolder, u64>,
     pub(super) figures: Figures,
+    pub(super) beside: Beside,
     pub(super) failures: Failures,
+    /// The entries in the order of work; follows every change like `figures`.
+    pub(super) order: Order,
     /// Whether `figures` and `failures` follow every change. A walk fills the rows first and counts them once, at its end.
     is_counted: bool,
     pub(super) znodes: i64,
@@ -117,6 +122,7 @@ impl Jobs {
         // Where the job was is asked before its status is noted as there: without one it was nowhere.
         let was = self.at(row).sight();
         let before = self.counted(row);
+        let beside = Sight::of(self.at(row));
         self.znodes += self.rest[at].nodes.set(bit, found.is_present());
         let (changed, malformed) = self.set(row, node, found);
         let unreadable = malformed || matches!(found, Found::Denied);
@@ -124,6 +130,7 @@ impl Jobs {
         self.rest[at].malformed.set(bit, malformed);
         self.unreadable += reread;
         self.settle(row, before);
+        self.beside.moved(row, beside, Sight::of(self.at(row)));
         let moved = Change::of_job(was, self.at(row).sight());
         if self.rest[at].nodes.is_empty() {
             self.forget(row);
@@ -211,6 +218,8 @@ impl Jobs {
             *keys.entry((last, message)).or_insert_with(|| FailureKey::of(last, &pattern(&self.texts.str(message))))
         };
         self.failures = Failures::of(rows().filter_map(|row| Some((row, Failed::of(self.at(row), &mut key)?))));
+        let own = rows().filter_map(|row| self.at(row).entry_name());
+        self.order = Order::of(own.chain(self.odd_entries.values().flatten().cloned()));
         self.is_counted = true;
         self.rest.shrink_to_fit();
         self.columns.shrink();

@@ -11,10 +11,11 @@ use super::row::UNKNOWN_MS;
 use crate::mirror::bands::Bands;
 use crate::mirror::clock::Offset;
 use crate::mirror::faults::FaultFigures;
+use crate::mirror::history::{Figures, STATES, Sample, index, saturated};
 use crate::mirror::summary::{ByState, CollectionFigures, ItemFigures, JobFigures, LockFigures, LockKind, Summary};
 use crate::queue::fault::Fault;
 use crate::queue::path::{AccessQueue, Path, Queue, StateFolder};
-use crate::queue::state::AccessState;
+use crate::queue::state::{AccessState, JobState, State};
 
 /// How many names of unknown states are kept for the page.
 const UNKNOWN_STATES: usize = 20;
@@ -66,6 +67,42 @@ impl Image {
             // The store adds these: they are told for the instant up to which the image is known to be right.
             faults: <[FaultFigures; Fault::ALL.len()]>::default(),
         }
+    }
+
+    /// The figures that the history keeps, and how far the batches in work are, at most `batches` of them.
+    pub(in crate::mirror) fn sample(&self, now: Timestamp, offset: Offset, batches: usize) -> Sample {
+        let now_ms = offset.to_server(now);
+        let mut figures = Figures { oldest: [u32::MAX; STATES], ..Figures::default() };
+        for (state, jobs) in self.jobs.figures.states.iter() {
+            let [unlocked, locked] = &jobs.entered;
+            let oldest = [unlocked, locked].into_iter().filter_map(Bands::first).min().filter(|at| *at != UNKNOWN_MS);
+            let at = index(state);
+            figures.jobs[at] = saturated((unlocked.len() + locked.len()) as u64);
+            figures.locked[at] = saturated(locked.len() as u64);
+            figures.oldest[at] = oldest.map_or(u32::MAX, |oldest| {
+                saturated(u64::try_from(now_ms.saturating_sub(oldest) / 1000).unwrap_or(0)).min(u32::MAX - 1)
+            });
+        }
+        let faults = self.fault_figures(now_ms, offset).into_iter().map(|fault| fault.count);
+        figures.faults = saturated(faults.fold(0, u64::saturating_add));
+        figures.batches_in_work = saturated(self.batches.in_work.len() as u64);
+        let in_work = self.batches.in_work.iter().take(batches);
+        let batches = in_work.filter_map(|(_, batch)| Some((*batch, self.batches.get(*batch)?.ended()))).collect();
+        Sample { figures, batches }
+    }
+
+    /// When a job last left each state, as far as the jobs themselves tell; by our own clock.
+    pub(in crate::mirror) fn inferred_left(
+        &self,
+        now: Timestamp,
+        offset: Offset,
+    ) -> ByState<JobState, Option<Timestamp>> {
+        let mut left = ByState::default();
+        for state in JobState::ALL.iter().copied() {
+            let passed = self.last_passed(state).and_then(|at| known(at, Clocks { offset, now }));
+            *left.get_mut(Some(state)) = passed;
+        }
+        left
     }
 
     /// Jobs by collection and state, in no order.

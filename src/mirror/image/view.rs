@@ -202,7 +202,15 @@ impl Image {
         known.map(|(id, entry)| self.batch_view(id, entry, offset)).collect()
     }
 
-    fn batch_view(&self, id: BatchId, entry: &batches::Entry, offset: Offset) -> Batch {
+    /// The batches that somebody works on, those first that are longest in their state, at most `limit` of them; and how
+    /// many there are.
+    pub(in crate::mirror) fn batches_in_work(&self, limit: usize, offset: Offset) -> (Vec<Batch>, usize) {
+        let ids = self.batches.in_work.iter().take(limit);
+        let entries = ids.filter_map(|(_, id)| Some((*id, self.batches.get(*id)?)));
+        (entries.map(|(id, entry)| self.batch_view(id, entry, offset)).collect(), self.batches.in_work.len())
+    }
+
+    pub(super) fn batch_view(&self, id: BatchId, entry: &batches::Entry, offset: Offset) -> Batch {
         let item = &entry.item;
         Batch {
             id,
@@ -223,7 +231,16 @@ impl Image {
     }
 
     pub(in crate::mirror) fn requests(&self, offset: Offset) -> Vec<Request> {
-        let view = |queue, id, entry: &requests::Entry| Request {
+        let queues = AccessQueue::ALL.iter().copied();
+        queues
+            .flat_map(|queue| {
+                self.access.queue(queue).iter().map(move |(id, entry)| Self::request_view(queue, id, entry, offset))
+            })
+            .collect()
+    }
+
+    pub(super) fn request_view(queue: AccessQueue, id: RequestId, entry: &requests::Entry, offset: Offset) -> Request {
+        Request {
             queue,
             id,
             state: entry.item.state,
@@ -234,11 +251,7 @@ impl Image {
             lock: entry.item.lock,
             token: entry.token.clone(),
             requested_bytes: entry.requested_bytes,
-        };
-        let queues = AccessQueue::ALL.iter().copied();
-        queues
-            .flat_map(|queue| self.access.queue(queue).iter().map(move |(id, entry)| view(queue, id, entry)))
-            .collect()
+        }
     }
 
     /// Every lock, in no order.
@@ -280,6 +293,7 @@ impl Image {
     }
 }
 
+/// An instant of the servers' clock by ours; `None` where none is known.
 pub(super) fn own(at_ms: i64, offset: Offset) -> Option<Timestamp> {
     (at_ms != UNKNOWN_MS).then(|| offset.to_own(at_ms))
 }

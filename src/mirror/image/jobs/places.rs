@@ -62,6 +62,9 @@ impl Jobs {
         if changed {
             let count = self.in_folder.entry_ref(folder).or_default();
             *count = if present { *count + 1 } else { count.saturating_sub(1) };
+            if self.is_counted {
+                self.order.note(folder, entry, present);
+            }
         }
         if let (false, Some(row)) = (present, number) {
             self.fill_places(row);

@@ -1,0 +1,197 @@
+//! Why a batch is not moving.
+
+use jiff::Timestamp;
+
+use super::facts::BatchSituation;
+use super::turn::paused;
+use super::{Cause, CauseKind, Diagnosis, Verdict};
+use crate::mirror::words::{ago, count, counted, length, quoted, session};
+use crate::queue::fault::Fault;
+use crate::queue::path::{BatchNode, Path};
+use crate::queue::state::{BatchState, Outcome, State};
+
+/// Says why a batch does not come to its end, or how far it is.
+#[must_use]
+pub fn diagnose_batch(batch: &BatchSituation, now: Timestamp) -> Diagnosis {
+    let (stopping, others): (Vec<_>, Vec<_>) = batch.faults.iter().partition(|found| stops(found.fault));
+    let mut causes = Vec::new();
+    let is_final = batch.state.is_some_and(State::is_final);
+    if is_final {
+        causes.push(done(batch, now));
+    }
+    causes.extend(stopping.into_iter().map(Cause::of_fault));
+    match batch.state {
+        None => causes.push(unknown(batch)),
+        Some(BatchState::Completed | BatchState::Deleted) => {}
+        Some(BatchState::Failed) => causes.push(failed(batch, now)),
+        Some(BatchState::Held) => causes.push(held(batch, now)),
+        Some(BatchState::Pending | BatchState::Processing | BatchState::Reporting | BatchState::UpdateReporting) => {
+            in_work(batch, now, &mut causes);
+        }
+    }
+    causes.extend(others.into_iter().map(Cause::of_fault));
+    let verdict = verdict(&causes, batch);
+    let headline = causes.first().map(|cause| headline(cause, batch)).unwrap_or_default();
+    Diagnosis { verdict, headline, causes }
+}
+
+/// Whether a fault of a batch keeps it from its end.
+fn stops(fault: Fault) -> bool {
+    match fault {
+        Fault::UnloadableBatch
+        | Fault::UnfinishedCreation
+        | Fault::LeakedLock
+        | Fault::DeletedBatchBlocksReporting
+        | Fault::BatchWithoutEnd => true,
+        Fault::OrphanEntry
+        | Fault::StrayEntry
+        | Fault::DuplicateEntry
+        | Fault::MissingEntry
+        | Fault::DuplicateReference
+        | Fault::MissingReference
+        | Fault::UnloadableJob
+        | Fault::UnloadableRequest
+        | Fault::PriorityOutOfRange
+        | Fault::LeakedStorageLock
+        | Fault::StuckState
+        | Fault::HeldCollectionBacklog
+        | Fault::ForgottenPause
+        | Fault::DanglingUuid
+        | Fault::FolderNearLimit
+        | Fault::RetriesExhausted => false,
+    }
+}
+
+fn in_work(batch: &BatchSituation, now: Timestamp, causes: &mut Vec<Cause>) {
+    if let Some(pause) = &batch.pause {
+        causes.push(paused(
+            pause,
+            now,
+            "Until it is released no daemon works on the batch or its jobs, but the inventory's.",
+        ));
+    }
+    if !batch.is_acquired {
+        let waits = batch.entered.map(|at| format!(" for {}", ago(at, now))).unwrap_or_default();
+        let cause = Cause::new(CauseKind::BatchNotAcquired, format!("It waits{waits} for a daemon to acquire it."))
+            .evidence("It has no states yet, and none of its jobs was created.")
+            .since(batch.entered)
+            .items([Path::Batch(batch.id)], 1);
+        causes.push(cause);
+    }
+    if let Some(lock) = &batch.lock {
+        let what = if batch.state == Some(BatchState::Processing) { "Its jobs are being created." } else { "" };
+        let sentence = format!("A daemon works on it for {}.", ago(lock.since, now));
+        let cause = Cause::new(CauseKind::InWork, sentence)
+            .evidence(format!("Locked by session {}. {what}", session(lock.session)).trim_end())
+            .since(Some(lock.since))
+            .items([Path::BatchNode(batch.id, BatchNode::Lock)], 1);
+        causes.push(cause);
+    }
+    match batch.references[Outcome::Processing as usize] {
+        Some(0) if batch.is_acquired && batch.state != Some(BatchState::Processing) => {
+            let sentence = "All its jobs are done, and its report is due.";
+            let folder = Path::BatchOutcome(batch.id, Outcome::Processing);
+            causes.push(Cause::new(CauseKind::ReportDue, sentence).evidence(outcomes(batch)).items([folder], 1));
+        }
+        Some(left @ 1..) => causes.push(to_do(batch, left.into())),
+        Some(0) | None => {}
+    }
+}
+
+fn to_do(batch: &BatchSituation, left: u64) -> Cause {
+    let all: u64 = batch.references.iter().flatten().map(|jobs| u64::from(*jobs)).sum();
+    let sentence = format!("{} of its {} still to do.", count(left), counted(all, "job is", "jobs are"));
+    let forecast = match batch.pace.map(|pace| (pace.per_hour(), pace.time_for(left))) {
+        Some((Some(rate), Some(time))) => {
+            format!(" At the present rate ({rate:.0} an hour) they end in about {}.", length(time))
+        }
+        Some((Some(_), None)) => " None has ended lately.".to_owned(),
+        Some((None, _)) | None => String::new(),
+    };
+    Cause::new(CauseKind::JobsToDo, sentence)
+        .evidence(format!("{}{forecast}", outcomes(batch)))
+        .since(batch.entered)
+        .items([Path::BatchOutcome(batch.id, Outcome::Processing)], 1)
+}
+
+/// How many of its jobs ended how.
+fn outcomes(batch: &BatchSituation) -> String {
+    let of = |outcome: Outcome| u64::from(batch.references[outcome as usize].unwrap_or(0));
+    let deleted = match of(Outcome::Deleted) {
+        0 => String::new(),
+        deleted => format!(", {} deleted", count(deleted)),
+    };
+    format!("{} completed, {} failed{deleted}.", count(of(Outcome::Completed)), count(of(Outcome::Failed)))
+}
+
+fn done(batch: &BatchSituation, now: Timestamp) -> Cause {
+    let state = if batch.state == Some(BatchState::Deleted) { "deleted" } else { "completed" };
+    let when = batch.entered.map(|at| format!(", {} ago", ago(at, now))).unwrap_or_default();
+    Cause::new(CauseKind::Done, format!("It is {state}{when}."))
+        .evidence(outcomes(batch))
+        .since(batch.entered)
+        .items([Path::BatchNode(batch.id, BatchNode::Status)], 1)
+}
+
+fn failed(batch: &BatchSituation, now: Timestamp) -> Cause {
+    let message = if batch.message.trim().is_empty() {
+        ", without a message".to_owned()
+    } else {
+        format!(": {}", quoted(&batch.message))
+    };
+    let when = batch.entered.map(|at| format!(" {} ago", ago(at, now))).unwrap_or_default();
+    let failed = batch.references[Outcome::Failed as usize].unwrap_or(0);
+    Cause::new(CauseKind::Failed, format!("It failed{when}{message}"))
+        .evidence(format!("{} {} of its jobs failed.", outcomes(batch), count(failed.into())))
+        .remedy("Mend the failed jobs and resume them, then have the report made again; or delete the batch.")
+        .since(batch.entered)
+        .items([Path::BatchNode(batch.id, BatchNode::Status)], 1)
+}
+
+fn held(batch: &BatchSituation, now: Timestamp) -> Cause {
+    let when = batch.entered.map(|at| format!(" for {}", ago(at, now))).unwrap_or_default();
+    Cause::new(CauseKind::Held, format!("It is held{when}."))
+        .remedy("Release the batch.")
+        .since(batch.entered)
+        .items([Path::BatchNode(batch.id, BatchNode::Status)], 1)
+}
+
+fn unknown(batch: &BatchSituation) -> Cause {
+    let sentence = if batch.odd_status.is_empty() {
+        "It has no status that can be read.".to_owned()
+    } else {
+        format!("Its status {} is none that the daemons know.", quoted(&batch.odd_status))
+    };
+    Cause::new(CauseKind::StatusUnknown, sentence)
+        .evidence("No daemon can load it.")
+        .remedy("Mend its status by hand.")
+        .items([Path::BatchNode(batch.id, BatchNode::Status)], 1)
+}
+
+fn verdict(causes: &[Cause], batch: &BatchSituation) -> Verdict {
+    let is_moving = batch.pace.is_some_and(|pace| pace.count > 0);
+    match causes.first().map(|cause| cause.kind) {
+        Some(CauseKind::Done) => Verdict::Done,
+        Some(CauseKind::InWork) => Verdict::Moving,
+        Some(CauseKind::JobsToDo) if is_moving => Verdict::Moving,
+        Some(CauseKind::JobsToDo | CauseKind::ReportDue | CauseKind::BatchNotAcquired) | None => Verdict::Waiting,
+        Some(CauseKind::Fault(fault)) if !stops(fault) => Verdict::Waiting,
+        Some(_) => Verdict::Stopped,
+    }
+}
+
+fn headline(cause: &Cause, batch: &BatchSituation) -> String {
+    let said = match cause.kind {
+        CauseKind::Done if batch.state == Some(BatchState::Deleted) => "It is deleted.",
+        CauseKind::Done => "It is done, and its report is made.",
+        CauseKind::QueuePaused => "It waits until the ingest queue is released.",
+        CauseKind::Failed => "It failed and waits for an operator.",
+        CauseKind::ReportDue => "It waits for its report.",
+        CauseKind::JobsToDo if batch.pace.is_some_and(|pace| pace.count > 0) => "It is moving.",
+        CauseKind::JobsToDo => "It waits for its jobs.",
+        CauseKind::Fault(fault) => return format!("{}.", fault.title()),
+        // The sentences of these are short.
+        _ => return cause.sentence.clone(),
+    };
+    said.to_owned()
+}

@@ -1,0 +1,225 @@
+//! What a diagnosis is made from. Instants are by our own clock, texts out of znodes as they are.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::mirror::faults::FoundFault;
+use crate::mirror::history::{Pace, StateFlow};
+use crate::queue::fault::Fault;
+use crate::queue::id::{BatchId, JobId};
+use crate::queue::path::Path;
+use crate::queue::state::{BatchState, JobState};
+
+/// How full the working storage is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Volume {
+    /// All of it, in bytes.
+    pub size_bytes: u64,
+    /// What is free, in bytes, with what is reserved for root.
+    pub free_bytes: u64,
+    /// The part of it, 0 to 1, above which the daemons keep jobs back.
+    pub threshold: f64,
+    /// How many bytes a job may need and not be kept back; negative above the threshold.
+    pub left_bytes: i64,
+}
+
+impl Volume {
+    /// Which part of it, 0 to 1 and beyond, would be used with so many bytes more.
+    #[must_use]
+    pub fn used_with(self, bytes: u64) -> f64 {
+        1.0 - (self.free_bytes as f64 - bytes as f64) / (self.size_bytes as f64).max(1.0)
+    }
+
+    /// Whether the daemons keep a job back that needs so many bytes.
+    #[must_use]
+    pub fn keeps_back(self, bytes: u64) -> bool {
+        i64::try_from(bytes).unwrap_or(i64::MAX) > self.left_bytes
+    }
+}
+
+/// An admin's order to stop: a paused queue, or a held collection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pause {
+    /// Since when; `None` where its lock is not ours to read.
+    pub since: Option<Timestamp>,
+    /// Who ordered it; empty where that is not said.
+    pub who: Box<str>,
+    /// Why; likewise.
+    pub why: Box<str>,
+}
+
+/// The lock on something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holding {
+    /// The session that holds it; 0 for a persistent lock.
+    pub session: i64,
+    /// Since when.
+    pub since: Timestamp,
+    /// What the same session holds beside it, some of it.
+    pub others: Vec<Path>,
+    /// How much that is in all.
+    pub others_count: u64,
+}
+
+/// Where a job is in the order of work of its state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Entries of higher priority.
+    pub more_urgent: u64,
+    /// Entries of the same priority that come earlier.
+    pub earlier: u64,
+    /// Of both, those that a daemon holds already.
+    pub locked: u64,
+}
+
+/// The batch of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchContext {
+    /// Its id.
+    pub id: BatchId,
+    /// Whether it is there.
+    pub exists: bool,
+    /// Whether a daemon has acquired it.
+    pub is_acquired: bool,
+    /// Its state; `None` for one that is not known.
+    pub state: Option<BatchState>,
+    /// When it entered that.
+    pub entered: Option<Timestamp>,
+}
+
+/// Jobs of one daemon that wait for working storage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pool {
+    /// Its session; 0 for persistent locks.
+    pub session: i64,
+    /// How many jobs it holds that the threshold keeps back.
+    pub jobs: u64,
+    /// Some of them.
+    pub items: Vec<JobId>,
+    /// Since when the first of them is held.
+    pub since: Timestamp,
+}
+
+/// The entry that every daemon of a state tries first, where it ends their poll.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// The entry.
+    pub entry: Path,
+    /// Its job.
+    pub job: JobId,
+    /// The state of that job.
+    pub job_state: Option<JobState>,
+    /// What is wrong with it.
+    pub fault: Fault,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// Pending jobs of a held collection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backlog {
+    /// The collection.
+    pub collection: Arc<str>,
+    /// How many.
+    pub jobs: u64,
+}
+
+/// What is known of a state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateSituation {
+    /// Which.
+    pub state: JobState,
+    /// Jobs in it.
+    pub jobs: u64,
+    /// Of these, held by a daemon.
+    pub locked: u64,
+    /// When the job longest in it entered it.
+    pub oldest: Option<Timestamp>,
+    /// How jobs leave it.
+    pub flow: StateFlow,
+    /// When a daemon last took a job of it, as far as anybody saw.
+    pub taken: Option<Timestamp>,
+    /// The entry that blocks it.
+    pub head: Option<Head>,
+    /// The daemons whose jobs wait for working storage, the fullest first; only in Provisioning.
+    pub pools: Vec<Pool>,
+    /// The held collection with the most Pending jobs; only in Pending.
+    pub backlog: Option<Backlog>,
+    /// What its jobs that nobody holds need, in bytes; only in Provisioning.
+    pub space_needed_bytes: u64,
+    /// Since when the ingest queue is paused.
+    pub pause: Option<Pause>,
+    /// The faults of its folder.
+    pub faults: Vec<FoundFault>,
+    /// How long its work takes at most, usually.
+    pub usual: Duration,
+}
+
+/// What is known of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobSituation {
+    /// Its id.
+    pub id: JobId,
+    /// Its state; `None` where its status is missing, unreadable, or one that we do not know.
+    pub state: Option<JobState>,
+    /// The status text, where the daemons would reject it.
+    pub odd_status: Arc<str>,
+    /// When it entered its state.
+    pub entered: Option<Timestamp>,
+    /// Its last successful state.
+    pub last_successful: Option<JobState>,
+    /// What the daemons said of the last step.
+    pub message: Arc<str>,
+    /// How many other failed jobs have the same message.
+    pub same_message: u64,
+    /// How often it was resumed.
+    pub retries: u32,
+    /// The working storage that it needs, in bytes; 0 where that is unknown.
+    pub space_needed_bytes: u64,
+    /// The mnemonic of its collection.
+    pub collection: Arc<str>,
+    /// Since when that is held.
+    pub hold: Option<Pause>,
+    /// Who holds it.
+    pub lock: Option<Holding>,
+    /// How long a daemon may hold it in this state, usually.
+    pub usual_lock: Duration,
+    /// Its own entry in the folder of its state, and its place there.
+    pub place: Option<(Path, Place)>,
+    /// Its batch, where it names one.
+    pub batch: Option<BatchContext>,
+    /// Its faults.
+    pub faults: Vec<FoundFault>,
+    /// The state that it is in, where that is known.
+    pub in_state: Option<StateSituation>,
+}
+
+/// What is known of a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BatchSituation {
+    /// Its id.
+    pub id: BatchId,
+    /// Its state; `None` for one that is not known.
+    pub state: Option<BatchState>,
+    /// The status text, where the daemons would reject it.
+    pub odd_status: Arc<str>,
+    /// When it entered its state.
+    pub entered: Option<Timestamp>,
+    /// What the daemons said of the last step.
+    pub message: Arc<str>,
+    /// Whether a daemon has acquired it.
+    pub is_acquired: bool,
+    /// How many jobs are referenced in each folder, in the order of
+    /// [`Outcome::ALL`](crate::queue::state::Outcome::ALL); `None` for one that is not there.
+    pub references: [Option<u32>; 4],
+    /// Who holds it.
+    pub lock: Option<Holding>,
+    /// How fast its jobs end.
+    pub pace: Option<Pace>,
+    /// Since when the ingest queue is paused.
+    pub pause: Option<Pause>,
+    /// Its faults.
+    pub faults: Vec<FoundFault>,
+}

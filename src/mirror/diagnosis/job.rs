@@ -1,0 +1,232 @@
+//! Why a job is not moving.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::facts::{BatchContext, Holding, JobSituation, Place, StateSituation, Volume};
+use super::rest::{collection_held, done, failed, held, unknown};
+use super::turn::{is_paused_with_the_queue, obstacles, paused, storage, would_be};
+use super::verdict::{headline, stops, verdict};
+use super::{Cause, CauseKind, Diagnosis};
+use crate::mirror::words::{ago, count, counted, length, session, size};
+use crate::queue::fault::{Fault, Provisioning};
+use crate::queue::path::Path;
+use crate::queue::state::{BatchState, JobState, State};
+
+/// Says why a job is not moving, or that it is. `volume` is the working storage; `None` where it cannot be seen.
+#[must_use]
+pub fn diagnose_job(job: &JobSituation, volume: Option<&Volume>, now: Timestamp) -> Diagnosis {
+    let mut causes = Vec::new();
+    let (stopping, others): (Vec<_>, Vec<_>) = job.faults.iter().partition(|found| stops(found.fault));
+    let is_leaked = stopping.iter().any(|found| found.fault == Fault::LeakedLock);
+    match job.state {
+        Some(JobState::Completed | JobState::Deleted) => causes.push(done(job, now)),
+        Some(JobState::Failed) => {
+            causes.push(failed(job, now));
+            causes.extend(stopping.iter().map(|found| of_fault(job, found, now)));
+        }
+        Some(JobState::Held) => {
+            causes.push(held(job, now));
+            causes.extend(stopping.iter().map(|found| of_fault(job, found, now)));
+        }
+        None => {
+            causes.push(unknown(job));
+            causes.extend(stopping.iter().map(|found| of_fault(job, found, now)));
+        }
+        Some(
+            state @ (JobState::Pending
+            | JobState::Estimating
+            | JobState::Provisioning
+            | JobState::Downloading
+            | JobState::Processing
+            | JobState::Storing
+            | JobState::Recording
+            | JobState::Notify),
+        ) => {
+            causes.extend(stopping.iter().map(|found| of_fault(job, found, now)));
+            match &job.lock {
+                Some(lock) if !is_leaked => causes.push(locked(job, state, lock, volume, now)),
+                Some(_) | None => {}
+            }
+            waiting(job, state, volume, now, &mut causes);
+        }
+    }
+    if matches!(job.state, Some(JobState::Completed | JobState::Deleted)) {
+        causes.extend(stopping.into_iter().map(|found| of_fault(job, found, now)));
+    }
+    causes.extend(others.into_iter().map(Cause::of_fault));
+    causes.extend(job.batch.as_ref().and_then(|batch| batch_cause(batch, job.state, now)));
+    let verdict = verdict(&causes);
+    let headline = causes.first().map(|cause| headline(cause.kind, job, verdict)).unwrap_or_default();
+    Diagnosis { verdict, headline, causes }
+}
+
+/// A fault of the job, with what is known of it beside the fault.
+fn of_fault(job: &JobSituation, found: &crate::mirror::FoundFault, now: Timestamp) -> Cause {
+    let mut cause = Cause::of_fault(found);
+    let outside = found.nodes.iter().find_map(|path| match path {
+        Path::Entry(_, entry) if !(0..=99).contains(&entry.priority) => Some(entry.priority),
+        _ => None,
+    });
+    match (found.fault, outside, &job.lock) {
+        (Fault::PriorityOutOfRange, Some(priority), _) => {
+            cause.sentence = format!("Priority {priority} makes its entry unreadable to the daemons.");
+        }
+        (Fault::LeakedLock, _, Some(lock)) => {
+            cause.sentence = format!("It is locked for {} {}.", ago(lock.since, now), holder(lock));
+            cause.evidence = format!("{} {}", found.how, found.effect);
+        }
+        (Fault::RetriesExhausted, _, _) => {
+            cause.sentence =
+                format!("It was resumed {} and failed again.", counted(job.retries.into(), "time", "times"));
+        }
+        (_, _, _) => {}
+    }
+    cause
+}
+
+/// By whom, and what else they hold.
+fn holder(lock: &Holding) -> String {
+    match (lock.session, lock.others_count) {
+        (0, _) => "by a lock that is no session's".to_owned(),
+        (holder, 0) => format!("by session {}, which holds nothing else", session(holder)),
+        (holder, 1) => format!("by session {}, which also holds 1 other", session(holder)),
+        (holder, others) => format!("by session {}, which also holds {} others", session(holder), count(others)),
+    }
+}
+
+fn with_items(cause: Cause, lock: &Holding) -> Cause {
+    cause.since(Some(lock.since)).items(lock.others.iter().cloned(), lock.others_count)
+}
+
+/// What a lock on a job that is worked on means.
+fn locked(job: &JobSituation, state: JobState, lock: &Holding, volume: Option<&Volume>, now: Timestamp) -> Cause {
+    let held = format!("Locked for {} {}.", ago(lock.since, now), holder(lock));
+    if state == JobState::Provisioning {
+        match volume {
+            Some(volume) if volume.keeps_back(job.space_needed_bytes) => {
+                return with_items(space(job, volume, &held), lock);
+            }
+            Some(_) => {}
+            None => {
+                let sentence = "A daemon holds it; from here it cannot be seen whether it waits for working storage.";
+                let cause = Cause::new(CauseKind::Locked, sentence).evidence(held);
+                return with_items(cause.remedy(Provisioning::Locked.remedy()), lock);
+            }
+        }
+    }
+    let usual = format!("{held} Work in {state} takes up to {}, as a rule.", length(job.usual_lock));
+    let sentence = format!("A daemon works on it for {}.", ago(lock.since, now));
+    with_items(Cause::new(CauseKind::InWork, sentence).evidence(usual), lock)
+}
+
+fn space(job: &JobSituation, volume: &Volume, held: &str) -> Cause {
+    let all = job.in_state.as_ref().map_or(0, |state| state.space_needed_bytes);
+    let waiting = if all > 0 { format!(" The jobs that wait in its state need {}.", size(all)) } else { String::new() };
+    let evidence = format!("{}.{waiting} The daemons look again every five minutes. {held}", storage(volume));
+    Cause::new(CauseKind::WaitingForSpace, would_be(volume, job.space_needed_bytes))
+        .evidence(evidence.trim_end())
+        .remedy(
+            "Free working storage, or enlarge it. It comes free by itself only as jobs pass Notify: look whether those \
+             do.",
+        )
+}
+
+/// Everything that a job of a state in which daemons work waits for.
+fn waiting(job: &JobSituation, state: JobState, volume: Option<&Volume>, now: Timestamp, causes: &mut Vec<Cause>) {
+    let Some(situation) = &job.in_state else { return };
+    let is_locked = job.lock.is_some();
+    if let Some(pause) = situation.pause.as_ref().filter(|_| is_paused_with_the_queue(state)) {
+        let what = if is_locked {
+            "What a daemon has begun it ends; then the job waits. All but the inventory wait, also those that free space."
+        } else {
+            "No daemon but the inventory's takes a job until it is released, also those that free space."
+        };
+        causes.push(paused(pause, now, what));
+    }
+    if is_locked {
+        return;
+    }
+    if state == JobState::Pending && job.hold.is_some() {
+        causes.push(collection_held(job, now));
+    }
+    if state == JobState::Provisioning
+        && let Some(volume) = volume.filter(|volume| volume.keeps_back(job.space_needed_bytes))
+    {
+        causes.push(space(job, volume, ""));
+    }
+    // What is wrong with the job itself is said already.
+    let others = |cause: &Cause| cause.kind != CauseKind::HeadBlocked || !cause.items.contains(&Path::Job(job.id));
+    causes.extend(obstacles(situation, volume, now).into_iter().filter(others));
+    if let Some((entry, place)) = &job.place {
+        causes.push(turn(job, situation, entry, *place, now));
+    }
+}
+
+/// How far ahead it is.
+fn turn(job: &JobSituation, state: &StateSituation, entry: &Path, place: Place, now: Timestamp) -> Cause {
+    let ahead = place.more_urgent + place.earlier;
+    let entered = job.entered.map(|at| format!("It entered {} {} ago.", state.state, ago(at, now))).unwrap_or_default();
+    if ahead <= place.locked {
+        let sentence = match ahead {
+            0 => "It is the first in its state.".to_owned(),
+            1 => "It is the next that a daemon takes: the 1 ahead of it is being worked on.".to_owned(),
+            _ => format!("It is the next that a daemon takes: the {} ahead of it are being worked on.", count(ahead)),
+        };
+        let cause = Cause::new(CauseKind::Next, sentence).evidence(entered);
+        return cause.since(job.entered).items([entry.clone()], 1);
+    }
+    let which = match (place.more_urgent, place.earlier) {
+        (0, _) => "of the same priority, but earlier".to_owned(),
+        (_, 0) => "of higher priority".to_owned(),
+        (urgent, earlier) => format!("{} of higher priority and {} earlier", count(urgent), count(earlier)),
+    };
+    let sentence = format!("{} ahead of it: {which}.", counted(ahead, "job is", "jobs are"));
+    let pace = state.flow.present();
+    let turns = ahead - place.locked + 1;
+    let rate = match (pace.per_hour(), pace.time_for(turns)) {
+        (Some(rate), Some(time)) => format!(
+            "At the present rate ({rate:.0} an hour) its turn is in about {}.",
+            length(time.max(Duration::from_mins(1)))
+        ),
+        (Some(_), None) => "At the present rate its turn will not come: nothing leaves the state.".to_owned(),
+        (None, _) => "Too little was seen yet to say how fast they go.".to_owned(),
+    };
+    let at_work = match place.locked {
+        0 => String::new(),
+        1 => " 1 of them is being worked on.".to_owned(),
+        locked => format!(" {} of them are being worked on.", count(locked)),
+    };
+    let cause = Cause::new(CauseKind::Behind, sentence).evidence(format!("{rate}{at_work} {entered}").trim_end());
+    cause.since(job.entered).items([entry.clone()], 1)
+}
+
+fn batch_cause(batch: &BatchContext, state: Option<JobState>, now: Timestamp) -> Option<Cause> {
+    if !batch.exists {
+        let sentence = format!("Its batch {} is not there.", batch.id);
+        return Some(Cause::new(CauseKind::BatchGone, sentence).items([Path::Batch(batch.id)], 1));
+    }
+    if !batch.is_acquired {
+        let sentence = format!("No daemon has acquired its batch {}.", batch.id);
+        let cause = Cause::new(CauseKind::BatchNotAcquired, sentence)
+            .evidence("Without its states no daemon can load the job.");
+        return Some(cause.items([Path::Batch(batch.id)], 1));
+    }
+    let is_job_done = state.is_some_and(State::is_final);
+    let what = match batch.state? {
+        BatchState::Held => "is held",
+        BatchState::Failed => "has failed",
+        BatchState::Deleted if !is_job_done => "is deleted",
+        BatchState::Completed if !is_job_done => "is completed, and its report is made",
+        BatchState::Pending
+        | BatchState::Processing
+        | BatchState::Reporting
+        | BatchState::UpdateReporting
+        | BatchState::Completed
+        | BatchState::Deleted => return None,
+    };
+    let when = batch.entered.map(|at| format!(" for {}", ago(at, now))).unwrap_or_default();
+    let cause = Cause::new(CauseKind::BatchAtRest, format!("Its batch {} {what}{when}.", batch.id));
+    Some(cause.since(batch.entered).items([Path::Batch(batch.id)], 1))
+}

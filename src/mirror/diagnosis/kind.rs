@@ -1,0 +1,78 @@
+//! The kinds of causes.
+
+use crate::queue::fault::Fault;
+
+macro_rules! kinds {
+    ($( $(#[$doc:meta])* $kind:ident $label:literal, )+) => {
+        /// A kind of cause.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum CauseKind {
+            $( $(#[$doc])* $kind, )+
+            /// A fault, by its own name.
+            Fault(Fault),
+        }
+
+        impl CauseKind {
+            /// The names of all kinds but the faults, whose names are their own.
+            pub const LABELS: &'static [&'static str] = &[$($label),+];
+
+            /// The name, which does not change.
+            #[must_use]
+            pub fn label(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $label,)+
+                    Self::Fault(fault) => fault.label(),
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// It is done with.
+    Done "done",
+    /// A daemon works on it.
+    InWork "in_work",
+    /// Jobs leave the state.
+    Flowing "flowing",
+    /// No job is in the state.
+    Empty "empty",
+    /// Its status names no state that the daemons know, or cannot be read.
+    StatusUnknown "status_unknown",
+    /// It failed.
+    Failed "failed",
+    /// It is held.
+    Held "held",
+    /// Jobs of the state wait for an operator.
+    WaitsForOperator "waits_for_operator",
+    /// An admin has paused the queue.
+    QueuePaused "queue_paused",
+    /// Its collection is held, and so will it be.
+    CollectionHeld "collection_held",
+    /// Jobs of a held collection delay all behind them.
+    HeldBacklog "held_backlog",
+    /// With it, working storage would be fuller than it may be.
+    WaitingForSpace "waiting_for_space",
+    /// Jobs that wait for space fill their daemon, which looks at no other.
+    PoolFull "pool_full",
+    /// A daemon holds it, and from here it cannot be seen whether it waits for space.
+    Locked "locked",
+    /// An entry at the head ends every poll of the state.
+    HeadBlocked "head_blocked",
+    /// No daemon takes jobs of the state.
+    NobodyLooks "nobody_looks",
+    /// Others are ahead of it.
+    Behind "behind_others",
+    /// It is the next that a daemon takes.
+    Next "next_in_line",
+    /// Its batch is not there.
+    BatchGone "batch_gone",
+    /// No daemon has acquired the batch.
+    BatchNotAcquired "batch_not_acquired",
+    /// Its batch has failed, is held, or is done with.
+    BatchAtRest "batch_at_rest",
+    /// Jobs of the batch are not done.
+    JobsToDo "jobs_to_do",
+    /// All jobs of the batch are done, and its report is due.
+    ReportDue "report_due",
+}

@@ -1,0 +1,88 @@
+//! Why a job is where no daemon works on it: done with, failed, held, or in a state that nobody knows.
+
+use jiff::Timestamp;
+
+use super::facts::JobSituation;
+use super::turn::{collection_lock, is_worked_on, ordered};
+use super::{Cause, CauseKind};
+use crate::mirror::words::{ago, count, counted, quoted};
+use crate::queue::path::{JobNode, Path};
+use crate::queue::state::{JobState, State};
+
+pub(super) fn done(job: &JobSituation, now: Timestamp) -> Cause {
+    let state = if job.state == Some(JobState::Deleted) { "deleted" } else { "completed" };
+    let sentence = match job.entered {
+        Some(at) => format!("It is {state}, {} ago.", ago(at, now)),
+        None => format!("It is {state}."),
+    };
+    Cause::new(CauseKind::Done, sentence).since(job.entered).items([Path::JobNode(job.id, JobNode::Status)], 1)
+}
+
+/// In which state a failed job failed.
+pub(super) fn failed_in(job: &JobSituation) -> JobState {
+    job.last_successful.filter(|last| is_worked_on(*last)).and_then(State::success).unwrap_or(JobState::Pending)
+}
+
+pub(super) fn failed(job: &JobSituation, now: Timestamp) -> Cause {
+    let message = if job.message.trim().is_empty() { "without a message".to_owned() } else { quoted(&job.message) };
+    let when = job.entered.map(|at| format!(" {} ago", ago(at, now))).unwrap_or_default();
+    let separator = if job.message.trim().is_empty() { "," } else { ":" };
+    let others = match job.same_message {
+        0 => "No other job failed so.".to_owned(),
+        1 => "1 other job failed with the same message, numbers and names aside.".to_owned(),
+        others => format!("{} other jobs failed with the same message, numbers and names aside.", count(others)),
+    };
+    let resumed = match job.retries {
+        0 => "It was not resumed yet.".to_owned(),
+        retries => format!("It was resumed {}.", counted(retries.into(), "time", "times")),
+    };
+    Cause::new(CauseKind::Failed, format!("It failed in {}{when}{separator} {message}", failed_in(job)))
+        .evidence(format!("{others} {resumed}"))
+        .remedy("Mend what the message tells of, then resume the job; or delete it.")
+        .since(job.entered)
+        .items([Path::JobNode(job.id, JobNode::Status)], 1)
+}
+
+pub(super) fn held(job: &JobSituation, now: Timestamp) -> Cause {
+    let when = job.entered.map(|at| format!(" for {}", ago(at, now))).unwrap_or_default();
+    let name = quoted(&job.collection);
+    let cause = Cause::new(CauseKind::Held, format!("It is held{when}.")).since(job.entered);
+    if let Some(hold) = &job.hold {
+        let since = hold.since.map(|since| format!(" for {}", ago(since, now))).unwrap_or_default();
+        return cause
+            .evidence(format!("Its collection {name} is held{since}. {}", ordered(hold)).trim_end())
+            .remedy("Release the collection, and then its held jobs: they do not come free by themselves.")
+            .items([collection_lock(&job.collection)], 1);
+    }
+    let whose = if job.collection.is_empty() {
+        "It names no collection".to_owned()
+    } else {
+        format!("Its collection {name} is free")
+    };
+    cause
+        .evidence(format!("{whose}; a held job does not come free by itself."))
+        .remedy("Release the job.")
+        .items([Path::JobNode(job.id, JobNode::Status)], 1)
+}
+
+pub(super) fn collection_held(job: &JobSituation, now: Timestamp) -> Cause {
+    let hold = job.hold.clone().unwrap_or_default();
+    let since = hold.since.map(|since| format!(" for {}", ago(since, now))).unwrap_or_default();
+    Cause::new(CauseKind::CollectionHeld, format!("Its collection {} is held{since}.", quoted(&job.collection)))
+        .evidence(format!("{}When its turn comes it is set Held instead of being worked on.", ordered(&hold)))
+        .remedy("Release the collection.")
+        .since(hold.since)
+        .items([collection_lock(&job.collection)], 1)
+}
+
+pub(super) fn unknown(job: &JobSituation) -> Cause {
+    let sentence = if job.odd_status.is_empty() {
+        "It has no status that can be read.".to_owned()
+    } else {
+        format!("Its status {} is none that the daemons know.", quoted(&job.odd_status))
+    };
+    Cause::new(CauseKind::StatusUnknown, sentence)
+        .evidence("No daemon can load it.")
+        .remedy("Mend its status by hand.")
+        .items([Path::JobNode(job.id, JobNode::Status)], 1)
+}

@@ -1,0 +1,156 @@
+//! What the queue looked like over the last hours, and how fast it moves now.
+//!
+//! A fixed number of steps of ten seconds by our own clock, whatever the queue holds: each has the figures at its end and
+//! counts what was seen to move in it. While there is no connection there are no steps, and a gap stays a gap. What
+//! happened meanwhile is learnt from the next walk and counted in its step, which says how many steps it covers.
+
+mod batches;
+mod flow;
+mod points;
+mod step;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+pub use flow::{Flow, Pace, StateFlow};
+pub use points::{History, Point};
+pub(super) use step::{Figures, STATES, Sample, index, saturated};
+
+use self::batches::Batches;
+use self::step::Step;
+use super::image::{Change, Seen};
+use super::summary::ByState;
+use crate::queue::id::BatchId;
+use crate::queue::state::{JobState, State};
+
+/// The length of a step, in milliseconds.
+const STEP_MS: i64 = 10_000;
+
+/// How many steps are kept: six hours.
+const STEPS: i64 = 6 * 360;
+
+/// How far the record reaches back at most.
+const KEPT: Duration = Duration::from_hours(6);
+
+/// The record. Only the mirror's writer adds to it.
+#[derive(Debug, Default)]
+pub(super) struct Record {
+    /// By ascending number, the last one still open.
+    steps: VecDeque<Step>,
+    /// Since when transitions are counted.
+    since: Option<Timestamp>,
+    /// Up to when they are known.
+    until: Option<Timestamp>,
+    /// When a job was last seen to leave each state.
+    left: ByState<JobState, Option<Timestamp>>,
+    batches: Batches,
+}
+
+impl Record {
+    /// Counts what changes meant for the queue.
+    pub(super) fn note(&mut self, changes: impl IntoIterator<Item = Change>, now: Timestamp) {
+        let mut changes = changes.into_iter().filter(|change| is_of_job(*change)).peekable();
+        if changes.peek().is_none() {
+            return;
+        }
+        self.keep_time(now);
+        for change in changes {
+            let (Change::Job { from, to, .. } | Change::OtherJob { from, to }) = change else { continue };
+            let step = self.step(now);
+            if to == Seen::In(JobState::Completed) && from != Seen::Nowhere {
+                step.completed = step.completed.saturating_add(1);
+            }
+            if to == Seen::In(JobState::Failed) && from != Seen::Nowhere {
+                step.failed = step.failed.saturating_add(1);
+            }
+            for state in passed(from, to) {
+                let left = &mut self.step(now).left[index(state)];
+                *left = left.saturating_add(1);
+                *self.left.get_mut(state) = Some(now);
+            }
+        }
+    }
+
+    /// Takes note of the figures at an instant. They stand for the step until later ones replace them.
+    pub(super) fn sample(&mut self, sample: Sample, now: Timestamp) {
+        self.keep_time(now);
+        let Sample { figures, batches } = sample;
+        self.step(now).figures = Some(figures);
+        self.batches.sample(batches, now);
+    }
+
+    /// Takes note of when a job last left each state, as far as the jobs of an image tell: what was seen is later.
+    pub(super) fn infer_left(&mut self, left: &ByState<JobState, Option<Timestamp>>) {
+        for (state, left) in left.iter() {
+            let known = self.left.get_mut(state);
+            *known = (*known).max(*left);
+        }
+    }
+
+    /// How fast the jobs of a batch end; `None` where it is not in work or was just taken up.
+    pub(super) fn batch_pace(&self, batch: BatchId) -> Option<Pace> {
+        self.batches.pace(batch)
+    }
+
+    /// The step of an instant, which is the last one. Whatever the clock does, this looks at each step at most once.
+    fn step(&mut self, now: Timestamp) -> &mut Step {
+        let number = number(now);
+        // The clock was set back: what was recorded for instants to come was not then.
+        while self.steps.back().is_some_and(|last| last.number > number) {
+            self.steps.pop_back();
+        }
+        while self.steps.front().is_some_and(|first| first.number <= number.saturating_sub(STEPS)) {
+            self.steps.pop_front();
+        }
+        let last = self.steps.back().map(|last| last.number);
+        if last != Some(number) {
+            let covers = last.map_or(1, |last| u32::try_from(number - last).unwrap_or(1));
+            self.steps.push_back(Step { number, covers, ..Step::default() });
+        }
+        self.steps.back_mut().expect("the step was just added where it was missing")
+    }
+
+    fn keep_time(&mut self, now: Timestamp) {
+        self.since = Some(self.since.map_or(now, |since| since.min(now)));
+        self.until = Some(now);
+    }
+}
+
+/// The number of the step in which an instant lies.
+fn number(at: Timestamp) -> i64 {
+    at.as_millisecond().div_euclid(STEP_MS)
+}
+
+/// The instant at which a step begins.
+fn begin(number: i64) -> Timestamp {
+    Timestamp::from_millisecond(number.saturating_mul(STEP_MS)).unwrap_or(Timestamp::MAX)
+}
+
+/// From one instant to another; nothing where that lies before it.
+fn between(from: Timestamp, to: Timestamp) -> Duration {
+    Duration::try_from(to.duration_since(from)).unwrap_or(Duration::ZERO)
+}
+
+fn is_of_job(change: Change) -> bool {
+    match change {
+        Change::Job { .. } | Change::OtherJob { .. } => true,
+        Change::Nothing | Change::Quiet | Change::Batch { .. } | Change::OtherBatch { .. } => false,
+    }
+}
+
+/// The states that a job has left: where it was, and what it was seen to jump over.
+fn passed(from: Seen<JobState>, to: Seen<JobState>) -> Vec<Option<JobState>> {
+    let Seen::In(state) = from else {
+        return if from == Seen::Other { vec![None] } else { Vec::new() };
+    };
+    let mut passed = vec![Some(state)];
+    if let Seen::In(to) = to {
+        passed.extend(state.steps_to(to).into_iter().filter(|step| *step != to).map(Some));
+    }
+    passed
+}
+
+#[cfg(test)]
+mod tests;

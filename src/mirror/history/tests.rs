@@ -1,0 +1,174 @@
+use super::step::Figures;
+use super::*;
+
+const HOUR: i64 = 3_600;
+
+/// So many seconds after an instant at which a step begins.
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_795_255_200 + seconds).unwrap()
+}
+
+fn job(from: Seen<JobState>, to: Seen<JobState>) -> Change {
+    Change::Job { from, to, spent: None }
+}
+
+const DONE: Change = Change::Job { from: Seen::In(JobState::Notify), to: Seen::In(JobState::Completed), spent: None };
+
+fn sample(pending: u32) -> Sample {
+    let mut figures = Figures { oldest: [u32::MAX; STATES], faults: pending, ..Figures::default() };
+    figures.jobs[index(Some(JobState::Pending))] = pending;
+    figures.oldest[index(Some(JobState::Pending))] = pending * 10;
+    Sample { figures, batches: Vec::new() }
+}
+
+#[test]
+fn each_kind_of_transition_counts_where_it_left_and_where_it_came_to() {
+    let mut record = Record::default();
+    record.sample(sample(0), at(0));
+    let changes = [
+        Change::Nothing,
+        Change::Quiet,
+        job(Seen::Nowhere, Seen::In(JobState::Pending)),
+        // Created as it is, as a restored one: nobody completed it here.
+        job(Seen::Nowhere, Seen::In(JobState::Completed)),
+        job(Seen::In(JobState::Recording), Seen::In(JobState::Completed)),
+        job(Seen::Other, Seen::In(JobState::Failed)),
+        job(Seen::In(JobState::Failed), Seen::In(JobState::Recording)),
+        Change::OtherJob { from: Seen::In(JobState::Failed), to: Seen::In(JobState::Pending) },
+    ];
+    record.note(changes, at(60));
+    record.sample(sample(0), at(60));
+    let flow = record.flow();
+    let left = |state| flow.states.get(state).left_5m.count;
+    assert_eq!(left(Some(JobState::Recording)), 1);
+    assert_eq!(left(Some(JobState::Notify)), 1, "a jump passes the states between");
+    assert_eq!(left(None), 1);
+    assert_eq!(left(Some(JobState::Failed)), 2, "a way back passes nothing");
+    assert_eq!([left(Some(JobState::Pending)), left(Some(JobState::Completed))], [0, 0]);
+    assert_eq!(flow.completed_1h, Pace { count: 1, over: Duration::from_mins(1) });
+    assert_eq!(flow.failed_1h.count, 1);
+    assert_eq!(flow.states.get(Some(JobState::Notify)).last_left, Some(at(60)));
+    assert_eq!(flow.states.get(Some(JobState::Pending)).last_left, None);
+}
+
+#[test]
+fn what_the_jobs_of_an_image_tell_is_taken_where_it_is_later_than_what_was_seen() {
+    let mut record = Record::default();
+    record.note([DONE], at(100));
+    for (inferred, expected) in [(at(50), at(100)), (at(150), at(150))] {
+        let mut left = ByState::default();
+        *left.get_mut(Some(JobState::Notify)) = Some(inferred);
+        record.infer_left(&left);
+        assert_eq!(record.flow().states.get(Some(JobState::Notify)).last_left, Some(expected));
+    }
+}
+
+#[test]
+fn rates_are_of_the_time_that_was_seen() {
+    let mut record = Record::default();
+    assert_eq!(record.flow().completed_5m.per_second(), None);
+    // One each second for two hours, then none for a minute.
+    for second in 0..2 * HOUR {
+        record.note([DONE], at(second));
+        if second == 10 {
+            assert_eq!(record.flow().completed_5m.per_second(), None, "ten seconds say nothing");
+        }
+        if second == 99 {
+            assert_eq!(record.flow().completed_1h, Pace { count: 100, over: Duration::from_secs(99) });
+        }
+    }
+    record.sample(sample(1), at(2 * HOUR + 60));
+    let flow = record.flow();
+    assert_eq!(flow.completed_5m, Pace { count: 240, over: Duration::from_secs(300) });
+    assert_eq!(flow.completed_1h, Pace { count: 3_540, over: Duration::from_hours(1) });
+    assert_eq!(flow.completed_1h.per_hour(), Some(3_540.0));
+    assert_eq!(flow.completed_1h.time_for(59), Some(Duration::from_mins(1)));
+    assert_eq!(flow.states.get(Some(JobState::Pending)).left_1h.time_for(1), None, "nothing moves");
+    assert_eq!(flow.states.get(Some(JobState::Notify)).present(), flow.states.get(Some(JobState::Notify)).left_5m);
+    assert_eq!(flow.states.get(Some(JobState::Pending)).present().over, Duration::from_hours(1));
+}
+
+#[test]
+fn a_gap_is_a_gap_and_what_happened_in_it_is_spread_over_it() {
+    let mut record = Record::default();
+    for second in (0..600).step_by(5) {
+        record.sample(sample(7), at(second));
+    }
+    // Twenty minutes without a connection, in which 120 jobs were completed.
+    record.note([DONE; 120], at(1_800));
+    record.sample(sample(9), at(1_801));
+    let flow = record.flow();
+    assert_eq!(flow.completed_1h.count, 120);
+    // The step of 1,800 s covers 121 steps, and 31 of them lie in the last five minutes and the open step.
+    assert_eq!(flow.completed_5m, Pace { count: 31, over: Duration::from_secs(301) });
+
+    let history = record.points(at(1_801), Duration::from_mins(40), 40);
+    assert_eq!((history.points.len(), history.step), (40, Duration::from_mins(1)));
+    assert_eq!(history.from, Some(at(-540)));
+    let known: Vec<_> = history.points.iter().map(Option::is_some).collect();
+    assert_eq!(known, [vec![false; 9], vec![true; 10], vec![false; 20], vec![true]].concat());
+    let point = history.points[9].as_ref().unwrap();
+    assert_eq!((point.at, *point.jobs.get(Some(JobState::Pending)), point.faults), (at(0), 7, 7));
+    assert_eq!(*point.oldest.get(Some(JobState::Pending)), Some(Duration::from_secs(70)));
+    assert_eq!(*point.oldest.get(Some(JobState::Failed)), None);
+    let last = history.points[39].as_ref().unwrap();
+    assert!((last.completed_per_second - 120.0 / 1_201.0).abs() < 1e-9, "{last:?}");
+}
+
+#[test]
+fn it_keeps_six_hours_and_no_more_whatever_the_clock_does() {
+    let mut record = Record::default();
+    for second in (0..8 * HOUR).step_by(10) {
+        record.sample(sample(1), at(second));
+        record.note([DONE], at(second));
+    }
+    assert_eq!(i64::try_from(record.steps.len()).unwrap(), STEPS);
+    let now = at(8 * HOUR - 10);
+    let history = record.points(now, Duration::from_hours(24), 360);
+    assert_eq!((history.points.len(), history.step), (360, Duration::from_mins(1)));
+    assert!(history.points.iter().all(Option::is_some));
+    for most in [1, 7, 359, 1_000, 100_000] {
+        let history = record.points(now, KEPT, most);
+        assert!(history.points.len() <= most && history.points.len() <= 2_160, "{most}");
+        let sum: f64 = history.points.iter().flatten().map(|point| point.completed_per_second).sum();
+        assert!(sum / history.points.len() as f64 > 0.09, "{most}");
+    }
+    // A clock that stands still, one that was set back by an hour, one that leaps to the end of days and back.
+    record.note([DONE; 3], now);
+    assert_eq!(record.steps.back().unwrap().completed, 4);
+    record.note([DONE], at(7 * HOUR));
+    assert_eq!(i64::try_from(record.steps.len()).unwrap(), STEPS - 359);
+    record.sample(sample(2), Timestamp::MAX);
+    assert_eq!(record.steps.len(), 1);
+    record.sample(sample(2), Timestamp::MIN);
+    assert_eq!(record.steps.len(), 1);
+    let _ = (record.flow(), record.points(Timestamp::MAX, KEPT, 360), record.points(Timestamp::MIN, KEPT, 360));
+}
+
+#[test]
+fn a_batch_is_forecast_from_its_recent_pace_and_a_slow_one_from_the_last_hour() {
+    let (quick, slow) = (BatchId::new(1), BatchId::new(2));
+    let mut record = Record::default();
+    let ended = |second: i64, seconds: i64| u32::try_from(second / seconds).unwrap();
+    let sample = |second: i64| Sample {
+        figures: Figures::default(),
+        batches: vec![(quick, ended(second, 6)), (slow, ended(second, 1_200))],
+    };
+    record.sample(sample(0), at(0));
+    assert_eq!(record.batch_pace(quick), None, "seen once, it has no pace");
+    for second in (5..=2 * HOUR).step_by(5) {
+        record.sample(sample(second), at(second));
+    }
+    let pace = record.batch_pace(quick).unwrap();
+    assert!(pace.over <= RECENT && pace.over > RECENT - Duration::from_mins(2), "{pace:?}");
+    assert!((pace.per_second().unwrap() - 1.0 / 6.0).abs() < 0.01, "{pace:?}");
+    let pace = record.batch_pace(slow).unwrap();
+    assert!(pace.over > Duration::from_mins(59) && (3..=4).contains(&pace.count), "{pace:?}");
+    // An operator resumes what had failed: fewer have ended than before.
+    record.sample(Sample { batches: vec![(quick, 0)], ..sample(0) }, at(2 * HOUR + 5));
+    assert_eq!(record.batch_pace(quick).unwrap().time_for(5), None);
+    assert_eq!(record.batch_pace(slow), None, "it is not in work any more");
+    assert!(record.batches.ends[&quick].len() <= 62);
+}
+
+const RECENT: Duration = Duration::from_mins(15);

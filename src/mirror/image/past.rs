@@ -1,0 +1,405 @@
+//! What was seen of each present job: a few records a job, of eight bytes each.
+//!
+//! A daemon locks a job, changes its state and lets it go. Seen in a row, these are one record, the change of state with
+//! the session that made it, so that eight of them hold the whole way from Pending to Completed. Only jobs of which
+//! something was seen have records, and they go with the job.
+
+use hashbrown::HashMap;
+
+use super::change::Seen;
+use crate::mirror::clock::Offset;
+use crate::mirror::past::{Happening, PastEvent};
+use crate::queue::id::JobId;
+use crate::queue::state::{JobState, State};
+
+/// How many records a job has at most; the oldest goes when another comes.
+const RECORDS: usize = 8;
+
+/// How many jobs' records are allocated at once. A table that doubled would set aside as much again as it needs.
+const CHUNK: usize = 1_024;
+
+/// No session, or one that nobody has room to remember.
+const NOBODY: u16 = u16::MAX;
+
+/// A state that is not known, or none at all.
+const NOWHERE: u8 = u8::MAX;
+
+/// What a job showed at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Glance {
+    pub(super) seen: Seen<JobState>,
+    /// When it entered its state, in milliseconds by the servers' clock.
+    pub(super) entered_ms: i64,
+    pub(super) retries: u32,
+    pub(super) priority: Option<u8>,
+    /// The session of its lock, 0 for a persistent one, and the lock's instant.
+    pub(super) lock: Option<(i64, i64)>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Kind {
+    #[default]
+    State,
+    Resumed,
+    Locked,
+    Released,
+    Priority,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Record {
+    /// Seconds since 1970 by the servers' clock, which suffice until 2106.
+    at_s: u32,
+    kind: Kind,
+    /// State or priority, before and after.
+    before: u8,
+    after: u8,
+    /// Its place in the table of sessions, or [`NOBODY`].
+    session: u16,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    records: [Record; RECORDS],
+    len: u8,
+}
+
+impl Slot {
+    fn records(&self) -> &[Record] {
+        &self.records[..usize::from(self.len)]
+    }
+}
+
+/// The records of all present jobs of which something was seen.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Past {
+    by_job: HashMap<u32, u32>,
+    chunks: Vec<Box<[Slot]>>,
+    free: Vec<u32>,
+    sessions: Sessions,
+}
+
+impl Past {
+    /// Takes note of what is new about a job. `now_ms` dates what the tree does not.
+    pub(super) fn note(&mut self, job: JobId, before: Glance, after: Glance, now_ms: i64) {
+        if before == after {
+            return;
+        }
+        if before.lock != after.lock
+            && let Some((session, at_ms)) = after.lock
+        {
+            self.lock(job, session, at_ms);
+        }
+        if before.seen != after.seen {
+            let holder = after.lock.or(before.lock).map(|(session, _)| session);
+            let is_resumed = before.seen == Seen::In(JobState::Failed) && after.retries > before.retries;
+            let at_ms =
+                if after.seen == Seen::Nowhere || after.entered_ms == i64::MAX { now_ms } else { after.entered_ms };
+            self.step(job, (before.seen, after.seen), holder, is_resumed, at_ms);
+        }
+        if let (Some(from), Some(to)) = (before.priority, after.priority)
+            && from != to
+        {
+            self.push(
+                job,
+                Record { at_s: seconds(now_ms), kind: Kind::Priority, before: from, after: to, session: NOBODY },
+            );
+        }
+        if let (Some((session, _)), None) = (before.lock, after.lock) {
+            self.release(job, session, now_ms);
+        }
+    }
+
+    fn lock(&mut self, job: JobId, session: i64, at_ms: i64) {
+        let session = self.sessions.take(session);
+        self.push(job, Record { at_s: seconds(at_ms), kind: Kind::Locked, session, ..Record::default() });
+    }
+
+    /// A change of state. The lock under which it was made needs no record of its own any more, and neither does its
+    /// end, which may have been read first.
+    fn step(
+        &mut self,
+        job: JobId,
+        (from, to): (Seen<JobState>, Seen<JobState>),
+        holder: Option<i64>,
+        is_resumed: bool,
+        at_ms: i64,
+    ) {
+        let mut record = Record {
+            at_s: seconds(at_ms),
+            kind: if is_resumed { Kind::Resumed } else { Kind::State },
+            before: state_code(from),
+            after: state_code(to),
+            session: NOBODY,
+        };
+        if let Some(last) = self.last(job).filter(|last| last.kind == Kind::Released && last.at_s >= record.at_s) {
+            record.session = last.session;
+            self.pop(job);
+        } else if let Some(holder) = holder.filter(|session| *session != 0) {
+            record.session = self.sessions.take(holder);
+        }
+        if let Some(last) = self.last(job)
+            && last.kind == Kind::Locked
+            && last.session == record.session
+        {
+            self.pop(job);
+            self.sessions.release(last.session);
+        }
+        self.push(job, record);
+    }
+
+    fn release(&mut self, job: JobId, session: i64, now_ms: i64) {
+        let id = self.sessions.find(session);
+        // A step may have brought another priority with it, which is noted behind it.
+        let is_told = |last: &Record| last.kind != Kind::Locked && last.session != NOBODY && Some(last.session) == id;
+        let slot = self.by_job.get(&job.number()).map(|at| &self.chunks[*at as usize / CHUNK][*at as usize % CHUNK]);
+        if slot.is_some_and(|slot| slot.records().iter().rev().take(2).any(is_told)) {
+            return;
+        }
+        let session = self.sessions.take(session);
+        self.push(job, Record { at_s: seconds(now_ms), kind: Kind::Released, session, ..Record::default() });
+    }
+
+    /// Forgets a job that is gone.
+    pub(super) fn forget(&mut self, job: JobId) {
+        let Some(at) = self.by_job.remove(&job.number()) else { return };
+        let slot = std::mem::take(self.slot_mut(at));
+        for record in slot.records() {
+            self.sessions.release(record.session);
+        }
+        self.free.push(at);
+    }
+
+    /// The jobs of which something was seen, in no order.
+    pub(super) fn jobs(&self) -> impl Iterator<Item = JobId> {
+        self.by_job.keys().map(|number| JobId::new(*number))
+    }
+
+    /// What was seen of a job, oldest first, by our own clock.
+    pub(super) fn of(&self, job: JobId, offset: Offset) -> Vec<PastEvent> {
+        let Some(at) = self.by_job.get(&job.number()) else { return Vec::new() };
+        let slot = &self.chunks[*at as usize / CHUNK][*at as usize % CHUNK];
+        slot.records().iter().map(|record| self.event(record, offset)).collect()
+    }
+
+    fn event(&self, record: &Record, offset: Offset) -> PastEvent {
+        let session = self.sessions.get(record.session);
+        let what = match record.kind {
+            Kind::State | Kind::Resumed => Happening::Moved {
+                from: state_of(record.before),
+                to: state_of(record.after),
+                session,
+                is_resumed: record.kind == Kind::Resumed,
+            },
+            Kind::Locked => Happening::Locked { session },
+            Kind::Released => Happening::Released { session },
+            Kind::Priority => Happening::Priority { from: record.before, to: record.after },
+        };
+        PastEvent { at: offset.to_own(i64::from(record.at_s) * 1_000), what }
+    }
+
+    fn last(&self, job: JobId) -> Option<Record> {
+        let at = *self.by_job.get(&job.number())?;
+        self.chunks[at as usize / CHUNK][at as usize % CHUNK].records().last().copied()
+    }
+
+    /// Takes the last record away. Its session stays taken: it goes over to another record.
+    fn pop(&mut self, job: JobId) {
+        if let Some(at) = self.by_job.get(&job.number()) {
+            let slot = self.slot_mut(*at);
+            slot.len = slot.len.saturating_sub(1);
+        }
+    }
+
+    fn push(&mut self, job: JobId, record: Record) {
+        let at = if let Some(at) = self.by_job.get(&job.number()) { *at } else { self.add(job) };
+        let slot = self.slot_mut(at);
+        let mut dropped = None;
+        if usize::from(slot.len) == RECORDS {
+            dropped = Some(slot.records[0].session);
+            slot.records.copy_within(1.., 0);
+            slot.len -= 1;
+        }
+        slot.records[usize::from(slot.len)] = record;
+        slot.len += 1;
+        if let Some(session) = dropped {
+            self.sessions.release(session);
+        }
+    }
+
+    fn add(&mut self, job: JobId) -> u32 {
+        let at = self.free.pop().unwrap_or_else(|| {
+            let first =
+                u32::try_from(self.chunks.len() * CHUNK).expect("there is a slot a job id, and these are 32 bits");
+            self.chunks.push(vec![Slot::default(); CHUNK].into());
+            let end = first + u32::try_from(CHUNK).expect("a chunk is small");
+            self.free.extend((first + 1..end).rev());
+            first
+        });
+        self.by_job.insert(job.number(), at);
+        at
+    }
+
+    fn slot_mut(&mut self, at: u32) -> &mut Slot {
+        &mut self.chunks[at as usize / CHUNK][at as usize % CHUNK]
+    }
+}
+
+/// The sessions that records name, each kept once and for as long as one does.
+#[derive(Clone, Debug, Default)]
+struct Sessions {
+    slots: Vec<(i64, u32)>,
+    by_session: HashMap<i64, u16>,
+    free: Vec<u16>,
+}
+
+impl Sessions {
+    /// The place of a session, for one more record.
+    fn take(&mut self, session: i64) -> u16 {
+        if session == 0 {
+            return NOBODY;
+        }
+        if let Some(at) = self.by_session.get(&session) {
+            self.slots[usize::from(*at)].1 += 1;
+            return *at;
+        }
+        let at = match self.free.pop() {
+            Some(at) => at,
+            None => match u16::try_from(self.slots.len()) {
+                Ok(at) if at != NOBODY => {
+                    self.slots.push((0, 0));
+                    at
+                }
+                Ok(_) | Err(_) => return NOBODY,
+            },
+        };
+        self.slots[usize::from(at)] = (session, 1);
+        self.by_session.insert(session, at);
+        at
+    }
+
+    fn find(&self, session: i64) -> Option<u16> {
+        self.by_session.get(&session).copied()
+    }
+
+    fn get(&self, at: u16) -> Option<i64> {
+        self.slots.get(usize::from(at)).map(|(session, _)| *session).filter(|_| at != NOBODY)
+    }
+
+    fn release(&mut self, at: u16) {
+        if at == NOBODY {
+            return;
+        }
+        let (session, uses) = &mut self.slots[usize::from(at)];
+        *uses -= 1;
+        if *uses == 0 {
+            self.by_session.remove(session);
+            self.free.push(at);
+        }
+    }
+}
+
+fn seconds(at_ms: i64) -> u32 {
+    u32::try_from(at_ms.max(0) / 1_000).unwrap_or(u32::MAX)
+}
+
+fn state_code(seen: Seen<JobState>) -> u8 {
+    match seen {
+        Seen::In(state) => u8::try_from(state.index()).expect("there are a dozen states"),
+        Seen::Nowhere | Seen::Other => NOWHERE,
+    }
+}
+
+fn state_of(code: u8) -> Option<JobState> {
+    JobState::ALL.get(usize::from(code)).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const JOB: JobId = JobId::new(7);
+
+    fn glance(state: JobState, entered_ms: i64, lock: Option<(i64, i64)>) -> Glance {
+        Glance { seen: Seen::In(state), entered_ms, retries: 0, priority: Some(5), lock }
+    }
+
+    fn told(past: &Past) -> Vec<String> {
+        let events = past.of(JOB, Offset::default()).into_iter();
+        events.map(|event| format!("{} {:?}", event.at.as_second(), event.what)).collect()
+    }
+
+    /// Notes each glance after the one before.
+    fn seen(glances: &[(Glance, i64)]) -> Past {
+        let mut past = Past::default();
+        for pair in glances.windows(2) {
+            past.note(JOB, pair[0].0, pair[1].0, pair[1].1);
+        }
+        past
+    }
+
+    #[test]
+    fn a_step_of_a_daemon_is_one_record_however_it_was_read() {
+        use JobState::{Estimating, Pending};
+        let (before, after) = (glance(Pending, 1_000, None), glance(Estimating, 9_000, None));
+        let lock = Some((77, 5_000));
+        let expected = ["9 Moved { from: Some(Pending), to: Some(Estimating), session: Some(77), is_resumed: false }"];
+        let in_order = [
+            (before, 0),
+            (glance(Pending, 1_000, lock), 5_000),
+            (glance(Estimating, 9_000, lock), 9_000),
+            (after, 9_500),
+        ];
+        assert_eq!(told(&seen(&in_order)), expected);
+        let lock_first = [(before, 0), (glance(Pending, 1_000, lock), 5_000), (before, 9_500), (after, 9_500)];
+        assert_eq!(told(&seen(&lock_first)), expected);
+        let at_once = [(before, 0), (after, 9_500)];
+        assert_eq!(told(&seen(&at_once)), [expected[0].replace("Some(77)", "None")]);
+    }
+
+    #[test]
+    fn a_look_without_a_step_is_told_as_it_was() {
+        let pending = |lock| glance(JobState::Pending, 1_000, lock);
+        let past = seen(&[(pending(None), 0), (pending(Some((77, 5_000))), 5_100), (pending(None), 8_000)]);
+        assert_eq!(told(&past), ["5 Locked { session: Some(77) }", "8 Released { session: Some(77) }"]);
+    }
+
+    #[test]
+    fn a_resumed_job_and_a_new_priority_are_told() {
+        let failed = glance(JobState::Failed, 1_000, None);
+        let resumed = Glance { retries: 1, priority: Some(40), ..glance(JobState::Pending, 3_000, None) };
+        assert_eq!(
+            told(&seen(&[(failed, 0), (resumed, 4_000)])),
+            [
+                "3 Moved { from: Some(Failed), to: Some(Pending), session: None, is_resumed: true }",
+                "4 Priority { from: 5, to: 40 }"
+            ]
+        );
+    }
+
+    #[test]
+    fn records_are_bounded_and_go_with_the_job_and_sessions_with_their_last_record() {
+        let mut past = Past::default();
+        for number in 0..3_000 {
+            let job = JobId::new(number);
+            for turn in 0..20 {
+                let lock = Some((i64::from(turn) + 1, 1_000));
+                past.note(job, glance(JobState::Pending, 0, None), glance(JobState::Pending, 0, lock), 0);
+                past.note(job, glance(JobState::Pending, 0, lock), glance(JobState::Pending, 0, None), 0);
+            }
+            assert_eq!(past.of(job, Offset::default()).len(), RECORDS);
+        }
+        assert_eq!((past.sessions.by_session.len(), past.chunks.len()), (4, 3));
+        for number in 0..3_000 {
+            past.forget(JobId::new(number));
+        }
+        assert_eq!((past.sessions.by_session.len(), past.by_job.len()), (0, 0));
+        past.note(JOB, glance(JobState::Pending, 0, None), glance(JobState::Held, 2_000, None), 0);
+        assert_eq!((told(&past).len(), past.chunks.len()), (1, 3));
+    }
+
+    #[test]
+    fn the_records_of_a_job_stay_small() {
+        assert!(size_of::<Slot>() <= 68, "{}", size_of::<Slot>());
+    }
+}

@@ -1,0 +1,231 @@
+//! What of the image a diagnosis is made from.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::failures::Failed;
+use super::faults::Asked;
+use super::row::{LockStat, Row};
+use super::view::own;
+use super::{Image, order};
+use crate::mirror::clock::Offset;
+use crate::mirror::diagnosis::{
+    Backlog, BatchContext, BatchSituation, Head, Holding, JobSituation, Pause, Place, Pool, StateSituation,
+};
+use crate::mirror::failures::{FailureKey, pattern};
+use crate::mirror::history::{Flow, Pace};
+use crate::mirror::summary::LockKind;
+use crate::queue::fault::Fault;
+use crate::queue::id::{BatchId, JobId};
+use crate::queue::path::{BatchNode, EntryName, JobNode, LockFolder, Path, Queue, StateFolder};
+use crate::queue::state::JobState;
+
+/// How many entries are looked at for the one that the daemons try first; those before it are locked or stray.
+const ENTRIES: usize = 1_000;
+
+/// How many locked jobs are looked at. There are as many as the daemons have threads.
+const LOCKED: usize = 10_000;
+
+/// How many items of a kind a diagnosis names.
+const NAMED: usize = 5;
+
+impl Image {
+    /// What is known of a job; `None` where there is none.
+    pub(in crate::mirror) fn job_situation(&self, id: JobId, flow: &Flow, asked: Asked<'_>) -> Option<JobSituation> {
+        let row = self.jobs.get(id)?;
+        let (state, offset) = (row.standing.state, asked.offset);
+        let texts = &self.jobs.texts;
+        let collection = texts.get(row.standing.collection);
+        Some(JobSituation {
+            id,
+            state,
+            odd_status: texts.get(row.odd_status),
+            entered: own(row.standing.entered_ms, offset),
+            last_successful: row.last_successful,
+            message: texts.get(row.message),
+            same_message: if state == Some(JobState::Failed) { self.same_message(row) } else { 0 },
+            retries: row.standing.retries,
+            space_needed_bytes: row.standing.space_needed_bytes,
+            hold: self.hold(&collection, offset),
+            collection,
+            lock: row.lock.as_deref().map(|lock| self.holding(lock, &Path::JobNode(id, JobNode::Lock), offset)),
+            usual_lock: asked.limits.job_lock.get(state),
+            place: state.and_then(|state| self.place(row, state)),
+            batch: row.batch.map(|batch| self.batch_context(batch, offset)),
+            faults: self.faults_of(&Path::Job(id), asked),
+            in_state: state.map(|state| self.state_situation(state, flow, asked)),
+        })
+    }
+
+    /// When the lock on a job was created.
+    pub(in crate::mirror) fn lock_created(&self, id: JobId, offset: Offset) -> Option<Timestamp> {
+        self.jobs.get(id)?.lock.as_deref().map(|lock| offset.to_own(lock.created_ms))
+    }
+
+    /// What is known of a state.
+    pub(in crate::mirror) fn state_situation(&self, state: JobState, flow: &Flow, asked: Asked<'_>) -> StateSituation {
+        let offset = asked.offset;
+        let figures = self.jobs.figures.states.get(Some(state));
+        let [unlocked, locked] = &figures.entered;
+        let oldest = [unlocked, locked].into_iter().filter_map(crate::mirror::bands::Bands::first).min();
+        let is_provisioning = state == JobState::Provisioning;
+        let rows = figures.locked.iter().take(LOCKED).map(|(_, row)| self.jobs.at(*row));
+        let held_bytes: u128 = rows.map(|row| u128::from(row.standing.space_needed_bytes)).sum();
+        let space = figures.space_needed_bytes.saturating_sub(held_bytes);
+        StateSituation {
+            state,
+            jobs: (unlocked.len() + locked.len()) as u64,
+            locked: locked.len() as u64,
+            oldest: oldest.and_then(|at| own(at, offset)),
+            flow: *flow.states.get(Some(state)),
+            taken: self.taken_ms(state).map(|at| offset.to_own(at)),
+            head: self.head(state, asked),
+            pools: if is_provisioning { self.pools(asked) } else { Vec::new() },
+            backlog: if state == JobState::Pending { self.backlog() } else { None },
+            space_needed_bytes: if is_provisioning { u64::try_from(space).unwrap_or(u64::MAX) } else { 0 },
+            pause: self.pause(&Path::QueueLock(Queue::Ingest), offset),
+            faults: self.faults_of(&Path::StateFolder(state.into()), asked),
+            usual: asked.limits.stuck.get(Some(state)),
+        }
+    }
+
+    /// What is known of a batch; `None` where there is none.
+    pub(in crate::mirror) fn batch_situation(
+        &self,
+        id: BatchId,
+        pace: Option<Pace>,
+        asked: Asked<'_>,
+    ) -> Option<BatchSituation> {
+        let entry = self.batches.get(id).filter(|entry| !entry.item.nodes.is_empty())?;
+        let item = &entry.item;
+        Some(BatchSituation {
+            id,
+            state: item.state,
+            odd_status: item.odd_status.clone(),
+            entered: own(item.entered_ms, asked.offset),
+            message: item.message.clone(),
+            is_acquired: self.is_acquired(id),
+            references: std::array::from_fn(|outcome| entry.folders[outcome].then_some(entry.references[outcome])),
+            lock: item.lock.map(|lock| self.holding(&lock, &Path::BatchNode(id, BatchNode::Lock), asked.offset)),
+            pace,
+            pause: self.pause(&Path::QueueLock(Queue::Ingest), asked.offset),
+            faults: self.faults_of(&Path::Batch(id), asked),
+        })
+    }
+
+    fn batch_context(&self, id: BatchId, offset: Offset) -> BatchContext {
+        let item = self.batches.get(id).map(|entry| &entry.item).filter(|item| !item.nodes.is_empty());
+        BatchContext {
+            id,
+            exists: item.is_some(),
+            is_acquired: self.is_acquired(id),
+            state: item.and_then(|item| item.state),
+            entered: item.and_then(|item| own(item.entered_ms, offset)),
+        }
+    }
+
+    /// Who holds a lock, and what else.
+    fn holding(&self, lock: &LockStat, path: &Path, offset: Offset) -> Holding {
+        let all = self.holders.of(lock.session);
+        let count = all.len() as u64;
+        let others: Vec<_> = all.filter(|other| *other != path).take(NAMED).cloned().collect();
+        let others_count = count.saturating_sub(1);
+        Holding { session: lock.session, since: offset.to_own(lock.created_ms), others, others_count }
+    }
+
+    /// The order to stop that a lock is, where it is there.
+    fn pause(&self, lock: &Path, offset: Offset) -> Option<Pause> {
+        if !self.locks.has(lock) {
+            return None;
+        }
+        let note = self.holders.words(lock);
+        let since = self.locks.get(lock).map(|stat| offset.to_own(stat.created_ms));
+        Some(Pause { since, who: note.who, why: note.why })
+    }
+
+    fn hold(&self, collection: &str, offset: Offset) -> Option<Pause> {
+        if collection.is_empty() {
+            return None;
+        }
+        self.pause(&Path::NamedLock(LockFolder::Collections, collection.into()), offset)
+    }
+
+    /// How many other failed jobs failed behind the same state with the same message, numbers and names in it aside.
+    fn same_message(&self, row: Row<'_>) -> u64 {
+        let key = |last, message| FailureKey::of(last, &pattern(&self.jobs.texts.str(message)));
+        let failed = Failed::of(row, key).map_or(0, |failed| self.jobs.failures.like(failed));
+        failed.saturating_sub(1)
+    }
+
+    /// A job's own entry in a state and its place there.
+    fn place(&self, row: Row<'_>, state: JobState) -> Option<(Path, Place)> {
+        let folder = StateFolder::from(state);
+        let own = self.jobs.entries(row.id()).filter(|(of, _)| *of == folder).map(|(_, entry)| entry).min()?;
+        let (more_urgent, earlier) = self.jobs.order.ahead(state, own);
+        let locked = self.jobs.figures.states.get(Some(state)).locked.iter().take(LOCKED);
+        let locked = locked.filter_map(|(_, row)| self.jobs.at(*row).entry_name());
+        let is_ahead = |(of, entry): &(StateFolder, EntryName)| *of == folder && order::is_before(*entry, own);
+        let locked = locked.filter(is_ahead).count() as u64;
+        let place = Place { more_urgent: more_urgent as u64, earlier: earlier as u64, locked };
+        Some((Path::Entry(folder, own), place))
+    }
+
+    /// The entry that a daemon of a state tries first, where it ends the poll.
+    fn head(&self, state: JobState, asked: Asked<'_>) -> Option<Head> {
+        let folder = StateFolder::from(state);
+        let mut entries = self.jobs.order.jobs(state).take(ENTRIES);
+        let first = entries.find(|job| self.jobs.get(*job).is_some_and(|row| row.lock.is_none()))?;
+        let row = self.jobs.get(first)?;
+        let faults = self.faults_of(&Path::Job(first), asked);
+        let blocks = |fault: Fault| match fault {
+            Fault::OrphanEntry => row.standing.state.is_some_and(|of| of != state),
+            Fault::UnloadableJob | Fault::UnfinishedCreation => true,
+            _ => false,
+        };
+        let found = faults.into_iter().find(|found| blocks(found.fault))?;
+        let entry = self.jobs.entries(first).find(|(of, _)| *of == folder)?.1;
+        Some(Head {
+            entry: Path::Entry(folder, entry),
+            job: first,
+            job_state: row.standing.state,
+            fault: found.fault,
+            since: found.since,
+        })
+    }
+
+    /// The sessions that hold jobs in Provisioning which the threshold keeps back, those with the most first.
+    fn pools(&self, asked: Asked<'_>) -> Vec<Pool> {
+        let Some(space) = asked.space else { return Vec::new() };
+        let mut pools: Vec<Pool> = Vec::new();
+        let locked = self.jobs.figures.states.get(Some(JobState::Provisioning)).locked.iter().take(LOCKED);
+        for row in locked.map(|(_, row)| self.jobs.at(*row)) {
+            let needed = i64::try_from(row.standing.space_needed_bytes).unwrap_or(i64::MAX);
+            let Some(lock) = row.lock.as_deref().filter(|_| needed > space) else { continue };
+            // They come by the instant of locking, so the first one of a session is the oldest.
+            let at = pools.iter().position(|pool| pool.session == lock.session).unwrap_or_else(|| {
+                let since = asked.offset.to_own(lock.created_ms);
+                pools.push(Pool { session: lock.session, jobs: 0, items: Vec::new(), since });
+                pools.len() - 1
+            });
+            pools[at].jobs += 1;
+            if pools[at].items.len() < NAMED {
+                pools[at].items.push(row.id());
+            }
+        }
+        pools.sort_by_key(|pool| std::cmp::Reverse(pool.jobs));
+        pools
+    }
+
+    /// The held collection with the most Pending jobs.
+    fn backlog(&self) -> Option<Backlog> {
+        let held = self.locks.iter().filter(|(kind, ..)| *kind == LockKind::Collection);
+        let backlogs = held.filter_map(|(_, path, _)| {
+            let Path::NamedLock(LockFolder::Collections, name) = path else { return None };
+            let jobs = self.jobs.figures.collections.get(&self.jobs.texts.find(name)?)?;
+            let pending = *jobs.get(Some(JobState::Pending));
+            (pending > 0).then(|| Backlog { collection: Arc::from(&**name), jobs: pending })
+        });
+        backlogs.max_by_key(|backlog| backlog.jobs)
+    }
+}
