@@ -21,7 +21,7 @@ mod overview;
 use frame::root_from;
 pub use overview::Overview;
 
-pub use super::views::overview::Recent;
+pub use super::views::overview::{Recent, Stopped};
 
 /// What every page is made of, at one moment.
 #[derive(Clone, Debug)]
