@@ -51,7 +51,7 @@ const SHOWN_BATCHES: usize = 10;
 /// How many groups of failures it tells of one by one.
 const SHOWN_FAILURES: usize = 3;
 
-/// Of how many points its curves are drawn: one each two minutes.
+/// Of how many points its curves are drawn: one each two minutes of six hours.
 const CURVE_POINTS: usize = 180;
 
 /// What the handlers need; cheap to clone.
@@ -109,13 +109,24 @@ impl State {
         let flow = store.flow();
         let failures = store.failures(SHOWN_FAILURES, None);
         pages::Recent {
-            history: store.history(now, Duration::from_hours(6), CURVE_POINTS),
+            history: store.history(now, self.curve_window(now), CURVE_POINTS),
             batches: batches.collect(),
             batches_in_work,
             stopped: self.stopped(&flow, now),
             failure_groups: failures.as_ref().map_or(0, |failures| failures.total),
             failures: failures.map(|failures| failures.items).unwrap_or_default(),
             flow,
+        }
+    }
+
+    /// How far back the curves reach: no farther than there is something to see, in steps that do not change too often.
+    fn curve_window(&self, now: Timestamp) -> Duration {
+        let since = self.shared.store.history(now, Duration::from_hours(6), 1).since;
+        let watched = since.map_or(0, |since| now.duration_since(since).as_mins());
+        match watched {
+            ..10 => Duration::from_mins(10),
+            10..60 => Duration::from_hours(1),
+            60.. => Duration::from_hours(6),
         }
     }
 

@@ -12,6 +12,7 @@ mod support {
 mod web {
     mod command_line;
     mod events;
+    mod overview;
     mod page;
     mod server;
 }
