@@ -9,6 +9,7 @@ mod memory;
 mod scrape;
 mod served;
 mod steady;
+mod streams;
 
 use std::time::Duration;
 
@@ -49,6 +50,9 @@ async fn main() -> anyhow::Result<()> {
     }
     if wanted("steady") {
         steady::run(largest).await?;
+    }
+    if wanted("streams") {
+        streams::run(largest).await?;
     }
     Ok(())
 }
