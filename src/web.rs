@@ -31,6 +31,7 @@ mod assets;
 mod connection;
 pub mod health;
 mod layers;
+mod lists;
 pub mod pages;
 mod params;
 mod problem;
