@@ -39,6 +39,7 @@ pub mod health;
 mod host;
 mod layers;
 mod links;
+mod lists;
 pub mod pages;
 mod params;
 mod prefix;
@@ -221,14 +222,6 @@ impl State {
             (is_stopped && is_long).then_some(pages::Stopped { state, since, diagnosis })
         });
         stopped.collect()
-    }
-
-    /// Working storage, as a diagnosis reckons with it.
-    fn volume(&self) -> Option<Volume> {
-        let storage = self.shared.storage.as_ref()?;
-        let (space, threshold) = (storage.space()?, storage.threshold());
-        let left_bytes = space.left_below(threshold);
-        Some(Volume { size_bytes: space.size_bytes, free_bytes: space.free_bytes, threshold, left_bytes })
     }
 
     /// The overview; `None` where there is no image.
