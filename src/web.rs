@@ -23,8 +23,9 @@ use crate::config;
 use crate::metrics::http::Http;
 use crate::metrics::storage::{Space, Storage};
 use crate::mirror::find::JobQuery;
-use crate::mirror::{Store, Volume};
+use crate::mirror::{Flow, Store, Verdict, Volume};
 use crate::queue::fault::Fault;
+use crate::queue::path::Path;
 use crate::queue::state::{JobState, State as _};
 
 use self::problem::Problem;
@@ -38,6 +39,7 @@ pub mod health;
 mod host;
 mod layers;
 mod links;
+mod lists;
 pub mod pages;
 mod params;
 mod prefix;
@@ -61,7 +63,10 @@ const COLLECTIONS_NAMED: usize = 50;
 /// How many batches in work the overview shows.
 const SHOWN_BATCHES: usize = 10;
 
-/// Of how many points its curves are drawn: one each two minutes.
+/// How many groups of failures it tells of one by one.
+const SHOWN_FAILURES: usize = 3;
+
+/// Of how many points its curves are drawn: one each two minutes of six hours.
 const CURVE_POINTS: usize = 180;
 
 /// What the handlers need; cheap to clone.
@@ -179,13 +184,44 @@ impl State {
             let pace = store.batch_pace(batch.id);
             (batch, pace)
         });
+        let flow = store.flow();
+        let failures = store.failures(SHOWN_FAILURES, None);
         pages::Recent {
-            flow: store.flow(),
-            history: store.history(now, Duration::from_hours(6), CURVE_POINTS),
+            history: store.history(now, self.curve_window(now), CURVE_POINTS),
             batches: batches.collect(),
             batches_in_work,
-            stuck: store.faults(Fault::StuckState, JobState::ALL.len(), now, self.space_left()).unwrap_or_default(),
+            stopped: self.stopped(&flow, now),
+            failure_groups: failures.as_ref().map_or(0, |failures| failures.total),
+            failures: failures.map(|failures| failures.items).unwrap_or_default(),
+            flow,
         }
+    }
+
+    /// How far back the curves reach: no farther than there is something to see, in steps that do not change too often.
+    fn curve_window(&self, now: Timestamp) -> Duration {
+        let since = self.shared.store.history(now, Duration::from_hours(6), 1).since;
+        let watched = since.map_or(0, |since| now.duration_since(since).as_mins());
+        match watched {
+            ..10 => Duration::from_mins(10),
+            10..60 => Duration::from_hours(1),
+            60.. => Duration::from_hours(6),
+        }
+    }
+
+    /// The states that have not moved for a minute for a reason that does not pass by itself.
+    fn stopped(&self, flow: &Flow, now: Timestamp) -> Vec<pages::Stopped> {
+        let store = &self.shared.store;
+        let states = JobState::ALL.iter().copied().filter(|state| state.success().is_some());
+        let stopped = states.filter_map(|state| {
+            let diagnosis = store.diagnose_state(state, self.volume(), now)?;
+            let is_stopped = diagnosis.verdict == Verdict::Stopped;
+            let stuck = store.faults_of(&Path::StateFolder(state.into()), now, self.space_left()).unwrap_or_default();
+            let since = stuck.iter().find(|found| found.fault == Fault::StuckState).map(|found| found.since);
+            let since = since.or(flow.states.get(Some(state)).last_left);
+            let is_long = since.is_none_or(|since| now.duration_since(since).as_secs() >= 60);
+            (is_stopped && is_long).then_some(pages::Stopped { state, since, diagnosis })
+        });
+        stopped.collect()
     }
 
     /// The overview; `None` where there is no image.

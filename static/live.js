@@ -7,7 +7,8 @@
   const root = new URL('../', document.currentScript.src);
   const page = document.documentElement;
   const note = document.getElementById('live');
-  if (!note || !window.ReadableStream) return;
+  const behind = document.getElementById('behind');
+  if (!note || !behind || !window.ReadableStream) return;
 
   // ---- What the reader is busy with ----
 
@@ -202,8 +203,7 @@
       ahead = Date.parse(data.now) - Date.now();
       tries = 0;
       tell('on', '');
-      const behind = document.getElementById('behind');
-      if (behind) behind.textContent = `, ${Math.max(0.1, data.behind_seconds).toFixed(1)} s behind`;
+      behind.textContent = `, ${Math.max(0.1, data.behind_seconds).toFixed(1)} s behind`;
     },
   };
 

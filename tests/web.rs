@@ -16,6 +16,7 @@ mod web {
     mod harness;
     mod hosts;
     mod odd;
+    mod overview;
     mod page;
     mod passwords;
     mod prefix;

@@ -10,6 +10,7 @@ mod pages;
 mod scrape;
 mod served;
 mod steady;
+mod streams;
 
 use std::time::Duration;
 
@@ -53,6 +54,9 @@ async fn main() -> anyhow::Result<()> {
     }
     if wanted("steady") {
         steady::run(largest).await?;
+    }
+    if wanted("streams") {
+        streams::run(largest).await?;
     }
     Ok(())
 }

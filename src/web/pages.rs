@@ -28,7 +28,7 @@ mod tree;
 use frame::root_from;
 pub use overview::Overview;
 
-pub use super::views::overview::Recent;
+pub use super::views::overview::{Recent, Stopped};
 
 /// What every page is made of, at one moment.
 #[derive(Clone, Debug)]

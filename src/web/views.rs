@@ -12,6 +12,10 @@ pub(super) mod jobs;
 pub(super) mod node;
 pub(super) mod overview;
 mod session;
+pub(super) mod access;
+pub(super) mod batches;
+pub(super) mod faults;
+pub(super) mod locks;
 pub(super) mod status;
 
 pub(crate) use session::Session;

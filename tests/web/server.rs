@@ -76,6 +76,17 @@ async fn probes_and_pages_say_what_is_there_and_errors_what_to_do() {
     large.has(&["http/1.1 413 payload too large"]);
     assert!(large.text().contains("Send less."), "{}", large.text());
 
+    let unread = server.ask("GET /api/v1/overview HTTP/1.1", &[]).await;
+    unread.has(&["http/1.1 503 service unavailable", "content-type: application/problem+json"]);
+    let history = server.ask("GET /api/v1/history?points=36 HTTP/1.1", &[]).await;
+    history.has(&["http/1.1 200 ok", "content-type: application/json"]);
+    let history: serde_json::Value = serde_json::from_slice(&history.body).unwrap();
+    assert_eq!((history["points"].as_array().unwrap().len(), &history["step_seconds"]), (36, &600.into()));
+    for points in ["0", "2161", "-1", "x", "3&more=1"] {
+        let refused = server.ask(&format!("GET /api/v1/history?points={points} HTTP/1.1"), &[]).await;
+        refused.has(&["http/1.1 400 bad request", "content-type: application/problem+json"]);
+    }
+
     let counted = server.ask("GET /metrics HTTP/1.1", &[]).await;
     for series in [
         r#"queuekeeper_http_requests_total{route="/-/ready",method="GET",code="503"} 1"#,

@@ -35,6 +35,8 @@ struct Content {
     pipeline: Pipeline,
     attention: Vec<Item>,
     curves: Vec<Curve>,
+    /// How far back the curves reach.
+    window: &'static str,
     watched: Option<String>,
     batches: Batches,
     details: Details,
@@ -76,7 +78,14 @@ impl Overview {
 impl Content {
     fn new(overview: &overview::Overview, recent: &Recent, now: Timestamp) -> Self {
         let watched = Duration::from_secs(overview.watched_seconds);
+        let pieces = u32::try_from(recent.history.points.len()).unwrap_or(u32::MAX);
+        let minutes = recent.history.step.saturating_mul(pieces).as_secs() / 60;
         Self {
+            window: match minutes {
+                ..=10 => "Last ten minutes",
+                11..=60 => "Last hour",
+                61.. => "Last six hours",
+            },
             pipeline: Pipeline::new(overview, now),
             attention: overview.attention.iter().map(|item| Item::new(item, now)).collect(),
             curves: curves::all(overview, recent, now),

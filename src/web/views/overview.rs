@@ -8,9 +8,9 @@ use utoipa::ToSchema;
 
 use super::status::Status;
 use crate::metrics::storage::Space;
-use crate::mirror::{Batch, Flow, FoundFault, History, LockKind, Pace, Summary, state_label};
+use crate::mirror::{Batch, Diagnosis, FailureGroup, Flow, History, LockKind, Pace, Summary, state_label};
 use crate::queue::path::{AccessQueue, Queue};
-use crate::queue::state::State;
+use crate::queue::state::{JobState, State};
 use crate::web::show::visible;
 
 mod attention;
@@ -33,8 +33,23 @@ pub struct Recent {
     pub batches: Vec<(Batch, Option<Pace>)>,
     /// How many batches are in work.
     pub batches_in_work: usize,
-    /// The states that nothing leaves.
-    pub stuck: Vec<FoundFault>,
+    /// The states that do not move by themselves, for a minute or longer.
+    pub stopped: Vec<Stopped>,
+    /// The largest groups of failed jobs.
+    pub failures: Vec<FailureGroup>,
+    /// How many groups there are.
+    pub failure_groups: usize,
+}
+
+/// A state that does not move by itself.
+#[derive(Clone, Debug)]
+pub struct Stopped {
+    /// Which.
+    pub state: JobState,
+    /// Since when nothing has left it, as far as anything tells.
+    pub since: Option<Timestamp>,
+    /// Why.
+    pub diagnosis: Diagnosis,
 }
 
 /// The whole queue at one moment.
@@ -178,7 +193,7 @@ impl Overview {
                 used_ratio: 1.0 - space.free_bytes as f64 / (space.size_bytes as f64).max(1.0),
                 threshold_ratio: threshold,
             }),
-            attention: attention::all(summary, storage, recent, now),
+            attention: attention::all(summary, storage, recent),
             queues: queues(summary),
             collections_held: summary.collections_held,
             batches_in_work: batches::in_work(summary, recent, now),

@@ -78,7 +78,7 @@ fn step(state: &StateFigures, overview: &Overview, now: Timestamp) -> Step {
     let class = match state.state {
         "failed" | "other" => "failed",
         "held" => "held",
-        _ if state.stuck_since.is_some() => "stuck",
+        _ if state.is_stopped => "stuck",
         _ => "",
     };
     let waiting = overview.waiting_for_space.filter(|waiting| *waiting > 0 && state.state == "provisioning");
@@ -116,11 +116,11 @@ fn rate(state: &StateFigures, overview: &Overview, now: Timestamp) -> String {
     }
     match (state.left_per_hour, state.last_left) {
         (Some(rate), _) if rate > 0.0 => format!("{} an hour", per_hour(rate)),
-        (_, Some(left)) => {
+        (Some(_), Some(left)) => {
             let still = Duration::try_from(now.duration_since(left)).unwrap_or_default();
             format!("none for {}", Ago(still))
         }
-        (Some(_) | None, None) => String::new(),
+        (Some(_), None) | (None, _) => String::new(),
     }
 }
 

@@ -8,9 +8,12 @@ use super::{Recent, queue_name};
 use crate::metrics::storage::Space;
 use crate::mirror::Summary;
 use crate::queue::fault::Fault;
-use crate::queue::path::{Path, Queue, StateFolder};
-use crate::queue::state::{JobState, State};
-use crate::web::show::{Ago, Count, Size, counted, percent, visible};
+use crate::queue::path::Queue;
+use crate::queue::state::JobState;
+use crate::web::show::{Size, counted, percent, visible};
+
+mod failures;
+mod states;
 
 /// How urgent something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
@@ -25,7 +28,7 @@ pub(crate) enum Severity {
 /// One thing to look at.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Attention {
-    /// What it is: a fault's name as in the metrics, or `paused`, `failed`, `waiting_for_space`, `held`,
+    /// What it is: a fault's name as in the metrics, or `paused`, `stopped`, `failed`, `waiting_for_space`, `held`,
     /// `unknown_states`, `unreadable`.
     pub(crate) kind: &'static str,
     /// How urgent it is.
@@ -49,12 +52,13 @@ pub(crate) struct Attention {
 }
 
 /// Everything that wants to be looked at.
-pub(super) fn all(summary: &Summary, storage: Option<(f64, Space)>, recent: &Recent, now: Timestamp) -> Vec<Attention> {
+pub(super) fn all(summary: &Summary, storage: Option<(f64, Space)>, recent: &Recent) -> Vec<Attention> {
     let mut items = paused(summary);
-    items.extend(stuck(summary, storage, recent, now));
-    items.extend(waiting(summary, storage));
-    items.extend(failed(summary));
-    items.extend(faults(summary, !recent.stuck.is_empty()));
+    items.extend(states::stopped(recent));
+    let is_told = recent.stopped.iter().any(|stopped| stopped.state == JobState::Provisioning);
+    items.extend(waiting(summary, storage).filter(|_| !is_told));
+    items.extend(failures::groups(summary, recent));
+    items.extend(faults(summary, !recent.stopped.is_empty()));
     items.extend(held(summary));
     items.extend(oddities(summary));
     // What is equally urgent stays in this order.
@@ -97,47 +101,6 @@ fn paused(summary: &Summary) -> Vec<Attention> {
         .collect()
 }
 
-fn stuck(summary: &Summary, storage: Option<(f64, Space)>, recent: &Recent, now: Timestamp) -> Vec<Attention> {
-    let states = recent.stuck.iter().filter_map(|found| match &found.item {
-        Path::StateFolder(StateFolder::Known(state)) => Some((*state, found)),
-        _ => None,
-    });
-    states
-        .map(|(state, found)| {
-            let jobs = summary.jobs.get(Some(state));
-            let (waiting, at_work) = (jobs.count.saturating_sub(jobs.locked), jobs.locked);
-            let mut text = vec![found.how.to_owned()];
-            if state == JobState::Provisioning {
-                text.extend(storage.map(|(threshold, space)| full(threshold, space)));
-            }
-            text.push(match (waiting, at_work) {
-                (waiting, 0) => format!("{} in it, and no daemon has any of them.", are(waiting)),
-                (0, at_work) => format!("{} in it, all of them in the daemons' hands.", are(at_work)),
-                (waiting, at_work) => {
-                    format!("{} wait behind {} in the daemons' hands.", Count(waiting), Count(at_work))
-                }
-            });
-            let still = std::time::Duration::try_from(now.duration_since(found.since)).unwrap_or_default();
-            Attention {
-                since: Some(found.since),
-                remedy: found.remedy.to_owned(),
-                page: Some(format!("jobs?state={}", state.label())),
-                link: "Show jobs",
-                ..item(
-                    found.fault.label(),
-                    Severity::Bad,
-                    format!("{} has not moved for {}", state.name(), Ago(still)),
-                    text.join(" "),
-                )
-            }
-        })
-        .collect()
-}
-
-fn are(count: u64) -> String {
-    if count == 1 { "1 job is".to_owned() } else { format!("{} jobs are", Count(count)) }
-}
-
 fn full(threshold: f64, space: Space) -> String {
     let used = 1.0 - space.free_bytes as f64 / (space.size_bytes as f64).max(1.0);
     format!("Working storage is {} full, and the limit is {}.", percent(used), percent(threshold))
@@ -165,42 +128,11 @@ fn waiting(summary: &Summary, storage: Option<(f64, Space)>) -> Option<Attention
     })
 }
 
-fn failed(summary: &Summary) -> Option<Attention> {
-    let failed = summary.jobs.get(Some(JobState::Failed));
-    if failed.count == 0 {
-        return None;
-    }
-    let resumed = match failed.retried {
-        0 => "None of them was resumed yet.".to_owned(),
-        n if n == failed.count => "Each was resumed at least once and failed again.".to_owned(),
-        1 => "1 of them was resumed at least once and failed again.".to_owned(),
-        n => format!("{} of them were resumed at least once and failed again.", Count(n)),
-    };
-    let exhausted = match summary.faults(Fault::RetriesExhausted).count {
-        0 => String::new(),
-        1 => " 1 is out of retries.".to_owned(),
-        n => format!(" {} are out of retries.", Count(n)),
-    };
-    Some(Attention {
-        since: failed.oldest(),
-        is_oldest: true,
-        remedy: "Mend what their messages name, and resume them; the failures are grouped by cause.".to_owned(),
-        page: Some("failures".to_owned()),
-        link: "Show failures",
-        ..item(
-            "failed",
-            Severity::Bad,
-            format!("{} failed", counted(failed.count, "job", "jobs")),
-            format!("They wait for an operator. {resumed}{exhausted}"),
-        )
-    })
-}
-
 /// What is broken in the tree, one line for each kind of fault that is not told of otherwise.
-fn faults(summary: &Summary, has_stuck: bool) -> impl Iterator<Item = Attention> {
+fn faults(summary: &Summary, has_stopped: bool) -> impl Iterator<Item = Attention> {
     let shown = Fault::ALL.into_iter().map(|fault| (fault, summary.faults(fault)));
     let shown = shown.filter(move |(fault, shown)| {
-        let is_told = *fault == Fault::RetriesExhausted || (*fault == Fault::StuckState && has_stuck);
+        let is_told = *fault == Fault::RetriesExhausted || (*fault == Fault::StuckState && has_stopped);
         shown.count > 0 && !is_told
     });
     shown.map(|(fault, shown)| Attention {

@@ -6,7 +6,6 @@ use utoipa::ToSchema;
 
 use super::Recent;
 use crate::mirror::{AGE_LABELS, ByAge, JobFigures, Summary, state_label};
-use crate::queue::path::{Path, StateFolder};
 use crate::queue::state::{JobState, State};
 
 /// The jobs of one state, and how they leave it.
@@ -33,8 +32,10 @@ pub(crate) struct StateFigures {
     pub(crate) left_1h: u64,
     /// When one last left it, as far as anything tells.
     pub(crate) last_left: Option<Timestamp>,
-    /// Since when nothing has left it, where that is longer than its work takes.
-    pub(crate) stuck_since: Option<Timestamp>,
+    /// Whether it has not moved for a minute or longer for a reason that does not pass by itself.
+    pub(crate) is_stopped: bool,
+    /// Since when.
+    pub(crate) stopped_since: Option<Timestamp>,
     #[serde(skip)]
     pub(crate) name: &'static str,
     #[serde(skip)]
@@ -69,8 +70,7 @@ pub(super) fn completed_within_an_hour(summary: &Summary) -> u64 {
 impl StateFigures {
     fn new(state: Option<JobState>, figures: &JobFigures, recent: &Recent) -> Self {
         let flow = recent.flow.states.get(state);
-        let folder = state.map(|state| Path::StateFolder(StateFolder::Known(state)));
-        let stuck = recent.stuck.iter().find(|found| Some(&found.item) == folder.as_ref());
+        let stopped = recent.stopped.iter().find(|stopped| Some(stopped.state) == state);
         let bands = AGE_LABELS.into_iter().zip(figures.by_age).map(|(age, count)| AgeBand { age, count });
         Self {
             state: state_label(state),
@@ -83,7 +83,8 @@ impl StateFigures {
             left_per_hour: flow.present().per_hour(),
             left_1h: flow.left_1h.count,
             last_left: flow.last_left,
-            stuck_since: stuck.map(|found| found.since),
+            stopped_since: stopped.and_then(|stopped| stopped.since),
+            is_stopped: stopped.is_some(),
             name: state.map_or("Other", State::name),
             is_on_path: state.is_some_and(|state| state == JobState::Completed || state.success().is_some()),
             is_final: state.is_some_and(State::is_final),
