@@ -15,6 +15,7 @@ mod web {
     mod events;
     mod harness;
     mod hosts;
+    mod jobs;
     mod odd;
     mod overview;
     mod page;
