@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use queuekeeper::mirror::failures::FailureGroup;
 use queuekeeper::mirror::{
-    Batch, ByState, Cause, CauseKind, Diagnosis, FailureGroup, Flow, History, Pace, Point, StateFlow, Verdict,
+    Batch, ByState, Cause, CauseKind, Diagnosis, Flow, History, Pace, Point, StateFlow, Verdict,
 };
 use queuekeeper::queue::id::{BatchId, JobId};
 use queuekeeper::queue::state::{BatchState, JobState};

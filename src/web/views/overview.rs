@@ -8,7 +8,8 @@ use utoipa::ToSchema;
 
 use super::status::Status;
 use crate::metrics::storage::Space;
-use crate::mirror::{Batch, Diagnosis, FailureGroup, Flow, History, LockKind, Pace, Summary, state_label};
+use crate::mirror::failures::FailureGroup;
+use crate::mirror::{Batch, Diagnosis, Flow, History, LockKind, Pace, Summary, state_label};
 use crate::queue::path::{AccessQueue, Queue};
 use crate::queue::state::{JobState, State};
 use crate::web::show::visible;
