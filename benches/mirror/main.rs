@@ -6,6 +6,7 @@ mod delay;
 mod fill;
 mod load;
 mod memory;
+mod pages;
 mod scrape;
 mod served;
 mod steady;
@@ -47,6 +48,9 @@ async fn main() -> anyhow::Result<()> {
     }
     if wanted("scrape") {
         scrape::run(&sizes).await?;
+    }
+    if wanted("pages") {
+        pages::run(largest).await?;
     }
     if wanted("steady") {
         steady::run(largest).await?;
