@@ -1,5 +1,7 @@
 //! One writer, many readers.
 
+mod lists;
+
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -14,8 +14,16 @@ use utoipa_axum::routes;
 use super::State;
 use super::problem::Problem;
 
+mod failures;
+mod job;
+mod jobs;
 mod overview;
 mod status;
+pub(super) mod tree;
+
+pub(super) use job::find as find_job;
+
+pub(super) use failures::FailurePage;
 
 /// Where the API is.
 pub(super) const PREFIX: &str = "/api/v1";
@@ -40,6 +48,12 @@ struct Document;
 pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<String>, axum::Router<State>) {
     let api = OpenApiRouter::new()
         .routes(routes!(status::status))
+        .routes(routes!(jobs::jobs))
+        .routes(routes!(failures::failures))
+        .routes(routes!(job::job))
+        .routes(routes!(job::diagnosis))
+        .routes(routes!(tree::tree_root))
+        .routes(routes!(tree::tree))
         .routes(routes!(overview::overview))
         .routes(routes!(overview::history));
     let (router, document) = OpenApiRouter::with_openapi(Document::openapi()).nest(PREFIX, api).split_for_parts();

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use queuekeeper::mirror::failures::FailureGroup;
 use queuekeeper::mirror::{
-    Batch, ByState, Cause, CauseKind, Diagnosis, FailureGroup, Flow, History, Pace, Point, StateFlow, Verdict,
+    Batch, ByState, Cause, CauseKind, Diagnosis, Flow, History, Pace, Point, StateFlow, Verdict,
 };
 use queuekeeper::queue::id::{BatchId, JobId};
 use queuekeeper::queue::state::{BatchState, JobState};
@@ -15,7 +16,11 @@ use crate::support::figures::{self, ago};
 
 fn flow(left_1h: u64, last_left: i64) -> StateFlow {
     let pace = Pace { count: left_1h, over: Duration::from_hours(1) };
-    StateFlow { left_5m: Pace { count: 0, over: Duration::from_mins(5) }, left_1h: pace, last_left: Some(ago(last_left)) }
+    StateFlow {
+        left_5m: Pace { count: 0, over: Duration::from_mins(5) },
+        left_1h: pace,
+        last_left: Some(ago(last_left)),
+    }
 }
 
 /// A point that many minutes ago with as many jobs in Pending.
@@ -129,7 +134,8 @@ fn it_tells_how_the_states_move_and_why_one_does_not() {
     assert!(html.contains(r#"href="./jobs?group=00000000000000ff""#), "{html}");
     // The state that waits for space says so itself, and what is urgent stands before what is not.
     assert!(!text.contains("jobs wait for space oldest"), "{text}");
-    let places = ["queue is paused", "Provisioning has not moved", "37 jobs failed", "Queue entry in", "collections are held"];
+    let places =
+        ["queue is paused", "Provisioning has not moved", "37 jobs failed", "Queue entry in", "collections are held"];
     assert!(places.iter().map(|place| text.find(place).unwrap()).is_sorted(), "{text}");
 }
 
@@ -139,7 +145,10 @@ fn it_draws_what_was_seen_with_its_gaps_and_says_it_in_words() {
     assert_eq!(html.matches("<path class=\"line\"").count(), 3);
     // Ten pieces of 30 units: the first that is known lies at 195, and a gap begins the line anew.
     assert!(html.contains(r#"<path class="line" d="M195.0 3.0L225.0 27.5M285.0 15.2h30.0"/>"#), "{html}");
-    assert!(html.contains("<title>In the last 3 min: lowest 4 an hour, highest 8 an hour, lately 6 an hour</title>"), "{html}");
+    assert!(
+        html.contains("<title>In the last 3 min: lowest 4 an hour, highest 8 an hour, lately 6 an hour</title>"),
+        "{html}"
+    );
     assert!(html.contains("<title>In the last 3 min: lowest 4 min, highest 8 min, lately 6 min</title>"), "{html}");
     let told = text(&page_of(figures::live(), Some(figures::full()), &Recent::default()));
     assert!(told.contains("Nothing was seen yet") && told.contains("No batch is in work."), "{told}");

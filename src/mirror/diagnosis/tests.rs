@@ -1,1 +1,530 @@
+//! Situations and what is said of them.
 
+use std::time::Duration;
+
+use super::*;
+use crate::mirror::history::{Pace, StateFlow};
+use crate::queue::fault::Fault;
+use crate::queue::id::{BatchId, JobId, Priority};
+use crate::queue::path::{BatchNode, EntryName, JobNode};
+use crate::queue::state::{BatchState, JobState, Outcome};
+
+const JOB: JobId = JobId::new(42);
+
+const MINUTE: i64 = 60;
+
+const HOUR: i64 = 3_600;
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_795_255_200).unwrap()
+}
+
+fn before(seconds: i64) -> Timestamp {
+    now() - jiff::SignedDuration::from_secs(seconds)
+}
+
+fn pace(count: u64) -> Pace {
+    Pace { count, over: Duration::from_hours(1) }
+}
+
+fn volume() -> Volume {
+    Volume { size_bytes: 100 << 40, free_bytes: 15 << 40, threshold: 0.8, left_bytes: -(5 << 40) }
+}
+
+/// A state in which jobs flow.
+fn state(state: JobState) -> StateSituation {
+    let flow = StateFlow { left_5m: Pace::default(), left_1h: pace(120), last_left: Some(before(30)) };
+    StateSituation {
+        state,
+        jobs: 100,
+        locked: 2,
+        oldest: Some(before(HOUR)),
+        flow,
+        taken: Some(before(20)),
+        head: None,
+        pools: Vec::new(),
+        backlog: None,
+        space_needed_bytes: 0,
+        pause: None,
+        faults: Vec::new(),
+        usual: Duration::from_hours(1),
+    }
+}
+
+/// A healthy job that waits for its turn behind 41 others.
+fn job(of: JobState) -> JobSituation {
+    let entry = Path::entry(of, Priority::new(5).unwrap(), JOB);
+    JobSituation {
+        id: JOB,
+        state: Some(of),
+        odd_status: "".into(),
+        entered: Some(before(12 * MINUTE)),
+        last_successful: None,
+        message: "".into(),
+        same_message: 0,
+        retries: 0,
+        space_needed_bytes: 1 << 30,
+        collection: "demo".into(),
+        hold: None,
+        lock: None,
+        usual_lock: Duration::from_hours(24),
+        place: Some((entry, Place { more_urgent: 30, earlier: 11, locked: 2 })),
+        batch: Some(BatchContext {
+            id: BatchId::new(7),
+            exists: true,
+            is_acquired: true,
+            state: Some(BatchState::Reporting),
+            entered: Some(before(HOUR)),
+        }),
+        faults: Vec::new(),
+        in_state: Some(state(of)),
+    }
+}
+
+fn lock(others: u32) -> Holding {
+    let others_paths = (0..others.min(5)).map(|other| Path::JobNode(JobId::new(other), JobNode::Lock)).collect();
+    Holding { session: 0x1000_a3f, since: before(90 * MINUTE), others: others_paths, others_count: others.into() }
+}
+
+fn fault(fault: Fault, node: Path) -> FoundFault {
+    FoundFault {
+        fault,
+        item: Path::Job(JOB),
+        since: before(10 * MINUTE),
+        how: "It shows.",
+        effect: fault.effect(),
+        remedy: fault.remedy(),
+        nodes: vec![node],
+    }
+}
+
+fn pause() -> Pause {
+    Pause { since: Some(before(2 * HOUR)), who: "alice".into(), why: "the volume is\u{202e} enlarged".into() }
+}
+
+/// What is said: the verdict, the headline, and each cause with its evidence.
+fn told(diagnosis: &Diagnosis) -> Vec<String> {
+    let causes = diagnosis.causes.iter().map(|cause| {
+        let evidence = if cause.evidence.is_empty() { String::new() } else { format!(" | {}", cause.evidence) };
+        format!("{}: {}{evidence}", cause.kind.label(), cause.sentence)
+    });
+    std::iter::once(format!("{}: {}", diagnosis.verdict.label(), diagnosis.headline)).chain(causes).collect()
+}
+
+fn of_job(job: &JobSituation) -> Vec<String> {
+    told(&diagnose_job(job, Some(&volume()), now()))
+}
+
+const BEHIND: &str = "behind_others: 41 jobs are ahead of it: 30 of higher priority and 11 earlier. | At the present rate \
+                      (120 an hour) its turn is in about 20 min. 2 of them are being worked on. It entered Estimating 12 min \
+                      ago.";
+
+#[test]
+fn a_job_that_waits_for_its_turn_knows_when_that_is() {
+    assert_eq!(of_job(&job(JobState::Estimating)), ["waiting: It waits for its turn.", BEHIND]);
+    let mut still = job(JobState::Estimating);
+    still.in_state.as_mut().unwrap().flow = StateFlow { left_1h: pace(0), ..StateFlow::default() };
+    assert!(of_job(&still)[1].contains("At the present rate its turn will not come: nothing leaves the state."));
+    still.in_state.as_mut().unwrap().flow = StateFlow::default();
+    assert!(of_job(&still)[1].contains("Too little was seen yet to say how fast they go."));
+    for (more_urgent, earlier, locked, sentence) in [
+        (0, 0, 0, "next_in_line: It is the first in its state. | It entered Estimating 12 min ago."),
+        (
+            0,
+            1,
+            1,
+            "next_in_line: It is the next that a daemon takes: the 1 ahead of it is being worked on. | It entered Estimating 12 min ago.",
+        ),
+        (
+            1,
+            0,
+            0,
+            "behind_others: 1 job is ahead of it: of higher priority. | At the present rate (120 an hour) its turn is in about 1 min. It entered Estimating 12 min ago.",
+        ),
+    ] {
+        let mut next = job(JobState::Estimating);
+        next.place.as_mut().unwrap().1 = Place { more_urgent, earlier, locked };
+        assert_eq!(of_job(&next)[1], sentence);
+    }
+}
+
+#[test]
+fn a_pause_comes_first_and_does_not_stop_the_inventory() {
+    let paused = |of| {
+        let mut job = job(of);
+        job.in_state.as_mut().unwrap().pause = Some(pause());
+        of_job(&job)
+    };
+    assert_eq!(
+        paused(JobState::Estimating),
+        [
+            "stopped: It waits until the ingest queue is released.",
+            "queue_paused: The ingest queue is paused for 2.0 h. | By “alice”, because of “the volume is\\u{202e} enlarged”. \
+             No daemon but the inventory's takes a job until it is released, also those that free space.",
+            BEHIND,
+        ]
+    );
+    assert_eq!(paused(JobState::Recording)[0], "waiting: It waits for its turn.");
+}
+
+#[test]
+fn a_locked_job_is_worked_on_and_its_session_is_named() {
+    let mut job = job(JobState::Downloading);
+    job.lock = Some(lock(4));
+    assert_eq!(
+        of_job(&job),
+        [
+            "moving: It is moving: a daemon works on it.",
+            "in_work: A daemon works on it for 1.5 h. | Locked for 1.5 h by session 0x1000a3f, which also holds 4 others. \
+             Work in Downloading takes up to 24 h, as a rule.",
+        ]
+    );
+    let diagnosis = diagnose_job(&job, None, now());
+    assert_eq!((diagnosis.causes[0].items.len(), diagnosis.causes[0].more), (4, 0));
+    job.faults = vec![fault(Fault::LeakedLock, Path::JobNode(JOB, JobNode::Lock))];
+    assert_eq!(
+        of_job(&job),
+        [
+            "stopped: It is locked, and nobody seems to work on it.",
+            "leaked_lock: It is locked for 1.5 h by session 0x1000a3f, which also holds 4 others. | It shows. What it locks \
+             is never acquired again.",
+        ]
+    );
+}
+
+#[test]
+fn a_job_in_provisioning_knows_how_full_storage_would_be_with_it() {
+    let mut waiting = job(JobState::Provisioning);
+    waiting.space_needed_bytes = 6 << 40;
+    waiting.lock = Some(lock(4));
+    assert_eq!(
+        of_job(&waiting),
+        [
+            "stopped: It waits for working storage.",
+            "waiting_for_space: With its 6.0 TiB working storage would be at 91 %, the limit is 80 %. | 85 TiB of 100 TiB are \
+             used. The daemons look again every five minutes. Locked for 1.5 h by session 0x1000a3f, which also holds 4 \
+             others.",
+        ]
+    );
+    let unseen = told(&diagnose_job(&waiting, None, now()));
+    assert_eq!(
+        unseen[..2],
+        [
+            "waiting: A daemon holds it.",
+            "locked: A daemon holds it; from here it cannot be seen whether it waits for working storage. | Locked for 1.5 h \
+             by session 0x1000a3f, which also holds 4 others.",
+        ]
+    );
+    let roomy = Volume { free_bytes: 60 << 40, left_bytes: 40 << 40, ..volume() };
+    assert_eq!(diagnose_job(&waiting, Some(&roomy), now()).verdict, Verdict::Moving);
+}
+
+#[test]
+fn a_full_pool_looks_at_nobody_else() {
+    let mut job = job(JobState::Provisioning);
+    job.space_needed_bytes = 0;
+    let pool =
+        |session, jobs| Pool { session, jobs, items: (0..5).map(JobId::new).collect(), since: before(55 * MINUTE) };
+    // A volume above its limit keeps even the smallest job back.
+    let kept_back = Volume { left_bytes: 10, ..volume() };
+    job.in_state.as_mut().unwrap().pools = vec![pool(0x1f, 5), pool(0x2f, 4)];
+    let diagnosis = diagnose_job(&job, Some(&kept_back), now());
+    assert_eq!(
+        told(&diagnosis)[..2],
+        [
+            "stopped: It waits for a daemon, and the daemons wait for working storage.",
+            "pool_full: 5 jobs wait for working storage inside one daemon and fill its pool. | Session 0x1f holds 5 of them \
+             since 55 min ago and lets none go while storage is above the limit, so it looks at none of the other 98 jobs. \
+             85 TiB of 100 TiB are used.",
+        ]
+    );
+    assert_eq!((diagnosis.causes[0].items.len(), diagnosis.causes[0].more), (5, 0));
+    assert_eq!(diagnosis.causes[1].kind, CauseKind::Behind);
+    job.in_state.as_mut().unwrap().pools = vec![pool(0x1f, 4)];
+    assert_eq!(diagnose_job(&job, Some(&kept_back), now()).verdict, Verdict::Waiting);
+    job.space_needed_bytes = 24 << 30;
+    let first = told(&diagnose_job(&job, Some(&kept_back), now()));
+    assert_eq!(first[0], "stopped: It waits for working storage, and nobody has looked at it yet.");
+    assert!(first[1].starts_with("waiting_for_space: With its 24 GiB working storage would be at 85 %"), "{first:?}");
+}
+
+#[test]
+fn a_bad_entry_at_the_head_starves_the_state_but_is_not_said_of_itself() {
+    let head = |fault, job| Head {
+        entry: Path::entry(JobState::Estimating, Priority::new(5).unwrap(), job),
+        job,
+        job_state: Some(JobState::Storing),
+        fault,
+        since: before(12 * MINUTE),
+    };
+    let mut starved = job(JobState::Estimating);
+    starved.in_state.as_mut().unwrap().head = Some(head(Fault::OrphanEntry, JobId::new(41)));
+    assert_eq!(
+        of_job(&starved)[..2],
+        [
+            "stopped: An entry at the head of Estimating blocks all others.",
+            "head_blocked: The orphan entry 05-jid0000000041, whose job is in Storing, starves Estimating. | Every poll takes \
+             it first and ends there, so none of the 98 jobs that wait is looked at.",
+        ]
+    );
+    let mut own = job(JobState::Estimating);
+    own.in_state.as_mut().unwrap().head = Some(head(Fault::UnloadableJob, JOB));
+    own.faults = vec![fault(Fault::UnloadableJob, Path::JobNode(JOB, JobNode::Status))];
+    let told = of_job(&own);
+    assert_eq!(told[0], "stopped: No daemon can load it.");
+    assert!(
+        told[1].starts_with("unloadable_job: ") && !told.iter().any(|line| line.contains("head_blocked")),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_state_without_daemons_is_named_with_its_time() {
+    let mut job = job(JobState::Estimating);
+    let state = job.in_state.as_mut().unwrap();
+    (state.locked, state.taken, state.flow.last_left) = (0, Some(before(55 * MINUTE)), Some(before(58 * MINUTE)));
+    assert_eq!(
+        of_job(&job)[..2],
+        [
+            "stopped: It waits for a daemon, and none takes jobs from Estimating.",
+            "nobody_looks: No daemon has taken a job from Estimating for 55 min. | None of its 100 jobs is locked.",
+        ]
+    );
+    let state = job.in_state.as_mut().unwrap();
+    (state.taken, state.flow.last_left) = (None, None);
+    assert!(of_job(&job)[1].starts_with("nobody_looks: No daemon takes jobs from Estimating."));
+    job.in_state.as_mut().unwrap().oldest = Some(before(4 * MINUTE));
+    assert_eq!(of_job(&job)[0], "waiting: It waits for its turn.", "nobody had the time to come yet");
+    // A state that daemons hold jobs of is stuck in another way.
+    let state = job.in_state.as_mut().unwrap();
+    (state.locked, state.oldest) = (2, Some(before(HOUR)));
+    state.faults = vec![fault(Fault::StuckState, Path::StateFolder(JobState::Estimating.into()))];
+    assert_eq!(
+        of_job(&job)[..2],
+        ["stopped: Nothing leaves Estimating.", &*format!("stuck_state: It shows. | {}", Fault::StuckState.effect())]
+    );
+}
+
+#[test]
+fn holds_are_told_with_who_and_why() {
+    let mut pending = job(JobState::Pending);
+    pending.hold = Some(pause());
+    assert_eq!(
+        of_job(&pending)[..2],
+        [
+            "stopped: It waits to be held: its collection is.",
+            "collection_held: Its collection “demo” is held for 2.0 h. | By “alice”, because of “the volume is\\u{202e} \
+             enlarged”. When its turn comes it is set Held instead of being worked on.",
+        ]
+    );
+    let mut held = job(JobState::Held);
+    assert_eq!(
+        of_job(&held),
+        [
+            "stopped: It is held, and nothing but an operator releases it.",
+            "held: It is held for 12 min. | Its collection “demo” is free; a held job does not come free by itself.",
+        ]
+    );
+    held.hold = Some(Pause::default());
+    assert_eq!(
+        of_job(&held),
+        ["stopped: It is held with its collection.", "held: It is held for 12 min. | Its collection “demo” is held."]
+    );
+    let mut behind = job(JobState::Pending);
+    behind.in_state.as_mut().unwrap().backlog = Some(Backlog { collection: "ucla".into(), jobs: 212 });
+    assert_eq!(
+        of_job(&behind)[..2],
+        [
+            "waiting: It waits for its turn.",
+            "held_backlog: 212 pending jobs of the held collection “ucla” are set Held one a poll, and delay all behind them.",
+        ]
+    );
+}
+
+#[test]
+fn a_failed_job_tells_where_and_how_many_with_it() {
+    let mut failed = job(JobState::Failed);
+    failed.last_successful = Some(JobState::Provisioning);
+    failed.message = "404 for https://deposit.example.edu/<x>".into();
+    (failed.same_message, failed.retries) = (37, 3);
+    failed.faults = vec![fault(Fault::RetriesExhausted, Path::JobNode(JOB, JobNode::Status))];
+    failed.batch.as_mut().unwrap().state = Some(BatchState::Failed);
+    assert_eq!(
+        of_job(&failed),
+        [
+            "stopped: It failed in Downloading and waits for an operator.",
+            "failed: It failed in Downloading 12 min ago: “404 for https://deposit.example.edu/<x>” | 37 other jobs failed \
+             with the same message, numbers and names aside. It was resumed 3 times.",
+            "retries_exhausted: It was resumed 3 times and failed again. | It fails whenever it is resumed. Only a person can \
+             help.",
+            "batch_at_rest: Its batch bid0000000007 has failed for 1.0 h.",
+        ]
+    );
+    failed.message = " ".into();
+    assert!(of_job(&failed)[1].starts_with("failed: It failed in Downloading 12 min ago, without a message | "));
+}
+
+#[test]
+fn faults_of_the_job_itself_come_before_its_turn_and_harmless_ones_after() {
+    let entry = Path::Entry(JobState::Estimating.into(), EntryName { priority: 104, job: JOB });
+    let mut job = job(JobState::Estimating);
+    job.faults = vec![
+        fault(Fault::MissingReference, Path::Job(JOB)),
+        fault(Fault::PriorityOutOfRange, entry),
+        fault(Fault::MissingEntry, Path::Job(JOB)),
+    ];
+    let told = of_job(&job);
+    assert_eq!(told[0], "stopped: Its priority makes it unreadable to the daemons.");
+    assert!(told[1].starts_with("priority_out_of_range: Priority 104 makes its entry unreadable to the daemons. | "));
+    let kinds: Vec<_> = told[1..].iter().map(|line| line.split(':').next().unwrap()).collect();
+    assert_eq!(kinds, ["priority_out_of_range", "missing_entry", "behind_others", "missing_reference"]);
+    let remedies: Vec<_> = diagnose_job(&job, None, now()).causes.iter().map(|cause| cause.remedy.is_some()).collect();
+    assert_eq!(remedies, [true, true, false, true]);
+}
+
+#[test]
+fn batches_and_states_that_nobody_knows_are_told() {
+    let mut odd = job(JobState::Estimating);
+    (odd.state, odd.in_state, odd.odd_status) = (None, None, "Tele\nporting".into());
+    assert_eq!(
+        of_job(&odd),
+        [
+            "stopped: Its status says nothing that the daemons know.",
+            "status_unknown: Its status “Tele\\nporting” is none that the daemons know. | No daemon can load it.",
+        ]
+    );
+    let batch = |change: fn(&mut BatchContext)| {
+        let mut job = job(JobState::Estimating);
+        change(job.batch.as_mut().unwrap());
+        of_job(&job).pop().unwrap()
+    };
+    assert_eq!(batch(|batch| batch.exists = false), "batch_gone: Its batch bid0000000007 is not there.");
+    assert!(batch(|batch| batch.is_acquired = false).starts_with("batch_not_acquired: No daemon has acquired"));
+    assert_eq!(
+        batch(|batch| batch.state = Some(BatchState::Deleted)),
+        "batch_at_rest: Its batch bid0000000007 is deleted for 1.0 h."
+    );
+    assert_eq!(batch(|_| ()), BEHIND);
+    let mut done = job(JobState::Completed);
+    done.batch.as_mut().unwrap().state = Some(BatchState::Completed);
+    assert_eq!(of_job(&done), ["done: It is done.", "done: It is completed, 12 min ago."]);
+}
+
+#[test]
+fn a_state_tells_the_same_for_all_of_its_jobs() {
+    let of = |state: &StateSituation| told(&diagnose_state(state, Some(&volume()), now()));
+    assert_eq!(
+        of(&state(JobState::Storing)),
+        [
+            "moving: Storing flows.",
+            "flowing: 100 jobs are in it, 2 at work. About 120 jobs leave it an hour. | The last one left 30 s ago.",
+        ]
+    );
+    let mut stuck = state(JobState::Provisioning);
+    stuck.flow = StateFlow { last_left: Some(before(55 * MINUTE)), ..StateFlow::default() };
+    stuck.oldest = Some(before(3 * HOUR));
+    stuck.space_needed_bytes = 6 << 40;
+    stuck.pools = vec![Pool { session: 0x1f, jobs: 5, items: vec![JobId::new(1)], since: before(55 * MINUTE) }];
+    assert_eq!(
+        of(&stuck)[..2],
+        [
+            "stopped: Provisioning has not moved for 55 min.",
+            "waiting_for_space: 5 jobs wait for working storage: it is at 85 %, the limit is 80 %. | The first for 55 min. All \
+             that wait: with their 6.0 TiB working storage would be at 91 %, the limit is 80 %.",
+        ]
+    );
+    assert!(of(&stuck)[2].starts_with("pool_full: 5 jobs wait"));
+    let paused = StateSituation { pause: Some(pause()), ..state(JobState::Storing) };
+    assert_eq!(of(&paused)[0], "stopped: Storing waits until the ingest queue is released.");
+    let empty = StateSituation { jobs: 0, locked: 0, ..state(JobState::Storing) };
+    assert_eq!(of(&empty), ["moving: No job is in Storing.", "empty: No job is in Storing."]);
+    assert_eq!(
+        of(&StateSituation { jobs: 1, ..state(JobState::Failed) }),
+        [
+            "stopped: 1 job is failed and waits for an operator.",
+            "waits_for_operator: 1 job is failed and waits for an operator."
+        ]
+    );
+    assert_eq!(of(&state(JobState::Completed))[0], "done: 100 jobs are completed.");
+    let slow =
+        StateSituation { flow: StateFlow { left_1h: pace(0), ..StateFlow::default() }, ..state(JobState::Storing) };
+    assert_eq!(of(&slow)[0], "waiting: Storing waits.");
+}
+
+fn batch(of: BatchState, references: [Option<u32>; 4]) -> BatchSituation {
+    BatchSituation {
+        id: BatchId::new(7),
+        state: Some(of),
+        odd_status: "".into(),
+        entered: Some(before(HOUR)),
+        message: "".into(),
+        is_acquired: true,
+        references,
+        lock: None,
+        pace: Some(pace(600)),
+        pause: None,
+        faults: Vec::new(),
+    }
+}
+
+#[test]
+fn a_batch_tells_how_far_it_is() {
+    let of = |batch: &BatchSituation| told(&diagnose_batch(batch, now()));
+    let mut counts = [Some(0); 4];
+    counts[Outcome::Processing as usize] = Some(1_391);
+    counts[Outcome::Completed as usize] = Some(6_120);
+    counts[Outcome::Failed as usize] = Some(4);
+    let running = batch(BatchState::Reporting, counts);
+    assert_eq!(
+        of(&running),
+        [
+            "moving: It is moving.",
+            "jobs_to_do: 1,391 of its 7,515 jobs are still to do. | 6,120 completed, 4 failed. At the present rate (600 an \
+             hour) they end in about 2.3 h.",
+        ]
+    );
+    let still = BatchSituation { pace: Some(pace(0)), ..running.clone() };
+    assert_eq!(of(&still)[0], "waiting: It waits for its jobs.");
+    assert!(of(&still)[1].ends_with("None has ended lately."));
+    counts[Outcome::Processing as usize] = Some(0);
+    assert_eq!(
+        of(&batch(BatchState::Reporting, counts)),
+        [
+            "waiting: It waits for its report.",
+            "report_due: All its jobs are done, and its report is due. | 6,120 completed, 4 failed."
+        ]
+    );
+    let overdue = BatchSituation {
+        faults: vec![fault(Fault::BatchWithoutEnd, Path::BatchNode(BatchId::new(7), BatchNode::Status))],
+        ..batch(BatchState::Reporting, counts)
+    };
+    assert_eq!(of(&overdue)[0], "stopped: Batch without end.");
+    let new = BatchSituation { is_acquired: false, pause: Some(pause()), ..batch(BatchState::Pending, [None; 4]) };
+    assert_eq!(of(&new)[0], "stopped: It waits until the ingest queue is released.");
+    assert!(of(&new)[2].starts_with("batch_not_acquired: It waits for 1.0 h for a daemon to acquire it."));
+    let held = BatchSituation { is_acquired: false, ..batch(BatchState::Held, [None; 4]) };
+    assert_eq!(of(&held), ["stopped: It is held for 1.0 h.", "held: It is held for 1.0 h."]);
+    let creating = BatchSituation { lock: Some(lock(0)), ..batch(BatchState::Processing, [Some(0); 4]) };
+    assert_eq!(
+        of(&creating),
+        [
+            "moving: A daemon works on it for 1.5 h.",
+            "in_work: A daemon works on it for 1.5 h. | Locked by session 0x1000a3f. Its jobs are being created.",
+        ]
+    );
+    let mut failed = batch(BatchState::Failed, counts);
+    failed.message = "mail server".into();
+    assert_eq!(of(&failed)[0], "stopped: It failed and waits for an operator.");
+    assert!(of(&failed)[1].starts_with("failed: It failed 1.0 h ago: “mail server” | 6,120 completed, 4 failed."));
+    assert_eq!(of(&batch(BatchState::Completed, counts))[0], "done: It is done, and its report is made.");
+}
+
+#[test]
+fn kinds_have_names_of_their_own_and_sentences_end() {
+    let mut labels: Vec<_> = CauseKind::LABELS.to_vec();
+    labels.extend(Fault::ALL.map(|fault| CauseKind::Fault(fault).label()));
+    labels.sort_unstable();
+    let all = labels.len();
+    labels.dedup();
+    assert_eq!(labels.len(), all);
+}

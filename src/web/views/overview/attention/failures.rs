@@ -1,7 +1,8 @@
 //! What fails, and whether it is one cause or many.
 
 use super::{Attention, Severity, item};
-use crate::mirror::{FailureGroup, Summary};
+use crate::mirror::Summary;
+use crate::mirror::failures::FailureGroup;
 use crate::queue::fault::Fault;
 use crate::queue::state::{JobState, State};
 use crate::web::show::{Count, counted, visible};
