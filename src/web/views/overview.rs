@@ -16,6 +16,7 @@ use crate::web::show::visible;
 
 mod attention;
 mod batches;
+mod gather;
 mod states;
 
 pub(crate) use attention::{Attention, Severity};
