@@ -11,6 +11,7 @@ mod support {
 #[path = "web"]
 mod web {
     mod command_line;
+    mod detail;
     mod page;
     mod server;
 }

@@ -48,6 +48,7 @@ pub(super) fn routes() -> Vec<(&'static str, MethodRouter<State>)> {
         ("/", get(overview)),
         ("/jobs/{jid}", get(job::job)),
         ("/tree", get(tree::root)),
+        ("/tree/", get(tree::root)),
         ("/tree/{*path}", get(tree::tree)),
     ]
 }
