@@ -17,6 +17,7 @@ mod web {
     mod hosts;
     mod odd;
     mod overview;
+    mod detail;
     mod page;
     mod passwords;
     mod prefix;
