@@ -12,12 +12,12 @@ mod support {
 #[path = "web"]
 mod web {
     mod command_line;
+    mod detail;
     mod events;
     mod harness;
     mod hosts;
     mod odd;
     mod overview;
-    mod detail;
     mod page;
     mod passwords;
     mod prefix;
