@@ -9,14 +9,16 @@ pub mod bench;
 mod clock;
 mod diagnosis;
 mod drift;
-mod failures;
+pub mod failures;
 mod faults;
-mod find;
+pub mod find;
 mod follow;
 mod freshness;
 mod history;
 mod image;
+pub mod lists;
 mod metrics;
+mod page;
 mod past;
 mod read;
 mod read_nodes;
@@ -33,11 +35,7 @@ pub use diagnosis::{
     Backlog, BatchContext, BatchSituation, Cause, CauseKind, Diagnosis, Head, Holding, JobSituation, Pause, Place,
     Pool, StateSituation, Verdict, Volume, diagnose_batch, diagnose_job, diagnose_state,
 };
-pub use failures::{FailureCursor, FailureGroup, FailureKey, InvalidFailureKey};
 pub use faults::{FaultFigures, FoundFault};
-pub use find::{
-    Direction, InvalidCursor, JobCursor, JobQuery, JobSort, PAGE_LIMIT, Page, SEARCH_LIMIT, SearchText, SearchTooLong,
-};
 pub use freshness::Freshness;
 pub use history::{Flow, History, Pace, Point, StateFlow};
 pub use image::{Batch, Job, Lock, LockStat, Request};

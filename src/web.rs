@@ -11,6 +11,7 @@ use axum::http::StatusCode;
 use axum::middleware;
 use axum::routing::{MethodRouter, get};
 use jiff::Timestamp;
+use parking_lot::RwLock;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -21,19 +22,33 @@ use tower_http::timeout::TimeoutLayer;
 use crate::config;
 use crate::metrics::http::Http;
 use crate::metrics::storage::{Space, Storage};
-use crate::mirror::{Store, Volume};
+use crate::mirror::find::JobQuery;
+use crate::mirror::{Flow, Store, Verdict, Volume};
+use crate::queue::fault::Fault;
+use crate::queue::path::Path;
+use crate::queue::state::{JobState, State as _};
+
+use self::problem::Problem;
 
 mod api;
 mod assets;
+mod auth;
 mod connection;
+mod events;
 pub mod health;
+mod host;
 mod layers;
 mod links;
+mod lists;
 pub mod pages;
 mod params;
+mod prefix;
 mod problem;
+mod query;
+mod reload;
 mod scrape;
 mod show;
+mod tls;
 mod views;
 
 /// No request of ours carries more, in bytes.
@@ -41,6 +56,18 @@ const BODY_LIMIT: usize = 64 * 1024;
 
 /// No answer of ours takes longer: whoever asked is told to come back.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+
+/// How many collections are named to somebody who asked for one that is not there.
+const COLLECTIONS_NAMED: usize = 50;
+
+/// How many batches in work the overview shows.
+const SHOWN_BATCHES: usize = 10;
+
+/// How many groups of failures it tells of one by one.
+const SHOWN_FAILURES: usize = 3;
+
+/// Of how many points its curves are drawn: one each two minutes of six hours.
+const CURVE_POINTS: usize = 180;
 
 /// What the handlers need; cheap to clone.
 #[derive(Clone, Debug)]
@@ -55,6 +82,13 @@ struct Shared {
     http: Http,
     storage: Option<Storage>,
     config: config::Config,
+    hub: events::Hub,
+    hosts: host::Hosts,
+    gate: auth::Gate,
+    /// TLS and passwords as they are now; what `config` says of them is what there was at the start.
+    web_file: RwLock<Option<Arc<config::WebFile>>>,
+    reloaded: Option<reload::Successful>,
+    ending: CancellationToken,
 }
 
 impl State {
@@ -62,7 +96,33 @@ impl State {
     #[must_use]
     pub fn new(config: config::Config, store: Store, storage: Option<Storage>, mut registry: Registry) -> Self {
         let http = Http::register(&mut registry, assemble(&config.web).1.iter().map(String::as_str));
-        Self { shared: Arc::new(Shared { store, registry, http, storage, config }) }
+        let web_file = config.web.file.clone().map(Arc::new);
+        let reloaded = web_file.is_some().then(|| reload::register(&mut registry));
+        let shared = Shared {
+            store,
+            registry,
+            http,
+            storage,
+            hosts: host::Hosts::new(&config.web),
+            gate: auth::Gate::new(),
+            web_file: RwLock::new(web_file),
+            reloaded,
+            ending: CancellationToken::new(),
+            hub: events::Hub::default(),
+            config,
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Cancelled when the server is asked to end. Answers without an end of their own watch it and end then: the others
+    /// have a second.
+    fn ending(&self) -> &CancellationToken {
+        &self.shared.ending
+    }
+
+    /// TLS and passwords as they are now; `None` where there is no web configuration.
+    fn web_file(&self) -> Option<Arc<config::WebFile>> {
+        self.shared.web_file.read().clone()
     }
 
     /// What every page is made of at `now`.
@@ -85,12 +145,90 @@ impl State {
         Some(storage.space()?.left_below(storage.threshold()))
     }
 
+    /// The jobs that a query asks for.
+    fn jobs(&self, query: &JobQuery, now: Timestamp) -> Result<views::jobs::JobList, Problem> {
+        let store = &self.shared.store;
+        if let Some(wanted) = &query.collection {
+            let mut names: Vec<_> = store.collections().ok_or_else(Problem::no_image)?;
+            names.sort_by(|a, b| a.collection.cmp(&b.collection));
+            if !names.iter().any(|figures| *figures.collection == **wanted) {
+                let name = |name: &str| if name.is_empty() { query::NONE.to_owned() } else { show::visible(name) };
+                let detail = format!("There is no job of the collection “{}” now.", name(wanted));
+                let names = names.iter().map(|figures| name(&figures.collection));
+                return Err(Problem::missing(detail).allowing(names.take(COLLECTIONS_NAMED)));
+            }
+        }
+        let page = store.find_jobs(query, now).ok_or_else(Problem::no_image)?;
+        if let Some(group) = query.group.filter(|group| page.total == 0 && store.failure(*group).is_none()) {
+            let detail = format!(
+                "There is no failed job in the group “{group}” now: its jobs were resumed or deleted, or it never was."
+            );
+            return Err(Problem::missing(detail));
+        }
+        Ok(views::jobs::JobList::new(page))
+    }
+
     /// Working storage, as the daemons reckon with it; `None` where it is not measured.
     fn volume(&self) -> Option<Volume> {
         let storage = self.shared.storage.as_ref()?;
         let (space, threshold) = (storage.space()?, storage.threshold());
         let Space { size_bytes, free_bytes } = space;
         Some(Volume { size_bytes, free_bytes, threshold, left_bytes: space.left_below(threshold) })
+    }
+
+    /// What the overview shows beside the figures.
+    fn recent(&self, now: Timestamp) -> pages::Recent {
+        let store = &self.shared.store;
+        let (batches, batches_in_work) = store.batches_in_work(SHOWN_BATCHES).unwrap_or_default();
+        let batches = batches.into_iter().map(|batch| {
+            let pace = store.batch_pace(batch.id);
+            (batch, pace)
+        });
+        let flow = store.flow();
+        let failures = store.failures(SHOWN_FAILURES, None);
+        pages::Recent {
+            history: store.history(now, self.curve_window(now), CURVE_POINTS),
+            batches: batches.collect(),
+            batches_in_work,
+            stopped: self.stopped(&flow, now),
+            failure_groups: failures.as_ref().map_or(0, |failures| failures.total),
+            failures: failures.map(|failures| failures.items).unwrap_or_default(),
+            flow,
+        }
+    }
+
+    /// How far back the curves reach: no farther than there is something to see, in steps that do not change too often.
+    fn curve_window(&self, now: Timestamp) -> Duration {
+        let since = self.shared.store.history(now, Duration::from_hours(6), 1).since;
+        let watched = since.map_or(0, |since| now.duration_since(since).as_mins());
+        match watched {
+            ..10 => Duration::from_mins(10),
+            10..60 => Duration::from_hours(1),
+            60.. => Duration::from_hours(6),
+        }
+    }
+
+    /// The states that have not moved for a minute for a reason that does not pass by itself.
+    fn stopped(&self, flow: &Flow, now: Timestamp) -> Vec<pages::Stopped> {
+        let store = &self.shared.store;
+        let states = JobState::ALL.iter().copied().filter(|state| state.success().is_some());
+        let stopped = states.filter_map(|state| {
+            let diagnosis = store.diagnose_state(state, self.volume(), now)?;
+            let is_stopped = diagnosis.verdict == Verdict::Stopped;
+            let stuck = store.faults_of(&Path::StateFolder(state.into()), now, self.space_left()).unwrap_or_default();
+            let since = stuck.iter().find(|found| found.fault == Fault::StuckState).map(|found| found.since);
+            let since = since.or(flow.states.get(Some(state)).last_left);
+            let is_long = since.is_none_or(|since| now.duration_since(since).as_secs() >= 60);
+            (is_stopped && is_long).then_some(pages::Stopped { state, since, diagnosis })
+        });
+        stopped.collect()
+    }
+
+    /// The overview; `None` where there is no image.
+    fn overview(&self, view: &pages::View, recent: &pages::Recent) -> Option<views::overview::Overview> {
+        let summary = view.summary.as_ref()?;
+        let status = self.status(view.now);
+        Some(views::overview::Overview::new(status, summary, view.storage, recent, view.now))
     }
 
     fn status(&self, now: Timestamp) -> views::status::Status {
@@ -105,8 +243,8 @@ fn own_routes(config: &config::Web) -> Vec<(&str, MethodRouter<State>)> {
         (config.telemetry_path.as_str(), get(scrape::metrics)),
         ("/-/healthy", get(health::healthy)),
         ("/-/ready", get(health::ready)),
-        (assets::CSS_ROUTE, get(assets::css)),
-        (assets::ICON_ROUTE, get(assets::icon)),
+        (events::ROUTE, get(events::events)),
+        (assets::ROUTE, get(assets::asset)),
     ]
 }
 
@@ -123,16 +261,18 @@ fn assemble(config: &config::Web) -> (Router<State>, Vec<String>) {
 
 /// The router with everything that stands before its handlers.
 pub fn router(state: State) -> Router {
-    assemble(&state.shared.config.web)
-        .0
+    let config = &state.shared.config.web;
+    prefix::below(&config.route_prefix, assemble(config).0)
         .fallback(|| async { StatusCode::NOT_FOUND })
         .layer(RequestBodyLimitLayer::new(BODY_LIMIT))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, ANSWER_LIMIT))
+        .layer(middleware::from_fn_with_state(state.clone(), auth::check))
+        .layer(middleware::from_fn_with_state(state.clone(), host::check))
         .layer(CatchPanicLayer::custom(layers::on_panic))
-        .layer(middleware::from_fn(layers::describe_errors))
+        .layer(middleware::from_fn_with_state(state.clone(), layers::describe_errors))
         .layer(layers::compression())
-        .layer(middleware::map_response(layers::secure))
+        .layer(middleware::map_response_with_state(state.clone(), layers::secure))
         .layer(middleware::from_fn_with_state(state.clone(), layers::count))
         .with_state(state)
 }
@@ -144,5 +284,21 @@ pub fn router(state: State) -> Router {
 /// # Errors
 /// When a listener can take no more connections for good.
 pub async fn run(listeners: Vec<TcpListener>, state: State, shutdown: CancellationToken) -> std::io::Result<()> {
-    connection::serve(listeners, router(state), shutdown).await
+    let ending = state.ending().clone();
+    let relayed = async {
+        ending.run_until_cancelled(shutdown.cancelled()).await;
+        ending.cancel();
+    };
+    // A stream would be waited for until it is cut, so all of them end first.
+    let streams = async {
+        ending.cancelled().await;
+        state.shared.hub.end().await;
+    };
+    let served = async {
+        let served = connection::serve(listeners, router(state.clone()), state.clone()).await;
+        ending.cancel();
+        served
+    };
+    let (served, (), (), ()) = tokio::join!(served, reload::keep_up(&state), relayed, streams);
+    served
 }

@@ -4,6 +4,7 @@
 
 #[path = "support"]
 mod support {
+    pub(crate) mod certs;
     pub(crate) mod figures;
     pub(crate) mod wait;
 }
@@ -12,6 +13,16 @@ mod support {
 mod web {
     mod command_line;
     mod detail;
+    mod events;
+    mod harness;
+    mod hosts;
+    mod odd;
+    mod overview;
     mod page;
+    mod passwords;
+    mod prefix;
     mod server;
+    mod slow;
+    mod tls;
+    mod web_file;
 }

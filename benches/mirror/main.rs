@@ -7,9 +7,11 @@ mod delay;
 mod fill;
 mod load;
 mod memory;
+mod pages;
 mod scrape;
 mod served;
 mod steady;
+mod streams;
 
 use std::time::Duration;
 
@@ -51,8 +53,14 @@ async fn main() -> anyhow::Result<()> {
     if wanted("scrape") {
         scrape::run(&sizes).await?;
     }
+    if wanted("pages") {
+        pages::run(largest).await?;
+    }
     if wanted("steady") {
         steady::run(largest).await?;
+    }
+    if wanted("streams") {
+        streams::run(largest).await?;
     }
     Ok(())
 }

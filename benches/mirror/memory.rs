@@ -29,20 +29,39 @@ pub(crate) async fn run(sizes: &[usize]) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// When the last walk ended.
+const LAST_WALK: &str = "queuekeeper_mirror_last_walk_timestamp_seconds";
+
+/// How often the process is scraped while it settles.
+const SCRAPE_INTERVAL: Duration = Duration::from_millis(500);
+
+/// It has settled when so many scrapes saw it no smaller.
+const CALM_SCRAPES: u32 = 20;
+
+/// No longer than this, and before the next re-walk.
+const MOST_SCRAPES: u32 = 70;
+
 /// Resident bytes after a re-walk, and the most during it.
+///
+/// An allocator gives memory back when it comes by, not when it is freed: the process is scraped, as it would be, until
+/// its size stays the same.
 async fn settled(server: &PrivateServer) -> anyhow::Result<(u64, u64)> {
-    let served = Served::start(&server.connect_string(), &["--mirror.drift-interval", "10s"]).await?;
+    let served = Served::start(&server.connect_string(), &["--mirror.drift-interval", "40s"]).await?;
     served.forget_peak()?;
-    while served.metric("queuekeeper_mirror_walks_total", "drift_check").await? < 1.0 {
+    let first = served.metric(LAST_WALK, "").await?;
+    while served.metric(LAST_WALK, "").await? <= first {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    let mut calm = 0;
-    let mut cpu = served.cpu().await?;
-    while calm < 5 {
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        let now = served.cpu().await?;
-        calm = if now - cpu < 0.02 { calm + 1 } else { 0 };
-        cpu = now;
+    let (mut calm, mut smallest) = (0, u64::MAX);
+    for _ in 0..MOST_SCRAPES {
+        tokio::time::sleep(SCRAPE_INTERVAL).await;
+        served.get("/metrics").await?;
+        let resident = served.memory("VmRSS")?;
+        calm = if resident < smallest { 0 } else { calm + 1 };
+        smallest = smallest.min(resident);
+        if calm == CALM_SCRAPES {
+            break;
+        }
     }
     Ok((served.memory("VmRSS")?, served.memory("VmHWM")?))
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Bound::{Excluded, Included};
+use std::ops::RangeInclusive;
 
 /// Items ordered by a number (an instant in milliseconds, a size in bytes), told apart by a second one.
 ///
@@ -54,6 +55,13 @@ impl<const N: usize> Bands<N> {
     /// The items, lowest number first.
     pub(super) fn iter(&self) -> impl Iterator<Item = (i64, u32)> {
         self.items.iter().copied()
+    }
+
+    /// The items of a range of numbers, both ends included, lowest number first.
+    pub(super) fn range(&self, numbers: RangeInclusive<i64>) -> impl Iterator<Item = (i64, u32)> {
+        let (low, high) = numbers.into_inner();
+        // A range that ends before it begins is an empty one here; the set itself would panic.
+        (low <= high).then(|| self.items.range((low, 0)..=(high, u32::MAX)).copied()).into_iter().flatten()
     }
 
     /// The lowest number, such as the instant of the oldest item.

@@ -4,6 +4,8 @@
 //! findings are kept with that instant, ordered by it, and counting those that lie in the past costs the same however
 //! many jobs there are.
 
+use std::ops::RangeInclusive;
+
 use hashbrown::HashMap;
 use jiff::Timestamp;
 
@@ -164,6 +166,19 @@ impl Suspects {
             let suspect = self.slots[slot as usize].as_ref()?;
             Some((&suspect.item, self.first(slot, fault)?))
         })
+    }
+
+    /// The items that show a fault and count since an instant of a range, longest first.
+    pub(super) fn due(&self, fault: Fault, due_ms: RangeInclusive<i64>) -> impl Iterator<Item = (&Path, &Suspicion)> {
+        self.due[fault as usize].range(due_ms).filter_map(move |(_, slot)| {
+            let suspect = self.slots[slot as usize].as_ref()?;
+            Some((&suspect.item, self.first(slot, fault)?))
+        })
+    }
+
+    /// How many items show a fault and count since an instant of a range.
+    pub(super) fn count_due(&self, fault: Fault, due_ms: RangeInclusive<i64>) -> usize {
+        self.due[fault as usize].range(due_ms).count()
     }
 
     /// Every suspected item of a kind, due or not.

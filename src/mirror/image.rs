@@ -4,6 +4,7 @@
 //! way in, for the walk as for a change.
 
 mod batches;
+mod beside;
 mod change;
 mod columns;
 mod compare;
@@ -14,6 +15,7 @@ mod find;
 mod holders;
 mod item;
 mod jobs;
+mod lists;
 mod locks;
 mod order;
 mod past;

@@ -112,6 +112,14 @@ pub(super) fn visible(text: &str) -> String {
     visible
 }
 
+/// The same of a text of which the beginning is enough: at most so many characters, with an ellipsis where it was cut.
+pub(super) fn brief(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", visible(text[..end].trim_end())),
+        None => visible(text),
+    }
+}
+
 /// A part of a whole, 0 to 1, in percent.
 pub(super) fn percent(part: f64) -> String {
     format!("{:.0} %", part * 100.0)
@@ -150,6 +158,11 @@ mod tests {
     fn what_does_not_show_is_escaped_and_everything_else_stays() {
         assert_eq!(visible("Zurückgestellt \"<b>\\ 待"), "Zurückgestellt \"<b>\\ 待");
         assert_eq!(visible("a\n\u{1b}[31m\u{202e}b\u{2066}"), "a\\n\\u{1b}[31m\\u{202e}b\\u{2066}");
+    }
+
+    #[test]
+    fn what_is_long_is_cut_with_a_note() {
+        assert_eq!([brief("äöü", 3), brief("äö ü", 3), brief("\n", 1)], ["äöü", "äö…", "\\n"]);
     }
 
     #[test]

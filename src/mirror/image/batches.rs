@@ -1,6 +1,6 @@
 //! The batches of the image.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use hashbrown::HashMap;
@@ -25,6 +25,8 @@ pub(super) struct Entry {
     pub(super) submitter: Arc<str>,
     pub(super) filename: Arc<str>,
     pub(super) title: Arc<str>,
+    /// These texts but the collection, folded for a search, one a line.
+    pub(super) folded: Arc<str>,
     /// Which folders of outcomes are there.
     pub(super) folders: [bool; 4],
     /// Of these, those that are not ours to read.
@@ -71,6 +73,9 @@ impl Entry {
                 self.submitter = cut(&value.submitter).into();
                 self.filename = cut(&value.filename).into();
                 self.title = cut(&value.title).into();
+                let texts = [&self.uuid, &self.filename, &self.title, &self.submitter];
+                let texts = texts.into_iter().filter(|text| !text.is_empty()).map(|text| text.to_lowercase());
+                self.folded = texts.collect::<Vec<_>>().join("\n").into();
                 return malformed.is_some();
             }
             Some(BatchNode::StatusReport) => return data.is_some_and(|data| object_form(data).is_err()),
@@ -89,6 +94,8 @@ pub(super) struct Batches {
     /// The batches that somebody works on, by the instant of entering their state.
     pub(super) in_work: BTreeSet<(i64, BatchId)>,
     pub(super) locks: HashMap<BatchId, LockStat>,
+    /// How many batches each collection has.
+    pub(super) collections: BTreeMap<Arc<str>, u32>,
     pub(super) znodes: i64,
     pub(super) unreadable: i64,
 }
@@ -150,6 +157,7 @@ impl Batches {
             self.in_work.remove(&(old.item.entered_ms, batch));
             self.locks.remove(&batch);
         }
+        self.count_collection(&old, &new);
         self.znodes += znodes(&new) - znodes(&old);
         self.unreadable += unreadable(&new) - unreadable(&old);
         let result = Change::of_batch(old.item.sight(), new.item.sight()).or_quiet(old != new);
@@ -167,6 +175,25 @@ impl Batches {
             self.entries.insert(batch, new);
         }
         result
+    }
+
+    fn count_collection(&mut self, old: &Entry, new: &Entry) {
+        let counted = |entry: &Entry| (!entry.item.nodes.is_empty()).then(|| entry.collection.clone());
+        let (old, new) = (counted(old), counted(new));
+        if old == new {
+            return;
+        }
+        if let Some(new) = new {
+            *self.collections.entry(new).or_default() += 1;
+        }
+        if let Some(old) = old
+            && let Some(count) = self.collections.get_mut(&old)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.collections.remove(&old);
+            }
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
+use super::beside::{Beside, Sight};
 use super::change::Change;
 use super::columns::Columns;
 use super::failures::{Failed, Failures};
@@ -39,6 +40,7 @@ pub(super) struct Jobs {
     /// How many entries each folder of a state holds.
     pub(super) in_folder: HashMap<StateFolder, u64>,
     pub(super) figures: Figures,
+    pub(super) beside: Beside,
     pub(super) failures: Failures,
     /// The entries in the order of work; follows every change like `figures`.
     pub(super) order: Order,
@@ -120,6 +122,7 @@ impl Jobs {
         // Where the job was is asked before its status is noted as there: without one it was nowhere.
         let was = self.at(row).sight();
         let before = self.counted(row);
+        let beside = Sight::of(self.at(row));
         self.znodes += self.rest[at].nodes.set(bit, found.is_present());
         let (changed, malformed) = self.set(row, node, found);
         let unreadable = malformed || matches!(found, Found::Denied);
@@ -127,6 +130,7 @@ impl Jobs {
         self.rest[at].malformed.set(bit, malformed);
         self.unreadable += reread;
         self.settle(row, before);
+        self.beside.moved(row, beside, Sight::of(self.at(row)));
         let moved = Change::of_job(was, self.at(row).sight());
         if self.rest[at].nodes.is_empty() {
             self.forget(row);

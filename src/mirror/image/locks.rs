@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use hashbrown::HashMap;
+
+use super::beside::Sessions;
 use super::row::{LockStat, UNKNOWN_MS};
 use crate::mirror::bands::Bands;
 use crate::mirror::read::Found;
@@ -14,6 +17,9 @@ pub(super) struct Locks {
     held: BTreeMap<Path, Held>,
     /// By the instant of creation, in the order of [`LockKind::ALL`].
     pub(super) kinds: [Bands<5>; 8],
+    /// The locks by the number that `kinds` and `sessions` know them by.
+    paths: HashMap<u32, Path>,
+    pub(super) sessions: Sessions,
     next: u32,
     pub(super) unreadable: i64,
 }
@@ -44,6 +50,8 @@ impl Locks {
         if let Some(held) = &old {
             self.kinds[kind as usize].remove(held.created_ms(), held.number);
             self.unreadable -= i64::from(held.stat.is_none());
+            self.paths.remove(&held.number);
+            held.stat.inspect(|stat| self.sessions.remove(stat.session, held.number));
         }
         let stat = found.node().map(|(_, stat)| LockStat::of(stat));
         let changed = old.is_some() != found.is_present() || old.as_ref().is_some_and(|held| held.stat != stat);
@@ -53,6 +61,8 @@ impl Locks {
             let held = Held { kind, stat, number };
             self.kinds[kind as usize].insert(held.created_ms(), held.number);
             self.unreadable += i64::from(held.stat.is_none());
+            self.paths.insert(held.number, path.clone());
+            held.stat.inspect(|stat| self.sessions.insert(stat.session, held.number));
             self.held.insert(path, held);
         }
         changed
@@ -80,6 +90,12 @@ impl Locks {
     /// Every lock with its stat; `None` for one that is not ours to read.
     pub(super) fn iter(&self) -> impl Iterator<Item = (LockKind, &Path, Option<LockStat>)> {
         self.held.iter().map(|(path, held)| (held.kind, path, held.stat))
+    }
+
+    /// The lock of that number, as `kinds` and `sessions` know it.
+    pub(super) fn at(&self, number: u32) -> Option<(LockKind, &Path, Option<LockStat>)> {
+        let path = self.paths.get(&number)?;
+        self.held.get(path).map(|held| (held.kind, path, held.stat))
     }
 
     /// Since when a queue is paused, in milliseconds by the servers' clock; `None` while it runs.

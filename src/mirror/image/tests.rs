@@ -174,6 +174,10 @@ fn said(image: &Image) -> Vec<String> {
     rest.extend(image.strays().iter().map(|path| format!("stray {path}")));
     rest.extend(image.unexpected(100).iter().map(|path| format!("unexpected {path}")));
     rest.extend(image.collections().iter().map(|collection| format!("{collection:?}")));
+    rest.extend(
+        (0..2).map(|batch| format!("of {batch}: {:?}", image.jobs.beside.of(crate::queue::id::BatchId::new(batch)))),
+    );
+    rest.push(format!("{:?} {:?}", image.sessions(100), image.batch_collections()));
     rest.push(format!("denied {:?}, root {}", image.denied_folder(), image.has_root()));
     rest.push(format!("{} shared texts, {} bytes of others", image.jobs.texts.len(), image.jobs.arena.used()));
     rest.sort();

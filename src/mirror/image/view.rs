@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::row::{LockStat, Row, UNKNOWN_MS, text};
 use super::{Image, batches, requests};
 use crate::mirror::clock::Offset;
+use crate::mirror::failures::{FailureKey, pattern};
 use crate::mirror::summary::LockKind;
 use crate::queue::id::{BatchId, JobId, Priority, RequestId};
 use crate::queue::path::{AccessQueue, EntryName, JobNode, Path, StateFolder};
@@ -61,6 +62,15 @@ pub struct Job {
     pub references: Vec<(BatchId, Outcome)>,
     /// Which of its znodes could not be read: [`JobNode`]s, and `None` for its own.
     pub unreadable: Vec<Option<JobNode>>,
+}
+
+impl Job {
+    /// The group of failures that it is in, if it has failed.
+    #[must_use]
+    pub fn failure(&self) -> Option<FailureKey> {
+        let key = || FailureKey::of(self.last_successful, &pattern(&self.message));
+        (self.state == Some(JobState::Failed)).then(key)
+    }
 }
 
 /// A batch as the mirror holds it. Texts are a depositor's: anything at all, cut to 512 bytes each.
@@ -200,7 +210,7 @@ impl Image {
         (entries.map(|(id, entry)| self.batch_view(id, entry, offset)).collect(), self.batches.in_work.len())
     }
 
-    fn batch_view(&self, id: BatchId, entry: &batches::Entry, offset: Offset) -> Batch {
+    pub(super) fn batch_view(&self, id: BatchId, entry: &batches::Entry, offset: Offset) -> Batch {
         let item = &entry.item;
         Batch {
             id,
@@ -221,7 +231,16 @@ impl Image {
     }
 
     pub(in crate::mirror) fn requests(&self, offset: Offset) -> Vec<Request> {
-        let view = |queue, id, entry: &requests::Entry| Request {
+        let queues = AccessQueue::ALL.iter().copied();
+        queues
+            .flat_map(|queue| {
+                self.access.queue(queue).iter().map(move |(id, entry)| Self::request_view(queue, id, entry, offset))
+            })
+            .collect()
+    }
+
+    pub(super) fn request_view(queue: AccessQueue, id: RequestId, entry: &requests::Entry, offset: Offset) -> Request {
+        Request {
             queue,
             id,
             state: entry.item.state,
@@ -232,11 +251,7 @@ impl Image {
             lock: entry.item.lock,
             token: entry.token.clone(),
             requested_bytes: entry.requested_bytes,
-        };
-        let queues = AccessQueue::ALL.iter().copied();
-        queues
-            .flat_map(|queue| self.access.queue(queue).iter().map(move |(id, entry)| view(queue, id, entry)))
-            .collect()
+        }
     }
 
     /// Every lock, in no order.
@@ -278,6 +293,7 @@ impl Image {
     }
 }
 
+/// An instant of the servers' clock by ours; `None` where none is known.
 pub(super) fn own(at_ms: i64, offset: Offset) -> Option<Timestamp> {
     (at_ms != UNKNOWN_MS).then(|| offset.to_own(at_ms))
 }

@@ -42,6 +42,12 @@ impl Image {
         suspicions.iter().filter_map(|suspicion| self.found(item, suspicion, asked)).collect()
     }
 
+    /// A fault that an item shows.
+    pub(in crate::mirror::image) fn fault_of(&self, item: &Path, fault: Fault, asked: Asked<'_>) -> Option<FoundFault> {
+        let suspicion = self.faults.suspects.of(item).iter().find(|suspicion| suspicion.fault == fault)?;
+        self.found(item, suspicion, asked)
+    }
+
     /// Looks again at what an item shows now. `None` where that has just been mended and is still to be judged.
     fn found(&self, item: &Path, suspicion: &Suspicion, asked: Asked<'_>) -> Option<FoundFault> {
         let mut how = None;

@@ -1,0 +1,90 @@
+//! The list of batches.
+
+use super::has_digits;
+use crate::mirror::clock::Offset;
+use crate::mirror::image::Image;
+use crate::mirror::image::batches::Entry;
+use crate::mirror::image::uuids::Leads;
+use crate::mirror::image::view::own;
+use crate::mirror::lists::{BatchDetail, BatchFilter, BatchOrder, CollectionBatches};
+use crate::mirror::page::{InvalidCursor, Page, Part, Picker};
+use crate::queue::id::BatchId;
+use crate::queue::state::Outcome;
+
+impl Image {
+    /// A page of the batches that fit a filter.
+    pub(in crate::mirror) fn batch_page(
+        &self,
+        filter: &BatchFilter,
+        order: BatchOrder,
+        part: &Part,
+        offset: Offset,
+    ) -> Result<Page<BatchDetail>, InvalidCursor> {
+        let mut picker = Picker::<(i64, u32)>::new(part.key(order.label())?, part.size);
+        let folded = filter.text.as_ref().map(|text| text.to_lowercase());
+        let mut offer = |batch: BatchId, entry: &Entry| {
+            let is_of = filter.collection.as_ref().is_none_or(|collection| **collection == *entry.collection);
+            if is_of && folded.as_ref().is_none_or(|text| has_text(batch, entry, text)) {
+                picker.offer((rank(batch, entry, order), batch.number()));
+            }
+        };
+        match filter.state {
+            Some(state) => {
+                let batches = self.batches.entered.get(state).iter().map(|(_, batch)| *batch);
+                batches
+                    .filter_map(|batch| Some((batch, self.batches.get(batch)?)))
+                    .for_each(|(id, entry)| offer(id, entry));
+            }
+            None => {
+                let known = self.batches.iter().filter(|(_, entry)| !entry.item.nodes.is_empty());
+                known.for_each(|(batch, entry)| offer(batch, entry));
+            }
+        }
+        let page = picker.page(order.label(), |(_, number)| self.batch(BatchId::new(*number), offset));
+        Ok(page.flatten())
+    }
+
+    /// One batch; `None` for one that is not there, whatever refers to it.
+    pub(in crate::mirror) fn batch(&self, id: BatchId, offset: Offset) -> Option<BatchDetail> {
+        let entry = self.batches.get(id).filter(|entry| !entry.item.nodes.is_empty())?;
+        Some(BatchDetail {
+            batch: self.batch_view(id, entry, offset),
+            created: own(entry.item.created_ms, offset),
+            jobs: self.jobs.beside.of(id),
+        })
+    }
+
+    /// The batch that a UUID leads to, or else the first one whose submission has it.
+    pub(in crate::mirror) fn batch_of_uuid(&self, uuid: &str) -> Option<BatchId> {
+        let is_there = |batch: &BatchId| self.batches.get(*batch).is_some_and(|entry| !entry.item.nodes.is_empty());
+        let led = self.uuids.get(uuid).and_then(|(leads, _)| match leads {
+            Leads::To(batch) => Some(batch),
+            Leads::Unknown | Leads::Nowhere => None,
+        });
+        let named = || self.batches.named(uuid).filter(is_there).min();
+        // No batch has the empty UUID, though many may have none.
+        led.filter(is_there).or_else(named).filter(|_| !uuid.is_empty())
+    }
+
+    /// The collections that batches have, by mnemonic.
+    pub(in crate::mirror) fn batch_collections(&self) -> Vec<CollectionBatches> {
+        self.batches.collections.iter().map(|(collection, count)| (collection.clone(), *count)).collect()
+    }
+}
+
+fn has_text(batch: BatchId, entry: &Entry, folded: &str) -> bool {
+    entry.folded.contains(folded) || has_digits(BatchId::PREFIX, batch.number(), folded)
+}
+
+/// What batches are ordered by, smallest first.
+fn rank(batch: BatchId, entry: &Entry, order: BatchOrder) -> i64 {
+    let references = |outcome: Outcome| i64::from(entry.references[outcome as usize]);
+    match order {
+        BatchOrder::Newest => -i64::from(batch.number()),
+        BatchOrder::Oldest => i64::from(batch.number()),
+        BatchOrder::Waiting => entry.item.entered_ms,
+        BatchOrder::Changed => entry.item.entered_ms.saturating_neg(),
+        BatchOrder::Jobs => -Outcome::ALL.into_iter().map(references).sum::<i64>(),
+        BatchOrder::Failed => -references(Outcome::Failed),
+    }
+}

@@ -1,0 +1,157 @@
+//! The list of locks, oldest first.
+//!
+//! There may be as many as jobs. So the page is read off the ordered sets, and only what is as old as its first and
+//! last lock is looked at besides.
+
+use std::ops::RangeInclusive;
+
+use hashbrown::HashMap;
+use jiff::Timestamp;
+
+use super::{Place, began};
+use crate::mirror::bands::Bands;
+use crate::mirror::clock::Offset;
+use crate::mirror::image::Image;
+use crate::mirror::image::row::{LockStat, UNKNOWN_MS};
+use crate::mirror::image::view::own;
+use crate::mirror::lists::{ListedLock, LockFilter, SessionLocks};
+use crate::mirror::page::{InvalidCursor, Page, Part, Picker};
+use crate::mirror::summary::LockKind;
+use crate::queue::path::{AccessQueue, BatchNode, JobNode, Path, RequestNode};
+
+/// The order of the list, as its cursors name it.
+const ORDER: &str = "locks";
+
+/// What locks are ordered by: when they were created, their kind, and their path.
+type Key = (i64, usize, Place);
+
+/// A page under way.
+struct Picking {
+    picker: Picker<Key>,
+    created: RangeInclusive<i64>,
+    /// From when on locks may be on the page.
+    from: i64,
+    total: usize,
+    skipped: usize,
+}
+
+impl Picking {
+    /// Offers what is in an ordered set, as far as it may be on the page.
+    fn ordered(&mut self, set: &Bands<5>, kind: LockKind, path: impl Fn(u32) -> Option<Path>) {
+        let (first, last) = self.created.clone().into_inner();
+        let from = self.from.max(first);
+        self.total += set.range(first..=last).count();
+        if from > first {
+            self.skipped += set.range(first..=from - 1).count();
+        }
+        for (at, number) in set.range(from..=last) {
+            if self.picker.limit().is_some_and(|(limit, ..)| at > *limit) {
+                break;
+            }
+            path(number).into_iter().for_each(|path| self.picker.offer((at, kind as usize, Place(path))));
+        }
+    }
+
+    /// Offers one lock.
+    fn one(&mut self, kind: LockKind, path: Path, created_ms: i64) {
+        if self.created.contains(&created_ms) {
+            self.total += 1;
+            self.picker.offer((created_ms, kind as usize, Place(path)));
+        }
+    }
+}
+
+impl Image {
+    /// A page of the locks that fit a filter.
+    pub(in crate::mirror) fn lock_page(
+        &self,
+        filter: LockFilter,
+        part: &Part,
+        now: Timestamp,
+        offset: Offset,
+    ) -> Result<Page<ListedLock>, InvalidCursor> {
+        let after: Option<Key> = part.key(ORDER)?;
+        let from = after.as_ref().map_or(i64::MIN, |(at, ..)| *at);
+        let created = began(filter.age, now, offset);
+        let mut picking = Picking { picker: Picker::new(after, part.size), created, from, total: 0, skipped: 0 };
+        for kind in LockKind::ALL.into_iter().filter(|kind| filter.kind.is_none_or(|wanted| wanted == *kind)) {
+            match (kind, filter.session) {
+                (LockKind::Batch | LockKind::Access, session) => {
+                    let locks = self.item_locks(kind);
+                    let locks = locks.into_iter().filter(|(_, stat)| session.is_none_or(|of| of == stat.session));
+                    locks.for_each(|(path, stat)| picking.one(kind, path, stat.created_ms));
+                }
+                (LockKind::Job, None) => {
+                    let path = |row| Some(Path::JobNode(self.jobs.at(row).id(), JobNode::Lock));
+                    picking.ordered(&self.jobs.figures.locks, kind, path);
+                }
+                (LockKind::Job, Some(session)) => {
+                    for row in self.jobs.beside.sessions.of(session).map(|row| self.jobs.at(row)) {
+                        let created_ms = row.lock.as_deref().map_or(UNKNOWN_MS, |lock| lock.created_ms);
+                        picking.one(kind, Path::JobNode(row.id(), JobNode::Lock), created_ms);
+                    }
+                }
+                (_, None) => {
+                    let path = |number| self.locks.at(number).map(|(_, path, _)| path.clone());
+                    picking.ordered(&self.locks.kinds[kind as usize], kind, path);
+                }
+                (_, Some(session)) => {
+                    let held = self.locks.sessions.of(session).filter_map(|number| self.locks.at(number));
+                    for (_, path, stat) in held.filter(|(of, ..)| *of == kind) {
+                        picking.one(kind, path.clone(), stat.map_or(UNKNOWN_MS, |stat| stat.created_ms));
+                    }
+                }
+            }
+        }
+        let Picking { picker, total, skipped, .. } = picking;
+        Ok(picker.of(total, skipped).page(ORDER, |(created_ms, kind, Place(path))| {
+            let (kind, path) = (LockKind::ALL[*kind], path.clone());
+            ListedLock { kind, stat: self.lock_stat(&path), path, created: own(*created_ms, offset) }
+        }))
+    }
+
+    /// The locks on batches or on access requests. As many daemons as there are hold them.
+    fn item_locks(&self, kind: LockKind) -> Vec<(Path, LockStat)> {
+        if kind == LockKind::Batch {
+            let locks = self.batches.locks.iter();
+            return locks.map(|(batch, stat)| (Path::BatchNode(*batch, BatchNode::Lock), *stat)).collect();
+        }
+        let of = |queue: &AccessQueue| {
+            let queue = *queue;
+            let locks = self.access.queue(queue).locks.iter();
+            locks.map(move |(request, stat)| (Path::RequestNode(queue, *request, RequestNode::Lock), *stat))
+        };
+        AccessQueue::ALL.iter().flat_map(of).collect()
+    }
+
+    /// What is known of a lock; `None` for one that is not there, or not ours to read.
+    pub(in crate::mirror) fn lock_stat(&self, path: &Path) -> Option<LockStat> {
+        match path {
+            Path::JobNode(job, JobNode::Lock) => self.jobs.get(*job)?.lock.as_deref().copied(),
+            Path::BatchNode(batch, BatchNode::Lock) => self.batches.locks.get(batch).copied(),
+            Path::RequestNode(queue, request, RequestNode::Lock) => {
+                self.access.queue(*queue).locks.get(request).copied()
+            }
+            _ => self.locks.get(path),
+        }
+    }
+
+    /// The sessions that hold the most locks, at most `limit` of them, and how many there are.
+    pub(in crate::mirror) fn sessions(&self, limit: usize) -> (Vec<SessionLocks>, usize) {
+        let mut sessions: HashMap<i64, (u64, u64)> = HashMap::new();
+        for (session, jobs) in self.jobs.beside.sessions.counts() {
+            sessions.insert(session, (jobs.into(), jobs.into()));
+        }
+        let items = [LockKind::Batch, LockKind::Access].into_iter().flat_map(|kind| self.item_locks(kind));
+        let others = items.map(|(_, stat)| (stat.session, 1)).chain(self.locks.sessions.counts());
+        for (session, locks) in others {
+            sessions.entry(session).or_default().0 += u64::from(locks);
+        }
+        let mut sessions: Vec<_> =
+            sessions.into_iter().map(|(session, (locks, jobs))| SessionLocks { session, locks, jobs }).collect();
+        sessions.sort_unstable_by_key(|of| (std::cmp::Reverse(of.locks), of.session));
+        let all = sessions.len();
+        sessions.truncate(limit);
+        (sessions, all)
+    }
+}

@@ -1,0 +1,146 @@
+//! What can be asked of the lists of batches, access requests, locks and faults, and what they are made of.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+pub use super::page::{Cursor, InvalidCursor, ListError, Page, Part};
+
+use super::image::{Batch, LockStat};
+use super::summary::{ByState, LockKind};
+use crate::queue::path::{AccessQueue, Path};
+use crate::queue::state::{AccessState, BatchState, JobState};
+
+macro_rules! orders {
+    ($(#[$doc:meta])* $type:ident { $( $(#[$order_doc:meta])* $order:ident $label:literal, )+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub enum $type { $( $(#[$order_doc])* $order, )+ }
+
+        impl $type {
+            /// Every order.
+            pub const ALL: &'static [Self] = &[$(Self::$order),+];
+
+            /// Its name.
+            #[must_use]
+            pub fn label(self) -> &'static str {
+                match self { $(Self::$order => $label),+ }
+            }
+
+            /// The order of that name.
+            #[must_use]
+            pub fn from_label(label: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|order| order.label() == label)
+            }
+        }
+    };
+}
+
+orders! {
+    /// In what order batches are listed.
+    BatchOrder {
+        /// Last created first.
+        #[default]
+        Newest "newest",
+        /// First created first.
+        Oldest "oldest",
+        /// Longest in their state first.
+        Waiting "waiting",
+        /// Last changed first.
+        Changed "changed",
+        /// Those with the most jobs first.
+        Jobs "jobs",
+        /// Those with the most failed jobs first.
+        Failed "failed",
+    }
+}
+
+orders! {
+    /// In what order access requests are listed.
+    RequestOrder {
+        /// Longest in their state first.
+        #[default]
+        Waiting "waiting",
+        /// Last changed first.
+        Changed "changed",
+        /// Last created first.
+        Newest "newest",
+        /// Those that ask for the most bytes first.
+        Largest "largest",
+        /// Those that ask for the fewest bytes first.
+        Smallest "smallest",
+    }
+}
+
+/// Which batches are asked for: those that fit everything that is given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BatchFilter {
+    /// In this state; `Some(None)` for those in none that we know.
+    pub state: Option<Option<BatchState>>,
+    /// Of the collection with this mnemonic.
+    pub collection: Option<String>,
+    /// With this text, in any case, in id, UUID, file name, title or submitter.
+    pub text: Option<String>,
+}
+
+/// A batch with what is known of its jobs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BatchDetail {
+    /// The batch itself.
+    pub batch: Batch,
+    /// When it was created.
+    pub created: Option<Timestamp>,
+    /// Its jobs by state: those whose own `bid` names it, whatever the references say.
+    pub jobs: ByState<JobState, u32>,
+}
+
+/// Which access requests are asked for: those that fit everything that is given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestFilter {
+    /// Of this queue.
+    pub queue: Option<AccessQueue>,
+    /// In this state; `Some(None)` for those in none that we know.
+    pub state: Option<Option<AccessState>>,
+    /// So long in their state, as an index of [`AGE_LABELS`](super::AGE_LABELS).
+    pub age: Option<usize>,
+    /// With this text, in any case, in id or token.
+    pub text: Option<String>,
+}
+
+/// Which locks are asked for: those that fit everything that is given. They are listed oldest first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LockFilter {
+    /// Of this kind.
+    pub kind: Option<LockKind>,
+    /// So old, as an index of [`AGE_LABELS`](super::AGE_LABELS).
+    pub age: Option<usize>,
+    /// Held by this session; 0 for persistent locks, which are held by none.
+    pub session: Option<i64>,
+}
+
+/// A lock in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedLock {
+    /// Its kind.
+    pub kind: LockKind,
+    /// Its path.
+    pub path: Path,
+    /// Who holds it; `None` where it is not ours to read.
+    pub stat: Option<LockStat>,
+    /// When it was created, by our own clock.
+    pub created: Option<Timestamp>,
+}
+
+/// A session, and how many locks it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionLocks {
+    /// Its id; 0 for that of persistent locks.
+    pub session: i64,
+    /// All that it holds.
+    pub locks: u64,
+    /// Of these, those on jobs.
+    pub jobs: u64,
+}
+
+/// A collection, and how many batches it has.
+pub type CollectionBatches = (Arc<str>, u32);

@@ -1,0 +1,103 @@
+//! The lists that readers ask for in pages.
+
+use jiff::Timestamp;
+
+use super::Store;
+use crate::mirror::faults::FoundFault;
+use crate::mirror::image::Request;
+use crate::mirror::lists::{
+    BatchDetail, BatchFilter, BatchOrder, CollectionBatches, ListedLock, LockFilter, RequestFilter, RequestOrder,
+    SessionLocks,
+};
+use crate::mirror::page::{ListError, Page, Part};
+use crate::queue::fault::Fault;
+use crate::queue::id::BatchId;
+use crate::queue::path::Path;
+
+impl Store {
+    /// A page of the batches that fit a filter.
+    ///
+    /// # Errors
+    /// Before the first walk, and for a cursor that is none of this list in this order.
+    pub fn batch_list(
+        &self,
+        filter: &BatchFilter,
+        order: BatchOrder,
+        part: &Part,
+    ) -> Result<Page<BatchDetail>, ListError> {
+        let page = self.read(|image, offset| image.batch_page(filter, order, part, offset));
+        Ok(page.ok_or(ListError::NoImage)??)
+    }
+
+    /// One batch; `None` for one that is not there, and before the first walk.
+    #[must_use]
+    pub fn batch(&self, id: BatchId) -> Option<BatchDetail> {
+        self.read(|image, offset| image.batch(id, offset)).flatten()
+    }
+
+    /// The batch that a depositor knows under a UUID: the one that `/batch-uuids` leads to, or else the first one whose
+    /// submission has it. `None` for one that is not there.
+    #[must_use]
+    pub fn batch_of_uuid(&self, uuid: &str) -> Option<BatchId> {
+        self.read(|image, _| image.batch_of_uuid(uuid)).flatten()
+    }
+
+    /// The collections that batches have, by mnemonic; `None` before the first walk.
+    #[must_use]
+    pub fn batch_collections(&self) -> Option<Vec<CollectionBatches>> {
+        self.read(|image, _| image.batch_collections())
+    }
+
+    /// A page of the access requests that fit a filter.
+    ///
+    /// # Errors
+    /// Before the first walk, and for a cursor that is none of this list in this order.
+    pub fn request_list(
+        &self,
+        filter: &RequestFilter,
+        order: RequestOrder,
+        part: &Part,
+        now: Timestamp,
+    ) -> Result<Page<Request>, ListError> {
+        let page = self.read(|image, offset| image.request_page(filter, order, part, now, offset));
+        Ok(page.ok_or(ListError::NoImage)??)
+    }
+
+    /// A page of the locks that fit a filter, oldest first.
+    ///
+    /// # Errors
+    /// Before the first walk, and for a cursor that is none of this list.
+    pub fn lock_list(&self, filter: LockFilter, part: &Part, now: Timestamp) -> Result<Page<ListedLock>, ListError> {
+        let page = self.read(|image, offset| image.lock_page(filter, part, now, offset));
+        Ok(page.ok_or(ListError::NoImage)??)
+    }
+
+    /// When a lock was created, by our own clock; `None` for one that is not there or not ours to read.
+    #[must_use]
+    pub fn locked_since(&self, lock: &Path) -> Option<Timestamp> {
+        self.read(|image, offset| image.lock_stat(lock).map(|stat| offset.to_own(stat.created_ms))).flatten()
+    }
+
+    /// The sessions that hold the most locks, at most `limit` of them, and how many there are; `None` before the first
+    /// walk.
+    #[must_use]
+    pub fn sessions(&self, limit: usize) -> Option<(Vec<SessionLocks>, usize)> {
+        self.read(|image, _| image.sessions(limit))
+    }
+
+    /// A page of the faults of one kind, or of all of them, kind by kind; of each kind those first that count for the
+    /// longest time. `now` and `space` as for [`Store::summary`].
+    ///
+    /// # Errors
+    /// Before the first walk, and for a cursor that is none of this list.
+    pub fn fault_list(
+        &self,
+        fault: Option<Fault>,
+        part: &Part,
+        now: Timestamp,
+        space: Option<i64>,
+    ) -> Result<Page<FoundFault>, ListError> {
+        let page = self.ask(now, space, |image, asked| image.fault_page(fault, part, asked));
+        Ok(page.ok_or(ListError::NoImage)??)
+    }
+}

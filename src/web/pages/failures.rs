@@ -1,0 +1,166 @@
+//! What fails, and whether it is one cause or many.
+
+use askama::Template;
+use jiff::Timestamp;
+
+use super::frame::{Frame, Section};
+use super::jobs::Pages;
+use crate::queue::state::{JobState, State as _};
+use crate::web::State;
+use crate::web::api::FailurePage;
+use crate::web::problem::Problem;
+use crate::web::query::{NONE, address};
+use crate::web::show::{Count, Moment, brief, counted};
+use crate::web::views::failures::{FailureItem, FailureList};
+
+/// How many characters of a message stand in the list.
+const LONG: usize = 400;
+
+/// How many characters of a name do.
+const SHORT: usize = 60;
+
+/// The failures in groups, ready to be rendered.
+#[derive(Debug, Template)]
+#[template(path = "failures.html")]
+pub(super) struct FailuresPage {
+    frame: Frame,
+    /// `None` before the first walk.
+    list: Option<List>,
+}
+
+#[derive(Debug)]
+struct List {
+    told: String,
+    shown: String,
+    groups: Vec<Group>,
+    pages: Pages,
+    json: String,
+}
+
+/// A group as the page shows it.
+#[derive(Debug)]
+struct Group {
+    key: String,
+    count: String,
+    /// Its part of all failed jobs, in percent of the width of its bar.
+    share: String,
+    share_text: String,
+    failed_in: String,
+    pattern: String,
+    /// An example; empty where it says no more than the pattern.
+    message: String,
+    oldest: Option<Moment>,
+    newest: Option<Moment>,
+    resumed: String,
+    href: String,
+    jobs: Vec<Link>,
+    more_jobs: String,
+    batches: Vec<Link>,
+    more_batches: String,
+    collections: Vec<Link>,
+    more_collections: String,
+}
+
+/// Where something is, and how many of it.
+#[derive(Debug)]
+struct Link {
+    name: String,
+    href: String,
+    count: String,
+}
+
+impl FailuresPage {
+    pub(super) fn new(state: &State, page: &FailurePage, now: Timestamp) -> Result<Self, Problem> {
+        let view = state.view(now);
+        let frame = Frame::new(&view, "./".to_owned(), Section::Failures);
+        let list = match page.list(state) {
+            Ok(list) => Some(list),
+            Err(problem) if problem.status == 503 => None,
+            Err(problem) => return Err(problem),
+        };
+        let failed = view.summary.as_ref().map_or(0, |summary| summary.jobs.get(Some(JobState::Failed)).count);
+        let list = list.map(|list| List::new(&list, page, failed, &frame.root, now));
+        Ok(Self { frame, list })
+    }
+}
+
+impl List {
+    fn new(list: &FailureList, page: &FailurePage, failed: u64, root: &str, now: Timestamp) -> Self {
+        let told = match (failed, list.total) {
+            (_, 0) => "No job has failed.".to_owned(),
+            (1, _) => "1 job has failed.".to_owned(),
+            (failed, 1) => format!("{} jobs have failed, all alike.", Count(failed)),
+            (failed, groups) => format!("{} jobs have failed in {} ways.", Count(failed), Count(groups as u64)),
+        };
+        let shown = if list.items.is_empty() || list.items.len() == list.total {
+            String::new()
+        } else {
+            let (first, last) = (list.before + 1, list.before + list.items.len());
+            format!("{} to {} of these, the largest first:", Count(first as u64), Count(last as u64))
+        };
+        let pairs: Vec<_> = page.limit().map(|limit| ("limit".to_owned(), limit.to_owned())).into_iter().collect();
+        Self {
+            told,
+            shown,
+            groups: list.items.iter().map(|item| Group::new(item, failed, root, now)).collect(),
+            pages: Pages::new(&format!("{root}failures"), &pairs, list.previous.as_deref(), list.next.as_deref()),
+            json: address(&format!("{root}api/v1/failures"), &pairs),
+        }
+    }
+}
+
+impl Group {
+    fn new(item: &FailureItem, failed: u64, root: &str, now: Timestamp) -> Self {
+        let jobs = |name: &str, value: &str| {
+            let group = ("group".to_owned(), item.group.clone());
+            address(&format!("{root}jobs"), &[group, (name.to_owned(), value.to_owned())])
+        };
+        let link = |id: &String| Link { name: id.clone(), href: format!("{root}jobs/{id}"), count: String::new() };
+        let batches = item.batches.iter().map(|share| Link {
+            name: share.batch.clone(),
+            href: jobs("batch", &share.batch),
+            count: Count(share.count).to_string(),
+        });
+        let collections = item.collections.iter().map(|share| Link {
+            name: if share.collection.is_empty() {
+                "no collection".to_owned()
+            } else {
+                brief(&share.collection, SHORT)
+            },
+            href: jobs("collection", if share.collection.is_empty() { NONE } else { &share.collection }),
+            count: Count(share.count).to_string(),
+        });
+        let more = |count: u64, named: usize| {
+            let rest = count.saturating_sub(named as u64);
+            if rest > 0 { format!("and {} more", Count(rest)) } else { String::new() }
+        };
+        // The two figures are of two moments, and of a group no more than all can have failed.
+        let share = (item.count as f64 / failed.max(item.count).max(1) as f64) * 100.0;
+        let state = JobState::ALL.iter().find(|state| Some(state.label()) == item.failed_in);
+        let resumed = match item.resumed {
+            0 => "none was resumed before".to_owned(),
+            resumed if resumed == item.count && resumed > 1 => "each was resumed before".to_owned(),
+            1 if item.count == 1 => "it was resumed before".to_owned(),
+            resumed => format!("{} resumed before", counted(resumed, "was", "were")),
+        };
+        Self {
+            key: item.group.clone(),
+            count: Count(item.count).to_string(),
+            share: format!("{share:.2}"),
+            share_text: format!("{share:.0} % of all failed jobs"),
+            failed_in: state.map_or("an unknown state", |state| state.name()).to_owned(),
+            pattern: if item.pattern.is_empty() { "(no message)".to_owned() } else { brief(&item.pattern, LONG) },
+            message: if item.message.trim() == item.pattern { String::new() } else { brief(&item.message, LONG) },
+            oldest: item.oldest.map(|at| Moment::new(at, now)),
+            newest: item.newest.filter(|_| item.newest != item.oldest).map(|at| Moment::new(at, now)),
+            resumed,
+            href: address(&format!("{root}jobs"), &[("group".to_owned(), item.group.clone())]),
+            jobs: item.jobs.iter().map(link).collect(),
+            more_jobs: more(item.count, item.jobs.len()),
+            batches: batches.collect(),
+            more_batches: more(item.batch_count, item.batches.len()),
+            collections: collections.collect(),
+            more_collections: more(item.collection_count, item.collections.len()),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Which jobs: the filter, and the page of the list that it gives.
+
+use askama::Template;
+use jiff::Timestamp;
+
+use super::frame::{Frame, Section};
+use super::jobs::form::Form;
+use super::jobs::row::Row;
+use crate::mirror::find::{Direction, JobQuery, JobSort};
+use crate::web::problem::Problem;
+use crate::web::query::{Pairs, address, filters, order, parse};
+use crate::web::show::{Count, counted};
+use crate::web::views::jobs::JobList;
+use crate::web::{State, query};
+
+mod form;
+mod row;
+
+/// The list of jobs, ready to be rendered.
+#[derive(Debug, Template)]
+#[template(path = "jobs.html")]
+pub(super) struct JobsPage {
+    frame: Frame,
+    form: Form,
+    chips: Vec<Chip>,
+    /// The list without any filter.
+    clear: String,
+    /// `None` before the first walk.
+    list: Option<List>,
+}
+
+/// A filter that holds, and the list without it.
+#[derive(Debug)]
+struct Chip {
+    text: String,
+    href: String,
+    /// How many jobs there are by this filter alone; only worked out where there are none by all of them.
+    alone: String,
+    /// How many there would be without it, likewise; empty for none.
+    without: String,
+}
+
+#[derive(Debug)]
+struct List {
+    /// How many there are, in a sentence.
+    told: String,
+    /// Which of them are shown; empty where all are.
+    shown: String,
+    rows: Vec<Row>,
+    heads: Vec<Head>,
+    pages: Pages,
+    /// The same query of the API.
+    json: String,
+}
+
+/// The head of a column: sorts by it where it is a link.
+#[derive(Debug)]
+struct Head {
+    name: &'static str,
+    class: &'static str,
+    href: String,
+    /// The value of `aria-sort`; empty where the list is not sorted by it.
+    sorted: &'static str,
+}
+
+/// The ways to other pages; empty for none.
+#[derive(Debug, Default)]
+pub(super) struct Pages {
+    pub(super) first: String,
+    pub(super) previous: String,
+    pub(super) next: String,
+}
+
+impl Pages {
+    /// `base` is the address without a cursor, and `pairs` its parameters.
+    pub(super) fn new(base: &str, pairs: &Pairs, previous: Option<&str>, next: Option<&str>) -> Self {
+        let at = |cursor: &str| {
+            let cursor = ("cursor".to_owned(), cursor.to_owned());
+            address(base, pairs.iter().chain([&cursor]))
+        };
+        Self {
+            first: previous.map(|_| address(base, pairs)).unwrap_or_default(),
+            previous: previous.map(at).unwrap_or_default(),
+            next: next.map(at).unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn are_none(&self) -> bool {
+        self.previous.is_empty() && self.next.is_empty()
+    }
+}
+
+impl JobsPage {
+    /// The page that a query string asks for.
+    pub(super) fn new(state: &State, pairs: &Pairs, now: Timestamp) -> Result<Self, Problem> {
+        let query = parse(pairs)?;
+        let view = state.view(now);
+        let form = Form::new(state, &query, view.summary.as_ref());
+        let frame = Frame::new(&view, "./".to_owned(), Section::Jobs);
+        let base = format!("{}jobs", frame.root);
+        let list = match state.jobs(&query, now) {
+            Ok(list) => Some(list),
+            Err(problem) if problem.status == 503 => None,
+            Err(problem) => return Err(problem),
+        };
+        let is_empty = list.as_ref().is_some_and(|list| list.total == 0);
+        let chips = chips(state, &query, &base, is_empty, now);
+        let list = list.map(|list| List::new(list, &query, &frame, &base, now));
+        Ok(Self { form, chips, clear: address(&base, &order(&query)), list, frame })
+    }
+}
+
+fn chips(state: &State, query: &JobQuery, base: &str, is_empty: bool, now: Timestamp) -> Vec<Chip> {
+    let all = filters(query);
+    let chip = |at: usize| {
+        let rest: Pairs =
+            all.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, pair)| pair.clone()).collect();
+        let total = |pairs: &Pairs| {
+            let wider = JobQuery { limit: 1, ..parse(pairs).ok().filter(|_| is_empty)? };
+            Some(state.jobs(&wider, now).ok()?.total as u64)
+        };
+        let without = total(&rest).filter(|total| *total > 0 && all.len() > 1);
+        let (name, value) = &all[at];
+        let said = |total| if total == 0 { "no job".to_owned() } else { counted(total, "job", "jobs") };
+        Chip {
+            text: form::said(name, value),
+            href: address(base, rest.iter().chain(&order(query))),
+            alone: total(&vec![all[at].clone()]).map(said).unwrap_or_default(),
+            without: without.map(said).unwrap_or_default(),
+        }
+    };
+    (0..all.len()).map(chip).collect()
+}
+
+impl List {
+    fn new(list: JobList, query: &JobQuery, frame: &Frame, base: &str, now: Timestamp) -> Self {
+        let pairs = [filters(query), order(query)].concat();
+        let is_filtered = !filters(query).is_empty();
+        let told = match (list.total, is_filtered) {
+            (0, false) => "There are no jobs in the queue.".to_owned(),
+            (0, true) => "No job matches.".to_owned(),
+            (1, true) => "1 job matches.".to_owned(),
+            (total, true) => format!("{} jobs match.", Count(total as u64)),
+            (total, false) => format!("{} in the queue.", counted(total as u64, "job", "jobs")),
+        };
+        let (first, last) = (list.before + 1, list.before + list.items.len());
+        let shown = if list.items.is_empty() || list.items.len() == list.total {
+            String::new()
+        } else {
+            format!("{} to {} of them:", Count(first as u64), Count(last as u64))
+        };
+        Self {
+            told,
+            shown,
+            heads: heads(query, base),
+            pages: Pages::new(base, &pairs, list.previous.as_deref(), list.next.as_deref()),
+            json: address(&format!("{}api/v1/jobs", frame.root), &pairs),
+            rows: list.items.iter().map(|item| Row::new(item, &frame.root, now)).collect(),
+        }
+    }
+}
+
+fn heads(query: &JobQuery, base: &str) -> Vec<Head> {
+    let columns = [
+        ("Job", "", Some((JobSort::Id, Direction::Ascending))),
+        ("In state", "num", Some((JobSort::Entered, Direction::Ascending))),
+        ("Collection, batch", "", None),
+        ("Priority", "num", Some((JobSort::Priority, Direction::Ascending))),
+        ("Retries", "num", Some((JobSort::Retries, Direction::Descending))),
+        ("Space", "num", Some((JobSort::SpaceNeeded, Direction::Descending))),
+        ("Last message", "", None),
+    ];
+    let head = |(name, class, by): (_, _, Option<(JobSort, Direction)>)| {
+        let Some((sort, first)) = by else { return Head { name, class, href: String::new(), sorted: "" } };
+        let is_current = query.sort == sort;
+        let direction = match (is_current, query.direction) {
+            (false, _) => first,
+            (true, Direction::Ascending) => Direction::Descending,
+            (true, Direction::Descending) => Direction::Ascending,
+        };
+        let other = JobQuery { sort, direction, ..query.clone() };
+        let sorted = match (is_current, query.direction) {
+            (false, _) => "",
+            (true, Direction::Ascending) => "ascending",
+            (true, Direction::Descending) => "descending",
+        };
+        Head { name, class, href: address(base, filters(query).iter().chain(&query::order(&other))), sorted }
+    };
+    columns.map(head).into()
+}

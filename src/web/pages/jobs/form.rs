@@ -1,0 +1,149 @@
+//! The filter of the list of jobs, as a form.
+
+use crate::config::PrometheusDuration;
+use crate::mirror::find::{Direction, JobQuery, JobSort};
+use crate::mirror::{Summary, state_label};
+use crate::queue::fault::Fault;
+use crate::queue::state::{JobState, State as _};
+use crate::web::State;
+use crate::web::query::{LIMIT, NONE, states, yes_or_no};
+use crate::web::show::{Count, visible};
+
+/// How many collections are offered; any other can be typed.
+const COLLECTIONS: usize = 200;
+
+/// The ages that are offered.
+const AGES: [&str; 7] = ["1m", "10m", "1h", "6h", "1d", "7d", "30d"];
+
+/// What the form shows.
+#[derive(Debug)]
+pub(super) struct Form {
+    pub(super) text: String,
+    pub(super) states: Vec<Choice>,
+    pub(super) collection: String,
+    /// The largest collections, to choose from while typing.
+    pub(super) collections: Vec<String>,
+    pub(super) batch: String,
+    pub(super) ages: Vec<Choice>,
+    pub(super) min_retries: String,
+    pub(super) locked: Vec<Choice>,
+    pub(super) faults: Vec<Choice>,
+    pub(super) group: String,
+    pub(super) sorts: Vec<Choice>,
+    pub(super) directions: Vec<Choice>,
+    /// How many jobs a page has; empty where that is as always.
+    pub(super) limit: String,
+    /// Whether a filter holds that is folded away.
+    pub(super) is_open: bool,
+}
+
+/// Something to choose.
+#[derive(Debug)]
+pub(super) struct Choice {
+    pub(super) value: String,
+    pub(super) name: String,
+    pub(super) count: String,
+    pub(super) is_chosen: bool,
+}
+
+fn choice(value: &str, name: &str, is_chosen: bool) -> Choice {
+    Choice { value: value.to_owned(), name: name.to_owned(), count: String::new(), is_chosen }
+}
+
+impl Form {
+    pub(super) fn new(state: &State, query: &JobQuery, summary: Option<&Summary>) -> Self {
+        let state_choice = |state: Option<JobState>| {
+            let count = summary.map_or(0, |summary| summary.jobs.get(state).count);
+            let name = state.map_or("Other", JobState::name);
+            let count = if count > 0 { Count(count).to_string() } else { String::new() };
+            Choice { count, ..choice(state_label(state), name, query.states.contains(&state)) }
+        };
+        let age = query.min_age.map(|age| PrometheusDuration::from(age).to_string()).unwrap_or_default();
+        let mut ages: Vec<&str> = AGES.into();
+        if !age.is_empty() && !ages.contains(&&*age) {
+            ages.push(&age);
+        }
+        let locked = |value| choice(yes_or_no(value), if value { "yes" } else { "no" }, query.locked == Some(value));
+        let fault = |fault: Fault| choice(fault.label(), fault.title(), query.fault == Some(fault));
+        let sort = |sort: JobSort| choice(sort.label(), sort_name(sort), query.sort == sort);
+        let direction = |direction: Direction| {
+            let name = match direction {
+                Direction::Ascending => "lowest or longest first",
+                Direction::Descending => "the other way round",
+            };
+            choice(direction.label(), name, query.direction == direction)
+        };
+        let none = || NONE.to_owned();
+        Self {
+            text: query.text.as_ref().map(|text| text.as_str().to_owned()).unwrap_or_default(),
+            states: states().map(state_choice).collect(),
+            collection: query
+                .collection
+                .clone()
+                .map(|name| if name.is_empty() { none() } else { name })
+                .unwrap_or_default(),
+            collections: collections(state),
+            batch: query.batch.map(|batch| batch.to_string()).unwrap_or_default(),
+            ages: ages.iter().map(|value| choice(value, value, **value == *age)).collect(),
+            min_retries: query.min_retries.map(|retries| retries.to_string()).unwrap_or_default(),
+            locked: [true, false].map(locked).into(),
+            faults: Fault::ALL.map(fault).into(),
+            group: query.group.map(|group| group.to_string()).unwrap_or_default(),
+            sorts: JobSort::ALL.map(sort).into(),
+            directions: Direction::ALL.map(direction).into(),
+            limit: if query.limit == LIMIT { String::new() } else { query.limit.to_string() },
+            is_open: query.collection.is_some()
+                || query.batch.is_some()
+                || query.min_age.is_some()
+                || query.min_retries.is_some()
+                || query.locked.is_some()
+                || query.fault.is_some(),
+        }
+    }
+}
+
+/// The collections with the most jobs, by name.
+fn collections(state: &State) -> Vec<String> {
+    let mut all: Vec<_> = state.shared.store.collections().unwrap_or_default();
+    let jobs = |figures: &crate::mirror::CollectionFigures| figures.jobs.iter().map(|(_, jobs)| *jobs).sum::<u64>();
+    all.retain(|figures| !figures.collection.is_empty() && figures.collection.len() <= 64);
+    all.sort_by_key(|figures| std::cmp::Reverse(jobs(figures)));
+    all.truncate(COLLECTIONS);
+    let mut names: Vec<_> = all.into_iter().map(|figures| figures.collection.to_string()).collect();
+    names.sort();
+    names
+}
+
+fn sort_name(sort: JobSort) -> &'static str {
+    match sort {
+        JobSort::Entered => "time in state",
+        JobSort::Id => "job id",
+        JobSort::Priority => "priority",
+        JobSort::SpaceNeeded => "space needed",
+        JobSort::Retries => "retries",
+    }
+}
+
+/// A filter in words.
+pub(super) fn said(name: &str, value: &str) -> String {
+    let value = visible(value);
+    match name {
+        "text" => format!("with “{value}”"),
+        "state" => {
+            let state = JobState::ALL.iter().find(|state| state.label() == value);
+            format!("in {}", state.map_or("an unknown state", |state| state.name()))
+        }
+        "collection" if value == NONE => "of no collection".to_owned(),
+        "collection" => format!("of {value}"),
+        "batch" => format!("of {value}"),
+        "min_age" => format!("in its state for {value} or more"),
+        "min_retries" => format!("resumed {value} times or more"),
+        "locked" if value == "true" => "locked".to_owned(),
+        "locked" => "not locked".to_owned(),
+        "fault" => {
+            let title = Fault::from_label(&value).map_or_else(|| value.clone(), |fault| fault.title().to_owned());
+            format!("with the fault: {title}")
+        }
+        _ => format!("of the failures {value}"),
+    }
+}
