@@ -79,10 +79,13 @@ struct Fact {
 impl Page {
     fn new(view: &View, root: String, node: &Node, children: &Children, which: &Which) -> Self {
         let path = &node.path;
+        let mut known = None;
         let mut crumbs = vec![Link { text: "/".to_owned(), href: "tree".to_owned() }];
         let mut at = NodePath::root();
         for name in path.names() {
             at = at.child(name).unwrap_or(at);
+            // What nobody expects below a job or batch belongs to it all the same.
+            known = better(&at.known()).or(known);
             crumbs.push(Link { text: cut(name), href: links::tree(&at) });
         }
         let name = path.names().last().map_or_else(|| "/".to_owned(), cut);
@@ -118,7 +121,7 @@ impl Page {
             frame: Frame::new(view, root, Section::Tree),
             name,
             crumbs,
-            better: better(&path.known()),
+            better: known,
             data: shown(&node.data, node.stat.data_length, DATA_ROOM),
             size: Size::new(node.stat.data_length),
             stat: stat(node, view.now),
