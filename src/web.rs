@@ -23,10 +23,7 @@ use crate::config;
 use crate::metrics::http::Http;
 use crate::metrics::storage::{Space, Storage};
 use crate::mirror::find::JobQuery;
-use crate::mirror::{Flow, Store, Verdict, Volume};
-use crate::queue::fault::Fault;
-use crate::queue::path::Path;
-use crate::queue::state::{JobState, State as _};
+use crate::mirror::{Store, Volume};
 
 use self::problem::Problem;
 
@@ -59,15 +56,6 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
 /// How many collections are named to somebody who asked for one that is not there.
 const COLLECTIONS_NAMED: usize = 50;
-
-/// How many batches in work the overview shows.
-const SHOWN_BATCHES: usize = 10;
-
-/// How many groups of failures it tells of one by one.
-const SHOWN_FAILURES: usize = 3;
-
-/// Of how many points its curves are drawn: one each two minutes of six hours.
-const CURVE_POINTS: usize = 180;
 
 /// What the handlers need; cheap to clone.
 #[derive(Clone, Debug)]
@@ -174,61 +162,6 @@ impl State {
         let (space, threshold) = (storage.space()?, storage.threshold());
         let Space { size_bytes, free_bytes } = space;
         Some(Volume { size_bytes, free_bytes, threshold, left_bytes: space.left_below(threshold) })
-    }
-
-    /// What the overview shows beside the figures.
-    fn recent(&self, now: Timestamp) -> pages::Recent {
-        let store = &self.shared.store;
-        let (batches, batches_in_work) = store.batches_in_work(SHOWN_BATCHES).unwrap_or_default();
-        let batches = batches.into_iter().map(|batch| {
-            let pace = store.batch_pace(batch.id);
-            (batch, pace)
-        });
-        let flow = store.flow();
-        let failures = store.failures(SHOWN_FAILURES, None);
-        pages::Recent {
-            history: store.history(now, self.curve_window(now), CURVE_POINTS),
-            batches: batches.collect(),
-            batches_in_work,
-            stopped: self.stopped(&flow, now),
-            failure_groups: failures.as_ref().map_or(0, |failures| failures.total),
-            failures: failures.map(|failures| failures.items).unwrap_or_default(),
-            flow,
-        }
-    }
-
-    /// How far back the curves reach: no farther than there is something to see, in steps that do not change too often.
-    fn curve_window(&self, now: Timestamp) -> Duration {
-        let since = self.shared.store.history(now, Duration::from_hours(6), 1).since;
-        let watched = since.map_or(0, |since| now.duration_since(since).as_mins());
-        match watched {
-            ..10 => Duration::from_mins(10),
-            10..60 => Duration::from_hours(1),
-            60.. => Duration::from_hours(6),
-        }
-    }
-
-    /// The states that have not moved for a minute for a reason that does not pass by itself.
-    fn stopped(&self, flow: &Flow, now: Timestamp) -> Vec<pages::Stopped> {
-        let store = &self.shared.store;
-        let states = JobState::ALL.iter().copied().filter(|state| state.success().is_some());
-        let stopped = states.filter_map(|state| {
-            let diagnosis = store.diagnose_state(state, self.volume(), now)?;
-            let is_stopped = diagnosis.verdict == Verdict::Stopped;
-            let stuck = store.faults_of(&Path::StateFolder(state.into()), now, self.space_left()).unwrap_or_default();
-            let since = stuck.iter().find(|found| found.fault == Fault::StuckState).map(|found| found.since);
-            let since = since.or(flow.states.get(Some(state)).last_left);
-            let is_long = since.is_none_or(|since| now.duration_since(since).as_secs() >= 60);
-            (is_stopped && is_long).then_some(pages::Stopped { state, since, diagnosis })
-        });
-        stopped.collect()
-    }
-
-    /// The overview; `None` where there is no image.
-    fn overview(&self, view: &pages::View, recent: &pages::Recent) -> Option<views::overview::Overview> {
-        let summary = view.summary.as_ref()?;
-        let status = self.status(view.now);
-        Some(views::overview::Overview::new(status, summary, view.storage, recent, view.now))
     }
 
     fn status(&self, now: Timestamp) -> views::status::Status {

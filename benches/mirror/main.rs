@@ -1,6 +1,7 @@
 //! What the mirror reaches, as ratios of one run: `cargo bench --bench mirror -- [NAME ..] [--jobs N]`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
+mod apply;
 mod cold_start;
 mod delay;
 mod fill;
@@ -36,6 +37,9 @@ async fn main() -> anyhow::Result<()> {
         }
     }
     let wanted = |name: &str| names.is_empty() || names.iter().any(|wanted| wanted == name);
+    if wanted("apply") {
+        apply::run(&sizes)?;
+    }
     if wanted("cold-start") {
         cold_start::run(&sizes).await?;
     }

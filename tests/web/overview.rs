@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use queuekeeper::mirror::failures::FailureGroup;
 use queuekeeper::mirror::{
-    Batch, ByState, Cause, CauseKind, Diagnosis, FailureGroup, Flow, History, Pace, Point, StateFlow, Verdict,
+    Batch, ByState, Cause, CauseKind, Diagnosis, Flow, History, Pace, Point, StateFlow, Verdict,
 };
 use queuekeeper::queue::id::{BatchId, JobId};
 use queuekeeper::queue::state::{BatchState, JobState};
@@ -123,7 +124,7 @@ fn it_tells_how_the_states_move_and_why_one_does_not() {
         "Five jobs wait for space. Five jobs fill it. Storage is at 91 %. Five jobs fill it. Free working storage.",
         "37 jobs failed in Downloading for one reason oldest 1.7 h “404 for &#60;b&#62;#” in batch bid0000000418. 2 were \
          resumed before, and failed again.",
-        "4 more jobs failed for other reasons In 2 groups of the same message.",
+        "4 more jobs failed for other reasons They left 2 different messages.",
         "1,533 in work or waiting",
         "access 5 small, 1 large",
     ] {

@@ -46,7 +46,7 @@ fn a_full_queue_is_told_with_its_ages_and_what_needs_attention() {
     let html = page(figures::live(), Some(figures::full()));
     let text = text(&html);
     for told in [
-        "live, 2026-11-21 10:00:00 UTC",
+        "live , 2026-11-21 10:00:00 UTC",
         "Pending 1,204 oldest 38 min",
         "Provisioning 311 5 waiting oldest 3.2 h",
         "Failed 41 oldest 27 h",
@@ -58,7 +58,7 @@ fn a_full_queue_is_told_with_its_ages_and_what_needs_attention() {
         "objects being stored 4 6 min",
         "small Pending 4 2.9 MiB 45 s",
         "Queue entry in another state than its job: 12 items oldest 2.5 h A daemon takes it, is refused",
-        "Lock that nobody will release: 1 item oldest 2 days",
+        "Lock that nobody will release: 1 item for 2 days",
         "Cannot be read 3",
         "Session 0x1000b12",
     ] {
@@ -85,9 +85,9 @@ fn what_a_znode_holds_stays_text_and_nothing_needs_an_exception_from_the_policy(
     freshness.problem = Some("<script>alert(1)</script>".to_owned());
     let html = page(freshness, Some(figures::full()));
     assert!(html.contains("&#60;b&#62;&#34;&#38;"), "{html}");
-    let own = "<script src=\"./static/live.js\" defer></script>";
-    assert_eq!(html.matches(own).count(), 1, "{html}");
-    let html = html.replace(own, "");
+    // The one script is a file of our own.
+    let (before, script) = html.split_once("<script src=\"./static/live-").unwrap();
+    let html = format!("{before}{}", script.split_once(".js\" defer></script>").unwrap().1);
     for forbidden in ["<script", "<b>\"&", "style=", "<style", " on", "javascript:", "http://", "href=\"/", "src=\"/"] {
         let found = html.match_indices(forbidden).find(|(at, _)| {
             // ` on` begins an event handler only as an attribute.

@@ -8,13 +8,15 @@ use utoipa::ToSchema;
 
 use super::status::Status;
 use crate::metrics::storage::Space;
-use crate::mirror::{Batch, Diagnosis, FailureGroup, Flow, History, LockKind, Pace, Summary, state_label};
+use crate::mirror::failures::FailureGroup;
+use crate::mirror::{Batch, Diagnosis, Flow, History, LockKind, Pace, Summary, state_label};
 use crate::queue::path::{AccessQueue, Queue};
 use crate::queue::state::{JobState, State};
 use crate::web::show::visible;
 
 mod attention;
 mod batches;
+mod gather;
 mod states;
 
 pub(crate) use attention::{Attention, Severity};

@@ -1,5 +1,7 @@
 //! What stands below the curves: queues, locks, batches, access requests, and the image itself.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 use crate::web::pages::View;
@@ -79,6 +81,15 @@ impl Details {
     }
 }
 
+/// A short time: in milliseconds below a second.
+fn short(time: Duration) -> String {
+    if time < Duration::from_secs(1) {
+        format!("{} ms", time.as_millis())
+    } else {
+        format!("{:.1} s", time.as_secs_f64())
+    }
+}
+
 /// How we stand with ZooKeeper, and what of the tree we see.
 pub(super) fn facts(view: &View) -> Vec<Fact> {
     let freshness = &view.freshness;
@@ -91,9 +102,7 @@ pub(super) fn facts(view: &View) -> Vec<Fact> {
     let moment = |name, instant| Fact { name, value: String::new(), moment: Some(Moment::new(instant, view.now)) };
     facts.extend(freshness.last_event.map(|instant| moment("Last change", instant)));
     facts.extend(freshness.last_walk.map(|instant| moment("Last read whole", instant)));
-    facts.extend(
-        freshness.last_walk_duration.map(|took| fact("Time to read it", format!("{:.1} s", took.as_secs_f64()))),
-    );
+    facts.extend(freshness.last_walk_duration.map(|took| fact("Time to read it", short(took))));
     if let Some(summary) = &view.summary {
         facts.push(fact("In the image", counted(summary.znodes, "znode", "znodes")));
         facts.push(fact(

@@ -1,5 +1,7 @@
 //! The batches in work.
 
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -9,6 +11,9 @@ use crate::mirror::{Batch, Pace, Summary, state_label};
 use crate::queue::path::Queue;
 use crate::queue::state::Outcome;
 use crate::web::show::visible;
+
+/// For how long nothing may end before that is worth a word.
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// A batch that somebody works on, and how far it is.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -66,7 +71,7 @@ impl BatchInWork {
             }
             (0, None) => Some("report due"),
             (_, None) if is_paused => Some("when the queue runs again"),
-            (_, None) if pace.per_second().is_none() => Some("not known yet"),
+            (_, None) if pace.over < PATIENCE => Some("not known yet"),
             (_, None) => Some("no job has ended lately"),
         };
         Self {

@@ -1,7 +1,8 @@
 //! What fails, and whether it is one cause or many.
 
 use super::{Attention, Severity, item};
-use crate::mirror::{FailureGroup, Summary};
+use crate::mirror::Summary;
+use crate::mirror::failures::FailureGroup;
 use crate::queue::fault::Fault;
 use crate::queue::state::{JobState, State};
 use crate::web::show::{Count, counted, visible};
@@ -23,9 +24,11 @@ pub(super) fn groups(summary: &Summary, recent: &Recent) -> Vec<Attention> {
             format!("{} failed for other reasons", counted(rest, "more job", "more jobs"))
         };
         let groups = recent.failure_groups.saturating_sub(recent.failures.len()) as u64;
-        let text = match groups {
-            0 => "They wait for an operator.".to_owned(),
-            groups => format!("In {}.", counted(groups, "group", "groups of the same message")),
+        let text = match (rest, groups) {
+            (1, _) => "It waits for an operator.".to_owned(),
+            (_, 0) => "They wait for an operator.".to_owned(),
+            (_, 1) => "All of these left the same message.".to_owned(),
+            (_, groups) => format!("They left {} different messages.", Count(groups)),
         };
         items.push(Attention {
             since: failed.oldest().filter(|_| told == 0),
