@@ -39,7 +39,11 @@ pub fn apply_steps(jobs: u32, is_kept: bool) -> Duration {
             reads += u32::try_from(taken.len() + stepped.len()).expect("a piece is small");
             let started = Instant::now();
             for (path, found) in taken.into_iter().chain(stepped) {
-                if is_kept { image.apply(path, &found) } else { image.apply_alone(path, &found) };
+                if is_kept {
+                    image.apply(path, &found)
+                } else {
+                    image.apply_alone(path, &found)
+                };
             }
             if is_kept {
                 image.set_now(now_ms);
