@@ -69,8 +69,11 @@ pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<String>, axum::Route
         .routes(routes!(access::access))
         .routes(routes!(locks::locks))
         .routes(routes!(faults::faults));
-    let (router, document) = OpenApiRouter::with_openapi(Document::openapi()).nest(PREFIX, api).split_for_parts();
+    let (router, mut document) = OpenApiRouter::with_openapi(Document::openapi()).nest(PREFIX, api).split_for_parts();
     let routes = document.paths.paths.keys().cloned().collect();
+    // The router's mark for a parameter of several parts is none of OpenAPI's.
+    let paths = std::mem::take(&mut document.paths.paths);
+    document.paths.paths = paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
     (document, routes, router)
 }
 

@@ -17,7 +17,7 @@ const VOLUME: Volume = Volume { size_bytes: 10_000, free_bytes: 2_500, threshold
 /// What is said of a job so many seconds from now.
 fn of_job(mirror: &Mirror, job: u32, seconds: i64) -> Diagnosis {
     let now = Timestamp::now() + SignedDuration::from_secs(seconds);
-    mirror.store.diagnose_job(JobId::new(job), Some(VOLUME), now).unwrap()
+    mirror.store.diagnose_job(JobId::new(job), Some(VOLUME), now).expect("the job is mirrored")
 }
 
 fn kinds(diagnosis: &Diagnosis) -> Vec<&'static str> {

@@ -216,7 +216,7 @@ async fn the_tree_is_shown_as_it_is_page_by_page() {
     assert_eq!((&stat["children"], &stat["ephemeral_owner"]), (&7.into(), &Value::Null));
 
     assert_eq!(world.refused("/tree/nothing/%3Cscript%3E", 404).await["status"], 404);
-    for path in ["/tree/jobs/%2E%2E/locks", "/tree/jobs//x", "/tree/a%00b", "/tree/jobs/"] {
+    for path in ["/tree/jobs%2F..%2Flocks", "/tree/jobs//x", "/tree/a%00b", "/tree/jobs/"] {
         world.refused(path, 400).await;
     }
     let problem = world.refused("/tree?limit=501", 400).await;

@@ -1,5 +1,8 @@
 //! Situations and what is said of them.
 
+mod others;
+mod rest;
+
 use std::time::Duration;
 
 use super::*;
@@ -306,65 +309,6 @@ fn a_state_without_daemons_is_named_with_its_time() {
 }
 
 #[test]
-fn holds_are_told_with_who_and_why() {
-    let mut pending = job(JobState::Pending);
-    pending.hold = Some(pause());
-    assert_eq!(
-        of_job(&pending)[..2],
-        [
-            "stopped: It waits to be held: its collection is.",
-            "collection_held: Its collection “demo” is held for 2.0 h. | By “alice”, because of “the volume is\\u{202e} \
-             enlarged”. When its turn comes it is set Held instead of being worked on.",
-        ]
-    );
-    let mut held = job(JobState::Held);
-    assert_eq!(
-        of_job(&held),
-        [
-            "stopped: It is held, and nothing but an operator releases it.",
-            "held: It is held for 12 min. | Its collection “demo” is free; a held job does not come free by itself.",
-        ]
-    );
-    held.hold = Some(Pause::default());
-    assert_eq!(
-        of_job(&held),
-        ["stopped: It is held with its collection.", "held: It is held for 12 min. | Its collection “demo” is held."]
-    );
-    let mut behind = job(JobState::Pending);
-    behind.in_state.as_mut().unwrap().backlog = Some(Backlog { collection: "ucla".into(), jobs: 212 });
-    assert_eq!(
-        of_job(&behind)[..2],
-        [
-            "waiting: It waits for its turn.",
-            "held_backlog: 212 pending jobs of the held collection “ucla” are set Held one a poll, and delay all behind them.",
-        ]
-    );
-}
-
-#[test]
-fn a_failed_job_tells_where_and_how_many_with_it() {
-    let mut failed = job(JobState::Failed);
-    failed.last_successful = Some(JobState::Provisioning);
-    failed.message = "404 for https://deposit.example.edu/<x>".into();
-    (failed.same_message, failed.retries) = (37, 3);
-    failed.faults = vec![fault(Fault::RetriesExhausted, Path::JobNode(JOB, JobNode::Status))];
-    failed.batch.as_mut().unwrap().state = Some(BatchState::Failed);
-    assert_eq!(
-        of_job(&failed),
-        [
-            "stopped: It failed in Downloading and waits for an operator.",
-            "failed: It failed in Downloading 12 min ago: “404 for https://deposit.example.edu/<x>” | 37 other jobs failed \
-             with the same message, numbers and names aside. It was resumed 3 times.",
-            "retries_exhausted: It was resumed 3 times and failed again. | It fails whenever it is resumed. Only a person can \
-             help.",
-            "batch_at_rest: Its batch bid0000000007 has failed for 1.0 h.",
-        ]
-    );
-    failed.message = " ".into();
-    assert!(of_job(&failed)[1].starts_with("failed: It failed in Downloading 12 min ago, without a message | "));
-}
-
-#[test]
 fn faults_of_the_job_itself_come_before_its_turn_and_harmless_ones_after() {
     let entry = Path::Entry(JobState::Estimating.into(), EntryName { priority: 104, job: JOB });
     let mut job = job(JobState::Estimating);
@@ -408,115 +352,6 @@ fn batches_and_states_that_nobody_knows_are_told() {
     let mut done = job(JobState::Completed);
     done.batch.as_mut().unwrap().state = Some(BatchState::Completed);
     assert_eq!(of_job(&done), ["done: It is done.", "done: It is completed, 12 min ago."]);
-}
-
-#[test]
-fn a_state_tells_the_same_for_all_of_its_jobs() {
-    let of = |state: &StateSituation| told(&diagnose_state(state, Some(&volume()), now()));
-    assert_eq!(
-        of(&state(JobState::Storing)),
-        [
-            "moving: Storing flows.",
-            "flowing: 100 jobs are in it, 2 at work. About 120 jobs leave it an hour. | The last one left 30 s ago.",
-        ]
-    );
-    let mut stuck = state(JobState::Provisioning);
-    stuck.flow = StateFlow { last_left: Some(before(55 * MINUTE)), ..StateFlow::default() };
-    stuck.oldest = Some(before(3 * HOUR));
-    stuck.space_needed_bytes = 6 << 40;
-    stuck.pools = vec![Pool { session: 0x1f, jobs: 5, items: vec![JobId::new(1)], since: before(55 * MINUTE) }];
-    assert_eq!(
-        of(&stuck)[..2],
-        [
-            "stopped: Provisioning has not moved for 55 min.",
-            "waiting_for_space: 5 jobs wait for working storage: it is at 85 %, the limit is 80 %. | The first for 55 min. All \
-             that wait: with their 6.0 TiB working storage would be at 91 %, the limit is 80 %.",
-        ]
-    );
-    assert!(of(&stuck)[2].starts_with("pool_full: 5 jobs wait"));
-    let paused = StateSituation { pause: Some(pause()), ..state(JobState::Storing) };
-    assert_eq!(of(&paused)[0], "stopped: Storing waits until the ingest queue is released.");
-    let empty = StateSituation { jobs: 0, locked: 0, ..state(JobState::Storing) };
-    assert_eq!(of(&empty), ["moving: No job is in Storing.", "empty: No job is in Storing."]);
-    assert_eq!(
-        of(&StateSituation { jobs: 1, ..state(JobState::Failed) }),
-        [
-            "stopped: 1 job is failed and waits for an operator.",
-            "waits_for_operator: 1 job is failed and waits for an operator."
-        ]
-    );
-    assert_eq!(of(&state(JobState::Completed))[0], "done: 100 jobs are completed.");
-    let slow =
-        StateSituation { flow: StateFlow { left_1h: pace(0), ..StateFlow::default() }, ..state(JobState::Storing) };
-    assert_eq!(of(&slow)[0], "waiting: Storing waits.");
-}
-
-fn batch(of: BatchState, references: [Option<u32>; 4]) -> BatchSituation {
-    BatchSituation {
-        id: BatchId::new(7),
-        state: Some(of),
-        odd_status: "".into(),
-        entered: Some(before(HOUR)),
-        message: "".into(),
-        is_acquired: true,
-        references,
-        lock: None,
-        pace: Some(pace(600)),
-        pause: None,
-        faults: Vec::new(),
-    }
-}
-
-#[test]
-fn a_batch_tells_how_far_it_is() {
-    let of = |batch: &BatchSituation| told(&diagnose_batch(batch, now()));
-    let mut counts = [Some(0); 4];
-    counts[Outcome::Processing as usize] = Some(1_391);
-    counts[Outcome::Completed as usize] = Some(6_120);
-    counts[Outcome::Failed as usize] = Some(4);
-    let running = batch(BatchState::Reporting, counts);
-    assert_eq!(
-        of(&running),
-        [
-            "moving: It is moving.",
-            "jobs_to_do: 1,391 of its 7,515 jobs are still to do. | 6,120 completed, 4 failed. At the present rate (600 an \
-             hour) they end in about 2.3 h.",
-        ]
-    );
-    let still = BatchSituation { pace: Some(pace(0)), ..running.clone() };
-    assert_eq!(of(&still)[0], "waiting: It waits for its jobs.");
-    assert!(of(&still)[1].ends_with("None has ended lately."));
-    counts[Outcome::Processing as usize] = Some(0);
-    assert_eq!(
-        of(&batch(BatchState::Reporting, counts)),
-        [
-            "waiting: It waits for its report.",
-            "report_due: All its jobs are done, and its report is due. | 6,120 completed, 4 failed."
-        ]
-    );
-    let overdue = BatchSituation {
-        faults: vec![fault(Fault::BatchWithoutEnd, Path::BatchNode(BatchId::new(7), BatchNode::Status))],
-        ..batch(BatchState::Reporting, counts)
-    };
-    assert_eq!(of(&overdue)[0], "stopped: Batch without end.");
-    let new = BatchSituation { is_acquired: false, pause: Some(pause()), ..batch(BatchState::Pending, [None; 4]) };
-    assert_eq!(of(&new)[0], "stopped: It waits until the ingest queue is released.");
-    assert!(of(&new)[2].starts_with("batch_not_acquired: It waits for 1.0 h for a daemon to acquire it."));
-    let held = BatchSituation { is_acquired: false, ..batch(BatchState::Held, [None; 4]) };
-    assert_eq!(of(&held), ["stopped: It is held for 1.0 h.", "held: It is held for 1.0 h."]);
-    let creating = BatchSituation { lock: Some(lock(0)), ..batch(BatchState::Processing, [Some(0); 4]) };
-    assert_eq!(
-        of(&creating),
-        [
-            "moving: A daemon works on it for 1.5 h.",
-            "in_work: A daemon works on it for 1.5 h. | Locked by session 0x1000a3f. Its jobs are being created.",
-        ]
-    );
-    let mut failed = batch(BatchState::Failed, counts);
-    failed.message = "mail server".into();
-    assert_eq!(of(&failed)[0], "stopped: It failed and waits for an operator.");
-    assert!(of(&failed)[1].starts_with("failed: It failed 1.0 h ago: “mail server” | 6,120 completed, 4 failed."));
-    assert_eq!(of(&batch(BatchState::Completed, counts))[0], "done: It is done, and its report is made.");
 }
 
 #[test]
