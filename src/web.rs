@@ -36,6 +36,7 @@ pub mod health;
 mod host;
 mod layers;
 mod links;
+mod lists;
 pub mod pages;
 mod params;
 mod prefix;

@@ -12,6 +12,7 @@ mod support {
 #[path = "web"]
 mod web {
     mod command_line;
+    mod detail;
     mod events;
     mod harness;
     mod hosts;

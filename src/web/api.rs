@@ -14,16 +14,24 @@ use utoipa_axum::routes;
 use super::State;
 use super::problem::Problem;
 
+mod access;
+mod batches;
 mod failures;
+mod faults;
 mod job;
 mod jobs;
+mod locks;
 mod overview;
 mod status;
 pub(super) mod tree;
 
 pub(super) use job::find as find_job;
 
+pub(super) use access::AccessFilter;
+pub(super) use batches::{BatchFilter, detail};
 pub(super) use failures::FailurePage;
+pub(super) use faults::FaultFilter;
+pub(super) use locks::LockFilter;
 
 /// Where the API is.
 pub(super) const PREFIX: &str = "/api/v1";
@@ -55,7 +63,12 @@ pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<String>, axum::Route
         .routes(routes!(tree::tree_root))
         .routes(routes!(tree::tree))
         .routes(routes!(overview::overview))
-        .routes(routes!(overview::history));
+        .routes(routes!(overview::history))
+        .routes(routes!(batches::batches))
+        .routes(routes!(batches::batch))
+        .routes(routes!(access::access))
+        .routes(routes!(locks::locks))
+        .routes(routes!(faults::faults));
     let (router, document) = OpenApiRouter::with_openapi(Document::openapi()).nest(PREFIX, api).split_for_parts();
     let routes = document.paths.paths.keys().cloned().collect();
     (document, routes, router)

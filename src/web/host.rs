@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use axum::extract::{Request, State as FromState};
-use axum::http::{StatusCode, Version, header};
+use axum::http::{HeaderValue, StatusCode, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use parking_lot::Mutex;
@@ -100,7 +100,7 @@ impl Hosts {
         };
         // A proxy's form of the request has the host in its first line too; there it counts, and both must be ours.
         let in_line = request.uri().authority().map(|authority| authority.as_str().as_bytes());
-        for asked in [host.map(|host| host.as_bytes()), in_line].into_iter().flatten() {
+        for asked in [host.map(HeaderValue::as_bytes), in_line].into_iter().flatten() {
             let asked = std::str::from_utf8(asked).ok().filter(|asked| asked.len() <= 255);
             let Some(asked) = asked.and_then(|asked| asked.parse::<Authority>().ok()) else {
                 return bad("The host of the request cannot be understood. It is a name or an address, and a port.");

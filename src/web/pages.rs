@@ -55,6 +55,7 @@ pub(super) fn routes() -> Vec<(&'static str, MethodRouter<State>)> {
         ("/failures", get(list_failures)),
         ("/jobs/{jid}", get(job::job)),
         ("/tree", get(tree::root)),
+        ("/tree/", get(tree::root)),
         ("/tree/{*path}", get(tree::tree)),
     ]
 }

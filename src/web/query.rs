@@ -144,12 +144,12 @@ fn duration(value: &str) -> Result<std::time::Duration, Problem> {
     Ok(value.parse::<PrometheusDuration>().map_err(why)?.get())
 }
 
-fn refuse(name: &str, value: &str) -> Problem {
+pub(super) fn refuse(name: &str, value: &str) -> Problem {
     Problem::bad(format!("The parameter “{name}” cannot be “{}”.", shown(value)))
 }
 
 /// A value out of a request, cut to what is enough to recognise it.
-fn shown(value: &str) -> String {
+pub(super) fn shown(value: &str) -> String {
     visible(&value.chars().take(64).collect::<String>())
 }
 

@@ -37,7 +37,7 @@ async fn everything_is_below_the_prefix_and_nothing_beside_it() {
 
     // Pages lead from where they are, and never name the prefix or the host.
     let page = server.ask("GET /ops/queue/ HTTP/1.1", &[]).await;
-    let css = page.text().split('"').find(|text| text.ends_with(".css")).unwrap();
+    let css = page.text().split('"').find(|text| text.contains(".css")).unwrap();
     let css = css.strip_prefix("./").unwrap();
     assert_eq!(server.ask(&format!("GET /ops/queue/{css} HTTP/1.1"), &[]).await.code(), 200);
     assert!(!page.text().contains("ops/queue"), "{}", page.text());

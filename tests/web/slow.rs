@@ -49,7 +49,7 @@ async fn clients_that_do_not_read_or_send_byte_by_byte_disturb_nobody() {
     let alone = ten_requests(&server).await;
     // More of them than there is room for, and each asks for more than the system's buffers hold and reads nothing of it.
     let page = server.ask("GET / HTTP/1.1", &[]).await;
-    let css = page.text().split('"').find(|text| text.ends_with(".css")).unwrap().trim_start_matches('.');
+    let css = page.text().split('"').find(|text| text.contains(".css")).unwrap().trim_start_matches('.');
     let request = format!("GET {css} HTTP/1.1\r\nHost: localhost\r\n\r\n").repeat(100);
     let mut deaf = Vec::new();
     for _ in 0..600 {

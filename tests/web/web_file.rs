@@ -114,7 +114,7 @@ fn what_is_taken_is_what_the_exporters_take() {
     authority.certify("server");
     let path = directory.path().join("web.yml");
     for text in [
-        "".to_owned(),
+        String::new(),
         "# nothing yet\n".to_owned(),
         "basic_auth_users:\n".to_owned(),
         format!("basic_auth_users:\n  alice: {HASH}\n  bob: {}\n", HASH.replace("$2y$", "$2b$")),

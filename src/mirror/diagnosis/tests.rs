@@ -83,7 +83,7 @@ fn job(of: JobState) -> JobSituation {
 
 fn lock(others: u32) -> Holding {
     let others_paths = (0..others.min(5)).map(|other| Path::JobNode(JobId::new(other), JobNode::Lock)).collect();
-    Holding { session: 0x1000_a3f, since: before(90 * MINUTE), others: others_paths, others_count: others.into() }
+    Holding { session: 0x0100_0a3f, since: before(90 * MINUTE), others: others_paths, others_count: others.into() }
 }
 
 fn fault(fault: Fault, node: Path) -> FoundFault {

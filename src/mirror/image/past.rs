@@ -18,8 +18,11 @@ const RECORDS: usize = 8;
 /// How many jobs' records are allocated at once. A table that doubled would set aside as much again as it needs.
 const CHUNK: usize = 1_024;
 
-/// No session, or one that nobody has room to remember.
-const NOBODY: u16 = u16::MAX;
+/// No session, or one that nobody has room to remember: the last number of thirteen bits.
+const NOBODY: u16 = (1 << SESSION_BITS) - 1;
+
+/// How many bits of a record say which session it was; the others of sixteen say what was seen.
+const SESSION_BITS: u32 = 13;
 
 /// A state that is not known, or none at all.
 const NOWHERE: u8 = u8::MAX;
@@ -46,6 +49,13 @@ enum Kind {
     Priority,
 }
 
+impl Kind {
+    const ALL: [Self; 8] = {
+        let unused = Self::Priority;
+        [Self::State, Self::Resumed, Self::Locked, Self::Released, Self::Priority, unused, unused, unused]
+    };
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Record {
     /// Seconds since 1970 by the servers' clock, which suffice until 2106.
@@ -58,15 +68,37 @@ struct Record {
     session: u16,
 }
 
+/// A record as it is kept.
+#[derive(Clone, Copy, Debug, Default)]
+struct Packed {
+    at_s: u32,
+    before: u8,
+    after: u8,
+    kind_and_session: u16,
+}
+
+impl From<Record> for Packed {
+    fn from(Record { at_s, kind, before, after, session }: Record) -> Self {
+        Self { at_s, before, after, kind_and_session: (kind as u16) << SESSION_BITS | session }
+    }
+}
+
+impl From<Packed> for Record {
+    fn from(Packed { at_s, before, after, kind_and_session }: Packed) -> Self {
+        let kind = Kind::ALL[usize::from(kind_and_session >> SESSION_BITS)];
+        Self { at_s, kind, before, after, session: kind_and_session & NOBODY }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
-    records: [Record; RECORDS],
+    records: [Packed; RECORDS],
     len: u8,
 }
 
 impl Slot {
-    fn records(&self) -> &[Record] {
-        &self.records[..usize::from(self.len)]
+    fn records(&self) -> impl DoubleEndedIterator<Item = Record> {
+        self.records[..usize::from(self.len)].iter().copied().map(Record::from)
     }
 }
 
@@ -151,9 +183,9 @@ impl Past {
     fn release(&mut self, job: JobId, session: i64, now_ms: i64) {
         let id = self.sessions.find(session);
         // A step may have brought another priority with it, which is noted behind it.
-        let is_told = |last: &Record| last.kind != Kind::Locked && last.session != NOBODY && Some(last.session) == id;
+        let is_told = |last: Record| last.kind != Kind::Locked && last.session != NOBODY && Some(last.session) == id;
         let slot = self.by_job.get(&job.number()).map(|at| &self.chunks[*at as usize / CHUNK][*at as usize % CHUNK]);
-        if slot.is_some_and(|slot| slot.records().iter().rev().take(2).any(is_told)) {
+        if slot.is_some_and(|slot| slot.records().rev().take(2).any(is_told)) {
             return;
         }
         let session = self.sessions.take(session);
@@ -179,10 +211,10 @@ impl Past {
     pub(super) fn of(&self, job: JobId, offset: Offset) -> Vec<PastEvent> {
         let Some(at) = self.by_job.get(&job.number()) else { return Vec::new() };
         let slot = &self.chunks[*at as usize / CHUNK][*at as usize % CHUNK];
-        slot.records().iter().map(|record| self.event(record, offset)).collect()
+        slot.records().map(|record| self.event(record, offset)).collect()
     }
 
-    fn event(&self, record: &Record, offset: Offset) -> PastEvent {
+    fn event(&self, record: Record, offset: Offset) -> PastEvent {
         let session = self.sessions.get(record.session);
         let what = match record.kind {
             Kind::State | Kind::Resumed => Happening::Moved {
@@ -200,7 +232,7 @@ impl Past {
 
     fn last(&self, job: JobId) -> Option<Record> {
         let at = *self.by_job.get(&job.number())?;
-        self.chunks[at as usize / CHUNK][at as usize % CHUNK].records().last().copied()
+        self.chunks[at as usize / CHUNK][at as usize % CHUNK].records().next_back()
     }
 
     /// Takes the last record away. Its session stays taken: it goes over to another record.
@@ -216,11 +248,11 @@ impl Past {
         let slot = self.slot_mut(at);
         let mut dropped = None;
         if usize::from(slot.len) == RECORDS {
-            dropped = Some(slot.records[0].session);
+            dropped = slot.records().next().map(|record| record.session);
             slot.records.copy_within(1.., 0);
             slot.len -= 1;
         }
-        slot.records[usize::from(slot.len)] = record;
+        slot.records[usize::from(slot.len)] = record.into();
         slot.len += 1;
         if let Some(session) = dropped {
             self.sessions.release(session);

@@ -12,6 +12,7 @@ use crate::mirror::lists::{
 use crate::mirror::page::{ListError, Page, Part};
 use crate::queue::fault::Fault;
 use crate::queue::id::BatchId;
+use crate::queue::path::Path;
 
 impl Store {
     /// A page of the batches that fit a filter.
@@ -69,6 +70,12 @@ impl Store {
     pub fn lock_list(&self, filter: LockFilter, part: &Part, now: Timestamp) -> Result<Page<ListedLock>, ListError> {
         let page = self.read(|image, offset| image.lock_page(filter, part, now, offset));
         Ok(page.ok_or(ListError::NoImage)??)
+    }
+
+    /// When a lock was created, by our own clock; `None` for one that is not there or not ours to read.
+    #[must_use]
+    pub fn locked_since(&self, lock: &Path) -> Option<Timestamp> {
+        self.read(|image, offset| image.lock_stat(lock).map(|stat| offset.to_own(stat.created_ms))).flatten()
     }
 
     /// The sessions that hold the most locks, at most `limit` of them, and how many there are; `None` before the first

@@ -121,7 +121,7 @@ mod tests {
         });
         let started = Instant::now();
         let mut ours = Stalling::new(ours);
-        let written = ours.write_all(&[0; 256 * 1024]).await;
+        let written = ours.write_all(&vec![0; 256 * 1024]).await;
         reading.abort();
         (written, started.elapsed())
     }

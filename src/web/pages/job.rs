@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::frame::{Frame, Section};
 use super::{View, render};
-use crate::mirror::{self, NodeStat};
+use crate::mirror::{self, CauseKind, NodeStat};
 use crate::queue::path::Path as Znode;
 use crate::web::links;
 use crate::web::show::{Moment, Shown, Size, shown, visible};
@@ -46,7 +46,6 @@ struct Page {
     way: way::Way,
     about: Vec<Line>,
     standing: Vec<Line>,
-    faults: Vec<Fault>,
     nodes: Vec<Node>,
     nodes_problem: Option<String>,
 }
@@ -62,6 +61,8 @@ pub(super) struct Why {
 
 #[derive(Debug)]
 struct Cause {
+    /// What the fault is called, where it is one; empty otherwise.
+    fault: &'static str,
     sentence: String,
     evidence: String,
     remedy: &'static str,
@@ -86,16 +87,6 @@ struct Line {
     hint: String,
     moment: Option<Moment>,
     links: Vec<Link>,
-}
-
-#[derive(Debug)]
-struct Fault {
-    title: &'static str,
-    how: &'static str,
-    effect: &'static str,
-    remedy: &'static str,
-    since: Moment,
-    nodes: Vec<Link>,
 }
 
 /// A znode and what it holds.
@@ -124,7 +115,7 @@ impl Page {
         Self {
             frame: Frame::new(view, root, Section::Jobs),
             id: detail.id.clone(),
-            title: title.map_or_else(|| detail.id.clone(), visible),
+            title: title.map_or_else(|| detail.id.clone(), headline),
             state,
             class: class(known.diagnosis.verdict),
             entered: job.entered.map(|at| Moment::new(at, view.now)),
@@ -134,7 +125,6 @@ impl Page {
             way: way::Way::new(known, view.now),
             about: about(job, view.now),
             standing: standing(detail, view.now),
-            faults: known.faults.iter().map(|found| Fault::new(found, view.now)).collect(),
             nodes: nodes(&known.nodes, view.now),
             nodes_problem: detail.nodes_problem.as_deref().map(visible),
         }
@@ -149,12 +139,14 @@ impl Why {
             evidence: cause.evidence.clone(),
             remedy: cause.remedy.unwrap_or_default(),
             since: cause.since.map(|since| Moment::new(since, now)),
-            items: cause.items.iter().filter(|item| !is_of(item, own)).map(link).collect(),
+            fault: fault(cause.kind),
+            items: items(cause, own),
             more: cause.more,
         };
         let title = match diagnosis.verdict {
             mirror::Verdict::Moving => "Is it moving?",
-            mirror::Verdict::Waiting | mirror::Verdict::Stopped => "Why it is not moving",
+            mirror::Verdict::Waiting => "What it waits for",
+            mirror::Verdict::Stopped => "Why it is not moving",
             mirror::Verdict::Done => "Where it is",
         };
         Self {
@@ -163,6 +155,18 @@ impl Why {
             headline: diagnosis.headline.clone(),
             causes: diagnosis.causes.iter().map(cause).collect(),
         }
+    }
+}
+
+fn fault(kind: CauseKind) -> &'static str {
+    if let CauseKind::Fault(fault) = kind { fault.title() } else { "" }
+}
+
+/// The znodes to look at. Those of the item itself are on the page, and only a fault has to name them.
+fn items(cause: &mirror::Cause, own: &Znode) -> Vec<Link> {
+    match cause.kind {
+        CauseKind::Fault(_) => cause.items.iter().map(tree_link).collect(),
+        _ => cause.items.iter().filter(|item| !is_of(item, own)).map(link).collect(),
     }
 }
 
@@ -182,8 +186,8 @@ fn is_of(path: &Znode, own: &Znode) -> bool {
 
 fn link(path: &Znode) -> Link {
     let text = match path {
-        Znode::Job(job) => job.to_string(),
-        Znode::JobNode(job, _) => job.to_string(),
+        Znode::Job(job) | Znode::JobNode(job, _) => job.to_string(),
+        Znode::Batch(batch) => batch.to_string(),
         other => visible(&other.to_string()),
     };
     Link { text, href: links::best(path) }
@@ -203,6 +207,14 @@ impl Line {
     fn text(name: &'static str, text: &str, none: &'static str) -> Self {
         Self::new(name, if text.trim().is_empty() { none.to_owned() } else { visible(text) })
     }
+}
+
+/// A text of a depositor as the title of a page.
+fn headline(text: &str) -> String {
+    const MOST: usize = 100;
+    let cut: String = text.trim().chars().take(MOST).collect();
+    let ellipsis = if text.trim().chars().nth(MOST).is_some() { "…" } else { "" };
+    format!("{}{ellipsis}", visible(&cut))
 }
 
 /// What was deposited.
@@ -266,19 +278,6 @@ fn standing(detail: &JobDetail, now: Timestamp) -> Vec<Line> {
 fn links_or_none(name: &'static str, links: Vec<Link>) -> Line {
     let value = if links.is_empty() { "none" } else { "" };
     Line { links, ..Line::new(name, value) }
-}
-
-impl Fault {
-    fn new(found: &mirror::FoundFault, now: Timestamp) -> Self {
-        Self {
-            title: found.fault.title(),
-            how: found.how,
-            effect: found.effect,
-            remedy: found.remedy,
-            since: Moment::new(found.since, now),
-            nodes: found.nodes.iter().map(tree_link).collect(),
-        }
-    }
 }
 
 /// The znodes, as much of them as there is room for.

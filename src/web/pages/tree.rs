@@ -10,12 +10,12 @@ use super::frame::{Frame, Section, root_from};
 use super::{View, render};
 use crate::mirror::{Children, Node};
 use crate::queue::path::{NodePath, Path as Znode};
+use crate::web::State;
 use crate::web::api::tree::{Which, read};
 use crate::web::links;
 use crate::web::params::Params;
 use crate::web::show::{Count, Moment, Shown, Size, shown, visible};
 use crate::web::views::Session;
-use crate::web::{State, show};
 
 /// How much of the page the data may take, in bytes.
 const DATA_ROOM: usize = 40 << 10;
@@ -79,10 +79,13 @@ struct Fact {
 impl Page {
     fn new(view: &View, root: String, node: &Node, children: &Children, which: &Which) -> Self {
         let path = &node.path;
+        let mut known = None;
         let mut crumbs = vec![Link { text: "/".to_owned(), href: "tree".to_owned() }];
         let mut at = NodePath::root();
         for name in path.names() {
             at = at.child(name).unwrap_or(at);
+            // What nobody expects below a job or batch belongs to it all the same.
+            known = better(&at.known()).or(known);
             crumbs.push(Link { text: cut(name), href: links::tree(&at) });
         }
         let name = path.names().last().map_or_else(|| "/".to_owned(), cut);
@@ -110,15 +113,15 @@ impl Page {
         let next = shown_children.last().filter(|_| last < children.total).map(|(name, _)| query(Some(name)));
         let range = match (children.total, shown_children.len()) {
             (0, _) => String::new(),
-            (total, 0) => format!("{}, none behind this name", show::counted(total as u64, "child", "children")),
-            (total, shown) if shown == total => show::counted(total as u64, "child", "children"),
+            (total, 0) => Count(total as u64).to_string(),
+            (total, shown) if shown == total => Count(total as u64).to_string(),
             (total, _) => format!("{} to {} of {}", Count(first as u64), Count(last as u64), Count(total as u64)),
         };
         Self {
             frame: Frame::new(view, root, Section::Tree),
             name,
             crumbs,
-            better: better(&path.known()),
+            better: known,
             data: shown(&node.data, node.stat.data_length, DATA_ROOM),
             size: Size::new(node.stat.data_length),
             stat: stat(node, view.now),
@@ -178,11 +181,15 @@ fn cut(name: &str) -> String {
 fn stat(node: &Node, now: Timestamp) -> Vec<Fact> {
     let stat = &node.stat;
     let fact = |name, value: String| Fact { name, value, moment: None };
-    let moment = |name, at| Fact { name, value: String::new(), moment: Some(Moment::new(at, now)) };
+    // The few znodes that ZooKeeper makes by itself say that they are from 1970.
+    let moment = |name, at, zxid| match zxid {
+        0 => fact(name, "by ZooKeeper itself".to_owned()),
+        _ => Fact { name, value: String::new(), moment: Some(Moment::new(at, now)) },
+    };
     let owner = Session::of(stat.ephemeral_owner);
     vec![
-        moment("Created", stat.created),
-        moment("Data written", stat.modified),
+        moment("Created", stat.created, stat.czxid),
+        moment("Data written", stat.modified, stat.mzxid),
         fact("Version of the data", stat.version.to_string()),
         fact("Version of the children", stat.cversion.to_string()),
         fact("Version of the ACL", stat.aversion.to_string()),

@@ -89,7 +89,7 @@ fn indented(json: &str, room: usize) -> String {
             }
             '{' | '[' => {
                 lines.push(character);
-                while rest.next_if(|next| next.is_ascii_whitespace()).is_some() {}
+                while rest.next_if(char::is_ascii_whitespace).is_some() {}
                 if let Some(end) = rest.next_if(|next| matches!(next, '}' | ']')) {
                     lines.push(end);
                 } else {

@@ -125,7 +125,7 @@ impl Image {
     }
 
     /// What is known of a lock; `None` for one that is not there, or not ours to read.
-    fn lock_stat(&self, path: &Path) -> Option<LockStat> {
+    pub(in crate::mirror) fn lock_stat(&self, path: &Path) -> Option<LockStat> {
         match path {
             Path::JobNode(job, JobNode::Lock) => self.jobs.get(*job)?.lock.as_deref().copied(),
             Path::BatchNode(batch, BatchNode::Lock) => self.batches.locks.get(batch).copied(),

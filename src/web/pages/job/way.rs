@@ -96,7 +96,8 @@ fn moved(event: &PastEvent) -> Option<(Timestamp, Option<JobState>, Option<JobSt
 
 fn events(known: &Known, now: Timestamp) -> Vec<Event> {
     let job = &known.job;
-    let mut events: Vec<_> = known.past.iter().map(|event| (event.at, text(event))).collect();
+    // Of what happened in one second the last comes first, too.
+    let mut events: Vec<_> = known.past.iter().rev().map(|event| (event.at, text(event))).collect();
     // What the tree itself tells, where nothing of it was seen.
     if let (Some(entered), Some(state)) = (job.entered, job.state)
         && !known.past.iter().filter_map(moved).any(|(_, _, to)| to == Some(state))

@@ -1,0 +1,88 @@
+//! What lists are asked with: a part of the list, and choices among values that are known.
+
+use crate::mirror::find::SearchText;
+use crate::mirror::lists::{ListError, Part};
+use crate::mirror::{AGE_LABELS, state_label};
+use crate::queue::state::State;
+
+use super::problem::Problem;
+use super::query::{LIMIT, bad_cursor, limit, refuse, shown};
+
+/// A parameter as forms send it: one without a value is as good as none.
+pub(super) fn given(value: Option<&String>) -> Option<&str> {
+    value.map(String::as_str).filter(|value| !value.is_empty())
+}
+
+/// The part of a list that `limit` and `cursor` ask for.
+pub(super) fn part(size: Option<&String>, cursor: Option<&String>) -> Result<Part, Problem> {
+    let size = given(size).map_or(Ok(LIMIT), limit)?;
+    let after = given(cursor).map(|cursor| cursor.parse().map_err(bad_cursor)).transpose()?;
+    Ok(Part { after, size })
+}
+
+/// One of the values of a parameter.
+pub(super) fn choose<T: Copy>(
+    name: &str,
+    value: Option<&String>,
+    all: &[T],
+    label: fn(T) -> &'static str,
+) -> Result<Option<T>, Problem> {
+    let Some(value) = given(value) else { return Ok(None) };
+    let chosen = all.iter().copied().find(|choice| label(*choice) == value);
+    chosen.map(Some).ok_or_else(|| refuse(name, value).allowing(all.iter().map(|choice| label(*choice))))
+}
+
+/// A state by its label, and `other`.
+pub(super) fn state<S: State>(value: Option<&String>) -> Result<Option<Option<S>>, Problem> {
+    choose("state", value, &states::<S>(), state_label)
+}
+
+/// Every state, and `None` for `other`.
+pub(super) fn states<S: State>() -> Vec<Option<S>> {
+    S::ALL.iter().copied().map(Some).chain([None]).collect()
+}
+
+/// An age band by its label, as an index.
+pub(super) fn age(value: Option<&String>) -> Result<Option<usize>, Problem> {
+    let bands: Vec<_> = (0..AGE_LABELS.len()).collect();
+    choose("age", value, &bands, |band| AGE_LABELS[band])
+}
+
+/// A text to look for.
+pub(super) fn text(value: Option<&String>) -> Result<Option<String>, Problem> {
+    let text = given(value).map(SearchText::new).transpose();
+    let text = text.map_err(|error| Problem::bad(format!("The parameter “text” is too long: {error}.")))?;
+    Ok(text.flatten().map(|text| text.as_str().to_owned()))
+}
+
+/// A session by its id, as ZooKeeper's own log writes it, and `none` for persistent locks.
+pub(super) fn session(value: Option<&String>) -> Result<Option<i64>, Problem> {
+    let Some(value) = given(value) else { return Ok(None) };
+    if value == PERSISTENT {
+        return Ok(Some(0));
+    }
+    let id = value.strip_prefix("0x").filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    let id = id.and_then(|digits| u64::from_str_radix(digits, 16).ok()).map(u64::cast_signed);
+    let id = id.filter(|id| *id != 0);
+    id.map(Some).ok_or_else(|| {
+        let problem = Problem::bad(format!("The parameter “session” cannot be “{}”.", shown(value)));
+        problem.allowing(["a session's id, such as 0x100005a3c2e0001", PERSISTENT])
+    })
+}
+
+/// What stands for the session of locks that no session holds.
+pub(super) const PERSISTENT: &str = "none";
+
+/// A session as ZooKeeper's own log writes it; `None` for a persistent lock.
+pub(super) fn session_text(session: i64) -> Option<String> {
+    (session != 0).then(|| format!("0x{session:x}"))
+}
+
+impl From<ListError> for Problem {
+    fn from(error: ListError) -> Self {
+        match error {
+            ListError::NoImage => Self::no_image(),
+            ListError::Cursor(error) => bad_cursor(error),
+        }
+    }
+}
