@@ -120,7 +120,7 @@ fn it_tells_how_the_states_move_and_why_one_does_not() {
         "oldest 3.2 h none for 55 min",
         "Downloading 0 empty 53 min",
         "Completed 8,930 + 212 last hour",
-        "Provisioning has not moved for 55 min for 55 min",
+        "Provisioning has not moved for 55 min since 09:05 UTC",
         "Five jobs wait for space. Five jobs fill it. Storage is at 91 %. Five jobs fill it. Free working storage.",
         "37 jobs failed in Downloading for one reason oldest 1.7 h “404 for &#60;b&#62;#” in batch bid0000000418. 2 were \
          resumed before, and failed again.",

@@ -52,6 +52,8 @@ struct Item {
     /// How its age is told: `for`, or `oldest` where it is that of one of many.
     age: &'static str,
     since: Option<Moment>,
+    /// The time of day of `since`, where the title tells for how long; else empty.
+    clock: String,
     text: String,
     remedy: String,
     page: Option<String>,
@@ -96,6 +98,11 @@ impl Content {
     }
 }
 
+/// An instant without its day where a script does not say it in the reader's zone.
+fn clock(at: Timestamp) -> String {
+    at.strftime("%H:%M UTC").to_string()
+}
+
 impl Item {
     fn new(item: &Attention, now: Timestamp) -> Self {
         Self {
@@ -107,6 +114,7 @@ impl Item {
             title: item.title.clone(),
             age: if item.is_oldest { "oldest" } else { "for" },
             since: item.since.map(|since| Moment::new(since, now)),
+            clock: item.since.filter(|_| item.kind == "stopped").map(clock).unwrap_or_default(),
             text: item.text.clone(),
             remedy: item.remedy.clone(),
             page: item.page.clone(),

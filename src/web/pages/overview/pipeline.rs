@@ -115,7 +115,7 @@ fn rate(state: &StateFigures, overview: &Overview, now: Timestamp) -> String {
         return String::new();
     }
     match (state.left_per_hour, state.last_left) {
-        (Some(rate), _) if rate > 0.0 => format!("{} an hour", per_hour(rate)),
+        (Some(rate), _) if rate > 0.0 && !state.is_stopped => format!("{} an hour", per_hour(rate)),
         (Some(_), Some(left)) => {
             let still = Duration::try_from(now.duration_since(left)).unwrap_or_default();
             format!("none for {}", Ago(still))
