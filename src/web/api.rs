@@ -16,6 +16,7 @@ use super::problem::Problem;
 
 mod access;
 mod batches;
+mod document;
 mod failures;
 mod faults;
 mod jobs;
@@ -37,7 +38,7 @@ const DOCUMENT: &str = "/api/v1/openapi.json";
 #[derive(OpenApi)]
 #[openapi(
     info(
-        title = "queuekeeper",
+        title = "queuekeeper API",
         description = "The ingest queue as queuekeeper mirrors it. Everything that the status page shows, read-only. \
                        Instants are RFC 3339 in UTC, sizes in bytes, states as in the metrics. Errors are problem \
                        documents (RFC 9457).",
@@ -58,7 +59,8 @@ pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<String>, axum::Route
         .routes(routes!(access::access))
         .routes(routes!(locks::locks))
         .routes(routes!(faults::faults));
-    let (router, document) = OpenApiRouter::with_openapi(Document::openapi()).nest(PREFIX, api).split_for_parts();
+    let (router, mut document) = OpenApiRouter::with_openapi(Document::openapi()).nest(PREFIX, api).split_for_parts();
+    document::complete(&mut document);
     let routes = document.paths.paths.keys().cloned().collect();
     (document, routes, router)
 }
