@@ -16,6 +16,7 @@ use super::problem::Problem;
 
 mod access;
 mod batches;
+mod document;
 mod failures;
 mod faults;
 mod job;
@@ -42,7 +43,7 @@ const DOCUMENT: &str = "/api/v1/openapi.json";
 #[derive(OpenApi)]
 #[openapi(
     info(
-        title = "queuekeeper",
+        title = "queuekeeper API",
         description = "The ingest queue as queuekeeper mirrors it. Everything that the status page shows, read-only. \
                        Instants are RFC 3339 in UTC, sizes in bytes, states as in the metrics. Errors are problem \
                        documents (RFC 9457).",
@@ -74,6 +75,7 @@ pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<String>, axum::Route
     // The router's mark for a parameter of several parts is none of OpenAPI's.
     let paths = std::mem::take(&mut document.paths.paths);
     document.paths.paths = paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
+    document::complete(&mut document);
     (document, routes, router)
 }
 

@@ -4,25 +4,33 @@
 //! `<!--live NAME-->` and `<!--/live NAME-->`, and is one element whose `id` is that name.
 
 use askama::Template;
-use axum::extract::State as FromState;
+use axum::extract::{Path as FromPath, State as FromState};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
 use jiff::Timestamp;
 
 use super::State;
-use super::api::FailurePage;
+use super::api::{self, AccessFilter, BatchFilter, FailurePage, FaultFilter, LockFilter};
 use super::params::Params;
 use super::problem::Problem;
 use super::query::Pairs;
 use crate::metrics::storage::Space;
 use crate::mirror::{Freshness, Summary};
 
+mod access;
+mod batch;
+mod batches;
 mod failures;
+mod faults;
 mod frame;
 mod job;
 mod jobs;
+mod listing;
+mod locks;
 mod overview;
+mod progress;
+mod reference;
 mod tree;
 
 use frame::root_from;
@@ -57,6 +65,12 @@ pub(super) fn routes() -> Vec<(&'static str, MethodRouter<State>)> {
         ("/tree", get(tree::root)),
         ("/tree/", get(tree::root)),
         ("/tree/{*path}", get(tree::tree)),
+        ("/batches", get(list_batches)),
+        ("/batches/{batch}", get(show_batch)),
+        ("/access", get(list_access)),
+        ("/locks", get(list_locks)),
+        ("/faults", get(list_faults)),
+        ("/api", get(show_api)),
     ]
 }
 
@@ -77,6 +91,56 @@ async fn list_failures(
     Params(page): Params<FailurePage>,
 ) -> Result<Response, Problem> {
     Ok(render(StatusCode::OK, &failures::FailuresPage::new(&state, &page, Timestamp::now())?))
+}
+
+/// `GET /batches`: which batches, and how far each of them is.
+async fn list_batches(
+    FromState(state): FromState<State>,
+    Params(filter): Params<BatchFilter>,
+) -> Result<Response, Problem> {
+    Ok(render(StatusCode::OK, &batches::BatchesPage::new(&state, filter, Timestamp::now())?))
+}
+
+/// `GET /batches/BID`: how far a deposit is. Its UUID leads there, too.
+async fn show_batch(FromState(state): FromState<State>, FromPath(name): FromPath<String>) -> Result<Response, Problem> {
+    let now = Timestamp::now();
+    let standing = api::detail(&state, &name, now)?;
+    let id = &standing.batch.id;
+    if *id != name {
+        // Relative, because a proxy may serve us below any prefix; the id needs no escapes.
+        return Ok((StatusCode::SEE_OTHER, [(header::LOCATION, id.clone())]).into_response());
+    }
+    let diagnosis = id.parse().ok().and_then(|id| state.shared.store.diagnose_batch(id, now));
+    Ok(render(StatusCode::OK, &batch::BatchPage::new(&state, &standing, diagnosis, now)))
+}
+
+/// `GET /access`: requests for assembly.
+async fn list_access(
+    FromState(state): FromState<State>,
+    Params(filter): Params<AccessFilter>,
+) -> Result<Response, Problem> {
+    Ok(render(StatusCode::OK, &access::AccessPage::new(&state, filter, Timestamp::now())?))
+}
+
+/// `GET /locks`: who holds what.
+async fn list_locks(
+    FromState(state): FromState<State>,
+    Params(filter): Params<LockFilter>,
+) -> Result<Response, Problem> {
+    Ok(render(StatusCode::OK, &locks::LocksPage::new(&state, filter, Timestamp::now())?))
+}
+
+/// `GET /faults`: what is broken in the tree.
+async fn list_faults(
+    FromState(state): FromState<State>,
+    Params(filter): Params<FaultFilter>,
+) -> Result<Response, Problem> {
+    Ok(render(StatusCode::OK, &faults::FaultsPage::new(&state, &filter, Timestamp::now())?))
+}
+
+/// `GET /api`: what programs may ask.
+async fn show_api(FromState(state): FromState<State>) -> Response {
+    render(StatusCode::OK, &reference::ApiPage::new(&state.view(Timestamp::now())))
 }
 
 /// A page for an error, whose links lead on from wherever the browser believes to be: from a path below the prefix, or

@@ -86,7 +86,7 @@ impl Pages {
     }
 
     pub(super) fn are_none(&self) -> bool {
-        self.previous.is_empty() && self.next.is_empty()
+        self.first.is_empty() && self.next.is_empty()
     }
 }
 

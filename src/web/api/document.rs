@@ -1,0 +1,128 @@
+//! What the description of the API says beside its handlers: the values that parameters take, the answers that any
+//! request may get before it reaches a handler, and how one logs in.
+
+use utoipa::openapi::path::{Operation, Parameter};
+use utoipa::openapi::schema::{Array, ArrayItems, Schema};
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::tag::TagBuilder;
+use utoipa::openapi::{Content, OpenApi, Ref, RefOr, Response, ResponseBuilder, Server};
+
+use super::PREFIX;
+use crate::mirror::find::{Direction, JobSort};
+use crate::mirror::lists::{BatchOrder, RequestOrder};
+use crate::mirror::{AGE_LABELS, LockKind, state_label};
+use crate::queue::fault::Fault;
+use crate::queue::path::AccessQueue;
+use crate::queue::state::{AccessState, BatchState, JobState, State};
+use crate::web::lists::states;
+use crate::web::problem::MEDIA_TYPE;
+
+/// The answers that any request may get, by status: their names, and when they come.
+const COMMON: [(&str, &str, &str); 4] = [
+    ("401", "Unauthorized", "The server asks for a user name and password, and these are missing or wrong"),
+    ("421", "MisdirectedRequest", "The request's host is none of this server's names"),
+    ("500", "Failed", "Something failed in the server; its log says what"),
+    ("503", "NotNow", "The queue has not been read yet, or the server has too much to do"),
+];
+
+/// The parts of the API, by the first part of their paths.
+const TAGS: [(&str, &str); 11] = [
+    ("status", "How far all of it can be trusted"),
+    ("overview", "Whether the queue flows"),
+    ("states", "The states of jobs"),
+    ("jobs", "Jobs, in lists and one by one"),
+    ("failures", "Failed jobs, in groups of one cause"),
+    ("batches", "Batches, in lists and one by one"),
+    ("access", "Requests for assembly"),
+    ("locks", "Who holds what"),
+    ("faults", "What is broken in the tree"),
+    ("tree", "Any znode"),
+    ("history", "The last hours"),
+];
+
+/// Completes the description.
+pub(super) fn complete(document: &mut OpenApi) {
+    // Relative to the document itself, which a proxy may serve below any prefix.
+    document.servers = Some(vec![Server::new("../..")]);
+    let components = document.components.get_or_insert_default();
+    components
+        .security_schemes
+        .insert("basic".to_owned(), RefOr::T(SecurityScheme::Http(Http::new(HttpAuthScheme::Basic))));
+    for (_, name, when) in COMMON {
+        components.responses.insert(name.to_owned(), RefOr::T(problem(when)));
+    }
+    // Whether anybody has to log in is for the server's configuration to say.
+    document.security = Some(vec![SecurityRequirement::default(), SecurityRequirement::new::<_, _, &str>("basic", [])]);
+    let mut used = Vec::new();
+    for (path, item) in &mut document.paths.paths {
+        let part = path.strip_prefix(PREFIX).unwrap_or(path).split('/').nth(1).unwrap_or_default();
+        if let Some(operation) = &mut item.get {
+            describe(operation, part);
+            used.push(part.to_owned());
+        }
+    }
+    let tags = TAGS.into_iter().filter(|(tag, _)| used.iter().any(|part| part == tag));
+    let tags = tags.map(|(name, means)| TagBuilder::new().name(name).description(Some(means)).build());
+    document.tags = Some(tags.collect());
+}
+
+fn problem(when: &str) -> Response {
+    let content = Content::new(Some(RefOr::<Schema>::Ref(Ref::from_schema_name("Problem"))));
+    ResponseBuilder::new().description(when).content(MEDIA_TYPE, content).build()
+}
+
+fn describe(operation: &mut Operation, part: &str) {
+    operation.tags = Some(vec![part.to_owned()]);
+    // A handler's first line names its route, which the description has anyway.
+    if let Some((_, said)) = operation.summary.as_deref().and_then(|summary| summary.split_once("`: ")) {
+        let mut characters = said.trim_end_matches('.').chars();
+        let first = characters.next().map(char::to_uppercase).into_iter().flatten();
+        operation.summary = Some(first.chain(characters).collect());
+    }
+    for (status, name, _) in COMMON {
+        let common = RefOr::Ref(Ref::new(format!("#/components/responses/{name}")));
+        operation.responses.responses.insert(status.to_owned(), common);
+    }
+    for parameter in operation.parameters.iter_mut().flatten() {
+        let RefOr::T(parameter) = parameter else { continue };
+        let values = values(part, &parameter.name);
+        if !values.is_empty() {
+            limit(parameter, values);
+        }
+    }
+}
+
+/// The values that a parameter takes; empty for one that takes any.
+fn values(part: &str, parameter: &str) -> Vec<&'static str> {
+    fn labels<S: State>() -> Vec<&'static str> {
+        states::<S>().into_iter().map(state_label).collect()
+    }
+    match (part, parameter) {
+        ("jobs", "state") => labels::<JobState>(),
+        ("jobs", "sort") => JobSort::ALL.map(JobSort::label).into(),
+        ("jobs", "direction") => Direction::ALL.map(Direction::label).into(),
+        ("jobs" | "faults", "fault") => Fault::ALL.map(Fault::label).into(),
+        ("batches", "state") => labels::<BatchState>(),
+        ("batches", "sort") => BatchOrder::ALL.iter().map(|order| order.label()).collect(),
+        ("access", "state") => labels::<AccessState>(),
+        ("access", "queue") => AccessQueue::ALL.iter().map(|queue| queue.name()).collect(),
+        ("access", "sort") => RequestOrder::ALL.iter().map(|order| order.label()).collect(),
+        ("access" | "locks", "age") => AGE_LABELS.into(),
+        ("locks", "kind") => LockKind::ALL.map(LockKind::label).into(),
+        _ => Vec::new(),
+    }
+}
+
+fn limit(parameter: &mut Parameter, values: Vec<&'static str>) {
+    let Some(RefOr::T(schema)) = &mut parameter.schema else { return };
+    let object = match schema {
+        Schema::Object(object) => object,
+        Schema::Array(Array { items: ArrayItems::RefOrSchema(items), .. }) => match &mut **items {
+            RefOr::T(Schema::Object(object)) => object,
+            _ => return,
+        },
+        _ => return,
+    };
+    object.schema_type = utoipa::openapi::Type::String.into();
+    object.enum_values = Some(values.into_iter().map(Into::into).collect());
+}

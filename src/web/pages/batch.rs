@@ -1,0 +1,166 @@
+//! How far a deposit is.
+
+use askama::Template;
+use jiff::Timestamp;
+
+use super::batches::Head;
+use super::faults::{Fault, fault};
+use super::frame::{Frame, Section};
+use super::listing::{Node, with};
+use super::progress::Progress;
+use crate::mirror::{Cause, Diagnosis};
+use crate::queue::state::{JobState, State as _};
+use crate::web::State;
+use crate::web::query::{NONE, address};
+use crate::web::show::{Ago, Count, Moment, counted};
+use crate::web::views::batches::BatchStanding;
+
+/// One batch, ready to be rendered.
+#[derive(Debug, Template)]
+#[template(path = "batch.html")]
+pub(super) struct BatchPage {
+    frame: Frame,
+    id: String,
+    /// The manifest's name, and the id for a batch without one.
+    name: String,
+    head: Head,
+    since: Option<Moment>,
+    created: Option<Moment>,
+    progress: Progress,
+    estimate: Option<String>,
+    states: Vec<StateLink>,
+    jobs_href: String,
+    failed_href: String,
+    why: Option<Why>,
+    faults: Vec<Fault>,
+    collection_href: String,
+    lock: Option<Lock>,
+    nodes: Vec<Node>,
+    json: String,
+}
+
+/// The jobs of a state.
+#[derive(Debug)]
+struct StateLink {
+    name: &'static str,
+    class: &'static str,
+    jobs: String,
+    href: String,
+    /// Its part of the jobs, in percent.
+    width: String,
+}
+
+#[derive(Debug)]
+struct Why {
+    headline: String,
+    causes: Vec<Reason>,
+}
+
+#[derive(Debug)]
+struct Reason {
+    sentence: String,
+    evidence: String,
+    remedy: &'static str,
+    items: Vec<Node>,
+    more: String,
+}
+
+#[derive(Debug)]
+struct Lock {
+    session: String,
+    /// What else the session holds; empty for a persistent lock.
+    href: String,
+    since: Option<Moment>,
+}
+
+impl BatchPage {
+    pub(super) fn new(state: &State, standing: &BatchStanding, diagnosis: Option<Diagnosis>, now: Timestamp) -> Self {
+        let view = state.view(now);
+        let frame = Frame::new(&view, "../".to_owned(), Section::Batches);
+        let root = &*frame.root;
+        let batch = &standing.batch;
+        let head = Head::new(batch);
+        let moment = |at: Option<Timestamp>| at.map(|at| Moment::new(at, now));
+        let jobs = |state: Option<&str>| {
+            let batch = ("batch".to_owned(), batch.id.clone());
+            let state = state.map(|state| ("state".to_owned(), state.to_owned()));
+            address(&format!("{root}jobs"), &[batch].into_iter().chain(state).collect::<Vec<_>>())
+        };
+        let all: u64 = standing.states.iter().map(|state| u64::from(state.jobs)).sum();
+        let link = |of: &crate::web::views::batches::StateJobs| {
+            let state = JobState::ALL.iter().copied().find(|state| state.label() == of.state);
+            StateLink {
+                name: state.map_or("Other", JobState::name),
+                class: if state.is_none_or(|state| state == JobState::Failed) { "bad" } else { "" },
+                jobs: Count(of.jobs.into()).to_string(),
+                href: jobs(Some(of.state)),
+                width: format!("{:.2}", f64::from(of.jobs) / (all as f64).max(1.0) * 100.0),
+            }
+        };
+        let lock = batch.locked.then(|| Lock {
+            session: batch.session.clone().unwrap_or_else(|| "no session: it is persistent".to_owned()),
+            href: batch.session.as_ref().map(|id| with(&format!("{root}locks"), "session", id)).unwrap_or_default(),
+            since: moment(standing.locked_since),
+        });
+        let path = format!("/batches/{}", batch.id);
+        let nodes = ["", "/submission", "/status", "/states"].map(|node| Node::of(&format!("{path}{node}"), root));
+        let collection = if batch.collection.is_empty() { NONE } else { &batch.collection };
+        Self {
+            name: if head.filename.is_empty() { batch.id.clone() } else { head.filename.clone() },
+            since: moment(batch.entered),
+            created: moment(batch.created),
+            progress: Progress::new(batch),
+            estimate: estimate(standing, now),
+            states: standing.states.iter().map(link).collect(),
+            jobs_href: jobs(None),
+            failed_href: if batch.jobs.failed.unwrap_or(0) > 0 { jobs(Some("failed")) } else { String::new() },
+            why: diagnosis.map(|diagnosis| why(diagnosis, root)),
+            faults: standing.faults.iter().map(|found| fault(found, root, now)).collect(),
+            collection_href: with(&format!("{root}batches"), "collection", collection),
+            lock,
+            nodes: nodes.into(),
+            json: format!("{root}api/v1/batches/{}", batch.id),
+            id: batch.id.clone(),
+            head,
+            frame,
+        }
+    }
+}
+
+/// When the last job ends, in words; `None` where none is left.
+fn estimate(standing: &BatchStanding, now: Timestamp) -> Option<String> {
+    let open = u64::from(standing.batch.jobs.processing.unwrap_or(0));
+    if open == 0 {
+        return None;
+    }
+    let rate = standing
+        .ended_per_hour
+        .map(|rate| if rate < 9.95 { format!("{rate:.1}") } else { Count(rate.round() as u64).to_string() });
+    Some(match (standing.ends, rate) {
+        (Some(ends), Some(rate)) => {
+            let time = std::time::Duration::try_from(ends.duration_since(now)).unwrap_or_default();
+            let left = counted(open, "job is", "jobs are");
+            format!(
+                "{left} left. At the present rate of {rate} an hour the last one ends in about {}, at {}.",
+                Ago(time),
+                ends.strftime("%Y-%m-%d %H:%M UTC")
+            )
+        }
+        (None, Some(_)) => format!(
+            "{} left, and none has ended lately: there is no saying when it is done.",
+            counted(open, "job is", "jobs are")
+        ),
+        (_, None) => format!("{} left. It is not known yet how fast they end.", counted(open, "job is", "jobs are")),
+    })
+}
+
+fn why(diagnosis: Diagnosis, root: &str) -> Why {
+    let reason = |cause: Cause| Reason {
+        sentence: cause.sentence,
+        evidence: cause.evidence,
+        remedy: cause.remedy.unwrap_or_default(),
+        items: cause.items.iter().map(|path| Node::item(&path.to_string(), root)).collect(),
+        more: if cause.more > 0 { format!("and {} more", Count(cause.more)) } else { String::new() },
+    };
+    Why { headline: diagnosis.headline, causes: diagnosis.causes.into_iter().map(reason).collect() }
+}

@@ -1,0 +1,155 @@
+//! Which batches, and how far each of them is.
+
+use askama::Template;
+use jiff::Timestamp;
+
+use super::frame::{Frame, Section};
+use super::listing::{Choice, LONG, Of, SHORT, Shown, choices, pairs, with};
+use super::progress::Progress;
+use crate::mirror::lists::BatchOrder;
+use crate::mirror::state_label;
+use crate::queue::state::{BatchState, State as _};
+use crate::web::State;
+use crate::web::api::BatchFilter;
+use crate::web::lists::states;
+use crate::web::problem::Problem;
+use crate::web::query::NONE;
+use crate::web::show::{Count, Moment, brief};
+use crate::web::views::batches::BatchItem;
+
+/// The list of batches, ready to be rendered.
+#[derive(Debug, Template)]
+#[template(path = "batches.html")]
+pub(super) struct BatchesPage {
+    frame: Frame,
+    filter: BatchFilter,
+    states: Vec<Choice>,
+    sorts: Vec<Choice>,
+    collections: Vec<String>,
+    /// `None` before the first walk.
+    list: Option<List>,
+}
+
+#[derive(Debug)]
+struct List {
+    shown: Shown,
+    rows: Vec<Row>,
+}
+
+/// A batch as the list shows it.
+#[derive(Debug)]
+struct Row {
+    id: String,
+    href: String,
+    head: Head,
+    since: Option<Moment>,
+    collection_href: String,
+    progress: Progress,
+}
+
+/// What names a batch, and its state.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) state: String,
+    pub(super) class: &'static str,
+    pub(super) is_locked: bool,
+    pub(super) filename: String,
+    pub(super) title: String,
+    pub(super) uuid: String,
+    pub(super) collection: String,
+    pub(super) submitter: String,
+    pub(super) message: String,
+}
+
+impl Head {
+    pub(super) fn new(item: &BatchItem) -> Self {
+        let state = BatchState::ALL.iter().copied().find(|state| state.label() == item.state);
+        let odd = item.odd_status.as_deref().unwrap_or_default();
+        Self {
+            state: match state {
+                Some(state) => state.name().to_owned(),
+                None if odd.is_empty() => "Other".to_owned(),
+                None => brief(odd, SHORT / 2),
+            },
+            class: match state {
+                Some(BatchState::Failed) | None => "bad",
+                Some(BatchState::Held) => "warn",
+                Some(state) if state.is_final() => "done",
+                Some(_) => "",
+            },
+            is_locked: item.locked,
+            filename: brief(&item.filename, SHORT),
+            title: brief(&item.title, SHORT),
+            uuid: brief(&item.uuid, SHORT),
+            collection: brief(&item.collection, SHORT),
+            submitter: brief(&item.submitter, SHORT),
+            message: brief(&item.message, LONG),
+        }
+    }
+}
+
+impl BatchesPage {
+    pub(super) fn new(state: &State, filter: BatchFilter, now: Timestamp) -> Result<Self, Problem> {
+        let view = state.view(now);
+        let frame = Frame::new(&view, "./".to_owned(), Section::Batches);
+        let list = match filter.list(state) {
+            Ok(list) => Some(list),
+            Err(problem) if problem.status == 503 => None,
+            Err(problem) => return Err(problem),
+        };
+        let list = list.map(|list| {
+            let counts = [list.total, list.before, list.items.len() as u64];
+            List {
+                shown: Shown::new(of(&filter), &frame.root, counts, list.next.as_deref()),
+                rows: list.items.iter().map(|item| Row::new(item, &frame.root, now)).collect(),
+            }
+        });
+        let count = |state: Option<BatchState>| view.summary.as_ref().map_or(0, |all| all.batches.get(state).count);
+        let named = |state: Option<BatchState>| {
+            let name = state.map_or("Other", BatchState::name);
+            (state_label(state), format!("{name} ({})", Count(count(state))))
+        };
+        let sorts = BatchOrder::ALL.iter().map(|order| (order.label(), sort_in_words(*order)));
+        Ok(Self {
+            states: choices(filter.state.as_ref(), states().into_iter().map(named)),
+            sorts: choices(filter.sort.as_ref(), sorts),
+            collections: filter.collections(state),
+            list,
+            filter,
+            frame,
+        })
+    }
+}
+
+fn of(filter: &BatchFilter) -> Of<'static> {
+    let BatchFilter { state, collection, text, sort, limit, .. } = filter;
+    let wanted = pairs([("state", state.as_ref()), ("collection", collection.as_ref()), ("text", text.as_ref())]);
+    let is_filtered = !wanted.is_empty();
+    let pairs = [wanted, pairs([("sort", sort.as_ref()), ("limit", limit.as_ref())])].concat();
+    Of { name: "batches", words: ["batch", "batches"], pairs, is_filtered }
+}
+
+fn sort_in_words(order: BatchOrder) -> &'static str {
+    match order {
+        BatchOrder::Newest => "last created first",
+        BatchOrder::Oldest => "first created first",
+        BatchOrder::Waiting => "longest in its state first",
+        BatchOrder::Changed => "last changed first",
+        BatchOrder::Jobs => "most jobs first",
+        BatchOrder::Failed => "most failed jobs first",
+    }
+}
+
+impl Row {
+    fn new(item: &BatchItem, root: &str, now: Timestamp) -> Self {
+        let collection = if item.collection.is_empty() { NONE } else { &item.collection };
+        Self {
+            id: item.id.clone(),
+            href: format!("{root}batches/{}", item.id),
+            head: Head::new(item),
+            since: item.entered.map(|entered| Moment::new(entered, now)),
+            collection_href: with(&format!("{root}batches"), "collection", collection),
+            progress: Progress::new(item),
+        }
+    }
+}

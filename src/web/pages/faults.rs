@@ -1,0 +1,121 @@
+//! What is broken in the tree.
+
+use askama::Template;
+use jiff::Timestamp;
+
+use super::frame::{Frame, Section};
+use super::listing::{Node, Of, Shown, pairs, with};
+use crate::queue::fault::Fault as Kind;
+use crate::web::State;
+use crate::web::api::FaultFilter;
+use crate::web::problem::Problem;
+use crate::web::show::{Count, Moment};
+use crate::web::views::faults::{FaultItem, FaultList};
+
+/// The faults, ready to be rendered.
+#[derive(Debug, Template)]
+#[template(path = "faults.html")]
+pub(super) struct FaultsPage {
+    frame: Frame,
+    /// The kind that is shown; empty for all of them.
+    only: &'static str,
+    /// `None` before the first walk.
+    list: Option<List>,
+}
+
+#[derive(Debug)]
+struct List {
+    shown: Shown,
+    /// The kinds that something shows.
+    found: Vec<Line>,
+    /// Those that are looked for and that nothing shows.
+    clean: Vec<Line>,
+    groups: Vec<Group>,
+}
+
+/// A kind of fault.
+#[derive(Debug)]
+struct Line {
+    label: &'static str,
+    title: &'static str,
+    effect: &'static str,
+    count: String,
+    since: Option<Moment>,
+    href: String,
+    is_current: bool,
+}
+
+/// The faults of a kind that are on the page.
+#[derive(Debug)]
+struct Group {
+    title: &'static str,
+    faults: Vec<Fault>,
+}
+
+/// A fault as pages show it.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) item: Node,
+    pub(super) since: Moment,
+    pub(super) how: &'static str,
+    pub(super) effect: &'static str,
+    pub(super) remedy: &'static str,
+    pub(super) nodes: Vec<Node>,
+}
+
+/// A fault as pages show it.
+pub(super) fn fault(found: &FaultItem, root: &str, now: Timestamp) -> Fault {
+    Fault {
+        item: Node::item(&found.item, root),
+        since: Moment::new(found.since, now),
+        how: found.how,
+        effect: found.effect,
+        remedy: found.remedy,
+        nodes: found.nodes.iter().map(|path| Node::of(path, root)).collect(),
+    }
+}
+
+impl FaultsPage {
+    pub(super) fn new(state: &State, filter: &FaultFilter, now: Timestamp) -> Result<Self, Problem> {
+        let view = state.view(now);
+        let frame = Frame::new(&view, "./".to_owned(), Section::Faults);
+        let list = match filter.list(state, now) {
+            Ok(list) => Some(list),
+            Err(problem) if problem.status == 503 => None,
+            Err(problem) => return Err(problem),
+        };
+        let only = filter.fault()?.map_or("", Kind::title);
+        let list = list.map(|list| List::new(&list, filter, &frame.root, now));
+        Ok(Self { frame, only, list })
+    }
+}
+
+impl List {
+    fn new(list: &FaultList, filter: &FaultFilter, root: &str, now: Timestamp) -> Self {
+        let counts = [list.total, list.before, list.items.len() as u64];
+        let wanted = pairs([("fault", filter.fault.as_ref())]);
+        let is_filtered = !wanted.is_empty();
+        let pairs = [wanted.clone(), pairs([("limit", filter.limit.as_ref())])].concat();
+        let of = Of { name: "faults", words: ["fault", "faults"], pairs, is_filtered };
+        let lines = list.kinds.iter().map(|kind| Line {
+            label: kind.fault,
+            title: kind.title,
+            effect: kind.effect,
+            count: Count(kind.count).to_string(),
+            since: kind.since.map(|since| Moment::new(since, now)),
+            href: with(&format!("{root}faults"), "fault", kind.fault),
+            is_current: wanted.iter().any(|(_, fault)| fault == kind.fault),
+        });
+        let (found, clean) = lines.partition(|line| line.count != "0");
+        let mut groups: Vec<Group> = Vec::new();
+        for item in &list.items {
+            let title = Kind::from_label(item.fault).map_or(item.fault, Kind::title);
+            let fault = fault(item, root, now);
+            match groups.last_mut() {
+                Some(group) if group.title == title => group.faults.push(fault),
+                Some(_) | None => groups.push(Group { title, faults: vec![fault] }),
+            }
+        }
+        Self { shown: Shown::new(of, root, counts, list.next.as_deref()), found, clean, groups }
+    }
+}

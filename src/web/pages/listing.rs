@@ -1,0 +1,207 @@
+//! What the pages of lists have in common: their links, their forms, and how much of a list is shown.
+
+use crate::mirror::AGE_LABELS;
+use crate::queue::path::Path;
+use crate::web::lists::given;
+use crate::web::query::{Pairs, address};
+use crate::web::show::{Count, brief, counted};
+
+use super::jobs::Pages;
+
+/// How many characters of a text stand in a list.
+pub(super) const SHORT: usize = 60;
+
+/// The same of a message.
+pub(super) const LONG: usize = 160;
+
+/// A choice of a form.
+#[derive(Clone, Debug)]
+pub(super) struct Choice {
+    pub(super) value: String,
+    pub(super) name: String,
+    pub(super) is_chosen: bool,
+}
+
+/// The choices of a parameter, as its values and their names.
+pub(super) fn choices<V: Into<String>, N: Into<String>>(
+    chosen: Option<&String>,
+    all: impl IntoIterator<Item = (V, N)>,
+) -> Vec<Choice> {
+    let choice = |(value, name): (V, N)| {
+        let value = value.into();
+        Choice { is_chosen: given(chosen) == Some(&value), name: name.into(), value }
+    };
+    all.into_iter().map(choice).collect()
+}
+
+/// The age bands by their labels, in words.
+pub(super) fn ages() -> impl Iterator<Item = (&'static str, String)> {
+    (0..AGE_LABELS.len()).map(|band| (AGE_LABELS[band], age_in_words(band)))
+}
+
+/// An age band in words.
+pub(super) fn age_in_words(band: usize) -> String {
+    const ENDS: [&str; 5] = ["1 min", "10 min", "1 h", "6 h", "1 day"];
+    match (band.checked_sub(1).and_then(|from| ENDS.get(from)), ENDS.get(band)) {
+        (None, Some(to)) => format!("up to {to}"),
+        (Some(from), Some(to)) => format!("{from} to {to}"),
+        (Some(from), None) => format!("more than {from}"),
+        (None, None) => String::new(),
+    }
+}
+
+/// A part of a list: how much there is, and the ways to the rest of it.
+#[derive(Debug)]
+pub(super) struct Shown {
+    /// How many there are, in a sentence.
+    pub(super) told: String,
+    /// Which of them are shown; empty where all are.
+    pub(super) shown: String,
+    pub(super) pages: Pages,
+    /// The same query of the API.
+    pub(super) json: String,
+    /// The list without any filter; empty where none holds.
+    pub(super) clear: String,
+}
+
+/// What a list counts.
+pub(super) struct Of<'a> {
+    /// Where the page is, from the root, and where the list is below the API.
+    pub(super) name: &'a str,
+    /// One of it, and many.
+    pub(super) words: [&'a str; 2],
+    /// What was asked for, but for the cursor.
+    pub(super) pairs: Pairs,
+    pub(super) is_filtered: bool,
+}
+
+impl Shown {
+    pub(super) fn new(of: Of<'_>, root: &str, [total, before, here]: [u64; 3], next: Option<&str>) -> Self {
+        let Of { name, words: [one, many], pairs, is_filtered } = of;
+        let told = match (total, is_filtered) {
+            (0, false) => format!("There are no {many}."),
+            (0, true) => format!("No {one} is all of this at once."),
+            (1, true) => format!("1 {one} is all of this."),
+            (total, true) => format!("{} {many} are all of this.", Count(total)),
+            (total, false) => format!("{}.", counted(total, one, many)),
+        };
+        let shown = if here == total || here == 0 {
+            String::new()
+        } else {
+            format!("{} to {} of them:", Count(before + 1), Count(before + here))
+        };
+        let base = format!("{root}{name}");
+        let mut pages = Pages::new(&base, &pairs, None, next);
+        if before > 0 || (here == 0 && total > 0) {
+            pages.first = address(&base, &pairs);
+        }
+        let json = address(&format!("{root}api/v1/{name}"), &pairs);
+        Self { told, shown, pages, json, clear: if is_filtered { base } else { String::new() } }
+    }
+}
+
+/// The parameters that have a value.
+pub(super) fn pairs<const N: usize>(all: [(&str, Option<&String>); N]) -> Pairs {
+    let given = all.into_iter().filter_map(|(name, value)| Some((name, given(value)?)));
+    given.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// An address with one parameter.
+pub(super) fn with(base: &str, name: &str, value: &str) -> String {
+    address(base, &[(name.to_owned(), value.to_owned())])
+}
+
+/// The page of any node below the chroot.
+pub(super) fn tree(root: &str, path: &str) -> String {
+    let mut href = format!("{root}tree");
+    for part in path.split('/').filter(|part| !part.is_empty()) {
+        // A part that is a dot or two would be another path to a browser; none such is a znode's name.
+        href.push('/');
+        href.push_str(&segment(part));
+    }
+    href
+}
+
+/// A part of a path, as an address has it.
+pub(super) fn segment(part: &str) -> String {
+    use std::fmt::Write as _;
+    let mut segment = String::new();
+    for byte in part.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => segment.push(byte.into()),
+            other => {
+                // Writing to a string does not fail.
+                let _ = write!(segment, "%{other:02X}");
+            }
+        }
+    }
+    segment
+}
+
+/// A node, as pages name and link it.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) name: String,
+    pub(super) href: String,
+}
+
+impl Node {
+    /// The node itself, whatever it is.
+    pub(super) fn of(path: &str, root: &str) -> Self {
+        Self { name: brief(path, LONG), href: tree(root, path) }
+    }
+
+    /// The page of what a path is: a job's, a batch's, the jobs of a state; of everything else the node.
+    pub(super) fn item(path: &str, root: &str) -> Self {
+        match Path::parse(path) {
+            Path::Job(job) | Path::JobNode(job, _) => Self { name: job.to_string(), href: format!("{root}jobs/{job}") },
+            Path::Batch(batch) | Path::BatchNode(batch, _) => {
+                Self { name: batch.to_string(), href: format!("{root}batches/{batch}") }
+            }
+            Path::StateFolder(folder) if let Some(state) = folder.state() => {
+                use crate::queue::state::State as _;
+                Self { name: state.name().to_owned(), href: with(&format!("{root}jobs"), "state", state.label()) }
+            }
+            _ => Self::of(path, root),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_linked_as_what_it_is_and_any_name_stays_one_part_of_its_path() {
+        for (path, name, href) in [
+            ("/jobs/jid0000000042/lock", "jid0000000042", "../jobs/jid0000000042"),
+            ("/batches/bid0000000007", "bid0000000007", "../batches/bid0000000007"),
+            ("/jobs/states/failed", "Failed", "../jobs?state=failed"),
+            ("/locks/storage/a b?c#é<", "/locks/storage/a b?c#é<", "../tree/locks/storage/a%20b%3Fc%23%C3%A9%3C"),
+            ("/", "/", "../tree"),
+        ] {
+            let node = Node::item(path, "../");
+            assert_eq!((&*node.name, &*node.href), (name, href));
+        }
+    }
+
+    #[test]
+    fn what_is_shown_of_a_list_is_told() {
+        let of = |is_filtered| Of { name: "locks", words: ["lock", "locks"], pairs: Vec::new(), is_filtered };
+        for (is_filtered, counts, told, shown) in [
+            (false, [0, 0, 0], "There are no locks.", ""),
+            (true, [0, 0, 0], "No lock is all of this at once.", ""),
+            (true, [1, 0, 1], "1 lock is all of this.", ""),
+            (false, [1234, 100, 50], "1,234 locks.", "101 to 150 of them:"),
+        ] {
+            let list = Shown::new(of(is_filtered), "./", counts, None);
+            assert_eq!((&*list.told, &*list.shown), (told, shown));
+        }
+        let list = Shown::new(of(false), "./", [3, 2, 1], None);
+        assert_eq!(list.pages.first, "./locks");
+        assert!(!list.pages.are_none());
+        let words: Vec<_> = ages().map(|(_, words)| words).collect();
+        assert_eq!(words[0], "up to 1 min");
+        assert_eq!(words[5], "more than 1 day");
+    }
+}

@@ -1,0 +1,221 @@
+//! Who holds what.
+
+use askama::Template;
+use jiff::Timestamp;
+
+use super::frame::{Frame, Section};
+use super::listing::{Choice, Node, Of, SHORT, Shown, ages, choices, pairs, with};
+use super::progress::Ages;
+use crate::mirror::{LockKind, Summary};
+use crate::queue::path::{JobNode, LockFolder, Path, Queue};
+use crate::web::State;
+use crate::web::api::LockFilter;
+use crate::web::lists::PERSISTENT;
+use crate::web::problem::Problem;
+use crate::web::show::{Count, Moment, brief, counted};
+use crate::web::views::locks::{LockItem, LockList};
+
+/// The locks, ready to be rendered.
+#[derive(Debug, Template)]
+#[template(path = "locks.html")]
+pub(super) struct LocksPage {
+    frame: Frame,
+    filter: LockFilter,
+    kinds: Vec<Choice>,
+    ages: Vec<Choice>,
+    figures: Vec<Line>,
+    /// `None` before the first walk.
+    list: Option<List>,
+}
+
+/// The locks of a kind.
+#[derive(Debug)]
+struct Line {
+    name: &'static str,
+    means: &'static str,
+    count: String,
+    is_empty: bool,
+    oldest: Option<Moment>,
+    bar: Ages,
+    href: String,
+}
+
+#[derive(Debug)]
+struct List {
+    shown: Shown,
+    rows: Vec<Row>,
+    sessions: Vec<Session>,
+    more_sessions: String,
+}
+
+/// A session that holds locks.
+#[derive(Debug)]
+struct Session {
+    /// Empty for the persistent locks.
+    id: String,
+    locks: String,
+    jobs: String,
+    href: String,
+    is_own: bool,
+}
+
+/// A lock as the list shows it.
+#[derive(Debug)]
+struct Row {
+    kind: &'static str,
+    guards: String,
+    /// Where what it guards is; empty where nothing leads there.
+    href: String,
+    since: Option<Moment>,
+    /// Empty for a persistent lock.
+    session: String,
+    session_href: String,
+    /// What is said in the place of a session.
+    instead: &'static str,
+    node: Node,
+}
+
+impl LocksPage {
+    pub(super) fn new(state: &State, filter: LockFilter, now: Timestamp) -> Result<Self, Problem> {
+        let view = state.view(now);
+        let frame = Frame::new(&view, "./".to_owned(), Section::Locks);
+        let list = match filter.list(state, now) {
+            Ok(list) => Some(list),
+            Err(problem) if problem.status == 503 => None,
+            Err(problem) => return Err(problem),
+        };
+        let own = view.freshness.session.clone().unwrap_or_default();
+        let list = list.map(|list| List::new(&list, &filter, &own, &frame.root, now));
+        let line = |kind| view.summary.as_ref().map(|summary| Line::new(summary, kind, &frame.root, now));
+        Ok(Self {
+            kinds: choices(filter.kind.as_ref(), LockKind::ALL.map(|kind| (kind.label(), name(kind)))),
+            ages: choices(filter.age.as_ref(), ages()),
+            figures: LockKind::ALL.into_iter().filter_map(line).collect(),
+            list,
+            filter,
+            frame,
+        })
+    }
+}
+
+fn name(kind: LockKind) -> &'static str {
+    match kind {
+        LockKind::Job => "Jobs",
+        LockKind::Batch => "Batches",
+        LockKind::Access => "Access requests",
+        LockKind::Storage => "Objects being stored",
+        LockKind::Inventory => "Objects being recorded",
+        LockKind::LocalId => "Local ids",
+        LockKind::Queue => "Queues",
+        LockKind::Collection => "Collections",
+    }
+}
+
+fn means(kind: LockKind) -> &'static str {
+    match kind {
+        LockKind::Job => "a daemon works on the job",
+        LockKind::Batch => "a daemon makes its jobs, or its report",
+        LockKind::Access => "a daemon assembles the object",
+        LockKind::Storage => "no other version of the object is stored meanwhile",
+        LockKind::Inventory => "no other version of the object is recorded meanwhile",
+        LockKind::LocalId => "no other ARK is minted for it meanwhile",
+        LockKind::Queue => "an admin has paused it",
+        LockKind::Collection => "an admin holds it: its pending jobs become held",
+    }
+}
+
+impl Line {
+    fn new(summary: &Summary, kind: LockKind, root: &str, now: Timestamp) -> Self {
+        let figures = summary.locks(kind);
+        Self {
+            name: name(kind),
+            means: means(kind),
+            count: Count(figures.count).to_string(),
+            is_empty: figures.count == 0,
+            oldest: figures.oldest.map(|oldest| Moment::new(oldest, now)),
+            bar: Ages::new(&figures.by_age),
+            href: with(&format!("{root}locks"), "kind", kind.label()),
+        }
+    }
+}
+
+impl List {
+    fn new(list: &LockList, filter: &LockFilter, own: &str, root: &str, now: Timestamp) -> Self {
+        let LockFilter { kind, age, session, limit, .. } = filter;
+        let wanted = pairs([("kind", kind.as_ref()), ("age", age.as_ref()), ("session", session.as_ref())]);
+        let is_filtered = !wanted.is_empty();
+        let pairs = [wanted, pairs([("limit", limit.as_ref())])].concat();
+        let of = Of { name: "locks", words: ["lock", "locks"], pairs, is_filtered };
+        let counts = [list.total, list.before, list.items.len() as u64];
+        let holder = |session: &crate::web::views::locks::SessionItem| {
+            let id = session.session.clone().unwrap_or_default();
+            let href = with(&format!("{root}locks"), "session", if id.is_empty() { PERSISTENT } else { &id });
+            let jobs = if session.jobs > 0 { counted(session.jobs, "job", "jobs") } else { String::new() };
+            Session { locks: Count(session.locks).to_string(), jobs, href, is_own: id == own && !id.is_empty(), id }
+        };
+        let more = list.session_count.saturating_sub(list.sessions.len()) as u64;
+        Self {
+            shown: Shown::new(of, root, counts, list.next.as_deref()),
+            rows: list.items.iter().map(|item| Row::new(item, root, now)).collect(),
+            sessions: list.sessions.iter().map(holder).collect(),
+            more_sessions: if more > 0 { counted(more, "session more", "sessions more") } else { String::new() },
+        }
+    }
+}
+
+impl Row {
+    fn new(item: &LockItem, root: &str, now: Timestamp) -> Self {
+        let kind = LockKind::ALL.into_iter().find(|kind| kind.label() == item.kind);
+        let session = item.session.clone().unwrap_or_default();
+        let path = Path::parse(&item.path);
+        Self {
+            kind: kind.map_or(item.kind, name),
+            guards: match &path {
+                Path::QueueLock(queue) => queue_in_words(*queue).to_owned(),
+                _ => brief(&item.guards, SHORT),
+            },
+            href: guarded(&path, root),
+            since: item.created.map(|created| Moment::new(created, now)),
+            session_href: with(&format!("{root}locks"), "session", &session),
+            session,
+            instead: match item.persistent {
+                Some(true) => "persistent",
+                Some(false) => "",
+                None => "not ours to read",
+            },
+            node: Node::of(&item.path, root),
+        }
+    }
+}
+
+fn queue_in_words(queue: Queue) -> &'static str {
+    match queue {
+        Queue::Ingest => "the ingest queue",
+        Queue::AccessSmall => "the small access queue",
+        Queue::AccessLarge => "the large access queue",
+    }
+}
+
+/// Where what a lock guards is; empty where nothing leads there.
+fn guarded(lock: &Path, root: &str) -> String {
+    match lock {
+        Path::JobNode(job, JobNode::Lock) => format!("{root}jobs/{job}"),
+        Path::BatchNode(batch, _) => format!("{root}batches/{batch}"),
+        Path::RequestNode(queue, request, _) => crate::web::query::address(
+            &format!("{root}access"),
+            &[("queue".to_owned(), queue.name().to_owned()), ("text".to_owned(), request.to_string())],
+        ),
+        // A lock's name has lost the identifier's slashes; its last part is the same in both.
+        Path::NamedLock(LockFolder::Storage | LockFolder::Inventory, name) => name
+            .rsplit('_')
+            .next()
+            .filter(|part| part.len() > 2)
+            .map(|part| with(&format!("{root}jobs"), "text", part))
+            .unwrap_or_default(),
+        Path::NamedLock(LockFolder::Collections, mnemonic) => with(&format!("{root}jobs"), "collection", mnemonic),
+        Path::QueueLock(Queue::Ingest) => format!("{root}jobs"),
+        Path::QueueLock(Queue::AccessSmall) => with(&format!("{root}access"), "queue", "small"),
+        Path::QueueLock(Queue::AccessLarge) => with(&format!("{root}access"), "queue", "large"),
+        _ => String::new(),
+    }
+}
