@@ -41,7 +41,7 @@ impl World {
         let shutdown = CancellationToken::new();
         let mirrored = mirror::run(Sessions::new(connect()), writer, metrics, None, shutdown.clone());
         let mirrored = AbortOnDropHandle::new(tokio::spawn(async move {
-            mirrored.await;
+            mirrored.await.unwrap();
         }));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
