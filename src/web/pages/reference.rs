@@ -276,12 +276,12 @@ impl Kind {
             (kind, _) => kind.to_owned(),
         };
         match (schema["minimum"].as_i64().filter(|least| *least > 0), schema["maximum"].as_i64()) {
-            (Some(least), Some(most)) => said.push_str(&format!(" from {least} to {most}")),
-            (None, Some(most)) => said.push_str(&format!(" up to {most}")),
+            (Some(least), Some(most)) => said = format!("{said} from {least} to {most}"),
+            (None, Some(most)) => said = format!("{said} up to {most}"),
             (_, None) => {}
         }
         if let Some(length) = schema["maxLength"].as_u64() {
-            said.push_str(&format!(" of at most {length} characters"));
+            said = format!("{said} of at most {length} characters");
         }
         Self { text: said, schema: String::new(), rest: or_null.to_owned() }
     }
