@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
+pub mod check;
 pub mod demo;
 mod log;
 pub mod serve;
@@ -46,6 +47,8 @@ enum Command {
     Serve(Box<serve::ServeArgs>),
     #[command(after_help = EXIT_CODES)]
     Demo(demo::DemoArgs),
+    #[command(after_help = EXIT_CODES)]
+    CheckWebConfig(check::CheckArgs),
 }
 
 /// A command that cannot begin, because of what it was told or of what is not there: one line, exit code 2.
@@ -68,6 +71,7 @@ pub fn run() -> ExitCode {
     let outcome = match cli.command {
         Command::Serve(args) => block_on(args.run()),
         Command::Demo(args) => block_on(args.run()),
+        Command::CheckWebConfig(args) => args.run(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -8,11 +8,15 @@ use crate::zookeeper;
 
 mod address;
 mod duration;
+mod external;
 mod path;
+mod web_file;
 
 pub use address::{ListenAddress, ListenAddressError};
 pub use duration::{DurationError, PrometheusDuration};
+pub use external::{Authority, ExternalUrl, ExternalUrlError, RoutePrefix, RoutePrefixError};
 pub use path::{TelemetryPath, TelemetryPathError};
+pub use web_file::{Users, WebFile, WebFileError};
 
 /// Everything that `queuekeeper serve` is told, but where to listen and how to log.
 #[derive(Clone, Debug)]
@@ -40,8 +44,16 @@ impl Config {
 /// What is served over HTTP.
 #[derive(Clone, Debug, Default)]
 pub struct Web {
-    /// Where the metrics are.
+    /// Where the metrics are, below the prefix.
     pub telemetry_path: TelemetryPath,
+    /// Where users find the server, as through a proxy.
+    pub external_url: Option<ExternalUrl>,
+    /// What stands before every path.
+    pub route_prefix: RoutePrefix,
+    /// The names that the addresses to listen on were given by.
+    pub names: Vec<String>,
+    /// TLS and passwords.
+    pub file: Option<WebFile>,
 }
 
 /// How the image is kept and for how long it is trusted.

@@ -64,6 +64,8 @@ pub struct Options {
     pub seed: u64,
     /// A ZooKeeper that runs already; `None` for a private one.
     pub zookeeper: Option<Servers>,
+    /// The names that the addresses to listen on were given by.
+    pub names: Vec<String>,
 }
 
 /// Why a demo ended, or did not begin.
@@ -120,9 +122,11 @@ async fn run_in(
     let end = shutdown.child_token();
     // The first of the two that ends ends the other.
     let both = end.clone().drop_guard();
+    let mut config = Config::new(zookeeper);
+    config.web.names.clone_from(&options.names);
     let served = async {
         let _both = both;
-        serve::serve_beside(Some(world.volume.told().clone()), Config::new(zookeeper), listeners, &end).await
+        serve::serve_beside(Some(world.volume.told().clone()), config, listeners, &end).await
     };
     let simulated = async {
         let _both = end.clone().drop_guard();

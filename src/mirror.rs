@@ -4,6 +4,8 @@
 //! [`Store`] and see the image as it is: finished, at once, and with a [`Freshness`] that does not hide how old it is.
 
 mod bands;
+#[doc(hidden)]
+pub mod bench;
 mod clock;
 mod diagnosis;
 mod drift;

@@ -11,6 +11,7 @@ use axum::http::StatusCode;
 use axum::middleware;
 use axum::routing::{MethodRouter, get};
 use jiff::Timestamp;
+use parking_lot::RwLock;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -20,24 +21,31 @@ use tower_http::timeout::TimeoutLayer;
 
 use crate::config;
 use crate::metrics::http::Http;
-use crate::metrics::storage::Storage;
-use crate::mirror::Store;
+use crate::metrics::storage::{Space, Storage};
 use crate::mirror::find::JobQuery;
+use crate::mirror::{Store, Volume};
 
 use self::problem::Problem;
 
 mod api;
 mod assets;
+mod auth;
 mod connection;
+mod events;
 pub mod health;
+mod host;
 mod layers;
+mod links;
 mod lists;
 pub mod pages;
 mod params;
+mod prefix;
 mod problem;
 mod query;
+mod reload;
 mod scrape;
 mod show;
+mod tls;
 mod views;
 
 /// No request of ours carries more, in bytes.
@@ -62,6 +70,13 @@ struct Shared {
     http: Http,
     storage: Option<Storage>,
     config: config::Config,
+    hub: events::Hub,
+    hosts: host::Hosts,
+    gate: auth::Gate,
+    /// TLS and passwords as they are now; what `config` says of them is what there was at the start.
+    web_file: RwLock<Option<Arc<config::WebFile>>>,
+    reloaded: Option<reload::Successful>,
+    ending: CancellationToken,
 }
 
 impl State {
@@ -69,7 +84,33 @@ impl State {
     #[must_use]
     pub fn new(config: config::Config, store: Store, storage: Option<Storage>, mut registry: Registry) -> Self {
         let http = Http::register(&mut registry, assemble(&config.web).1.iter().map(String::as_str));
-        Self { shared: Arc::new(Shared { store, registry, http, storage, config }) }
+        let web_file = config.web.file.clone().map(Arc::new);
+        let reloaded = web_file.is_some().then(|| reload::register(&mut registry));
+        let shared = Shared {
+            store,
+            registry,
+            http,
+            storage,
+            hosts: host::Hosts::new(&config.web),
+            gate: auth::Gate::new(),
+            web_file: RwLock::new(web_file),
+            reloaded,
+            ending: CancellationToken::new(),
+            hub: events::Hub::default(),
+            config,
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Cancelled when the server is asked to end. Answers without an end of their own watch it and end then: the others
+    /// have a second.
+    fn ending(&self) -> &CancellationToken {
+        &self.shared.ending
+    }
+
+    /// TLS and passwords as they are now; `None` where there is no web configuration.
+    fn web_file(&self) -> Option<Arc<config::WebFile>> {
+        self.shared.web_file.read().clone()
     }
 
     /// What every page is made of at `now`.
@@ -115,6 +156,14 @@ impl State {
         Ok(views::jobs::JobList::new(page))
     }
 
+    /// Working storage, as the daemons reckon with it; `None` where it is not measured.
+    fn volume(&self) -> Option<Volume> {
+        let storage = self.shared.storage.as_ref()?;
+        let (space, threshold) = (storage.space()?, storage.threshold());
+        let Space { size_bytes, free_bytes } = space;
+        Some(Volume { size_bytes, free_bytes, threshold, left_bytes: space.left_below(threshold) })
+    }
+
     fn status(&self, now: Timestamp) -> views::status::Status {
         let Shared { store, config, .. } = &*self.shared;
         views::status::Status::new(&store.freshness(), config.zookeeper.servers.to_string(), now)
@@ -127,8 +176,8 @@ fn own_routes(config: &config::Web) -> Vec<(&str, MethodRouter<State>)> {
         (config.telemetry_path.as_str(), get(scrape::metrics)),
         ("/-/healthy", get(health::healthy)),
         ("/-/ready", get(health::ready)),
-        (assets::CSS_ROUTE, get(assets::css)),
-        (assets::ICON_ROUTE, get(assets::icon)),
+        (events::ROUTE, get(events::events)),
+        (assets::ROUTE, get(assets::asset)),
     ]
 }
 
@@ -145,16 +194,18 @@ fn assemble(config: &config::Web) -> (Router<State>, Vec<String>) {
 
 /// The router with everything that stands before its handlers.
 pub fn router(state: State) -> Router {
-    assemble(&state.shared.config.web)
-        .0
+    let config = &state.shared.config.web;
+    prefix::below(&config.route_prefix, assemble(config).0)
         .fallback(|| async { StatusCode::NOT_FOUND })
         .layer(RequestBodyLimitLayer::new(BODY_LIMIT))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, ANSWER_LIMIT))
+        .layer(middleware::from_fn_with_state(state.clone(), auth::check))
+        .layer(middleware::from_fn_with_state(state.clone(), host::check))
         .layer(CatchPanicLayer::custom(layers::on_panic))
-        .layer(middleware::from_fn(layers::describe_errors))
+        .layer(middleware::from_fn_with_state(state.clone(), layers::describe_errors))
         .layer(layers::compression())
-        .layer(middleware::map_response(layers::secure))
+        .layer(middleware::map_response_with_state(state.clone(), layers::secure))
         .layer(middleware::from_fn_with_state(state.clone(), layers::count))
         .with_state(state)
 }
@@ -166,5 +217,21 @@ pub fn router(state: State) -> Router {
 /// # Errors
 /// When a listener can take no more connections for good.
 pub async fn run(listeners: Vec<TcpListener>, state: State, shutdown: CancellationToken) -> std::io::Result<()> {
-    connection::serve(listeners, router(state), shutdown).await
+    let ending = state.ending().clone();
+    let relayed = async {
+        ending.run_until_cancelled(shutdown.cancelled()).await;
+        ending.cancel();
+    };
+    // A stream would be waited for until it is cut, so all of them end first.
+    let streams = async {
+        ending.cancelled().await;
+        state.shared.hub.end().await;
+    };
+    let served = async {
+        let served = connection::serve(listeners, router(state.clone()), state.clone()).await;
+        ending.cancel();
+        served
+    };
+    let (served, (), (), ()) = tokio::join!(served, reload::keep_up(&state), relayed, streams);
+    served
 }

@@ -10,5 +10,6 @@ mod faults {
     mod cases;
     mod healthy;
     mod table;
+    mod why;
     mod world;
 }

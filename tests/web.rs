@@ -4,6 +4,7 @@
 
 #[path = "support"]
 mod support {
+    pub(crate) mod certs;
     pub(crate) mod figures;
     pub(crate) mod wait;
 }
@@ -11,6 +12,18 @@ mod support {
 #[path = "web"]
 mod web {
     mod command_line;
+    mod detail;
+    mod events;
+    mod harness;
+    mod hosts;
+    mod jobs;
+    mod odd;
+    mod overview;
     mod page;
+    mod passwords;
+    mod prefix;
     mod server;
+    mod slow;
+    mod tls;
+    mod web_file;
 }

@@ -1,14 +1,17 @@
 //! What the mirror reaches, as ratios of one run: `cargo bench --bench mirror -- [NAME ..] [--jobs N]`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
+mod apply;
 mod cold_start;
 mod delay;
 mod fill;
 mod load;
 mod memory;
+mod pages;
 mod scrape;
 mod served;
 mod steady;
+mod streams;
 
 use std::time::Duration;
 
@@ -34,6 +37,9 @@ async fn main() -> anyhow::Result<()> {
         }
     }
     let wanted = |name: &str| names.is_empty() || names.iter().any(|wanted| wanted == name);
+    if wanted("apply") {
+        apply::run(&sizes)?;
+    }
     if wanted("cold-start") {
         cold_start::run(&sizes).await?;
     }
@@ -47,8 +53,14 @@ async fn main() -> anyhow::Result<()> {
     if wanted("scrape") {
         scrape::run(&sizes).await?;
     }
+    if wanted("pages") {
+        pages::run(largest).await?;
+    }
     if wanted("steady") {
         steady::run(largest).await?;
+    }
+    if wanted("streams") {
+        streams::run(largest).await?;
     }
     Ok(())
 }

@@ -40,6 +40,11 @@ impl Served {
         Ok((response.status().as_u16(), response.text().await?))
     }
 
+    /// A response whose body is read piece by piece.
+    pub(crate) async fn open(&self, path: &str) -> anyhow::Result<reqwest::Response> {
+        Ok(self.http.get(format!("{}{path}", self.base)).send().await?.error_for_status()?)
+    }
+
     /// The sum over the samples of a metric whose labels contain a text.
     pub(crate) async fn metric(&self, name: &str, labels: &str) -> anyhow::Result<f64> {
         Ok(sum(&self.get("/metrics").await?.1, name, labels))

@@ -100,6 +100,7 @@ impl DemoArgs {
             rate: self.rate,
             seed: self.seed,
             zookeeper: self.zookeeper,
+            names: self.listen_address.iter().filter_map(ListenAddress::host).map(str::to_owned).collect(),
         };
         let outcome = demo::run(options, listeners, &shutdown).await;
         shutdown.cancel();

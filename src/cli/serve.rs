@@ -9,14 +9,15 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::{LogArgs, UsageError, ZooKeeperArgs, on_signal};
-use crate::config::{Config, ListenAddress, Mirror, PrometheusDuration, Storage, TelemetryPath, Web};
+use crate::config::{Config, ListenAddress, Mirror, PrometheusDuration, Storage};
 use crate::metrics::{self, queue, storage};
 use crate::mirror;
-use crate::web;
+use crate::web as server;
 use crate::zookeeper::Sessions;
 
 mod faults;
 mod tasks;
+mod web;
 
 /// The most collections that may have series of their own: 13 for each.
 const MOST_COLLECTIONS: u16 = 200;
@@ -27,28 +28,8 @@ pub struct ServeArgs {
     #[command(flatten)]
     zookeeper: ZooKeeperArgs,
 
-    /// Where to listen: host:port, or :port for every interface; may be repeated
-    #[arg(
-        long = "web.listen-address",
-        env = "QUEUEKEEPER_WEB_LISTEN_ADDRESS",
-        hide_env_values = true,
-        value_name = "ADDRESS",
-        value_delimiter = ',',
-        default_value = "127.0.0.1:12181",
-        help_heading = "Web"
-    )]
-    listen_address: Vec<ListenAddress>,
-
-    /// Where the metrics are
-    #[arg(
-        long = "web.telemetry-path",
-        env = "QUEUEKEEPER_WEB_TELEMETRY_PATH",
-        hide_env_values = true,
-        value_name = "PATH",
-        default_value = "/metrics",
-        help_heading = "Web"
-    )]
-    telemetry_path: TelemetryPath,
+    #[command(flatten)]
+    web: web::WebArgs,
 
     /// A stale image makes /-/ready fail after this time
     #[arg(
@@ -137,7 +118,7 @@ impl ServeArgs {
     /// # Errors
     /// When a flag is wrong ([`UsageError`]), an address cannot be listened on, or a part of the server fails.
     pub async fn run(self) -> anyhow::Result<()> {
-        let addresses = self.listen_address.clone();
+        let addresses = self.web.listen_address.clone();
         self.log.begin();
         let config = self.config()?;
         let (shutdown, signals) = on_signal().context("cannot listen to signals")?;
@@ -162,7 +143,7 @@ impl ServeArgs {
         let threshold = self.storage_threshold;
         Ok(Config {
             zookeeper: self.zookeeper.config()?,
-            web: Web { telemetry_path: self.telemetry_path },
+            web: self.web.config()?,
             mirror,
             storage: self.storage_path.map(|path| Storage { path, threshold }),
             collections: usize::from(self.collections),
@@ -230,11 +211,12 @@ pub async fn serve_beside(
     }
     .register(&mut registry);
 
+    let tls = config.web.file.as_ref().is_some_and(|file| file.tls().is_some());
     for listener in &listeners {
         let address = listener.local_addr().context("a listener has no address")?;
-        tracing::info!(%address, zookeeper = %config.zookeeper.servers, "listening");
+        tracing::info!(%address, tls, prefix = config.web.route_prefix.as_str(), zookeeper = %config.zookeeper.servers, "listening");
     }
-    let state = web::State::new(config, store, volume, registry);
-    tasks.spawn("the web server", |shutdown| async { Ok(web::run(listeners, state, shutdown).await?) });
+    let state = server::State::new(config, store, volume, registry);
+    tasks.spawn("the web server", |shutdown| async { Ok(server::run(listeners, state, shutdown).await?) });
     tasks.join().await
 }

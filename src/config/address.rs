@@ -54,6 +54,12 @@ impl fmt::Display for ListenAddress {
 }
 
 impl ListenAddress {
+    /// The name or address, an IPv6 one without its brackets; `None` for every interface.
+    #[must_use]
+    pub fn host(&self) -> Option<&str> {
+        self.host.as_deref()
+    }
+
     /// Binds the address; port 0 takes any free port.
     ///
     /// # Errors

@@ -3,6 +3,23 @@
 use std::fmt;
 use std::str::FromStr;
 
+/// What the status page has for itself, at the beginning of a path.
+const TAKEN: [&str; 13] = [
+    "-",
+    "access",
+    "api",
+    "audit",
+    "batches",
+    "dashboards",
+    "events",
+    "failures",
+    "faults",
+    "jobs",
+    "locks",
+    "static",
+    "tree",
+];
+
 /// An absolute path without anything that a route would take for a pattern, such as `/metrics`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TelemetryPath(String);
@@ -43,8 +60,8 @@ impl FromStr for TelemetryPath {
         if rest.split('/').any(|segment| matches!(segment, "" | "." | "..")) {
             return refuse("it has an empty segment, or one that points elsewhere");
         }
-        if matches!(rest.split('/').next(), Some("-" | "static")) {
-            return refuse("/-/ and /static/ are taken");
+        if rest.split('/').next().is_some_and(|first| TAKEN.contains(&first)) {
+            return refuse("a page of that name is there, or will be");
         }
         Ok(Self(text.to_owned()))
     }
@@ -65,9 +82,21 @@ mod tests {
         for text in ["/metrics", "/a/b-c_d.e~f", "/staticx"] {
             assert_eq!(text.parse::<TelemetryPath>().unwrap().as_str(), text);
         }
-        for text in
-            ["", "/", "metrics", "/{a}", "/*rest", "/a b", "/a?b", "/a//b", "/..", "/-/ready", "/static/a", "/é"]
-        {
+        for text in [
+            "",
+            "/",
+            "metrics",
+            "/{a}",
+            "/*rest",
+            "/a b",
+            "/a?b",
+            "/a//b",
+            "/..",
+            "/-/ready",
+            "/static/a",
+            "/jobs",
+            "/é",
+        ] {
             let error = text.parse::<TelemetryPath>().unwrap_err().to_string();
             assert!(error.contains("/metrics"), "{text}: {error}");
         }

@@ -15,6 +15,9 @@ const BUCKETS: [f64; 5] = [0.001, 0.005, 0.025, 0.1, 1.0];
 /// The route of a request that no route matched.
 pub const UNMATCHED: &str = "unmatched";
 
+/// The route of a request that was refused before its route counted: a foreign host, a missing password.
+pub const REFUSED: &str = "refused";
+
 /// The methods that get a label value of their own.
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
@@ -23,6 +26,7 @@ const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OP
 pub struct Http {
     routes: Arc<[Route]>,
     unmatched: Arc<Route>,
+    refused: Arc<Route>,
     requests: Family<RequestLabels, Counter>,
 }
 
@@ -60,20 +64,25 @@ impl Http {
         };
         let routes = routes.into_iter().map(|pattern| route(pattern, 200)).collect();
         let unmatched = Arc::new(route(UNMATCHED, 404));
+        let refused = Arc::new(route(REFUSED, 421));
         registry.register(
             "queuekeeper_http_request_duration_seconds",
             "Time from a request's head to its response's head",
             durations,
         );
         registry.register("queuekeeper_http_requests", "Requests answered", requests.clone());
-        Self { routes, unmatched, requests }
+        Self { routes, unmatched, refused, requests }
     }
 
-    /// Counts a request that was answered. A route that was not registered counts as [`UNMATCHED`], an unusual method
-    /// as `other`.
+    /// Counts a request that was answered, by its route or as [`REFUSED`]. A route that was not registered counts as
+    /// [`UNMATCHED`], an unusual method as `other`.
     pub fn observe(&self, route: Option<&str>, method: &str, code: u16, duration: Duration) {
-        let route = route.and_then(|route| self.routes.iter().find(|known| &*known.pattern == route));
-        let route = route.unwrap_or(&self.unmatched);
+        let route = match route {
+            Some(REFUSED) => &self.refused,
+            route => route
+                .and_then(|route| self.routes.iter().find(|known| &*known.pattern == route))
+                .unwrap_or(&self.unmatched),
+        };
         let method = METHODS.into_iter().find(|known| *known == method).unwrap_or("other");
         route.duration.observe(duration.as_secs_f64());
         self.requests.get_or_create_owned(&RequestLabels { route: Arc::clone(&route.pattern), method, code }).inc();
@@ -96,7 +105,7 @@ mod tests {
         let text = expose(&registry, Format::Text).unwrap();
         let requests: Vec<&str> =
             text.lines().filter(|line| line.starts_with("queuekeeper_http_requests_total")).collect();
-        assert_eq!(requests.len(), 4, "{requests:#?}");
+        assert_eq!(requests.len(), 5, "{requests:#?}");
         assert!(
             requests.contains(&r#"queuekeeper_http_requests_total{route="unmatched",method="other",code="404"} 100"#),
             "{requests:#?}"

@@ -4,11 +4,12 @@ mod lists;
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use parking_lot::{Mutex, RwLock};
+use tokio::sync::watch;
 
 use super::clock::Offset;
 use super::failures::{FailureCursor, FailureGroup, FailureKey};
@@ -52,12 +53,12 @@ struct Shared {
     nodes: Nodes,
     searches: Mutex<Searches>,
     /// Rises with each change that a reader can see.
-    version: AtomicU64,
+    version: watch::Sender<u64>,
 }
 
 impl Shared {
     fn has_changed(&self) {
-        self.version.fetch_add(1, Ordering::Release);
+        self.version.send_modify(|version| *version = version.wrapping_add(1));
     }
 }
 
@@ -77,11 +78,19 @@ impl Store {
         self.shared.freshness.read().clone()
     }
 
-    /// A number that differs from an earlier one once a reader may see something else: a change of the image or of its
-    /// freshness. What the passing of time alone changes, such as ages and faults that begin to count, is not in it.
+    /// Tells when a reader may see something else than before: a change of the image or of its freshness. What the
+    /// passing of time alone changes, such as ages and faults that begin to count, is not told. The number means nothing
+    /// but that it is another one.
     #[must_use]
-    pub fn version(&self) -> u64 {
-        self.shared.version.load(Ordering::Acquire)
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.shared.version.subscribe()
+    }
+
+    /// For how long changes have been waiting to be seen: since they came, or since the image lost the tree. Zero where
+    /// it shows all there is.
+    #[must_use]
+    pub fn behind(&self, now: Timestamp) -> Duration {
+        Duration::try_from(now.duration_since(self.horizon(now))).unwrap_or(Duration::ZERO)
     }
 
     /// The way to the znodes that the image does not hold.

@@ -19,9 +19,14 @@ mod batches;
 mod document;
 mod failures;
 mod faults;
+mod job;
 mod jobs;
 mod locks;
+mod overview;
 mod status;
+pub(super) mod tree;
+
+pub(super) use job::find as find_job;
 
 pub(super) use access::AccessFilter;
 pub(super) use batches::{BatchFilter, detail};
@@ -54,14 +59,23 @@ pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<String>, axum::Route
         .routes(routes!(status::status))
         .routes(routes!(jobs::jobs))
         .routes(routes!(failures::failures))
+        .routes(routes!(job::job))
+        .routes(routes!(job::diagnosis))
+        .routes(routes!(tree::tree_root))
+        .routes(routes!(tree::tree))
+        .routes(routes!(overview::overview))
+        .routes(routes!(overview::history))
         .routes(routes!(batches::batches))
         .routes(routes!(batches::batch))
         .routes(routes!(access::access))
         .routes(routes!(locks::locks))
         .routes(routes!(faults::faults));
     let (router, mut document) = OpenApiRouter::with_openapi(Document::openapi()).nest(PREFIX, api).split_for_parts();
-    document::complete(&mut document);
     let routes = document.paths.paths.keys().cloned().collect();
+    // The router's mark for a parameter of several parts is none of OpenAPI's.
+    let paths = std::mem::take(&mut document.paths.paths);
+    document.paths.paths = paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
+    document::complete(&mut document);
     (document, routes, router)
 }
 

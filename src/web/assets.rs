@@ -1,37 +1,82 @@
 //! What the pages are made with, served from the binary itself.
+//!
+//! The address of each holds a fingerprint of its content: a browser keeps it for ever, and never sees a new binary in
+//! old clothes.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::LazyLock;
 
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::extract::Path;
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
 
-/// Where the style sheet is.
-pub(super) const CSS_ROUTE: &str = "/static/queuekeeper.css";
+use super::problem::Problem;
 
-/// Where the icon is.
-pub(super) const ICON_ROUTE: &str = "/static/queuekeeper.svg";
+/// Where all of them are.
+pub(super) const ROUTE: &str = "/static/{asset}";
 
-/// `GET /static/queuekeeper.css`.
-pub(super) async fn css(headers: HeaderMap) -> Response {
-    serve(&headers, "text/css; charset=utf-8", include_str!("../../static/queuekeeper.css"))
+macro_rules! assets {
+    ($( $function:ident $file:literal $content_type:literal, )+) => {
+        $(
+            #[doc = concat!("Where `", $file, "` is, relative to the root.")]
+            pub(super) fn $function() -> &'static str {
+                static PATH: LazyLock<String> =
+                    LazyLock::new(|| fingerprinted($file, include_bytes!(concat!("../../static/", $file))));
+                &PATH
+            }
+        )+
+
+        /// Every file of `static/`, its media type and its content, by its path relative to the root.
+        static ALL: LazyLock<Vec<(&'static str, &'static str, &'static [u8])>> = LazyLock::new(|| {
+            vec![$( ($function(), $content_type, include_bytes!(concat!("../../static/", $file))) ),+]
+        });
+    };
 }
 
-/// `GET /static/queuekeeper.svg`.
-pub(super) async fn icon(headers: HeaderMap) -> Response {
-    serve(&headers, "image/svg+xml", include_str!("../../static/queuekeeper.svg"))
+assets! {
+    css "queuekeeper.css" "text/css; charset=utf-8",
+    live "live.js" "text/javascript; charset=utf-8",
+    icon "queuekeeper.svg" "image/svg+xml",
 }
 
-fn serve(headers: &HeaderMap, content_type: &'static str, content: &'static str) -> Response {
-    // A binary with another content has another tag. It is weak, because the bytes differ when they are compressed.
+fn fingerprinted(file: &str, content: &[u8]) -> String {
     let mut hasher = DefaultHasher::new();
     content.hash(&mut hasher);
-    let tag = format!("W/\"{:016x}\"", hasher.finish());
-    let known = headers.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
-    let is_known = known.is_some_and(|tags| tags.split(',').any(|known| known.trim() == tag));
-    // `no-cache` lets a browser keep it and makes it ask, so that a new binary is never seen in old clothes.
-    let caching = [(header::ETAG, tag), (header::CACHE_CONTROL, "no-cache".to_owned())];
-    if is_known {
-        return (StatusCode::NOT_MODIFIED, caching).into_response();
+    let (stem, ending) = file.rsplit_once('.').expect("every name in the table has an ending");
+    format!("static/{stem}-{:016x}.{ending}", hasher.finish())
+}
+
+/// `GET /static/{asset}`, an address that a page of this binary names.
+pub(super) async fn asset(Path(asset): Path<String>) -> Response {
+    let found = ALL.iter().find(|(path, ..)| path.strip_prefix("static/") == Some(asset.as_str()));
+    let Some((_, content_type, content)) = found else {
+        return Problem::missing("A page of another version asked for this. Load the page again.").into_response();
+    };
+    let headers =
+        [(header::CONTENT_TYPE, *content_type), (header::CACHE_CONTROL, "public, max-age=31536000, immutable")];
+    (headers, *content).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_is_in_the_table_under_a_name_of_its_own() {
+        let mut files: Vec<String> = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/static"))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        let mut served: Vec<String> = ALL
+            .iter()
+            .map(|(path, ..)| {
+                let (stem, rest) = path.strip_prefix("static/").unwrap().rsplit_once('-').unwrap();
+                format!("{stem}.{}", rest.split_once('.').unwrap().1)
+            })
+            .collect();
+        files.sort();
+        served.sort();
+        assert_eq!(files, served);
+        assert_ne!(fingerprinted("a.css", b"one"), fingerprinted("a.css", b"two"));
     }
-    (caching, [(header::CONTENT_TYPE, content_type)], content).into_response()
 }

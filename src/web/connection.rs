@@ -1,19 +1,37 @@
 //! Taking connections, and letting go of them.
 //!
-//! `axum::serve` has no limit for a client that sends its head byte by byte or never, and waits for it at the end.
+//! `axum::serve` has no limit for a client that sends its head byte by byte or never, and waits for it at the end. What
+//! there is here against clients that waste others' time:
+//!
+//! - a head, the first or the next, has `HEAD_LIMIT` and `HEAD_BYTES`, and so has a handshake its own limit;
+//! - who reads next to nothing of an answer is given up ([`stall`]);
+//! - connections are limited in number, and the idle ones make room ([`room`]).
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
+use axum::response::Response;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+
+use self::room::{Answer, Busy, Place, Room};
+use self::stall::Stalling;
+use super::host::Ends;
+use super::{State, tls};
+
+mod room;
+pub(super) mod stall;
 
 /// How many connections are open at once, on all listeners; more wait in the kernel's queue.
 const MOST_CONNECTIONS: usize = 512;
@@ -30,12 +48,22 @@ const GRACE: Duration = Duration::from_secs(1);
 /// How long a listener rests that cannot take a connection, as when the process has no file descriptor left.
 const REST: Duration = Duration::from_millis(100);
 
-/// Serves on every listener until `shutdown`.
-pub(super) async fn serve(listeners: Vec<TcpListener>, router: Router, shutdown: CancellationToken) -> io::Result<()> {
-    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+/// What every connection is served with.
+#[derive(Clone)]
+struct Server {
+    router: Router,
+    state: State,
+    room: Arc<Room>,
+    end: CancellationToken,
+}
+
+/// Serves on every listener until the state's token says to end.
+pub(super) async fn serve(listeners: Vec<TcpListener>, router: Router, state: State) -> io::Result<()> {
+    let end = state.ending().clone();
+    let server = Server { router, state, room: Room::new(MOST_CONNECTIONS), end };
     let mut accepting = JoinSet::new();
     for listener in listeners {
-        accepting.spawn(accept(listener, router.clone(), Arc::clone(&room), shutdown.clone()));
+        accepting.spawn(server.clone().accept(listener));
     }
     while let Some(ended) = accepting.join_next().await {
         // A listener that panicked would leave its address dead in a process that looks well.
@@ -44,57 +72,96 @@ pub(super) async fn serve(listeners: Vec<TcpListener>, router: Router, shutdown:
     Ok(())
 }
 
-async fn accept(listener: TcpListener, router: Router, room: Arc<Semaphore>, shutdown: CancellationToken) {
-    let mut connections = JoinSet::new();
-    loop {
-        while connections.try_join_next().is_some() {}
-        let taken = tokio::select! {
-            () = shutdown.cancelled() => break,
-            taken = take(&listener, &room) => taken,
+impl Server {
+    async fn accept(self, listener: TcpListener) {
+        let mut connections = JoinSet::new();
+        loop {
+            while connections.try_join_next().is_some() {}
+            let taken = tokio::select! {
+                () = self.end.cancelled() => break,
+                taken = self.take(&listener) => taken,
+            };
+            match taken {
+                Ok((stream, ends, place)) => {
+                    connections.spawn(self.clone().attend(stream, ends, place));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be taken");
+                    tokio::time::sleep(REST).await;
+                }
+            }
+        }
+        // Nobody may connect any more while the answers under way are finished.
+        drop(listener);
+        let finished = async { while connections.join_next().await.is_some() {} };
+        if tokio::time::timeout(GRACE, finished).await.is_err() {
+            tracing::debug!(connections = connections.len(), "connections were cut");
+        }
+        connections.shutdown().await;
+    }
+
+    /// Takes the next connection, and then a place for it: nobody has to leave for a client that is not there.
+    async fn take(&self, listener: &TcpListener) -> io::Result<(TcpStream, Ends, Place)> {
+        let (stream, peer, local) = loop {
+            let (stream, peer) = listener.accept().await?;
+            // Small answers would wait for the client's delayed acknowledgement otherwise, some 40 ms. Where this
+            // fails, the client has gone again.
+            if let Ok(local) = stream.set_nodelay(true).and_then(|()| stream.local_addr()) {
+                break (stream, peer, local);
+            }
         };
-        match taken {
-            Ok((stream, permit)) => {
-                connections.spawn(converse(stream, router.clone(), shutdown.clone(), permit));
+        Ok((stream, Ends { local, peer: peer.ip().to_canonical() }, self.room.enter().await))
+    }
+
+    /// Serves a connection until it ends or has to leave.
+    async fn attend(self, stream: TcpStream, ends: Ends, place: Place) {
+        let leave = place.leave.clone();
+        let stream = Stalling::new(stream);
+        let attended = async {
+            match self.state.web_file().and_then(|file| file.tls().cloned()) {
+                None => self.converse(stream, ends, place).await,
+                Some(config) => {
+                    let stream = self.end.run_until_cancelled(tls::accept(stream, config)).await;
+                    let Some(stream) = stream.transpose()? else { return Ok(()) };
+                    self.converse(stream, ends, place).await
+                }
             }
-            Err(error) => {
-                tracing::warn!(%error, "a connection could not be taken");
-                tokio::time::sleep(REST).await;
-            }
+        };
+        match leave.run_until_cancelled(attended).await {
+            // A client that goes away or talks nonsense is its own affair.
+            Some(Err(error)) => tracing::debug!(%error, peer = %ends.peer, "a connection ended early"),
+            None => tracing::debug!(peer = %ends.peer, "an idle connection made room for another"),
+            Some(Ok(())) => {}
         }
     }
-    // Nobody may connect any more while the answers under way are finished.
-    drop(listener);
-    let finished = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(GRACE, finished).await.is_err() {
-        tracing::debug!(connections = connections.len(), "connections were cut");
-    }
-    connections.shutdown().await;
-}
 
-async fn take(listener: &TcpListener, room: &Arc<Semaphore>) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
-    let permit = Arc::clone(room).acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
-    // Small answers would wait for the client's delayed acknowledgement otherwise, some 40 ms.
-    stream.set_nodelay(true)?;
-    Ok((stream, permit))
-}
-
-async fn converse(stream: TcpStream, router: Router, shutdown: CancellationToken, _permit: OwnedSemaphorePermit) {
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_LIMIT)
-        .max_buf_size(HEAD_BYTES)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    let mut connection = std::pin::pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = shutdown.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+    async fn converse<S>(&self, stream: S, ends: Ends, place: Place) -> anyhow::Result<()>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let (place, router) = (Arc::new(place), TowerToHyperService::new(self.router.clone()));
+        let answer = service_fn(move |mut request: Request<Incoming>| {
+            let busy = Busy::new(Arc::clone(&place));
+            request.extensions_mut().insert(ends);
+            let answer = router.call(request);
+            async move {
+                let answer: Response<Body> = answer.await?;
+                Ok::<_, std::convert::Infallible>(answer.map(|body| Answer { body, _busy: busy }))
+            }
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_LIMIT)
+            .max_buf_size(HEAD_BYTES)
+            .serve_connection(TokioIo::new(stream), answer);
+        let mut connection = std::pin::pin!(connection);
+        tokio::select! {
+            ended = connection.as_mut() => ended?,
+            () = self.end.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await?;
+            }
         }
-    };
-    // A client that goes away or talks nonsense is its own affair.
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended early");
+        Ok(())
     }
 }

@@ -5,16 +5,17 @@ use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State as FromState};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
-use tower_http::compression::predicate::SizeAbove;
+use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
 
 use super::State;
 use super::pages;
 use super::problem::Problem;
+use crate::metrics::http::REFUSED;
 
 /// Bodies below this size are not worth compressing, in bytes.
 const COMPRESS_ABOVE: u64 = 4 * 1024;
@@ -23,12 +24,26 @@ const COMPRESS_ABOVE: u64 = 4 * 1024;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
+/// What is sent with every answer, whatever it is.
+const SAFE: [(HeaderName, &str); 6] = [
+    (header::CONTENT_SECURITY_POLICY, POLICY),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+];
+
 /// Below this, errors are problem documents.
-const API: &str = "/api/v";
+const API: &str = "/api/";
 
 /// Marks a response whose body already says what went wrong.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Told;
+
+/// Marks a response to a request that was refused before its route had anything to say.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Refused;
 
 /// Counts the request and times it.
 pub(super) async fn count(FromState(state): FromState<State>, request: Request, next: Next) -> Response {
@@ -37,29 +52,45 @@ pub(super) async fn count(FromState(state): FromState<State>, request: Request, 
     let method = request.method().clone();
     let response = next.run(request).await;
     let (code, duration) = (response.status().as_u16(), started.elapsed());
-    let route = route.as_ref().map(MatchedPath::as_str);
+    let route = if response.extensions().get::<Refused>().is_some() {
+        Some(REFUSED)
+    } else {
+        let prefix = state.shared.config.web.route_prefix.as_str();
+        // The redirects to the prefix count as what they lead to.
+        let below = |path| match strip(prefix, path) {
+            Some("") | None => "/",
+            Some(route) => route,
+        };
+        route.as_ref().map(MatchedPath::as_str).map(below)
+    };
     state.shared.http.observe(route, method.as_str(), code, duration);
     tracing::debug!(route, %method, code, duration_ms = duration.as_secs_f64() * 1000.0, "a request was answered");
     response
 }
 
 /// Adds the headers that keep a browser from doing more with a response than showing it.
-pub(super) async fn secure(mut response: Response) -> Response {
+pub(super) async fn secure(FromState(state): FromState<State>, mut response: Response) -> Response {
     let headers = response.headers_mut();
-    for (name, value) in [
-        (header::CONTENT_SECURITY_POLICY, POLICY),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-    ] {
+    for (name, value) in SAFE {
         headers.insert(name, HeaderValue::from_static(value));
+    }
+    if let Some(value) = state.web_file().as_ref().and_then(|file| file.strict_transport_security()) {
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, value.clone());
     }
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }
 
+/// A path without the prefix before it; `None` for one that is not below it.
+fn strip<'a>(prefix: &str, path: &'a str) -> Option<&'a str> {
+    path.strip_prefix(prefix).filter(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// Compresses what is large enough, for those who ask for it. A scrape is waited for, so speed counts more than size.
-pub(super) fn compression() -> CompressionLayer<SizeAbove> {
-    CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(SizeAbove::new(COMPRESS_ABOVE))
+/// An event is waited for too, and would stay in the compressor until more come.
+pub(super) fn compression() -> CompressionLayer<impl Predicate> {
+    let is_worth_it = SizeAbove::new(COMPRESS_ABOVE).and(NotForContentType::SSE);
+    CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(is_worth_it)
 }
 
 /// A handler that panics is logged here, and whoever asked is told no more than that it failed.
@@ -76,7 +107,7 @@ pub(super) fn on_panic(payload: Box<dyn Any + Send>) -> Response {
 
 /// Gives every error a body that says what to do: a problem document below the API, a page for browsers, one line for
 /// everything else.
-pub(super) async fn describe_errors(request: Request, next: Next) -> Response {
+pub(super) async fn describe_errors(FromState(state): FromState<State>, request: Request, next: Next) -> Response {
     let wants_page = request
         .headers()
         .get_all(header::ACCEPT)
@@ -89,14 +120,17 @@ pub(super) async fn describe_errors(request: Request, next: Next) -> Response {
         return response;
     }
     let problem = response.extensions_mut().remove::<Problem>().unwrap_or_else(|| Problem::new(status, advice(status)));
-    let mut described = if path.starts_with(API) {
+    let prefix = state.shared.config.web.route_prefix.as_str();
+    let below = strip(prefix, &path);
+    let mut described = if below.is_some_and(|below| below.starts_with(API)) {
         problem.document()
     } else if wants_page {
-        pages::error(&problem, &path)
+        pages::error(&problem, below.unwrap_or(&path), below.is_none().then_some(prefix))
     } else {
         let body = Body::from(problem.line());
         (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], body).into_response()
     };
+    *described.extensions_mut() = std::mem::take(response.extensions_mut());
     // What the answer says besides, such as the methods that are allowed, is as true as before.
     for (name, value) in response.headers() {
         if name != header::CONTENT_TYPE && name != header::CONTENT_LENGTH {
@@ -109,7 +143,7 @@ pub(super) async fn describe_errors(request: Request, next: Next) -> Response {
 /// What happened and what to do, in a sentence or two that holds nothing of the request.
 fn advice(status: StatusCode) -> &'static str {
     match status {
-        StatusCode::NOT_FOUND => "There is nothing at this address. The overview is at / and leads on from there.",
+        StatusCode::NOT_FOUND => "There is nothing at this address. The overview leads on to everything there is.",
         StatusCode::METHOD_NOT_ALLOWED => {
             "This address does not take that method. The header Allow of this answer says which it takes."
         }

@@ -19,22 +19,24 @@ use crate::metrics::storage::Space;
 use crate::mirror::{Freshness, Summary};
 
 mod access;
-mod attention;
 mod batch;
 mod batches;
 mod failures;
 mod faults;
-mod figures;
 mod frame;
+mod job;
 mod jobs;
 mod listing;
 mod locks;
 mod overview;
 mod progress;
 mod reference;
+mod tree;
 
 use frame::root_from;
 pub use overview::Overview;
+
+pub use super::views::overview::{Recent, Stopped};
 
 /// What every page is made of, at one moment.
 #[derive(Clone, Debug)]
@@ -59,6 +61,10 @@ pub(super) fn routes() -> Vec<(&'static str, MethodRouter<State>)> {
         ("/", get(overview)),
         ("/jobs", get(list_jobs)),
         ("/failures", get(list_failures)),
+        ("/jobs/{jid}", get(job::job)),
+        ("/tree", get(tree::root)),
+        ("/tree/", get(tree::root)),
+        ("/tree/{*path}", get(tree::tree)),
         ("/batches", get(list_batches)),
         ("/batches/{batch}", get(show_batch)),
         ("/access", get(list_access)),
@@ -70,7 +76,8 @@ pub(super) fn routes() -> Vec<(&'static str, MethodRouter<State>)> {
 
 /// `GET /`: is it flowing, and if not, where.
 async fn overview(FromState(state): FromState<State>) -> Response {
-    render(StatusCode::OK, &Overview::new(&state.view(Timestamp::now())))
+    let now = Timestamp::now();
+    render(StatusCode::OK, &Overview::new(&state.view(now), &state.recent(now)))
 }
 
 /// `GET /jobs`: which jobs.
@@ -136,15 +143,20 @@ async fn show_api(FromState(state): FromState<State>) -> Response {
     render(StatusCode::OK, &reference::ApiPage::new(&state.view(Timestamp::now())))
 }
 
-/// A page for an error, whose links lead on from wherever the browser believes to be.
-pub(super) fn error(problem: &Problem, path: &str) -> Response {
+/// A page for an error, whose links lead on from wherever the browser believes to be: from a path below the prefix, or
+/// from one outside of it.
+pub(super) fn error(problem: &Problem, path: &str, prefix: Option<&str>) -> Response {
     #[derive(Template)]
     #[template(path = "error.html")]
     struct Page<'a> {
         root: String,
         problem: &'a Problem,
     }
-    render(problem.status(), &Page { root: root_from(path), problem })
+    let mut root = root_from(path);
+    if let Some(prefix) = prefix.map(|prefix| prefix.trim_start_matches('/')).filter(|prefix| !prefix.is_empty()) {
+        root = format!("{root}{prefix}/");
+    }
+    render(problem.status(), &Page { root, problem })
 }
 
 fn render(status: StatusCode, page: &impl Template) -> Response {

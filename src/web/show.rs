@@ -5,6 +5,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+mod data;
+
+pub(super) use data::{Shown, shown};
+
 /// A length of time in one unit, rounded down: `20 s`, `38 min`, `3.2 h`, `31 h`, `4 days`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ago(pub(super) Duration);

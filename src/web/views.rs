@@ -6,8 +6,16 @@
 
 pub(super) mod access;
 pub(super) mod batches;
+pub(super) mod diagnosis;
 pub(super) mod failures;
 pub(super) mod faults;
+pub(super) mod history;
+pub(super) mod job;
 pub(super) mod jobs;
 pub(super) mod locks;
+pub(super) mod node;
+pub(super) mod overview;
+mod session;
 pub(super) mod status;
+
+pub(crate) use session::Session;

@@ -42,7 +42,7 @@ impl Drop for Demo {
 
 /// A program that `.ci/install` has installed.
 fn tool(name: &str) -> PathBuf {
-    let tool = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools/bin").join(name);
+    let tool = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools/python/bin").join(name);
     assert!(tool.exists(), "{} is not installed: run .ci/install", tool.display());
     tool
 }

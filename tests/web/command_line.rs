@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::support::wait::eventually_some;
 
 /// The program, with nothing of our own environment that it would heed.
-fn queuekeeper(arguments: &[&str]) -> Command {
+pub(crate) fn queuekeeper(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_queuekeeper"));
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("QUEUEKEEPER_") {
@@ -33,6 +33,10 @@ fn what_is_wrong_on_the_command_line_is_told_with_what_is_allowed() {
             &["--web.listen-address", "the port is missing", "127.0.0.1:12181"][..],
         ),
         (&["--web.telemetry-path=metrics"], &["--web.telemetry-path", "does not begin with /", "/metrics"]),
+        (&["--web.external-url=ops.example.org"], &["--web.external-url", "scheme is missing", "https://host[:port]"]),
+        (&["--web.route-prefix=/a b"], &["--web.route-prefix", "meaning of its own", "/queue"]),
+        (&["--web.telemetry-path=/jobs"], &["--web.telemetry-path", "a page of that name"]),
+        (&["--web.config.file=/does/not/exist"], &["--web.config.file", "cannot read /does/not/exist", "No such file"]),
         (&["--mirror.stale-after=10"], &["--mirror.stale-after", "lacks its unit", "1h30m"]),
         (&["--mirror.drift-interval=1s"], &["--mirror.drift-interval", "less than 10s", "0 is never"]),
         (&["--storage.threshold=80"], &["--storage.threshold", "above 0, up to 1", "0.8"]),

@@ -1,87 +1,19 @@
 use std::io::Read;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use prometheus_client::registry::Registry;
-use queuekeeper::config::Config;
-use queuekeeper::mirror::Store;
-use queuekeeper::{metrics, web, zookeeper};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
+use tokio::net::TcpStream;
 
-/// A server without an image, on two ports of its own.
-struct Server {
-    ports: [u16; 2],
-    shutdown: CancellationToken,
-    running: JoinHandle<std::io::Result<()>>,
-}
+use super::harness::Server;
 
-/// A response as it comes over the wire, with its head in lower case.
-struct Answer {
-    head: String,
-    body: Vec<u8>,
-}
-
-impl Answer {
-    fn text(&self) -> &str {
-        std::str::from_utf8(&self.body).unwrap()
-    }
-
-    #[track_caller]
-    fn has(&self, expected: &[&str]) {
-        for line in expected {
-            assert!(self.head.lines().any(|found| found == *line), "{line:?} is not in:\n{}", self.head);
-        }
-    }
-}
-
-impl Server {
-    async fn start() -> Self {
-        let config = Config::new(zookeeper::Config::new("127.0.0.1:1".parse().unwrap()));
-        let mut registry: Registry = metrics::registry();
-        let store = Store::default();
-        let queue = metrics::queue::Queue {
-            store: store.clone(),
-            storage: None,
-            drop_after: config.mirror.drop_after,
-            collections: 0,
-        };
-        queue.register(&mut registry);
-        let listeners =
-            [TcpListener::bind("127.0.0.1:0").await.unwrap(), TcpListener::bind("127.0.0.1:0").await.unwrap()];
-        let ports = listeners.each_ref().map(|listener| listener.local_addr().unwrap().port());
-        let shutdown = CancellationToken::new();
-        let state = web::State::new(config, store, None, registry);
-        let running = tokio::spawn(web::run(listeners.into(), state, shutdown.clone()));
-        Self { ports, shutdown, running }
-    }
-
-    /// Sends a request with these lines after its first and reads the response to its end.
-    async fn ask(&self, request: &str, headers: &[&str]) -> Answer {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.ports[0])).await.unwrap();
-        let mut lines = vec![request, "Host: localhost", "Connection: close"];
-        lines.extend(headers);
-        stream.write_all(format!("{}\r\n\r\n", lines.join("\r\n")).as_bytes()).await.unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).await.unwrap();
-        let end = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a head ends");
-        let head = String::from_utf8(answer[..end].to_vec()).unwrap().replace('\r', "").to_lowercase();
-        Answer { head, body: answer[end + 4..].to_vec() }
-    }
-
-    async fn stop(self) -> Duration {
-        let asked = Instant::now();
-        self.shutdown.cancel();
-        self.running.await.unwrap().unwrap();
-        asked.elapsed()
-    }
-}
-
-const SAFE: [&str; 2] = [
+const SAFE: [&str; 6] = [
     "content-security-policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
      connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "x-content-type-options: nosniff",
+    "x-frame-options: deny",
+    "referrer-policy: no-referrer",
+    "cross-origin-opener-policy: same-origin",
+    "cross-origin-resource-policy: same-origin",
 ];
 
 #[tokio::test]
@@ -120,12 +52,16 @@ async fn probes_and_pages_say_what_is_there_and_errors_what_to_do() {
     let page = server.ask("GET / HTTP/1.1", &[]).await;
     page.has(&["http/1.1 200 ok", "content-type: text/html; charset=utf-8", "cache-control: no-store"]);
     page.has(&SAFE);
-    assert!(page.text().contains(r#"href="./static/queuekeeper.css""#), "{}", page.text());
-    let css = server.ask("GET /static/queuekeeper.css HTTP/1.1", &[]).await;
-    css.has(&["http/1.1 200 ok", "content-type: text/css; charset=utf-8", "cache-control: no-cache"]);
-    let tag = css.head.lines().find_map(|line| line.strip_prefix("etag: w/")).unwrap().to_owned();
-    let known = server.ask("GET /static/queuekeeper.css HTTP/1.1", &[&format!("If-None-Match: W/{tag}")]).await;
-    known.has(&["http/1.1 304 not modified"]);
+    for (ending, content_type) in [("css", "text/css; charset=utf-8"), ("svg", "image/svg+xml")] {
+        let start = page.text().find(r#"href="./static/queuekeeper-"#).unwrap();
+        let links = page.text()[start..].split('"').filter(|text| text.starts_with("./static/"));
+        let link = links.into_iter().find(|link| link.ends_with(ending)).unwrap();
+        let asset = server.ask(&format!("GET {} HTTP/1.1", link.trim_start_matches('.')), &[]).await;
+        asset.has(&["http/1.1 200 ok", "cache-control: public, max-age=31536000, immutable"]);
+        asset.has(&[&format!("content-type: {content_type}")]);
+    }
+    let old = server.ask("GET /static/queuekeeper-0000000000000000.css HTTP/1.1", &[]).await;
+    old.has(&["http/1.1 404 not found", "cache-control: no-store"]);
 
     let lost = server.ask("GET /a/b/c HTTP/1.1", &["Accept: text/html,*/*;q=0.8"]).await;
     lost.has(&["http/1.1 404 not found", "content-type: text/html; charset=utf-8"]);
@@ -139,6 +75,17 @@ async fn probes_and_pages_say_what_is_there_and_errors_what_to_do() {
     let large = server.ask("POST /metrics HTTP/1.1", &["Content-Length: 9999999"]).await;
     large.has(&["http/1.1 413 payload too large"]);
     assert!(large.text().contains("Send less."), "{}", large.text());
+
+    let unread = server.ask("GET /api/v1/overview HTTP/1.1", &[]).await;
+    unread.has(&["http/1.1 503 service unavailable", "content-type: application/problem+json"]);
+    let history = server.ask("GET /api/v1/history?points=36 HTTP/1.1", &[]).await;
+    history.has(&["http/1.1 200 ok", "content-type: application/json"]);
+    let history: serde_json::Value = serde_json::from_slice(&history.body).unwrap();
+    assert_eq!((history["points"].as_array().unwrap().len(), &history["step_seconds"]), (36, &600.into()));
+    for points in ["0", "2161", "-1", "x", "3&more=1"] {
+        let refused = server.ask(&format!("GET /api/v1/history?points={points} HTTP/1.1"), &[]).await;
+        refused.has(&["http/1.1 400 bad request", "content-type: application/problem+json"]);
+    }
 
     let counted = server.ask("GET /metrics HTTP/1.1", &[]).await;
     for series in [

@@ -35,6 +35,12 @@ impl Store {
         Some(diagnose_batch(&situation, now))
     }
 
+    /// When the lock on a job was created, by our own clock; `None` where it is not locked.
+    #[must_use]
+    pub fn lock_created(&self, id: JobId) -> Option<Timestamp> {
+        self.read(|image, offset| image.lock_created(id, offset)).flatten()
+    }
+
     /// What was seen of a job, oldest first, at most eight events; empty where nothing was.
     #[must_use]
     pub fn past(&self, id: JobId) -> Vec<PastEvent> {

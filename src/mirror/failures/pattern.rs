@@ -36,11 +36,15 @@ fn word<'a>(text: &'a str, pattern: &mut String) -> &'a str {
     if text.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("ark:")) && text[4..].starts_with(|c| !ends_word(c))
     {
         pattern.push_str("ark:#");
-        return &text[text.find(ends_word).unwrap_or(text.len())..];
+        let ark = &text[..text.find(ends_word).unwrap_or(text.len())];
+        return &text[ark.trim_end_matches(['.', ':', '!', '?']).len()..];
     }
     if let Some(uuid) = text.get(..36).filter(|start| is_uuid(start)) {
         pattern.push('#');
         return &text[uuid.len()..];
+    }
+    if let Some(rest) = file(text, pattern) {
+        return rest;
     }
     let end = text.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(text.len());
     let (word, rest) = text.split_at(end);
@@ -91,6 +95,21 @@ fn address<'a>(text: &'a str, pattern: &mut String) -> Option<&'a str> {
     Some(rest)
 }
 
+/// The name of a file, of which only the ending is the same for other jobs. Hosts have dots too, but no underscores.
+fn file<'a>(text: &'a str, pattern: &mut String) -> Option<&'a str> {
+    let is_inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let name = &text[..text.find(|c| !is_inside(c)).unwrap_or(text.len())];
+    let name = name.trim_end_matches(['.', '-']);
+    let (stem, ending) = name.rsplit_once('.')?;
+    let is_ending = (1..=5).contains(&ending.len()) && ending.starts_with(|c: char| c.is_ascii_alphabetic());
+    if !is_ending || !stem.contains('_') || !stem.contains(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    pattern.push_str("#.");
+    pattern.push_str(ending);
+    Some(&text[name.len()..])
+}
+
 fn is_uuid(text: &str) -> bool {
     let is_right =
         |(at, c): (usize, char)| if matches!(at, 8 | 13 | 18 | 23) { c == '-' } else { c.is_ascii_hexdigit() };
@@ -106,6 +125,23 @@ fn is_hexadecimal(word: &str) -> bool {
     digits.is_some_and(is_all) || is_long && is_all(word)
 }
 
+/// How the reasons begin that are written behind a status code, and `for` before an address.
+const REASONS: [&str; 13] = [
+    "Bad",
+    "Unauthorized",
+    "Forbidden",
+    "Not",
+    "Method",
+    "Conflict",
+    "Gone",
+    "Request",
+    "Too",
+    "Internal",
+    "Service",
+    "Gateway",
+    "for",
+];
+
 fn is_status(word: &str, rest: &str, pattern: &str) -> bool {
     let is_code = word.len() == 3 && word.parse().is_ok_and(|code: u16| (400..600).contains(&code));
     if !is_code || rest.starts_with(['.', ',', '/', '-']) && rest[1..].starts_with(|c: char| c.is_ascii_digit()) {
@@ -113,7 +149,9 @@ fn is_status(word: &str, rest: &str, pattern: &str) -> bool {
     }
     let before = pattern.trim_end_matches([' ', ':', '=']);
     let last = before.rsplit(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
-    let says_so = ["http", "status", "code", "response"].iter().any(|word| last.eq_ignore_ascii_case(word));
+    let reason = rest.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+    let says_so = REASONS.contains(&reason)
+        || ["http", "status", "code", "response"].iter().any(|word| last.eq_ignore_ascii_case(word));
     before.is_empty() || says_so || before.ends_with("HTTP/#")
 }
 
@@ -138,12 +176,15 @@ mod tests {
             ("job jid0000000042 of bid0000000007", "job jid# of bid#"),
             ("no space: 1,234.5 GiB needed, 17GiB free", "no space: # GiB needed, #GiB free"),
             ("ark:/99999/fk4abc1234 is locked", "ark:# is locked"),
+            ("Handler: ark:/99999/fk4: gone", "Handler: ark:#: gone"),
+            ("Handler: 403 Forbidden, file-7_a.zip.", "Handler: 403 Forbidden, #.zip."),
+            ("storage3.example.edu refused, a_b.zip", "storage#.example.edu refused, a_b.zip"),
             ("ARK:/99999/fk4 and (ark:/1/2)", "ark:# and (ark:#)"),
             ("batch bid-9c1a0b5e-0000-4000-8000-000000000001 gone", "batch bid-# gone"),
             ("sha-256 e3b0c44298fc1c149afbf4c8996fb924 differs", "sha-# # differs"),
             ("session 0x1000abc at 2026-03-02 10:17:05 -0800", "session # at # # -#"),
             ("2026-03-02T10:15:40Z  timed\n out", "#T#Z timed out"),
-            ("rbn_000123.zip: Datei „größe“ fehlt", "rbn_#.zip: Datei „größe“ fehlt"),
+            ("rbn_000123.tif.zip: Datei „größe“ fehlt", "#.zip: Datei „größe“ fehlt"),
             ("disk full on s3://bucket", "disk full on s3://bucket"),
             ("://", "://"),
         ] {

@@ -60,7 +60,7 @@ impl Image {
         if !self.faults.is_live {
             return self.apply_found(path, found);
         }
-        let glance = self.glance_at(&path);
+        let glance = self.glance_at(&path, found);
         let batch = match &path {
             Path::Batch(batch) | Path::BatchNode(batch, _) => Some(*batch),
             _ => None,

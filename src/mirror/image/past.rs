@@ -4,8 +4,11 @@
 //! the session that made it, so that eight of them hold the whole way from Pending to Completed. Only jobs of which
 //! something was seen have records, and they go with the job.
 
+mod sessions;
+
 use hashbrown::HashMap;
 
+use self::sessions::Sessions;
 use super::change::Seen;
 use crate::mirror::clock::Offset;
 use crate::mirror::past::{Happening, PastEvent};
@@ -18,8 +21,11 @@ const RECORDS: usize = 8;
 /// How many jobs' records are allocated at once. A table that doubled would set aside as much again as it needs.
 const CHUNK: usize = 1_024;
 
-/// No session, or one that nobody has room to remember.
-const NOBODY: u16 = u16::MAX;
+/// No session, or one that nobody has room to remember: the last number of thirteen bits.
+const NOBODY: u16 = (1 << SESSION_BITS) - 1;
+
+/// How many bits of a record say which session it was; the others of sixteen say what was seen.
+const SESSION_BITS: u32 = 13;
 
 /// A state that is not known, or none at all.
 const NOWHERE: u8 = u8::MAX;
@@ -46,6 +52,13 @@ enum Kind {
     Priority,
 }
 
+impl Kind {
+    const ALL: [Self; 8] = {
+        let unused = Self::Priority;
+        [Self::State, Self::Resumed, Self::Locked, Self::Released, Self::Priority, unused, unused, unused]
+    };
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Record {
     /// Seconds since 1970 by the servers' clock, which suffice until 2106.
@@ -58,15 +71,37 @@ struct Record {
     session: u16,
 }
 
+/// A record as it is kept.
+#[derive(Clone, Copy, Debug, Default)]
+struct Packed {
+    at_s: u32,
+    before: u8,
+    after: u8,
+    kind_and_session: u16,
+}
+
+impl From<Record> for Packed {
+    fn from(Record { at_s, kind, before, after, session }: Record) -> Self {
+        Self { at_s, before, after, kind_and_session: (kind as u16) << SESSION_BITS | session }
+    }
+}
+
+impl From<Packed> for Record {
+    fn from(Packed { at_s, before, after, kind_and_session }: Packed) -> Self {
+        let kind = Kind::ALL[usize::from(kind_and_session >> SESSION_BITS)];
+        Self { at_s, kind, before, after, session: kind_and_session & NOBODY }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
-    records: [Record; RECORDS],
+    records: [Packed; RECORDS],
     len: u8,
 }
 
 impl Slot {
-    fn records(&self) -> &[Record] {
-        &self.records[..usize::from(self.len)]
+    fn records(&self) -> impl DoubleEndedIterator<Item = Record> {
+        self.records[..usize::from(self.len)].iter().copied().map(Record::from)
     }
 }
 
@@ -151,9 +186,9 @@ impl Past {
     fn release(&mut self, job: JobId, session: i64, now_ms: i64) {
         let id = self.sessions.find(session);
         // A step may have brought another priority with it, which is noted behind it.
-        let is_told = |last: &Record| last.kind != Kind::Locked && last.session != NOBODY && Some(last.session) == id;
+        let is_told = |last: Record| last.kind != Kind::Locked && last.session != NOBODY && Some(last.session) == id;
         let slot = self.by_job.get(&job.number()).map(|at| &self.chunks[*at as usize / CHUNK][*at as usize % CHUNK]);
-        if slot.is_some_and(|slot| slot.records().iter().rev().take(2).any(is_told)) {
+        if slot.is_some_and(|slot| slot.records().rev().take(2).any(is_told)) {
             return;
         }
         let session = self.sessions.take(session);
@@ -179,10 +214,10 @@ impl Past {
     pub(super) fn of(&self, job: JobId, offset: Offset) -> Vec<PastEvent> {
         let Some(at) = self.by_job.get(&job.number()) else { return Vec::new() };
         let slot = &self.chunks[*at as usize / CHUNK][*at as usize % CHUNK];
-        slot.records().iter().map(|record| self.event(record, offset)).collect()
+        slot.records().map(|record| self.event(record, offset)).collect()
     }
 
-    fn event(&self, record: &Record, offset: Offset) -> PastEvent {
+    fn event(&self, record: Record, offset: Offset) -> PastEvent {
         let session = self.sessions.get(record.session);
         let what = match record.kind {
             Kind::State | Kind::Resumed => Happening::Moved {
@@ -200,7 +235,7 @@ impl Past {
 
     fn last(&self, job: JobId) -> Option<Record> {
         let at = *self.by_job.get(&job.number())?;
-        self.chunks[at as usize / CHUNK][at as usize % CHUNK].records().last().copied()
+        self.chunks[at as usize / CHUNK][at as usize % CHUNK].records().next_back()
     }
 
     /// Takes the last record away. Its session stays taken: it goes over to another record.
@@ -216,11 +251,11 @@ impl Past {
         let slot = self.slot_mut(at);
         let mut dropped = None;
         if usize::from(slot.len) == RECORDS {
-            dropped = Some(slot.records[0].session);
+            dropped = slot.records().next().map(|record| record.session);
             slot.records.copy_within(1.., 0);
             slot.len -= 1;
         }
-        slot.records[usize::from(slot.len)] = record;
+        slot.records[usize::from(slot.len)] = record.into();
         slot.len += 1;
         if let Some(session) = dropped {
             self.sessions.release(session);
@@ -245,60 +280,6 @@ impl Past {
     }
 }
 
-/// The sessions that records name, each kept once and for as long as one does.
-#[derive(Clone, Debug, Default)]
-struct Sessions {
-    slots: Vec<(i64, u32)>,
-    by_session: HashMap<i64, u16>,
-    free: Vec<u16>,
-}
-
-impl Sessions {
-    /// The place of a session, for one more record.
-    fn take(&mut self, session: i64) -> u16 {
-        if session == 0 {
-            return NOBODY;
-        }
-        if let Some(at) = self.by_session.get(&session) {
-            self.slots[usize::from(*at)].1 += 1;
-            return *at;
-        }
-        let at = match self.free.pop() {
-            Some(at) => at,
-            None => match u16::try_from(self.slots.len()) {
-                Ok(at) if at != NOBODY => {
-                    self.slots.push((0, 0));
-                    at
-                }
-                Ok(_) | Err(_) => return NOBODY,
-            },
-        };
-        self.slots[usize::from(at)] = (session, 1);
-        self.by_session.insert(session, at);
-        at
-    }
-
-    fn find(&self, session: i64) -> Option<u16> {
-        self.by_session.get(&session).copied()
-    }
-
-    fn get(&self, at: u16) -> Option<i64> {
-        self.slots.get(usize::from(at)).map(|(session, _)| *session).filter(|_| at != NOBODY)
-    }
-
-    fn release(&mut self, at: u16) {
-        if at == NOBODY {
-            return;
-        }
-        let (session, uses) = &mut self.slots[usize::from(at)];
-        *uses -= 1;
-        if *uses == 0 {
-            self.by_session.remove(session);
-            self.free.push(at);
-        }
-    }
-}
-
 fn seconds(at_ms: i64) -> u32 {
     u32::try_from(at_ms.max(0) / 1_000).unwrap_or(u32::MAX)
 }
@@ -315,91 +296,4 @@ fn state_of(code: u8) -> Option<JobState> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const JOB: JobId = JobId::new(7);
-
-    fn glance(state: JobState, entered_ms: i64, lock: Option<(i64, i64)>) -> Glance {
-        Glance { seen: Seen::In(state), entered_ms, retries: 0, priority: Some(5), lock }
-    }
-
-    fn told(past: &Past) -> Vec<String> {
-        let events = past.of(JOB, Offset::default()).into_iter();
-        events.map(|event| format!("{} {:?}", event.at.as_second(), event.what)).collect()
-    }
-
-    /// Notes each glance after the one before.
-    fn seen(glances: &[(Glance, i64)]) -> Past {
-        let mut past = Past::default();
-        for pair in glances.windows(2) {
-            past.note(JOB, pair[0].0, pair[1].0, pair[1].1);
-        }
-        past
-    }
-
-    #[test]
-    fn a_step_of_a_daemon_is_one_record_however_it_was_read() {
-        use JobState::{Estimating, Pending};
-        let (before, after) = (glance(Pending, 1_000, None), glance(Estimating, 9_000, None));
-        let lock = Some((77, 5_000));
-        let expected = ["9 Moved { from: Some(Pending), to: Some(Estimating), session: Some(77), is_resumed: false }"];
-        let in_order = [
-            (before, 0),
-            (glance(Pending, 1_000, lock), 5_000),
-            (glance(Estimating, 9_000, lock), 9_000),
-            (after, 9_500),
-        ];
-        assert_eq!(told(&seen(&in_order)), expected);
-        let lock_first = [(before, 0), (glance(Pending, 1_000, lock), 5_000), (before, 9_500), (after, 9_500)];
-        assert_eq!(told(&seen(&lock_first)), expected);
-        let at_once = [(before, 0), (after, 9_500)];
-        assert_eq!(told(&seen(&at_once)), [expected[0].replace("Some(77)", "None")]);
-    }
-
-    #[test]
-    fn a_look_without_a_step_is_told_as_it_was() {
-        let pending = |lock| glance(JobState::Pending, 1_000, lock);
-        let past = seen(&[(pending(None), 0), (pending(Some((77, 5_000))), 5_100), (pending(None), 8_000)]);
-        assert_eq!(told(&past), ["5 Locked { session: Some(77) }", "8 Released { session: Some(77) }"]);
-    }
-
-    #[test]
-    fn a_resumed_job_and_a_new_priority_are_told() {
-        let failed = glance(JobState::Failed, 1_000, None);
-        let resumed = Glance { retries: 1, priority: Some(40), ..glance(JobState::Pending, 3_000, None) };
-        assert_eq!(
-            told(&seen(&[(failed, 0), (resumed, 4_000)])),
-            [
-                "3 Moved { from: Some(Failed), to: Some(Pending), session: None, is_resumed: true }",
-                "4 Priority { from: 5, to: 40 }"
-            ]
-        );
-    }
-
-    #[test]
-    fn records_are_bounded_and_go_with_the_job_and_sessions_with_their_last_record() {
-        let mut past = Past::default();
-        for number in 0..3_000 {
-            let job = JobId::new(number);
-            for turn in 0..20 {
-                let lock = Some((i64::from(turn) + 1, 1_000));
-                past.note(job, glance(JobState::Pending, 0, None), glance(JobState::Pending, 0, lock), 0);
-                past.note(job, glance(JobState::Pending, 0, lock), glance(JobState::Pending, 0, None), 0);
-            }
-            assert_eq!(past.of(job, Offset::default()).len(), RECORDS);
-        }
-        assert_eq!((past.sessions.by_session.len(), past.chunks.len()), (4, 3));
-        for number in 0..3_000 {
-            past.forget(JobId::new(number));
-        }
-        assert_eq!((past.sessions.by_session.len(), past.by_job.len()), (0, 0));
-        past.note(JOB, glance(JobState::Pending, 0, None), glance(JobState::Held, 2_000, None), 0);
-        assert_eq!((told(&past).len(), past.chunks.len()), (1, 3));
-    }
-
-    #[test]
-    fn the_records_of_a_job_stay_small() {
-        assert!(size_of::<Slot>() <= 68, "{}", size_of::<Slot>());
-    }
-}
+mod tests;

@@ -56,6 +56,11 @@ impl Image {
         })
     }
 
+    /// When the lock on a job was created.
+    pub(in crate::mirror) fn lock_created(&self, id: JobId, offset: Offset) -> Option<Timestamp> {
+        self.jobs.get(id)?.lock.as_deref().map(|lock| offset.to_own(lock.created_ms))
+    }
+
     /// What is known of a state.
     pub(in crate::mirror) fn state_situation(&self, state: JobState, flow: &Flow, asked: Asked<'_>) -> StateSituation {
         let offset = asked.offset;

@@ -7,6 +7,7 @@ use super::row::{Row, UNKNOWN_MS};
 use super::{Image, past};
 use crate::mirror::clock::Offset;
 use crate::mirror::past::PastEvent;
+use crate::mirror::read::Found;
 use crate::mirror::summary::ByState;
 use crate::queue::id::JobId;
 use crate::queue::path::{JobNode, Path};
@@ -28,10 +29,17 @@ impl Image {
         self.watched.now_ms = now_ms;
     }
 
+    /// Applies a read to the image and to nothing that is kept beside it, to compare what the rest costs.
+    pub(in crate::mirror) fn apply_alone(&mut self, path: Path, found: &Found) -> Change {
+        self.apply_found(path, found)
+    }
+
     /// A job before a read is applied to it, where the read may tell something worth remembering.
-    pub(super) fn glance_at(&self, path: &Path) -> Option<(JobId, Glance)> {
+    pub(super) fn glance_at(&self, path: &Path, found: &Found) -> Option<(JobId, Glance)> {
         let job = match path {
             Path::Job(job) | Path::JobNode(job, JobNode::Status | JobNode::Lock | JobNode::Priority) => *job,
+            // With its last znode a job is gone, whichever that is.
+            Path::JobNode(job, _) if !found.is_present() => *job,
             _ => return None,
         };
         Some((job, self.jobs.get(job).map_or(Glance::NOTHING, glance)))

@@ -106,7 +106,7 @@ impl Frame {
             nav: Section::ALL.map(link).into(),
             metrics: view.telemetry_path.trim_start_matches('/').to_owned(),
             session: view.freshness.session.clone().unwrap_or_default(),
-            jobs: counted(jobs, "job", "jobs"),
+            jobs: if summary.is_some() { counted(jobs, "job", "jobs") } else { String::new() },
             batches: counted(batches, "batch", "batches"),
             version: build::VERSION,
             root,

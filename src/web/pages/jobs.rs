@@ -34,7 +34,9 @@ pub(super) struct JobsPage {
 struct Chip {
     text: String,
     href: String,
-    /// How many jobs there would be without it; only worked out where there are none with it.
+    /// How many jobs there are by this filter alone; only worked out where there are none by all of them.
+    alone: String,
+    /// How many there would be without it, likewise; empty for none.
     without: String,
 }
 
@@ -113,16 +115,18 @@ fn chips(state: &State, query: &JobQuery, base: &str, is_empty: bool, now: Times
     let chip = |at: usize| {
         let rest: Pairs =
             all.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, pair)| pair.clone()).collect();
-        let without = || {
-            let wider = JobQuery { limit: 1, ..parse(&rest).ok()? };
-            Some(state.jobs(&wider, now).ok()?.total)
+        let total = |pairs: &Pairs| {
+            let wider = JobQuery { limit: 1, ..parse(pairs).ok().filter(|_| is_empty)? };
+            Some(state.jobs(&wider, now).ok()?.total as u64)
         };
-        let without = is_empty.then(without).flatten().filter(|total| *total > 0);
+        let without = total(&rest).filter(|total| *total > 0 && all.len() > 1);
         let (name, value) = &all[at];
+        let said = |total| if total == 0 { "no job".to_owned() } else { counted(total, "job", "jobs") };
         Chip {
             text: form::said(name, value),
             href: address(base, rest.iter().chain(&order(query))),
-            without: without.map(|total| counted(total as u64, "job", "jobs")).unwrap_or_default(),
+            alone: total(&vec![all[at].clone()]).map(said).unwrap_or_default(),
+            without: without.map(said).unwrap_or_default(),
         }
     };
     (0..all.len()).map(chip).collect()
@@ -134,9 +138,9 @@ impl List {
         let is_filtered = !filters(query).is_empty();
         let told = match (list.total, is_filtered) {
             (0, false) => "There are no jobs in the queue.".to_owned(),
-            (0, true) => "No job is all of this at once.".to_owned(),
-            (1, true) => "1 job is all of this.".to_owned(),
-            (total, true) => format!("{} jobs are all of this.", Count(total as u64)),
+            (0, true) => "No job matches.".to_owned(),
+            (1, true) => "1 job matches.".to_owned(),
+            (total, true) => format!("{} jobs match.", Count(total as u64)),
             (total, false) => format!("{} in the queue.", counted(total as u64, "job", "jobs")),
         };
         let (first, last) = (list.before + 1, list.before + list.items.len());

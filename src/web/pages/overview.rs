@@ -1,62 +1,124 @@
 //! The overview.
 
-use askama::Template;
+use std::time::Duration;
 
+use askama::Template;
+use jiff::Timestamp;
+
+use self::batches::Batches;
+use self::curves::Curve;
+use self::details::Details;
+use self::pipeline::Pipeline;
 use super::View;
-use super::attention::{self, Item};
-use super::figures::Figures;
 use super::frame::{Frame, Section};
-use crate::mirror::Freshness;
-use crate::web::show::{Count, Moment};
+use crate::web::show::Moment;
+use crate::web::views::overview::{self, Attention, Recent, Severity};
+use crate::web::views::status::Status;
+
+mod batches;
+mod curves;
+mod details;
+mod pipeline;
 
 /// The overview, ready to be rendered.
 #[derive(Debug, Template)]
 #[template(path = "overview.html")]
 pub struct Overview {
     frame: Frame,
-    attention: Vec<Item>,
-    figures: Option<Figures>,
-    connection: Vec<Fact>,
+    content: Option<Content>,
+    facts: Vec<details::Fact>,
 }
 
-/// A line of the table about the connection.
+/// What the image says.
 #[derive(Debug)]
-struct Fact {
-    name: &'static str,
-    value: String,
-    moment: Option<Moment>,
+struct Content {
+    pipeline: Pipeline,
+    attention: Vec<Item>,
+    curves: Vec<Curve>,
+    /// How far back the curves reach.
+    window: &'static str,
+    watched: Option<String>,
+    batches: Batches,
+    details: Details,
+}
+
+/// One thing to look at.
+#[derive(Debug)]
+struct Item {
+    class: &'static str,
+    /// What tells it from the others, to a script.
+    key: String,
+    title: String,
+    /// How its age is told: `for`, or `oldest` where it is that of one of many.
+    age: &'static str,
+    since: Option<Moment>,
+    /// The time of day of `since`, where the title tells for how long; else empty.
+    clock: String,
+    text: String,
+    remedy: String,
+    page: Option<String>,
+    link: &'static str,
 }
 
 impl Overview {
     /// Works out what the page says.
     #[must_use]
-    pub fn new(view: &View) -> Self {
-        let View { now, freshness, summary, storage, .. } = view;
+    pub fn new(view: &View, recent: &Recent) -> Self {
+        let status = Status::new(&view.freshness, view.servers.clone(), view.now);
+        let overview = view.summary.as_ref().map(|summary| {
+            let overview = overview::Overview::new(status, summary, view.storage, recent, view.now);
+            Content::new(&overview, recent, view.now)
+        });
         Self {
             frame: Frame::new(view, "./".to_owned(), Section::Overview),
-            attention: summary.as_ref().map(|summary| attention::items(summary, *storage, *now)).unwrap_or_default(),
-            figures: summary.as_ref().map(|summary| Figures::new(summary, *storage, *now)),
-            connection: connection(view, freshness),
+            content: overview,
+            facts: details::facts(view),
         }
     }
 }
 
-fn connection(view: &View, freshness: &Freshness) -> Vec<Fact> {
-    let fact = |name, value: String| Fact { name, value, moment: None };
-    let mut facts = vec![fact("Servers", view.servers.clone())];
-    facts.push(match &freshness.session {
-        Some(session) => fact("Session", session.clone()),
-        None => fact("Session", "none".to_owned()),
-    });
-    let moment = |name, instant| Fact { name, value: String::new(), moment: Some(Moment::new(instant, view.now)) };
-    facts.extend(freshness.last_event.map(|instant| moment("Last change", instant)));
-    facts.extend(freshness.last_walk.map(|instant| moment("Last read whole", instant)));
-    facts.extend(
-        freshness.last_walk_duration.map(|took| fact("Time to read it", format!("{:.1} s", took.as_secs_f64()))),
-    );
-    if let Some(summary) = &view.summary {
-        facts.push(fact("Znodes", Count(summary.znodes).to_string()));
-        facts.push(fact("Unreadable", Count(summary.unreadable).to_string()));
+impl Content {
+    fn new(overview: &overview::Overview, recent: &Recent, now: Timestamp) -> Self {
+        let watched = Duration::from_secs(overview.watched_seconds);
+        let pieces = u32::try_from(recent.history.points.len()).unwrap_or(u32::MAX);
+        let minutes = recent.history.step.saturating_mul(pieces).as_secs() / 60;
+        Self {
+            window: match minutes {
+                ..=10 => "Last ten minutes",
+                11..=60 => "Last hour",
+                61.. => "Last six hours",
+            },
+            pipeline: Pipeline::new(overview, now),
+            attention: overview.attention.iter().map(|item| Item::new(item, now)).collect(),
+            curves: curves::all(overview, recent, now),
+            watched: (watched < Duration::from_mins(59)).then(|| crate::web::show::Ago(watched).to_string()),
+            batches: Batches::new(overview, now),
+            details: Details::new(overview, now),
+        }
     }
-    facts
+}
+
+/// An instant without its day where a script does not say it in the reader's zone.
+fn clock(at: Timestamp) -> String {
+    at.strftime("%H:%M UTC").to_string()
+}
+
+impl Item {
+    fn new(item: &Attention, now: Timestamp) -> Self {
+        Self {
+            class: match item.severity {
+                Severity::Bad => "bad",
+                Severity::Warn => "warn",
+            },
+            key: format!("{}-{}", item.kind, item.page.as_deref().unwrap_or_default()),
+            title: item.title.clone(),
+            age: if item.is_oldest { "oldest" } else { "for" },
+            since: item.since.map(|since| Moment::new(since, now)),
+            clock: item.since.filter(|_| item.kind == "stopped").map(clock).unwrap_or_default(),
+            text: item.text.clone(),
+            remedy: item.remedy.clone(),
+            page: item.page.clone(),
+            link: item.link,
+        }
+    }
 }

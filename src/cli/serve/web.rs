@@ -1,0 +1,99 @@
+//! What is served over HTTP, on the command line.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::cli::UsageError;
+use crate::config::{ExternalUrl, ListenAddress, RoutePrefix, TelemetryPath, Web, WebFile};
+
+/// What is served over HTTP.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Web")]
+pub(super) struct WebArgs {
+    /// Where to listen: host:port, or :port for every interface; may be repeated
+    #[arg(
+        long = "web.listen-address",
+        env = "QUEUEKEEPER_WEB_LISTEN_ADDRESS",
+        hide_env_values = true,
+        value_name = "ADDRESS",
+        value_delimiter = ',',
+        default_value = "127.0.0.1:12181"
+    )]
+    pub(super) listen_address: Vec<ListenAddress>,
+
+    /// The address that users find the server by, as behind a proxy; requests for other hosts than this one and those
+    /// that it listens on are refused
+    #[arg(long = "web.external-url", env = "QUEUEKEEPER_WEB_EXTERNAL_URL", hide_env_values = true, value_name = "URL")]
+    external_url: Option<ExternalUrl>,
+
+    /// What stands before every path, / for nothing [default: the path of --web.external-url]
+    #[arg(
+        long = "web.route-prefix",
+        env = "QUEUEKEEPER_WEB_ROUTE_PREFIX",
+        hide_env_values = true,
+        value_name = "PATH"
+    )]
+    route_prefix: Option<RoutePrefix>,
+
+    /// Where the metrics are
+    #[arg(
+        long = "web.telemetry-path",
+        env = "QUEUEKEEPER_WEB_TELEMETRY_PATH",
+        hide_env_values = true,
+        value_name = "PATH",
+        default_value = "/metrics"
+    )]
+    telemetry_path: TelemetryPath,
+
+    /// File that switches on TLS and passwords, in the format of Prometheus' exporters; taken up when it changes
+    #[arg(long = "web.config.file", env = "QUEUEKEEPER_WEB_CONFIG_FILE", hide_env_values = true, value_name = "FILE")]
+    config_file: Option<PathBuf>,
+}
+
+impl WebArgs {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// Says what is wrong with it.
+    pub(super) fn config(self) -> Result<Web, UsageError> {
+        let file = self.config_file.as_deref().map(WebFile::read).transpose();
+        let of_url = self.external_url.as_ref().map(|url| url.path().clone());
+        Ok(Web {
+            telemetry_path: self.telemetry_path,
+            route_prefix: self.route_prefix.or(of_url).unwrap_or_default(),
+            external_url: self.external_url,
+            names: self.listen_address.iter().filter_map(ListenAddress::host).map(str::to_owned).collect(),
+            file: file.map_err(|error| UsageError::flag("--web.config.file", error))?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        web: WebArgs,
+    }
+
+    #[test]
+    fn the_prefix_is_the_path_of_the_url_where_no_other_is_set() {
+        let url = "--web.external-url=https://ops.example.org/queue/";
+        for (arguments, prefix) in [
+            (&[][..], ""),
+            (&[url], "/queue"),
+            (&[url, "--web.route-prefix=/"], ""),
+            (&[url, "--web.route-prefix=inner"], "/inner"),
+            (&["--web.route-prefix=/a/b/"], "/a/b"),
+            (&["--web.external-url=https://ops.example.org"], ""),
+        ] {
+            let program = Program::parse_from([&["queuekeeper"], arguments].concat());
+            assert_eq!(program.web.config().unwrap().route_prefix.as_str(), prefix, "{arguments:?}");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Where users find the server, as Prometheus' own flags say it.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The address under which the server is reached from outside, as through a proxy: `https://ops.example.org/queue/`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExternalUrl {
+    is_https: bool,
+    /// In lower case; an IPv6 address in its brackets.
+    host: String,
+    port: Option<u16>,
+    path: RoutePrefix,
+}
+
+/// A text that is no such address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{why}; an external URL is written as https://host[:port][/path]")]
+pub struct ExternalUrlError {
+    why: String,
+}
+
+impl ExternalUrl {
+    /// The host in lower case, an IPv6 address in its brackets.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The port, which the scheme gives where the URL does not.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port.unwrap_or(if self.is_https { 443 } else { 80 })
+    }
+
+    /// The path, which is the route prefix where no other is set.
+    #[must_use]
+    pub fn path(&self) -> &RoutePrefix {
+        &self.path
+    }
+}
+
+impl FromStr for ExternalUrl {
+    type Err = ExternalUrlError;
+
+    fn from_str(text: &str) -> Result<Self, ExternalUrlError> {
+        let refuse = |why: &str| ExternalUrlError { why: why.to_owned() };
+        let (scheme, rest) = text.split_once("://").ok_or(refuse("the scheme is missing"))?;
+        let is_https = match scheme.to_ascii_lowercase().as_str() {
+            "http" => false,
+            "https" => true,
+            _ => return Err(refuse("the scheme is neither http nor https")),
+        };
+        if rest.contains(['?', '#']) {
+            return Err(refuse("it has a query or a fragment"));
+        }
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        if authority.contains('@') {
+            return Err(refuse("it holds credentials"));
+        }
+        let authority: Authority = authority.parse().map_err(|why: &str| refuse(why))?;
+        let path = path.parse().map_err(|error: RoutePrefixError| refuse(error.why))?;
+        Ok(Self { is_https, host: authority.host, port: authority.port, path })
+    }
+}
+
+impl fmt::Display for ExternalUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "http{}://{}", if self.is_https { "s" } else { "" }, self.host)?;
+        if let Some(port) = self.port {
+            write!(f, ":{port}")?;
+        }
+        write!(f, "{}/", self.path)
+    }
+}
+
+/// A host with or without a port, as in a URL or in the header `Host`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Authority {
+    /// In lower case and without a trailing dot; an IPv6 address in its brackets and in its shortest form.
+    pub host: String,
+    /// The port, where there is one.
+    pub port: Option<u16>,
+}
+
+impl FromStr for Authority {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        let port_at = text.rfind(':').filter(|at| text.rfind(']').is_none_or(|bracket| bracket < *at));
+        let (host, port) = match port_at {
+            Some(at) => (&text[..at], Some(&text[at + 1..])),
+            None => (text, None),
+        };
+        let port = match port {
+            // `host:` is a host whose port is the scheme's own (RFC 3986, 3.2.3).
+            None | Some("") => None,
+            // `parse` alone would take a sign.
+            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Some(digits.parse().map_err(|_| "the port is no number from 0 to 65535")?)
+            }
+            Some(_) => return Err("the port is no number from 0 to 65535"),
+        };
+        if let Some(inner) = host.strip_prefix('[') {
+            let address = inner.strip_suffix(']').and_then(|inner| inner.parse::<std::net::Ipv6Addr>().ok());
+            let address = address.ok_or("what is in brackets is no IPv6 address")?;
+            return Ok(Self { host: format!("[{address}]"), port });
+        }
+        let host = host.strip_suffix('.').unwrap_or(host);
+        if host.is_empty() {
+            return Err("the host is missing");
+        }
+        if !host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
+            return Err("the host holds a character that no host has");
+        }
+        Ok(Self { host: host.to_ascii_lowercase(), port })
+    }
+}
+
+/// What stands before every path of ours: empty, or as `/queue`, without a slash at its end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RoutePrefix(String);
+
+/// A text that cannot stand before a path.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{why}; a prefix is written as /queue, of letters, digits and - _ . ~ /, or / for none")]
+pub struct RoutePrefixError {
+    why: &'static str,
+}
+
+impl RoutePrefix {
+    /// The prefix: empty, or with a slash at its beginning and none at its end.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for RoutePrefix {
+    type Err = RoutePrefixError;
+
+    /// As Prometheus does, it takes slashes at both ends as they come.
+    fn from_str(text: &str) -> Result<Self, RoutePrefixError> {
+        let refuse = |why| Err(RoutePrefixError { why });
+        let inner = text.trim_matches('/');
+        if inner.is_empty() {
+            return Ok(Self::default());
+        }
+        if !inner.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.~/".contains(&byte)) {
+            return refuse("the path holds a character that has a meaning of its own there");
+        }
+        if inner.split('/').any(|segment| matches!(segment, "" | "." | "..")) {
+            return refuse("the path has an empty segment, or one that points elsewhere");
+        }
+        Ok(Self(format!("/{inner}")))
+    }
+}
+
+impl fmt::Display for RoutePrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_external_url_is_taken_apart_and_given_back() {
+        for (text, host, port, path, shown) in [
+            ("https://ops.example.org/queue/", "ops.example.org", 443, "/queue", "https://ops.example.org/queue/"),
+            ("HTTP://Ops.Example.org.:8080", "ops.example.org", 8080, "", "http://ops.example.org:8080/"),
+            ("http://[::1]:12181//a/b", "[::1]", 12181, "/a/b", "http://[::1]:12181/a/b/"),
+            ("http://host:/", "host", 80, "", "http://host/"),
+        ] {
+            let url = text.parse::<ExternalUrl>().unwrap();
+            assert_eq!((url.host(), url.port(), url.path().as_str()), (host, port, path), "{text}");
+            assert_eq!(url.to_string(), shown);
+        }
+    }
+
+    #[test]
+    fn what_is_no_external_url_is_refused_with_its_form() {
+        for (text, why) in [
+            ("", "scheme is missing"),
+            ("ops.example.org/queue", "scheme is missing"),
+            ("ftp://host", "neither http nor https"),
+            ("http:///queue", "host is missing"),
+            ("http://user:word@host/", "credentials"),
+            ("http://host:port/", "no number"),
+            ("http://host:+80/", "no number"),
+            ("http://host:65536/", "no number"),
+            ("http://[::1", "no IPv6 address"),
+            ("http://[fe80::1%25eth0]/", "no IPv6 address"),
+            ("http://a b/", "character that no host has"),
+            ("\"http://host/\"", "neither http nor https"),
+            ("http://host/?a=b", "query"),
+            ("http://host/a%2Fb", "meaning of its own"),
+            ("http://host/a/../b", "points elsewhere"),
+            ("http://host/{a}", "meaning of its own"),
+        ] {
+            let error = text.parse::<ExternalUrl>().unwrap_err().to_string();
+            assert!(error.contains(why) && error.contains("https://host"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_prefix_is_the_same_with_or_without_its_slashes() {
+        for (text, prefix) in [("", ""), ("/", ""), ("queue", "/queue"), ("/a/b/", "/a/b"), ("//a", "/a")] {
+            assert_eq!(text.parse::<RoutePrefix>().unwrap().as_str(), prefix, "{text}");
+        }
+        for text in ["/a b", "/{a}", "/a//b", "/..", "/é", "http://host/a", "/a?b"] {
+            assert!(text.parse::<RoutePrefix>().unwrap_err().to_string().contains("/queue"), "{text}");
+        }
+    }
+}

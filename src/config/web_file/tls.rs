@@ -1,0 +1,182 @@
+//! How to speak TLS.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
+use serde::Deserialize;
+use serde_saphyr::Spanned;
+
+use super::format::refuse;
+use super::{Files, WebFileError};
+
+/// `tls_server_config`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TlsSection {
+    cert_file: Option<Spanned<String>>,
+    key_file: Option<Spanned<String>>,
+    cert: Option<Spanned<String>>,
+    key: Option<Spanned<String>>,
+    client_auth_type: Option<Spanned<String>>,
+    client_ca_file: Option<Spanned<String>>,
+    client_ca: Option<Spanned<String>>,
+    min_version: Option<Spanned<String>>,
+    max_version: Option<Spanned<String>>,
+}
+
+/// Which clients are let in, by Go's names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ClientAuth {
+    /// `NoClientCert`: none is asked for a certificate.
+    None,
+    /// `VerifyClientCertIfGiven`: one that is given must be of the authority.
+    IfGiven,
+    /// `RequireAndVerifyClientCert`: each must give one of the authority.
+    Required,
+}
+
+/// PEM text, and what it is called in an error.
+struct Pem {
+    what: String,
+    bytes: Vec<u8>,
+}
+
+impl TlsSection {
+    pub(super) fn load(self, path: &Path, files: &mut Files) -> Result<ServerConfig, WebFileError> {
+        let versions = versions(path, self.min_version.as_ref(), self.max_version.as_ref())?;
+        let client_auth = client_auth(path, self.client_auth_type.as_ref())?;
+        let mut pem = |names: [&str; 2], file, text| Pem::take(path, files, names, file, text);
+        let cert = pem(["cert_file", "cert"], self.cert_file, self.cert)?;
+        let key = pem(["key_file", "key"], self.key_file, self.key)?;
+        let client_ca = pem(["client_ca_file", "client_ca"], self.client_ca_file, self.client_ca)?;
+        let missing = |why: &str| refuse(path, 0, format!("tls_server_config: {why}"));
+        let cert = cert.ok_or_else(|| missing("cert_file is missing"))?;
+        let key = key.ok_or_else(|| missing("key_file is missing"))?;
+
+        // Named, since a process has no default once two libraries bring one each.
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(&versions)
+            .map_err(|error| missing(&error.to_string()))?;
+        let builder = match (client_auth, client_ca) {
+            (ClientAuth::None, None) => builder.with_no_client_auth(),
+            (ClientAuth::None, Some(_)) => {
+                return Err(missing("there is a client_ca_file, and client_auth_type does not ask for certificates"));
+            }
+            (ClientAuth::IfGiven | ClientAuth::Required, None) => {
+                return Err(missing("client_auth_type needs a client_ca_file"));
+            }
+            (ClientAuth::IfGiven | ClientAuth::Required, Some(ca)) => {
+                let verifier = WebPkiClientVerifier::builder_with_provider(ca.roots()?.into(), provider);
+                let verifier =
+                    if client_auth == ClientAuth::IfGiven { verifier.allow_unauthenticated() } else { verifier };
+                builder.with_client_cert_verifier(verifier.build().map_err(|error| ca.unusable(error.to_string()))?)
+            }
+        };
+        let chain = cert.certificates()?;
+        // The reason is left out: a parser's error may quote what it read, and this is the private key.
+        let private = PrivateKeyDer::from_pem_slice(&key.bytes)
+            .map_err(|_| key.unusable("it holds no private key that can be read without a password"))?;
+        let mut config = builder
+            .with_single_cert(chain, private)
+            .map_err(|error| cert.unusable(format!("it does not go with the key of {}: {error}", key.what)))?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(config)
+    }
+}
+
+impl Pem {
+    /// The PEM text that a file or the text itself gives, under two names of which one may be used.
+    fn take(
+        path: &Path,
+        files: &mut Files,
+        [file_name, name]: [&str; 2],
+        file: Option<Spanned<String>>,
+        text: Option<Spanned<String>>,
+    ) -> Result<Option<Self>, WebFileError> {
+        match (file, text) {
+            (None, None) => Ok(None),
+            (Some(_), Some(text)) => {
+                Err(refuse(path, text.referenced.line(), format!("{file_name} and {name} are the same thing twice")))
+            }
+            (Some(file), None) if file.value.is_empty() => {
+                Err(refuse(path, file.referenced.line(), format!("{file_name} is empty")))
+            }
+            (Some(file), None) => {
+                let file: PathBuf = path.parent().unwrap_or(Path::new("")).join(file.value);
+                Ok(Some(Self { bytes: files.read(&file)?, what: file.display().to_string() }))
+            }
+            (None, Some(text)) => {
+                let what = format!("{}, line {}, {name}", path.display(), text.referenced.line());
+                Ok(Some(Self { what, bytes: text.value.into_bytes() }))
+            }
+        }
+    }
+
+    fn unusable(&self, why: impl Into<String>) -> WebFileError {
+        WebFileError::Unusable { what: self.what.clone(), why: why.into() }
+    }
+
+    fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, WebFileError> {
+        let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.bytes).collect();
+        found
+            .ok()
+            .filter(|found| !found.is_empty())
+            .ok_or_else(|| self.unusable("it holds no certificate in PEM form, or one that is damaged"))
+    }
+
+    fn roots(&self) -> Result<RootCertStore, WebFileError> {
+        let mut roots = RootCertStore::empty();
+        for certificate in self.certificates()? {
+            // One that was left out would lock its clients out without a word.
+            roots
+                .add(certificate)
+                .map_err(|error| self.unusable(format!("it holds no authority's certificate: {error}")))?;
+        }
+        Ok(roots)
+    }
+}
+
+fn versions(
+    path: &Path,
+    min: Option<&Spanned<String>>,
+    max: Option<&Spanned<String>>,
+) -> Result<Vec<&'static SupportedProtocolVersion>, WebFileError> {
+    let number = |name: &str, version: Option<&Spanned<String>>, default: u8| {
+        let Some(version) = version else { return Ok(default) };
+        match version.value.as_str() {
+            "TLS12" => Ok(2),
+            "TLS13" => Ok(3),
+            _ => Err(refuse(path, version.referenced.line(), format!("{name}: TLS12 and TLS13 are taken"))),
+        }
+    };
+    let (least, most) = (number("min_version", min, 2)?, number("max_version", max, 3)?);
+    let all = [(2, &rustls::version::TLS12), (3, &rustls::version::TLS13)];
+    let versions: Vec<_> =
+        all.into_iter().filter(|(number, _)| (least..=most).contains(number)).map(|(_, version)| version).collect();
+    if versions.is_empty() {
+        let line = max.map_or(0, |max| max.referenced.line());
+        return Err(refuse(path, line, "max_version is below min_version"));
+    }
+    Ok(versions)
+}
+
+fn client_auth(path: &Path, kind: Option<&Spanned<String>>) -> Result<ClientAuth, WebFileError> {
+    let Some(kind) = kind else { return Ok(ClientAuth::None) };
+    match kind.value.as_str() {
+        "" | "NoClientCert" => Ok(ClientAuth::None),
+        "VerifyClientCertIfGiven" => Ok(ClientAuth::IfGiven),
+        "RequireAndVerifyClientCert" => Ok(ClientAuth::Required),
+        // Go's RequestClientCert and RequireAnyClientCert ask for a certificate and believe any.
+        _ => {
+            let why =
+                "client_auth_type: NoClientCert, VerifyClientCertIfGiven and RequireAndVerifyClientCert are taken";
+            Err(refuse(path, kind.referenced.line(), why))
+        }
+    }
+}

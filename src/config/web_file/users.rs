@@ -1,0 +1,122 @@
+//! Who may come in.
+
+use std::collections::BTreeMap;
+
+/// The highest cost of a hash. Each step doubles the work, and at 16 it takes seconds.
+const MOST_COST: u32 = 16;
+
+/// Users and the bcrypt hashes of their passwords.
+#[derive(Default)]
+pub struct Users {
+    hashes: BTreeMap<String, Hash>,
+    /// The highest cost of them.
+    cost: u32,
+}
+
+struct Hash {
+    text: String,
+    cost: u32,
+}
+
+impl Users {
+    /// Adds a user, or says in one line what is wrong with it.
+    pub(super) fn add(&mut self, name: String, hash: String) -> Result<(), String> {
+        if name.contains(':') {
+            return Err(format!("the user {name}: no browser can send a name with a colon"));
+        }
+        let parts: bcrypt::HashParts = hash.parse().map_err(|_| {
+            format!("the user {name}: the hash is not one of bcrypt, $2y$10$ and 53 characters; htpasswd -nB {name} makes one")
+        })?;
+        let cost = parts.get_cost();
+        if !(4..=MOST_COST).contains(&cost) {
+            return Err(format!("the user {name}: the cost of the hash is {cost}, and 4 to {MOST_COST} are taken"));
+        }
+        self.cost = self.cost.max(cost);
+        self.hashes.insert(name, Hash { text: hash, cost });
+        Ok(())
+    }
+
+    /// Whether there is nobody, so that everyone may come in.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.hashes.is_empty()
+    }
+
+    /// The hash of a user's password.
+    #[must_use]
+    pub fn hash(&self, name: &str) -> Option<&str> {
+        self.hashes.get(name).map(|hash| hash.text.as_str())
+    }
+
+    /// Whether that is the user's password.
+    ///
+    /// It takes long, and the same for every name, known or not: not for a thread that others wait for.
+    #[must_use]
+    pub fn verify(&self, name: &str, password: &[u8]) -> bool {
+        // bcrypt repeats the password with a zero after it; one that holds a zero could be another's repetition.
+        let is_possible = !password.contains(&0);
+        let known = self.hashes.get(name);
+        let is_right = known
+            .is_some_and(|hash| bcrypt::verify(password, &hash.text).is_ok_and(|is_right| is_right && is_possible));
+        // A hash of cost n takes 2^n rounds: one of each cost from n to m - 1 makes them 2^m, which is what the most
+        // costly hash takes, and an unknown name too.
+        let rest = known.map_or(self.cost..self.cost + 1, |hash| hash.cost..self.cost);
+        for cost in rest {
+            // Nobody has this hash. Whether it fits by chance is of no interest.
+            let nobody = format!("$2b${cost:02}$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi");
+            std::hint::black_box(bcrypt::verify(password, &nobody).is_ok());
+        }
+        is_right
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn users(costs: &[u32]) -> Users {
+        let mut users = Users::default();
+        for cost in costs {
+            users.add(format!("user{cost}"), bcrypt::hash("secret", *cost).unwrap()).unwrap();
+        }
+        users
+    }
+
+    #[test]
+    fn only_the_right_password_of_the_right_user_is_right() {
+        let mut users = users(&[4, 6]);
+        users.add("long".to_owned(), bcrypt::hash("x".repeat(72), 4).unwrap()).unwrap();
+        assert!(users.verify("user4", b"secret") && users.verify("user6", b"secret"));
+        // As everywhere, bcrypt looks at no more than 72 bytes.
+        assert!(users.verify("long", "x".repeat(80).as_bytes()));
+        for (name, password) in [
+            ("user4", &b"Secret"[..]),
+            ("user4", b""),
+            ("user4", b"secret\0secret"),
+            ("user4", b"\xff\xfe"),
+            ("User4", b"secret"),
+            ("", b"secret"),
+            ("nobody", b"secret"),
+            ("long", b"x"),
+        ] {
+            assert!(!users.verify(name, password), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_cannot_be_told_by_the_time_that_it_takes() {
+        let users = users(&[4, 9]);
+        let fastest = |name: &str| {
+            let times = (0..5).map(|_| {
+                let started = std::time::Instant::now();
+                assert!(!users.verify(name, b"guess"));
+                started.elapsed()
+            });
+            times.min().unwrap()
+        };
+        let times = ["user4", "user9", "nobody"].map(fastest);
+        let (least, most) = (times.iter().min().unwrap(), times.iter().max().unwrap());
+        // Without the filling up, the least would be a thirty-second part of the most.
+        assert!(*least * 2 > *most, "{times:?}");
+    }
+}

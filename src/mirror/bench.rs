@@ -1,0 +1,130 @@
+//! What applying a change costs, for the benchmark: outside the crate nobody sees an image without a server.
+
+use std::time::{Duration, Instant};
+
+use zookeeper_client::Stat;
+
+use super::image::Image;
+use super::read::Found;
+use crate::queue::fault::Limits;
+use crate::queue::id::{BatchId, JobId, Priority};
+use crate::queue::path::{BatchNode, JobNode, Path};
+use crate::queue::state::{JobState, Outcome, State};
+
+/// How many reads are applied before what they touched is judged, as the writer does it under load.
+const AT_ONCE: usize = 128;
+
+/// Leads `jobs` jobs from Pending to Completed, one step of each after the other as daemons make them, and gives how
+/// long applying took for each read: to the image alone, or (`is_kept`) with faults, history and all that is kept
+/// beside it.
+#[must_use]
+pub fn apply_steps(jobs: u32, is_kept: bool) -> Duration {
+    let limits = Limits::default();
+    let mut image = filled(jobs);
+    let mut now_ms = 1_000_000;
+    if is_kept {
+        image.judge_all(None, now_ms, now_ms, &limits);
+    }
+    let (mut took, mut reads) = (Duration::ZERO, 0_u32);
+    let mut from = JobState::Pending;
+    let mut version = 0;
+    while let Some(to) = from.success() {
+        version += 1;
+        for first in (0..jobs).step_by(AT_ONCE / 4) {
+            now_ms += 10;
+            let some: Vec<_> = (first..jobs.min(first + 32)).map(JobId::new).collect();
+            // The lock is seen by itself, the rest of the step at once, as it is read under load.
+            let taken: Vec<_> = some.iter().map(|job| lock(*job, now_ms)).collect();
+            let stepped: Vec<_> = some.iter().flat_map(|job| step(*job, from, to, now_ms, version)).collect();
+            reads += u32::try_from(taken.len() + stepped.len()).expect("a piece is small");
+            let started = Instant::now();
+            for (path, found) in taken.into_iter().chain(stepped) {
+                if is_kept {
+                    image.apply(path, &found)
+                } else {
+                    image.apply_alone(path, &found)
+                };
+            }
+            if is_kept {
+                image.set_now(now_ms);
+                while image.judge(now_ms, &limits, AT_ONCE) {}
+            }
+            took += started.elapsed();
+        }
+        from = to;
+    }
+    took / reads.max(1)
+}
+
+fn stat(at_ms: i64, version: i32, session: i64) -> Stat {
+    Stat {
+        czxid: at_ms,
+        mzxid: at_ms,
+        pzxid: at_ms,
+        ctime: at_ms,
+        mtime: at_ms,
+        version,
+        cversion: 0,
+        aversion: 0,
+        ephemeral_owner: session,
+        data_length: 0,
+        num_children: 0,
+    }
+}
+
+fn node(data: impl Into<Vec<u8>>, stat: Stat) -> Found {
+    Found::Node { data: data.into(), stat }
+}
+
+fn status(state: JobState) -> String {
+    format!(
+        r#"{{"status":"{state}","last_modified":"2026-03-02 10:17:05 -0800","last_successful_status":null,"retry_count":0,"message":"Success"}}"#
+    )
+}
+
+fn entry(state: JobState, job: JobId) -> Path {
+    Path::entry(state, Priority::new(5).expect("5 is a priority"), job)
+}
+
+/// An image of healthy jobs in Pending.
+fn filled(jobs: u32) -> Image {
+    let mut image = Image::default();
+    let batch = BatchId::new(0);
+    let empty = || node("", stat(1, 0, 0));
+    image.apply(Path::Root, &empty());
+    image.apply(Path::Batch(batch), &empty());
+    image.apply(Path::BatchNode(batch, BatchNode::Status), &node(r#"{"status":"Reporting"}"#, stat(1, 0, 0)));
+    image.apply(Path::BatchNode(batch, BatchNode::Submission), &node(r#"{"profile":"demo"}"#, stat(1, 0, 0)));
+    image.apply(Path::BatchNode(batch, BatchNode::States), &empty());
+    image.apply(Path::BatchOutcome(batch, Outcome::Processing), &empty());
+    for job in (0..jobs).map(JobId::new) {
+        image.apply(Path::Job(job), &empty());
+        for (of, data) in [
+            (JobNode::Bid, batch.to_string()),
+            (JobNode::Configuration, format!(r#"{{"profile":"demo","filename":"{job}.zip","title":"Papers"}}"#)),
+            (JobNode::Status, status(JobState::Pending)),
+            (JobNode::Priority, "5".to_owned()),
+            (JobNode::SpaceNeeded, "1000000".to_owned()),
+        ] {
+            image.apply(Path::JobNode(job, of), &node(data, stat(1, 0, 0)));
+        }
+        image.apply(entry(JobState::Pending, job), &Found::Listed);
+        image.apply(Path::Reference(batch, Outcome::Processing, job), &Found::Listed);
+    }
+    image.finish();
+    image
+}
+
+fn lock(job: JobId, at_ms: i64) -> (Path, Found) {
+    let session = 0x1_0000 + i64::from(job.number() % 40);
+    (Path::JobNode(job, JobNode::Lock), node("", stat(at_ms, 0, session)))
+}
+
+fn step(job: JobId, from: JobState, to: JobState, at_ms: i64, version: i32) -> [(Path, Found); 4] {
+    [
+        (Path::JobNode(job, JobNode::Status), node(status(to), stat(at_ms, version, 0))),
+        (entry(from, job), Found::Nothing),
+        (entry(to, job), node("", stat(at_ms, 0, 0))),
+        (Path::JobNode(job, JobNode::Lock), Found::Nothing),
+    ]
+}

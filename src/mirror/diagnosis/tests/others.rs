@@ -1,0 +1,112 @@
+//! States and batches.
+
+use super::*;
+
+#[test]
+fn a_state_tells_the_same_for_all_of_its_jobs() {
+    let of = |state: &StateSituation| told(&diagnose_state(state, Some(&volume()), now()));
+    assert_eq!(
+        of(&state(JobState::Storing)),
+        [
+            "moving: Storing flows.",
+            "flowing: 100 jobs are in it, 2 at work. About 120 jobs leave it an hour. | The last one left 30 s ago.",
+        ]
+    );
+    let mut stuck = state(JobState::Provisioning);
+    stuck.flow = StateFlow { last_left: Some(before(55 * MINUTE)), ..StateFlow::default() };
+    stuck.oldest = Some(before(3 * HOUR));
+    stuck.space_needed_bytes = 6 << 40;
+    stuck.pools = vec![Pool { session: 0x1f, jobs: 5, items: vec![JobId::new(1)], since: before(55 * MINUTE) }];
+    assert_eq!(
+        of(&stuck)[..2],
+        [
+            "stopped: Provisioning has not moved for 55 min.",
+            "waiting_for_space: 5 jobs wait for working storage: it is at 85 %, the limit is 80 %. | The first for 55 min. All \
+             that wait: with their 6.0 TiB working storage would be at 91 %, the limit is 80 %.",
+        ]
+    );
+    assert!(of(&stuck)[2].starts_with("pool_full: 5 jobs wait"));
+    let paused = StateSituation { pause: Some(pause()), ..state(JobState::Storing) };
+    assert_eq!(of(&paused)[0], "stopped: Storing waits until the ingest queue is released.");
+    let empty = StateSituation { jobs: 0, locked: 0, ..state(JobState::Storing) };
+    assert_eq!(of(&empty), ["moving: No job is in Storing.", "empty: No job is in Storing."]);
+    assert_eq!(
+        of(&StateSituation { jobs: 1, ..state(JobState::Failed) }),
+        [
+            "stopped: 1 job is failed and waits for an operator.",
+            "waits_for_operator: 1 job is failed and waits for an operator."
+        ]
+    );
+    assert_eq!(of(&state(JobState::Completed))[0], "done: 100 jobs are completed.");
+    let slow =
+        StateSituation { flow: StateFlow { left_1h: pace(0), ..StateFlow::default() }, ..state(JobState::Storing) };
+    assert_eq!(of(&slow)[0], "waiting: Storing waits.");
+}
+
+fn batch(of: BatchState, references: [Option<u32>; 4]) -> BatchSituation {
+    BatchSituation {
+        id: BatchId::new(7),
+        state: Some(of),
+        odd_status: "".into(),
+        entered: Some(before(HOUR)),
+        message: "".into(),
+        is_acquired: true,
+        references,
+        lock: None,
+        pace: Some(pace(600)),
+        pause: None,
+        faults: Vec::new(),
+    }
+}
+
+#[test]
+fn a_batch_tells_how_far_it_is() {
+    let of = |batch: &BatchSituation| told(&diagnose_batch(batch, now()));
+    let mut counts = [Some(0); 4];
+    counts[Outcome::Processing as usize] = Some(1_391);
+    counts[Outcome::Completed as usize] = Some(6_120);
+    counts[Outcome::Failed as usize] = Some(4);
+    let running = batch(BatchState::Reporting, counts);
+    assert_eq!(
+        of(&running),
+        [
+            "moving: It is moving.",
+            "jobs_to_do: 1,391 of its 7,515 jobs are still to do. | 6,120 completed, 4 failed. At the present rate (600 an \
+             hour) they end in about 2.3 h.",
+        ]
+    );
+    let still = BatchSituation { pace: Some(pace(0)), ..running.clone() };
+    assert_eq!(of(&still)[0], "waiting: It waits for its jobs.");
+    assert!(of(&still)[1].ends_with("None has ended lately."));
+    counts[Outcome::Processing as usize] = Some(0);
+    assert_eq!(
+        of(&batch(BatchState::Reporting, counts)),
+        [
+            "waiting: It waits for its report.",
+            "report_due: All its jobs are done, and its report is due. | 6,120 completed, 4 failed."
+        ]
+    );
+    let overdue = BatchSituation {
+        faults: vec![fault(Fault::BatchWithoutEnd, Path::BatchNode(BatchId::new(7), BatchNode::Status))],
+        ..batch(BatchState::Reporting, counts)
+    };
+    assert_eq!(of(&overdue)[0], "stopped: Batch without end.");
+    let new = BatchSituation { is_acquired: false, pause: Some(pause()), ..batch(BatchState::Pending, [None; 4]) };
+    assert_eq!(of(&new)[0], "stopped: It waits until the ingest queue is released.");
+    assert!(of(&new)[2].starts_with("batch_not_acquired: It waits for 1.0 h for a daemon to acquire it."));
+    let held = BatchSituation { is_acquired: false, ..batch(BatchState::Held, [None; 4]) };
+    assert_eq!(of(&held), ["stopped: It is held for 1.0 h.", "held: It is held for 1.0 h."]);
+    let creating = BatchSituation { lock: Some(lock(0)), ..batch(BatchState::Processing, [Some(0); 4]) };
+    assert_eq!(
+        of(&creating),
+        [
+            "moving: A daemon works on it for 1.5 h.",
+            "in_work: A daemon works on it for 1.5 h. | Locked by session 0x1000a3f. Its jobs are being created.",
+        ]
+    );
+    let mut failed = batch(BatchState::Failed, counts);
+    failed.message = "mail server".into();
+    assert_eq!(of(&failed)[0], "stopped: It failed and waits for an operator.");
+    assert!(of(&failed)[1].starts_with("failed: It failed 1.0 h ago: “mail server” | 6,120 completed, 4 failed."));
+    assert_eq!(of(&batch(BatchState::Completed, counts))[0], "done: It is done, and its report is made.");
+}

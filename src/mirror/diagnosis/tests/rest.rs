@@ -1,0 +1,62 @@
+//! Jobs that nobody works on.
+
+use super::*;
+
+#[test]
+fn holds_are_told_with_who_and_why() {
+    let mut pending = job(JobState::Pending);
+    pending.hold = Some(pause());
+    assert_eq!(
+        of_job(&pending)[..2],
+        [
+            "stopped: It waits to be held: its collection is.",
+            "collection_held: Its collection “demo” is held for 2.0 h. | By “alice”, because of “the volume is\\u{202e} \
+             enlarged”. When its turn comes it is set Held instead of being worked on.",
+        ]
+    );
+    let mut held = job(JobState::Held);
+    assert_eq!(
+        of_job(&held),
+        [
+            "stopped: It is held, and nothing but an operator releases it.",
+            "held: It is held for 12 min. | Its collection “demo” is free; a held job does not come free by itself.",
+        ]
+    );
+    held.hold = Some(Pause::default());
+    assert_eq!(
+        of_job(&held),
+        ["stopped: It is held with its collection.", "held: It is held for 12 min. | Its collection “demo” is held."]
+    );
+    let mut behind = job(JobState::Pending);
+    behind.in_state.as_mut().unwrap().backlog = Some(Backlog { collection: "ucla".into(), jobs: 212 });
+    assert_eq!(
+        of_job(&behind)[..2],
+        [
+            "waiting: It waits for its turn.",
+            "held_backlog: 212 pending jobs of the held collection “ucla” are set Held one a poll, and delay all behind them.",
+        ]
+    );
+}
+
+#[test]
+fn a_failed_job_tells_where_and_how_many_with_it() {
+    let mut failed = job(JobState::Failed);
+    failed.last_successful = Some(JobState::Provisioning);
+    failed.message = "404 for https://deposit.example.edu/<x>".into();
+    (failed.same_message, failed.retries) = (37, 3);
+    failed.faults = vec![fault(Fault::RetriesExhausted, Path::JobNode(JOB, JobNode::Status))];
+    failed.batch.as_mut().unwrap().state = Some(BatchState::Failed);
+    assert_eq!(
+        of_job(&failed),
+        [
+            "stopped: It failed in Downloading and waits for an operator.",
+            "failed: It failed in Downloading 12 min ago: “404 for https://deposit.example.edu/<x>” | 37 other jobs failed \
+             with the same message, numbers and names aside. It was resumed 3 times.",
+            "retries_exhausted: It was resumed 3 times and failed again. | It fails whenever it is resumed. Only a person can \
+             help.",
+            "batch_at_rest: Its batch bid0000000007 has failed for 1.0 h.",
+        ]
+    );
+    failed.message = " ".into();
+    assert!(of_job(&failed)[1].starts_with("failed: It failed in Downloading 12 min ago, without a message | "));
+}

@@ -1,0 +1,59 @@
+//! The sessions that records name.
+
+use hashbrown::HashMap;
+
+use super::NOBODY;
+
+/// The sessions that records name, each kept once and for as long as one does.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sessions {
+    slots: Vec<(i64, u32)>,
+    pub(super) by_session: HashMap<i64, u16>,
+    free: Vec<u16>,
+}
+
+impl Sessions {
+    /// The place of a session, for one more record.
+    pub(super) fn take(&mut self, session: i64) -> u16 {
+        if session == 0 {
+            return NOBODY;
+        }
+        if let Some(at) = self.by_session.get(&session) {
+            self.slots[usize::from(*at)].1 += 1;
+            return *at;
+        }
+        let at = match self.free.pop() {
+            Some(at) => at,
+            None => match u16::try_from(self.slots.len()) {
+                Ok(at) if at != NOBODY => {
+                    self.slots.push((0, 0));
+                    at
+                }
+                Ok(_) | Err(_) => return NOBODY,
+            },
+        };
+        self.slots[usize::from(at)] = (session, 1);
+        self.by_session.insert(session, at);
+        at
+    }
+
+    pub(super) fn find(&self, session: i64) -> Option<u16> {
+        self.by_session.get(&session).copied()
+    }
+
+    pub(super) fn get(&self, at: u16) -> Option<i64> {
+        self.slots.get(usize::from(at)).map(|(session, _)| *session).filter(|_| at != NOBODY)
+    }
+
+    pub(super) fn release(&mut self, at: u16) {
+        if at == NOBODY {
+            return;
+        }
+        let (session, uses) = &mut self.slots[usize::from(at)];
+        *uses -= 1;
+        if *uses == 0 {
+            self.by_session.remove(session);
+            self.free.push(at);
+        }
+    }
+}

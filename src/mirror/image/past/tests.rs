@@ -1,0 +1,84 @@
+//! What is told of a job after it was looked at.
+
+use super::*;
+
+const JOB: JobId = JobId::new(7);
+
+fn glance(state: JobState, entered_ms: i64, lock: Option<(i64, i64)>) -> Glance {
+    Glance { seen: Seen::In(state), entered_ms, retries: 0, priority: Some(5), lock }
+}
+
+fn told(past: &Past) -> Vec<String> {
+    let events = past.of(JOB, Offset::default()).into_iter();
+    events.map(|event| format!("{} {:?}", event.at.as_second(), event.what)).collect()
+}
+
+/// Notes each glance after the one before.
+fn seen(glances: &[(Glance, i64)]) -> Past {
+    let mut past = Past::default();
+    for pair in glances.windows(2) {
+        past.note(JOB, pair[0].0, pair[1].0, pair[1].1);
+    }
+    past
+}
+
+#[test]
+fn a_step_of_a_daemon_is_one_record_however_it_was_read() {
+    use JobState::{Estimating, Pending};
+    let (before, after) = (glance(Pending, 1_000, None), glance(Estimating, 9_000, None));
+    let lock = Some((77, 5_000));
+    let expected = ["9 Moved { from: Some(Pending), to: Some(Estimating), session: Some(77), is_resumed: false }"];
+    let in_order =
+        [(before, 0), (glance(Pending, 1_000, lock), 5_000), (glance(Estimating, 9_000, lock), 9_000), (after, 9_500)];
+    assert_eq!(told(&seen(&in_order)), expected);
+    let lock_first = [(before, 0), (glance(Pending, 1_000, lock), 5_000), (before, 9_500), (after, 9_500)];
+    assert_eq!(told(&seen(&lock_first)), expected);
+    let at_once = [(before, 0), (after, 9_500)];
+    assert_eq!(told(&seen(&at_once)), [expected[0].replace("Some(77)", "None")]);
+}
+
+#[test]
+fn a_look_without_a_step_is_told_as_it_was() {
+    let pending = |lock| glance(JobState::Pending, 1_000, lock);
+    let past = seen(&[(pending(None), 0), (pending(Some((77, 5_000))), 5_100), (pending(None), 8_000)]);
+    assert_eq!(told(&past), ["5 Locked { session: Some(77) }", "8 Released { session: Some(77) }"]);
+}
+
+#[test]
+fn a_resumed_job_and_a_new_priority_are_told() {
+    let failed = glance(JobState::Failed, 1_000, None);
+    let resumed = Glance { retries: 1, priority: Some(40), ..glance(JobState::Pending, 3_000, None) };
+    assert_eq!(
+        told(&seen(&[(failed, 0), (resumed, 4_000)])),
+        [
+            "3 Moved { from: Some(Failed), to: Some(Pending), session: None, is_resumed: true }",
+            "4 Priority { from: 5, to: 40 }"
+        ]
+    );
+}
+
+#[test]
+fn records_are_bounded_and_go_with_the_job_and_sessions_with_their_last_record() {
+    let mut past = Past::default();
+    for number in 0..3_000 {
+        let job = JobId::new(number);
+        for turn in 0..20 {
+            let lock = Some((i64::from(turn) + 1, 1_000));
+            past.note(job, glance(JobState::Pending, 0, None), glance(JobState::Pending, 0, lock), 0);
+            past.note(job, glance(JobState::Pending, 0, lock), glance(JobState::Pending, 0, None), 0);
+        }
+        assert_eq!(past.of(job, Offset::default()).len(), RECORDS);
+    }
+    assert_eq!((past.sessions.by_session.len(), past.chunks.len()), (4, 3));
+    for number in 0..3_000 {
+        past.forget(JobId::new(number));
+    }
+    assert_eq!((past.sessions.by_session.len(), past.by_job.len()), (0, 0));
+    past.note(JOB, glance(JobState::Pending, 0, None), glance(JobState::Held, 2_000, None), 0);
+    assert_eq!((told(&past).len(), past.chunks.len()), (1, 3));
+}
+
+#[test]
+fn the_records_of_a_job_stay_small() {
+    assert!(size_of::<Slot>() <= 68, "{}", size_of::<Slot>());
+}

@@ -1,0 +1,112 @@
+use axum::Json;
+use axum::extract::{Path, State as FromState};
+use axum::http::StatusCode;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::Answer;
+use crate::mirror::{Children, Node, NodeError};
+use crate::queue::path::NodePath;
+use crate::web::State;
+use crate::web::params::Params;
+use crate::web::problem::Problem;
+use crate::web::views::node::TreePage;
+
+/// How many children a page has, unless it is asked for others.
+const CHILDREN: usize = 100;
+
+/// How many it has at most.
+const MOST_CHILDREN: usize = 500;
+
+/// Which children are shown.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(in crate::web) struct Which {
+    /// Those behind this name; it need not be there.
+    pub(in crate::web) after: Option<String>,
+    /// How many at most.
+    #[param(minimum = 1, maximum = 500, default = 100)]
+    pub(in crate::web) limit: Option<usize>,
+}
+
+/// `GET /api/v1/tree`: the root of the tree, which is the chroot, with its children.
+#[utoipa::path(
+    get, path = "/tree",
+    params(Which),
+    responses(
+        (status = 200, body = TreePage),
+        (status = 400, body = Problem, content_type = "application/problem+json", description = "A parameter cannot be taken"),
+        (status = 403, body = Problem, content_type = "application/problem+json", description = "ZooKeeper does not let us read it"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "There is no such znode"),
+        (status = 502, body = Problem, content_type = "application/problem+json", description = "ZooKeeper refused in another way"),
+        (status = 503, body = Problem, content_type = "application/problem+json", description = "ZooKeeper does not answer, or too many ask"),
+    ),
+)]
+pub(super) async fn tree_root(FromState(state): FromState<State>, Params(which): Params<Which>) -> Answer<TreePage> {
+    let (node, children) = read(&state, "", &which).await?;
+    Ok(Json(TreePage::new(&node, children)))
+}
+
+/// `GET /api/v1/tree/{path}`: a znode as it is in ZooKeeper, with its children.
+#[utoipa::path(
+    get, path = "/tree/{*path}",
+    params(
+        ("path" = String, Path, description = "Its path below the chroot, without the first slash", example = "jobs/states"),
+        Which,
+    ),
+    responses(
+        (status = 200, body = TreePage),
+        (status = 400, body = Problem, content_type = "application/problem+json", description = "A parameter cannot be taken"),
+        (status = 403, body = Problem, content_type = "application/problem+json", description = "ZooKeeper does not let us read it"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "There is no such znode"),
+        (status = 502, body = Problem, content_type = "application/problem+json", description = "ZooKeeper refused in another way"),
+        (status = 503, body = Problem, content_type = "application/problem+json", description = "ZooKeeper does not answer, or too many ask"),
+    ),
+)]
+pub(super) async fn tree(
+    FromState(state): FromState<State>,
+    Path(path): Path<String>,
+    Params(which): Params<Which>,
+) -> Answer<TreePage> {
+    let (node, children) = read(&state, &path, &which).await?;
+    Ok(Json(TreePage::new(&node, children)))
+}
+
+/// Reads a znode, by its path without the first slash.
+pub(in crate::web) async fn read(state: &State, path: &str, which: &Which) -> Result<(Node, Children), Problem> {
+    let limit = which.limit.unwrap_or(CHILDREN);
+    if !(1..=MOST_CHILDREN).contains(&limit) {
+        return Err(
+            Problem::bad(format!("The parameter limit is {limit}.")).allowing([format!("1 to {MOST_CHILDREN}")])
+        );
+    }
+    let path = NodePath::parse(&format!("/{path}"))
+        .map_err(|why| Problem::bad(format!("That is the path of no znode: {why}.")))?;
+    let read = state.shared.store.nodes().list(&path, which.after.as_deref(), limit).await;
+    read.map_err(|error| problem(&error))
+}
+
+fn problem(error: &NodeError) -> Problem {
+    let (status, path, what) = match error {
+        NodeError::NotConnected { path } => {
+            (StatusCode::SERVICE_UNAVAILABLE, path, "cannot be read: there is no connection to ZooKeeper")
+        }
+        NodeError::Busy { path } => {
+            (StatusCode::SERVICE_UNAVAILABLE, path, "cannot be read: too many others are. Try again in a moment")
+        }
+        NodeError::TimedOut { path } => {
+            (StatusCode::SERVICE_UNAVAILABLE, path, "cannot be read: ZooKeeper did not answer in time")
+        }
+        NodeError::NoNode { path } => (StatusCode::NOT_FOUND, path, "is not there; it may have been deleted since"),
+        NodeError::NoAuth { path } => {
+            (StatusCode::FORBIDDEN, path, "is not ours to read (NoAuth): check --zookeeper.auth-file")
+        }
+        NodeError::Failed { path, source } => {
+            tracing::warn!(%path, error = %source, "a znode could not be read");
+            (StatusCode::BAD_GATEWAY, path, "cannot be read: ZooKeeper refused. The log says more")
+        }
+    };
+    let name: String = path.as_str().chars().take(200).collect();
+    Problem::new(status, format!("The znode {} {what}.", crate::web::show::visible(&name)))
+}

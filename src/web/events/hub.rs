@@ -1,0 +1,190 @@
+//! Who looks at which page.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::page::{self, render};
+use super::regions::Shot;
+use crate::web::State;
+
+/// How many streams are open at once. Each is a connection, and others want to be served too.
+const MOST_STREAMS: usize = 256;
+
+/// How many distinct pages are rendered for them.
+const MOST_PAGES: usize = 64;
+
+/// The shortest time between two renderings of a page.
+const SPACING: Duration = Duration::from_millis(500);
+
+/// All renderings together take at most this part of a core: one in so many. The more pages there are and the longer
+/// they take, the longer each waits for its next turn.
+const SHARE: u32 = 10;
+
+/// How long nothing may change until a page is rendered again, for what the passing of time changes.
+const IDLE: Duration = Duration::from_secs(5);
+
+/// Why there is no stream for somebody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Full {
+    /// There are as many streams as there may be.
+    Streams,
+    /// There are as many distinct pages as there may be.
+    Pages,
+    /// The server is about to end.
+    Ending,
+}
+
+impl fmt::Display for Full {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Streams => write!(f, "{MOST_STREAMS} live pages are open already. Come back later, or reload."),
+            Self::Pages => write!(f, "{MOST_PAGES} different live pages are open already. Come back later, or reload."),
+            Self::Ending => f.write_str("The server is about to end. Come back in a moment."),
+        }
+    }
+}
+
+/// One reader's place.
+#[derive(Debug)]
+pub(super) struct Seat {
+    #[expect(dead_code, reason = "it is given back by being dropped")]
+    pub(super) permit: OwnedSemaphorePermit,
+    pub(super) shots: watch::Receiver<Arc<Shot>>,
+}
+
+/// The pages that are looked at, each with its latest rendering.
+#[derive(Debug)]
+pub(in crate::web) struct Hub {
+    pages: Mutex<HashMap<String, watch::Sender<Arc<Shot>>>>,
+    streams: Arc<Semaphore>,
+    tasks: TaskTracker,
+    end: CancellationToken,
+}
+
+impl Default for Hub {
+    fn default() -> Self {
+        Self {
+            pages: Mutex::default(),
+            streams: Arc::new(Semaphore::new(MOST_STREAMS)),
+            tasks: TaskTracker::new(),
+            end: CancellationToken::new(),
+        }
+    }
+}
+
+impl Hub {
+    /// Ends all streams, and with them whatever renders for them.
+    pub(in crate::web) async fn end(&self) {
+        self.end.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// Cancelled when the streams have to end.
+    pub(super) fn ended(&self) -> CancellationToken {
+        self.end.clone()
+    }
+
+    /// Takes a place among the streams.
+    pub(super) fn enter(&self) -> Result<OwnedSemaphorePermit, Full> {
+        if self.end.is_cancelled() {
+            return Err(Full::Ending);
+        }
+        Arc::clone(&self.streams).try_acquire_owned().map_err(|_| Full::Streams)
+    }
+
+    /// Joins those who look at a page already.
+    pub(super) fn join(&self, address: &str) -> Option<watch::Receiver<Arc<Shot>>> {
+        self.pages.lock().get(address).map(watch::Sender::subscribe)
+    }
+
+    /// Begins to render a page of which this is the first rendering.
+    pub(super) fn open(
+        &self,
+        state: &State,
+        address: String,
+        first: Arc<Shot>,
+    ) -> Result<watch::Receiver<Arc<Shot>>, Full> {
+        let mut pages = self.pages.lock();
+        // Somebody else may have been quicker.
+        if let Some(page) = pages.get(&address) {
+            return Ok(page.subscribe());
+        }
+        if pages.len() >= MOST_PAGES {
+            return Err(Full::Pages);
+        }
+        let (sender, receiver) = watch::channel(first);
+        pages.insert(address.clone(), sender.clone());
+        self.tasks.spawn(follow(state.clone(), address, sender));
+        Ok(receiver)
+    }
+
+    /// Forgets a page that nobody looks at. Gives whether that is so.
+    fn close(&self, address: &str) -> bool {
+        let mut pages = self.pages.lock();
+        let is_left = pages.get(address).is_none_or(|page| page.receiver_count() == 0);
+        if is_left {
+            pages.remove(address);
+        }
+        is_left
+    }
+
+    fn turns(&self) -> u32 {
+        u32::try_from(self.pages.lock().len()).unwrap_or(u32::MAX)
+    }
+}
+
+/// Renders a page again and again while somebody looks at it.
+async fn follow(state: State, address: String, sender: watch::Sender<Arc<Shot>>) {
+    let hub = &state.shared.hub;
+    let router = page::router(&state);
+    let mut changes = state.shared.store.changes();
+    let (mut rendered, mut took) = (Instant::now(), Duration::ZERO);
+    loop {
+        let mut changed = None;
+        let due = async {
+            tokio::select! {
+                // The store outlives us: its sender is never gone.
+                _ = changes.changed() => changed = Some(Instant::now()),
+                () = sleep(IDLE) => {}
+            }
+            sleep_until(rendered + SPACING.max(took * SHARE.saturating_mul(hub.turns()))).await;
+        };
+        tokio::select! {
+            () = hub.end.cancelled() => return,
+            () = sender.closed() => {
+                if hub.close(&address) {
+                    return;
+                }
+                continue;
+            }
+            () = due => {}
+        }
+        // What comes while it is being rendered may not be on it.
+        changes.mark_unchanged();
+        rendered = Instant::now();
+        let last = Arc::clone(&sender.borrow());
+        match render(&router, &address, Some(&last)).await {
+            Ok(mut shot) => {
+                shot.waited = changed.map_or(Duration::ZERO, |changed| changed.elapsed());
+                sender.send_replace(Arc::new(shot));
+            }
+            // The readers come back, and are told by the page itself.
+            Err(refused) if refused.is_gone() => {
+                hub.pages.lock().remove(&address);
+                return;
+            }
+            // What was shown stays until it can be rendered again.
+            Err(refused) => tracing::debug!(address, ?refused, "a live page could not be rendered"),
+        }
+        took = rendered.elapsed();
+    }
+}

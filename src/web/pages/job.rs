@@ -1,0 +1,301 @@
+//! The page of one job.
+
+use askama::Template;
+use axum::extract::{Path, State as FromState};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
+
+use super::frame::{Frame, Section};
+use super::{View, render};
+use crate::mirror::{self, CauseKind, NodeStat};
+use crate::queue::path::Path as Znode;
+use crate::web::links;
+use crate::web::show::{Moment, Shown, Size, shown, visible};
+use crate::web::views::Session;
+use crate::web::views::job::JobDetail;
+use crate::web::{State, api};
+
+mod way;
+
+/// How much of the page, in bytes, all znodes together may take, and how much one of them.
+const NODES_ROOM: (usize, usize) = (40 << 10, 6 << 10);
+
+/// `GET /jobs/{jid}`: what is with this job?
+pub(super) async fn job(FromState(state): FromState<State>, Path(jid): Path<String>) -> Response {
+    let now = Timestamp::now();
+    match api::find_job(&state, &jid, now).await {
+        Ok(detail) => render(StatusCode::OK, &Page::new(&state.view(now), &detail)),
+        Err(problem) => problem.into_response(),
+    }
+}
+
+#[derive(Debug, Template)]
+#[template(path = "job.html")]
+struct Page {
+    frame: Frame,
+    id: String,
+    title: String,
+    state: String,
+    /// `bad`, `warn`, `good` or nothing.
+    class: &'static str,
+    entered: Option<Moment>,
+    batch: Option<(String, String)>,
+    collection: String,
+    why: Why,
+    way: way::Way,
+    about: Vec<Line>,
+    standing: Vec<Line>,
+    nodes: Vec<Node>,
+    nodes_problem: Option<String>,
+}
+
+/// Why it is not moving.
+#[derive(Debug)]
+pub(super) struct Why {
+    title: &'static str,
+    class: &'static str,
+    headline: String,
+    causes: Vec<Cause>,
+}
+
+#[derive(Debug)]
+struct Cause {
+    /// What the fault is called, where it is one; empty otherwise.
+    fault: &'static str,
+    sentence: String,
+    evidence: String,
+    remedy: &'static str,
+    since: Option<Moment>,
+    items: Vec<Link>,
+    more: u64,
+}
+
+/// A znode to look at.
+#[derive(Debug)]
+struct Link {
+    text: String,
+    href: String,
+}
+
+/// A line of a table.
+#[derive(Debug)]
+struct Line {
+    name: &'static str,
+    value: String,
+    /// What is shown when one points at the value.
+    hint: String,
+    moment: Option<Moment>,
+    links: Vec<Link>,
+}
+
+/// A znode and what it holds.
+#[derive(Debug)]
+struct Node {
+    name: String,
+    href: String,
+    modified: Moment,
+    size: Size,
+    version: i32,
+    owner: Option<Session>,
+    data: Shown,
+}
+
+impl Page {
+    fn new(view: &View, detail: &JobDetail) -> Self {
+        let known = &detail.known;
+        let job = &known.job;
+        let root = "../".to_owned();
+        let title = [&*job.filename, &*job.title].into_iter().find(|text| !text.trim().is_empty());
+        let state = match (job.state, job.odd_status.is_empty()) {
+            (Some(state), true) => state.to_string(),
+            (None, true) => "without a status".to_owned(),
+            (_, false) => format!("“{}”", visible(&job.odd_status)),
+        };
+        Self {
+            frame: Frame::new(view, root, Section::Jobs),
+            id: detail.id.clone(),
+            title: title.map_or_else(|| detail.id.clone(), headline),
+            state,
+            class: class(known.diagnosis.verdict),
+            entered: job.entered.map(|at| Moment::new(at, view.now)),
+            batch: job.batch.map(|batch| (batch.to_string(), format!("batches/{batch}"))),
+            collection: visible(&job.collection),
+            why: Why::new(&known.diagnosis, &Znode::Job(job.id), view.now),
+            way: way::Way::new(known, view.now),
+            about: about(job, view.now),
+            standing: standing(detail, view.now),
+            nodes: nodes(&known.nodes, view.now),
+            nodes_problem: detail.nodes_problem.as_deref().map(visible),
+        }
+    }
+}
+
+impl Why {
+    /// The reasons, whose znodes are links but for `own`, which is on the page itself.
+    pub(super) fn new(diagnosis: &mirror::Diagnosis, own: &Znode, now: Timestamp) -> Self {
+        let cause = |cause: &mirror::Cause| Cause {
+            sentence: cause.sentence.clone(),
+            evidence: cause.evidence.clone(),
+            remedy: cause.remedy.unwrap_or_default(),
+            since: cause.since.map(|since| Moment::new(since, now)),
+            fault: fault(cause.kind),
+            items: items(cause, own),
+            more: cause.more,
+        };
+        let title = match diagnosis.verdict {
+            mirror::Verdict::Moving => "Is it moving?",
+            mirror::Verdict::Waiting => "What it waits for",
+            mirror::Verdict::Stopped => "Why it is not moving",
+            mirror::Verdict::Done => "Where it is",
+        };
+        Self {
+            title,
+            class: class(diagnosis.verdict),
+            headline: diagnosis.headline.clone(),
+            causes: diagnosis.causes.iter().map(cause).collect(),
+        }
+    }
+}
+
+fn fault(kind: CauseKind) -> &'static str {
+    if let CauseKind::Fault(fault) = kind { fault.title() } else { "" }
+}
+
+/// The znodes to look at. Those of the item itself are on the page, and only a fault has to name them.
+fn items(cause: &mirror::Cause, own: &Znode) -> Vec<Link> {
+    match cause.kind {
+        CauseKind::Fault(_) => cause.items.iter().map(tree_link).collect(),
+        _ => cause.items.iter().filter(|item| !is_of(item, own)).map(link).collect(),
+    }
+}
+
+fn class(verdict: mirror::Verdict) -> &'static str {
+    match verdict {
+        mirror::Verdict::Moving => "good",
+        mirror::Verdict::Waiting => "warn",
+        mirror::Verdict::Stopped => "bad",
+        mirror::Verdict::Done => "done",
+    }
+}
+
+/// Whether a znode is the item itself or one of its children.
+fn is_of(path: &Znode, own: &Znode) -> bool {
+    path == own || matches!((path, own), (Znode::JobNode(job, _), Znode::Job(own)) if job == own)
+}
+
+fn link(path: &Znode) -> Link {
+    let text = match path {
+        Znode::Job(job) | Znode::JobNode(job, _) => job.to_string(),
+        Znode::Batch(batch) => batch.to_string(),
+        other => visible(&other.to_string()),
+    };
+    Link { text, href: links::best(path) }
+}
+
+/// A link to a znode itself, whatever it belongs to.
+fn tree_link(path: &Znode) -> Link {
+    Link { text: visible(&path.to_string()), href: links::tree(&path.into()) }
+}
+
+impl Line {
+    fn new(name: &'static str, value: impl Into<String>) -> Self {
+        Self { name, value: value.into(), hint: String::new(), moment: None, links: Vec::new() }
+    }
+
+    /// A text of a znode; `none` where it is empty.
+    fn text(name: &'static str, text: &str, none: &'static str) -> Self {
+        Self::new(name, if text.trim().is_empty() { none.to_owned() } else { visible(text) })
+    }
+}
+
+/// A text of a depositor as the title of a page.
+fn headline(text: &str) -> String {
+    const MOST: usize = 100;
+    let cut: String = text.trim().chars().take(MOST).collect();
+    let ellipsis = if text.trim().chars().nth(MOST).is_some() { "…" } else { "" };
+    format!("{}{ellipsis}", visible(&cut))
+}
+
+/// What was deposited.
+fn about(job: &mirror::Job, now: Timestamp) -> Vec<Line> {
+    let mut lines = vec![
+        Line::text("ARK", &job.ark, "not minted yet"),
+        Line::text("Local id", &job.local_ids, "none"),
+        Line::text("Title", &job.title, "none"),
+        Line::text("File", &job.filename, "none"),
+        Line::text("Collection", &job.collection, "none"),
+        Line::text("Submitter", &job.submitter, "unknown"),
+    ];
+    let submitted = job.submitted.map(|at| Moment::new(at, now));
+    let value = if submitted.is_some() { "" } else { "unknown" };
+    lines.push(Line { moment: submitted, ..Line::new("Submitted", value) });
+    lines
+}
+
+/// How it stands in the queue.
+fn standing(detail: &JobDetail, now: Timestamp) -> Vec<Line> {
+    let job = &detail.known.job;
+    let priority =
+        job.priority.map_or_else(|| "none that can be read".to_owned(), |priority| priority.number().to_string());
+    let size = Size::new(job.space_needed_bytes);
+    let space = if job.space_needed_bytes == 0 {
+        Line::new("Space needed", "unknown")
+    } else {
+        Line { hint: size.exact, ..Line::new("Space needed", size.short) }
+    };
+    let retries = job.retry_count.map_or_else(|| "not said".to_owned(), |retries| retries.to_string());
+    let last = job.last_successful.map_or_else(|| "none".to_owned(), |state| state.to_string());
+    let lock = match &detail.lock {
+        None => Line::new("Lock", "none"),
+        Some(lock) => {
+            let holder =
+                lock.session.map_or_else(|| "persistent, for".to_owned(), |session| format!("session {session}, for"));
+            Line { moment: Some(Moment::new(lock.created, now)), ..Line::new("Lock", holder) }
+        }
+    };
+    let entries = job.entries.iter().map(|(folder, entry)| tree_link(&Znode::Entry(folder.clone(), *entry)));
+    let references =
+        job.references.iter().map(|(batch, outcome)| tree_link(&Znode::Reference(*batch, *outcome, job.id)));
+    let created = job.created.map(|at| Moment::new(at, now));
+    let mut lines = vec![
+        Line::new("Priority", priority),
+        space,
+        Line::new("Retries", retries),
+        Line::new("Last success", last),
+        Line::text("Message", &job.message, "none"),
+        lock,
+        links_or_none("Queue entry", entries.collect()),
+        links_or_none("In its batch", references.collect()),
+        Line { moment: created, ..Line::new("Created", "") },
+    ];
+    if !detail.unreadable.is_empty() {
+        lines.push(Line::new("Unreadable", detail.unreadable.join(", ")));
+    }
+    lines
+}
+
+fn links_or_none(name: &'static str, links: Vec<Link>) -> Line {
+    let value = if links.is_empty() { "none" } else { "" };
+    Line { links, ..Line::new(name, value) }
+}
+
+/// The znodes, as much of them as there is room for.
+fn nodes(nodes: &[mirror::Node], now: Timestamp) -> Vec<Node> {
+    let (mut left, most) = NODES_ROOM;
+    let node = |node: &mirror::Node| {
+        let NodeStat { data_length, modified, version, ephemeral_owner, .. } = node.stat;
+        let data = shown(&node.data, data_length, left.min(most));
+        left = left.saturating_sub(data.text.len());
+        Node {
+            name: visible(node.path.as_str()),
+            href: links::tree(&node.path),
+            modified: Moment::new(modified, now),
+            size: Size::new(data_length),
+            version,
+            owner: Session::of(ephemeral_owner),
+            data,
+        }
+    };
+    nodes.iter().map(node).collect()
+}

@@ -1,0 +1,224 @@
+//! The way of a job: its steps, and what was seen of it.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::mirror::{Happening, PastEvent};
+use crate::queue::state::{JobState, State};
+use crate::web::show::{Ago, Moment};
+use crate::web::views::Session;
+use crate::web::views::job::Known;
+
+/// The way of a job.
+#[derive(Debug)]
+pub(super) struct Way {
+    pub(super) steps: Vec<Step>,
+    /// The last event first.
+    pub(super) events: Vec<Event>,
+}
+
+/// A state of the success path.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) name: &'static str,
+    /// `past`, `here`, `failed`, `held`, or nothing for what is to come.
+    pub(super) class: &'static str,
+    /// How long the job was in it, or is; empty where nobody saw that.
+    pub(super) time: String,
+    /// The class in words, for those who do not see it.
+    pub(super) words: &'static str,
+}
+
+/// A line of the log.
+#[derive(Debug)]
+pub(super) struct Event {
+    pub(super) at: Moment,
+    pub(super) text: String,
+}
+
+impl Way {
+    pub(super) fn new(known: &Known, now: Timestamp) -> Self {
+        Self { steps: steps(known, now), events: events(known, now) }
+    }
+}
+
+fn steps(known: &Known, now: Timestamp) -> Vec<Step> {
+    let job = &known.job;
+    let path: Vec<JobState> =
+        std::iter::once(JobState::Pending).chain(JobState::Pending.steps_to(JobState::Completed)).collect();
+    // Where it is on the path, or where it left it.
+    let (at, class, words) = match job.state {
+        Some(JobState::Failed) => {
+            let next = job.last_successful.and_then(State::success).unwrap_or(JobState::Pending);
+            (Some(next), "failed", "failed here")
+        }
+        Some(JobState::Held) => (Some(JobState::Pending), "held", "held here"),
+        Some(JobState::Deleted) | None => (None, "", ""),
+        Some(state) => (Some(state), "here", "is here"),
+    };
+    let position = at.and_then(|at| path.iter().position(|state| *state == at));
+    let time = |state: JobState, is_here: bool| {
+        let spent =
+            if is_here { job.entered.map(|entered| now.duration_since(entered)) } else { spent_in(known, state) };
+        spent.and_then(|spent| Duration::try_from(spent).ok()).map(|spent| Ago(spent).to_string()).unwrap_or_default()
+    };
+    let step = |(index, state): (usize, &JobState)| {
+        let (class, words) = match position {
+            Some(position) if index < position => ("past", "done"),
+            Some(position) if index == position => (class, words),
+            Some(_) | None => ("", "to come"),
+        };
+        let is_here = position == Some(index) && *state != JobState::Completed;
+        let time = if class.is_empty() { String::new() } else { time(*state, is_here) };
+        Step { name: state.name(), class, time, words }
+    };
+    path.iter().enumerate().map(step).collect()
+}
+
+/// How long it was in a state when it was last in it, as far as that was seen.
+fn spent_in(known: &Known, state: JobState) -> Option<jiff::SignedDuration> {
+    let moves: Vec<_> = known.past.iter().filter_map(moved).collect();
+    let left = moves.iter().rposition(|(_, from, _)| *from == Some(state))?;
+    let entered = match left.checked_sub(1).map(|before| moves[before]) {
+        Some((at, _, to)) => Some(at).filter(|_| to == Some(state)),
+        None => known.job.created.filter(|_| state == JobState::Pending),
+    };
+    Some(moves[left].0.duration_since(entered?))
+}
+
+fn moved(event: &PastEvent) -> Option<(Timestamp, Option<JobState>, Option<JobState>)> {
+    match event.what {
+        Happening::Moved { from, to, .. } => Some((event.at, from, to)),
+        Happening::Locked { .. } | Happening::Released { .. } | Happening::Priority { .. } => None,
+    }
+}
+
+fn events(known: &Known, now: Timestamp) -> Vec<Event> {
+    let job = &known.job;
+    // Of what happened in one second the last comes first, too.
+    let mut events: Vec<_> = known.past.iter().rev().map(|event| (event.at, text(event))).collect();
+    // What the tree itself tells, where nothing of it was seen.
+    if let (Some(entered), Some(state)) = (job.entered, job.state)
+        && !known.past.iter().filter_map(moved).any(|(_, _, to)| to == Some(state))
+    {
+        events.push((entered, format!("entered {state}")));
+    }
+    let is_created_seen = known.past.iter().filter_map(moved).any(|(_, from, _)| from.is_none());
+    if let Some(created) = job.created.filter(|_| !is_created_seen) {
+        let batch = job.batch.map(|batch| format!(" in batch {batch}")).unwrap_or_default();
+        events.push((created, format!("created{batch}")));
+    }
+    events.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+    events.into_iter().map(|(at, text)| Event { at: Moment::new(at, now), text }).collect()
+}
+
+fn text(event: &PastEvent) -> String {
+    let by = |session: Option<i64>| {
+        session.and_then(Session::of).map(|session| format!(", by session {session}")).unwrap_or_default()
+    };
+    let name = |state: Option<JobState>| state.map_or("a state that nobody knows", State::name);
+    match event.what {
+        Happening::Moved { from: None, to, session, .. } => format!("created in {}{}", name(to), by(session)),
+        Happening::Moved { from, to, session, is_resumed } => {
+            let resumed = if is_resumed { ", resumed" } else { "" };
+            format!("{} → {}{resumed}{}", name(from), name(to), by(session))
+        }
+        Happening::Locked { session } => format!("locked{}", by(session)),
+        Happening::Released { session } => format!("let go as it was{}", by(session)),
+        Happening::Priority { from, to } => format!("priority {from} → {to}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mirror::{Diagnosis, Job, Verdict};
+    use crate::queue::id::{BatchId, JobId};
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(1_795_255_200 + seconds).unwrap()
+    }
+
+    fn known(state: JobState, last_successful: Option<JobState>, past: Vec<PastEvent>) -> Known {
+        let job = Job {
+            id: JobId::new(7),
+            state: Some(state),
+            odd_status: "".into(),
+            entered: Some(at(400)),
+            status_version: 1,
+            created: Some(at(0)),
+            priority: None,
+            lock: None,
+            retry_count: Some(0),
+            last_successful,
+            message: "".into(),
+            space_needed_bytes: 0,
+            batch: Some(BatchId::new(3)),
+            collection: "".into(),
+            submitter: "".into(),
+            submitted: None,
+            filename: String::new(),
+            title: String::new(),
+            ark: String::new(),
+            local_ids: String::new(),
+            entries: Vec::new(),
+            references: Vec::new(),
+            unreadable: Vec::new(),
+        };
+        let diagnosis = Diagnosis { verdict: Verdict::Moving, headline: String::new(), causes: Vec::new() };
+        Known { job, diagnosis, faults: Vec::new(), past, nodes: Vec::new() }
+    }
+
+    fn moved(seconds: i64, from: JobState, to: JobState) -> PastEvent {
+        let what = Happening::Moved { from: Some(from), to: Some(to), session: Some(0x1f), is_resumed: false };
+        PastEvent { at: at(seconds), what }
+    }
+
+    fn told(way: &Way) -> Vec<String> {
+        let steps = way.steps.iter().filter(|step| !step.class.is_empty());
+        let steps = steps.map(|step| format!("{} {} {}", step.class, step.name, step.time));
+        steps.chain(way.events.iter().map(|event| format!("{} {}", event.at.ago, event.text))).collect()
+    }
+
+    #[test]
+    fn a_way_that_was_seen_has_the_time_of_each_step() {
+        let past = vec![
+            moved(240, JobState::Pending, JobState::Estimating),
+            moved(271, JobState::Estimating, JobState::Provisioning),
+        ];
+        let way = Way::new(&known(JobState::Provisioning, Some(JobState::Estimating), past), at(1_000));
+        assert_eq!(
+            told(&way),
+            [
+                "past Pending 4 min",
+                "past Estimating 31 s",
+                "here Provisioning 10 min",
+                "12 min Estimating → Provisioning, by session 0x1f",
+                "12 min Pending → Estimating, by session 0x1f",
+                "16 min created in batch bid0000000003",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_failed_job_stands_where_it_failed_and_an_unseen_way_is_what_the_tree_tells() {
+        let way = Way::new(&known(JobState::Failed, Some(JobState::Estimating), Vec::new()), at(1_000));
+        assert_eq!(
+            told(&way),
+            [
+                "past Pending ",
+                "past Estimating ",
+                "failed Provisioning 10 min",
+                "10 min entered Failed",
+                "16 min created in batch bid0000000003",
+            ]
+        );
+        assert!(
+            Way::new(&known(JobState::Deleted, None, Vec::new()), at(1_000))
+                .steps
+                .iter()
+                .all(|step| step.class.is_empty())
+        );
+    }
+}

@@ -1,0 +1,84 @@
+//! The batches in work.
+
+use jiff::Timestamp;
+
+use crate::web::show::{Count, Moment, counted};
+use crate::web::views::overview::{BatchInWork, Overview};
+
+/// The batches in work that are shown, and how many are not.
+#[derive(Debug)]
+pub(super) struct Batches {
+    pub(super) rows: Vec<Row>,
+    /// How many more there are, in words; empty where all are shown.
+    pub(super) more: String,
+}
+
+/// One batch.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) batch: String,
+    pub(super) deposit: String,
+    pub(super) owner: String,
+    pub(super) ended: String,
+    pub(super) jobs: String,
+    pub(super) failed: String,
+    /// How far it is, in words.
+    pub(super) text: String,
+    /// Where it is completed, failed, and deleted, in percent of the bar.
+    pub(super) parts: Vec<(&'static str, String, String)>,
+    pub(super) ends: Option<Moment>,
+    /// When it ends, to read without a script.
+    pub(super) at: String,
+    pub(super) waits: &'static str,
+}
+
+impl Batches {
+    pub(super) fn new(overview: &Overview, now: Timestamp) -> Self {
+        let shown = overview.batches_in_work.len() as u64;
+        let more = overview.batches_in_work_count.saturating_sub(shown);
+        Self {
+            rows: overview.batches_in_work.iter().map(|batch| row(batch, now)).collect(),
+            more: if more > 0 { counted(more, "batch more", "batches more") } else { String::new() },
+        }
+    }
+}
+
+fn row(batch: &BatchInWork, now: Timestamp) -> Row {
+    let deposit = [&batch.filename, &batch.title].into_iter().find(|text| !text.is_empty());
+    let owner: Vec<&str> =
+        [&*batch.collection, &*batch.submitter].into_iter().filter(|text| !text.is_empty()).collect();
+    let mut text = vec![format!("{} completed", Count(batch.completed))];
+    for (count, what) in [(batch.failed, "failed"), (batch.deleted, "deleted"), (batch.open, "to do")] {
+        if count > 0 {
+            text.push(format!("{} {what}", Count(count)));
+        }
+    }
+    let mut x = 0.0;
+    let mut parts = Vec::new();
+    for (count, class) in [(batch.completed, "done"), (batch.failed, "failed"), (batch.deleted, "gone")] {
+        let width = count as f64 / (batch.jobs as f64).max(1.0) * 100.0;
+        if count > 0 {
+            parts.push((class, format!("{x:.2}"), format!("{width:.2}")));
+        }
+        x += width;
+    }
+    Row {
+        batch: batch.batch.clone(),
+        deposit: deposit.cloned().unwrap_or_default(),
+        owner: owner.join(" · "),
+        ended: Count(batch.jobs - batch.open).to_string(),
+        jobs: Count(batch.jobs).to_string(),
+        failed: if batch.failed > 0 { format!("{} failed", Count(batch.failed)) } else { String::new() },
+        text: text.join(", "),
+        parts,
+        ends: batch.ends.map(|ends| Moment::new(ends, now)),
+        at: batch.ends.map(|ends| at(ends, now)).unwrap_or_default(),
+        waits: batch.waits.unwrap_or_default(),
+    }
+}
+
+/// An instant to come: the time of day where it is near, else the day too.
+fn at(instant: Timestamp, now: Timestamp) -> String {
+    let is_near = instant.duration_since(now).as_hours() < 20;
+    instant.strftime(if is_near { "%H:%M UTC" } else { "%Y-%m-%d %H:%M UTC" }).to_string()
+}

@@ -1,0 +1,118 @@
+//! What stands below the curves: queues, locks, batches, access requests, and the image itself.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::web::pages::View;
+use crate::web::show::{Count, Moment, Size, counted, visible};
+use crate::web::views::overview::Overview;
+
+/// The tables of the overview.
+#[derive(Debug)]
+pub(super) struct Details {
+    pub(super) queues: Vec<Line>,
+    pub(super) collections_held: String,
+    pub(super) has_held: bool,
+    pub(super) locks: Vec<Line>,
+    pub(super) batches: Vec<Line>,
+    pub(super) access: Vec<AccessLine>,
+}
+
+/// A name, how many, and since when the oldest is there.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) name: &'static str,
+    pub(super) count: String,
+    pub(super) is_empty: bool,
+    pub(super) oldest: Option<Moment>,
+}
+
+/// The access requests of a queue in a state.
+#[derive(Debug)]
+pub(super) struct AccessLine {
+    /// Empty where the line before has said it.
+    pub(super) queue: &'static str,
+    pub(super) line: Line,
+    pub(super) size: Size,
+}
+
+/// A line of the table about the image.
+#[derive(Debug)]
+pub(super) struct Fact {
+    pub(super) name: &'static str,
+    pub(super) value: String,
+    pub(super) moment: Option<Moment>,
+}
+
+impl Details {
+    pub(super) fn new(overview: &Overview, now: Timestamp) -> Self {
+        let moment = |at: Option<Timestamp>| at.map(|at| Moment::new(at, now));
+        let queues = overview.queues.iter().map(|queue| Line {
+            name: queue.name,
+            count: if queue.paused_since.is_some() { "paused" } else { "running" }.to_owned(),
+            is_empty: queue.paused_since.is_none(),
+            oldest: moment(queue.paused_since),
+        });
+        let line =
+            |name, count, at| Line { name, count: Count(count).to_string(), is_empty: count == 0, oldest: moment(at) };
+        let locks = overview.locks.iter().map(|locks| line(locks.name, locks.count, locks.oldest_created));
+        let batches = overview.batch_states.iter().map(|items| line(items.name, items.count, items.oldest_entered));
+        let mut last = "";
+        let access = overview.access.iter().map(|access| {
+            let is_same = std::mem::replace(&mut last, access.queue) == access.queue;
+            AccessLine {
+                queue: if is_same { "" } else { access.queue },
+                line: line(access.items.name, access.items.count, access.items.oldest_entered),
+                size: Size::new(access.requested_bytes),
+            }
+        });
+        Self {
+            queues: queues.collect(),
+            collections_held: match overview.collections_held {
+                0 => "none held".to_owned(),
+                held => format!("{} held", Count(held)),
+            },
+            has_held: overview.collections_held > 0,
+            locks: locks.collect(),
+            batches: batches.collect(),
+            access: access.collect(),
+        }
+    }
+}
+
+/// A short time: in milliseconds below a second.
+fn short(time: Duration) -> String {
+    if time < Duration::from_secs(1) {
+        format!("{} ms", time.as_millis())
+    } else {
+        format!("{:.1} s", time.as_secs_f64())
+    }
+}
+
+/// How we stand with ZooKeeper, and what of the tree we see.
+pub(super) fn facts(view: &View) -> Vec<Fact> {
+    let freshness = &view.freshness;
+    let fact = |name, value: String| Fact { name, value, moment: None };
+    let mut facts = vec![fact("Servers", view.servers.clone())];
+    facts.push(match &freshness.session {
+        Some(session) => fact("Session", session.clone()),
+        None => fact("Session", "none".to_owned()),
+    });
+    let moment = |name, instant| Fact { name, value: String::new(), moment: Some(Moment::new(instant, view.now)) };
+    facts.extend(freshness.last_event.map(|instant| moment("Last change", instant)));
+    facts.extend(freshness.last_walk.map(|instant| moment("Last read whole", instant)));
+    facts.extend(freshness.last_walk_duration.map(|took| fact("Time to read it", short(took))));
+    if let Some(summary) = &view.summary {
+        facts.push(fact("In the image", counted(summary.znodes, "znode", "znodes")));
+        facts.push(fact(
+            "Cannot be read",
+            if summary.unreadable > 0 { Count(summary.unreadable).to_string() } else { "none".to_owned() },
+        ));
+        if !summary.unknown_states.is_empty() {
+            let names: Vec<String> = summary.unknown_states.iter().map(|name| visible(name)).collect();
+            facts.push(fact("Unknown states", names.join(", ")));
+        }
+    }
+    facts
+}

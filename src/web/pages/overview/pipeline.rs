@@ -1,0 +1,196 @@
+//! The states of jobs, from Pending to Completed, and those beside the way.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::web::show::{Ago, Count, Moment, Size, percent};
+use crate::web::views::overview::{Overview, StateFigures};
+
+/// Everything about jobs by state.
+#[derive(Debug)]
+pub(super) struct Pipeline {
+    pub(super) path: Vec<Step>,
+    pub(super) aside: Vec<Step>,
+    pub(super) sums: Vec<Sum>,
+}
+
+/// The jobs of a state.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) name: &'static str,
+    pub(super) state: &'static str,
+    /// The state's own look, where it has one: `failed`, `held`, `stuck`.
+    pub(super) class: &'static str,
+    pub(super) count: String,
+    pub(super) is_empty: bool,
+    /// How many a daemon holds; empty where none.
+    pub(super) at_work: String,
+    /// What `moment` is: `oldest`, `empty`.
+    pub(super) said: &'static str,
+    pub(super) moment: Option<Moment>,
+    /// How fast jobs leave it; empty where that is not known, or nothing is there to leave.
+    pub(super) rate: String,
+    pub(super) bar: Bar,
+}
+
+/// The ages of the jobs of a state, drawn.
+#[derive(Debug)]
+pub(super) struct Bar {
+    /// The same in words.
+    pub(super) text: String,
+    pub(super) parts: Vec<Part>,
+}
+
+/// A part of a bar, in percent of its width.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) band: &'static str,
+    pub(super) x: String,
+    pub(super) width: String,
+}
+
+/// A figure of the whole queue within a phrase.
+#[derive(Debug)]
+pub(super) struct Sum {
+    pub(super) class: &'static str,
+    pub(super) before: String,
+    pub(super) value: String,
+    /// The value exactly; empty where it is that already.
+    pub(super) exact: String,
+    pub(super) after: String,
+}
+
+impl Pipeline {
+    pub(super) fn new(overview: &Overview, now: Timestamp) -> Self {
+        let steps = |is_on_path: bool| {
+            let states = overview.states.iter().filter(move |state| state.is_on_path == is_on_path);
+            // A state that we do not know is worth a place only where there is one.
+            let shown = states.filter(|state| state.state != "other" || state.count > 0);
+            shown.map(|state| step(state, overview, now)).collect()
+        };
+        Self { path: steps(true), aside: steps(false), sums: sums(overview) }
+    }
+}
+
+fn step(state: &StateFigures, overview: &Overview, now: Timestamp) -> Step {
+    let is_empty = state.count == 0;
+    let class = match state.state {
+        "failed" | "other" => "failed",
+        "held" => "held",
+        _ if state.is_stopped => "stuck",
+        _ => "",
+    };
+    let waiting = overview.waiting_for_space.filter(|waiting| *waiting > 0 && state.state == "provisioning");
+    let at_work = match (waiting, state.locked) {
+        (_, 0) => String::new(),
+        (Some(waiting), locked) if waiting >= locked => format!("{} waiting", Count(locked)),
+        (_, locked) => format!("{} at work", Count(locked)),
+    };
+    // What is done is not waiting: how long it has been done is nobody's worry.
+    let (said, instant) = match (state.is_final, is_empty) {
+        (true, _) => ("", None),
+        (false, false) => ("oldest", state.oldest_entered),
+        (false, true) => ("empty", state.last_left.filter(|_| state.is_on_path)),
+    };
+    Step {
+        name: state.name,
+        state: state.state,
+        class,
+        count: Count(state.count).to_string(),
+        is_empty,
+        at_work,
+        said,
+        moment: instant.map(|instant| Moment::new(instant, now)),
+        rate: rate(state, overview, now),
+        bar: bar(state),
+    }
+}
+
+fn rate(state: &StateFigures, overview: &Overview, now: Timestamp) -> String {
+    if state.state == "completed" {
+        return format!("+ {} last hour", Count(overview.completed_1h));
+    }
+    if !state.is_on_path || state.count == 0 {
+        return String::new();
+    }
+    match (state.left_per_hour, state.last_left) {
+        (Some(rate), _) if rate > 0.0 && !state.is_stopped => format!("{} an hour", per_hour(rate)),
+        (Some(_), Some(left)) => {
+            let still = Duration::try_from(now.duration_since(left)).unwrap_or_default();
+            format!("none for {}", Ago(still))
+        }
+        (Some(_), None) | (None, _) => String::new(),
+    }
+}
+
+/// A rate with two digits that count: `64`, `1,200`, `0.4`.
+fn per_hour(rate: f64) -> String {
+    if rate < 9.95 {
+        return format!("{rate:.1}");
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is no less than 0")]
+    let whole = rate.round() as u64;
+    Count(whole).to_string()
+}
+
+/// Draws the bands side by side, youngest first.
+fn bar(state: &StateFigures) -> Bar {
+    let (mut text, mut parts) = (Vec::new(), Vec::new());
+    if state.is_final {
+        return Bar { text: String::new(), parts };
+    }
+    let total: u64 = state.by_age.iter().map(|band| band.count).sum();
+    let mut x = 0.0;
+    for band in state.by_age.iter().filter(|band| band.count > 0) {
+        let width = band.count as f64 / total as f64 * 100.0;
+        parts.push(Part { band: band.age, x: format!("{x:.2}"), width: format!("{width:.2}") });
+        x += width;
+        let jobs = Count(band.count);
+        let age = band.age;
+        text.push(if age == "older" { format!("{jobs} older than 1d") } else { format!("{jobs} up to {age}") });
+    }
+    Bar { text: text.join(", "), parts }
+}
+
+fn sums(overview: &Overview) -> Vec<Sum> {
+    let sum = |before: &str, value: String, after: &str| Sum {
+        class: "",
+        before: before.to_owned(),
+        value,
+        exact: String::new(),
+        after: after.to_owned(),
+    };
+    let mut sums = vec![sum("", Count(overview.unfinished).to_string(), "in work or waiting")];
+    if overview.space_needed_bytes > 0 {
+        let size = Size::new(overview.space_needed_bytes);
+        sums.push(Sum { exact: size.exact, ..sum("", size.short, "of working storage needed") });
+    }
+    if let Some(storage) = &overview.storage {
+        let is_above = storage.used_ratio > storage.threshold_ratio;
+        let size = Size::new(storage.size_bytes);
+        sums.push(Sum {
+            class: if is_above { "bad" } else { "" },
+            exact: size.exact,
+            ..sum(
+                "working storage",
+                percent(storage.used_ratio),
+                &format!("full of {}, limit {}", size.short, percent(storage.threshold_ratio)),
+            )
+        });
+    }
+    let paused: Vec<_> = overview.queues.iter().filter(|queue| queue.paused_since.is_some()).collect();
+    sums.push(match paused.as_slice() {
+        [] => sum("queues", "running".to_owned(), ""),
+        [one] => Sum { class: "bad", ..sum(one.name, "paused".to_owned(), "") },
+        many => Sum { class: "bad", ..sum("", format!("{} queues", many.len()), "paused") },
+    });
+    let open = |queue: &str| -> u64 {
+        let open = overview.access.iter().filter(|access| access.queue == queue);
+        open.filter(|access| access.items.state != "completed" && access.items.state != "deleted")
+            .map(|access| access.items.count)
+            .sum()
+    };
+    sums.push(sum("access", format!("{} small, {} large", Count(open("small")), Count(open("large"))), ""));
+    sums
+}

@@ -1,0 +1,234 @@
+//! What an operator should look at, the most urgent first.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{Recent, queue_name};
+use crate::metrics::storage::Space;
+use crate::mirror::Summary;
+use crate::queue::fault::Fault;
+use crate::queue::path::Queue;
+use crate::queue::state::JobState;
+use crate::web::show::{Size, counted, percent, visible};
+
+mod failures;
+mod states;
+
+/// How urgent something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Severity {
+    /// Something does not flow, or never will by itself.
+    Bad,
+    /// Somebody should know.
+    Warn,
+}
+
+/// One thing to look at.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct Attention {
+    /// What it is: a fault's name as in the metrics, or `paused`, `stopped`, `failed`, `waiting_for_space`, `held`,
+    /// `unknown_states`, `unreadable`.
+    pub(crate) kind: &'static str,
+    /// How urgent it is.
+    pub(crate) severity: Severity,
+    /// What is the matter.
+    pub(crate) title: String,
+    /// Since when; where it is about many, since when the oldest.
+    pub(crate) since: Option<Timestamp>,
+    /// What it means and what it comes from.
+    pub(crate) text: String,
+    /// What mends it.
+    pub(crate) remedy: String,
+    /// The page that shows it, relative to the root.
+    pub(crate) page: Option<String>,
+    /// Whether `since` is that of the oldest of many.
+    #[serde(skip)]
+    pub(crate) is_oldest: bool,
+    /// What the page is about.
+    #[serde(skip)]
+    pub(crate) link: &'static str,
+}
+
+/// Everything that wants to be looked at.
+pub(super) fn all(summary: &Summary, storage: Option<(f64, Space)>, recent: &Recent) -> Vec<Attention> {
+    let mut items = paused(summary);
+    items.extend(states::stopped(recent));
+    let is_told = recent.stopped.iter().any(|stopped| stopped.state == JobState::Provisioning);
+    items.extend(waiting(summary, storage).filter(|_| !is_told));
+    items.extend(failures::groups(summary, recent));
+    items.extend(faults(summary, !recent.stopped.is_empty()));
+    items.extend(held(summary));
+    items.extend(oddities(summary));
+    // What is equally urgent stays in this order.
+    items.sort_by_key(|item| item.severity);
+    items
+}
+
+fn item(kind: &'static str, severity: Severity, title: String, text: impl Into<String>) -> Attention {
+    Attention {
+        kind,
+        severity,
+        title,
+        since: None,
+        text: text.into(),
+        remedy: String::new(),
+        page: None,
+        is_oldest: false,
+        link: "",
+    }
+}
+
+fn paused(summary: &Summary) -> Vec<Attention> {
+    let paused = Queue::ALL.iter().filter_map(|queue| Some((*queue, summary.paused(*queue)?)));
+    paused
+        .map(|(queue, since)| {
+            let text = match queue {
+                Queue::Ingest => {
+                    "No daemon but the inventory's takes a job, and none that would free working storage does either."
+                }
+                Queue::AccessSmall | Queue::AccessLarge => "No request is taken from it.",
+            };
+            Attention {
+                since: Some(since),
+                remedy: "It goes on when the pause is released.".to_owned(),
+                page: Some("locks".to_owned()),
+                link: "Show locks",
+                ..item("paused", Severity::Bad, format!("The {} queue is paused", queue_name(queue)), text)
+            }
+        })
+        .collect()
+}
+
+fn full(threshold: f64, space: Space) -> String {
+    let used = 1.0 - space.free_bytes as f64 / (space.size_bytes as f64).max(1.0);
+    format!("Working storage is {} full, and the limit is {}.", percent(used), percent(threshold))
+}
+
+fn waiting(summary: &Summary, storage: Option<(f64, Space)>) -> Option<Attention> {
+    let (threshold, space) = storage.filter(|_| summary.waiting_for_space > 0)?;
+    let provisioning = summary.jobs.get(Some(JobState::Provisioning));
+    let needed = Size::new(provisioning.space_needed_bytes).short;
+    Some(Attention {
+        since: provisioning.oldest(),
+        is_oldest: true,
+        remedy: "Space comes free as jobs pass Notify: look whether those do, or enlarge it.".to_owned(),
+        page: Some("jobs?state=provisioning".to_owned()),
+        link: "Show jobs",
+        ..item(
+            "waiting_for_space",
+            Severity::Bad,
+            format!("{} for space", counted(summary.waiting_for_space, "job waits", "jobs wait")),
+            format!(
+                "{} With any of these it would be above that. All in Provisioning need {needed}.",
+                full(threshold, space)
+            ),
+        )
+    })
+}
+
+/// What is broken in the tree, one line for each kind of fault that is not told of otherwise.
+fn faults(summary: &Summary, has_stopped: bool) -> impl Iterator<Item = Attention> {
+    let shown = Fault::ALL.into_iter().map(|fault| (fault, summary.faults(fault)));
+    let shown = shown.filter(move |(fault, shown)| {
+        let is_told = *fault == Fault::RetriesExhausted || (*fault == Fault::StuckState && has_stopped);
+        shown.count > 0 && !is_told
+    });
+    shown.map(|(fault, shown)| Attention {
+        since: shown.since,
+        is_oldest: shown.count > 1,
+        remedy: fault.remedy().to_owned(),
+        page: Some("faults".to_owned()),
+        link: "Show faults",
+        ..item(
+            fault.label(),
+            severity(fault),
+            format!("{}: {}", fault.title(), counted(shown.count, "item", "items")),
+            fault.effect(),
+        )
+    })
+}
+
+/// Whether a fault stops something, or only will if nobody looks.
+fn severity(fault: Fault) -> Severity {
+    match fault {
+        Fault::StrayEntry
+        | Fault::HeldCollectionBacklog
+        | Fault::ForgottenPause
+        | Fault::DanglingUuid
+        | Fault::FolderNearLimit => Severity::Warn,
+        Fault::OrphanEntry
+        | Fault::DuplicateEntry
+        | Fault::MissingEntry
+        | Fault::DuplicateReference
+        | Fault::MissingReference
+        | Fault::UnloadableJob
+        | Fault::UnloadableBatch
+        | Fault::UnloadableRequest
+        | Fault::UnfinishedCreation
+        | Fault::PriorityOutOfRange
+        | Fault::LeakedLock
+        | Fault::LeakedStorageLock
+        | Fault::DeletedBatchBlocksReporting
+        | Fault::BatchWithoutEnd
+        | Fault::StuckState
+        | Fault::RetriesExhausted => Severity::Bad,
+    }
+}
+
+fn held(summary: &Summary) -> Option<Attention> {
+    let held = summary.jobs.get(Some(JobState::Held));
+    let (collections, jobs) = (summary.collections_held, held.count);
+    let (title, text) = match (collections, jobs) {
+        (0, 0) => return None,
+        (0, jobs) => (
+            format!("{} held, though no collection is", counted(jobs, "job is", "jobs are")),
+            "Their collection was released, and they were not: nothing takes them up by itself.".to_owned(),
+        ),
+        (collections, 0) => (
+            format!("{} held", counted(collections, "collection is", "collections are")),
+            "No job is held back yet. Pending jobs of it become Held one by one as the daemons come to them."
+                .to_owned(),
+        ),
+        (collections, jobs) => (
+            format!("{} held", counted(collections, "collection is", "collections are")),
+            format!("{} held back until an operator releases them.", counted(jobs, "job is", "jobs are")),
+        ),
+    };
+    Some(Attention {
+        since: held.oldest(),
+        is_oldest: true,
+        remedy: "Release the collection, and then its held jobs.".to_owned(),
+        page: Some("jobs?state=held".to_owned()),
+        link: "Show jobs",
+        ..item("held", Severity::Warn, title, text)
+    })
+}
+
+/// What is in the tree and should not be.
+fn oddities(summary: &Summary) -> Vec<Attention> {
+    let mut items = Vec::new();
+    if !summary.unknown_states.is_empty() {
+        let names: Vec<String> = summary.unknown_states.iter().map(|name| format!("“{}”", visible(name))).collect();
+        let text = format!("What is in them is counted as other: {}.", names.join(", "));
+        items.push(Attention {
+            remedy: "Look who writes them; a newer daemon may know more states than this program.".to_owned(),
+            ..item("unknown_states", Severity::Warn, "There are states that nobody knows".to_owned(), text)
+        });
+    }
+    if summary.unreadable > 0 {
+        items.push(Attention {
+            remedy: "Look at the znodes in the tree, and at --zookeeper.auth-file where they are not ours to read."
+                .to_owned(),
+            ..item(
+                "unreadable",
+                Severity::Warn,
+                format!("{} cannot be read", counted(summary.unreadable, "znode", "znodes")),
+                "They hold garbage, are not ours to read, or have a name that nobody expects. Everything else is shown as \
+                 if they were not there.",
+            )
+        });
+    }
+    items
+}

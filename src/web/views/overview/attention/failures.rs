@@ -1,0 +1,93 @@
+//! What fails, and whether it is one cause or many.
+
+use super::{Attention, Severity, item};
+use crate::mirror::Summary;
+use crate::mirror::failures::FailureGroup;
+use crate::queue::fault::Fault;
+use crate::queue::state::{JobState, State};
+use crate::web::show::{Count, counted, visible};
+use crate::web::views::overview::Recent;
+
+/// How many characters of a message are told.
+const TOLD: usize = 160;
+
+/// The largest groups of failed jobs, and the others together.
+pub(super) fn groups(summary: &Summary, recent: &Recent) -> Vec<Attention> {
+    let mut items: Vec<_> = recent.failures.iter().map(group).collect();
+    let failed = summary.jobs.get(Some(JobState::Failed));
+    let told: u64 = recent.failures.iter().map(|group| group.count).sum();
+    let rest = failed.count.saturating_sub(told);
+    if rest > 0 {
+        let title = if told == 0 {
+            format!("{} failed", counted(rest, "job", "jobs"))
+        } else {
+            format!("{} failed for other reasons", counted(rest, "more job", "more jobs"))
+        };
+        let groups = recent.failure_groups.saturating_sub(recent.failures.len()) as u64;
+        let text = match (rest, groups) {
+            (1, _) => "It waits for an operator.".to_owned(),
+            (_, 0) => "They wait for an operator.".to_owned(),
+            (_, 1) => "All of these left the same message.".to_owned(),
+            (_, groups) => format!("They left {} different messages.", Count(groups)),
+        };
+        items.push(Attention {
+            since: failed.oldest().filter(|_| told == 0),
+            is_oldest: true,
+            page: Some("failures".to_owned()),
+            link: "Show failures",
+            ..item("failed", Severity::Bad, title, text)
+        });
+    }
+    if let Some(last) = items.last_mut() {
+        match summary.faults(Fault::RetriesExhausted).count {
+            0 => {}
+            1 => last.text.push_str(" 1 of all failed jobs is out of retries: only a person can help."),
+            n => {
+                let text = format!(" {} of all failed jobs are out of retries: only a person can help.", Count(n));
+                last.text.push_str(&text);
+            }
+        }
+    }
+    items
+}
+
+fn group(group: &FailureGroup) -> Attention {
+    // They failed in the state behind the last one that went well.
+    let state = group.last_successful.and_then(State::success).unwrap_or(JobState::Pending);
+    let cause = if group.count == 1 { "" } else { " for one reason" };
+    let message = match &*group.pattern {
+        "" => "They left no message.".to_owned(),
+        pattern => format!("“{}”", cut(&visible(pattern))),
+    };
+    let place = match (group.batches.first(), group.batch_count) {
+        (None, _) => String::new(),
+        (Some((batch, _)), 1) => format!(" in batch {batch}"),
+        (Some(_), batches) => format!(" in {} batches", Count(batches)),
+    };
+    let resumed = match (group.resumed, group.count) {
+        (0, _) => String::new(),
+        (1, 1) => " It was resumed before, and failed again.".to_owned(),
+        (1, _) => " 1 was resumed before, and failed again.".to_owned(),
+        (resumed, _) => format!(" {} were resumed before, and failed again.", Count(resumed)),
+    };
+    Attention {
+        since: group.oldest,
+        is_oldest: group.count > 1,
+        remedy: "Mend what the message names, then resume them; or delete them.".to_owned(),
+        page: Some(format!("jobs?group={}", group.key)),
+        link: "Show jobs",
+        ..item(
+            "failed",
+            Severity::Bad,
+            format!("{} failed in {}{cause}", counted(group.count, "job", "jobs"), state.name()),
+            format!("{message}{place}.{resumed}"),
+        )
+    }
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(TOLD) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,79 @@
+//! Taking what the overview is made of from the image.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::{Overview, Recent, Stopped};
+use crate::mirror::{Flow, Verdict};
+use crate::queue::fault::Fault;
+use crate::queue::path::Path;
+use crate::queue::state::{JobState, State as _};
+use crate::web::State;
+use crate::web::pages::View;
+
+/// How many batches in work the overview shows.
+const SHOWN_BATCHES: usize = 10;
+
+/// How many groups of failures it tells of one by one.
+const SHOWN_FAILURES: usize = 3;
+
+/// Of how many points its curves are drawn: one each two minutes of six hours.
+const CURVE_POINTS: usize = 180;
+
+impl State {
+    /// What the overview shows beside the figures.
+    pub(in crate::web) fn recent(&self, now: Timestamp) -> Recent {
+        let store = &self.shared.store;
+        let (batches, batches_in_work) = store.batches_in_work(SHOWN_BATCHES).unwrap_or_default();
+        let batches = batches.into_iter().map(|batch| {
+            let pace = store.batch_pace(batch.id);
+            (batch, pace)
+        });
+        let flow = store.flow();
+        let failures = store.failures(SHOWN_FAILURES, None);
+        Recent {
+            history: store.history(now, self.curve_window(now), CURVE_POINTS),
+            batches: batches.collect(),
+            batches_in_work,
+            stopped: self.stopped(&flow, now),
+            failure_groups: failures.as_ref().map_or(0, |failures| failures.total),
+            failures: failures.map(|failures| failures.items).unwrap_or_default(),
+            flow,
+        }
+    }
+
+    /// How far back the curves reach: no farther than there is something to see, in steps that do not change too often.
+    fn curve_window(&self, now: Timestamp) -> Duration {
+        let since = self.shared.store.history(now, Duration::from_hours(6), 1).since;
+        let watched = since.map_or(0, |since| now.duration_since(since).as_mins());
+        match watched {
+            ..10 => Duration::from_mins(10),
+            10..60 => Duration::from_hours(1),
+            60.. => Duration::from_hours(6),
+        }
+    }
+
+    /// The states that have not moved for a minute for a reason that does not pass by itself.
+    fn stopped(&self, flow: &Flow, now: Timestamp) -> Vec<Stopped> {
+        let store = &self.shared.store;
+        let states = JobState::ALL.iter().copied().filter(|state| state.success().is_some());
+        let stopped = states.filter_map(|state| {
+            let diagnosis = store.diagnose_state(state, self.volume(), now)?;
+            let is_stopped = diagnosis.verdict == Verdict::Stopped;
+            let stuck = store.faults_of(&Path::StateFolder(state.into()), now, self.space_left()).unwrap_or_default();
+            let since = stuck.iter().find(|found| found.fault == Fault::StuckState).map(|found| found.since);
+            let since = since.or(flow.states.get(Some(state)).last_left);
+            let is_long = since.is_none_or(|since| now.duration_since(since).as_secs() >= 60);
+            (is_stopped && is_long).then_some(Stopped { state, since, diagnosis })
+        });
+        stopped.collect()
+    }
+
+    /// The overview; `None` where there is no image.
+    pub(in crate::web) fn overview(&self, view: &View, recent: &Recent) -> Option<Overview> {
+        let summary = view.summary.as_ref()?;
+        let status = self.status(view.now);
+        Some(Overview::new(status, summary, view.storage, recent, view.now))
+    }
+}

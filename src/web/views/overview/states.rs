@@ -1,0 +1,93 @@
+//! The states of jobs.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::Recent;
+use crate::mirror::{AGE_LABELS, ByAge, JobFigures, Summary, state_label};
+use crate::queue::state::{JobState, State};
+
+/// The jobs of one state, and how they leave it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct StateFigures {
+    /// The state.
+    pub(crate) state: &'static str,
+    /// Jobs in it.
+    pub(crate) count: u64,
+    /// Of these, held by a daemon now.
+    pub(crate) locked: u64,
+    /// Of these, resumed at least once.
+    pub(crate) retried: u64,
+    /// When the job longest in the state entered it.
+    pub(crate) oldest_entered: Option<Timestamp>,
+    /// Jobs by time in the state; not cumulative.
+    pub(crate) by_age: Vec<AgeBand>,
+    /// The working storage that they need together.
+    pub(crate) space_needed_bytes: u64,
+    /// Jobs that leave it an hour, at the pace of the last minutes or of the last hour where that says too little;
+    /// absent where too little was seen.
+    pub(crate) left_per_hour: Option<f64>,
+    /// Jobs that left it in the last hour, as far as it was watched.
+    pub(crate) left_1h: u64,
+    /// When one last left it, as far as anything tells.
+    pub(crate) last_left: Option<Timestamp>,
+    /// Whether it has not moved for a minute or longer for a reason that does not pass by itself.
+    pub(crate) is_stopped: bool,
+    /// Since when.
+    pub(crate) stopped_since: Option<Timestamp>,
+    #[serde(skip)]
+    pub(crate) name: &'static str,
+    #[serde(skip)]
+    pub(crate) is_on_path: bool,
+    #[serde(skip)]
+    pub(crate) is_final: bool,
+}
+
+/// Jobs of about one age.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct AgeBand {
+    /// Up to this age, as in the metrics: `1m`, `10m`, `1h`, `6h`, `1d`, `older`.
+    pub(crate) age: &'static str,
+    /// How many.
+    pub(crate) count: u64,
+}
+
+/// Every state, those of the success path first.
+pub(super) fn all(summary: &Summary, recent: &Recent) -> Vec<StateFigures> {
+    let mut states: Vec<_> =
+        summary.jobs.iter().map(|(state, figures)| StateFigures::new(state, figures, recent)).collect();
+    states.sort_by_key(|state| !state.is_on_path);
+    states
+}
+
+/// Jobs that have entered Completed within an hour and are still there: of a time when nobody watched, too.
+pub(super) fn completed_within_an_hour(summary: &Summary) -> u64 {
+    let by_age: &ByAge = &summary.jobs.get(Some(JobState::Completed)).by_age;
+    AGE_LABELS.iter().zip(by_age).take_while(|(label, _)| **label != "6h").map(|(_, count)| count).sum()
+}
+
+impl StateFigures {
+    fn new(state: Option<JobState>, figures: &JobFigures, recent: &Recent) -> Self {
+        let flow = recent.flow.states.get(state);
+        let stopped = recent.stopped.iter().find(|stopped| Some(stopped.state) == state);
+        let bands = AGE_LABELS.into_iter().zip(figures.by_age).map(|(age, count)| AgeBand { age, count });
+        Self {
+            state: state_label(state),
+            count: figures.count,
+            locked: figures.locked,
+            retried: figures.retried,
+            oldest_entered: figures.oldest(),
+            by_age: bands.collect(),
+            space_needed_bytes: figures.space_needed_bytes,
+            left_per_hour: flow.present().per_hour(),
+            left_1h: flow.left_1h.count,
+            last_left: flow.last_left,
+            stopped_since: stopped.and_then(|stopped| stopped.since),
+            is_stopped: stopped.is_some(),
+            name: state.map_or("Other", State::name),
+            is_on_path: state.is_some_and(|state| state == JobState::Completed || state.success().is_some()),
+            is_final: state.is_some_and(State::is_final),
+        }
+    }
+}

@@ -1,0 +1,295 @@
+// Keeps an open page live: one stream of events while it is visible, and only what has changed is changed.
+//
+// The server sends whole regions; each is merged into the page element by element, so that what has the focus, is
+// selected, open or scrolled stays so. What would move the line under the pointer waits until the pointer has left it.
+'use strict';
+(() => {
+  const root = new URL('../', document.currentScript.src);
+  const page = document.documentElement;
+  const note = document.getElementById('live');
+  const behind = document.getElementById('behind');
+  if (!note || !behind || !window.ReadableStream) return;
+
+  // ---- What the reader is busy with ----
+
+  /** How long a change may wait for the pointer to go away, in ms. */
+  const PATIENCE = 8000;
+  const waiting = new Map(); // Region's name -> { html, since }
+  let pointed = null;
+
+  const row = (node) => node && node.closest && node.closest('[data-key], tr, li, a, button, summary, input, select');
+  const focused = () => (document.activeElement && document.activeElement !== document.body ? document.activeElement : null);
+  const selection = () => {
+    const chosen = getSelection();
+    return chosen && !chosen.isCollapsed ? chosen : null;
+  };
+  const isBusy = (region) => {
+    const chosen = selection();
+    return Boolean((pointed && pointed.isConnected && region.contains(pointed)) || region.contains(focused())
+      || (chosen && chosen.containsNode(region, true)));
+  };
+
+  // ---- Merging ----
+
+  /** What an element is, whatever it says: a link is where it leads. */
+  const keyOf = (node) => (node.nodeType === 1 ? node.id || node.dataset.key || node.getAttribute('href') || '' : '');
+  const isAlike = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName && keyOf(a) === keyOf(b);
+  const childrenOf = (node) => [...node.childNodes].filter((child) => child.nodeType === 1 || child.nodeType === 3);
+
+  /** Merges `to` into `from`, an element like it. When gentle, nothing comes, goes or moves. Gives whether all is done. */
+  function merge(from, to, gentle) {
+    if (from.nodeType === 3) return mergeText(from, to);
+    if (from.nodeName === 'TIME' && from.getAttribute('datetime') === to.getAttribute('datetime')) return true;
+    mergeAttributes(from, to);
+    if (from.nodeName === 'TEXTAREA' || from.isEqualNode(to)) return true;
+    return mergeChildren(from, to, gentle);
+  }
+
+  function mergeText(from, to) {
+    if (from.nodeValue === to.nodeValue) return true;
+    const chosen = selection();
+    if (chosen && chosen.containsNode(from, true)) return false;
+    from.nodeValue = to.nodeValue;
+    return true;
+  }
+
+  function mergeAttributes(from, to) {
+    // Whether it is open, and what was typed into it, is the reader's.
+    const isOwn = (name) => (name === 'open' && from.nodeName === 'DETAILS')
+      || ((name === 'value' || name === 'checked') && from === document.activeElement);
+    for (const { name, value } of [...to.attributes]) {
+      if (!isOwn(name) && from.getAttribute(name) !== value) from.setAttribute(name, value);
+    }
+    for (const { name } of [...from.attributes]) {
+      if (!isOwn(name) && !to.hasAttribute(name)) from.removeAttribute(name);
+    }
+  }
+
+  /** Finds for each new child the old one that it continues: by its key, else the next like it. */
+  function match(old, fresh) {
+    const keyed = new Map();
+    for (const child of old.filter(keyOf)) {
+      const key = child.nodeName + keyOf(child);
+      keyed.set(key, [...(keyed.get(key) || []), child]);
+    }
+    const rest = old.filter((child) => !keyOf(child));
+    return fresh.map((child) => {
+      if (keyOf(child)) return (keyed.get(child.nodeName + keyOf(child)) || []).shift() || null;
+      const at = rest.findIndex((other) => isAlike(other, child));
+      return at < 0 ? null : rest.splice(0, at + 1)[at];
+    });
+  }
+
+  function mergeChildren(from, to, gentle) {
+    const old = childrenOf(from);
+    const fresh = childrenOf(to);
+    const matched = match(old, fresh);
+    const isSame = old.length === fresh.length && matched.every((child, at) => child === old[at]);
+    let done = true;
+    matched.forEach((child, at) => {
+      // Where something comes or goes, what has no key may be about something else now.
+      if (!child || (gentle && !isSame && !keyOf(child))) return;
+      if (!merge(child, fresh[at], gentle)) done = false;
+    });
+    if (isSame) return done;
+    if (gentle) return false;
+    const kept = new Set(matched);
+    for (const child of old) {
+      if (kept.has(child)) continue;
+      if (child.contains(focused())) done = false; else child.remove();
+    }
+    let next = from.firstChild;
+    matched.forEach((child, at) => {
+      if (!child) {
+        from.insertBefore(fresh[at], next);
+      } else {
+        // An element that has the focus would lose it by being moved: the others are moved around it.
+        while (next && next !== child && child.contains(focused())) {
+          const aside = next;
+          next = next.nextSibling;
+          from.appendChild(aside);
+        }
+        if (next === child) next = child.nextSibling; else from.insertBefore(child, next);
+      }
+    });
+    return done;
+  }
+
+  function show(name, html) {
+    const region = document.getElementById(name);
+    const template = document.createElement('template');
+    template.innerHTML = html;
+    const fresh = template.content.firstElementChild;
+    // The page was another one when it was loaded, as one without an image is.
+    if (!region) location.reload();
+    if (!region || !fresh || region.nodeName !== fresh.nodeName) return;
+    const late = waiting.get(name);
+    const since = late ? late.since : performance.now();
+    const gentle = isBusy(region) && performance.now() - since < PATIENCE;
+    const anchor = gentle && pointed && region.contains(pointed) ? pointed : null;
+    const before = anchor && anchor.getBoundingClientRect().top;
+    if (merge(region, fresh, gentle)) waiting.delete(name); else waiting.set(name, { html, since });
+    if (anchor) scrollBy(0, anchor.getBoundingClientRect().top - before);
+    tellTimes(region);
+  }
+
+  const catchUp = () => waiting.forEach(({ html }, name) => show(name, html));
+
+  document.addEventListener('pointerover', (event) => {
+    const before = pointed;
+    pointed = event.pointerType === 'mouse' ? row(event.target) : null;
+    if (before !== pointed && waiting.size) setTimeout(catchUp, 100);
+  });
+  document.documentElement.addEventListener('pointerleave', () => { pointed = null; catchUp(); });
+  document.addEventListener('focusout', () => setTimeout(catchUp, 100));
+
+  // ---- Times ----
+
+  /** By how much the server's clock is ahead of the reader's, in ms. */
+  let ahead = 0;
+  const exactly = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' });
+  const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+  const day = new Intl.DateTimeFormat(undefined, { weekday: 'short', hour: '2-digit', minute: '2-digit' });
+
+  /** A length of time in one unit, as the server writes it. */
+  function ago(ms) {
+    const seconds = Math.max(0, Math.floor(ms / 1000));
+    const minutes = Math.floor(seconds / 60);
+    const hours = Math.floor(minutes / 60);
+    if (seconds < 60) return `${seconds} s`;
+    if (minutes < 60) return `${minutes} min`;
+    if (hours < 10) return `${hours}.${Math.floor((minutes % 60) / 6)} h`;
+    return hours < 48 ? `${hours} h` : `${Math.floor(hours / 24)} days`;
+  }
+
+  function tellTime(time, now) {
+    const at = new Date(time.dateTime);
+    if (Number.isNaN(at.getTime())) return;
+    let text = null;
+    if (time.dataset.form === 'clock') {
+      text = Math.abs(at - now) < 20 * 3600e3 ? clock.format(at) : day.format(at);
+    } else if (time.title) {
+      text = ago(now - at);
+    } else {
+      text = exactly.format(at);
+    }
+    if (time.textContent !== text) time.textContent = text;
+    const title = exactly.format(at);
+    if (time.title && time.title !== title) time.title = title;
+  }
+
+  function tellTimes(within) {
+    const now = Date.now() + ahead;
+    within.querySelectorAll('time[datetime]').forEach((time) => tellTime(time, now));
+  }
+
+  // ---- The stream ----
+
+  /** A stream that says nothing for so long is dead, in ms; it says something every 5 s. */
+  const DEAD = 16000;
+  let open = null; // What aborts the stream.
+  let tries = 0;
+  let heard = 0;
+  let timer = 0;
+
+  function tell(state, text) {
+    page.dataset.live = state;
+    if (note.textContent !== text) note.textContent = text;
+  }
+
+  const handle = {
+    region(data) { show(data.name, data.html); },
+    beat(data) {
+      ahead = Date.parse(data.now) - Date.now();
+      tries = 0;
+      tell('on', '');
+      behind.textContent = `, ${Math.max(0.1, data.behind_seconds).toFixed(1)} s behind`;
+    },
+  };
+
+  function take(event) {
+    const name = /^event: (.*)$/m.exec(event);
+    const data = /^data: (.*)$/m.exec(event);
+    if (name && data && handle[name[1]]) handle[name[1]](JSON.parse(data[1]));
+  }
+
+  async function listen(signal) {
+    const path = location.pathname.slice(root.pathname.length) + location.search;
+    const url = new URL(`events?page=${encodeURIComponent(path)}`, root);
+    const response = await fetch(url, { signal, headers: { Accept: 'text/event-stream' } });
+    if (!response.ok) throw Object.assign(new Error(response.statusText), { status: response.status, retry: Number(response.headers.get('Retry-After')) });
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let text = '';
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) throw new Error('the stream has ended');
+      heard = performance.now();
+      const events = (text + value).split('\n\n');
+      text = events.pop();
+      events.forEach(take);
+    }
+  }
+
+  /** Where there is no stream, the page is read again from time to time. */
+  async function reread() {
+    const response = await fetch(location.href, { headers: { Accept: 'text/html' } });
+    if (!response.ok) return;
+    const html = await response.text();
+    for (const [, name, region] of html.matchAll(/<!--live ([\w-]+)-->([^]*?)<!--\/live \1-->/g)) show(name, region);
+  }
+
+  async function connect() {
+    clearTimeout(timer);
+    if (open || document.hidden) return;
+    const stream = open = new AbortController();
+    heard = performance.now();
+    try {
+      await listen(stream.signal);
+    } catch (error) {
+      if (open !== stream) return;
+      open = null;
+      let pause = Math.min(30, 2 ** tries) * (0.75 + Math.random() / 2);
+      tries += 1;
+      if (error.status === 503) {
+        pause = error.retry || 30;
+        tell('off', `not live: the server is busy, shown again every ${pause} s`);
+        reread().catch(() => {});
+      } else if (error.status >= 400 && error.status < 500) {
+        tell('off', 'not live: reload the page');
+        return;
+      } else {
+        tell('off', 'not live: reconnecting');
+      }
+      timer = setTimeout(connect, pause * 1000);
+    }
+  }
+
+  function disconnect() {
+    clearTimeout(timer);
+    const stream = open;
+    open = null;
+    if (stream) stream.abort();
+  }
+
+  // A hidden page needs no stream, and browsers open few connections to one host.
+  document.addEventListener('visibilitychange', () => { tries = 0; if (document.hidden) disconnect(); else connect(); });
+  addEventListener('pagehide', disconnect);
+  addEventListener('pageshow', connect);
+  addEventListener('online', () => { tries = 0; connect(); });
+
+  setInterval(() => {
+    if (document.hidden) return;
+    tellTimes(document);
+    catchUp();
+    if (open && performance.now() - heard > DEAD) {
+      disconnect();
+      tell('off', 'not live: reconnecting');
+      connect();
+    }
+  }, 1000);
+
+  const rendered = document.querySelector('#fresh time');
+  if (rendered) ahead = Date.parse(rendered.dateTime) - Date.now();
+  tellTimes(document);
+  connect();
+})();

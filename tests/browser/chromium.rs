@@ -1,0 +1,134 @@
+//! A browser of the test's own, as its user has set it: colours, width, scripts or none.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use fantoccini::error::CmdError;
+use fantoccini::wd::WebDriverCompatibleCommand;
+use fantoccini::{Client, ClientBuilder};
+use http::Method;
+use hyper_util::client::legacy::connect::HttpConnector;
+use serde_json::{Value, json};
+use url::{ParseError, Url};
+
+/// A page may need that long on a busy machine.
+pub(crate) const LIMIT: Duration = Duration::from_secs(30);
+
+/// How a reader has set the browser.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Look {
+    pub(crate) scheme: &'static str,
+    pub(crate) width: u32,
+    pub(crate) scripts: bool,
+}
+
+/// Chromium without a window, and the driver that it listens to. Both end when it is dropped.
+pub(crate) struct Browser {
+    pub(crate) page: Client,
+    driver: Child,
+    _home: tempfile::TempDir,
+}
+
+impl Browser {
+    pub(crate) async fn start() -> Self {
+        let mut driver = Command::new("chromedriver")
+            .arg("--port=0")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("chromedriver is installed: .ci/install");
+        let said = BufReader::new(driver.stdout.take().unwrap()).lines();
+        let port = said
+            .map_while(Result::ok)
+            .find_map(|line| {
+                line.split("started successfully on port ").nth(1)?.trim_end_matches('.').parse::<u16>().ok()
+            })
+            .expect("chromedriver says its port");
+        let home = tempfile::tempdir().unwrap();
+        let flags = [
+            "--headless".to_owned(),
+            "--no-sandbox".to_owned(),
+            "--disable-gpu".to_owned(),
+            "--disable-quic".to_owned(),
+            "--disable-dev-shm-usage".to_owned(),
+            "--no-first-run".to_owned(),
+            "--disable-background-networking".to_owned(),
+            "--disable-component-update".to_owned(),
+            "--disable-sync".to_owned(),
+            format!("--user-data-dir={}", home.path().display()),
+        ];
+        let capabilities = json!({
+            "goog:chromeOptions": { "args": flags, "binary": "/usr/bin/chromium" },
+            "goog:loggingPrefs": { "browser": "ALL" },
+        });
+        let Value::Object(capabilities) = capabilities else { unreachable!("it is written as an object") };
+        let page = ClientBuilder::new(HttpConnector::new())
+            .capabilities(capabilities)
+            .connect(&format!("http://127.0.0.1:{port}"))
+            .await
+            .unwrap();
+        Self { page, driver, _home: home }
+    }
+
+    /// Sets the browser as a reader would have it.
+    pub(crate) async fn look(&self, look: Look) {
+        let Look { scheme, width, scripts } = look;
+        let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+        self.tell("Emulation.setEmulatedMedia", media).await;
+        let size = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
+        self.tell("Emulation.setDeviceMetricsOverride", size).await;
+        self.tell("Emulation.setScriptExecutionDisabled", json!({ "value": !scripts })).await;
+    }
+
+    /// A command of Chromium's own protocol.
+    pub(crate) async fn tell(&self, command: &'static str, params: Value) -> Value {
+        let body = json!({ "cmd": command, "params": params });
+        self.page.issue_cmd(Own { path: "goog/cdp/execute", body }).await.unwrap()
+    }
+
+    /// What the page wrote to the console since this was last asked: errors of scripts, and what its policy forbade.
+    pub(crate) async fn complaints(&self) -> Vec<String> {
+        let entries = self.page.issue_cmd(Own { path: "se/log", body: json!({ "type": "browser" }) }).await.unwrap();
+        let entries = entries.as_array().unwrap().iter();
+        entries.map(|entry| entry["message"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Runs a script's body and gives what it returns.
+    pub(crate) async fn run(&self, script: &str) -> Value {
+        self.page.execute(script, Vec::new()).await.unwrap()
+    }
+
+    /// Closes the browser and ends its driver.
+    pub(crate) async fn close(self) {
+        let closed: Result<(), CmdError> = self.page.clone().close().await;
+        closed.unwrap();
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // The driver ends the browser that it started when it is asked to end, not when it is killed.
+        let pid = rustix::process::Pid::from_child(&self.driver);
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        let _ = self.driver.wait();
+    }
+}
+
+/// A command that the driver knows and the WebDriver standard does not.
+#[derive(Debug)]
+struct Own {
+    path: &'static str,
+    body: Value,
+}
+
+impl WebDriverCompatibleCommand for Own {
+    fn endpoint(&self, base: &Url, session: Option<&str>) -> Result<Url, ParseError> {
+        base.join(&format!("session/{}/{}", session.unwrap_or_default(), self.path))
+    }
+
+    fn method_and_body(&self, _: &Url) -> (Method, Option<String>) {
+        (Method::POST, Some(self.body.to_string()))
+    }
+}

@@ -1,0 +1,98 @@
+//! An open page follows the queue, and leaves its reader's place alone.
+
+use std::time::{Duration, Instant};
+
+use fantoccini::key::Key;
+use jiff::Timestamp;
+use queuekeeper::queue::{Due, NewJob};
+use serde_json::Value;
+
+use super::chromium::{Browser, LIMIT, Look};
+use super::served::Served;
+use crate::support::wait::eventually;
+
+const WIDE: Look = Look { scheme: "light", width: 1440, scripts: true };
+
+const SUBMISSION: &str = r#"{"batchID":"bid-9c1a0b5e-0000-4000-8000-000000000001","profile":"merritt_demo_content","type":"container-batch-manifest","size":"1","filename":"robbins.checkm","update":false,"submitter":"uc3user/UC3 User","title":"RBN-04"}"#;
+
+fn job(number: u32) -> NewJob {
+    NewJob::new(format!(
+        r#"{{"batchID":"bid-9c1a0b5e","jobID":"jid-{number}","profile":"merritt_demo_content","type":"container","submitter":"uc3user/UC3 User","filename":"rbn_{number:06}.zip","title":"Box {number}","update":false}}"#
+    ))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_appears_on_an_open_page_and_moves_nothing_under_the_reader() {
+    let served = Served::still().await;
+    let queue = served.queue().await;
+    let batch = queue.create_batch(SUBMISSION.as_bytes(), Timestamp::now()).await.unwrap();
+    queue.acquire_batch(Due::Jobs, Timestamp::now()).await.unwrap();
+    let first = queue.create_job(batch, &job(1), Timestamp::now()).await.unwrap();
+    let browser = Browser::start().await;
+    browser.look(WIDE).await;
+
+    browser.page.goto(&format!("{}/jobs", served.base)).await.unwrap();
+    browser.run("window.untouched = true; window.scrollTo(0, 0)").await;
+    let link = format!("a[href$='jobs/{first}']");
+    eventually(LIMIT, "the page shows the job", async || is_there(&browser, &link).await).await;
+    eventually(LIMIT, "the page is live", async || {
+        let fresh = browser.run("return document.getElementById('fresh').textContent").await;
+        fresh.as_str().is_some_and(|fresh| fresh.contains("live"))
+    })
+    .await;
+    browser.run(&format!("document.querySelector(\"{link}\").focus()")).await;
+    let place = browser.run("return document.activeElement.getBoundingClientRect().top").await;
+
+    let asked = Instant::now();
+    let second = queue.create_job(batch, &job(2), Timestamp::now()).await.unwrap();
+    let other = format!("a[href$='jobs/{second}']");
+    eventually(LIMIT, "the new job appears", async || is_there(&browser, &other).await).await;
+    println!("a change was on the page after {:?}", asked.elapsed());
+    let is_same = browser
+        .run(&format!("return window.untouched && document.activeElement === document.querySelector(\"{link}\")"))
+        .await;
+    assert_eq!(is_same, Value::Bool(true), "the page was loaded again or the focus was lost");
+    assert_eq!(browser.run("return document.activeElement.getBoundingClientRect().top").await, place);
+    assert_eq!(browser.complaints().await, [""; 0]);
+
+    keyboard(&browser, &served).await;
+    browser.close().await;
+    served.stop().await;
+}
+
+async fn is_there(browser: &Browser, selector: &str) -> bool {
+    browser.run(&format!("return document.querySelector(\"{selector}\") !== null")).await == Value::Bool(true)
+}
+
+/// Everything that can be clicked or filled in is reached by the Tab key alone, and shows it.
+async fn keyboard(browser: &Browser, served: &Served) {
+    for page in ["/", "/jobs", "/locks", "/tree"] {
+        browser.page.goto(&format!("{}{page}", served.base)).await.unwrap();
+        let reachable = "
+            return [...document.querySelectorAll('a[href], button, input, select, summary')]
+                .filter(element => element.checkVisibility() && !element.disabled && element.tabIndex >= 0
+                    && element.type !== 'hidden' && !element.closest('.skip'))
+                .length";
+        let count = browser.run(reachable).await.as_u64().unwrap();
+        let body = browser.page.find(fantoccini::Locator::Css("body")).await.unwrap();
+        browser.run("window.reached = new Set(); document.addEventListener('focusin', event => window.reached.add(event.target))").await;
+        body.send_keys(&Key::Tab.to_string()).await.unwrap();
+        for _ in 0..count + 4 {
+            let focused = browser.page.active_element().await.unwrap();
+            let shown = browser.run(
+                "const style = getComputedStyle(document.activeElement);
+                 return document.activeElement === document.body || style.outlineStyle !== 'none' || style.boxShadow !== 'none'",
+            );
+            assert_eq!(shown.await, Value::Bool(true), "the focus does not show on {page}");
+            focused.send_keys(&Key::Tab.to_string()).await.unwrap();
+        }
+        let reached = browser
+            .run(
+                "return [...window.reached].filter(element => !element.closest('.skip') && element.isConnected).length",
+            )
+            .await;
+        assert!(reached.as_u64().unwrap() >= count, "Tab reaches {reached} of {count} on {page}");
+    }
+    // A page without its reader keeps no stream: others may want the connection.
+    tokio::time::timeout(Duration::from_secs(1), async {}).await.unwrap();
+}

@@ -1,0 +1,93 @@
+//! A queue in a private ZooKeeper, and the pages over it.
+
+use std::time::Duration;
+
+use queuekeeper::cli::serve;
+use queuekeeper::config::Config;
+use queuekeeper::demo;
+use queuekeeper::queue::Queue;
+use queuekeeper::zookeeper::server::Options;
+use queuekeeper::zookeeper::{self, PrivateServer};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use zookeeper_client::{Acls, Client, CreateMode};
+
+use super::chromium::LIMIT;
+use crate::support::wait::eventually;
+
+/// The pages over a queue, until it is stopped.
+pub(crate) struct Served {
+    pub(crate) base: String,
+    pub(crate) zookeeper: PrivateServer,
+    shutdown: CancellationToken,
+    running: JoinHandle<()>,
+}
+
+impl Served {
+    /// A queue on which simulated daemons work, with everything that happens to one.
+    pub(crate) async fn demo() -> Self {
+        let (zookeeper, listener, shutdown) = parts().await;
+        let base = base(&listener);
+        let options = demo::Options {
+            jobs: 400,
+            rate: 20.0,
+            seed: 1,
+            zookeeper: Some(zookeeper.connect_string().parse().unwrap()),
+            names: Vec::new(),
+        };
+        let ended = shutdown.clone();
+        let running = tokio::spawn(async move { demo::run(options, vec![listener], &ended).await.unwrap() });
+        let served = Self { base, zookeeper, shutdown, running };
+        served.is_ready().await;
+        served
+    }
+
+    /// An empty queue that nobody works on.
+    pub(crate) async fn still() -> Self {
+        let (zookeeper, listener, shutdown) = parts().await;
+        let client = connect(&zookeeper).await;
+        for path in ["/batches", "/batch-uuids", "/jobs", "/jobs/states", "/access", "/locks"] {
+            client.create(path, b"", &CreateMode::Persistent.with_acls(Acls::anyone_all())).await.unwrap();
+        }
+        let base = base(&listener);
+        let config = Config::new(zookeeper::Config::new(zookeeper.connect_string().parse().unwrap()));
+        let ended = shutdown.clone();
+        let running = tokio::spawn(async move { serve::serve(config, vec![listener], &ended).await.unwrap() });
+        let served = Self { base, zookeeper, shutdown, running };
+        served.is_ready().await;
+        served
+    }
+
+    /// Somebody else who changes the queue.
+    pub(crate) async fn queue(&self) -> Queue {
+        Queue::new(connect(&self.zookeeper).await)
+    }
+
+    async fn is_ready(&self) {
+        let ready = format!("{}/-/ready", self.base);
+        eventually(LIMIT, "the pages are ready", async || {
+            reqwest::get(&ready).await.is_ok_and(|response| response.status().is_success())
+        })
+        .await;
+    }
+
+    pub(crate) async fn stop(self) {
+        self.shutdown.cancel();
+        self.running.await.unwrap();
+    }
+}
+
+async fn parts() -> (PrivateServer, TcpListener, CancellationToken) {
+    let zookeeper = PrivateServer::start(Options::default()).await.unwrap();
+    (zookeeper, TcpListener::bind("127.0.0.1:0").await.unwrap(), CancellationToken::new())
+}
+
+fn base(listener: &TcpListener) -> String {
+    format!("http://{}", listener.local_addr().unwrap())
+}
+
+async fn connect(zookeeper: &PrivateServer) -> Client {
+    let config = zookeeper::Config::new(zookeeper.connect_string().parse().unwrap());
+    zookeeper::Config { session_timeout: Duration::from_secs(30), ..config }.connect().await.unwrap()
+}

@@ -1,0 +1,151 @@
+//! Every page as readers have it: dark and light, on a phone and on a wall, with scripts and without.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::chromium::{Browser, LIMIT, Look};
+use super::served::Served;
+use crate::support::wait::eventually;
+
+/// The checker of accessibility that `.ci/install` fetches.
+const AXE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/tools/node_modules/axe-core/axe.min.js");
+
+/// What axe is asked: WCAG 2.2 at level AA, and what its makers hold to be good practice.
+const CHECK: &str = "
+    const done = arguments[arguments.length - 1];
+    const only = { type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] };
+    axe.run(document, { runOnly: only, resultTypes: ['violations'] }).then(
+        found => done(found.violations.map(rule => rule.id + ': ' + rule.help + ' at ' + rule.nodes.slice(0, 3)
+            .map(node => node.html.slice(0, 160) + ' (' + node.any.map(check => check.message).join('; ') + ')').join(' | '))),
+        error => done(['axe failed: ' + error]));
+";
+
+/// What stands out to the right of the page, which a reader would have to scroll for.
+const TOO_WIDE: &str = "
+    const wide = document.documentElement.scrollWidth > window.innerWidth;
+    return wide ? [...document.querySelectorAll('body *')]
+        .filter(element => element.getBoundingClientRect().right > window.innerWidth + 1)
+        .slice(0, 3).map(element => element.outerHTML.slice(0, 160)) : [];
+";
+
+const LOOKS: [Look; 5] = [
+    Look { scheme: "light", width: 1440, scripts: true },
+    Look { scheme: "dark", width: 1440, scripts: true },
+    Look { scheme: "light", width: 360, scripts: true },
+    Look { scheme: "dark", width: 360, scripts: true },
+    Look { scheme: "light", width: 360, scripts: false },
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_page_is_whole_and_accessible_in_every_look() {
+    let served = Served::demo().await;
+    let browser = Browser::start().await;
+    let axe = std::fs::read_to_string(AXE).expect("axe-core is installed: .ci/install");
+    let pages = pages(&served, &browser).await;
+    for section in ["/", "/jobs", "/failures", "/batches", "/access", "/locks", "/faults", "/tree", "/api"] {
+        assert!(pages.contains_key(section), "the overview does not lead to {section}: {:?}", pages.keys());
+    }
+    for item in ["/jobs/{}", "/batches/{}"] {
+        assert!(pages.contains_key(item), "no page leads to {item}: {:?}", pages.keys());
+    }
+    let mut wrong = Vec::new();
+    for look in LOOKS {
+        browser.look(look).await;
+        for page in pages.values() {
+            wrong.extend(look_at(&served, &browser, page, look, &axe).await);
+        }
+    }
+    assert!(wrong.is_empty(), "{} things are wrong:\n{}", wrong.len(), wrong.join("\n"));
+    browser.close().await;
+    served.stop().await;
+}
+
+/// A kind of page: an address, and where a link to another of that kind is found once this one is gone.
+#[derive(Clone, Debug)]
+struct Page {
+    kind: String,
+    address: String,
+    parent: String,
+}
+
+/// One page of each kind that can be reached from the overview, by its path with ids left out.
+async fn pages(served: &Served, browser: &Browser) -> BTreeMap<String, Page> {
+    let root = format!("{}/", served.base);
+    let first = Page { kind: "/".to_owned(), address: root.clone(), parent: root };
+    let mut found = BTreeMap::from([(first.kind.clone(), first)]);
+    let mut seen = BTreeSet::new();
+    // The demo begins with an empty queue and fills it within seconds.
+    let filled = format!("{}/api/v1/overview", served.base);
+    eventually(LIMIT, "the demo has work for every page", async || {
+        let Ok(response) = reqwest::get(&filled).await else { return false };
+        response.text().await.is_ok_and(|text| text.contains("\"failed\""))
+    })
+    .await;
+    while let Some(page) = found.values().find(|page| !seen.contains(&page.kind)).cloned() {
+        browser.page.goto(&page.address).await.unwrap();
+        for (kind, address) in links(served, browser).await {
+            let parent = page.address.clone();
+            found.entry(kind.clone()).or_insert(Page { kind, address, parent });
+        }
+        seen.insert(page.kind);
+    }
+    found
+}
+
+/// The pages that this one leads to, by their kind.
+async fn links(served: &Served, browser: &Browser) -> Vec<(String, String)> {
+    let links = browser.run("return [...document.querySelectorAll('a[href]')].map(link => link.href)").await;
+    let links = links.as_array().unwrap().iter().filter_map(Value::as_str).filter_map(|link| {
+        let path = link.strip_prefix(&served.base).unwrap_or_else(|| panic!("a link leads away to {link}"));
+        let path = path.split(['?', '#']).next().unwrap();
+        let is_page = !(path.starts_with("/api/v1") || path == "/metrics" || path.starts_with("/static"));
+        is_page.then(|| (kind(path), link.to_owned()))
+    });
+    links.collect()
+}
+
+/// Opens a page. What was there may be done and purged by now: then another of its kind.
+async fn open(served: &Served, browser: &Browser, page: &Page) -> String {
+    let mut address = page.address.clone();
+    for _ in 0..10 {
+        if reqwest::get(&address).await.unwrap().status() != 404 {
+            break;
+        }
+        browser.page.goto(&page.parent).await.unwrap();
+        let others = links(served, browser).await.into_iter().filter(|(kind, _)| *kind == page.kind);
+        address = others.map(|(_, other)| other).find(|other| *other != address).expect("there is another");
+    }
+    browser.page.goto(&address).await.unwrap();
+    address
+}
+
+/// A path with what names one item of many left out.
+fn kind(path: &str) -> String {
+    let mut parts = path.split('/').skip(1);
+    match (parts.next(), parts.next()) {
+        (Some(first), Some(rest)) if !rest.is_empty() => format!("/{first}/{{}}"),
+        (first, _) => format!("/{}", first.unwrap_or_default()),
+    }
+}
+
+/// What is wrong with a page in a look.
+async fn look_at(served: &Served, browser: &Browser, page: &Page, look: Look, axe: &str) -> Vec<String> {
+    let address = open(served, browser, page).await;
+    let mut wrong = texts(&browser.run(TOO_WIDE).await);
+    let heads = browser.run("return [document.querySelectorAll('h1').length, document.documentElement.lang]").await;
+    if heads != serde_json::json!([1, "en"]) {
+        wrong.push(format!("it has not one heading in English: {heads}"));
+    }
+    // The checker itself waits for timers, which a page without scripts does not have.
+    if look.scripts {
+        browser.run(axe).await;
+        wrong.extend(texts(&browser.page.execute_async(CHECK, Vec::new()).await.unwrap()));
+    }
+    wrong.extend(browser.complaints().await);
+    wrong.into_iter().map(|what| format!("{address} as {look:?}: {what}")).collect()
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    value.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
+}

@@ -1,0 +1,231 @@
+//! The event stream as a reader gets it, over a real server beside a real ZooKeeper.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use prometheus_client::registry::Registry;
+use queuekeeper::config::Config;
+use queuekeeper::mirror::{self, Store, Writer};
+use queuekeeper::zookeeper::server::Options;
+use queuekeeper::zookeeper::{self, PrivateServer, Sessions};
+use queuekeeper::{metrics, web};
+use reqwest::{Client as Http, Response, StatusCode};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use zookeeper_client::{Acls, Client, CreateMode};
+
+use crate::support::wait::eventually;
+
+/// Far more than anything here takes, also beside other tests.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A server over a store.
+struct Web {
+    base: String,
+    http: Http,
+    shutdown: CancellationToken,
+    running: JoinHandle<std::io::Result<()>>,
+}
+
+impl Web {
+    async fn start(store: Store) -> Self {
+        let config = Config::new(zookeeper::Config::new("127.0.0.1:1".parse().unwrap()));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let state = web::State::new(config, store, None, metrics::registry());
+        let shutdown = CancellationToken::new();
+        let running = tokio::spawn(web::run(vec![listener], state, shutdown.clone()));
+        Self { base, http: Http::new(), shutdown, running }
+    }
+
+    async fn ask(&self, query: &str) -> Response {
+        self.http.get(format!("{}/events{query}", self.base)).send().await.unwrap()
+    }
+
+    async fn stream(&self, query: &str) -> Events {
+        let response = self.ask(query).await;
+        assert_eq!(response.status(), StatusCode::OK, "{query}");
+        Events { response, unread: Vec::new() }
+    }
+
+    async fn stop(self) -> Duration {
+        let asked = Instant::now();
+        self.shutdown.cancel();
+        self.running.await.unwrap().unwrap();
+        asked.elapsed()
+    }
+}
+
+/// One reader's stream.
+struct Events {
+    response: Response,
+    unread: Vec<u8>,
+}
+
+impl Events {
+    /// The next event's name and data; `None` at the stream's end.
+    async fn next(&mut self) -> Option<(String, serde_json::Value)> {
+        loop {
+            if let Some(end) = self.unread.windows(2).position(|two| two == b"\n\n") {
+                let event = String::from_utf8(self.unread.drain(..end + 2).collect()).unwrap();
+                let (name, data) = event.trim_end().split_once('\n').unwrap();
+                let data = serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap();
+                return Some((name.strip_prefix("event: ").unwrap().to_owned(), data));
+            }
+            let chunk = timeout(LIMIT, self.response.chunk()).await.expect("a stream says something").ok()??;
+            self.unread.extend_from_slice(&chunk);
+        }
+    }
+
+    /// Reads regions until one of them has a text in it; gives all that came, the latest of each name.
+    async fn until(&mut self, text: &str) -> BTreeMap<String, String> {
+        let mut regions = BTreeMap::new();
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            assert!(Instant::now() < deadline, "{text:?} has not come, but {regions:?}");
+            let (event, data) = self.next().await.expect("the stream goes on");
+            if event == "region" {
+                let [name, html] = ["name", "html"].map(|field| data[field].as_str().unwrap().to_owned());
+                let is_it = html.contains(text);
+                regions.insert(name, html);
+                if is_it {
+                    return regions;
+                }
+            }
+        }
+    }
+}
+
+async fn create(client: &Client, path: &str, data: &str) {
+    let mode = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    client.create(path, data.as_bytes(), &mode).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_in_zookeeper_arrives_within_a_second_and_alone() {
+    let mut server = PrivateServer::start(Options::default()).await.unwrap();
+    let config = zookeeper::Config::new(server.connect_string().parse().unwrap());
+    let client = config.connect().await.unwrap();
+    create(&client, "/jobs", "").await;
+    let writer = Writer::new();
+    let store = writer.store();
+    let seen = mirror::Metrics::register(&mut Registry::default());
+    let shutdown = CancellationToken::new();
+    let mirror = tokio::spawn(mirror::run(Sessions::new(config), writer, seen, None, shutdown.clone()));
+    eventually(LIMIT, "the image follows the tree", async || store.freshness().is_synced()).await;
+
+    let web = Web::start(store).await;
+    let mut events = web.stream("?page=").await;
+    let headers = events.response.headers();
+    assert_eq!(headers["content-type"], "text/event-stream; charset=utf-8");
+    assert_eq!(headers["cache-control"], "no-store");
+    let first = events.until("0 jobs, 0 batches").await;
+    assert!(["nav", "fresh", "banner", "footer"].iter().all(|name| first.contains_key(*name)), "{first:?}");
+
+    let mut quickest = LIMIT;
+    for number in 1..=5 {
+        // Whoever comes later sees the same, and gets all of it first.
+        let mut late = web.stream("?page=/").await;
+        late.until(", 0 batches").await;
+        let jid = format!("/jobs/jid{number:010}");
+        create(&client, &jid, "").await;
+        let status =
+            r#"{"status":"Failed","last_modified":"","last_successful_status":null,"retry_count":0,"message":""}"#;
+        create(&client, &format!("{jid}/status"), status).await;
+        let written = Instant::now();
+        let expected = if number == 1 { "1 job, 0 batches".to_owned() } else { format!("{number} jobs, 0 batches") };
+        let news = events.until(&expected).await;
+        quickest = quickest.min(written.elapsed());
+        assert!(!news.contains_key("banner"), "what has not changed is not sent: {news:?}");
+        late.until(&expected).await;
+    }
+    assert!(quickest < Duration::from_secs(1), "{quickest:?}");
+
+    let beat = loop {
+        let (event, data) = events.next().await.unwrap();
+        if event == "beat" {
+            break data;
+        }
+    };
+    assert!(beat["behind_seconds"].as_f64().unwrap() < 30.0, "{beat}");
+    assert!(beat["now"].as_str().unwrap().parse::<jiff::Timestamp>().is_ok(), "{beat}");
+
+    // The connection is lost: nothing of the queue has changed, but the page says so.
+    drop(client);
+    let stopped = server.stop().await;
+    assert!(stopped.is_ok(), "{stopped:?}");
+    events.until("class=\"banner\"").await;
+    web.stop().await;
+    while events.next().await.is_some() {}
+    shutdown.cancel();
+    mirror.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn only_pages_can_be_followed() {
+    let web = Web::start(Store::default()).await;
+    let long = format!("?page={}", "x".repeat(3_000));
+    for query in [
+        "?page=metrics",
+        "?page=events%3Fpage%3D",
+        "?page=api/v1/status",
+        "?page=-/healthy",
+        "?page=static/live.js",
+        "?page=nothing",
+        "?page=%00",
+        "?page=a%20b",
+        "?page=http://example.org/",
+        &long,
+        "",
+        "?page=&more=1",
+    ] {
+        let answer = web.ask(query).await;
+        assert_eq!(answer.status(), StatusCode::BAD_REQUEST, "{query}");
+        let text = answer.text().await.unwrap();
+        assert!(text.contains("page"), "{query}: {text}");
+    }
+    let mut events = web.stream("?page=").await;
+    events.until("The queue has not been read yet").await;
+    web.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_and_pages_are_limited_and_all_of_them_end_in_time() {
+    let web = Web::start(Store::default()).await;
+    // So many distinct pages, and no more; those who look at one of them already are not concerned.
+    let mut streams = Vec::new();
+    for page in 0..64 {
+        streams.push(web.stream(&format!("?page=%3Fn={page}")).await);
+    }
+    let refused = web.ask("?page=%3Fn=64").await;
+    assert_eq!(
+        (refused.status(), &refused.headers()["retry-after"]),
+        (StatusCode::SERVICE_UNAVAILABLE, &"30".parse().unwrap())
+    );
+    assert!(refused.text().await.unwrap().contains("64 different live pages"));
+    for reader in 64..256 {
+        streams.push(web.stream(&format!("?page=%3Fn={}", reader % 64)).await);
+    }
+    let refused = web.ask("?page=%3Fn=0").await;
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert!(refused.text().await.unwrap().contains("256 live pages"));
+    // Others are served as before, and a reader who leaves makes room, for another page too.
+    assert_eq!(web.http.get(format!("{}/-/healthy", web.base)).send().await.unwrap().status(), StatusCode::OK);
+    streams.retain({
+        let mut reader = 0;
+        move |_| {
+            reader += 1;
+            reader % 64 != 1
+        }
+    });
+    eventually(LIMIT, "there is room for another page", async || web.ask("?page=%3Fn=64").await.status().is_success())
+        .await;
+
+    let took = web.stop().await;
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    for mut stream in streams {
+        while stream.next().await.is_some() {}
+    }
+}

@@ -1,0 +1,229 @@
+//! The lists of jobs and failures as a reader gets them, over a real server beside a real ZooKeeper.
+
+use std::time::Duration;
+
+use prometheus_client::registry::Registry;
+use queuekeeper::config::Config;
+use queuekeeper::mirror::{self, Writer};
+use queuekeeper::zookeeper::server::Options;
+use queuekeeper::zookeeper::{self, PrivateServer, Sessions};
+use queuekeeper::{metrics, web};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use zookeeper_client::{Acls, Client, CreateMode};
+
+use crate::support::wait::eventually;
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A tree, its mirror and a server over it, all of which end when this is dropped.
+struct World {
+    client: Client,
+    base: String,
+    http: reqwest::Client,
+    _tasks: [AbortOnDropHandle<()>; 2],
+    _server: PrivateServer,
+}
+
+impl World {
+    async fn start() -> Self {
+        let server = PrivateServer::start(Options::default()).await.unwrap();
+        let connect = || zookeeper::Config {
+            session_timeout: Duration::from_secs(30),
+            ..zookeeper::Config::new(server.connect_string().parse().unwrap())
+        };
+        let client = connect().connect().await.unwrap();
+        let (writer, mut registry) = (Writer::new(), Registry::default());
+        let store = writer.store();
+        let metrics = mirror::Metrics::register(&mut registry);
+        let shutdown = CancellationToken::new();
+        let mirrored = mirror::run(Sessions::new(connect()), writer, metrics, None, shutdown.clone());
+        let mirrored = AbortOnDropHandle::new(tokio::spawn(async move {
+            mirrored.await;
+        }));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let state = web::State::new(Config::new(connect()), store, None, metrics::registry());
+        let served = AbortOnDropHandle::new(tokio::spawn(async move {
+            web::run(vec![listener], state, shutdown).await.unwrap();
+        }));
+        Self { client, base, http: reqwest::Client::new(), _tasks: [mirrored, served], _server: server }
+    }
+
+    async fn create(&self, path: &str, data: &str) {
+        let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
+        self.client.create(path, data.as_bytes(), &options).await.unwrap();
+    }
+
+    /// A job with its status, its configuration and its batch.
+    async fn job(&self, number: u32, status: &Value, configuration: &Value) {
+        let job = format!("/jobs/jid{number:010}");
+        self.create(&job, "").await;
+        self.create(&format!("{job}/bid"), "bid0000000007").await;
+        self.create(&format!("{job}/priority"), "5").await;
+        self.create(&format!("{job}/configuration"), &configuration.to_string()).await;
+        self.create(&format!("{job}/status"), &status.to_string()).await;
+    }
+
+    async fn get(&self, path: &str, accept: &str) -> (u16, String, String) {
+        let request = self.http.get(format!("{}{path}", self.base)).header("accept", accept);
+        let response = request.send().await.unwrap();
+        let kind = response.headers()["content-type"].to_str().unwrap().to_owned();
+        (response.status().as_u16(), kind, response.text().await.unwrap())
+    }
+
+    async fn json(&self, path: &str) -> Value {
+        let (code, _, body) = self.get(path, "*/*").await;
+        assert_eq!(code, 200, "{path}: {body}");
+        serde_json::from_str(&body).unwrap()
+    }
+
+    async fn html(&self, path: &str) -> String {
+        let (code, kind, body) = self.get(path, "text/html").await;
+        assert_eq!((code, &*kind), (200, "text/html; charset=utf-8"), "{path}: {body}");
+        body
+    }
+
+    async fn ids(&self, path: &str) -> Vec<u64> {
+        let list = self.json(path).await;
+        let id = |item: &Value| item["id"].as_str().unwrap()[3..].parse().unwrap();
+        list["items"].as_array().unwrap().iter().map(id).collect()
+    }
+}
+
+fn status(state: &str, message: &str, retries: u32) -> Value {
+    json!({"status": state, "message": message, "retry_count": retries, "last_successful_status": "Provisioning"})
+}
+
+/// What nobody would name a deposit, and somebody does.
+const HOSTILE: &str = "\"><script>alert(1)</script>\u{202e}'&\u{1b}[31m";
+
+async fn filled() -> World {
+    let world = World::start().await;
+    for path in ["/jobs", "/batches"] {
+        world.create(path, "").await;
+    }
+    let named = |file: &str, profile: &str| json!({"filename": file, "profile": profile, "submitter": "Ä/U"});
+    world.job(1, &status("Pending", "Success", 0), &named("one.ZIP", "maps")).await;
+    for number in 2..5 {
+        let message = format!("404 for https://deposit.example.edu/{number}");
+        world.job(number, &status("Failed", &message, number - 2), &named("two.zip", "maps")).await;
+    }
+    world.job(5, &status("Failed", HOSTILE, 0), &named(HOSTILE, HOSTILE)).await;
+    world.job(6, &status("Teleporting", &"long ".repeat(2_000), 0), &named(&"w".repeat(10_000), "")).await;
+    let is_read = async || world.get("/api/v1/jobs?text=wwww", "*/*").await.2.contains("\"total\":1");
+    eventually(LIMIT, "the image has all jobs", is_read).await;
+    world
+}
+
+#[tokio::test]
+async fn a_list_is_filtered_sorted_and_paged_alike_as_page_and_as_json() {
+    let world = filled().await;
+    for (query, expected) in [
+        ("?sort=id", &[1, 2, 3, 4, 5, 6][..]),
+        ("?state=failed&sort=retries&direction=desc&limit=2", &[4, 3]),
+        ("?state=pending,other&sort=id", &[1, 6]),
+        ("?state=pending&state=other&sort=id", &[1, 6]),
+        ("?collection=maps&text=ZIP&sort=id", &[1, 2, 3, 4]),
+        ("?text=0000000005", &[5]),
+        ("?text=%C3%A4%2Fu&min_retries=1&sort=id", &[3, 4]),
+        ("?text=%3CSCRIPT%3E", &[5]),
+        ("?batch=7&locked=true", &[]),
+        ("?collection=(none)", &[6]),
+        ("?min_age=1d", &[]),
+    ] {
+        assert_eq!(world.ids(&format!("/api/v1/jobs{query}")).await, expected, "{query}");
+        let html = world.html(&format!("/jobs{query}")).await;
+        let mut shown: Vec<_> =
+            (1..=6).filter_map(|id| Some((html.find(&format!("<tr id=\"jid{id:010}\""))?, id))).collect();
+        shown.sort_unstable();
+        assert_eq!(shown.into_iter().map(|(_, id)| id).collect::<Vec<u64>>(), expected, "{query}: {html}");
+    }
+    // Page by page, by the links that the pages themselves have, and back.
+    let (mut path, mut seen) = ("/jobs?sort=id&limit=2".to_owned(), Vec::new());
+    loop {
+        let html = world.html(&path).await;
+        seen.extend((1..=6).filter(|id| html.contains(&format!("<tr id=\"jid{id:010}\""))));
+        let Some(next) = link(&html, "next") else { break };
+        let back = link(&world.html(&next).await, "prev").unwrap();
+        let html_of_back = world.html(&back).await;
+        assert!(html_of_back.contains(&format!("<tr id=\"jid{:010}\"", seen.len())), "{html_of_back}");
+        path = next;
+    }
+    assert_eq!(seen, [1, 2, 3, 4, 5, 6]);
+}
+
+fn link(html: &str, rel: &str) -> Option<String> {
+    let from = html.split(&format!("<a rel=\"{rel}\" href=\"./")).nth(1)?;
+    Some(format!("/{}", from.split('"').next()?.replace("&#38;", "&")))
+}
+
+#[tokio::test]
+async fn failures_are_told_by_what_they_have_in_common() {
+    let world = filled().await;
+    let list = world.json("/api/v1/failures").await;
+    let group = &list["items"][0];
+    assert_eq!((&list["total"], &group["count"], &group["resumed"]), (&json!(2), &json!(3), &json!(2)), "{list:#}");
+    assert_eq!(group["pattern"], "404 for https://deposit.example.edu/…");
+    assert_eq!(group["failed_in"], "downloading");
+    assert_eq!(group["batches"], json!([{"batch": "bid0000000007", "count": 3}]));
+    assert_eq!(group["collections"], json!([{"collection": "maps", "count": 3}]));
+    let name = group["group"].as_str().unwrap();
+    assert_eq!(world.ids(&format!("/api/v1/jobs?group={name}&sort=id")).await, [2, 3, 4]);
+    let html = world.html("/failures").await;
+    assert!(html.contains(&format!("href=\"./jobs?group={name}\"")), "{html}");
+    assert!(html.contains("4 jobs have failed in 2 ways."), "{html}");
+    // One of the group goes on: the others stay, and the group with them.
+    let status = status("Downloading", "Success", 1).to_string();
+    world.client.set_data("/jobs/jid0000000002/status", status.as_bytes(), None).await.unwrap();
+    let is_smaller = async || world.json("/api/v1/failures").await["items"][0]["count"] == json!(2);
+    eventually(LIMIT, "the group is smaller", is_smaller).await;
+    assert_eq!(world.json("/api/v1/failures").await["items"][0]["group"], name);
+}
+
+#[tokio::test]
+async fn what_cannot_be_asked_is_told_with_what_can() {
+    let world = filled().await;
+    for (path, code, told) in [
+        ("/jobs?state=failing", 400, "provisioning"),
+        ("/jobs?limit=501", 400, "1 to 500"),
+        ("/jobs?cursor=eaf1&sort=id", 400, "first page"),
+        ("/jobs?colour=red", 400, "min_retries"),
+        ("/jobs?collection=nowhere", 404, "maps"),
+        ("/jobs?group=0123456789abcdef", 404, "group"),
+        ("/failures?limit=0", 400, "1 to 500"),
+        ("/failures?cursor=x", 400, "first page"),
+    ] {
+        let (status, kind, body) = world.get(&format!("/api/v1{path}"), "*/*").await;
+        assert_eq!((status, &*kind), (code, "application/problem+json"), "{path}: {body}");
+        assert!(body.contains(told), "{path}: {body}");
+        let (status, kind, body) = world.get(path, "text/html").await;
+        assert_eq!((status, &*kind), (code, "text/html; charset=utf-8"), "{path}: {body}");
+        assert!(body.contains(told), "{path}: {body}");
+    }
+    // Nothing found is no error: it is told which filter leaves how many.
+    let html = world.html("/jobs?state=failed&locked=true").await;
+    for told in ["No job matches.", "in Failed: 4 jobs", "locked: no job", "without it 4 jobs"] {
+        assert!(html.contains(told), "{told}: {html}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_znode_holds_stays_text_in_lists() {
+    let world = filled().await;
+    let query =
+        "/jobs?text=%22%3E%3Cscript%3E&collection=%22%3E%3Cscript%3Ealert(1)%3C/script%3E%E2%80%AE'%26%1B%5B31m";
+    for path in ["/jobs", "/failures", query] {
+        let html = world.html(path).await;
+        assert!(html.contains("&#60;script&#62;") && html.contains("\\u{202e}"), "{path}: {html}");
+        for forbidden in ["<script>alert", "\u{1b}", "style=", "http-equiv", "href=\"/", "action=\"/"] {
+            assert!(!html.contains(forbidden), "{forbidden} in {path}: {html}");
+        }
+        // Whatever is long is cut, with a note.
+        assert!(html.len() < 40_000 && (path != "/jobs" || html.contains(&format!("{}…", "w".repeat(60)))), "{path}");
+    }
+    let item = &world.json("/api/v1/jobs?text=script").await["items"][0];
+    assert_eq!((&item["filename"], &item["collection"]), (&json!(HOSTILE), &json!(HOSTILE)));
+}

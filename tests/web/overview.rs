@@ -1,0 +1,186 @@
+//! What the overview says of how the queue moves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use queuekeeper::mirror::failures::FailureGroup;
+use queuekeeper::mirror::{
+    Batch, ByState, Cause, CauseKind, Diagnosis, Flow, History, Pace, Point, StateFlow, Verdict,
+};
+use queuekeeper::queue::id::{BatchId, JobId};
+use queuekeeper::queue::state::{BatchState, JobState};
+use queuekeeper::web::pages::{Recent, Stopped};
+
+use super::page::{page_of, text};
+use crate::support::figures::{self, ago};
+
+fn flow(left_1h: u64, last_left: i64) -> StateFlow {
+    let pace = Pace { count: left_1h, over: Duration::from_hours(1) };
+    StateFlow {
+        left_5m: Pace { count: 0, over: Duration::from_mins(5) },
+        left_1h: pace,
+        last_left: Some(ago(last_left)),
+    }
+}
+
+/// A point that many minutes ago with as many jobs in Pending.
+fn point(minutes: i64, pending: u64) -> Point {
+    let mut jobs = ByState::default();
+    *jobs.get_mut(Some(JobState::Pending)) = pending;
+    let mut oldest = ByState::default();
+    *oldest.get_mut(Some(JobState::Pending)) = Some(Duration::from_mins(pending));
+    Point {
+        at: ago(minutes * 60),
+        jobs,
+        locked: ByState::default(),
+        left_per_second: ByState::default(),
+        completed_per_second: pending as f64 / 3600.0,
+        oldest,
+        faults: 0,
+        batches_in_work: 1,
+    }
+}
+
+fn batch(number: u32, references: [u32; 4]) -> Batch {
+    Batch {
+        id: BatchId::new(number),
+        state: Some(BatchState::Reporting),
+        odd_status: Arc::default(),
+        entered: Some(ago(9_000)),
+        status_version: 3,
+        message: Arc::default(),
+        lock: None,
+        uuid: Arc::default(),
+        collection: "merritt_demo_content".into(),
+        submitter: "<i>uc3user".into(),
+        filename: "robbins.checkm".into(),
+        title: Arc::default(),
+        is_acquired: true,
+        references: references.map(Some),
+    }
+}
+
+fn cause(kind: CauseKind, sentence: &str, remedy: Option<&'static str>) -> Cause {
+    let (evidence, items) = ("Five jobs fill it.".to_owned(), Vec::new());
+    Cause { kind, sentence: sentence.to_owned(), evidence, remedy, since: None, items, more: 0 }
+}
+
+fn recent() -> Recent {
+    let mut states: ByState<JobState, StateFlow> = ByState::default();
+    *states.get_mut(Some(JobState::Pending)) = flow(64, 30);
+    *states.get_mut(Some(JobState::Provisioning)) = flow(0, 3_300);
+    *states.get_mut(Some(JobState::Downloading)) = flow(12, 3_200);
+    let hour = |count| Pace { count, over: Duration::from_hours(1) };
+    let mut points = vec![None; 6];
+    points.extend([Some(point(3, 8)), Some(point(2, 4)), None, Some(point(0, 6))]);
+    let diagnosis = Diagnosis {
+        verdict: Verdict::Stopped,
+        headline: "Provisioning has not moved for 55 min.".to_owned(),
+        causes: vec![
+            cause(CauseKind::PoolFull, "Five jobs wait for space.", None),
+            cause(CauseKind::WaitingForSpace, "Storage is at 91 %.", Some("Free working storage.")),
+        ],
+    };
+    Recent {
+        flow: Flow { states, completed_5m: hour(0), completed_1h: hour(212), failed_1h: hour(3) },
+        history: History { from: Some(ago(600)), since: Some(ago(180)), step: Duration::from_mins(1), points },
+        batches: vec![
+            (batch(421, [1_391, 4, 6_120, 0]), Some(hour(1_391))),
+            (batch(418, [0, 37, 2_763, 0]), Some(hour(0))),
+            (batch(423, [71, 0, 47, 0]), None),
+            (batch(424, [5, 0, 0, 0]), Some(hour(0))),
+        ],
+        batches_in_work: 7,
+        stopped: vec![Stopped { state: JobState::Provisioning, since: Some(ago(3_300)), diagnosis }],
+        failures: vec![FailureGroup {
+            key: "00000000000000ff".parse().unwrap(),
+            last_successful: Some(JobState::Provisioning),
+            pattern: "404 for <b>#".to_owned(),
+            message: Arc::default(),
+            count: 37,
+            resumed: 2,
+            oldest: Some(ago(6_300)),
+            newest: Some(ago(60)),
+            jobs: vec![JobId::new(1)],
+            batches: vec![(BatchId::new(418), 37)],
+            batch_count: 1,
+            collections: Vec::new(),
+            collection_count: 1,
+        }],
+        failure_groups: 3,
+    }
+}
+
+#[test]
+fn it_tells_how_the_states_move_and_why_one_does_not() {
+    let html = page_of(figures::live(), Some(figures::full()), &recent());
+    let text = text(&html);
+    for told in [
+        "Pending 1,204 oldest 38 min 64 an hour",
+        "oldest 3.2 h none for 55 min",
+        "Downloading 0 empty 53 min",
+        "Completed 8,930 + 212 last hour",
+        "Provisioning has not moved for 55 min since 09:05 UTC",
+        "Five jobs wait for space. Five jobs fill it. Storage is at 91 %. Five jobs fill it. Free working storage.",
+        "37 jobs failed in Downloading for one reason oldest 1.7 h “404 for &#60;b&#62;#” in batch bid0000000418. 2 were \
+         resumed before, and failed again.",
+        "4 more jobs failed for other reasons They left 2 different messages.",
+        "1,533 in work or waiting",
+        "access 5 small, 1 large",
+    ] {
+        assert!(text.contains(told), "{told:?} is not in: {text}");
+    }
+    assert!(html.contains(r#"<li class="step stuck" data-key="provisioning"><a href="./jobs?state=provisioning">"#));
+    assert!(html.contains(r#"href="./jobs?group=00000000000000ff""#), "{html}");
+    // The state that waits for space says so itself, and what is urgent stands before what is not.
+    assert!(!text.contains("jobs wait for space oldest"), "{text}");
+    let places =
+        ["queue is paused", "Provisioning has not moved", "37 jobs failed", "Queue entry in", "collections are held"];
+    assert!(places.iter().map(|place| text.find(place).unwrap()).is_sorted(), "{text}");
+}
+
+#[test]
+fn it_draws_what_was_seen_with_its_gaps_and_says_it_in_words() {
+    let html = page_of(figures::live(), Some(figures::full()), &recent());
+    assert_eq!(html.matches("<path class=\"line\"").count(), 3);
+    // Ten pieces of 30 units: the first that is known lies at 195, and a gap begins the line anew.
+    assert!(html.contains(r#"<path class="line" d="M195.0 3.0L225.0 27.5M285.0 15.2h30.0"/>"#), "{html}");
+    assert!(
+        html.contains("<title>In the last 3 min: lowest 4 an hour, highest 8 an hour, lately 6 an hour</title>"),
+        "{html}"
+    );
+    assert!(html.contains("<title>In the last 3 min: lowest 4 min, highest 8 min, lately 6 min</title>"), "{html}");
+    let told = text(&page_of(figures::live(), Some(figures::full()), &Recent::default()));
+    assert!(told.contains("Nothing was seen yet") && told.contains("No batch is in work."), "{told}");
+    assert!(told.contains("Last ten minutes watched for 0 s so far"), "{told}");
+    assert!(!told.contains("an hour"), "nothing is known of rates: {told}");
+}
+
+#[test]
+fn a_batch_in_work_says_how_far_it_is_and_when_it_ends() {
+    let mut summary = figures::full();
+    summary.paused = [None; 3];
+    let html = page_of(figures::live(), Some(summary), &recent());
+    let text = text(&html);
+    for told in [
+        "bid0000000421 robbins.checkm merritt_demo_content · &#60;i&#62;uc3user 6,120 completed, 4 failed, 1,391 to do",
+        "6,124 / 7,515 4 failed 11:00 UTC",
+        "2,800 / 2,800 37 failed report due",
+        "47 / 118 not known yet",
+        "0 / 5 no job has ended lately",
+        "3 batches more",
+    ] {
+        assert!(text.contains(told), "{told:?} is not in: {text}");
+    }
+    assert!(html.contains(r#"<time data-form="clock" datetime="2026-11-21T11:00:00Z">11:00 UTC</time>"#), "{html}");
+    let paused = super::page::text(&page_of(figures::live(), Some(figures::full()), &recent()));
+    assert!(paused.contains("6,124 / 7,515 4 failed when the queue runs again"), "{paused}");
+}
+
+#[test]
+fn a_quiet_queue_says_that_nothing_needs_attention() {
+    let summary = queuekeeper::mirror::Summary::default();
+    let text = text(&page_of(figures::live(), Some(summary), &Recent::default()));
+    assert!(text.contains("Nothing does. No state is stuck, no job has failed, no fault is known."), "{text}");
+    assert!(text.contains("nobody waits") && text.contains("queues running"), "{text}");
+}

@@ -1,0 +1,133 @@
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use queuekeeper::config::{self, WebFile};
+
+use super::harness::Server;
+use crate::support::wait::eventually;
+
+fn basic(user: &str, password: &str) -> String {
+    format!("Authorization: Basic {}", BASE64_STANDARD.encode(format!("{user}:{password}")))
+}
+
+fn write_users(path: &Path, users: &[(&str, &str, u32)]) {
+    let lines = users.iter().map(|(name, password, cost)| {
+        let hash = bcrypt::hash(password, *cost).unwrap();
+        format!("  {name}: {hash}\n")
+    });
+    std::fs::write(path, format!("basic_auth_users:\n{}", lines.collect::<String>())).unwrap();
+}
+
+async fn start(path: &Path) -> Server {
+    Server::with(config::Web { file: Some(WebFile::read(path).unwrap()), ..config::Web::default() }).await
+}
+
+#[tokio::test]
+async fn with_users_only_the_probes_are_open() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("web.yml");
+    write_users(&path, &[("alice", "secret", 5), ("bob", "b:o b", 4)]);
+    let server = start(&path).await;
+    for path in ["/-/healthy", "/-/ready"] {
+        assert_ne!(server.ask(&format!("GET {path} HTTP/1.1"), &[]).await.code(), 401, "{path}");
+    }
+    for path in ["/", "/metrics", "/api/v1/status", "/nothing", "/static/a.css", "/-/healthy/", "/-/", "//-/healthy"] {
+        let refused = server.ask(&format!("GET {path} HTTP/1.1"), &[]).await;
+        refused.has(&["http/1.1 401 unauthorized", r#"www-authenticate: basic realm="queuekeeper", charset="utf-8""#]);
+    }
+    let refused = server.ask("GET /api/v1/status HTTP/1.1", &[]).await;
+    refused.has(&["content-type: application/problem+json"]);
+    let refused = server.ask("DELETE /metrics HTTP/1.1", &["Accept: text/html"]).await;
+    refused.has(&["http/1.1 401 unauthorized", "content-type: text/html; charset=utf-8"]);
+    for (user, password, code) in [
+        ("alice", "secret", 200),
+        ("alice", "secret", 200),
+        ("bob", "b:o b", 200),
+        ("alice", "b:o b", 401),
+        ("bob", "b", 401),
+        ("alice", "", 401),
+        ("carol", "secret", 401),
+        ("Alice", "secret", 401),
+    ] {
+        let answer = server.ask("GET /metrics HTTP/1.1", &[&basic(user, password)]).await;
+        assert_eq!(answer.code(), code, "{user} {password}");
+    }
+    let twice = [basic("alice", "secret"), basic("bob", "b:o b")];
+    assert_eq!(server.ask("GET / HTTP/1.1", &[&twice[0], &twice[1]]).await.code(), 401);
+    let counted = server.ask("GET /metrics HTTP/1.1", &[&basic("alice", "secret")]).await;
+    let series = r#"queuekeeper_http_requests_total{route="refused",method="GET",code="401"} "#;
+    assert!(counted.text().lines().any(|line| line.starts_with(series)), "{}", counted.text());
+    assert!(counted.text().contains("\nqueuekeeper_web_config_last_reload_successful 1\n"));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_password_is_verified_once_and_guessing_keeps_nobody_waiting() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("web.yml");
+    write_users(&path, &[("alice", "secret", 10)]);
+    let server = start(&path).await;
+    let alice = basic("alice", "secret");
+    let started = Instant::now();
+    assert_eq!(server.ask("GET /metrics HTTP/1.1", &[&alice]).await.code(), 200);
+    let first = started.elapsed();
+
+    // More guesses at once than may wait.
+    let guess = async |n: usize| {
+        let answer = server.ask("GET /metrics HTTP/1.1", &[&basic("alice", &format!("guess{n}"))]).await;
+        (answer.code(), Instant::now())
+    };
+    let guesses = futures::future::join_all((0..40).map(guess));
+    let known = async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        for _ in 0..10 {
+            assert_eq!(server.ask("GET /metrics HTTP/1.1", &[&alice]).await.code(), 200);
+        }
+        Instant::now()
+    };
+    let (guesses, known) = tokio::join!(guesses, known);
+    let later = guesses.iter().filter(|(_, at)| *at > known).count();
+    assert!(later >= 5, "{later} of the guesses took longer than ten requests whose password is known");
+    let codes = |code| guesses.iter().filter(|(found, _)| *found == code).count();
+    assert_eq!(codes(401) + codes(503), 40);
+    assert!(codes(401) >= 16 && codes(503) >= 1, "{} were verified", codes(401));
+
+    let started = Instant::now();
+    for _ in 0..10 {
+        assert_eq!(server.ask("GET /metrics HTTP/1.1", &[&alice]).await.code(), 200);
+    }
+    assert!(started.elapsed() < first * 5, "{:?} after {first:?}", started.elapsed());
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn changed_users_count_at_once_and_a_wrong_file_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("web.yml");
+    write_users(&path, &[("alice", "old", 4)]);
+    let server = start(&path).await;
+    let limit = Duration::from_secs(20);
+    let code =
+        async |user: &str, password: &str| server.ask("GET /metrics HTTP/1.1", &[&basic(user, password)]).await.code();
+    assert_eq!(code("alice", "old").await, 200);
+
+    write_users(&path, &[("alice", "new", 4), ("bob", "b", 4)]);
+    eventually(limit, "the new password counts", async || code("alice", "new").await == 200).await;
+    assert_eq!((code("alice", "old").await, code("bob", "b").await), (401, 200), "what was verified is forgotten");
+
+    // Each of these would let everyone in, or nobody.
+    for wrong in ["", "basic_auth_users:\n", "basic_auth_users: {alice: x}\n", "basic_auth_users: [\n"] {
+        let told = async |expected: &str| {
+            let metrics = server.ask("GET /metrics HTTP/1.1", &[&basic("bob", "b")]).await;
+            metrics.text().contains(&format!("\nqueuekeeper_web_config_last_reload_successful {expected}\n"))
+        };
+        std::fs::write(&path, wrong).unwrap();
+        eventually(limit, "the wrong file is told", async || told("0").await).await;
+        assert_eq!((code("alice", "new").await, code("alice", "").await), (200, 401), "{wrong}");
+        write_users(&path, &[("alice", "new", 4), ("bob", "b", 4)]);
+        eventually(limit, "the right file is taken", async || told("1").await).await;
+    }
+    server.stop().await;
+}
