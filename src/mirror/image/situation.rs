@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::failures::Failed;
 use super::faults::Asked;
 use super::row::{LockStat, Row};
