@@ -206,7 +206,9 @@ mod tests {
             if let (Some(cursor), Some(first)) = (cursor, seen.first()) {
                 keys.remove(first);
                 let mut picker = Picker::new(Some(cursor.key("value").unwrap()), size);
-                keys.iter().for_each(|key| picker.offer(key.clone()));
+                for key in &keys {
+                    picker.offer(key.clone());
+                }
                 let last = picker.page("value", Clone::clone);
                 prop_assert!(seen.ends_with(&last.items));
             }

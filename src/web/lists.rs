@@ -33,6 +33,7 @@ pub(super) fn choose<T: Copy>(
 }
 
 /// A state by its label, and `other`.
+#[expect(clippy::option_option, reason = "no filter, or a state, and none that is known is one of these")]
 pub(super) fn state<S: State>(value: Option<&String>) -> Result<Option<Option<S>>, Problem> {
     choose("state", value, &states::<S>(), state_label)
 }

@@ -64,14 +64,14 @@ impl BatchFilter {
             if !all.iter().any(|(name, _)| **name == *wanted) {
                 let name = if wanted.is_empty() { NONE.to_owned() } else { shown(wanted) };
                 let problem = Problem::missing(format!("There is no batch of the collection “{name}” now."));
-                return Err(problem.allowing(self.collections(of)));
+                return Err(problem.allowing(Self::collections(of)));
             }
         }
         Ok(BatchList::new(store.batch_list(&filter, order, &part)?))
     }
 
     /// The collections that batches have, the first of them.
-    pub(in crate::web) fn collections(&self, of: &State) -> Vec<String> {
+    pub(in crate::web) fn collections(of: &State) -> Vec<String> {
         let all = of.shared.store.batch_collections().unwrap_or_default();
         let name = |name: &str| if name.is_empty() { NONE.to_owned() } else { visible(name) };
         all.iter().take(COLLECTIONS).map(|(collection, _)| name(collection)).collect()

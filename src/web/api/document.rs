@@ -79,6 +79,14 @@ fn describe(operation: &mut Operation, part: &str) {
         let first = characters.next().map(char::to_uppercase).into_iter().flatten();
         operation.summary = Some(first.chain(characters).collect());
     }
+    for response in operation.responses.responses.values_mut() {
+        // Every answer has to be described, and of one that is what was asked for there is no more to say.
+        if let RefOr::T(response) = response
+            && response.description.is_empty()
+        {
+            "What was asked for".clone_into(&mut response.description);
+        }
+    }
     for (status, name, _) in COMMON {
         let common = RefOr::Ref(Ref::new(format!("#/components/responses/{name}")));
         operation.responses.responses.insert(status.to_owned(), common);

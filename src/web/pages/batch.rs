@@ -91,7 +91,12 @@ impl BatchPage {
             let state = JobState::ALL.iter().copied().find(|state| state.label() == of.state);
             StateLink {
                 name: state.map_or("Other", JobState::name),
-                class: if state.is_none_or(|state| state == JobState::Failed) { "bad" } else { "" },
+                class: match state {
+                    None | Some(JobState::Failed) => "failed",
+                    Some(JobState::Completed) => "done",
+                    Some(JobState::Deleted) => "gone",
+                    Some(_) => "work",
+                },
                 jobs: Count(of.jobs.into()).to_string(),
                 href: jobs(Some(of.state)),
                 width: format!("{:.2}", f64::from(of.jobs) / (all as f64).max(1.0) * 100.0),
@@ -114,7 +119,7 @@ impl BatchPage {
             states: standing.states.iter().map(link).collect(),
             jobs_href: jobs(None),
             failed_href: if batch.jobs.failed.unwrap_or(0) > 0 { jobs(Some("failed")) } else { String::new() },
-            why: diagnosis.map(|diagnosis| why(diagnosis, root)),
+            why: diagnosis.map(|diagnosis| why(diagnosis, &path, root)),
             faults: standing.faults.iter().map(|found| fault(found, root, now)).collect(),
             collection_href: with(&format!("{root}batches"), "collection", collection),
             lock,
@@ -133,9 +138,8 @@ fn estimate(standing: &BatchStanding, now: Timestamp) -> Option<String> {
     if open == 0 {
         return None;
     }
-    let rate = standing
-        .ended_per_hour
-        .map(|rate| if rate < 9.95 { format!("{rate:.1}") } else { Count(rate.round() as u64).to_string() });
+    let rate =
+        standing.ended_per_hour.map(|rate| if rate < 9.95 { format!("{rate:.1}") } else { format!("{rate:.0}") });
     Some(match (standing.ends, rate) {
         (Some(ends), Some(rate)) => {
             let time = std::time::Duration::try_from(ends.duration_since(now)).unwrap_or_default();
@@ -154,12 +158,19 @@ fn estimate(standing: &BatchStanding, now: Timestamp) -> Option<String> {
     })
 }
 
-fn why(diagnosis: Diagnosis, root: &str) -> Why {
+fn why(diagnosis: Diagnosis, own: &str, root: &str) -> Why {
     let reason = |cause: Cause| Reason {
         sentence: cause.sentence,
         evidence: cause.evidence,
         remedy: cause.remedy.unwrap_or_default(),
-        items: cause.items.iter().map(|path| Node::item(&path.to_string(), root)).collect(),
+        // The page need not lead to itself.
+        items: cause
+            .items
+            .iter()
+            .map(ToString::to_string)
+            .filter(|path| path != own)
+            .map(|path| Node::item(&path, root))
+            .collect(),
         more: if cause.more > 0 { format!("and {} more", Count(cause.more)) } else { String::new() },
     };
     Why { headline: diagnosis.headline, causes: diagnosis.causes.into_iter().map(reason).collect() }

@@ -113,7 +113,7 @@ impl BatchesPage {
         Ok(Self {
             states: choices(filter.state.as_ref(), states().into_iter().map(named)),
             sorts: choices(filter.sort.as_ref(), sorts),
-            collections: filter.collections(state),
+            collections: BatchFilter::collections(state),
             list,
             filter,
             frame,

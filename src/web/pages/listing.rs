@@ -56,7 +56,7 @@ pub(super) struct Shown {
     /// How many there are, in a sentence.
     pub(super) told: String,
     /// Which of them are shown; empty where all are.
-    pub(super) shown: String,
+    pub(super) range: String,
     pub(super) pages: Pages,
     /// The same query of the API.
     pub(super) json: String,
@@ -85,7 +85,7 @@ impl Shown {
             (total, true) => format!("{} {many} are all of this.", Count(total)),
             (total, false) => format!("{}.", counted(total, one, many)),
         };
-        let shown = if here == total || here == 0 {
+        let range = if here == total || here == 0 {
             String::new()
         } else {
             format!("{} to {} of them:", Count(before + 1), Count(before + here))
@@ -96,7 +96,7 @@ impl Shown {
             pages.first = address(&base, &pairs);
         }
         let json = address(&format!("{root}api/v1/{name}"), &pairs);
-        Self { told, shown, pages, json, clear: if is_filtered { base } else { String::new() } }
+        Self { told, range, pages, json, clear: if is_filtered { base } else { String::new() } }
     }
 }
 
@@ -195,7 +195,7 @@ mod tests {
             (false, [1234, 100, 50], "1,234 locks.", "101 to 150 of them:"),
         ] {
             let list = Shown::new(of(is_filtered), "./", counts, None);
-            assert_eq!((&*list.told, &*list.shown), (told, shown));
+            assert_eq!((&*list.told, &*list.range), (told, shown));
         }
         let list = Shown::new(of(false), "./", [3, 2, 1], None);
         assert_eq!(list.pages.first, "./locks");

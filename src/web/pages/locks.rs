@@ -150,7 +150,7 @@ impl List {
         let holder = |session: &crate::web::views::locks::SessionItem| {
             let id = session.session.clone().unwrap_or_default();
             let href = with(&format!("{root}locks"), "session", if id.is_empty() { PERSISTENT } else { &id });
-            let jobs = if session.jobs > 0 { counted(session.jobs, "job", "jobs") } else { String::new() };
+            let jobs = if session.jobs > 0 { Count(session.jobs).to_string() } else { String::new() };
             Session { locks: Count(session.locks).to_string(), jobs, href, is_own: id == own && !id.is_empty(), id }
         };
         let more = list.session_count.saturating_sub(list.sessions.len()) as u64;

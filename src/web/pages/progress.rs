@@ -78,7 +78,7 @@ impl Ages {
             let width = *count as f64 / total as f64 * 100.0;
             parts.push(Part { class, x: format!("{x:.2}"), width: format!("{width:.2}") });
             x += width;
-            text.push(format!("{} {}", Count(*count), super::listing::age_in_words(band)));
+            text.push(format!("{} for {}", Count(*count), super::listing::age_in_words(band)));
         }
         Self { text: text.join(", "), parts }
     }

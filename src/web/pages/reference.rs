@@ -69,7 +69,7 @@ struct Parameter {
     name: String,
     is_needed: bool,
     kind: Kind,
-    description: String,
+    description: Vec<Word>,
     allowed: Vec<String>,
     example: String,
 }
@@ -93,8 +93,21 @@ struct Schema {
 struct Field {
     name: String,
     kind: Kind,
-    description: String,
+    description: Vec<Word>,
     example: String,
+}
+
+/// A piece of a description.
+#[derive(Debug)]
+struct Word {
+    text: String,
+    is_code: bool,
+}
+
+/// A description, in which backquotes stand around names and values.
+fn words(text: &str) -> Vec<Word> {
+    let pieces = text.split('`').enumerate().filter(|(_, piece)| !piece.is_empty());
+    pieces.map(|(at, piece)| Word { text: piece.to_owned(), is_code: at % 2 == 1 }).collect()
 }
 
 /// A type in words, with the schema that it leads to.
@@ -208,7 +221,7 @@ impl Parameter {
             name: text(&parameter["name"]),
             is_needed: parameter["required"].as_bool().unwrap_or(false),
             kind: Kind::new(schema),
-            description: text(&parameter["description"]),
+            description: words(&text(&parameter["description"])),
             example: example.map(text).or_else(|| allowed.first().cloned()).unwrap_or_default(),
             allowed,
         }
@@ -228,7 +241,7 @@ impl Schema {
         let field = |(name, field): (&String, &Value)| Field {
             name: name.clone(),
             kind: Kind::new(field),
-            description: text(&field["description"]),
+            description: words(&text(&field["description"])),
             example: text(&field["example"]),
         };
         let fields = members(&schema["properties"]).map(field).collect();
@@ -263,12 +276,12 @@ impl Kind {
             (kind, _) => kind.to_owned(),
         };
         match (schema["minimum"].as_i64().filter(|least| *least > 0), schema["maximum"].as_i64()) {
-            (Some(least), Some(most)) => said.push_str(&format!(" from {least} to {most}")),
-            (None, Some(most)) => said.push_str(&format!(" up to {most}")),
+            (Some(least), Some(most)) => said = format!("{said} from {least} to {most}"),
+            (None, Some(most)) => said = format!("{said} up to {most}"),
             (_, None) => {}
         }
         if let Some(length) = schema["maxLength"].as_u64() {
-            said.push_str(&format!(" of at most {length} characters"));
+            said = format!("{said} of at most {length} characters");
         }
         Self { text: said, schema: String::new(), rest: or_null.to_owned() }
     }

@@ -28,17 +28,13 @@ impl Image {
                 picker.offer((rank(batch, entry, order), batch.number()));
             }
         };
-        match filter.state {
-            Some(state) => {
-                let batches = self.batches.entered.get(state).iter().map(|(_, batch)| *batch);
-                batches
-                    .filter_map(|batch| Some((batch, self.batches.get(batch)?)))
-                    .for_each(|(id, entry)| offer(id, entry));
+        if let Some(state) = filter.state {
+            for (_, batch) in self.batches.entered.get(state) {
+                self.batches.get(*batch).inspect(|entry| offer(*batch, entry));
             }
-            None => {
-                let known = self.batches.iter().filter(|(_, entry)| !entry.item.nodes.is_empty());
-                known.for_each(|(batch, entry)| offer(batch, entry));
-            }
+        } else {
+            let known = self.batches.iter().filter(|(_, entry)| !entry.item.nodes.is_empty());
+            known.for_each(|(batch, entry)| offer(batch, entry));
         }
         let page = picker.page(order.label(), |(_, number)| self.batch(BatchId::new(*number), offset));
         Ok(page.flatten())

@@ -48,7 +48,9 @@ impl Picking {
             if self.picker.limit().is_some_and(|(limit, ..)| at > *limit) {
                 break;
             }
-            path(number).into_iter().for_each(|path| self.picker.offer((at, kind as usize, Place(path))));
+            if let Some(path) = path(number) {
+                self.picker.offer((at, kind as usize, Place(path)));
+            }
         }
     }
 

@@ -112,13 +112,11 @@ fn all<T>(size: usize, page: impl Fn(&Part) -> Page<T>) -> Vec<T> {
         assert_eq!(before, items.len() as u64);
         assert!(more.len() == size || next.is_none());
         items.extend(more);
-        match next {
-            Some(next) => part.after = Some(next.to_string().parse().unwrap()),
-            None => {
-                assert_eq!(total, items.len() as u64);
-                return items;
-            }
-        }
+        let Some(next) = next else {
+            assert_eq!(total, items.len() as u64);
+            return items;
+        };
+        part.after = Some(next.to_string().parse().unwrap());
     }
 }
 

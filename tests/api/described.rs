@@ -1,0 +1,77 @@
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// A demo in a process of its own, ended by its id when dropped.
+struct Demo {
+    child: Child,
+    web: String,
+}
+
+impl Demo {
+    fn start(temporary: &Path) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_queuekeeper"))
+            .args(["demo", "--web.listen-address", "127.0.0.1:0", "--log.level", "warn"])
+            .args(["--jobs", "300", "--rate", "20"])
+            .env("TMPDIR", temporary)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut web = None;
+        for line in BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            if let ["Status", "page", address] = words[..] {
+                web = Some(address.trim_end_matches('/').to_owned());
+            }
+            if line.starts_with("Ctrl-C") {
+                break;
+            }
+        }
+        Self { child, web: web.expect("the demo says where its page is") }
+    }
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        // It may have ended by itself; then there is nothing to kill.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A program that `.ci/install` has installed.
+fn tool(name: &str) -> PathBuf {
+    let tool = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools/python/bin").join(name);
+    assert!(tool.exists(), "{} is not installed: run .ci/install", tool.display());
+    tool
+}
+
+#[track_caller]
+fn succeed(command: &mut Command) {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let (said, complained) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?}: {}\n{said}\n{complained}", output.status);
+}
+
+#[tokio::test]
+async fn the_description_is_valid_and_a_fuzzer_driven_by_it_finds_no_undocumented_answer() {
+    let temporary = tempfile::tempdir().unwrap();
+    let demo = Demo::start(temporary.path());
+    let document = reqwest::get(format!("{}/api/v1/openapi.json", demo.web)).await.unwrap().text().await.unwrap();
+    let file = temporary.path().join("openapi.json");
+    std::fs::write(&file, document).unwrap();
+    succeed(Command::new(tool("openapi-spec-validator")).arg(&file));
+    // Whether a text is a cursor only the server knows, so what the description allows may still be refused; but each
+    // answer has to be one of those described, in its media type and shape, and none a failure.
+    let checks = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,\
+                  unsupported_method";
+    succeed(
+        Command::new(tool("schemathesis"))
+            .arg("run")
+            .arg(&file)
+            .args(["--url", &demo.web, "--checks", checks, "--phases", "examples,coverage,fuzzing"])
+            .args(["--max-examples", "30", "--seed", "1", "--generation-database", "none"])
+            .current_dir(temporary.path()),
+    );
+}
