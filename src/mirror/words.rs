@@ -42,6 +42,16 @@ pub(super) fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 
+/// So many an hour, or whatever it is that a number tells: `3.2`, `64`, `1,204`.
+pub(super) fn about(number: f64) -> String {
+    if number < 9.95 {
+        return format!("{number:.1}");
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is above 0, and far below 2^64")]
+    let whole = number.round() as u64;
+    count(whole)
+}
+
 /// A size in binary units: `6.2 TiB`.
 pub(super) fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];

@@ -15,6 +15,14 @@ use url::{ParseError, Url};
 /// A page may need that long on a busy machine.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
+/// What stands out to the right of the page, which a reader would have to scroll for.
+pub(crate) const TOO_WIDE: &str = "
+    const wide = document.documentElement.scrollWidth > window.innerWidth;
+    return wide ? [...document.querySelectorAll('body *')]
+        .filter(element => element.getBoundingClientRect().right > window.innerWidth + 1)
+        .slice(0, 3).map(element => element.outerHTML.slice(0, 160)) : [];
+";
+
 /// How a reader has set the browser.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Look {

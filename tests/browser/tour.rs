@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::chromium::{Browser, LIMIT, Look};
+use super::chromium::{Browser, LIMIT, Look, TOO_WIDE};
 use super::served::Served;
 use crate::support::wait::eventually;
 
@@ -19,14 +19,6 @@ const CHECK: &str = "
         found => done(found.violations.map(rule => rule.id + ': ' + rule.help + ' at ' + rule.nodes.slice(0, 3)
             .map(node => node.html.slice(0, 160) + ' (' + node.any.map(check => check.message).join('; ') + ')').join(' | '))),
         error => done(['axe failed: ' + error]));
-";
-
-/// What stands out to the right of the page, which a reader would have to scroll for.
-const TOO_WIDE: &str = "
-    const wide = document.documentElement.scrollWidth > window.innerWidth;
-    return wide ? [...document.querySelectorAll('body *')]
-        .filter(element => element.getBoundingClientRect().right > window.innerWidth + 1)
-        .slice(0, 3).map(element => element.outerHTML.slice(0, 160)) : [];
 ";
 
 const LOOKS: [Look; 5] = [
@@ -61,7 +53,7 @@ async fn every_page_is_whole_and_accessible_in_every_look() {
     served.stop().await;
 }
 
-/// A kind of page: an address, and where a link to another of that kind is found once this one is gone.
+/// A kind of page: an address, and the list that leads to others of that kind once this one is gone.
 #[derive(Clone, Debug)]
 struct Page {
     kind: String,
@@ -85,7 +77,7 @@ async fn pages(served: &Served, browser: &Browser) -> BTreeMap<String, Page> {
     while let Some(page) = found.values().find(|page| !seen.contains(&page.kind)).cloned() {
         browser.page.goto(&page.address).await.unwrap();
         for (kind, address) in links(served, browser).await {
-            let parent = page.address.clone();
+            let parent = format!("{}{}", served.base, kind.trim_end_matches("/{}"));
             found.entry(kind.clone()).or_insert(Page { kind, address, parent });
         }
         seen.insert(page.kind);

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::facts::BatchSituation;
 use super::turn::paused;
 use super::{Cause, CauseKind, Diagnosis, Verdict};
-use crate::mirror::words::{ago, count, counted, length, quoted, session};
+use crate::mirror::words::{about, ago, count, counted, length, quoted, session};
 use crate::queue::fault::Fault;
 use crate::queue::path::{BatchNode, Path};
 use crate::queue::state::{BatchState, Outcome, State};
@@ -103,7 +103,7 @@ fn to_do(batch: &BatchSituation, left: u64) -> Cause {
     let sentence = format!("{} of its {} still to do.", count(left), counted(all, "job is", "jobs are"));
     let forecast = match batch.pace.map(|pace| (pace.per_hour(), pace.time_for(left))) {
         Some((Some(rate), Some(time))) => {
-            format!(" At the present rate ({rate:.0} an hour) they end in about {}.", length(time))
+            format!(" At the present rate ({} an hour) they end in about {}.", about(rate), length(time))
         }
         Some((Some(_), None)) => " None has ended lately.".to_owned(),
         Some((None, _)) | None => String::new(),

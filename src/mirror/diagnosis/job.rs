@@ -9,7 +9,7 @@ use super::rest::{collection_held, done, failed, held, unknown};
 use super::turn::{is_paused_with_the_queue, obstacles, paused, storage, would_be};
 use super::verdict::{headline, stops, verdict};
 use super::{Cause, CauseKind, Diagnosis};
-use crate::mirror::words::{ago, count, counted, length, session, size};
+use crate::mirror::words::{about, ago, count, counted, length, session, size};
 use crate::queue::fault::{Fault, Provisioning};
 use crate::queue::path::Path;
 use crate::queue::state::{BatchState, JobState, State};
@@ -187,7 +187,8 @@ fn turn(job: &JobSituation, state: &StateSituation, entry: &Path, place: Place, 
     let turns = ahead - place.locked + 1;
     let rate = match (pace.per_hour(), pace.time_for(turns)) {
         (Some(rate), Some(time)) => format!(
-            "At the present rate ({rate:.0} an hour) its turn is in about {}.",
+            "At the present rate ({} an hour) its turn is in about {}.",
+            about(rate),
             length(time.max(Duration::from_mins(1)))
         ),
         (Some(_), None) => "At the present rate its turn will not come: nothing leaves the state.".to_owned(),

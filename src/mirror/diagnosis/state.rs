@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::facts::{StateSituation, Volume};
 use super::turn::{is_paused_with_the_queue, is_worked_on, obstacles, paused, would_be};
 use super::{Cause, CauseKind, Diagnosis, Verdict};
-use crate::mirror::words::{ago, count, counted, percent};
+use crate::mirror::words::{about, ago, count, counted, percent};
 use crate::queue::fault::Fault;
 use crate::queue::path::Path;
 use crate::queue::state::{JobState, State};
@@ -87,7 +87,7 @@ fn waiting_for_space(state: &StateSituation, volume: Option<&Volume>, now: Times
 fn flowing(state: &StateSituation, now: Timestamp) -> Cause {
     let pace = state.flow.present();
     let rate = match pace.per_hour() {
-        Some(rate) if pace.count > 0 => format!("{} leave it an hour.", counted_rate(rate)),
+        Some(rate) if pace.count > 0 => format!("About {} jobs leave it an hour.", about(rate)),
         Some(_) => "Nothing has left it lately.".to_owned(),
         None => "Too little was seen yet to say how fast they go.".to_owned(),
     };
@@ -95,11 +95,6 @@ fn flowing(state: &StateSituation, now: Timestamp) -> Cause {
         state.flow.last_left.map(|left| format!(" The last one left {} ago.", ago(left, now))).unwrap_or_default();
     let work = format!("{} in it, {} at work. {rate}", counted(state.jobs, "job is", "jobs are"), count(state.locked));
     Cause::new(CauseKind::Flowing, work).evidence(last.trim_start()).since(state.flow.last_left)
-}
-
-fn counted_rate(rate: f64) -> String {
-    let about = if rate < 10.0 { format!("{rate:.1}") } else { format!("{rate:.0}") };
-    format!("About {about} jobs")
 }
 
 /// A state in which no daemon works.

@@ -236,9 +236,7 @@ fn a_full_pool_looks_at_nobody_else() {
         told(&diagnosis)[..2],
         [
             "stopped: It waits for a daemon, and the daemons wait for working storage.",
-            "pool_full: 5 jobs wait for working storage inside one daemon and fill its pool. | Session 0x1f holds 5 of them \
-             since 55 min ago and lets none go while storage is above the limit, so it looks at none of the other 98 jobs. \
-             85 TiB of 100 TiB are used.",
+            "pool_full: 5 jobs wait for working storage inside one daemon and fill its pool. | Session 0x1f has held them for 55 min and lets none go while it would bring storage above the limit, so it looks at none of the other 98 jobs. 85 TiB of 100 TiB are used.",
         ]
     );
     assert_eq!((diagnosis.causes[0].items.len(), diagnosis.causes[0].more), (5, 0));

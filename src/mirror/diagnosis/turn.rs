@@ -69,11 +69,11 @@ pub(super) fn pool_full(state: &StateSituation, volume: Option<&Volume>, now: Ti
     };
     let unseen = state.jobs.saturating_sub(state.locked);
     let full_of = volume.map(|volume| format!(" {}.", storage(volume))).unwrap_or_default();
+    let which = if full.len() == 1 { "them".to_owned() } else { format!("{} of them", count(first.jobs)) };
     let evidence = format!(
-        "Session {} holds {} since {} ago and lets none go while storage is above the limit, so it looks at none of \
-         the other {}.{full_of}",
+        "Session {} has held {which} for {} and lets none go while it would bring storage above the limit, so it looks at \
+         none of the other {}.{full_of}",
         session(first.session),
-        counted(first.jobs, "of them", "of them"),
         ago(first.since, now),
         counted(unseen, "job", "jobs"),
     );

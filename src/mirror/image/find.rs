@@ -67,11 +67,11 @@ impl Image {
             let is_down = query.direction == Direction::Descending;
             match query.sort {
                 JobSort::Entered => {
-                    filter.select(columns, is_down, &mut selection, |row| ordered(columns.entered_ms[row]))
+                    filter.select(columns, is_down, &mut selection, |row| ordered(columns.entered_ms[row]));
                 }
                 JobSort::Id => filter.select(columns, is_down, &mut selection, |_| 0),
                 JobSort::Priority => {
-                    filter.select(columns, is_down, &mut selection, |row| columns.priority[row].into())
+                    filter.select(columns, is_down, &mut selection, |row| columns.priority[row].into());
                 }
                 JobSort::SpaceNeeded => {
                     filter.select(columns, is_down, &mut selection, |row| columns.space_needed_bytes[row]);

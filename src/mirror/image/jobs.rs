@@ -162,15 +162,21 @@ impl Jobs {
             self.figures.enter(row, after);
         }
         if failed != fails {
-            failed.into_iter().for_each(|failed| self.failures.leave(row, failed));
-            fails.into_iter().for_each(|failed| self.failures.enter(row, failed));
+            if let Some(failed) = failed {
+                self.failures.leave(row, failed);
+            }
+            if let Some(fails) = fails {
+                self.failures.enter(row, fails);
+            }
         }
     }
 
     fn forget(&mut self, row: u32) {
         if let Some((standing, failed)) = self.counted(row) {
             self.figures.leave(row, standing);
-            failed.into_iter().for_each(|failed| self.failures.leave(row, failed));
+            if let Some(failed) = failed {
+                self.failures.leave(row, failed);
+            }
         }
         let Self { columns, rest, by_id, hasher, arena, texts, .. } = self;
         let at = row as usize;

@@ -68,7 +68,7 @@ impl Arena {
     }
 
     /// Moves all records that are in use into a new piece of memory. `record` gives the one of a row.
-    pub(in crate::mirror) fn squeeze<'a>(&mut self, records: &'a mut [impl AsMut<Record>]) {
+    pub(in crate::mirror) fn squeeze(&mut self, records: &mut [impl AsMut<Record>]) {
         self.text.squeeze(|row, start| records[row as usize].as_mut().start = start + 1);
     }
 

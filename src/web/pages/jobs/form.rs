@@ -106,7 +106,9 @@ impl Form {
 fn collections(state: &State) -> Vec<String> {
     let mut all: Vec<_> = state.shared.store.collections().unwrap_or_default();
     let jobs = |figures: &crate::mirror::CollectionFigures| figures.jobs.iter().map(|(_, jobs)| *jobs).sum::<u64>();
-    all.retain(|figures| !figures.collection.is_empty() && figures.collection.len() <= 64);
+    // One with characters that do not show could not be told from others in the list.
+    let is_plain = |name: &str| !name.is_empty() && name.len() <= 64 && visible(name) == name;
+    all.retain(|figures| is_plain(&figures.collection));
     all.sort_by_key(|figures| std::cmp::Reverse(jobs(figures)));
     all.truncate(COLLECTIONS);
     let mut names: Vec<_> = all.into_iter().map(|figures| figures.collection.to_string()).collect();
