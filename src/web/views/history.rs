@@ -11,6 +11,7 @@ const MOST: u16 = 2_160;
 
 /// How fine.
 #[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Asked {
     /// How many points at most, 1 to 2160.
