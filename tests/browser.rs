@@ -1,4 +1,4 @@
-//! The pages in a real browser: Debian's Chromium, driven through its ChromeDriver.
+//! The pages in a real browser: Chromium, as Debian has it, with its `chromedriver`.
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails by panicking, as the test itself does")]
 

@@ -124,7 +124,7 @@ impl Drop for Browser {
     }
 }
 
-/// A command that the driver knows and the WebDriver standard does not.
+/// A command that `chromedriver` knows and its standard does not.
 #[derive(Debug)]
 struct Own {
     path: &'static str,

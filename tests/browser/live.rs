@@ -1,6 +1,6 @@
 //! An open page follows the queue, and leaves its reader's place alone.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fantoccini::key::Key;
 use jiff::Timestamp;
@@ -43,11 +43,9 @@ async fn a_change_appears_on_an_open_page_and_moves_nothing_under_the_reader() {
     browser.run(&format!("document.querySelector(\"{link}\").focus()")).await;
     let place = browser.run("return document.activeElement.getBoundingClientRect().top").await;
 
-    let asked = Instant::now();
     let second = queue.create_job(batch, &job(2), Timestamp::now()).await.unwrap();
     let other = format!("a[href$='jobs/{second}']");
     eventually(LIMIT, "the new job appears", async || is_there(&browser, &other).await).await;
-    println!("a change was on the page after {:?}", asked.elapsed());
     let is_same = browser
         .run(&format!("return window.untouched && document.activeElement === document.querySelector(\"{link}\")"))
         .await;

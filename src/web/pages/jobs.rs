@@ -105,7 +105,7 @@ impl JobsPage {
         };
         let is_empty = list.as_ref().is_some_and(|list| list.total == 0);
         let chips = chips(state, &query, &base, is_empty, now);
-        let list = list.map(|list| List::new(list, &query, &frame, &base, now));
+        let list = list.as_ref().map(|list| List::new(list, &query, &frame, &base, now));
         Ok(Self { form, chips, clear: address(&base, &order(&query)), list, frame })
     }
 }
@@ -133,7 +133,7 @@ fn chips(state: &State, query: &JobQuery, base: &str, is_empty: bool, now: Times
 }
 
 impl List {
-    fn new(list: JobList, query: &JobQuery, frame: &Frame, base: &str, now: Timestamp) -> Self {
+    fn new(list: &JobList, query: &JobQuery, frame: &Frame, base: &str, now: Timestamp) -> Self {
         let pairs = [filters(query), order(query)].concat();
         let is_filtered = !filters(query).is_empty();
         let told = match (list.total, is_filtered) {

@@ -8,7 +8,7 @@ use super::Session;
 use super::diagnosis::Diagnosis;
 use super::node::TreeNode;
 use crate::mirror::{self, Happening, NodeError, PastEvent, Store, Volume};
-use crate::queue::id::{BatchId, JobId};
+use crate::queue::id::{BatchId, JobId, Priority};
 use crate::queue::path::{JobNode, NodePath, Path};
 use crate::queue::state::{JobState, State};
 
@@ -175,14 +175,14 @@ impl JobDetail {
         Self {
             id: job.id.to_string(),
             state: mirror::state_label(job.state),
-            status_text: Some(&job.odd_status).filter(|text| !text.is_empty()).map(|text| text.to_string()),
+            status_text: Some(&job.odd_status).filter(|text| !text.is_empty()).map(ToString::to_string),
             entered: job.entered,
             status_version: job.status_version,
             created: job.created,
             last_successful_status: job.last_successful.map(JobState::label),
             message: job.message.to_string(),
             retry_count: job.retry_count,
-            priority: job.priority.map(|priority| priority.number()),
+            priority: job.priority.map(Priority::number),
             space_needed_bytes: job.space_needed_bytes,
             batch: job.batch.map(|batch| batch.to_string()),
             collection: job.collection.to_string(),

@@ -90,7 +90,9 @@ mod tests {
 
     fn select(places: &[u128], limit: usize, cursor: Option<(bool, u128)>) -> Selected {
         let mut selection = Selection::new(limit, cursor);
-        places.iter().for_each(|place| selection.offer(*place, u32::try_from(*place).unwrap()));
+        for place in places {
+            selection.offer(*place, u32::try_from(*place).unwrap());
+        }
         selection.finish()
     }
 

@@ -136,8 +136,7 @@ pub(super) fn said(name: &str, value: &str) -> String {
             format!("in {}", state.map_or("an unknown state", |state| state.name()))
         }
         "collection" if value == NONE => "of no collection".to_owned(),
-        "collection" => format!("of {value}"),
-        "batch" => format!("of {value}"),
+        "collection" | "batch" => format!("of {value}"),
         "min_age" => format!("in its state for {value} or more"),
         "min_retries" => format!("resumed {value} times or more"),
         "locked" if value == "true" => "locked".to_owned(),
