@@ -23,6 +23,9 @@ pub(crate) const TOO_WIDE: &str = "
         .slice(0, 3).map(element => element.outerHTML.slice(0, 160)) : [];
 ";
 
+/// How often a driver is started that finds its port taken.
+const ATTEMPTS: u32 = 10;
+
 /// How a reader has set the browser.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Look {
@@ -40,20 +43,7 @@ pub(crate) struct Browser {
 
 impl Browser {
     pub(crate) async fn start() -> Self {
-        let mut driver = Command::new("chromedriver")
-            .arg("--port=0")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("chromedriver is installed: .ci/install");
-        let said = BufReader::new(driver.stdout.take().unwrap()).lines();
-        let port = said
-            .map_while(Result::ok)
-            .find_map(|line| {
-                line.split("started successfully on port ").nth(1)?.trim_end_matches('.').parse::<u16>().ok()
-            })
-            .expect("chromedriver says its port");
+        let (driver, port) = (0..ATTEMPTS).find_map(|_| start_driver()).expect("chromedriver says its port");
         let home = tempfile::tempdir().unwrap();
         let flags = [
             "--headless".to_owned(),
@@ -113,6 +103,24 @@ impl Browser {
         let closed: Result<(), CmdError> = self.page.clone().close().await;
         closed.unwrap();
     }
+}
+
+/// Starts a driver, and gives its port; `None` where somebody else took that between its choice and its use.
+fn start_driver() -> Option<(Child, u16)> {
+    let mut driver = Command::new("chromedriver")
+        .arg("--port=0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("chromedriver is installed: .ci/install");
+    let mut said = BufReader::new(driver.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let port =
+        said.find_map(|line| line.split("started successfully on port ").nth(1)?.trim_end_matches('.').parse().ok());
+    if port.is_none() {
+        driver.wait().unwrap();
+    }
+    Some((driver, port?))
 }
 
 impl Drop for Browser {

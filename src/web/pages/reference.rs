@@ -241,7 +241,7 @@ impl Schema {
         let field = |(name, field): (&String, &Value)| Field {
             name: name.clone(),
             kind: Kind::new(field),
-            description: words(&text(&field["description"])),
+            description: words(&described(field)),
             example: text(&field["example"]),
         };
         let fields = members(&schema["properties"]).map(field).collect();
@@ -285,6 +285,13 @@ impl Kind {
         }
         Self { text: said, schema: String::new(), rest: or_null.to_owned() }
     }
+}
+
+/// What a field is: said of the field, or of the one of its choices that is not null.
+fn described(field: &Value) -> String {
+    let choices = elements(&field["oneOf"]);
+    let said = std::iter::once(field).chain(choices).map(|part| text(&part["description"]));
+    said.into_iter().find(|said| !said.is_empty()).unwrap_or_default()
 }
 
 #[cfg(test)]
