@@ -12,11 +12,11 @@ mod failures;
 mod faults;
 mod figures;
 mod find;
-mod holders;
 mod item;
 mod jobs;
 mod lists;
 mod locks;
+mod notes;
 mod order;
 mod past;
 mod requests;
@@ -42,9 +42,9 @@ pub use view::{Batch, Job, Lock, Request};
 
 use self::batches::Batches;
 use self::faults::Faults;
-use self::holders::Holders;
 use self::jobs::Jobs;
 use self::locks::Locks;
+use self::notes::Notes;
 use self::requests::Access;
 use self::uuids::Uuids;
 use self::watched::Watched;
@@ -67,7 +67,7 @@ pub(super) struct Image {
     /// Znodes with names that nobody expects.
     unexpected: BTreeSet<Box<str>>,
     faults: Faults,
-    holders: Holders,
+    notes: Notes,
     watched: Watched,
 }
 

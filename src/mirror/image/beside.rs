@@ -94,6 +94,11 @@ impl Sessions {
         self.held.range((session, 0)..=(session, u32::MAX)).map(|(_, number)| *number)
     }
 
+    /// How many locks a session holds.
+    pub(super) fn count(&self, session: i64) -> u32 {
+        self.counts.get(&session).copied().unwrap_or(0)
+    }
+
     /// How many locks each session holds.
     pub(super) fn counts(&self) -> impl Iterator<Item = (i64, u32)> {
         self.counts.iter().map(|(session, count)| (*session, *count))

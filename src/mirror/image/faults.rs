@@ -56,7 +56,7 @@ type BatchSight = (bool, bool, Arc<str>);
 impl Image {
     /// Takes note of what a read found at a path, and of what has to be judged for it.
     pub(in crate::mirror) fn apply(&mut self, path: Path, found: &Found) -> Change {
-        self.holders.note(&path, found);
+        self.notes.note(&path, found);
         if !self.faults.is_live {
             return self.apply_found(path, found);
         }

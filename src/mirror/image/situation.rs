@@ -127,9 +127,9 @@ impl Image {
 
     /// Who holds a lock, and what else.
     fn holding(&self, lock: &LockStat, path: &Path, offset: Offset) -> Holding {
-        let all = self.holders.of(lock.session);
-        let count = all.len() as u64;
-        let others: Vec<_> = all.filter(|other| *other != path).take(NAMED).cloned().collect();
+        let (mut others, count) = self.held_by(lock.session, NAMED + 1);
+        others.retain(|other| other != path);
+        others.truncate(NAMED);
         let others_count = count.saturating_sub(1);
         Holding { session: lock.session, since: offset.to_own(lock.created_ms), others, others_count }
     }
@@ -139,7 +139,7 @@ impl Image {
         if !self.locks.has(lock) {
             return None;
         }
-        let note = self.holders.words(lock);
+        let note = self.notes.of(lock);
         let since = self.locks.get(lock).map(|stat| offset.to_own(stat.created_ms));
         Some(Pause { since, who: note.who, why: note.why })
     }

@@ -126,6 +126,22 @@ impl Image {
         AccessQueue::ALL.iter().flat_map(of).collect()
     }
 
+    /// Some of the locks that a session holds, those of jobs first, and how many it holds. A persistent lock is
+    /// nobody's.
+    pub(in crate::mirror::image) fn held_by(&self, session: i64, most: usize) -> (Vec<Path>, u64) {
+        if session == 0 {
+            return (Vec::new(), 0);
+        }
+        let jobs = &self.jobs.beside.sessions;
+        let items = [LockKind::Batch, LockKind::Access].into_iter().flat_map(|kind| self.item_locks(kind));
+        let items: Vec<_> = items.filter(|(_, stat)| stat.session == session).map(|(path, _)| path).collect();
+        let count = u64::from(jobs.count(session)) + u64::from(self.locks.sessions.count(session)) + items.len() as u64;
+        let jobs = jobs.of(session).map(|row| Path::JobNode(self.jobs.at(row).id(), JobNode::Lock));
+        let named = self.locks.sessions.of(session).filter_map(|number| self.locks.at(number));
+        let locks = jobs.chain(items).chain(named.map(|(_, path, _)| path.clone()));
+        (locks.take(most).collect(), count)
+    }
+
     /// What is known of a lock; `None` for one that is not there, or not ours to read.
     pub(in crate::mirror) fn lock_stat(&self, path: &Path) -> Option<LockStat> {
         match path {
