@@ -35,6 +35,7 @@ macro_rules! assets {
 
 assets! {
     css "queuekeeper.css" "text/css; charset=utf-8",
+    lists "lists.css" "text/css; charset=utf-8",
     live "live.js" "text/javascript; charset=utf-8",
     icon "queuekeeper.svg" "image/svg+xml",
 }
