@@ -123,7 +123,11 @@ fn locked(job: &JobSituation, state: JobState, lock: &Holding, volume: Option<&V
 
 fn space(job: &JobSituation, volume: &Volume, held: &str) -> Cause {
     let all = job.in_state.as_ref().map_or(0, |state| state.space_needed_bytes);
-    let waiting = if all > 0 { format!(" The jobs that wait in its state need {}.", size(all)) } else { String::new() };
+    let waiting = if all > 0 {
+        format!(" The jobs of its state that no daemon has taken need {}.", size(all))
+    } else {
+        String::new()
+    };
     let evidence = format!("{}.{waiting} The daemons look again every five minutes. {held}", storage(volume));
     Cause::new(CauseKind::WaitingForSpace, would_be(volume, job.space_needed_bytes))
         .evidence(evidence.trim_end())
@@ -158,9 +162,19 @@ fn waiting(job: &JobSituation, state: JobState, volume: Option<&Volume>, now: Ti
     }
     // What is wrong with the job itself is said already.
     let others = |cause: &Cause| cause.kind != CauseKind::HeadBlocked || !cause.items.contains(&Path::Job(job.id));
-    causes.extend(obstacles(situation, volume, now).into_iter().filter(others));
-    if let Some((entry, place)) = &job.place {
+    let obstacles = obstacles(situation, volume, now).into_iter().filter(others);
+    // What delays those behind it matters less than how many are ahead, and nothing to the first.
+    let (delays, obstacles): (Vec<_>, Vec<_>) = obstacles.partition(|cause| cause.kind == CauseKind::HeldBacklog);
+    let is_full = obstacles.iter().any(|cause| cause.kind == CauseKind::PoolFull);
+    causes.extend(obstacles);
+    let Some((entry, place)) = &job.place else { return causes.extend(delays) };
+    let waits_for_others = place.more_urgent + place.earlier > place.locked;
+    // Of a pool that lets none go nobody is the next.
+    if waits_for_others || !is_full {
         causes.push(turn(job, situation, entry, *place, now));
+    }
+    if waits_for_others {
+        causes.extend(delays);
     }
 }
 
@@ -171,8 +185,8 @@ fn turn(job: &JobSituation, state: &StateSituation, entry: &Path, place: Place, 
     if ahead <= place.locked {
         let sentence = match ahead {
             0 => "It is the first in its state.".to_owned(),
-            1 => "It is the next that a daemon takes: the 1 ahead of it is being worked on.".to_owned(),
-            _ => format!("It is the next that a daemon takes: the {} ahead of it are being worked on.", count(ahead)),
+            1 => "It is the next that a daemon takes: the 1 ahead of it is held by a daemon.".to_owned(),
+            _ => format!("It is the next that a daemon takes: the {} ahead of it are held by daemons.", count(ahead)),
         };
         let cause = Cause::new(CauseKind::Next, sentence).evidence(entered);
         return cause.since(job.entered).items([entry.clone()], 1);
@@ -187,17 +201,19 @@ fn turn(job: &JobSituation, state: &StateSituation, entry: &Path, place: Place, 
     let turns = ahead - place.locked + 1;
     let rate = match (pace.per_hour(), pace.time_for(turns)) {
         (Some(rate), Some(time)) => format!(
-            "At the present rate ({} an hour) its turn is in about {}.",
+            "At the present rate ({} an hour) its turn is in about {}{}.",
             about(rate),
-            length(time.max(Duration::from_mins(1)))
+            length(time.max(Duration::from_mins(1))),
+            // Who was overtaken once will be again: more urgent ones that come go before it, too.
+            if place.more_urgent > 0 { ", unless more urgent ones keep coming" } else { "" }
         ),
         (Some(_), None) => "At the present rate its turn will not come: nothing leaves the state.".to_owned(),
         (None, _) => "Too little was seen yet to say how fast they go.".to_owned(),
     };
     let at_work = match place.locked {
         0 => String::new(),
-        1 => " 1 of them is being worked on.".to_owned(),
-        locked => format!(" {} of them are being worked on.", count(locked)),
+        1 => " 1 of them is held by a daemon.".to_owned(),
+        locked => format!(" {} of them are held by daemons.", count(locked)),
     };
     let cause = Cause::new(CauseKind::Behind, sentence).evidence(format!("{rate}{at_work} {entered}").trim_end());
     cause.since(job.entered).items([entry.clone()], 1)
@@ -215,19 +231,30 @@ fn batch_cause(batch: &BatchContext, state: Option<JobState>, now: Timestamp) ->
         return Some(cause.items([Path::Batch(batch.id)], 1));
     }
     let is_job_done = state.is_some_and(State::is_final);
-    let what = match batch.state? {
-        BatchState::Held => "is held",
-        BatchState::Failed => "has failed",
-        BatchState::Deleted if !is_job_done => "is deleted",
-        BatchState::Completed if !is_job_done => "is completed, and its report is made",
-        BatchState::Pending
-        | BatchState::Processing
-        | BatchState::Reporting
-        | BatchState::UpdateReporting
-        | BatchState::Completed
-        | BatchState::Deleted => return None,
+    let since = batch.entered.map(|at| ago(at, now));
+    let what = match (batch.state?, since) {
+        (BatchState::Held, Some(since)) => format!("is held for {since}"),
+        (BatchState::Held, None) => "is held".to_owned(),
+        (BatchState::Failed, since) => format!("failed{}", before(since)),
+        (BatchState::Deleted, since) if !is_job_done => format!("was deleted{}", before(since)),
+        (BatchState::Completed, since) if !is_job_done => {
+            format!("was completed{}, and its report is made", before(since))
+        }
+        (
+            BatchState::Pending
+            | BatchState::Processing
+            | BatchState::Reporting
+            | BatchState::UpdateReporting
+            | BatchState::Completed
+            | BatchState::Deleted,
+            _,
+        ) => return None,
     };
-    let when = batch.entered.map(|at| format!(" for {}", ago(at, now))).unwrap_or_default();
-    let cause = Cause::new(CauseKind::BatchAtRest, format!("Its batch {} {what}{when}.", batch.id));
+    let cause = Cause::new(CauseKind::BatchAtRest, format!("Its batch {} {what}.", batch.id));
     Some(cause.since(batch.entered).items([Path::Batch(batch.id)], 1))
+}
+
+/// How long ago, behind a verb in the past.
+fn before(since: Option<impl std::fmt::Display>) -> String {
+    since.map(|since| format!(" {since} ago")).unwrap_or_default()
 }

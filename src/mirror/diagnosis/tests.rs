@@ -119,7 +119,7 @@ fn of_job(job: &JobSituation) -> Vec<String> {
 }
 
 const BEHIND: &str = "behind_others: 41 jobs are ahead of it: 30 of higher priority and 11 earlier. | At the present rate \
-                      (120 an hour) its turn is in about 20 min. 2 of them are being worked on. It entered Estimating 12 min \
+                      (120 an hour) its turn is in about 20 min, unless more urgent ones keep coming. 2 of them are held by daemons. It entered Estimating 12 min \
                       ago.";
 
 #[test]
@@ -136,13 +136,13 @@ fn a_job_that_waits_for_its_turn_knows_when_that_is() {
             0,
             1,
             1,
-            "next_in_line: It is the next that a daemon takes: the 1 ahead of it is being worked on. | It entered Estimating 12 min ago.",
+            "next_in_line: It is the next that a daemon takes: the 1 ahead of it is held by a daemon. | It entered Estimating 12 min ago.",
         ),
         (
             1,
             0,
             0,
-            "behind_others: 1 job is ahead of it: of higher priority. | At the present rate (120 an hour) its turn is in about 1 min. It entered Estimating 12 min ago.",
+            "behind_others: 1 job is ahead of it: of higher priority. | At the present rate (120 an hour) its turn is in about 1 min, unless more urgent ones keep coming. It entered Estimating 12 min ago.",
         ),
     ] {
         let mut next = job(JobState::Estimating);
@@ -344,7 +344,7 @@ fn batches_and_states_that_nobody_knows_are_told() {
     assert!(batch(|batch| batch.is_acquired = false).starts_with("batch_not_acquired: No daemon has acquired"));
     assert_eq!(
         batch(|batch| batch.state = Some(BatchState::Deleted)),
-        "batch_at_rest: Its batch bid0000000007 is deleted for 1.0 h."
+        "batch_at_rest: Its batch bid0000000007 was deleted 1.0 h ago."
     );
     assert_eq!(batch(|_| ()), BEHIND);
     let mut done = job(JobState::Completed);

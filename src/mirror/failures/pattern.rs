@@ -120,7 +120,7 @@ fn is_uuid(text: &str) -> bool {
 fn is_hexadecimal(word: &str) -> bool {
     let digits = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X"));
     let has = |what: fn(&u8) -> bool| word.as_bytes().iter().any(what);
-    let is_long = word.len() >= 8 && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic);
+    let is_long = word.len() >= 4 && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic);
     let is_all = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     digits.is_some_and(is_all) || is_long && is_all(word)
 }

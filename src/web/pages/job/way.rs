@@ -69,7 +69,8 @@ fn steps(known: &Known, now: Timestamp) -> Vec<Step> {
             Some(position) if index == position => (class, words),
             Some(_) | None => ("", "to come"),
         };
-        let is_here = position == Some(index) && *state != JobState::Completed;
+        // Where it failed it is no more: since when, its state says.
+        let is_here = position == Some(index) && *state != JobState::Completed && class != "failed";
         let time = if class.is_empty() { String::new() } else { time(*state, is_here) };
         Step { name: state.name(), class, time, words }
     };
@@ -209,7 +210,7 @@ mod tests {
             [
                 "past Pending ",
                 "past Estimating ",
-                "failed Provisioning 10 min",
+                "failed Provisioning ",
                 "10 min entered Failed",
                 "16 min created in batch bid0000000003",
             ]

@@ -75,17 +75,19 @@ impl Pipeline {
 
 fn step(state: &StateFigures, overview: &Overview, now: Timestamp) -> Step {
     let is_empty = state.count == 0;
+    let waiting = overview.waiting_for_space.filter(|waiting| *waiting > 0 && state.state == "provisioning");
+    let waits = waiting.is_some_and(|waiting| state.locked > 0 && waiting >= state.locked);
     let class = match state.state {
         "failed" | "other" => "failed",
         "held" => "held",
         _ if state.is_stopped => "stuck",
+        _ if waits => "waits",
         _ => "",
     };
-    let waiting = overview.waiting_for_space.filter(|waiting| *waiting > 0 && state.state == "provisioning");
-    let at_work = match (waiting, state.locked) {
-        (_, 0) => String::new(),
-        (Some(waiting), locked) if waiting >= locked => format!("{} waiting", Count(locked)),
-        (_, locked) => format!("{} at work", Count(locked)),
+    let at_work = match state.locked {
+        0 => String::new(),
+        locked if waits => format!("{} waiting", Count(locked)),
+        locked => format!("{} at work", Count(locked)),
     };
     // What is done is not waiting: how long it has been done is nobody's worry.
     let (said, instant) = match (state.is_final, is_empty) {

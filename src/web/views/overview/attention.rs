@@ -57,8 +57,9 @@ pub(super) fn all(summary: &Summary, storage: Option<(f64, Space)>, recent: &Rec
     items.extend(states::stopped(recent));
     let is_told = recent.stopped.iter().any(|stopped| stopped.state == JobState::Provisioning);
     items.extend(waiting(summary, storage).filter(|_| !is_told));
-    items.extend(failures::groups(summary, recent));
+    // A fault may stop a whole state, or all reporting; a job that failed stops nobody else.
     items.extend(faults(summary, !recent.stopped.is_empty()));
+    items.extend(failures::groups(summary, recent));
     items.extend(held(summary));
     items.extend(oddities(summary));
     // What is equally urgent stays in this order.
