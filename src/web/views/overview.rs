@@ -65,7 +65,8 @@ pub(crate) struct Overview {
     pub(crate) batches: u64,
     /// Every state of jobs, those of the success path first; `other` last.
     pub(crate) states: Vec<StateFigures>,
-    /// Jobs that entered Completed in the last hour.
+    /// Jobs that entered Completed in the last hour: as many as were seen, or as are still there where that is more
+    /// because nobody watched all of it.
     pub(crate) completed_1h: u64,
     /// Jobs that entered Failed in the last hour, as far as it was watched.
     pub(crate) failed_1h: u64,
