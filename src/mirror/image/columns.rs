@@ -15,39 +15,56 @@ pub(super) struct Kind(u8);
 impl Kind {
     const STATE: u8 = 0x0F;
     const LOCKED: u8 = 0x10;
+    /// Whether the row is that of a job, and not waiting for one.
     const USED: u8 = 0x20;
     const IN_BATCH: u8 = 0x40;
-    /// How many different ones there may be.
-    pub(super) const COUNT: usize = 0x80;
-
-    /// Every kind there may be, in the order of [`Kind::index`].
-    pub(super) fn all() -> impl Iterator<Item = Self> {
-        (0..0x80).map(Self)
-    }
-
-    pub(super) fn index(self) -> usize {
-        usize::from(self.0)
-    }
 
     pub(super) fn state(self) -> Option<JobState> {
         JobState::ALL.get(usize::from(self.0 & Self::STATE)).copied()
-    }
-
-    pub(super) fn is_locked(self) -> bool {
-        self.0 & Self::LOCKED != 0
-    }
-
-    /// Whether the row is that of a job, and not waiting for one.
-    pub(super) fn is_used(self) -> bool {
-        self.0 & Self::USED != 0
     }
 
     pub(super) fn is_in_batch(self) -> bool {
         self.0 & Self::IN_BATCH != 0
     }
 
+    fn index(state: Option<JobState>) -> u8 {
+        state.map_or(Self::STATE, |state| u8::try_from(state.index()).expect("there are twelve states"))
+    }
+
     fn set(&mut self, fact: u8, is: bool) {
         self.0 = if is { self.0 | fact } else { self.0 & !fact };
+    }
+}
+
+/// Kinds of jobs: those of which some bits have one of a few values.
+#[derive(Debug)]
+pub(super) struct Kinds {
+    mask: u8,
+    values: Vec<u8>,
+}
+
+impl Kinds {
+    /// Jobs in one of these states, or in any for none of them; locked or not; and only those with a batch.
+    pub(super) fn new(states: &[Option<JobState>], locked: Option<bool>, in_batch: bool) -> Self {
+        let mut facts = Kind(Kind::USED);
+        facts.set(Kind::LOCKED, locked == Some(true));
+        facts.set(Kind::IN_BATCH, in_batch);
+        let mut mask = Kind(facts.0);
+        mask.set(Kind::LOCKED, locked.is_some());
+        mask.set(Kind::STATE, !states.is_empty());
+        let of = |state: &Option<JobState>| facts.0 | Kind::index(*state);
+        Self { mask: mask.0, values: if states.is_empty() { vec![facts.0] } else { states.iter().map(of).collect() } }
+    }
+
+    /// Writes for each row whether it is of these kinds, as 0 or 1. The loop has no branches and no table, so that the
+    /// compiler looks at 16 rows at once.
+    pub(super) fn mark(&self, kinds: &[Kind], marks: &mut [u8]) {
+        for (at, value) in self.values.iter().enumerate() {
+            for (mark, kind) in marks.iter_mut().zip(kinds) {
+                let is_it = u8::from(kind.0 & self.mask == *value);
+                *mark = if at == 0 { is_it } else { *mark | is_it };
+            }
+        }
     }
 }
 
@@ -108,8 +125,7 @@ impl Columns {
     }
 
     pub(super) fn set_state(&mut self, row: usize, state: Option<JobState>) {
-        let index = state.map_or(Kind::STATE, |state| u8::try_from(state.index()).expect("there are twelve states"));
-        self.kind[row].0 = self.kind[row].0 & !Kind::STATE | index;
+        self.kind[row].0 = self.kind[row].0 & !Kind::STATE | Kind::index(state);
     }
 
     pub(super) fn set_locked(&mut self, row: usize, is_locked: bool) {

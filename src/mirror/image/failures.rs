@@ -133,9 +133,9 @@ impl Failures {
         }
     }
 
-    /// The rows of a group, in no order.
-    pub(super) fn rows(&self, key: FailureKey) -> impl Iterator<Item = u32> {
-        self.groups.get(&key).into_iter().flat_map(|group| group.jobs.iter().map(|(_, row)| *row))
+    /// The rows of a group by the instant of failing.
+    pub(super) fn rows(&self, key: FailureKey) -> Option<&BTreeSet<(i64, u32)>> {
+        self.groups.get(&key).map(|group| &group.jobs)
     }
 }
 

@@ -1,22 +1,23 @@
-//! Finding jobs: each filter reads its column, in blocks that stay in the processor's cache.
+//! Finding jobs: each filter reads its column, in blocks that stay in the processor's cache. What the figures tell to be
+//! nowhere is not looked for.
 
 use super::Image;
-use super::columns::{Columns, Kind};
+use super::columns::{Columns, Kinds};
 use super::faults::Asked;
 use super::view::Job;
 use crate::mirror::find::{Direction, JobCursor, JobQuery, JobSort, PAGE_LIMIT, Page, SearchText};
 use crate::mirror::text::{Bits, Matches, TextId};
 use crate::queue::id::BatchId;
 use crate::queue::path::Path;
+use crate::queue::state::JobState;
 
+mod scan;
 mod select;
 #[cfg(test)]
 mod tests;
 
+use scan::Order;
 use select::Selection;
-
-/// How many rows are looked at at once.
-const BLOCK: usize = 1024;
 
 /// In which jobs a text was found, as far as it was looked for.
 #[derive(Clone, Debug, Default)]
@@ -26,15 +27,20 @@ pub(in crate::mirror) struct TextMatches {
 }
 
 impl TextMatches {
-    fn has(&self, columns: &Columns, row: usize) -> bool {
-        let shared = |id: TextId| id.slot().is_some_and(|slot| self.shared.owners().has(slot));
-        self.own.owners().has(row) || shared(columns.message[row]) || shared(columns.submitter[row])
+    fn has_shared(&self, columns: &Columns, row: usize) -> bool {
+        let has = |id: TextId| id.slot().is_some_and(|slot| self.shared.owners().has(slot));
+        has(columns.message[row]) || has(columns.submitter[row])
+    }
+
+    /// The texts that jobs share in which it was found.
+    fn shared_texts(&self) -> impl Iterator<Item = TextId> {
+        self.shared.owners().iter().map(TextId::at)
     }
 }
 
 /// A query in terms of rows.
 struct Filter<'a> {
-    kinds: [bool; Kind::COUNT],
+    kinds: Kinds,
     collection: Option<TextId>,
     batch: Option<BatchId>,
     entered_until: Option<i64>,
@@ -64,19 +70,17 @@ impl Image {
             Selection::new(query.limit.clamp(1, PAGE_LIMIT), cursor.map(|cursor| (cursor.is_back, cursor.at)));
         if let Some(filter) = self.filter(query, matches, asked, now_ms) {
             let columns = &self.jobs.columns;
-            let is_down = query.direction == Direction::Descending;
+            let is_turned = (query.direction == Direction::Descending) != selection.is_back();
+            let numbers = &columns.number;
+            let to = &mut selection;
             match query.sort {
-                JobSort::Entered => {
-                    filter.select(columns, is_down, &mut selection, |row| ordered(columns.entered_ms[row]));
-                }
-                JobSort::Id => filter.select(columns, is_down, &mut selection, |_| 0),
-                JobSort::Priority => {
-                    filter.select(columns, is_down, &mut selection, |row| columns.priority[row].into());
-                }
+                JobSort::Entered => filter.scan(columns, Order { values: &columns.entered_ms, numbers, is_turned }, to),
+                JobSort::Id => filter.scan(columns, Order { values: &vec![(); columns.len()], numbers, is_turned }, to),
+                JobSort::Priority => filter.scan(columns, Order { values: &columns.priority, numbers, is_turned }, to),
                 JobSort::SpaceNeeded => {
-                    filter.select(columns, is_down, &mut selection, |row| columns.space_needed_bytes[row]);
+                    filter.scan(columns, Order { values: &columns.space_needed_bytes, numbers, is_turned }, to);
                 }
-                JobSort::Retries => filter.select(columns, is_down, &mut selection, |row| columns.retries[row].into()),
+                JobSort::Retries => filter.scan(columns, Order { values: &columns.retries, numbers, is_turned }, to),
             }
         }
         let text = |(is_back, at)| JobCursor { sort: query.sort, direction: query.direction, is_back, at }.to_string();
@@ -98,22 +102,29 @@ impl Image {
         asked: Asked<'_>,
         now_ms: i64,
     ) -> Option<Filter<'a>> {
-        let mut kinds = [false; Kind::COUNT];
-        for kind in Kind::all() {
-            kinds[kind.index()] = kind.is_used()
-                && (query.states.is_empty() || query.states.contains(&kind.state()))
-                && query.locked.is_none_or(|locked| locked == kind.is_locked())
-                && (query.batch.is_none() || kind.is_in_batch());
-        }
         let collection = match query.collection.as_deref() {
             None => None,
             Some("") => Some(TextId::default()),
             Some(mnemonic) => Some(self.jobs.texts.find(mnemonic)?),
         };
+        let figures = &self.jobs.figures;
+        let is_wanted = |state: &Option<JobState>| query.states.is_empty() || query.states.contains(state);
+        let in_states = figures.states.iter().filter(|(state, _)| is_wanted(state)).any(|(_, state)| {
+            let is_asked = |locked: bool| query.locked.is_none_or(|wanted| wanted == locked);
+            [false, true].into_iter().any(|locked| is_asked(locked) && state.entered[usize::from(locked)].len() > 0)
+        });
+        let in_batch = query
+            .batch
+            .is_none_or(|batch| self.jobs.beside.of(batch).iter().any(|(state, jobs)| is_wanted(&state) && *jobs > 0));
+        let is_resumed =
+            |min: u32| min == 0 || figures.by_retries.last_key_value().is_some_and(|(most, _)| *most >= min);
+        if !in_states || !in_batch || !query.min_retries.is_none_or(is_resumed) {
+            return None;
+        }
         let mut sets = Vec::new();
         if let Some(group) = query.group {
             let mut rows = Bits::default();
-            self.jobs.failures.rows(group).for_each(|row| rows.insert(row as usize));
+            self.jobs.failures.rows(group)?.iter().for_each(|(_, row)| rows.insert(*row as usize));
             sets.push(rows);
         }
         if let Some(fault) = query.fault {
@@ -132,7 +143,7 @@ impl Image {
         }
         let age_ms = query.min_age.map(|age| i64::try_from(age.as_millis()).unwrap_or(i64::MAX));
         Some(Filter {
-            kinds,
+            kinds: Kinds::new(&query.states, query.locked, query.batch.is_some()),
             collection,
             batch: query.batch,
             entered_until: age_ms.map(|age_ms| now_ms.saturating_sub(age_ms)),
@@ -141,75 +152,4 @@ impl Image {
             text,
         })
     }
-}
-
-impl Filter<'_> {
-    /// Offers each row that passes to a selection.
-    fn select(&self, columns: &Columns, is_down: bool, selection: &mut Selection, key: impl Fn(usize) -> u64) {
-        let blocks = columns.len().div_ceil(BLOCK);
-        let mut passing = [0; BLOCK];
-        for block in 0..blocks {
-            // The rows are mostly in the order of the ids, and so of time. Whoever wants the last ones first finds them at
-            // the end, and then everything else can be told to be no better at a glance.
-            let start = if is_down { blocks - 1 - block } else { block } * BLOCK;
-            let end = (start + BLOCK).min(columns.len());
-            let passing = &mut passing[..end - start];
-            self.mark(columns, start..end, passing);
-            let mut offer = |at: usize| {
-                let row = start + at;
-                let place = u128::from(key(row)) << 32 | u128::from(columns.number[row]);
-                // Turned round in all its bits, the order is turned round, and nothing is lost of it.
-                let place = if is_down { place ^ TURNED } else { place };
-                selection.offer(place, u32::try_from(row).expect("rows are numbered by 32 bits"));
-            };
-            if is_down {
-                (0..passing.len()).rev().filter(|at| passing[*at] != 0).for_each(&mut offer);
-            } else {
-                (0..passing.len()).filter(|at| passing[*at] != 0).for_each(&mut offer);
-            }
-        }
-    }
-
-    /// Marks the rows that pass, one byte a row: the loops have no branches, so many rows are looked at at once.
-    fn mark(&self, columns: &Columns, rows: std::ops::Range<usize>, passing: &mut [u8]) {
-        for (pass, kind) in passing.iter_mut().zip(&columns.kind[rows.clone()]) {
-            *pass = self.kinds[kind.index() % Kind::COUNT].into();
-        }
-        if let Some(collection) = self.collection {
-            only(passing, &columns.collection[rows.clone()], |value| value == collection);
-        }
-        if let Some(batch) = self.batch {
-            only(passing, &columns.batch[rows.clone()], |value| value == batch.number());
-        }
-        if let Some(until) = self.entered_until {
-            only(passing, &columns.entered_ms[rows.clone()], |value| value <= until);
-        }
-        if self.min_retries > 0 {
-            only(passing, &columns.retries[rows.clone()], |value| value >= self.min_retries);
-        }
-        for set in &self.sets {
-            for (pass, row) in passing.iter_mut().zip(rows.clone()) {
-                *pass &= u8::from(set.has(row));
-            }
-        }
-        if let Some(text) = self.text {
-            for (pass, row) in passing.iter_mut().zip(rows) {
-                *pass = u8::from(*pass != 0 && text.has(columns, row));
-            }
-        }
-    }
-}
-
-/// The bits of a place in the order: 64 of the value, 32 of the job's number.
-const TURNED: u128 = (1 << 96) - 1;
-
-fn only<T: Copy>(passing: &mut [u8], column: &[T], test: impl Fn(T) -> bool) {
-    for (pass, value) in passing.iter_mut().zip(column) {
-        *pass &= u8::from(test(*value));
-    }
-}
-
-/// A signed number as an unsigned one in the same order.
-fn ordered(number: i64) -> u64 {
-    number.cast_unsigned() ^ 1 << 63
 }

@@ -28,8 +28,17 @@ impl Bits {
         self.words.iter().all(|word| *word == 0)
     }
 
+    /// The numbers, lowest first.
+    pub(in crate::mirror) fn iter(&self) -> impl Iterator<Item = usize> {
+        self.words.iter().enumerate().flat_map(|(at, word)| {
+            let some = |word: u64| (word != 0).then_some(word);
+            let rest = std::iter::successors(some(*word), move |word| some(word & (word - 1)));
+            rest.map(move |word| at * 64 + word.trailing_zeros() as usize)
+        })
+    }
+
     /// The 64 numbers from `at` on, the first of them as the lowest bit.
-    pub(super) fn window(&self, at: usize) -> u64 {
+    pub(in crate::mirror) fn window(&self, at: usize) -> u64 {
         let word = |at: usize| self.words.get(at).copied().unwrap_or(0);
         let (low, shift) = (word(at / 64), at % 64);
         if shift == 0 { low } else { low >> shift | word(at / 64 + 1) << (64 - shift) }
@@ -92,6 +101,7 @@ mod tests {
                 }
                 prop_assert!((0..400).all(|at| bits.has(at) == plain.contains(&at)));
                 prop_assert_eq!(bits.is_empty(), plain.is_empty());
+                prop_assert!(bits.iter().eq(plain.iter().copied()));
                 prop_assert!((0..64).all(|bit| (bits.window(at) >> bit & 1 == 1) == plain.contains(&(at + bit))));
                 prop_assert_eq!(bits.meets(at..at + 70), plain.range(at..at + 70).next().is_some());
             }

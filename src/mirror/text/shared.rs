@@ -19,6 +19,11 @@ impl TextId {
     pub(in crate::mirror) fn slot(self) -> Option<usize> {
         self.0.checked_sub(1).map(|slot| slot as usize)
     }
+
+    /// The text that is noted there.
+    pub(in crate::mirror) fn at(slot: usize) -> Self {
+        Self(u32::try_from(slot + 1).expect("texts are numbered by 32 bits"))
+    }
 }
 
 /// Collections, submitters, messages: each text is kept once, for as long as someone uses it.

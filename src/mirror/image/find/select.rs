@@ -1,6 +1,12 @@
 //! The first few of many, without sorting the others.
 
+/// The bits of a place in the order: 64 of the value, 32 of the job's number. Turned round in all of them, the order is
+/// turned round, and nothing is lost of it.
+pub(super) const TURNED: u128 = (1 << 96) - 1;
+
 /// Takes places in any order and keeps the first ones behind a cursor, or the last ones before it.
+///
+/// For the latter all places are turned round: then it is the first ones behind the cursor again.
 #[derive(Debug)]
 pub(super) struct Selection {
     limit: usize,
@@ -11,7 +17,8 @@ pub(super) struct Selection {
     /// No place behind this one is wanted any more.
     end: u128,
     total: usize,
-    before: usize,
+    /// How many there are on the cursor's side that the page is on.
+    beyond: usize,
 }
 
 /// What was selected.
@@ -28,25 +35,32 @@ pub(super) struct Selected {
 
 impl Selection {
     pub(super) fn new(limit: usize, cursor: Option<(bool, u128)>) -> Self {
-        Self { limit, cursor, best: Vec::with_capacity(limit * 2), end: u128::MAX, total: 0, before: 0 }
+        Self { limit, cursor, best: Vec::with_capacity(limit * 2), end: u128::MAX, total: 0, beyond: 0 }
     }
 
-    pub(super) fn offer(&mut self, place: u128, row: u32) {
-        self.total += 1;
-        let place = match self.cursor {
-            None => place,
-            Some((false, behind)) if place > behind => place,
-            Some((false, _)) => {
-                self.before += 1;
-                return;
-            }
-            // From the end, so turned round.
-            Some((true, end)) if place < end => {
-                self.before += 1;
-                !place
-            }
-            Some((true, _)) => return,
-        };
+    /// Whether places are turned round before they are compared.
+    pub(super) fn is_back(&self) -> bool {
+        self.cursor.is_some_and(|(is_back, _)| is_back)
+    }
+
+    /// Behind which place the page is, turned round where that is done; `None` where every place will do.
+    pub(super) fn start(&self) -> Option<u128> {
+        self.cursor.and_then(|(is_back, at)| if is_back { (at <= TURNED).then_some(at ^ TURNED) } else { Some(at) })
+    }
+
+    /// Behind which place nothing is wanted any more, turned round where that is done.
+    pub(super) fn end(&self) -> u128 {
+        self.end
+    }
+
+    /// Takes note of how many there are, and of how many are behind the start.
+    pub(super) fn count(&mut self, total: usize, beyond: usize) {
+        self.total += total;
+        self.beyond += beyond;
+    }
+
+    /// Takes a place behind the start that has been counted, turned round where that is done.
+    pub(super) fn push(&mut self, place: u128, row: u32) {
         if place > self.end {
             return;
         }
@@ -61,10 +75,10 @@ impl Selection {
     pub(super) fn finish(mut self) -> Selected {
         self.best.sort_unstable();
         self.best.truncate(self.limit);
-        let mut before = self.before;
-        if let Some((true, _)) = self.cursor {
-            before -= self.best.len();
-            self.best.iter_mut().for_each(|(place, _)| *place = !*place);
+        let mut before = self.total - self.beyond;
+        if self.is_back() {
+            before = self.beyond - self.best.len();
+            self.best.iter_mut().for_each(|(place, _)| *place ^= TURNED);
             self.best.reverse();
         }
         let first = self.best.first().map(|(place, _)| *place);
@@ -91,7 +105,12 @@ mod tests {
     fn select(places: &[u128], limit: usize, cursor: Option<(bool, u128)>) -> Selected {
         let mut selection = Selection::new(limit, cursor);
         for place in places {
-            selection.offer(*place, u32::try_from(*place).unwrap());
+            let turned = if selection.is_back() { place ^ TURNED } else { *place };
+            let is_beyond = selection.start().is_none_or(|start| turned > start);
+            selection.count(1, usize::from(is_beyond));
+            if is_beyond {
+                selection.push(turned, u32::try_from(*place).unwrap());
+            }
         }
         selection.finish()
     }
