@@ -53,7 +53,7 @@ impl<const N: usize> Bands<N> {
     }
 
     /// The items, lowest number first.
-    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (i64, u32)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (i64, u32)> {
         self.items.iter().copied()
     }
 

@@ -122,13 +122,13 @@ impl<T: Value> Order<'_, T> {
             Some(value) if is_above => {
                 only(marks, values, |other| other >= value);
                 if count(marks) > 0 {
-                    only_both(marks, values, numbers, |other, its| (other != value) | (its > number));
+                    only_both(marks, values, numbers, |other, its| other != value || its > number);
                 }
             }
             Some(value) => {
                 only(marks, values, |other| other <= value);
                 if count(marks) > 0 {
-                    only_both(marks, values, numbers, |other, its| (other != value) | (its < number));
+                    only_both(marks, values, numbers, |other, its| other != value || its < number);
                 }
             }
         }
@@ -205,7 +205,7 @@ impl TextMatches {
             for text in few.into_iter().flatten() {
                 let texts = columns.message[rows.clone()].iter().zip(&columns.submitter[rows.clone()]);
                 for (found, (message, submitter)) in found.iter_mut().zip(texts) {
-                    *found |= u8::from((*message == text) | (*submitter == text));
+                    *found |= u8::from(*message == text || *submitter == text);
                 }
             }
             both(marks, &found);
