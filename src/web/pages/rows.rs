@@ -1,0 +1,23 @@
+//! How many rows a page has.
+
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::web::problem::Problem;
+
+/// The most rows of a page: with long texts in all of them it stays below 100 KB.
+const MOST: usize = 50;
+
+/// Refuses a page of more rows than a browser should be sent at once; the API takes more.
+pub(super) async fn few(request: Request, next: Next) -> Response {
+    let pairs = request.uri().query().unwrap_or_default().split('&');
+    let limit = pairs.filter_map(|pair| pair.strip_prefix("limit=")).find_map(|limit| limit.parse::<usize>().ok());
+    match limit {
+        Some(limit) if limit > MOST => {
+            let detail = format!("A page has 1 to {MOST} rows. For more of them at once ask the API, which gives 500.");
+            Problem::bad(detail).allowing([format!("1 to {MOST}")]).into_response()
+        }
+        Some(_) | None => next.run(request).await,
+    }
+}
