@@ -110,8 +110,7 @@ async fn show_batch(FromState(state): FromState<State>, FromPath(name): FromPath
         // Relative, because a proxy may serve us below any prefix; the id needs no escapes.
         return Ok((StatusCode::SEE_OTHER, [(header::LOCATION, id.clone())]).into_response());
     }
-    let diagnosis = id.parse().ok().and_then(|id| state.shared.store.diagnose_batch(id, now));
-    Ok(render(StatusCode::OK, &batch::BatchPage::new(&state, &standing, diagnosis, now)))
+    Ok(render(StatusCode::OK, &batch::BatchPage::new(&state, &standing, now)))
 }
 
 /// `GET /access`: requests for assembly.

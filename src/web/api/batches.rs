@@ -15,6 +15,7 @@ use crate::web::problem::Problem;
 use crate::web::query::{NONE, shown};
 use crate::web::show::visible;
 use crate::web::views::batches::{BatchList, BatchStanding};
+use crate::web::views::diagnosis::Diagnosis;
 use crate::web::views::faults::FaultItem;
 
 /// How many collections an error names, and a form offers.
@@ -119,7 +120,8 @@ pub(in crate::web) fn detail(state: &State, name: &str, now: Timestamp) -> Resul
     let locked_since = store.locked_since(&lock);
     let faults = store.faults_of(&Path::Batch(id), now, state.space_left()).unwrap_or_default();
     let faults = faults.iter().map(FaultItem::new).collect();
-    Ok(BatchStanding::new(found, locked_since, store.batch_pace(id), faults, now))
+    let diagnosis = store.diagnose_batch(id, now).as_ref().map(Diagnosis::from);
+    Ok(BatchStanding::new(found, locked_since, store.batch_pace(id), faults, diagnosis, now))
 }
 
 /// `GET /api/v1/batches/{batch}`: how far a batch is.
