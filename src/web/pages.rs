@@ -33,7 +33,7 @@ mod progress;
 mod reference;
 mod tree;
 
-use frame::root_from;
+use frame::{root_from, ways};
 pub use overview::Overview;
 
 pub use super::views::overview::{Recent, Stopped};
@@ -149,13 +149,14 @@ pub(super) fn error(problem: &Problem, path: &str, prefix: Option<&str>) -> Resp
     #[template(path = "error.html")]
     struct Page<'a> {
         root: String,
+        ways: Vec<(&'static str, String)>,
         problem: &'a Problem,
     }
     let mut root = root_from(path);
     if let Some(prefix) = prefix.map(|prefix| prefix.trim_start_matches('/')).filter(|prefix| !prefix.is_empty()) {
         root = format!("{root}{prefix}/");
     }
-    render(problem.status(), &Page { root, problem })
+    render(problem.status(), &Page { ways: ways(&root), root, problem })
 }
 
 fn render(status: StatusCode, page: &impl Template) -> Response {

@@ -34,7 +34,7 @@ pub(in crate::web) struct BatchFilter {
     #[param(max_length = 200)]
     pub(in crate::web) text: Option<String>,
     /// The order: the last or first created first, those longest in their state, the last changed, those with the most
-    /// jobs, those with the most failed jobs.
+    /// jobs, those with the most failed jobs. `newest`, unless it is given.
     pub(in crate::web) sort: Option<String>,
     /// How many batches the page has at most.
     #[param(value_type = Option<u16>, minimum = 1, maximum = 500, default = 50)]
