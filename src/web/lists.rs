@@ -6,11 +6,17 @@ use crate::mirror::{AGE_LABELS, state_label};
 use crate::queue::state::State;
 
 use super::problem::Problem;
-use super::query::{LIMIT, bad_cursor, limit, refuse, shown};
+use super::query::{LIMIT, bad_cursor, limit, number, refuse, shown};
 
 /// A parameter as forms send it: one without a value is as good as none.
 pub(super) fn given(value: Option<&String>) -> Option<&str> {
     value.map(String::as_str).filter(|value| !value.is_empty())
+}
+
+/// A number of things, at least one; `usual` where nobody says.
+pub(super) fn size(name: &str, value: Option<&String>, most: u32, usual: usize) -> Result<usize, Problem> {
+    let Some(value) = given(value) else { return Ok(usual) };
+    Ok(number(name, value, 1, most)? as usize)
 }
 
 /// The part of a list that `limit` and `cursor` ask for.

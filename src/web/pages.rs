@@ -33,7 +33,7 @@ mod progress;
 mod reference;
 mod tree;
 
-use frame::root_from;
+use frame::{root_from, ways};
 pub use overview::Overview;
 
 pub use super::views::overview::{Recent, Stopped};
@@ -110,8 +110,7 @@ async fn show_batch(FromState(state): FromState<State>, FromPath(name): FromPath
         // Relative, because a proxy may serve us below any prefix; the id needs no escapes.
         return Ok((StatusCode::SEE_OTHER, [(header::LOCATION, id.clone())]).into_response());
     }
-    let diagnosis = id.parse().ok().and_then(|id| state.shared.store.diagnose_batch(id, now));
-    Ok(render(StatusCode::OK, &batch::BatchPage::new(&state, &standing, diagnosis, now)))
+    Ok(render(StatusCode::OK, &batch::BatchPage::new(&state, &standing, now)))
 }
 
 /// `GET /access`: requests for assembly.
@@ -150,13 +149,14 @@ pub(super) fn error(problem: &Problem, path: &str, prefix: Option<&str>) -> Resp
     #[template(path = "error.html")]
     struct Page<'a> {
         root: String,
+        ways: Vec<(&'static str, String)>,
         problem: &'a Problem,
     }
     let mut root = root_from(path);
     if let Some(prefix) = prefix.map(|prefix| prefix.trim_start_matches('/')).filter(|prefix| !prefix.is_empty()) {
         root = format!("{root}{prefix}/");
     }
-    render(problem.status(), &Page { root, problem })
+    render(problem.status(), &Page { ways: ways(&root), root, problem })
 }
 
 fn render(status: StatusCode, page: &impl Template) -> Response {

@@ -11,9 +11,8 @@ use utoipa::ToSchema;
 pub(super) const MEDIA_TYPE: &str = "application/problem+json";
 
 /// Why a request was not served, and what to do. As JSON it is a problem document (RFC 9457).
-///
-/// As a response it carries itself in the extensions; the layer that describes errors writes the body, because only it
-/// knows who asked.
+// As a response it carries itself in the extensions; the layer that describes errors writes the body, because only it
+// knows who asked. The description of the API takes over what stands above, and this is nothing for its readers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct Problem {
     /// What kind of problem this is: a URI; `about:blank` says no more than `status`.

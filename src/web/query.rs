@@ -126,7 +126,8 @@ fn choose<T: Copy, const N: usize>(
     chosen.ok_or_else(|| refuse(name, value).allowing(all.map(label)))
 }
 
-fn number(name: &str, value: &str, least: u32, most: u32) -> Result<u32, Problem> {
+/// A whole number within bounds, written in digits alone.
+pub(super) fn number(name: &str, value: &str, least: u32, most: u32) -> Result<u32, Problem> {
     let is_plain = value.bytes().all(|byte| byte.is_ascii_digit());
     let number = value.parse().ok().filter(|number| is_plain && (least..=most).contains(number));
     number.ok_or_else(|| refuse(name, value).allowing([format!("{least} to {most}")]))

@@ -160,6 +160,8 @@ async fn lists_show_what_is_there_as_text_whatever_it_is() {
     let (status, headers, _) = served.get("/batches/2-plain").await;
     assert_eq!((status, headers["location"].to_str().unwrap()), (303, "bid0000000002"));
     assert_eq!(served.json("/api/v1/batches/2-plain").await["batch"]["id"], "bid0000000002");
+    let diagnosis = &served.json("/api/v1/batches/2-plain").await["diagnosis"];
+    assert!(diagnosis["verdict"].is_string() && diagnosis["causes"].is_array(), "{diagnosis}");
 
     refuses_what_it_does_not_take(&served).await;
 }
@@ -170,6 +172,7 @@ async fn refuses_what_it_does_not_take(served: &Served) {
         ("batches?state=flying", 400, "update-reporting"),
         ("batches?sort=size", 400, "newest"),
         ("batches?limit=0", 400, "1 to 500"),
+        ("tree?limit=0", 400, "1 to 500"),
         ("batches?limit=501", 400, "1 to 500"),
         ("batches?limit=x", 400, "1 to 500"),
         ("batches?cursor=5b5d", 400, ""),
@@ -200,6 +203,11 @@ async fn refuses_what_it_does_not_take(served: &Served) {
         let (status, headers, body) = served.get(&format!("/{query}")).await;
         assert_eq!((status, headers["content-type"].to_str().unwrap()), (code, "text/html; charset=utf-8"), "{query}");
         assert!(body.contains(allowed), "{query}: {body}");
+    }
+    for points in ["5000", "0", "x"] {
+        let (status, _, body) = served.get(&format!("/api/v1/history?points={points}")).await;
+        assert!(status == 400 && body.contains(&format!("The parameter “points” cannot be “{points}”.")), "{body}");
+        assert!(body.contains("1 to 2160"), "{body}");
     }
     // The cursor of one list, or order, is none of another.
     let first = served.json("/api/v1/batches?limit=1&sort=oldest").await;

@@ -118,7 +118,7 @@ fn it_tells_how_the_states_move_and_why_one_does_not() {
     for told in [
         "Pending 1,204 oldest 38 min 64 an hour",
         "oldest 3.2 h none for 55 min",
-        "Downloading 0 empty 53 min",
+        "Downloading 0 empty for 53 min",
         "Completed 8,930 + 212 last hour",
         "Provisioning has not moved for 55 min since 09:05 UTC",
         "Five jobs wait for space. Five jobs fill it. Storage is at 91 %. Five jobs fill it. Free working storage.",

@@ -28,6 +28,7 @@ pub(in crate::web) struct AccessFilter {
     #[param(max_length = 200)]
     pub(in crate::web) text: Option<String>,
     /// The order: those longest in their state first, the last changed, the last created, the largest, the smallest.
+    /// `waiting`, unless it is given.
     pub(in crate::web) sort: Option<String>,
     /// How many requests the page has at most.
     #[param(value_type = Option<u16>, minimum = 1, maximum = 500, default = 50)]

@@ -15,6 +15,7 @@ use crate::web::problem::Problem;
 use crate::web::query::{NONE, shown};
 use crate::web::show::visible;
 use crate::web::views::batches::{BatchList, BatchStanding};
+use crate::web::views::diagnosis::Diagnosis;
 use crate::web::views::faults::FaultItem;
 
 /// How many collections an error names, and a form offers.
@@ -33,7 +34,7 @@ pub(in crate::web) struct BatchFilter {
     #[param(max_length = 200)]
     pub(in crate::web) text: Option<String>,
     /// The order: the last or first created first, those longest in their state, the last changed, those with the most
-    /// jobs, those with the most failed jobs.
+    /// jobs, those with the most failed jobs. `newest`, unless it is given.
     pub(in crate::web) sort: Option<String>,
     /// How many batches the page has at most.
     #[param(value_type = Option<u16>, minimum = 1, maximum = 500, default = 50)]
@@ -119,7 +120,8 @@ pub(in crate::web) fn detail(state: &State, name: &str, now: Timestamp) -> Resul
     let locked_since = store.locked_since(&lock);
     let faults = store.faults_of(&Path::Batch(id), now, state.space_left()).unwrap_or_default();
     let faults = faults.iter().map(FaultItem::new).collect();
-    Ok(BatchStanding::new(found, locked_since, store.batch_pace(id), faults, now))
+    let diagnosis = store.diagnose_batch(id, now).as_ref().map(Diagnosis::from);
+    Ok(BatchStanding::new(found, locked_since, store.batch_pace(id), faults, diagnosis, now))
 }
 
 /// `GET /api/v1/batches/{batch}`: how far a batch is.

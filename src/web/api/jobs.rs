@@ -40,9 +40,9 @@ struct JobFilter {
     /// letters.
     #[param(max_length = 200)]
     text: Option<String>,
-    /// The order: `entered`, `id`, `priority`, `space_needed` or `retries`.
+    /// The order: `entered`, `id`, `priority`, `space_needed` or `retries`; `entered`, unless it is given.
     sort: Option<String>,
-    /// Its direction: `asc` or `desc`.
+    /// Its direction: `asc` or `desc`; `asc`, unless it is given.
     direction: Option<String>,
     /// How many jobs the page has at most.
     #[param(minimum = 1, maximum = 500, default = 50)]

@@ -27,7 +27,6 @@ pub(super) async fn overview(FromState(state): FromState<State>) -> Answer<Overv
     (status = 400, description = "The number of points is none that can be had", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn history(FromState(state): FromState<State>, Params(asked): Params<Asked>) -> Answer<History> {
-    let points = asked.points().ok_or_else(|| Problem::bad("`points` is a number.").allowing(["1 to 2160"]))?;
-    let history = state.shared.store.history(Timestamp::now(), Duration::from_hours(6), points);
+    let history = state.shared.store.history(Timestamp::now(), Duration::from_hours(6), asked.points()?);
     Ok(Json(History::from(&history)))
 }

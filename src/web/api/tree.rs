@@ -8,6 +8,7 @@ use super::Answer;
 use crate::mirror::{Children, Node, NodeError};
 use crate::queue::path::NodePath;
 use crate::web::State;
+use crate::web::lists::size;
 use crate::web::params::Params;
 use crate::web::problem::Problem;
 use crate::web::views::node::TreePage;
@@ -16,7 +17,7 @@ use crate::web::views::node::TreePage;
 const CHILDREN: usize = 100;
 
 /// How many it has at most.
-const MOST_CHILDREN: usize = 500;
+const MOST_CHILDREN: u32 = 500;
 
 /// Which children are shown.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -26,8 +27,8 @@ pub(in crate::web) struct Which {
     /// Those behind this name; it need not be there.
     pub(in crate::web) after: Option<String>,
     /// How many at most.
-    #[param(minimum = 1, maximum = 500, default = 100)]
-    pub(in crate::web) limit: Option<usize>,
+    #[param(value_type = Option<u16>, minimum = 1, maximum = 500, default = 100)]
+    pub(in crate::web) limit: Option<String>,
 }
 
 /// `GET /api/v1/tree`: the root of the tree, which is the chroot, with its children.
@@ -75,12 +76,7 @@ pub(super) async fn tree(
 
 /// Reads a znode, by its path without the first slash.
 pub(in crate::web) async fn read(state: &State, path: &str, which: &Which) -> Result<(Node, Children), Problem> {
-    let limit = which.limit.unwrap_or(CHILDREN);
-    if !(1..=MOST_CHILDREN).contains(&limit) {
-        return Err(
-            Problem::bad(format!("The parameter limit is {limit}.")).allowing([format!("1 to {MOST_CHILDREN}")])
-        );
-    }
+    let limit = size("limit", which.limit.as_ref(), MOST_CHILDREN, CHILDREN)?;
     let path = NodePath::parse(&format!("/{path}"))
         .map_err(|why| Problem::bad(format!("That is the path of no znode: {why}.")))?;
     let read = state.shared.store.nodes().list(&path, which.after.as_deref(), limit).await;

@@ -8,12 +8,12 @@ use super::faults::{Fault, fault};
 use super::frame::{Frame, Section};
 use super::listing::{Node, with};
 use super::progress::Progress;
-use crate::mirror::{Cause, Diagnosis};
 use crate::queue::state::{JobState, State as _};
 use crate::web::State;
 use crate::web::query::{NONE, address};
 use crate::web::show::{Ago, Count, Moment, counted};
 use crate::web::views::batches::BatchStanding;
+use crate::web::views::diagnosis::{Cause, Diagnosis};
 
 /// One batch, ready to be rendered.
 #[derive(Debug, Template)]
@@ -74,7 +74,7 @@ struct Lock {
 }
 
 impl BatchPage {
-    pub(super) fn new(state: &State, standing: &BatchStanding, diagnosis: Option<Diagnosis>, now: Timestamp) -> Self {
+    pub(super) fn new(state: &State, standing: &BatchStanding, now: Timestamp) -> Self {
         let view = state.view(now);
         let frame = Frame::new(&view, "../".to_owned(), Section::Batches);
         let root = &*frame.root;
@@ -119,7 +119,7 @@ impl BatchPage {
             states: standing.states.iter().map(link).collect(),
             jobs_href: jobs(None),
             failed_href: if batch.jobs.failed.unwrap_or(0) > 0 { jobs(Some("failed")) } else { String::new() },
-            why: diagnosis.map(|diagnosis| why(diagnosis, &path, root)),
+            why: standing.diagnosis.as_ref().map(|diagnosis| why(diagnosis, &path, root)),
             faults: standing.faults.iter().map(|found| fault(found, root, now)).collect(),
             collection_href: with(&format!("{root}batches"), "collection", collection),
             lock,
@@ -158,20 +158,14 @@ fn estimate(standing: &BatchStanding, now: Timestamp) -> Option<String> {
     })
 }
 
-fn why(diagnosis: Diagnosis, own: &str, root: &str) -> Why {
-    let reason = |cause: Cause| Reason {
-        sentence: cause.sentence,
-        evidence: cause.evidence,
+fn why(diagnosis: &Diagnosis, own: &str, root: &str) -> Why {
+    let reason = |cause: &Cause| Reason {
+        sentence: cause.sentence.clone(),
+        evidence: cause.evidence.clone(),
         remedy: cause.remedy.unwrap_or_default(),
         // The page need not lead to itself.
-        items: cause
-            .items
-            .iter()
-            .map(ToString::to_string)
-            .filter(|path| path != own)
-            .map(|path| Node::item(&path, root))
-            .collect(),
-        more: if cause.more > 0 { format!("and {} more", Count(cause.more)) } else { String::new() },
+        items: cause.items.iter().filter(|path| *path != own).map(|path| Node::item(path, root)).collect(),
+        more: if cause.more_items > 0 { format!("and {} more", Count(cause.more_items)) } else { String::new() },
     };
-    Why { headline: diagnosis.headline, causes: diagnosis.causes.into_iter().map(reason).collect() }
+    Why { headline: diagnosis.headline.clone(), causes: diagnosis.causes.iter().map(reason).collect() }
 }

@@ -148,6 +148,11 @@ fn banner(view: &View) -> Option<Banner> {
     Some(Banner { title, text: format!("{}{retry} {rest}", sentence(cause)) })
 }
 
+/// The names of all parts of the status page and the ways there, for a page that knows nothing of the queue.
+pub(super) fn ways(root: &str) -> Vec<(&'static str, String)> {
+    Section::ALL.map(|section| (section.name(), format!("{root}{}", section.href()))).into()
+}
+
 /// A cause as a sentence: it may come from an error, which begins small and ends without a full stop.
 fn sentence(cause: &str) -> String {
     let mut characters = cause.trim().chars();

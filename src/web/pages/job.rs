@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 
 use super::frame::{Frame, Section};
+use super::listing::with;
 use super::{View, render};
 use crate::mirror::{self, CauseKind, NodeStat};
 use crate::queue::path::Path as Znode;
@@ -42,6 +43,8 @@ struct Page {
     entered: Option<Moment>,
     batch: Option<(String, String)>,
     collection: String,
+    collection_href: String,
+    json: String,
     why: Why,
     way: way::Way,
     about: Vec<Line>,
@@ -121,6 +124,8 @@ impl Page {
             entered: job.entered.map(|at| Moment::new(at, view.now)),
             batch: job.batch.map(|batch| (batch.to_string(), format!("batches/{batch}"))),
             collection: visible(&job.collection),
+            collection_href: with("jobs", "collection", &job.collection),
+            json: format!("api/v1/jobs/{}", detail.id),
             why: Why::new(&known.diagnosis, &Znode::Job(job.id), view.now),
             way: way::Way::new(known, view.now),
             about: about(job, view.now),
@@ -249,9 +254,13 @@ fn standing(detail: &JobDetail, now: Timestamp) -> Vec<Line> {
     let lock = match &detail.lock {
         None => Line::new("Lock", "none"),
         Some(lock) => {
-            let holder =
-                lock.session.map_or_else(|| "persistent, for".to_owned(), |session| format!("session {session}, for"));
-            Line { moment: Some(Moment::new(lock.created, now)), ..Line::new("Lock", holder) }
+            let holder = if lock.session.is_some() { "held for" } else { "persistent, for" };
+            let link = |session: Session| {
+                let session = session.to_string();
+                Link { href: with("locks", "session", &session), text: session }
+            };
+            let links = lock.session.map(link).into_iter().collect();
+            Line { moment: Some(Moment::new(lock.created, now)), links, ..Line::new("Lock", holder) }
         }
     };
     let entries = job.entries.iter().map(|(folder, entry)| tree_link(&Znode::Entry(folder.clone(), *entry)));

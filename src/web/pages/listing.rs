@@ -80,9 +80,9 @@ impl Shown {
         let Of { name, words: [one, many], pairs, is_filtered } = of;
         let told = match (total, is_filtered) {
             (0, false) => format!("There are no {many}."),
-            (0, true) => format!("No {one} is all of this at once."),
-            (1, true) => format!("1 {one} is all of this."),
-            (total, true) => format!("{} {many} are all of this.", Count(total)),
+            (0, true) => format!("No {one} matches."),
+            (1, true) => format!("1 {one} matches."),
+            (total, true) => format!("{} {many} match.", Count(total)),
             (total, false) => format!("{}.", counted(total, one, many)),
         };
         let range = if here == total || here == 0 {
@@ -190,8 +190,8 @@ mod tests {
         let of = |is_filtered| Of { name: "locks", words: ["lock", "locks"], pairs: Vec::new(), is_filtered };
         for (is_filtered, counts, told, shown) in [
             (false, [0, 0, 0], "There are no locks.", ""),
-            (true, [0, 0, 0], "No lock is all of this at once.", ""),
-            (true, [1, 0, 1], "1 lock is all of this.", ""),
+            (true, [0, 0, 0], "No lock matches.", ""),
+            (true, [1, 0, 1], "1 lock matches.", ""),
             (false, [1234, 100, 50], "1,234 locks.", "101 to 150 of them:"),
         ] {
             let list = Shown::new(of(is_filtered), "./", counts, None);

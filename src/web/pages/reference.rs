@@ -58,7 +58,7 @@ struct Operation {
     /// Whether it can be followed as it is.
     is_link: bool,
     summary: String,
-    description: String,
+    description: Vec<Word>,
     parameters: Vec<Parameter>,
     answers: Vec<Answer>,
     example: String,
@@ -202,7 +202,7 @@ impl Operation {
             is_link: method == "get" && !path.contains('{'),
             path: path.to_owned(),
             summary: text(&operation["summary"]),
-            description: text(&operation["description"]),
+            description: words(&text(&operation["description"])),
             answers: own.map(|(status, answer)| Answer::new(status, answer)).collect(),
             example: format!("{example}{query}"),
             parameters,

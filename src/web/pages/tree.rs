@@ -13,6 +13,7 @@ use crate::queue::path::{NodePath, Path as Znode};
 use crate::web::State;
 use crate::web::api::tree::{Which, read};
 use crate::web::links;
+use crate::web::lists::given;
 use crate::web::params::Params;
 use crate::web::show::{Count, Moment, Shown, Size, shown, visible};
 use crate::web::views::Session;
@@ -104,7 +105,7 @@ impl Page {
         }
         let (first, last) = (children.before + 1, children.before + shown_children.len());
         let query = |after: Option<&str>| {
-            let limit = which.limit.map(|limit| format!("limit={limit}"));
+            let limit = given(which.limit.as_ref()).map(|limit| format!("limit={limit}"));
             let after = after.map(|after| format!("after={}", links::segment(after)));
             let query: Vec<_> = limit.into_iter().chain(after).collect();
             let query = if query.is_empty() { String::new() } else { format!("?{}", query.join("&")) };

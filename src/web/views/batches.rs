@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::diagnosis::Diagnosis;
 use super::faults::FaultItem;
 use crate::mirror::lists::{BatchDetail, Page};
 use crate::mirror::{Batch, Pace, state_label};
@@ -91,6 +92,8 @@ pub(crate) struct BatchStanding {
     pub(crate) ends: Option<Timestamp>,
     /// The faults that the batch itself shows; those of its jobs are listed with the jobs.
     pub(crate) faults: Vec<FaultItem>,
+    /// Why it is not moving, or that it is; null where it was purged while this was put together.
+    pub(crate) diagnosis: Option<Diagnosis>,
 }
 
 /// Jobs in a state.
@@ -144,6 +147,7 @@ impl BatchStanding {
         locked_since: Option<Timestamp>,
         pace: Option<Pace>,
         faults: Vec<FaultItem>,
+        diagnosis: Option<Diagnosis>,
         now: Timestamp,
     ) -> Self {
         let states = detail.jobs.iter().filter(|(_, jobs)| **jobs > 0);
@@ -159,6 +163,7 @@ impl BatchStanding {
             ended_per_hour: pace.and_then(Pace::per_hour),
             ends: time.and_then(|time| now.checked_add(time).ok()),
             faults,
+            diagnosis,
         }
     }
 }

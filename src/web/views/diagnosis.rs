@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use crate::mirror;
 
 /// Why something is not moving, or that it is.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct Diagnosis {
     /// What it comes to: `moving`, `waiting` for its turn, `stopped` until something changes, or `done`.
     #[schema(example = "waiting")]
@@ -19,7 +19,7 @@ pub(crate) struct Diagnosis {
 }
 
 /// One reason. Texts of znodes in its sentences are cut, with escapes for what does not show.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct Cause {
     /// Which; the name of a fault where it is one.
     #[schema(example = "behind_others")]

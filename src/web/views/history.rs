@@ -5,29 +5,29 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::mirror::{self, state_label};
+use crate::web::lists::size;
+use crate::web::problem::Problem;
 
 /// The most points that can be asked for: one each ten seconds.
-const MOST: u16 = 2_160;
+const MOST: u32 = 2_160;
+
+/// How many there are, where nobody says.
+const POINTS: usize = 360;
 
 /// How fine.
-#[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Asked {
-    /// How many points at most, 1 to 2160.
-    #[serde(default = "Asked::default_points")]
-    #[param(minimum = 1, maximum = 2160, default = 360)]
-    pub(crate) points: u16,
+    /// How many points at most.
+    #[param(value_type = Option<u16>, minimum = 1, maximum = 2160, default = 360)]
+    pub(crate) points: Option<String>,
 }
 
 impl Asked {
-    fn default_points() -> u16 {
-        360
-    }
-
-    /// The number of points, if it is one that can be had.
-    pub(crate) fn points(self) -> Option<usize> {
-        (1..=MOST).contains(&self.points).then(|| usize::from(self.points))
+    /// The number of points.
+    pub(crate) fn points(&self) -> Result<usize, Problem> {
+        size("points", self.points.as_ref(), MOST, POINTS)
     }
 }
 

@@ -84,7 +84,7 @@ impl Form {
                 .unwrap_or_default(),
             collections: collections(state),
             batch: query.batch.map(|batch| batch.to_string()).unwrap_or_default(),
-            ages: ages.iter().map(|value| choice(value, value, **value == *age)).collect(),
+            ages: ages.iter().map(|value| choice(value, &spelled(value), **value == *age)).collect(),
             min_retries: query.min_retries.map(|retries| retries.to_string()).unwrap_or_default(),
             locked: [true, false].map(locked).into(),
             faults: Fault::ALL.map(fault).into(),
@@ -126,6 +126,23 @@ fn sort_name(sort: JobSort) -> &'static str {
     }
 }
 
+/// An age in the words of the pages; one of several units as it was asked for.
+fn spelled(age: &str) -> String {
+    let digits = age.trim_end_matches(|unit: char| unit.is_ascii_alphabetic());
+    let unit = match (&age[digits.len()..], digits) {
+        ("s", _) => "s",
+        ("m", _) => "min",
+        ("h", _) => "h",
+        ("d", "1") => "day",
+        ("w", "1") => "week",
+        ("w", _) => "weeks",
+        ("d", _) => "days",
+        (_, _) => return age.to_owned(),
+    };
+    let is_one = digits.bytes().all(|byte| byte.is_ascii_digit());
+    if is_one { format!("{digits} {unit}") } else { age.to_owned() }
+}
+
 /// A filter in words.
 pub(super) fn said(name: &str, value: &str) -> String {
     let value = visible(value);
@@ -137,7 +154,7 @@ pub(super) fn said(name: &str, value: &str) -> String {
         }
         "collection" if value == NONE => "of no collection".to_owned(),
         "collection" | "batch" => format!("of {value}"),
-        "min_age" => format!("in its state for {value} or more"),
+        "min_age" => format!("in its state for {} or more", spelled(&value)),
         "min_retries" => format!("resumed {value} times or more"),
         "locked" if value == "true" => "locked".to_owned(),
         "locked" => "not locked".to_owned(),

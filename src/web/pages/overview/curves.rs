@@ -21,6 +21,8 @@ const TOP: f64 = 3.0;
 #[derive(Debug)]
 pub(super) struct Curve {
     pub(super) name: &'static str,
+    /// What the curve is of, where that is not what the figure is; empty where it is.
+    pub(super) of: &'static str,
     pub(super) class: &'static str,
     /// The figure now.
     pub(super) value: String,
@@ -54,6 +56,7 @@ pub(super) fn all(overview: &Overview, recent: &Recent, now: Timestamp) -> Vec<C
     let age = |value: f64| Ago(Duration::try_from_secs_f64(value).unwrap_or_default()).to_string();
     let curve = |name, class, value: String, drawn: Drawn| Curve {
         name,
+        of: if class == "flow" { "completed, per hour" } else { "" },
         class,
         value,
         text: drawn.text,

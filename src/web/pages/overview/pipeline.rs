@@ -26,7 +26,7 @@ pub(super) struct Step {
     pub(super) is_empty: bool,
     /// How many a daemon holds; empty where none.
     pub(super) at_work: String,
-    /// What `moment` is: `oldest`, `empty`.
+    /// What `moment` is: `oldest`, `empty for`.
     pub(super) said: &'static str,
     pub(super) moment: Option<Moment>,
     /// How fast jobs leave it; empty where that is not known, or nothing is there to leave.
@@ -93,7 +93,7 @@ fn step(state: &StateFigures, overview: &Overview, now: Timestamp) -> Step {
     let (said, instant) = match (state.is_final, is_empty) {
         (true, _) => ("", None),
         (false, false) => ("oldest", state.oldest_entered),
-        (false, true) => ("empty", state.last_left.filter(|_| state.is_on_path)),
+        (false, true) => ("empty for", state.last_left.filter(|_| state.is_on_path)),
     };
     Step {
         name: state.name,
