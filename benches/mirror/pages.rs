@@ -14,7 +14,7 @@ const REQUESTS: usize = 300;
 const PATHS: [&str; 33] = [
     "/",
     "/jobs",
-    "/jobs?limit=500",
+    "/api/v1/jobs?limit=500",
     "/jobs?state=failed",
     "/jobs?state=pending&locked=false",
     "/jobs?collection=merritt_demo_content",

@@ -6,6 +6,7 @@
 use askama::Template;
 use axum::extract::{Path as FromPath, State as FromState};
 use axum::http::{StatusCode, header};
+use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
 use jiff::Timestamp;
@@ -31,6 +32,7 @@ mod locks;
 mod overview;
 mod progress;
 mod reference;
+mod rows;
 mod tree;
 
 use frame::{root_from, ways};
@@ -59,19 +61,24 @@ pub struct View {
 pub(super) fn routes() -> Vec<(&'static str, MethodRouter<State>)> {
     vec![
         ("/", get(overview)),
-        ("/jobs", get(list_jobs)),
-        ("/failures", get(list_failures)),
+        ("/jobs", list(get(list_jobs))),
+        ("/failures", list(get(list_failures))),
         ("/jobs/{jid}", get(job::job)),
         ("/tree", get(tree::root)),
         ("/tree/", get(tree::root)),
         ("/tree/{*path}", get(tree::tree)),
-        ("/batches", get(list_batches)),
+        ("/batches", list(get(list_batches))),
         ("/batches/{batch}", get(show_batch)),
-        ("/access", get(list_access)),
-        ("/locks", get(list_locks)),
-        ("/faults", get(list_faults)),
+        ("/access", list(get(list_access))),
+        ("/locks", list(get(list_locks))),
+        ("/faults", list(get(list_faults))),
         ("/api", get(show_api)),
     ]
+}
+
+/// A page that is a list.
+fn list(page: MethodRouter<State>) -> MethodRouter<State> {
+    page.layer(middleware::from_fn(rows::few))
 }
 
 /// `GET /`: is it flowing, and if not, where.

@@ -3,8 +3,6 @@
 //! Each step leaves a mark for the rows that are still wanted, one byte each. Its loop has no branches, so that many rows
 //! are looked at at once; a row by itself is looked at only if it may be on the page.
 
-#![expect(clippy::needless_bitwise_bool, reason = "a lazy operator is a branch, and keeps the loop from looking at many rows at once")]
-
 use std::ops::Range;
 
 use super::select::{Selection, TURNED};
