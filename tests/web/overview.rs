@@ -135,7 +135,7 @@ fn it_tells_how_the_states_move_and_why_one_does_not() {
     // The state that waits for space says so itself, and what is urgent stands before what is not.
     assert!(!text.contains("jobs wait for space oldest"), "{text}");
     let places =
-        ["queue is paused", "Provisioning has not moved", "37 jobs failed", "Queue entry in", "collections are held"];
+        ["queue is paused", "Provisioning has not moved", "Queue entry in", "37 jobs failed", "collections are held"];
     assert!(places.iter().map(|place| text.find(place).unwrap()).is_sorted(), "{text}");
 }
 

@@ -15,7 +15,7 @@ pub(super) async fn few(request: Request, next: Next) -> Response {
     let limit = pairs.filter_map(|pair| pair.strip_prefix("limit=")).find_map(|limit| limit.parse::<usize>().ok());
     match limit {
         Some(limit) if limit > MOST => {
-            let detail = format!("A page has 1 to {MOST} rows. For more of them at once ask the API, which gives 500.");
+            let detail = format!("A page has at most {MOST} rows: for more at once ask the API, which gives 1 to 500.");
             Problem::bad(detail).allowing([format!("1 to {MOST}")]).into_response()
         }
         Some(_) | None => next.run(request).await,

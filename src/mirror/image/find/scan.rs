@@ -10,8 +10,9 @@ use super::{Filter, TextMatches};
 use crate::mirror::image::columns::Columns;
 
 /// How many rows are looked at at once: so many that their marks stay in the processor's nearest cache, and at most 255
-/// times eight, so that [`count`] can add them up byte by byte. Few in tests, whose jobs fill several blocks then.
-const BLOCK: usize = if cfg!(test) { 16 } else { 1024 };
+/// times eight, so that [`count`] can add them up byte by byte. A multiple of 64, since the bits of a
+/// search are looked at by the word. The fewest in tests, whose jobs fill several blocks then.
+const BLOCK: usize = if cfg!(test) { 64 } else { 1024 };
 
 /// One mark a row: 1 where it is wanted, else 0.
 type Marks = [u8; BLOCK];
