@@ -1,6 +1,7 @@
 //! A browser of the test's own, as its user has set it: colours, width, scripts or none.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -38,6 +39,7 @@ pub(crate) struct Look {
 pub(crate) struct Browser {
     pub(crate) page: Client,
     driver: Child,
+    port: u16,
     _home: tempfile::TempDir,
 }
 
@@ -67,7 +69,7 @@ impl Browser {
             .connect(&format!("http://127.0.0.1:{port}"))
             .await
             .unwrap();
-        Self { page, driver, _home: home }
+        Self { page, driver, port, _home: home }
     }
 
     /// Sets the browser as a reader would have it.
@@ -125,9 +127,15 @@ fn start_driver() -> Option<(Child, u16)> {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // The driver ends the browser that it started when it is asked to end, not when it is killed.
-        let pid = rustix::process::Pid::from_child(&self.driver);
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        // Asked like this, the driver ends the browser that it started and then itself; killed, it leaves the browser.
+        let asked = TcpStream::connect(("127.0.0.1", self.port)).and_then(|mut stream| {
+            stream.write_all(b"GET /shutdown HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")?;
+            stream.set_read_timeout(Some(LIMIT))?;
+            stream.read_to_end(&mut Vec::new())
+        });
+        if asked.is_err() {
+            let _ = self.driver.kill();
+        }
         let _ = self.driver.wait();
     }
 }
