@@ -29,7 +29,7 @@ mod summary;
 mod text;
 mod walk;
 mod watch;
-mod words;
+pub(crate) mod words;
 
 pub use diagnosis::{
     Backlog, BatchContext, BatchSituation, Cause, CauseKind, Diagnosis, Head, Holding, JobSituation, Pause, Place,

@@ -1,4 +1,4 @@
-//! Figures and texts as people read them, in the sentences that the mirror makes.
+//! Figures and texts as people read them, in the sentences that the mirror makes and on the pages.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub(super) fn ago(instant: Timestamp, now: Timestamp) -> String {
 }
 
 /// A length of time in one unit, rounded down.
-pub(super) fn length(time: Duration) -> String {
+pub(crate) fn length(time: Duration) -> String {
     let seconds = time.as_secs();
     match (seconds, seconds / 60, seconds / 3600) {
         (..60, _, _) => format!("{seconds} s"),
@@ -25,7 +25,7 @@ pub(super) fn length(time: Duration) -> String {
 }
 
 /// A count with its thousands apart: `12,046`.
-pub(super) fn count(count: u64) -> String {
+pub(crate) fn count(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.char_indices() {
@@ -38,7 +38,7 @@ pub(super) fn count(count: u64) -> String {
 }
 
 /// A count and what is counted: `1 job`, `3 jobs`.
-pub(super) fn counted(number: u64, one: &str, many: &str) -> String {
+pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 
@@ -53,7 +53,7 @@ pub(super) fn about(number: f64) -> String {
 }
 
 /// A size in binary units: `6.2 TiB`.
-pub(super) fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if bytes < 1024 {
         return counted(bytes, "byte", "bytes");
@@ -70,7 +70,7 @@ pub(super) fn size(bytes: u64) -> String {
 }
 
 /// A part of a whole, 0 to 1, in percent.
-pub(super) fn percent(part: f64) -> String {
+pub(crate) fn percent(part: f64) -> String {
     format!("{:.0} %", part * 100.0)
 }
 

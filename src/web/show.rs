@@ -9,20 +9,16 @@ mod data;
 
 pub(super) use data::{Shown, shown};
 
+use crate::mirror::words;
+pub(super) use crate::mirror::words::{counted, percent};
+
 /// A length of time in one unit, rounded down: `20 s`, `38 min`, `3.2 h`, `31 h`, `4 days`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ago(pub(super) Duration);
 
 impl fmt::Display for Ago {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds = self.0.as_secs();
-        match (seconds, seconds / 60, seconds / 3600) {
-            (..60, _, _) => write!(f, "{seconds} s"),
-            (_, minutes @ ..60, _) => write!(f, "{minutes} min"),
-            (_, minutes, hours @ ..10) => write!(f, "{hours}.{} h", minutes % 60 / 6),
-            (_, _, hours @ ..48) => write!(f, "{hours} h"),
-            (_, _, hours) => write!(f, "{} days", hours / 24),
-        }
+        f.write_str(&words::length(self.0))
     }
 }
 
@@ -54,20 +50,8 @@ pub(super) struct Count(pub(super) u64);
 
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = self.0.to_string();
-        for (at, digit) in digits.char_indices() {
-            if at > 0 && (digits.len() - at).is_multiple_of(3) {
-                f.write_str(",")?;
-            }
-            write!(f, "{digit}")?;
-        }
-        Ok(())
+        f.write_str(&words::count(self.0))
     }
-}
-
-/// A count and what is counted: `1 lock`, `3 locks`.
-pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{} {}", Count(count), if count == 1 { one } else { many })
 }
 
 /// A size in binary units, with the exact bytes.
@@ -81,21 +65,7 @@ pub(super) struct Size {
 
 impl Size {
     pub(super) fn new(bytes: u64) -> Self {
-        const UNITS: [&str; 7] = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-        let mut value = bytes as f64;
-        let mut units = UNITS.iter();
-        let mut unit = units.next().expect("there are units");
-        // From 1,023.95 on it would be written as 1024.0 of the smaller unit.
-        while value >= 1023.95 {
-            let Some(next) = units.next() else { break };
-            (value, unit) = (value / 1024.0, next);
-        }
-        let short = match *unit {
-            "bytes" => counted(bytes, "byte", "bytes"),
-            unit if value < 9.95 => format!("{value:.1} {unit}"),
-            unit => format!("{value:.0} {unit}"),
-        };
-        Self { short, exact: counted(bytes, "byte", "bytes") }
+        Self { short: words::size(bytes), exact: counted(bytes, "byte", "bytes") }
     }
 }
 
@@ -118,11 +88,6 @@ pub(super) fn brief(text: &str, most: usize) -> String {
         Some((end, _)) => format!("{}…", visible(text[..end].trim_end())),
         None => visible(text),
     }
-}
-
-/// A part of a whole, 0 to 1, in percent.
-pub(super) fn percent(part: f64) -> String {
-    format!("{:.0} %", part * 100.0)
 }
 
 #[cfg(test)]
