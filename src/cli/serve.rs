@@ -15,7 +15,7 @@ use crate::mirror;
 use crate::web as server;
 use crate::zookeeper::Sessions;
 
-mod faults;
+pub(super) mod faults;
 mod tasks;
 mod web;
 
