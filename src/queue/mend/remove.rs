@@ -79,7 +79,8 @@ impl Queue {
         let uuids: Vec<_> = self.uuid_entries(&look.batch).await?.into_iter().map(|(path, _)| path).collect();
         let mut entries = if jobs.is_empty() { HashMap::new() } else { self.entries_of_all().await? };
         let roots = std::iter::once(item.clone()).chain(jobs.iter().map(|job| Path::Job(*job))).collect();
-        let others = jobs.iter().filter_map(|job| entries.remove(job)).flatten().chain(uuids);
+        // Collected, since a lazy one held across the reads would keep the future from being sent to another thread.
+        let others: Vec<_> = jobs.iter().filter_map(|job| entries.remove(job)).flatten().chain(uuids).collect();
         let doomed = self.doomed(&item, roots, others).await?;
 
         // Each job goes with its entries and its references; what is left is the batch's own.
@@ -120,11 +121,11 @@ impl Queue {
         &self,
         item: &Path,
         roots: Vec<Path>,
-        others: impl Iterator<Item = Path>,
+        others: impl IntoIterator<Item = Path>,
     ) -> Result<Vec<Doomed>, Error> {
         let mut paths = self.subtree(roots).await?;
         let known: BTreeSet<Path> = paths.iter().cloned().collect();
-        paths.extend(others.filter(|other| !known.contains(other)));
+        paths.extend(others.into_iter().filter(|other| !known.contains(other)));
         if paths.len() > NODES_AT_MOST {
             let reason = format!(
                 "it consists of {} znodes, more than the {NODES_AT_MOST} that are shown and removed at once: mend the \
