@@ -12,6 +12,7 @@ pub mod check;
 pub mod demo;
 mod log;
 pub mod serve;
+pub mod token;
 mod zookeeper;
 
 pub use log::LogArgs;
@@ -49,6 +50,10 @@ enum Command {
     Demo(demo::DemoArgs),
     #[command(after_help = EXIT_CODES)]
     CheckWebConfig(check::CheckArgs),
+    #[command(after_help = EXIT_CODES)]
+    CheckConfig(check::CheckConfigArgs),
+    #[command(after_help = EXIT_CODES)]
+    Token(token::TokenArgs),
 }
 
 /// A command that cannot begin, because of what it was told or of what is not there: one line, exit code 2.
@@ -72,6 +77,8 @@ pub fn run() -> ExitCode {
         Command::Serve(args) => block_on(args.run()),
         Command::Demo(args) => block_on(args.run()),
         Command::CheckWebConfig(args) => args.run(),
+        Command::CheckConfig(args) => args.run(),
+        Command::Token(args) => args.run(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

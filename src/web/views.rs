@@ -10,6 +10,7 @@ pub(super) mod diagnosis;
 pub(super) mod failures;
 pub(super) mod faults;
 pub(super) mod history;
+pub(super) mod identity;
 pub(super) mod job;
 pub(super) mod jobs;
 pub(super) mod locks;
