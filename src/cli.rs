@@ -26,6 +26,7 @@ mod output;
 mod paging;
 pub mod serve;
 mod status;
+pub mod token;
 mod words;
 mod zookeeper;
 
@@ -73,6 +74,10 @@ enum Command {
     CheckWebConfig(check::CheckArgs),
     #[command(after_help = exit::CODES)]
     Completion(completion::CompletionArgs),
+    #[command(after_help = exit::CODES)]
+    CheckConfig(check::CheckConfigArgs),
+    #[command(after_help = exit::CODES)]
+    Token(token::TokenArgs),
 }
 
 /// A command that cannot begin, because of what it was told or of what is not there: one line, exit code 2.
@@ -106,6 +111,8 @@ pub fn run() -> ExitCode {
         Command::Access(args) => block_on(args.run()),
         Command::Locks(args) => block_on(args.run()),
         Command::Faults(args) => block_on(args.run()),
+        Command::CheckConfig(args) => args.run(),
+        Command::Token(args) => args.run(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -185,7 +192,7 @@ mod tests {
                     continue;
                 };
                 // What is decided anew each time would be dangerous in the environment, as is to say yes for good.
-                let configures = matches!(subcommand.get_name(), "serve" | "demo") || long.contains('.');
+                let configures = matches!(subcommand.get_name(), "serve" | "demo" | "token") || long.contains('.');
                 if !configures && long != "zookeeper" {
                     assert_eq!(argument.get_env(), None, "--{long}");
                     continue;

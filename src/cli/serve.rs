@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::{LogArgs, UsageError, ZooKeeperArgs, on_signal};
-use crate::config::{Config, ListenAddress, Mirror, PrometheusDuration, Storage};
+use crate::config::{Config, ConfigFile, ListenAddress, Mirror, PrometheusDuration, Storage};
 use crate::metrics::{self, queue, storage};
 use crate::mirror;
 use crate::web as server;
@@ -98,6 +98,16 @@ pub struct ServeArgs {
     )]
     collections: u16,
 
+    /// File that says who may order something, and where the tokens are; taken up when it changes. Without it nobody may
+    #[arg(
+        long = "config.file",
+        env = "QUEUEKEEPER_CONFIG_FILE",
+        hide_env_values = true,
+        value_name = "FILE",
+        help_heading = "Orders"
+    )]
+    config_file: Option<PathBuf>,
+
     #[command(flatten)]
     faults: faults::FaultArgs,
 
@@ -140,10 +150,16 @@ impl ServeArgs {
             let why = format!("{} is less than 10s, which would keep ZooKeeper busy; 0 is never", self.drift_interval);
             return Err(UsageError::flag("--mirror.drift-interval", why));
         }
+        let web = self.web.config()?;
+        let file = self.config_file.map(|path| {
+            let file = ConfigFile::read(&path)?;
+            file.goes_with(web.file.as_ref()).map(|()| file)
+        });
         let threshold = self.storage_threshold;
         Ok(Config {
             zookeeper: self.zookeeper.config()?,
-            web: self.web.config()?,
+            web,
+            file: file.transpose().map_err(|error| UsageError::flag("--config.file", error))?,
             mirror,
             storage: self.storage_path.map(|path| Storage { path, threshold }),
             collections: usize::from(self.collections),

@@ -19,6 +19,7 @@ mod batches;
 mod document;
 mod failures;
 mod faults;
+mod identity;
 mod job;
 mod jobs;
 mod locks;
@@ -57,6 +58,7 @@ struct Document;
 pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<String>, axum::Router<State>) {
     let api = OpenApiRouter::new()
         .routes(routes!(status::status))
+        .routes(routes!(identity::identity))
         .routes(routes!(jobs::jobs))
         .routes(routes!(failures::failures))
         .routes(routes!(job::job))

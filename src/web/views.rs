@@ -10,6 +10,7 @@ pub(crate) mod diagnosis;
 pub(crate) mod failures;
 pub(crate) mod faults;
 pub(crate) mod history;
+pub(crate) mod identity;
 pub(crate) mod job;
 pub(crate) mod jobs;
 pub(crate) mod locks;

@@ -35,7 +35,10 @@ async fn operate(queue: &Queue, operation: &str) -> Result<(), String> {
             let change = JobChange::to(JobState::from_any(argument).unwrap()).by_operator();
             queue.change_job(id, &change, now()).await.map(drop)
         }
-        "purge-job" => queue.purge_job(id).await,
+        "purge-job" => match queue.plan_purge_job(id).await {
+            Ok(plan) => queue.commit(&plan.transaction).await.map(drop),
+            Err(error) => Err(error),
+        },
         "order-batch" => {
             let change = ItemChange::to(BatchState::from_any(argument).unwrap()).by_operator();
             queue.change_batch(batch, &change, now()).await.map(drop)
@@ -68,7 +71,12 @@ async fn operate(queue: &Queue, operation: &str) -> Result<(), String> {
             assert_eq!((pause.who.as_str(), pause.why.as_str(), pause.since), ("me", "disk", now()));
             queue.unlock(&pause.lock).await.map(drop)
         }
-        "hold" => queue.hold_collection(argument).await.map(drop),
+        "hold" => queue.hold_collection(argument, "me", "disk", now()).await.map(drop),
+        "release" => {
+            let hold = queue.held_collection(argument).await.unwrap().unwrap();
+            assert_eq!((hold.who.as_str(), hold.why.as_str(), hold.since), ("me", "disk", now()));
+            queue.unlock(&hold.lock).await.map(drop)
+        }
         "acquire-job" => {
             let state = JobState::from_any(argument).unwrap();
             let (taken, poll) = queue.acquire_job(state, now()).await.unwrap();

@@ -57,7 +57,11 @@ impl Server {
     }
 
     pub(crate) async fn with(web: config::Web) -> Self {
-        let config = Config { web, ..Config::new(zookeeper::Config::new("127.0.0.1:1".parse().unwrap())) };
+        Self::under(web, None).await
+    }
+
+    pub(crate) async fn under(web: config::Web, file: Option<config::ConfigFile>) -> Self {
+        let config = Config { web, file, ..Config::new(zookeeper::Config::new("127.0.0.1:1".parse().unwrap())) };
         let mut registry: Registry = metrics::registry();
         let store = Store::default();
         let queue = metrics::queue::Queue {
