@@ -97,11 +97,11 @@ mod tests {
         grams.add(2 * PART, b"xbcdex");
         grams.add(3 * PART + 5, b"cdefg");
         let parts = |needle: &[u8]| grams.parts(3..3 * PART + 9, &Wanted::of(needle));
-        assert_eq!(parts(b"abcd"), [3..PART]);
+        assert_eq!(parts(b"abcd"), vec![3..PART]);
         assert_eq!(parts(b"bcde"), [3..PART, 2 * PART..3 * PART]);
-        assert_eq!(parts(b"cde"), [3..3 * PART + 9]);
-        assert_eq!(parts(b"nope"), []);
+        assert_eq!(parts(b"cde"), vec![3..3 * PART + 9]);
+        assert!(parts(b"nope").is_empty());
         // Of what was not taken note of everything may be true.
-        assert_eq!(grams.parts(4 * PART..5 * PART, &Wanted::of(b"nope")), [4 * PART..5 * PART]);
+        assert_eq!(grams.parts(4 * PART..5 * PART, &Wanted::of(b"nope")), vec![4 * PART..5 * PART]);
     }
 }
