@@ -21,6 +21,7 @@ mod load;
 mod metrics;
 mod page;
 mod past;
+mod ranked;
 mod read;
 mod read_nodes;
 mod run;

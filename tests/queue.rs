@@ -12,8 +12,10 @@ mod support {
 mod queue {
     mod cases;
     mod faults;
+    mod mends;
     mod numbers;
     mod outcome;
+    mod plans;
     mod purge;
     mod transitions;
     mod workers;

@@ -8,13 +8,15 @@ use jiff::Timestamp;
 use tokio_util::task::TaskTracker;
 
 use super::actor::{Actor, Role};
-use super::audit::{Audit, OrderId, Record};
+use super::audit::{Audit, AuditWriter, OrderId, Record};
 use super::bulk::Lists;
 use super::metrics::{DONE, DRY_RUN, Metrics};
 use super::order::{Order, Reason};
 use super::prepare::{Desk, Prepared, Step};
 use super::refusal::Refusal;
 use super::session::{Connected, Connection};
+use crate::zookeeper::{ConnectError, Sessions};
+use tokio_util::sync::CancellationToken;
 use super::work::{Key, Outcome, Place, Work, Works};
 use crate::mirror::Store;
 use crate::queue::fault::Limits;
@@ -44,6 +46,43 @@ pub(super) struct Shared {
     pub(super) tasks: TaskTracker,
 }
 
+/// What orders need to go on: their connection, and the writer of the audit trail. Awaited by whoever made it.
+#[derive(Debug)]
+pub struct Runner {
+    actions: Actions,
+    connection: Connection,
+    writer: AuditWriter,
+}
+
+impl Runner {
+    /// Keeps orders going until `shutdown`. What is under way then is finished and written down.
+    ///
+    /// # Errors
+    /// As [`Sessions::establish`].
+    pub async fn run(self, sessions: Sessions, shutdown: CancellationToken) -> Result<(), ConnectError> {
+        let end = CancellationToken::new();
+        let ended = async {
+            shutdown.cancelled().await;
+            self.actions.end().await;
+            end.cancel();
+        };
+        let connected = async {
+            let connected = self.connection.run(sessions, end.clone()).await;
+            // Where it ended by itself, there is nothing more to wait for.
+            end.cancel();
+            connected
+        };
+        let until = async {
+            tokio::select! {
+                () = ended => {}
+                () = end.cancelled() => {}
+            }
+        };
+        let (connected, (), ()) = tokio::join!(connected, self.writer.run(end.clone()), until);
+        connected
+    }
+}
+
 /// An order that was taken.
 #[derive(Clone, Debug)]
 pub struct Taken {
@@ -57,9 +96,15 @@ impl Actions {
     /// What a server offers: over a connection of its own, which the returned part keeps, with the image's knowledge of
     /// where things are.
     #[must_use]
-    pub fn new(store: Store, limits: Limits, audit: Audit, metrics: Metrics) -> (Self, Connection) {
-        let (connection, connected) = Connection::new(None);
-        (Self::with(connected, Some(store), limits, audit, metrics), connection)
+    pub fn new(
+        store: Store,
+        limits: Limits,
+        (audit, writer): (Audit, AuditWriter),
+        metrics: Metrics,
+    ) -> (Self, Runner) {
+        let (connection, connected) = Connection::new();
+        let actions = Self::with(connected, Some(store), limits, audit, metrics);
+        (actions.clone(), Runner { actions, connection, writer })
     }
 
     /// What the command line offers: over a connection that its caller keeps.

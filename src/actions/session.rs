@@ -1,10 +1,7 @@
 //! The connection that orders are carried out over: one of its own, so that no large answer holds them up.
 
-use std::sync::Arc;
-
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use zookeeper_client::Acl;
 
 use super::refusal::Refusal;
 use crate::queue::Queue;
@@ -14,34 +11,27 @@ use crate::zookeeper::{ConnectError, Sessions};
 #[derive(Clone, Debug)]
 pub(super) struct Connected(watch::Receiver<Option<Queue>>);
 
-/// Keeps the connection; awaited by whoever made it.
+/// Keeps the connection.
 #[derive(Debug)]
-pub struct Connection {
+pub(super) struct Connection {
     queue: watch::Sender<Option<Queue>>,
-    acl: Option<Arc<[Acl]>>,
 }
 
 impl Connection {
-    /// A connection whose new znodes have an ACL; `None` for the open one.
-    pub(super) fn new(acl: Option<Arc<[Acl]>>) -> (Self, Connected) {
+    pub(super) fn new() -> (Self, Connected) {
         let (sender, receiver) = watch::channel(None);
-        (Self { queue: sender, acl }, Connected(receiver))
+        (Self { queue: sender }, Connected(receiver))
     }
 
     /// Connects, and connects anew when a session is over, until `shutdown`.
     ///
     /// # Errors
     /// As [`Sessions::establish`].
-    pub async fn run(self, mut sessions: Sessions, shutdown: CancellationToken) -> Result<(), ConnectError> {
+    pub(super) async fn run(self, mut sessions: Sessions, shutdown: CancellationToken) -> Result<(), ConnectError> {
         let keep = async {
             loop {
                 let client = sessions.establish().await?;
-                let queue = Queue::new(client.clone());
-                let queue = match &self.acl {
-                    Some(acl) => queue.with_acl(Arc::clone(acl)),
-                    None => queue,
-                };
-                self.queue.send_replace(Some(queue));
+                self.queue.send_replace(Some(Queue::new(client.clone())));
                 sessions.follow(&client).await;
                 self.queue.send_replace(None);
             }

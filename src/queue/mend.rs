@@ -48,8 +48,10 @@ pub struct MendOrder<'a> {
     pub limits: &'a Limits,
     /// The present time by the servers' clock.
     pub now: Timestamp,
-    /// Whether to go on though a living session holds the item. A job, batch or request that is removed then loses its
-    /// lock with it; entries and references are settled under the other's lock, only as long as the status is the same.
+    /// Whether to go on though another holds the item. A job, batch or request that is removed then loses the lock of a
+    /// living session with it, as it loses that of nobody's in any case. The entries and references of a job are settled
+    /// under the other's lock, as long as its status stays the same: a daemon that is just about to change the state may
+    /// have made the next entry already, so this is for a job that is known to stay where it is.
     pub even_if_locked: bool,
 }
 

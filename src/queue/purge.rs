@@ -18,6 +18,7 @@ mod remove;
 
 pub use clean::CleanUp;
 pub use item::Purge;
+pub(super) use item::check_unlocked;
 
 /// A frozen list of transactions about one batch.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,6 +15,7 @@ pub(crate) mod job;
 pub(crate) mod jobs;
 pub(crate) mod locks;
 pub(crate) mod node;
+pub(crate) mod orders;
 pub(crate) mod overview;
 mod session;
 pub(crate) mod status;

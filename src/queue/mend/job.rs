@@ -8,6 +8,7 @@ use crate::queue::handle::Queue;
 use crate::queue::id::{JobId, Priority};
 use crate::queue::job::{Job, state_of};
 use crate::queue::path::{EntryName, JobNode, Path};
+use crate::queue::purge::check_unlocked;
 use crate::queue::record;
 use crate::queue::state::JobState;
 use crate::queue::transaction::Transaction;
@@ -41,7 +42,9 @@ impl Queue {
             Fault::UnloadableJob | Fault::UnfinishedCreation => return self.remove_job(fault, &look, order).await,
             _ => return Err(gone(fault, &item)),
         };
-        order.check_lock(job.lock().as_ref())?;
+        if !order.even_if_locked {
+            check_unlocked(job)?;
+        }
         Ok(Mend::harmless(fault, item, summary, under_lock(job, order, transaction)?))
     }
 }

@@ -157,7 +157,7 @@ pub(super) fn not_final(path: Path, state: &impl State) -> Error {
 }
 
 /// Refuses a job that somebody works on.
-pub(super) fn check_unlocked(job: &Job) -> Result<(), Error> {
+pub(in crate::queue) fn check_unlocked(job: &Job) -> Result<(), Error> {
     job.lock().map_or(Ok(()), |lock| {
         Err(Error::conflict(lock.path, ConflictKind::Locked { session: lock.session, since: lock.since }))
     })
