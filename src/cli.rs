@@ -9,8 +9,11 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
 mod access;
+mod act;
+mod actor;
 mod batch;
 mod batches;
+mod change;
 pub mod check;
 mod client;
 mod completion;
@@ -20,10 +23,13 @@ mod failures;
 mod faults;
 mod job;
 mod jobs;
+mod lock;
 mod locks;
 mod log;
+mod orders;
 mod output;
 mod paging;
+mod pauses;
 pub mod serve;
 mod status;
 pub mod token;
@@ -69,6 +75,12 @@ enum Command {
     #[command(after_help = exit::CODES)]
     Locks(locks::LocksArgs),
     #[command(after_help = exit::CODES)]
+    Lock(lock::LockArgs),
+    #[command(after_help = exit::CODES)]
+    Queue(pauses::QueueArgs),
+    #[command(after_help = exit::CODES)]
+    Collection(pauses::CollectionArgs),
+    #[command(after_help = exit::CODES)]
     Faults(faults::FaultsArgs),
     #[command(after_help = exit::CODES)]
     CheckWebConfig(check::CheckArgs),
@@ -111,6 +123,9 @@ pub fn run() -> ExitCode {
         Command::Access(args) => block_on(args.run()),
         Command::Locks(args) => block_on(args.run()),
         Command::Faults(args) => block_on(args.run()),
+        Command::Lock(args) => block_on(args.run()),
+        Command::Queue(args) => block_on(args.run()),
+        Command::Collection(args) => block_on(args.run()),
         Command::CheckConfig(args) => args.run(),
         Command::Token(args) => args.run(),
     };

@@ -13,6 +13,7 @@ use super::serve::faults::FaultArgs;
 use super::{UsageError, ZooKeeperArgs};
 use crate::config::Config;
 use crate::mirror;
+use crate::queue::Queue;
 use crate::queue::fault::Limits;
 use crate::queue::id::JobId;
 use crate::web::Answers;
@@ -76,6 +77,12 @@ impl Link {
     pub(super) async fn job(&self, id: JobId) -> Result<Option<Answers>, Ending> {
         let store = mirror::load_job(&self.client, id).await?;
         Ok(store.map(|store| self.answers(store)))
+    }
+
+    /// The queue, to change it.
+    pub(super) fn queue(&self) -> Queue {
+        let queue = Queue::new(self.client.clone());
+        if self.config.acl.is_empty() { queue } else { queue.with_acl(self.config.acl.as_slice()) }
     }
 
     /// Answers over an image.
