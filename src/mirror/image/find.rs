@@ -217,7 +217,9 @@ impl Image {
         let few = lists.pop_if(|list| is_few(list.len()));
         let sets = lists.iter().map(|list| {
             let mut rows = Bits::default();
-            list.iter().for_each(|row| rows.insert(*row as usize));
+            for row in list {
+                rows.insert(*row as usize);
+            }
             rows
         });
         let age_ms = query.min_age.map(|age| i64::try_from(age.as_millis()).unwrap_or(i64::MAX));
