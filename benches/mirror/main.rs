@@ -4,6 +4,7 @@
 mod apply;
 mod cold_start;
 mod delay;
+mod dump;
 mod fill;
 mod load;
 mod memory;
@@ -44,6 +45,9 @@ async fn main() -> anyhow::Result<()> {
         cold_start::run(&sizes).await?;
     }
     let largest = sizes.iter().copied().max().unwrap_or(0);
+    if wanted("dump") || wanted("load") {
+        dump::run(&sizes, wanted("dump"), wanted("load")).await?;
+    }
     if wanted("memory") {
         memory::run(&sizes).await?;
     }
