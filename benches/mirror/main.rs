@@ -4,6 +4,7 @@
 mod apply;
 mod cold_start;
 mod delay;
+mod dump;
 mod fill;
 mod histories;
 mod load;
@@ -54,6 +55,9 @@ async fn main() -> anyhow::Result<()> {
         cold_start::run(&sizes).await?;
     }
     let largest = sizes.iter().copied().max().unwrap_or(0);
+    if wanted("dump") || wanted("load") {
+        dump::run(&sizes, wanted("dump"), wanted("load")).await?;
+    }
     if wanted("memory") {
         histories::run(&sizes)?;
         memory::run(&sizes).await?;
