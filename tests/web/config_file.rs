@@ -51,7 +51,7 @@ fn what_is_not_taken_is_refused_by_name_and_line_and_shows_no_secret() {
         (config("tokens_file: ."), &["cannot read", "it is not a file"]),
         (config("a: ["), &["config.yml, line "]),
         (token("- ci"), &["tokens.yml, line 2"]),
-        (token("ci: operator"), &["tokens.yml, line 2", "keys and values"]),
+        (token("ci: operator"), &["tokens.yml, line 2: expected mapping"]),
         (token(secret.reveal()), &["tokens.yml"]),
         (
             token(&format!("{}: {{role: admin, sha256: {digits}}}", secret.reveal())),
