@@ -57,7 +57,10 @@ fn what_is_not_taken_is_refused_by_name_and_line_and_shows_no_secret() {
             token(&format!("{}: {{role: admin, sha256: {digits}}}", secret.reveal())),
             &["line 2", "looks like a token itself"],
         ),
-        (token(&format!("{0}: 1\n{0}: 2", secret.reveal())), &["tokens.yml, line ", "looks like a token itself"]),
+        (
+            token(&format!("{0}: {1}\n{0}: {1}", secret.reveal(), format_args!("{{role: admin, sha256: {digits}}}"))),
+            &["tokens.yml, line ", "looks like a token itself"],
+        ),
         (
             token(&format!("ci: {{role: admin, sha256: {}}}", secret.reveal())),
             &["line 2: the token ci: sha256 is 64 hex"],
