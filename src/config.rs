@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::actions::Role;
+use crate::actions::audit::Destination;
 use crate::queue::fault::Limits;
 use crate::zookeeper;
 
@@ -38,13 +39,15 @@ pub struct Config {
     pub collections: usize,
     /// Who may order something.
     pub file: Option<ConfigFile>,
+    /// Where it is written down who ordered what.
+    pub audit: Destination,
 }
 
 impl Config {
     /// The configuration of a server that is told nothing but where ZooKeeper is.
     #[must_use]
     pub fn new(zookeeper: zookeeper::Config) -> Self {
-        Self { zookeeper, web: Web::default(), mirror: Mirror::default(), storage: None, collections: 0, file: None }
+        Self { zookeeper, web: Web::default(), mirror: Mirror::default(), storage: None, collections: 0, file: None, audit: Destination::StandardOutput }
     }
 }
 

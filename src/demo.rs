@@ -26,6 +26,7 @@ use self::place::Place;
 use self::scenario::Scenario;
 use self::world::World;
 use crate::actions::Role;
+use crate::actions::audit::{Destination, Rotation};
 use crate::cli::serve;
 use crate::config::{Config, Loopback};
 use crate::queue::path::AccessQueue;
@@ -128,6 +129,9 @@ async fn run_in(
     let both = end.clone().drop_guard();
     let mut config = Config::new(zookeeper);
     config.web.names.clone_from(&options.names);
+    if let Some(directory) = place.directory() {
+        config.audit = Destination::File(directory.join("audit.jsonl"), Rotation::default());
+    }
     config.web.loopback = Some(Loopback { role: Role::Admin, notice: NOTICE });
     let served = async {
         let _both = both;

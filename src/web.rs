@@ -19,6 +19,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::limit::RequestBodyLimitLayer;
 use tower_http::timeout::TimeoutLayer;
 
+use crate::actions::Actions;
 use crate::config;
 use crate::metrics::http::Http;
 use crate::metrics::storage::{Space, Storage};
@@ -39,6 +40,7 @@ mod identity;
 mod layers;
 mod links;
 mod lists;
+mod orders;
 pub mod pages;
 mod params;
 mod prefix;
@@ -71,6 +73,8 @@ struct Shared {
     registry: Registry,
     http: Http,
     storage: Option<Storage>,
+    /// `None` for a server that only shows.
+    actions: Option<Actions>,
     config: config::Config,
     hub: events::Hub,
     hosts: host::Hosts,
@@ -86,7 +90,13 @@ struct Shared {
 impl State {
     /// The state of a server. `registry` is complete: what is registered later is not served.
     #[must_use]
-    pub fn new(config: config::Config, store: Store, storage: Option<Storage>, mut registry: Registry) -> Self {
+    pub fn new(
+        config: config::Config,
+        store: Store,
+        storage: Option<Storage>,
+        actions: Option<Actions>,
+        mut registry: Registry,
+    ) -> Self {
         let http = Http::register(&mut registry, assemble(&config.web).1.iter().map(String::as_str));
         let web_file = config.web.file.clone().map(Arc::new);
         let file = config.file.clone().map(Arc::new);
@@ -97,6 +107,7 @@ impl State {
             registry,
             http,
             storage,
+            actions,
             hosts: host::Hosts::new(&config.web),
             gate,
             web_file: RwLock::new(web_file),

@@ -9,12 +9,15 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::{LogArgs, UsageError, ZooKeeperArgs, on_signal};
+use crate::actions::audit::Audit;
+use crate::actions::{self, Actions};
 use crate::config::{Config, ConfigFile, ListenAddress, Mirror, PrometheusDuration, Storage};
 use crate::metrics::{self, queue, storage};
 use crate::mirror;
 use crate::web as server;
 use crate::zookeeper::Sessions;
 
+mod audit;
 mod faults;
 mod tasks;
 mod web;
@@ -109,6 +112,9 @@ pub struct ServeArgs {
     orders_file: Option<PathBuf>,
 
     #[command(flatten)]
+    audit: audit::AuditArgs,
+
+    #[command(flatten)]
     faults: faults::FaultArgs,
 
     #[command(flatten)]
@@ -159,6 +165,7 @@ impl ServeArgs {
         Ok(Config {
             zookeeper: self.zookeeper.config()?,
             web,
+            audit: self.audit.destination(),
             file: file.transpose().map_err(|error| UsageError::flag("--config.file", error))?,
             mirror,
             storage: self.storage_path.map(|path| Storage { path, threshold }),
@@ -232,7 +239,14 @@ pub async fn serve_beside(
         let address = listener.local_addr().context("a listener has no address")?;
         tracing::info!(%address, tls, prefix = config.web.route_prefix.as_str(), zookeeper = %config.zookeeper.servers, "listening");
     }
-    let state = server::State::new(config, store, volume, registry);
+    let opened = Audit::open(config.audit.clone());
+    let (audit, writer) = opened.map_err(|error| UsageError::flag("--audit.file", error))?;
+    let (limits, counted) = (config.mirror.fault_limits.clone(), actions::Metrics::register(&mut registry));
+    let (actions, runner) = Actions::new(store.clone(), limits, (audit, writer), counted);
+    let sessions = Sessions::new(config.zookeeper.clone());
+    tasks.spawn("the orders", |shutdown| async { Ok(runner.run(sessions, shutdown).await?) });
+
+    let state = server::State::new(config, store, volume, Some(actions), registry);
     tasks.spawn("the web server", |shutdown| async { Ok(server::run(listeners, state, shutdown).await?) });
     tasks.join().await
 }

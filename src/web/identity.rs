@@ -168,7 +168,7 @@ mod tests {
         file.goes_with(Some(&web)).unwrap();
         let base = Config::new(zookeeper::Config::new("127.0.0.1:1".parse().unwrap()));
         let config = Config { web: Web { file: Some(web), loopback, ..Web::default() }, file: Some(file), ..base };
-        State::new(config, Store::default(), None, Registry::default())
+        State::new(config, Store::default(), None, None, Registry::default())
     }
 
     fn told(state: &State, who: &Identity, needed: Role) -> Result<(), (u16, usize, String)> {

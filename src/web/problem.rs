@@ -28,6 +28,12 @@ pub(crate) struct Problem {
     /// The values that are allowed, where the problem is one that is not.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) allowed: Vec<Cow<'static, str>>,
+    /// The state that the subject of an order is in now, where that stands against it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) state: Option<&'static str>,
+    /// The version of its status now, likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<i32>,
     // What the answer says besides, such as how to log in.
     #[serde(skip)]
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
@@ -42,6 +48,8 @@ impl Problem {
             status: status.as_u16(),
             detail: detail.into(),
             allowed: Vec::new(),
+            state: None,
+            version: None,
             headers: Vec::new(),
         }
     }

@@ -15,6 +15,7 @@ pub(super) mod job;
 pub(super) mod jobs;
 pub(super) mod locks;
 pub(super) mod node;
+pub(super) mod orders;
 pub(super) mod overview;
 mod session;
 pub(super) mod status;

@@ -75,7 +75,7 @@ impl Server {
             [TcpListener::bind("127.0.0.1:0").await.unwrap(), TcpListener::bind("127.0.0.1:0").await.unwrap()];
         let ports = listeners.each_ref().map(|listener| listener.local_addr().unwrap().port());
         let shutdown = CancellationToken::new();
-        let state = web::State::new(config, store, None, registry);
+        let state = web::State::new(config, store, None, None, registry);
         let running = tokio::spawn(web::run(listeners.into(), state, shutdown.clone()));
         Self { ports, shutdown, running }
     }

@@ -77,7 +77,7 @@ impl Jobs {
         let Self { columns, by_id, hasher, .. } = self;
         by_id.insert_unique(hasher.hash_one(number), row, |row| hasher.hash_one(columns.number[*row as usize]));
         if self.is_counted {
-            self.figures.enter(row, self.at(row).standing);
+            self.figures.enter(row, job, self.at(row).standing);
         }
         self.fill_places(row);
         row
@@ -158,8 +158,9 @@ impl Jobs {
     fn settle(&mut self, row: u32, before: Option<(Standing, Option<Failed>)>) {
         let Some(((before, failed), (after, fails))) = before.zip(self.counted(row)) else { return };
         if before != after {
-            self.figures.leave(row, before);
-            self.figures.enter(row, after);
+            let job = self.at(row).id();
+            self.figures.leave(row, job, before);
+            self.figures.enter(row, job, after);
         }
         if failed != fails {
             if let Some(failed) = failed {
@@ -173,7 +174,7 @@ impl Jobs {
 
     fn forget(&mut self, row: u32) {
         if let Some((standing, failed)) = self.counted(row) {
-            self.figures.leave(row, standing);
+            self.figures.leave(row, self.at(row).id(), standing);
             if let Some(failed) = failed {
                 self.failures.leave(row, failed);
             }
@@ -208,8 +209,9 @@ impl Jobs {
     /// The status texts that name no state that we know; empty for a status that names none at all.
     pub(super) fn unknown_states(&self) -> impl Iterator<Item = std::sync::Arc<str>> {
         // Jobs of unknown states are few, or all of them: then the first ones say it.
-        let rows = self.figures.states.get(None).entered.iter().flat_map(|bands| bands.iter().take(1000));
-        rows.map(|(_, row)| self.texts.get(self.rest[row as usize].odd_status))
+        let jobs = self.figures.states.get(None).entered.iter().flat_map(|bands| bands.iter().take(1000));
+        let rows = jobs.filter_map(|(_, job)| self.get(JobId::new(job)));
+        rows.map(|row| self.texts.get(row.odd_status))
     }
 
     /// Counts all rows and gives back the memory that filling them has set aside.
@@ -217,7 +219,7 @@ impl Jobs {
         let used = |row: &u32| !self.rest[*row as usize].nodes.is_empty();
         let end = u32::try_from(self.rest.len()).expect("rows are numbered by 32 bits");
         let rows = || (0..end).filter(used);
-        self.figures = Figures::of(rows().map(|row| (row, self.at(row).standing)));
+        self.figures = Figures::of(rows().map(|row| (row, self.at(row).id(), self.at(row).standing)));
         // Many jobs fail with one message: its pattern is looked for once.
         let mut keys: HashMap<(Option<JobState>, TextId), FailureKey> = HashMap::new();
         let mut key = |last, message| {

@@ -161,8 +161,9 @@ impl Image {
         let state = if is_held { JobState::Pending } else { JobState::Held };
         let Some(id) = self.jobs.texts.find(mnemonic) else { return Vec::new() };
         let [unlocked, locked] = &self.jobs.figures.states.get(Some(state)).entered;
-        let rows = unlocked.iter().chain(locked.iter()).take(JOBS_LOOKED_AT);
-        let rows = rows.map(|(_, row)| self.jobs.at(row)).filter(|row| row.standing.collection == id);
+        let jobs = unlocked.iter().chain(locked.iter()).take(JOBS_LOOKED_AT);
+        let rows = jobs.filter_map(|(_, job)| self.jobs.get(JobId::new(job)));
+        let rows = rows.filter(|row| row.standing.collection == id);
         let jobs = rows.map(|row| Path::JobNode(row.id(), JobNode::Status));
         is_held.then(|| lock.clone()).into_iter().chain(jobs).take(NODES).collect()
     }

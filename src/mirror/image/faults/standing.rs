@@ -9,6 +9,7 @@ use crate::mirror::image::row::UNKNOWN_MS;
 use crate::mirror::summary::LockKind;
 use crate::mirror::text::TextId;
 use crate::queue::fault::{Fault, Finding, Limits, StateFacts, judge_folder, judge_state};
+use crate::queue::id::JobId;
 use crate::queue::path::{AccessQueue, JobNode, LockFolder, Path, StateFolder};
 use crate::queue::state::{JobState, State};
 
@@ -74,8 +75,8 @@ impl Image {
     /// The jobs longest in a state, those that are locked first.
     fn oldest_jobs(&self, state: JobState) -> Vec<Path> {
         let [unlocked, locked] = &self.jobs.figures.states.get(Some(state)).entered;
-        let rows = locked.iter().take(NODES / 2).chain(unlocked.iter().take(NODES / 2));
-        rows.map(|(_, row)| Path::JobNode(self.jobs.at(row).id(), JobNode::Status)).take(NODES - 1).collect()
+        let jobs = locked.iter().take(NODES / 2).chain(unlocked.iter().take(NODES / 2));
+        jobs.map(|(_, job)| Path::JobNode(JobId::new(job), JobNode::Status)).take(NODES - 1).collect()
     }
 
     /// How many children a folder has; `None` for one that does not grow, or that is counted with its batch.
