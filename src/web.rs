@@ -26,8 +26,10 @@ use crate::metrics::storage::{Space, Storage};
 use crate::mirror::find::JobQuery;
 use crate::mirror::{Store, Volume};
 
-use self::problem::Problem;
+pub(crate) use self::answers::Answers;
+pub(crate) use self::problem::Problem;
 
+mod answers;
 mod api;
 mod assets;
 mod auth;
@@ -48,9 +50,9 @@ mod problem;
 mod query;
 mod reload;
 mod scrape;
-mod show;
+pub(crate) mod show;
 mod tls;
-mod views;
+pub(crate) mod views;
 
 /// No request of ours carries more, in bytes.
 const BODY_LIMIT: usize = 64 * 1024;

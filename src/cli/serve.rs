@@ -17,8 +17,12 @@ use crate::mirror;
 use crate::web as server;
 use crate::zookeeper::Sessions;
 
+<<<<<<< HEAD
+pub(super) mod faults;
+=======
 mod audit;
 mod faults;
+>>>>>>> main
 mod tasks;
 mod web;
 
