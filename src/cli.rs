@@ -18,14 +18,17 @@ pub mod check;
 mod client;
 mod completion;
 pub mod demo;
+pub mod dump;
 mod exit;
 mod failures;
 mod faults;
 mod job;
 mod jobs;
+pub mod load;
 mod lock;
 mod locks;
 mod log;
+mod meter;
 mod orders;
 mod output;
 mod paging;
@@ -58,6 +61,10 @@ enum Command {
     Serve(Box<serve::ServeArgs>),
     #[command(after_help = exit::CODES)]
     Demo(demo::DemoArgs),
+    #[command(after_help = exit::CODES)]
+    Dump(dump::DumpArgs),
+    #[command(after_help = exit::CODES)]
+    Load(load::LoadArgs),
     #[command(after_help = exit::CODES)]
     Status(status::StatusArgs),
     #[command(after_help = exit::CODES)]
@@ -112,6 +119,8 @@ pub fn run() -> ExitCode {
     let outcome = match cli.command {
         Command::Serve(args) => block_on(args.run()),
         Command::Demo(args) => block_on(args.run()),
+        Command::Dump(args) => block_on(args.run()),
+        Command::Load(args) => block_on(args.run()),
         Command::CheckWebConfig(args) => args.run(),
         Command::Completion(args) => args.run(),
         Command::Status(args) => block_on(args.run()),
@@ -207,15 +216,20 @@ mod tests {
                     continue;
                 };
                 // What is decided anew each time would be dangerous in the environment, as is to say yes for good.
-                let configures = matches!(subcommand.get_name(), "serve" | "demo" | "token") || long.contains('.');
+                let configures = matches!(subcommand.get_name(), "serve" | "demo" | "token" | "dump" | "load") || long.contains('.');
                 if !configures && long != "zookeeper" {
                     assert_eq!(argument.get_env(), None, "--{long}");
                     continue;
                 }
                 // What only the demo has is under its own name, and so is its ZooKeeper: that of `serve` may be
                 // production's.
-                let is_demo = argument.get_help_heading() == Some("Demo");
-                let prefix = if is_demo { "QUEUEKEEPER_DEMO" } else { "QUEUEKEEPER" };
+                // So is what another command may have under the same name and mean otherwise.
+                let prefix = match argument.get_help_heading() {
+                    Some("Demo") => "QUEUEKEEPER_DEMO",
+                    Some("Dump") => "QUEUEKEEPER_DUMP",
+                    Some("Load") => "QUEUEKEEPER_LOAD",
+                    Some(_) | None => "QUEUEKEEPER",
+                };
                 let expected = format!("{prefix}_{}", long.replace(['.', '-'], "_").to_uppercase());
                 let variable = argument.get_env().and_then(|name| name.to_str());
                 assert_eq!(variable, Some(expected.as_str()), "--{long}");

@@ -47,7 +47,15 @@ impl Config {
     /// The configuration of a server that is told nothing but where ZooKeeper is.
     #[must_use]
     pub fn new(zookeeper: zookeeper::Config) -> Self {
-        Self { zookeeper, web: Web::default(), mirror: Mirror::default(), storage: None, collections: 0, file: None, audit: Destination::StandardOutput }
+        Self {
+            zookeeper,
+            web: Web::default(),
+            mirror: Mirror::default(),
+            storage: None,
+            collections: 0,
+            file: None,
+            audit: Destination::StandardOutput,
+        }
     }
 }
 

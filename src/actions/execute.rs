@@ -15,12 +15,12 @@ use super::order::{Order, Reason};
 use super::prepare::{Desk, Prepared, Step};
 use super::refusal::Refusal;
 use super::session::{Connected, Connection};
-use crate::zookeeper::{ConnectError, Sessions};
-use tokio_util::sync::CancellationToken;
 use super::work::{Key, Outcome, Place, Work, Works};
 use crate::mirror::Store;
 use crate::queue::fault::Limits;
 use crate::queue::{Progress, Queue};
+use crate::zookeeper::{ConnectError, Sessions};
+use tokio_util::sync::CancellationToken;
 
 /// How long an order is waited for: what takes longer goes on, and is asked after by its id.
 const WAITED_FOR: Duration = Duration::from_secs(5);

@@ -113,7 +113,7 @@ pub struct ServeArgs {
         value_name = "FILE",
         help_heading = "Orders"
     )]
-    config_file: Option<PathBuf>,
+    orders_file: Option<PathBuf>,
 
     #[command(flatten)]
     audit: audit::AuditArgs,
@@ -161,7 +161,7 @@ impl ServeArgs {
             return Err(UsageError::flag("--mirror.drift-interval", why));
         }
         let web = self.web.config()?;
-        let file = self.config_file.map(|path| {
+        let file = self.orders_file.map(|path| {
             let file = ConfigFile::read(&path)?;
             file.goes_with(web.file.as_ref()).map(|()| file)
         });

@@ -65,7 +65,7 @@ impl State {
             ))),
             Verdict::Busy => Err(Problem::new(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "Too many passwords are being verified. Try again in a moment.",
+                "Too many logins are being verified. Try again in a moment.",
             )
             .with(header::RETRY_AFTER, HeaderValue::from_static("5"))),
         }

@@ -76,7 +76,7 @@ fn maker(headers: &HeaderMap, hosts: &Hosts, local: Option<SocketAddr>, is_tls: 
     };
     match (one(&SITE), one(&header::ORIGIN)) {
         (Some("same-origin" | "none"), _) => Maker::Ours,
-        (None, Some(origin)) if hosts.has_origin(origin, local, is_tls) => Maker::Ours,
+        (None, Some(origin)) if hosts.has_origin(origin, headers.get(header::HOST), local, is_tls) => Maker::Ours,
         (Some(_), _) | (None, Some(_)) => Maker::Foreign,
         // Every browser sends one of the two with such a request.
         (None, None) if Credentials::read(headers).is_some() => Maker::Ours,
@@ -134,7 +134,9 @@ mod tests {
             (Some("Same-Origin"), None, bearer, Maker::Foreign),
             // Then the page's address.
             (None, Some(ours), None, Maker::Ours),
-            (None, Some("http://10.1.2.3:12181"), basic, Maker::Ours),
+            (None, Some("http://QUEUE.internal.:12181"), basic, Maker::Ours),
+            (None, Some("http://10.1.2.3:12181"), basic, Maker::Foreign),
+            (None, Some("http://localhost:12181"), basic, Maker::Foreign),
             (None, Some("https://ops.example.org"), None, Maker::Ours),
             (None, Some("https://ops.example.org:443"), None, Maker::Ours),
             (None, Some("http://ops.example.org:12181"), None, Maker::Ours),
@@ -157,6 +159,7 @@ mod tests {
             (None, None, None, Maker::Unknown),
         ] {
             let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, "queue.internal:12181".parse().unwrap());
             let given = [(SITE, site), (header::ORIGIN, origin), (header::AUTHORIZATION, credentials)];
             for (name, value) in given.into_iter().filter_map(|(name, value)| Some((name, value?))) {
                 headers.insert(name, value.parse().unwrap());
@@ -175,6 +178,7 @@ mod tests {
         }
         // With TLS our own pages are secure ones.
         let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, "queue.internal:12181".parse().unwrap());
         headers.insert(header::ORIGIN, "https://queue.internal:12181".parse().unwrap());
         assert_eq!(maker(&headers, &hosts, local, true), Maker::Ours);
         headers.insert(header::ORIGIN, ours.parse().unwrap());

@@ -87,9 +87,16 @@ impl Hosts {
             || (!local_ip.is_loopback() && self.machine.iter().any(|machine| machine == host))
     }
 
-    /// Whether a page of that origin is ours, as it is served on a connection that was made to `local`. Other than a
-    /// host, it is of one scheme and of one port, whether it is written out or not.
-    pub(super) fn has_origin(&self, origin: &str, local: Option<SocketAddr>, is_tls: bool) -> bool {
+    /// Whether a page of that origin is ours, and the one that the request was made to, as the server is reached on a
+    /// connection to `local`. Other than a host, an origin is of one scheme and of one port; and it is not enough that it
+    /// is one of ours: what a reader has at his own localhost is somebody else's.
+    pub(super) fn has_origin(
+        &self,
+        origin: &str,
+        host: Option<&HeaderValue>,
+        local: Option<SocketAddr>,
+        is_tls: bool,
+    ) -> bool {
         let Some((scheme, authority)) = origin.split_once("://") else { return false };
         let (is_https, port) = match scheme {
             "http" => (false, 80),
@@ -98,9 +105,13 @@ impl Hosts {
         };
         let Ok(asked) = authority.parse::<Authority>() else { return false };
         let asked = Authority { port: asked.port.or(Some(port)), ..asked };
-        let is_external = self.external.as_ref() == Some(&asked) && self.is_external_https == is_https;
-        let is_local = local.is_some_and(|local| asked.port == Some(local.port()));
-        is_external || (is_local && is_https == is_tls && self.has(&asked, local))
+        if self.external.as_ref() == Some(&asked) && self.is_external_https == is_https {
+            return true;
+        }
+        let host = host.and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
+        let is_same_host = host.is_some_and(|host| host.host == asked.host);
+        let is_local_port = local.is_some_and(|local| asked.port == Some(local.port()));
+        is_same_host && is_local_port && is_https == is_tls && self.has(&asked, local)
     }
 
     /// Why a request is refused; `None` for one that is meant for us.

@@ -65,7 +65,11 @@ impl State {
             | Subject::Fault(..)
             | Subject::Batches => None,
         };
-        subjects.into_iter().map(|subject| (version(&subject), subject)).map(|(version, subject)| (subject, version)).collect()
+        subjects
+            .into_iter()
+            .map(|subject| (version(&subject), subject))
+            .map(|(version, subject)| (subject, version))
+            .collect()
     }
 }
 

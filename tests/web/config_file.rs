@@ -51,13 +51,16 @@ fn what_is_not_taken_is_refused_by_name_and_line_and_shows_no_secret() {
         (config("tokens_file: ."), &["cannot read", "it is not a file"]),
         (config("a: ["), &["config.yml, line "]),
         (token("- ci"), &["tokens.yml, line 2"]),
-        (token("ci: operator"), &["tokens.yml, line 2", "keys and values"]),
+        (token("ci: operator"), &["tokens.yml, line 2: expected mapping"]),
         (token(secret.reveal()), &["tokens.yml"]),
         (
             token(&format!("{}: {{role: admin, sha256: {digits}}}", secret.reveal())),
             &["line 2", "looks like a token itself"],
         ),
-        (token(&format!("{0}: 1\n{0}: 2", secret.reveal())), &["tokens.yml, line ", "looks like a token itself"]),
+        (
+            token(&format!("{0}: {1}\n{0}: {1}", secret.reveal(), format_args!("{{role: admin, sha256: {digits}}}"))),
+            &["tokens.yml, line ", "looks like a token itself"],
+        ),
         (
             token(&format!("ci: {{role: admin, sha256: {}}}", secret.reveal())),
             &["line 2: the token ci: sha256 is 64 hex"],

@@ -221,7 +221,7 @@ async fn where_everyone_on_the_machine_is_trusted_every_page_says_so() {
     let server = Server::with(config::Web { loopback, ..config::Web::default() }).await;
     assert_eq!(who(&server, &[]).await, json!(["loopback", "loopback", "admin", true, true]));
     assert_eq!(who(&server, &["X-Forwarded-For: 192.0.2.1"]).await, json!([null, "nobody", "viewer", false, false]));
-    for path in ["/", "/tree", "/api"] {
+    for path in ["/", "/api"] {
         let page = server.ask(&format!("GET {path} HTTP/1.1"), &["Accept: text/html"]).await;
         assert!(page.text().contains("Whoever is here may do &#60;everything&#62;."), "{path}: {}", page.text());
     }

@@ -12,7 +12,13 @@ use crate::actions::audit::{Destination, Rotation};
 pub(super) struct AuditArgs {
     /// File that each order is written to, as JSON lines, before and after it is carried out; - for standard output.
     /// What cannot be written is not carried out
-    #[arg(long = "audit.file", env = "QUEUEKEEPER_AUDIT_FILE", hide_env_values = true, value_name = "FILE", default_value = "-")]
+    #[arg(
+        long = "audit.file",
+        env = "QUEUEKEEPER_AUDIT_FILE",
+        hide_env_values = true,
+        value_name = "FILE",
+        default_value = "-"
+    )]
     file: PathBuf,
 
     /// How large that file grows until it is put aside as FILE.1, in MiB

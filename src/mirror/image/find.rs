@@ -118,6 +118,25 @@ impl Image {
         }
     }
 
+    /// All jobs that a query asks for, in the order of their ids, with the versions of their statuses. Its order, cursor
+    /// and limit do not matter.
+    pub(in crate::mirror) fn matching(
+        &self,
+        query: &JobQuery,
+        matches: Option<&TextMatches>,
+        asked: Asked<'_>,
+        now_ms: i64,
+    ) -> Vec<(JobId, i32)> {
+        let columns = &self.jobs.columns;
+        let mut selection = Selection::new(columns.len(), None);
+        if let Some(filter) = self.filter(query, matches, asked, now_ms) {
+            let by_id = Order { values: &vec![(); columns.len()], numbers: &columns.number, is_turned: false };
+            filter.find(columns, by_id, &mut selection);
+        }
+        let rows = selection.finish().rows;
+        rows.into_iter().map(|row| (self.jobs.at(row).id(), self.jobs.at(row).status_version())).collect()
+    }
+
     /// The jobs in each state that is asked for, by the instant of entering it: the unlocked ones, the locked ones, or
     /// both.
     fn entered(&self, query: &JobQuery) -> impl Iterator<Item = [Option<&Bands<5>>; 2]> {
@@ -198,7 +217,9 @@ impl Image {
         let few = lists.pop_if(|list| is_few(list.len()));
         let sets = lists.iter().map(|list| {
             let mut rows = Bits::default();
-            list.iter().for_each(|row| rows.insert(*row as usize));
+            for row in list {
+                rows.insert(*row as usize);
+            }
             rows
         });
         let age_ms = query.min_age.map(|age| i64::try_from(age.as_millis()).unwrap_or(i64::MAX));

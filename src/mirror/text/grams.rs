@@ -7,9 +7,9 @@
 /// How many bytes of text a part has. In tests so few that there are many parts.
 const PART: usize = if cfg!(test) { 64 } else { 64 * 1024 };
 
-/// The logarithm of how many bits a part has: one for each byte of it. That are three or four for each four that no
+/// The logarithm of how many bits a part has: one for each byte of it, but in tests. That are three or four for each four that no
 /// other job of the part has, so that a needle with several such fours is hardly ever looked for in vain.
-const LOG: u32 = if cfg!(test) { 6 } else { 16 };
+const LOG: u32 = if cfg!(test) { 12 } else { 16 };
 
 const WORDS: usize = 1 << LOG >> 6;
 

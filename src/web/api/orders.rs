@@ -187,7 +187,8 @@ pub(super) async fn freeze(
 ) -> Result<Response, Problem> {
     let now = Timestamp::now();
     let actor = state.authorize(&identity, Role::Operator, Source::Api)?;
-    let each = Each { action: action(&body.action)?, to: job_state(body.to.as_deref())?, priority: priority(body.priority)? };
+    let each =
+        Each { action: action(&body.action)?, to: job_state(body.to.as_deref())?, priority: priority(body.priority)? };
     let (of, items) = match (&body.jobs, body.items.is_empty()) {
         (Some(jobs), true) => {
             let wrong = || Problem::bad("“jobs” is no query string, such as state=failed&batch=bid0000000042.");
@@ -196,7 +197,8 @@ pub(super) async fn freeze(
             state.matching(&pairs, now)?
         }
         (None, _) => {
-            let subjects = body.items.iter().map(|item| item.parse::<Subject>().map_err(|error| bad_item(item, &error)));
+            let subjects =
+                body.items.iter().map(|item| item.parse::<Subject>().map_err(|error| bad_item(item, &error)));
             let subjects = subjects.collect::<Result<Vec<_>, _>>()?;
             ("chosen items".to_owned(), state.seen_now(subjects))
         }
