@@ -226,6 +226,7 @@ mod tests {
                 // So is what another command may have under the same name and mean otherwise.
                 let prefix = match argument.get_help_heading() {
                     Some("Demo") => "QUEUEKEEPER_DEMO",
+                    Some("Audit") => "QUEUEKEEPER_CLI",
                     Some("Dump") => "QUEUEKEEPER_DUMP",
                     Some("Load") => "QUEUEKEEPER_LOAD",
                     Some(_) | None => "QUEUEKEEPER",

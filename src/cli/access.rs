@@ -23,7 +23,7 @@ use crate::web::views::access::AccessList;
 
 /// List access requests, or do something to one of them
 #[derive(Clone, Debug, Args)]
-pub struct AccessArgs {
+pub(super) struct AccessArgs {
     /// Of this queue
     #[arg(value_name = "QUEUE", value_parser = PossibleValuesParser::new(AccessQueue::ALL.iter().map(|queue| queue.name())))]
     queue: Option<String>,
@@ -88,7 +88,7 @@ impl AccessArgs {
     ///
     /// # Errors
     /// When the queue cannot be read, there is no such request, or it stands against what is ordered.
-    pub async fn run(self) -> anyhow::Result<()> {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
         let id = self.request.as_deref().map(request_id).transpose()?;
         let queue = self.queue.as_deref().and_then(AccessQueue::from_name);
         let (Some(action), Some(id), Some(queue)) = (self.action, id, queue) else { return self.list(id).await };

@@ -1,7 +1,7 @@
 //! Orders from the command line: shown, confirmed, carried out, told.
 
 use std::io::{BufRead as _, Write as _};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -31,7 +31,7 @@ const UNDONE: usize = 20;
 /// How to order something.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Acting")]
-pub struct ActArgs {
+pub(super) struct ActArgs {
     /// Why: it is written down, and in what is changed where that has room for it
     #[arg(long, value_name = "TEXT")]
     pub(super) reason: Option<String>,
@@ -57,6 +57,8 @@ pub(super) struct Desk<'a> {
     actor: Actor,
     written: CancellationToken,
     writer: AbortOnDropHandle<()>,
+    /// Asked for once, however many orders there are.
+    reason: OnceLock<Reason>,
 }
 
 impl ActArgs {
@@ -81,11 +83,9 @@ impl ActArgs {
         let written = CancellationToken::new();
         let writer = AbortOnDropHandle::new(tokio::spawn(writer.run(written.clone())));
         let actions = Actions::over(link.queue(), store, audit);
-        Ok(Desk { args: self, output, actions, actor: actor(), written, writer })
+        Ok(Desk { args: self, output, actions, actor: actor(), written, writer, reason: OnceLock::new() })
     }
-}
 
-impl ActArgs {
     /// Opens the audit trail, orders something, and waits until it is written down.
     pub(super) async fn with_desk(
         &self,
@@ -123,7 +123,7 @@ impl Desk<'_> {
             let on = order.subject.to_string();
             match self.carry_out(order).await {
                 Ok(view) => views.push(view),
-                Err(error) if error.downcast_ref::<Ending>().is_some_and(|ending| ending.code == REFUSED) => {
+                Err(error) if error.downcast_ref::<Ending>().is_some_and(|ending| matches!(ending.code, REFUSED | NOT_FOUND)) => {
                     note(&format!("{on}: {error}"));
                     last = Some(error);
                 }
@@ -242,13 +242,16 @@ impl Desk<'_> {
 
     /// Why; asked for where it is not given and somebody is there.
     fn reason(&self) -> anyhow::Result<Option<Reason>> {
-        let given = match &self.args.reason {
-            Some(reason) => Some(reason.clone()),
-            None if self.args.dry_run => None,
-            None => Some(ask("Why? ")?),
+        if let Some(reason) = self.reason.get() {
+            return Ok(Some(reason.clone()));
+        }
+        let text = match &self.args.reason {
+            Some(reason) => reason.clone(),
+            None if self.args.dry_run => return Ok(None),
+            None => ask("Why? ")?,
         };
-        let reason = given.map(|text| Reason::new(&text)).transpose();
-        Ok(reason.map_err(|error| UsageError::flag("--reason", error))?)
+        let reason = Reason::new(&text).map_err(|error| UsageError::flag("--reason", error))?;
+        Ok(Some(self.reason.get_or_init(|| reason).clone()))
     }
 
     /// Waits until everything is written down.

@@ -16,10 +16,11 @@ const FOLDER_MODE: u32 = 0o700;
 /// Where to write down who ordered what.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Audit")]
-pub struct AuditArgs {
+pub(super) struct AuditArgs {
     /// The file to write down who ordered what, why, and what came of it [default:
     /// $XDG_STATE_HOME/queuekeeper/audit.jsonl, or that below ~/.local/state]
-    #[arg(long = "audit.file", env = "QUEUEKEEPER_AUDIT_FILE", hide_env_values = true, value_name = "FILE")]
+    // Its variable is not that of `serve`, whose file is rotated by one process alone.
+    #[arg(long = "audit.file", env = "QUEUEKEEPER_CLI_AUDIT_FILE", hide_env_values = true, value_name = "FILE")]
     file: Option<PathBuf>,
 }
 
@@ -30,6 +31,10 @@ impl AuditArgs {
     /// When there is no home to have it in, or its folder cannot be made.
     pub(super) fn destination(&self) -> Result<Destination, anyhow::Error> {
         let file = match &self.file {
+            Some(file) if file.as_os_str() == "-" => {
+                let why = "standard output is for the answer; name a file";
+                return Err(UsageError::flag("--audit.file", why).into());
+            }
             Some(file) => file.clone(),
             None => {
                 let file = usual(|name| std::env::var_os(name).map(PathBuf::from)).ok_or_else(|| {

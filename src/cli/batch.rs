@@ -18,7 +18,7 @@ use crate::web::views::batches::BatchStanding;
 
 /// Show how far one batch is, or do something to it
 #[derive(Clone, Debug, Args)]
-pub struct BatchArgs {
+pub(super) struct BatchArgs {
     /// The batch: bid and ten digits, or the UUID of its submission
     #[arg(value_name = "BATCH")]
     batch: String,
@@ -66,7 +66,7 @@ impl BatchArgs {
     ///
     /// # Errors
     /// When the queue cannot be read, there is no such batch, or it stands against what is ordered.
-    pub async fn run(self) -> anyhow::Result<()> {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
         if self.force && self.action != Some(BatchAction::Release) {
             return Err(UsageError::flag("--force", "only `release` takes it").into());
         }

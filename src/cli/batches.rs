@@ -20,7 +20,7 @@ use crate::web::views::batches::{BatchItem, BatchList};
 
 /// List batches, or clean up
 #[derive(Clone, Debug, Args)]
-pub struct BatchesArgs {
+pub(super) struct BatchesArgs {
     /// What to do; without it, list them
     #[arg(value_name = "ACTION")]
     action: Option<BatchesAction>,
@@ -84,7 +84,7 @@ impl BatchesArgs {
     ///
     /// # Errors
     /// When the queue cannot be read, or there is no such collection.
-    pub async fn run(self) -> anyhow::Result<()> {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
         match self.action {
             None => self.list().await,
             Some(BatchesAction::CleanUp) => {

@@ -24,7 +24,7 @@ const CLOSING: Duration = Duration::from_millis(500);
 
 /// How to reach the queue, and how to show what is found.
 #[derive(Clone, Debug, Args)]
-pub struct ClientArgs {
+pub(super) struct ClientArgs {
     #[command(flatten)]
     zookeeper: ZooKeeperArgs,
 
@@ -46,6 +46,7 @@ pub(super) struct Link {
 impl ClientArgs {
     /// Connects; one attempt.
     pub(super) async fn connect(&self) -> Result<Link, anyhow::Error> {
+        super::log::begin_for_people();
         let config = self.zookeeper.clone().config()?;
         let client = config.connect().await.map_err(Ending::from)?;
         Ok(Link { config, client, limits: self.faults.limits() })

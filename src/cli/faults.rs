@@ -18,7 +18,7 @@ use crate::web::views::faults::FaultList;
 
 /// List what is broken in the tree, since when, what it does and what mends it
 #[derive(Clone, Debug, Args)]
-pub struct FaultsArgs {
+pub(super) struct FaultsArgs {
     /// Only faults of this kind
     #[arg(value_name = "FAULT", value_parser = PossibleValuesParser::new(Fault::ALL.map(Fault::label)))]
     fault: Option<String>,
@@ -50,7 +50,7 @@ impl FaultsArgs {
     ///
     /// # Errors
     /// When the queue cannot be read, or not everything could be mended.
-    pub async fn run(self) -> anyhow::Result<()> {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
         if self.mend { self.mend().await } else { self.list().await }
     }
 

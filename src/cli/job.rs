@@ -22,7 +22,7 @@ use crate::web::views::job::JobDetail;
 
 /// Show one job, say why it is not moving, or do something to it
 #[derive(Clone, Debug, Args)]
-pub struct JobArgs {
+pub(super) struct JobArgs {
     /// The job: jid and ten digits, or the number in it
     #[arg(value_name = "JID")]
     job: String,
@@ -75,7 +75,7 @@ impl JobArgs {
     ///
     /// # Errors
     /// When it cannot be read, is not there, or stands against what is ordered.
-    pub async fn run(self) -> anyhow::Result<()> {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
         let id = job_id(&self.job)?;
         if self.force && self.action != Some(JobAction::BreakLock) {
             return Err(UsageError::flag("--force", "only `break-lock` takes it").into());

@@ -26,7 +26,7 @@ const SAMPLE: usize = 10;
 
 /// List jobs, or do something to each that matches
 #[derive(Clone, Debug, Args)]
-pub struct JobsArgs {
+pub(super) struct JobsArgs {
     /// What to do to each job that matches; without it, list them
     #[arg(value_name = "ACTION")]
     action: Option<JobChange>,
@@ -125,7 +125,7 @@ impl JobsArgs {
     ///
     /// # Errors
     /// When the queue cannot be read, there is no such collection or group, or not everything could be done.
-    pub async fn run(self) -> anyhow::Result<()> {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
         match self.action {
             None => self.list().await,
             Some(change) => self.change(change).await,

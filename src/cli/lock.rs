@@ -10,7 +10,7 @@ use crate::actions::Subject;
 
 /// Break one lock
 #[derive(Clone, Debug, Args)]
-pub struct LockArgs {
+pub(super) struct LockArgs {
     /// The lock: its path, as `queuekeeper locks` lists it
     #[arg(value_name = "PATH")]
     path: String,
@@ -41,7 +41,7 @@ impl LockArgs {
     ///
     /// # Errors
     /// When it is not there, is no fault, or cannot be broken.
-    pub async fn run(self) -> anyhow::Result<()> {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
         let LockAction::Break = self.action;
         let subject = format!("lock:{}", self.path).parse();
         let Ok(Subject::Lock(path)) = subject else {

@@ -18,7 +18,7 @@ const LARGEST: u16 = 500;
 /// How much of a list to show.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "How much")]
-pub struct Paging {
+pub(super) struct Paging {
     /// How many to show at most, 1 to 500 [default: 50]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=i64::from(LARGEST)))]
     limit: Option<u16>,

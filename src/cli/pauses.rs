@@ -19,7 +19,7 @@ use crate::queue::path::Queue;
 
 /// Show which queues are paused, or pause one, or let it go on
 #[derive(Clone, Debug, Args)]
-pub struct QueueArgs {
+pub(super) struct QueueArgs {
     /// What to do; without it, list them
     #[arg(value_name = "ACTION", requires = "queue")]
     action: Option<QueueAction>,
@@ -45,7 +45,7 @@ enum QueueAction {
 
 /// Show which collections are held, or hold one, or let it go on
 #[derive(Clone, Debug, Args)]
-pub struct CollectionArgs {
+pub(super) struct CollectionArgs {
     /// What to do; without it, list them
     #[arg(value_name = "ACTION", requires = "name")]
     action: Option<CollectionAction>,
@@ -101,7 +101,7 @@ impl QueueArgs {
     ///
     /// # Errors
     /// When they cannot be read, or one stands against what is ordered.
-    pub async fn run(self) -> anyhow::Result<()> {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
         let named = self.queue.as_deref().and_then(Queue::from_name);
         let (Some(action), Some(queue)) = (self.action, named) else { return self.list().await };
         let action = match action {
@@ -128,7 +128,7 @@ impl CollectionArgs {
     ///
     /// # Errors
     /// When they cannot be read, or one stands against what is ordered.
-    pub async fn run(self) -> anyhow::Result<()> {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
         let (Some(action), Some(name)) = (self.action, self.name.as_deref()) else { return self.list().await };
         if self.with_jobs && action != CollectionAction::Release {
             return Err(UsageError::flag("--with-jobs", "only `release` takes it").into());
