@@ -121,7 +121,8 @@ pub async fn load_job(client: &Client, id: JobId) -> Result<Option<Store>, LoadE
         let entry = EntryName::of(priority, id);
         JobState::ALL.iter().map(move |state| Path::Entry(StateFolder::Known(*state), entry))
     });
-    let references = job.batch.into_iter().flat_map(|batch| Outcome::ALL.map(|outcome| Path::Reference(batch, outcome, id)));
+    let references =
+        job.batch.into_iter().flat_map(|batch| Outcome::ALL.map(|outcome| Path::Reference(batch, outcome, id)));
     read(client, &mut image, entries.chain(references).map(Query::Node)).await?;
     image.finish();
     put(&writer, client, image, began.elapsed());
@@ -144,7 +145,9 @@ async fn read(client: &Client, image: &mut Image, queries: impl IntoIterator<Ite
         Answer::Node(path, found) | Answer::Folder(path, found, _) => apply(path, found),
         Answer::Item(path, found, children) => {
             apply(path, found);
-            children.into_iter().for_each(|(path, found)| apply(path, found));
+            for (path, found) in children {
+                apply(path, found);
+            }
         }
     };
     reader.run(take).await
