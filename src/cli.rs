@@ -201,7 +201,8 @@ mod tests {
                     continue;
                 };
                 // What is decided anew each time would be dangerous in the environment, as is to say yes for good.
-                let configures = matches!(subcommand.get_name(), "serve" | "demo" | "token" | "dump" | "load") || long.contains('.');
+                let configures =
+                    matches!(subcommand.get_name(), "serve" | "demo" | "token" | "dump" | "load") || long.contains('.');
                 if !configures && long != "zookeeper" {
                     assert_eq!(argument.get_env(), None, "--{long}");
                     continue;

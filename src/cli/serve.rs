@@ -17,12 +17,8 @@ use crate::mirror;
 use crate::web as server;
 use crate::zookeeper::Sessions;
 
-<<<<<<< HEAD
-pub(super) mod faults;
-=======
 mod audit;
-mod faults;
->>>>>>> main
+pub(super) mod faults;
 mod tasks;
 mod web;
 

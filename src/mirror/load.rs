@@ -121,7 +121,8 @@ pub async fn load_job(client: &Client, id: JobId) -> Result<Option<Store>, LoadE
         let entry = EntryName::of(priority, id);
         JobState::ALL.iter().map(move |state| Path::Entry(StateFolder::Known(*state), entry))
     });
-    let references = job.batch.into_iter().flat_map(|batch| Outcome::ALL.map(|outcome| Path::Reference(batch, outcome, id)));
+    let references =
+        job.batch.into_iter().flat_map(|batch| Outcome::ALL.map(|outcome| Path::Reference(batch, outcome, id)));
     read(client, &mut image, entries.chain(references).map(Query::Node)).await?;
     image.finish();
     put(&writer, client, image, began.elapsed());

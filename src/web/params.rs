@@ -1,15 +1,10 @@
 //! Query parameters and bodies, taken whole or refused by name.
 
-<<<<<<< HEAD
-use axum::extract::{FromRequestParts, Query};
-use axum::http::Uri;
-=======
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{FromRequest, FromRequestParts, Query, Request};
-use axum::http::StatusCode;
->>>>>>> main
 use axum::http::request::Parts;
+use axum::http::{StatusCode, Uri};
 use serde::de::DeserializeOwned;
 
 use super::problem::Problem;

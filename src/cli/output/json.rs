@@ -33,7 +33,8 @@ mod tests {
 
     #[test]
     fn nothing_reaches_a_terminal_that_does_not_show_and_nothing_is_lost() {
-        let value = ["\u{1b}[31m\u{7f}\u{9b}2J", "\u{202e}\u{2066}\u{200b}\u{e0041}", "Zürich 待 \"'\\ \n\t", "e\u{301}"];
+        let value =
+            ["\u{1b}[31m\u{7f}\u{9b}2J", "\u{202e}\u{2066}\u{200b}\u{e0041}", "Zürich 待 \"'\\ \n\t", "e\u{301}"];
         let text = text(&value).unwrap();
         let hidden = text.chars().filter(|character| *character != '\n' && character.is_control()).count();
         assert_eq!(hidden, 0, "{text}");

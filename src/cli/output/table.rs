@@ -104,8 +104,12 @@ mod tests {
     use super::*;
 
     fn table() -> Table {
-        let mut table =
-            Table::new([Column::new("JOB"), Column::number("TRY"), Column::new("FILE").if_wide(), Column::rest("ABOUT")]);
+        let mut table = Table::new([
+            Column::new("JOB"),
+            Column::number("TRY"),
+            Column::new("FILE").if_wide(),
+            Column::rest("ABOUT"),
+        ]);
         table.row(["jid1".into(), "3".into(), "a.zip".into(), "404 for \u{1b}[31m the manifest and more".into()]);
         table.row(["jid0000000002".into(), "12".into(), String::new(), String::new()]);
         table
