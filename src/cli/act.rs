@@ -336,3 +336,33 @@ fn ask(question: &str) -> anyhow::Result<String> {
     std::io::stdin().lock().read_line(&mut answer).context("cannot read the answer")?;
     Ok(answer)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::actions::Role;
+
+    #[test]
+    fn each_refusal_ends_with_its_code() {
+        let text = || "why".to_owned();
+        for (refusal, code) in [
+            (Refusal::Forbidden { needs: Role::Admin, has: Role::Viewer }, 3),
+            (Refusal::Invalid(text()), 2),
+            (Refusal::Missing(text()), 4),
+            (Refusal::Conflict { why: text(), state: None, version: None }, 3),
+            (Refusal::Unavailable(text()), 1),
+            (Refusal::Failed(text()), 1),
+            (Refusal::Unknown(text()), 5),
+        ] {
+            let said = refusal.to_string();
+            assert_eq!(Ending::from(refusal), Ending::new(code, said));
+        }
+    }
+
+    #[test]
+    fn many_of_which_some_were_not_done_end_with_a_code_of_their_own() {
+        let view = |done, not_done| OrderView { done, not_done, count: 1_200, ..OrderView::default() };
+        assert_eq!(in_part(&view(1_000, 2)), Ending::new(6, "1,000 done, 2 not done, 198 not begun"));
+        assert_eq!(in_part(&view(0, 1_200)), Ending::new(3, "0 done, 1,200 not done"));
+    }
+}
