@@ -20,8 +20,10 @@ mod job;
 mod kind;
 mod lock;
 mod remove;
+mod survey;
 
 pub use kind::MendKind;
+pub use survey::Survey;
 
 /// What would mend a fault, ready to be committed or to be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +55,8 @@ pub struct MendOrder<'a> {
     /// under the other's lock, as long as its status stays the same: a daemon that is just about to change the state may
     /// have made the next entry already, so this is for a job that is known to stay where it is.
     pub even_if_locked: bool,
+    /// What lies around all jobs, for whoever mends many; `None` to look anew, which costs a listing of the queue.
+    pub survey: Option<&'a Survey>,
 }
 
 impl Queue {

@@ -16,7 +16,7 @@ use crate::queue::transaction::Transaction;
 impl Queue {
     pub(super) async fn mend_job(&self, fault: Fault, id: JobId, order: MendOrder<'_>) -> Result<Mend, Error> {
         let item = Path::Job(id);
-        let look = self.look_at_job(id).await?;
+        let look = self.look_at_job(id, order.survey).await?;
         order.confirm(fault, &item, |limits, sink| judge_job(&look.facts(), limits, sink))?;
         let job = match (fault, &look.job) {
             (Fault::StrayEntry, None) => {

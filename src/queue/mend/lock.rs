@@ -19,7 +19,7 @@ impl Queue {
         let fault = Fault::LeakedLock;
         let lock = match item {
             Path::Job(job) => {
-                let look = self.look_at_job(*job).await?;
+                let look = self.look_at_job(*job, order.survey).await?;
                 order.confirm(fault, item, |limits, sink| judge_job(&look.facts(), limits, sink))?;
                 Path::JobNode(*job, JobNode::Lock)
             }

@@ -21,8 +21,11 @@ use crate::queue::transaction::Transaction;
 /// How many znodes of one item are read and shown. A job has about 12.
 const NODES_AT_MOST: usize = 100_000;
 
+/// How much data of one item is read and shown.
+const BYTES_AT_MOST: usize = 64 << 20;
+
 /// How many znodes are read at once.
-const READ_AT_ONCE: usize = 10_000;
+const READ_AT_ONCE: usize = 1_000;
 
 /// A znode that is to be removed.
 #[derive(Clone, Debug)]
@@ -125,22 +128,27 @@ impl Queue {
         let mut paths = self.subtree(roots).await?;
         let known: BTreeSet<Path> = paths.iter().cloned().collect();
         paths.extend(others.filter(|other| !known.contains(other)));
+        let too_large = |what: String| {
+            let reason =
+                format!("it consists of {what} that are shown and removed at once: mend the named ones by hand");
+            Err(Error::Invalid { path: item.clone(), reason })
+        };
         if paths.len() > NODES_AT_MOST {
-            let reason = format!(
-                "it consists of {} znodes, more than the {NODES_AT_MOST} that are shown and removed at once: mend the \
-                 named ones by hand",
-                paths.len()
-            );
-            return Err(Error::Invalid { path: item.clone(), reason });
+            return too_large(format!("{} znodes, more than the {NODES_AT_MOST}", paths.len()));
         }
+        let mut bytes = 0;
         let mut doomed = Vec::with_capacity(paths.len());
         for paths in paths.chunks(READ_AT_ONCE) {
             let reads: Vec<_> = paths.iter().cloned().map(Read::Data).collect();
             let found = self.read(&reads).await?.into_iter().map(Found::data);
-            let nodes = paths.iter().zip(found);
-            doomed.extend(
-                nodes.filter_map(|(path, found)| found.map(|(data, stat)| Doomed { path: path.clone(), data, stat })),
-            );
+            for (path, found) in paths.iter().zip(found) {
+                let Some((data, stat)) = found else { continue };
+                bytes += data.len();
+                doomed.push(Doomed { path: path.clone(), data, stat });
+            }
+            if bytes > BYTES_AT_MOST {
+                return too_large(format!("znodes of more than the {BYTES_AT_MOST} bytes"));
+            }
         }
         Ok(doomed)
     }
