@@ -213,11 +213,11 @@ fn later() -> Timestamp {
 
 async fn plan(world: &World, fault: Fault, item: &str, now: Timestamp, even_if_locked: bool) -> Result<Mend, Error> {
     let limits = Limits { object_lock: std::time::Duration::from_mins(30), ..Limits::default() };
-    let order = MendOrder { limits: &limits, now, even_if_locked, survey: None };
+    let order = MendOrder { limits: &limits, now, even_if_locked };
     let alone = world.queue.plan_mend(fault, &Path::parse(item), order).await;
     // One of many is mended as one alone is.
     let survey = world.queue.survey().await.unwrap();
-    let of_many = world.queue.plan_mend(fault, &Path::parse(item), MendOrder { survey: Some(&survey), ..order }).await;
+    let of_many = world.queue.plan_mend_with(fault, &Path::parse(item), order, &survey).await;
     assert_eq!(alone.as_ref().map(operations), of_many.as_ref().map(operations), "{fault} of {item}");
     alone
 }

@@ -38,7 +38,7 @@ struct Doomed {
 impl Queue {
     pub(super) async fn remove_job(&self, fault: Fault, look: &JobLook, order: MendOrder<'_>) -> Result<Mend, Error> {
         let item = Path::Job(look.id);
-        let others = look.entry_paths().chain(look.reference_paths());
+        let others = look.entry_paths().chain(look.reference_paths()).collect();
         let doomed = self.doomed(&item, vec![item.clone()], others).await?;
         let transaction = removal(&doomed, &item, &Path::JobNode(look.id, JobNode::Lock), order)?;
         let summary = format!("Removes job {} with its queue entries and references.", look.id);
@@ -61,7 +61,7 @@ impl Queue {
         let request = Request::from_found(queue, id, found).ok_or(Error::Missing(item.clone()))?;
         let facts = request_facts(&request, created_ms.unwrap_or(i64::MAX));
         order.confirm(fault, &item, |limits, sink| judge_request(&facts, limits, sink))?;
-        let doomed = self.doomed(&item, vec![item.clone()], std::iter::empty()).await?;
+        let doomed = self.doomed(&item, vec![item.clone()], Vec::new()).await?;
         let transaction = removal(&doomed, &item, &Path::RequestNode(queue, id, RequestNode::Lock), order)?;
         let summary = format!("Removes access request {id} from {}.", Path::AccessQueue(queue));
         let chunks = vec![Chunk { jobs: Vec::new(), transaction }];
@@ -82,7 +82,7 @@ impl Queue {
         let uuids: Vec<_> = self.uuid_entries(&look.batch).await?.into_iter().map(|(path, _)| path).collect();
         let mut entries = if jobs.is_empty() { HashMap::new() } else { self.entries_of_all().await? };
         let roots = std::iter::once(item.clone()).chain(jobs.iter().map(|job| Path::Job(*job))).collect();
-        let others = jobs.iter().filter_map(|job| entries.remove(job)).flatten().chain(uuids);
+        let others = jobs.iter().filter_map(|job| entries.remove(job)).flatten().chain(uuids).collect();
         let doomed = self.doomed(&item, roots, others).await?;
 
         // Each job goes with its entries and its references; what is left is the batch's own.
@@ -119,15 +119,10 @@ impl Queue {
     }
 
     /// Reads all znodes at and below the roots, each before its children, and then some others.
-    async fn doomed(
-        &self,
-        item: &Path,
-        roots: Vec<Path>,
-        others: impl Iterator<Item = Path>,
-    ) -> Result<Vec<Doomed>, Error> {
+    async fn doomed(&self, item: &Path, roots: Vec<Path>, others: Vec<Path>) -> Result<Vec<Doomed>, Error> {
         let mut paths = self.subtree(roots).await?;
         let known: BTreeSet<Path> = paths.iter().cloned().collect();
-        paths.extend(others.filter(|other| !known.contains(other)));
+        paths.extend(others.into_iter().filter(|other| !known.contains(other)));
         let too_large = |what: String| {
             let reason =
                 format!("it consists of {what} that are shown and removed at once: mend the named ones by hand");
