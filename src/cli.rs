@@ -10,8 +10,12 @@ use tokio_util::sync::CancellationToken;
 
 pub mod check;
 pub mod demo;
+pub mod dump;
+pub mod load;
 mod log;
+mod meter;
 pub mod serve;
+pub mod token;
 mod zookeeper;
 
 pub use log::LogArgs;
@@ -48,7 +52,15 @@ enum Command {
     #[command(after_help = EXIT_CODES)]
     Demo(demo::DemoArgs),
     #[command(after_help = EXIT_CODES)]
+    Dump(dump::DumpArgs),
+    #[command(after_help = EXIT_CODES)]
+    Load(load::LoadArgs),
+    #[command(after_help = EXIT_CODES)]
     CheckWebConfig(check::CheckArgs),
+    #[command(after_help = EXIT_CODES)]
+    CheckConfig(check::CheckConfigArgs),
+    #[command(after_help = EXIT_CODES)]
+    Token(token::TokenArgs),
 }
 
 /// A command that cannot begin, because of what it was told or of what is not there: one line, exit code 2.
@@ -71,7 +83,11 @@ pub fn run() -> ExitCode {
     let outcome = match cli.command {
         Command::Serve(args) => block_on(args.run()),
         Command::Demo(args) => block_on(args.run()),
+        Command::Dump(args) => block_on(args.run()),
+        Command::Load(args) => block_on(args.run()),
         Command::CheckWebConfig(args) => args.run(),
+        Command::CheckConfig(args) => args.run(),
+        Command::Token(args) => args.run(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -136,8 +152,13 @@ mod tests {
                 };
                 // What only the demo has is under its own name, and so is its ZooKeeper: that of `serve` may be
                 // production's.
-                let is_demo = argument.get_help_heading() == Some("Demo");
-                let prefix = if is_demo { "QUEUEKEEPER_DEMO" } else { "QUEUEKEEPER" };
+                // So is what another command may have under the same name and mean otherwise.
+                let prefix = match argument.get_help_heading() {
+                    Some("Demo") => "QUEUEKEEPER_DEMO",
+                    Some("Dump") => "QUEUEKEEPER_DUMP",
+                    Some("Load") => "QUEUEKEEPER_LOAD",
+                    Some(_) | None => "QUEUEKEEPER",
+                };
                 let expected = format!("{prefix}_{}", long.replace(['.', '-'], "_").to_uppercase());
                 let variable = argument.get_env().and_then(|name| name.to_str());
                 assert_eq!(variable, Some(expected.as_str()), "--{long}");

@@ -20,6 +20,7 @@ pub mod lists;
 mod metrics;
 mod page;
 mod past;
+mod ranked;
 mod read;
 mod read_nodes;
 mod run;

@@ -12,6 +12,8 @@ mod support {
 #[path = "web"]
 mod web {
     mod command_line;
+    mod config_file;
+    mod cross_site;
     mod detail;
     mod events;
     mod harness;
@@ -26,4 +28,5 @@ mod web {
     mod slow;
     mod tls;
     mod web_file;
+    mod who;
 }

@@ -19,9 +19,11 @@ mod batches;
 mod document;
 mod failures;
 mod faults;
+mod identity;
 mod job;
 mod jobs;
 mod locks;
+pub(super) mod orders;
 mod overview;
 mod status;
 pub(super) mod tree;
@@ -57,6 +59,7 @@ struct Document;
 pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<String>, axum::Router<State>) {
     let api = OpenApiRouter::new()
         .routes(routes!(status::status))
+        .routes(routes!(identity::identity))
         .routes(routes!(jobs::jobs))
         .routes(routes!(failures::failures))
         .routes(routes!(job::job))
@@ -69,7 +72,12 @@ pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<String>, axum::Route
         .routes(routes!(batches::batch))
         .routes(routes!(access::access))
         .routes(routes!(locks::locks))
-        .routes(routes!(faults::faults));
+        .routes(routes!(faults::faults))
+        .routes(routes!(orders::order))
+        .routes(routes!(orders::order_by_id))
+        .routes(routes!(orders::cancel))
+        .routes(routes!(orders::freeze))
+        .routes(routes!(orders::execute));
     let (router, mut document) = OpenApiRouter::with_openapi(Document::openapi()).nest(PREFIX, api).split_for_parts();
     let routes = document.paths.paths.keys().cloned().collect();
     // The router's mark for a parameter of several parts is none of OpenAPI's.

@@ -49,6 +49,8 @@ pub struct View {
     pub servers: String,
     /// Where the metrics are.
     pub telemetry_path: String,
+    /// What everyone has to know who looks at this server.
+    pub notice: Option<&'static str>,
     /// How the image stands.
     pub freshness: Freshness,
     /// The figures; `None` before the first walk.

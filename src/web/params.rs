@@ -1,6 +1,9 @@
-//! Query parameters, taken whole or refused by name.
+//! Query parameters and bodies, taken whole or refused by name.
 
-use axum::extract::{FromRequestParts, Query};
+use axum::Json;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{FromRequest, FromRequestParts, Query, Request};
+use axum::http::StatusCode;
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 
@@ -27,5 +30,36 @@ where
                 Err(Problem::bad(format!("The query string cannot be taken: {}.", super::show::visible(&why))))
             }
         }
+    }
+}
+
+/// A JSON body as a `T`; one that `T` does not take is a [`Problem`] that names what is wrong with it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Body<T>(pub(super) T);
+
+impl<T, S> FromRequest<S> for Body<T>
+where
+    T: DeserializeOwned,
+    S: Send + Sync,
+{
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let rejection = match Json::from_request(request, state).await {
+            Ok(Json(body)) => return Ok(Self(body)),
+            Err(rejection) => rejection,
+        };
+        let why = rejection.body_text();
+        let why = why.split_once(": ").map_or(why.as_str(), |(_, why)| why);
+        Err(match &rejection {
+            JsonRejection::MissingJsonContentType(_) => Problem::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "The body must be JSON, and say so: send it with Content-Type: application/json.",
+            ),
+            JsonRejection::BytesRejection(_) => {
+                Problem::new(rejection.status(), "The body cannot be read, or is larger than anything that is taken.")
+            }
+            _ => Problem::bad(format!("The body cannot be taken: {}.", super::show::visible(why))),
+        })
     }
 }

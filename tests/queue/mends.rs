@@ -214,12 +214,17 @@ fn later() -> Timestamp {
 async fn plan(world: &World, fault: Fault, item: &str, now: Timestamp, even_if_locked: bool) -> Result<Mend, Error> {
     let limits = Limits { object_lock: std::time::Duration::from_mins(30), ..Limits::default() };
     let order = MendOrder { limits: &limits, now, even_if_locked };
-    let alone = world.queue.plan_mend(fault, &Path::parse(item), order).await;
+    let alone = sendable(world.queue.plan_mend(fault, &Path::parse(item), order)).await;
     // One of many is mended as one alone is.
-    let survey = world.queue.survey().await.unwrap();
-    let of_many = world.queue.plan_mend_with(fault, &Path::parse(item), order, &survey).await;
+    let survey = sendable(world.queue.survey()).await.unwrap();
+    let of_many = sendable(world.queue.plan_mend_with(fault, &Path::parse(item), order, &survey)).await;
     assert_eq!(alone.as_ref().map(operations), of_many.as_ref().map(operations), "{fault} of {item}");
     alone
+}
+
+/// A server plans in tasks that go from thread to thread.
+fn sendable<F: Future + Send>(future: F) -> F {
+    future
 }
 
 /// In no order.

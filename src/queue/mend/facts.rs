@@ -59,10 +59,12 @@ impl Queue {
         let mut references = Vec::new();
         for batches in batches.chunks(ASKED_AT_ONCE) {
             let places = batches.iter().flat_map(|batch| Outcome::ALL.map(|outcome| (*batch, outcome)));
+            let places: Vec<_> = places.collect();
             let reads: Vec<_> =
-                places.clone().map(|(batch, outcome)| Read::Data(Path::Reference(batch, outcome, id))).collect();
+                places.iter().map(|(batch, outcome)| Read::Data(Path::Reference(*batch, *outcome, id))).collect();
             let found = self.read(&reads).await?;
-            references.extend(places.zip(found).filter(|(_, found)| found.exists()).map(|(place, _)| place));
+            references
+                .extend(places.into_iter().zip(found).filter(|(_, found)| found.exists()).map(|(place, _)| place));
         }
         Ok(references)
     }

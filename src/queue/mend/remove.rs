@@ -82,6 +82,7 @@ impl Queue {
         let uuids: Vec<_> = self.uuid_entries(&look.batch).await?.into_iter().map(|(path, _)| path).collect();
         let mut entries = if jobs.is_empty() { HashMap::new() } else { self.entries_of_all().await? };
         let roots = std::iter::once(item.clone()).chain(jobs.iter().map(|job| Path::Job(*job))).collect();
+        // Collected, since a lazy one held across the reads would keep the future from being sent to another thread.
         let others = jobs.iter().filter_map(|job| entries.remove(job)).flatten().chain(uuids).collect();
         let doomed = self.doomed(&item, roots, others).await?;
 

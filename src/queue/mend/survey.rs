@@ -33,9 +33,10 @@ impl Queue {
         let mut references: HashMap<JobId, Vec<(BatchId, Outcome)>> = HashMap::new();
         for batches in self.batches().await?.chunks(LISTED_AT_ONCE) {
             let folders = batches.iter().flat_map(|batch| Outcome::ALL.map(|outcome| (*batch, outcome)));
-            let reads: Vec<_> =
-                folders.clone().map(|(batch, outcome)| Read::Children(Path::BatchOutcome(batch, outcome))).collect();
-            for (folder, found) in folders.zip(self.read(&reads).await?) {
+            let folders: Vec<_> = folders.collect();
+            let list = |(batch, outcome): &(BatchId, Outcome)| Read::Children(Path::BatchOutcome(*batch, *outcome));
+            let found = self.read(&folders.iter().map(list).collect::<Vec<_>>()).await?;
+            for (folder, found) in folders.into_iter().zip(found) {
                 for job in found.children().iter().filter_map(|name| name.parse().ok()) {
                     references.entry(job).or_default().push(folder);
                 }

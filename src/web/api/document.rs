@@ -19,15 +19,16 @@ use crate::web::problem::MEDIA_TYPE;
 
 /// The answers that any request may get, by status: their names, and when they come.
 const COMMON: [(&str, &str, &str); 4] = [
-    ("401", "Unauthorized", "The server asks for a user name and password, and these are missing or wrong"),
+    ("401", "Unauthorized", "The server asks for a user and a password, or a token, and these are missing or wrong"),
     ("421", "MisdirectedRequest", "The request's host is none of this server's names"),
     ("500", "Failed", "Something failed in the server; its log says what"),
     ("503", "NotNow", "The queue has not been read yet, or the server has too much to do"),
 ];
 
 /// The parts of the API, by the first part of their paths.
-const TAGS: [(&str, &str); 11] = [
+const TAGS: [(&str, &str); 12] = [
     ("status", "How far all of it can be trusted"),
+    ("identity", "Who asks"),
     ("overview", "Whether the queue flows"),
     ("states", "The states of jobs"),
     ("jobs", "Jobs, in lists and one by one"),
@@ -45,14 +46,15 @@ pub(super) fn complete(document: &mut OpenApi) {
     // Relative to the document itself, which a proxy may serve below any prefix.
     document.servers = Some(vec![Server::new("../..")]);
     let components = document.components.get_or_insert_default();
-    components
-        .security_schemes
-        .insert("basic".to_owned(), RefOr::T(SecurityScheme::Http(Http::new(HttpAuthScheme::Basic))));
+    for (name, scheme) in [("basic", HttpAuthScheme::Basic), ("bearer", HttpAuthScheme::Bearer)] {
+        components.security_schemes.insert(name.to_owned(), RefOr::T(SecurityScheme::Http(Http::new(scheme))));
+    }
     for (_, name, when) in COMMON {
         components.responses.insert(name.to_owned(), RefOr::T(problem(when)));
     }
     // Whether anybody has to log in is for the server's configuration to say.
-    document.security = Some(vec![SecurityRequirement::default(), SecurityRequirement::new::<_, _, &str>("basic", [])]);
+    let by = SecurityRequirement::new::<_, _, &str>;
+    document.security = Some(vec![SecurityRequirement::default(), by("basic", []), by("bearer", [])]);
     let mut used = Vec::new();
     for (path, item) in &mut document.paths.paths {
         let part = path.strip_prefix(PREFIX).unwrap_or(path).split('/').nth(1).unwrap_or_default();

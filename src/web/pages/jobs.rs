@@ -119,7 +119,7 @@ fn chips(state: &State, query: &JobQuery, base: &str, is_empty: bool, now: Times
             let wider = JobQuery { limit: 1, ..parse(pairs).ok().filter(|_| is_empty)? };
             Some(state.jobs(&wider, now).ok()?.total as u64)
         };
-        let without = total(&rest).filter(|total| *total > 0 && all.len() > 1);
+        let without = (all.len() > 1).then(|| total(&rest)).flatten().filter(|total| *total > 0);
         let (name, value) = &all[at];
         let said = |total| if total == 0 { "no job".to_owned() } else { counted(total, "job", "jobs") };
         Chip {
