@@ -9,8 +9,11 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
 mod access;
+mod act;
+mod actor;
 mod batch;
 mod batches;
+mod change;
 pub mod check;
 mod client;
 mod completion;
@@ -22,11 +25,14 @@ mod faults;
 mod job;
 mod jobs;
 pub mod load;
+mod lock;
 mod locks;
 mod log;
 mod meter;
+mod orders;
 mod output;
 mod paging;
+mod pauses;
 pub mod serve;
 mod status;
 pub mod token;
@@ -76,6 +82,12 @@ enum Command {
     #[command(after_help = exit::CODES)]
     Locks(locks::LocksArgs),
     #[command(after_help = exit::CODES)]
+    Lock(lock::LockArgs),
+    #[command(after_help = exit::CODES)]
+    Queue(pauses::QueueArgs),
+    #[command(after_help = exit::CODES)]
+    Collection(pauses::CollectionArgs),
+    #[command(after_help = exit::CODES)]
     Faults(faults::FaultsArgs),
     #[command(after_help = exit::CODES)]
     CheckWebConfig(check::CheckArgs),
@@ -120,6 +132,9 @@ pub fn run() -> ExitCode {
         Command::Access(args) => block_on(args.run()),
         Command::Locks(args) => block_on(args.run()),
         Command::Faults(args) => block_on(args.run()),
+        Command::Lock(args) => block_on(args.run()),
+        Command::Queue(args) => block_on(args.run()),
+        Command::Collection(args) => block_on(args.run()),
         Command::CheckConfig(args) => args.run(),
         Command::Token(args) => args.run(),
     };
@@ -212,6 +227,7 @@ mod tests {
                 // So is what another command may have under the same name and mean otherwise.
                 let prefix = match argument.get_help_heading() {
                     Some("Demo") => "QUEUEKEEPER_DEMO",
+                    Some("Audit") => "QUEUEKEEPER_CLI",
                     Some("Dump") => "QUEUEKEEPER_DUMP",
                     Some("Load") => "QUEUEKEEPER_LOAD",
                     Some(_) | None => "QUEUEKEEPER",

@@ -26,7 +26,7 @@ use crate::metrics::storage::{Space, Storage};
 use crate::mirror::find::JobQuery;
 use crate::mirror::{Store, Volume};
 
-pub(crate) use self::answers::Answers;
+pub(crate) use self::answers::{Answers, Pairs};
 pub(crate) use self::problem::Problem;
 
 mod answers;

@@ -123,6 +123,17 @@ impl Prepared {
         lines
     }
 
+    /// What somebody saw who was shown this: an order with it is refused when the subject has changed since.
+    #[must_use]
+    pub fn seen(&self) -> Seen {
+        let version = self.work.iter().find_map(|step| match step {
+            Step::Job(plan) => Some(plan.version),
+            Step::One(_) | Step::Many(_) | Step::ThenPurge(_) | Step::CleanUp => None,
+        });
+        let order = self.order.seen.clone().unwrap_or_default();
+        Seen { state: self.before.map(Into::into), version: version.or(order.version), czxid: order.czxid }
+    }
+
     /// About how many jobs it changes or removes; 0 where it is about something else.
     #[must_use]
     pub fn jobs(&self) -> usize {

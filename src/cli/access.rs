@@ -1,15 +1,21 @@
 //! `queuekeeper access`: access requests.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use clap::builder::PossibleValuesParser;
 use jiff::Timestamp;
 
+use super::UsageError;
+use super::act::ActArgs;
 use super::client::ClientArgs;
+use super::exit::{Ending, NOT_FOUND};
+use super::orders::order_one;
 use super::output::{Column, Screen, Table};
 use super::paging::{Asked, Paging};
 use super::words::{ago, size, yes};
+use crate::actions::{Action, Order, Subject};
 use crate::mirror::lists::RequestOrder;
 use crate::mirror::{AGE_LABELS, state_label};
+use crate::queue::id::RequestId;
 use crate::queue::path::AccessQueue;
 use crate::queue::state::{AccessState, State as _};
 use crate::web::Pairs;
@@ -17,10 +23,18 @@ use crate::web::views::access::AccessList;
 
 /// List access requests, or do something to one of them
 #[derive(Clone, Debug, Args)]
-pub struct AccessArgs {
+pub(super) struct AccessArgs {
     /// Of this queue
     #[arg(value_name = "QUEUE", value_parser = PossibleValuesParser::new(AccessQueue::ALL.iter().map(|queue| queue.name())))]
     queue: Option<String>,
+
+    /// Only this request: qid and ten digits
+    #[arg(value_name = "QID")]
+    request: Option<String>,
+
+    /// What to do to it; without it, list
+    #[arg(value_name = "ACTION")]
+    action: Option<RequestAction>,
 
     #[command(flatten)]
     filter: AccessFilter,
@@ -29,7 +43,20 @@ pub struct AccessArgs {
     paging: Paging,
 
     #[command(flatten)]
+    act: ActArgs,
+
+    #[command(flatten)]
     client: ClientArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum RequestAction {
+    /// Take a failed request back to Pending
+    Resume,
+    /// Set a failed request Deleted
+    Delete,
+    /// Remove the znodes of a request that is done with
+    Purge,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -44,7 +71,7 @@ struct AccessFilter {
     age: Option<String>,
 
     /// With this text in id or token
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", conflicts_with = "request")]
     text: Option<String>,
 
     /// In this order [default: waiting]
@@ -57,17 +84,32 @@ fn states() -> Vec<&'static str> {
 }
 
 impl AccessArgs {
-    /// Lists them.
+    /// Lists them, or does something to one of them.
     ///
     /// # Errors
-    /// When the queue cannot be read.
-    pub async fn run(self) -> anyhow::Result<()> {
+    /// When the queue cannot be read, there is no such request, or it stands against what is ordered.
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let id = self.request.as_deref().map(request_id).transpose()?;
+        let queue = self.queue.as_deref().and_then(AccessQueue::from_name);
+        let (Some(action), Some(id), Some(queue)) = (self.action, id, queue) else { return self.list(id).await };
+        let action = match action {
+            RequestAction::Resume => Action::Resume,
+            RequestAction::Delete => Action::Delete,
+            RequestAction::Purge => Action::Purge,
+        };
+        order_one(&self.client, &self.act, Order::new(action, Subject::Request(queue, id))).await
+    }
+
+    async fn list(&self, id: Option<RequestId>) -> anyhow::Result<()> {
         let list = self.client.ask(async |link| {
             let answers = link.walk(false).await?;
             let now = Timestamp::now();
             Ok(self.paging.take(self.asked(), |asked| answers.access(asked, now))?)
         });
         let list = list.await?;
+        if let Some(id) = id.filter(|_| list.items.is_empty()) {
+            return Err(Ending::new(NOT_FOUND, format!("there is no such request {id}")).into());
+        }
         self.client.output.show(&list, |screen| show(&list, screen))?;
         if !self.client.output.is_json() {
             Paging::tell(&list, "request", "requests");
@@ -81,7 +123,7 @@ impl AccessArgs {
             .with("queue", self.queue.as_ref())
             .with("state", filter.state.as_ref())
             .with("age", filter.age.as_ref())
-            .with("text", filter.text.as_ref())
+            .with("text", self.request.as_ref().or(filter.text.as_ref()))
             .with("sort", filter.sort.as_ref())
             .pairs()
     }
@@ -113,4 +155,11 @@ fn show(list: &AccessList, screen: &mut Screen) {
         ]);
     }
     screen.table(&table);
+}
+
+fn request_id(text: &str) -> Result<RequestId, UsageError> {
+    text.parse().map_err(|_| {
+        let text = crate::web::show::brief(text, 64);
+        UsageError(format!("{text} is no request's id, which is qid and ten digits, such as qid0000000042"))
+    })
 }

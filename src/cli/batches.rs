@@ -1,22 +1,30 @@
 //! `queuekeeper batches`: which batches, by any filter.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use clap::builder::PossibleValuesParser;
 use jiff::Timestamp;
 
+use super::UsageError;
+use super::act::ActArgs;
 use super::client::ClientArgs;
+use super::orders::order_one;
 use super::output::{Column, Screen, Table};
 use super::paging::{Asked, Paging};
 use super::words::{ago, count, some, yes};
+use crate::actions::{Action, Order, Subject};
 use crate::mirror::lists::BatchOrder;
 use crate::mirror::state_label;
 use crate::queue::state::{BatchState, State as _};
 use crate::web::Pairs;
 use crate::web::views::batches::{BatchItem, BatchList};
 
-/// List batches
+/// List batches, or clean up
 #[derive(Clone, Debug, Args)]
-pub struct BatchesArgs {
+pub(super) struct BatchesArgs {
+    /// What to do; without it, list them
+    #[arg(value_name = "ACTION")]
+    action: Option<BatchesAction>,
+
     #[command(flatten)]
     filter: BatchFilter,
 
@@ -24,7 +32,16 @@ pub struct BatchesArgs {
     paging: Paging,
 
     #[command(flatten)]
+    act: ActArgs,
+
+    #[command(flatten)]
     client: ClientArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum BatchesAction {
+    /// Purge every batch that is done with: Completed or Deleted
+    CleanUp,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -63,11 +80,24 @@ impl BatchFilter {
 }
 
 impl BatchesArgs {
-    /// Lists them.
+    /// Lists them, or cleans up.
     ///
     /// # Errors
     /// When the queue cannot be read, or there is no such collection.
-    pub async fn run(self) -> anyhow::Result<()> {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        match self.action {
+            None => self.list().await,
+            Some(BatchesAction::CleanUp) => {
+                if !self.filter.asked().is_empty() {
+                    let why = "clean-up purges every batch that is done with, and takes no filter";
+                    return Err(UsageError(why.to_owned()).into());
+                }
+                order_one(&self.client, &self.act, Order::new(Action::CleanUp, Subject::Batches)).await
+            }
+        }
+    }
+
+    async fn list(&self) -> anyhow::Result<()> {
         let list = self.client.ask(async |link| {
             let answers = link.walk(false).await?;
             Ok(self.paging.take(self.filter.asked(), |asked| answers.batches(asked))?)

@@ -13,6 +13,7 @@ use super::serve::faults::FaultArgs;
 use super::{UsageError, ZooKeeperArgs};
 use crate::config::Config;
 use crate::mirror;
+use crate::queue::Queue;
 use crate::queue::fault::Limits;
 use crate::queue::id::JobId;
 use crate::web::Answers;
@@ -23,7 +24,7 @@ const CLOSING: Duration = Duration::from_millis(500);
 
 /// How to reach the queue, and how to show what is found.
 #[derive(Clone, Debug, Args)]
-pub struct ClientArgs {
+pub(super) struct ClientArgs {
     #[command(flatten)]
     zookeeper: ZooKeeperArgs,
 
@@ -45,6 +46,7 @@ pub(super) struct Link {
 impl ClientArgs {
     /// Connects; one attempt.
     pub(super) async fn connect(&self) -> Result<Link, anyhow::Error> {
+        super::log::begin_for_people();
         let config = self.zookeeper.clone().config()?;
         let client = config.connect().await.map_err(Ending::from)?;
         Ok(Link { config, client, limits: self.faults.limits() })
@@ -76,6 +78,12 @@ impl Link {
     pub(super) async fn job(&self, id: JobId) -> Result<Option<Answers>, Ending> {
         let store = mirror::load_job(&self.client, id).await?;
         Ok(store.map(|store| self.answers(store)))
+    }
+
+    /// The queue, to change it.
+    pub(super) fn queue(&self) -> Queue {
+        let queue = Queue::new(self.client.clone());
+        if self.config.acl.is_empty() { queue } else { queue.with_acl(self.config.acl.as_slice()) }
     }
 
     /// Answers over an image.

@@ -7,7 +7,7 @@ use super::output;
 
 /// Write a script that lets a shell complete what is typed
 #[derive(Clone, Debug, Args)]
-pub struct CompletionArgs {
+pub(super) struct CompletionArgs {
     /// The shell
     shell: Shell,
 }
@@ -17,7 +17,7 @@ impl CompletionArgs {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn run(self) -> anyhow::Result<()> {
+    pub(super) fn run(self) -> anyhow::Result<()> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut super::command(), "queuekeeper", &mut script);
         output::write(&String::from_utf8_lossy(&script))

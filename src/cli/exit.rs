@@ -11,19 +11,19 @@ pub const FAILED: u8 = 1;
 pub const BAD_USAGE: u8 = 2;
 
 /// The queue stands against what was ordered, or somebody who was asked said no. Nothing was done.
-pub const REFUSED: u8 = 3;
+pub(super) const REFUSED: u8 = 3;
 
 /// There is no such job, batch, request, lock, collection or group.
-pub const NOT_FOUND: u8 = 4;
+pub(super) const NOT_FOUND: u8 = 4;
 
 /// The connection was lost, and whether something was done could not be learned.
-pub const UNKNOWN: u8 = 5;
+pub(super) const UNKNOWN: u8 = 5;
 
 /// Some of many items were done, and others were not.
-pub const IN_PART: u8 = 6;
+pub(super) const IN_PART: u8 = 6;
 
 /// The same for whoever reads the help.
-pub const CODES: &str = "\
+pub(super) const CODES: &str = "\
 Exit codes:
   0  done, or nothing was left to do; serve and demo: ended by SIGTERM or SIGINT
   1  failed: ZooKeeper cannot be reached or refuses us, a file cannot be written, an address cannot be listened on
@@ -36,15 +36,15 @@ Exit codes:
 /// An end that has a code of its own, and a line that says why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
-pub struct Ending {
+pub(super) struct Ending {
     /// The exit code.
-    pub code: u8,
+    pub(super) code: u8,
     text: String,
 }
 
 impl Ending {
     /// An end with a code.
-    pub fn new(code: u8, text: impl Into<String>) -> Self {
+    pub(super) fn new(code: u8, text: impl Into<String>) -> Self {
         Self { code, text: text.into() }
     }
 }

@@ -11,7 +11,7 @@ use crate::web::views::failures::FailureList;
 
 /// List failed jobs in groups of one cause, the largest first
 #[derive(Clone, Debug, Args)]
-pub struct FailuresArgs {
+pub(super) struct FailuresArgs {
     #[command(flatten)]
     paging: Paging,
 
@@ -24,7 +24,7 @@ impl FailuresArgs {
     ///
     /// # Errors
     /// When the queue cannot be read.
-    pub async fn run(self) -> anyhow::Result<()> {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
         let list = self.client.ask(async |link| {
             let answers = link.walk(false).await?;
             Ok(self.paging.take(Asked::default().pairs(), |asked| answers.failures(asked))?)

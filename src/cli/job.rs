@@ -1,52 +1,104 @@
 //! `queuekeeper job`: one job.
 
+use std::sync::LazyLock;
+
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 
+use super::UsageError;
+use super::act::ActArgs;
+use super::change::{ChangeArgs, JobChange};
 use super::client::{ClientArgs, job_id};
 use super::exit::{Ending, NOT_FOUND};
 use super::output::Screen;
+use super::orders::{break_lock, order_one};
 use super::words::{ago, moment, number, size};
+use crate::actions::{Each, Order, Subject};
 use crate::queue::id::JobId;
+use crate::queue::path::{JobNode, Path};
 use crate::web::views::diagnosis::Diagnosis;
 use crate::web::views::job::JobDetail;
 
 /// Show one job, say why it is not moving, or do something to it
 #[derive(Clone, Debug, Args)]
-pub struct JobArgs {
+pub(super) struct JobArgs {
     /// The job: jid and ten digits, or the number in it
     #[arg(value_name = "JID")]
     job: String,
 
-    /// What to do; nothing shows it
+    /// What to do; without it, show the job
     #[arg(value_name = "ACTION")]
     action: Option<JobAction>,
+
+    #[command(flatten)]
+    change: ChangeArgs,
+
+    /// Break a lock that is no fault; its session may be at work
+    #[arg(long, help_heading = "Acting")]
+    force: bool,
+
+    #[command(flatten)]
+    act: ActArgs,
 
     #[command(flatten)]
     client: ClientArgs,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum JobAction {
-    /// Say why it is not moving, or that it is
     Why,
+    BreakLock,
+    Change(JobChange),
+}
+
+impl ValueEnum for JobAction {
+    fn value_variants<'a>() -> &'a [Self] {
+        static ALL: LazyLock<Vec<JobAction>> = LazyLock::new(|| {
+            let changes = JobChange::value_variants().iter().copied().map(JobAction::Change);
+            [JobAction::Why].into_iter().chain(changes).chain([JobAction::BreakLock]).collect()
+        });
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        match self {
+            Self::Why => Some(PossibleValue::new("why").help("Say why it is not moving, or that it is")),
+            Self::BreakLock => Some(PossibleValue::new("break-lock").help("Remove a lock that nobody will release")),
+            Self::Change(change) => change.to_possible_value(),
+        }
+    }
 }
 
 impl JobArgs {
-    /// Shows it.
+    /// Shows it, or does something to it.
     ///
     /// # Errors
-    /// When it cannot be read, or is not there.
-    pub async fn run(self) -> anyhow::Result<()> {
+    /// When it cannot be read, is not there, or stands against what is ordered.
+    pub(super) async fn run(self) -> anyhow::Result<()> {
         let id = job_id(&self.job)?;
+        if self.force && self.action != Some(JobAction::BreakLock) {
+            return Err(UsageError::flag("--force", "only `break-lock` takes it").into());
+        }
         match self.action {
             None => self.show(id).await,
             Some(JobAction::Why) => self.why(id).await,
+            Some(JobAction::BreakLock) => {
+                self.change.check_unused()?;
+                let lock = Path::JobNode(id, JobNode::Lock);
+                break_lock(&self.client, &self.act, lock, self.force).await
+            }
+            Some(JobAction::Change(change)) => {
+                let Each { action, to, priority } = self.change.each(change)?;
+                let order = Order { to, priority, ..Order::new(action, Subject::Job(id)) };
+                order_one(&self.client, &self.act, order).await
+            }
         }
     }
 
     /// Shows the job as it is, without a look at any other.
     async fn show(&self, id: JobId) -> anyhow::Result<()> {
+        self.change.check_unused()?;
         let now = Timestamp::now();
         let job = self.client.ask(async |link| {
             let answers = link.job(id).await?.ok_or_else(|| missing(id))?;
@@ -57,6 +109,7 @@ impl JobArgs {
     }
 
     async fn why(&self, id: JobId) -> anyhow::Result<()> {
+        self.change.check_unused()?;
         let now = Timestamp::now();
         let diagnosis = self.client.ask(async |link| {
             let answers = link.walk(true).await?;

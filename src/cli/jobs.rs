@@ -4,10 +4,16 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use jiff::Timestamp;
 
-use super::client::ClientArgs;
-use super::output::{Column, Screen, Table};
+use super::UsageError;
+use super::act::ActArgs;
+use super::change::{ChangeArgs, JobChange};
+use super::client::{ClientArgs, Link};
+use super::exit::Ending;
+use super::output::{Column, OutputArgs, Screen, Table};
 use super::paging::{Asked, Paging};
 use super::words::{ago, number, size, yes};
+use crate::actions::Each;
+use crate::mirror::Store;
 use crate::mirror::find::{Direction, JobSort};
 use crate::mirror::state_label;
 use crate::queue::fault::Fault;
@@ -15,14 +21,27 @@ use crate::queue::state::{JobState, State as _};
 use crate::web::Pairs;
 use crate::web::views::jobs::{JobItem, JobList};
 
+/// How many jobs are shown before something is done to many.
+const SAMPLE: usize = 10;
+
 /// List jobs, or do something to each that matches
 #[derive(Clone, Debug, Args)]
-pub struct JobsArgs {
+pub(super) struct JobsArgs {
+    /// What to do to each job that matches; without it, list them
+    #[arg(value_name = "ACTION")]
+    action: Option<JobChange>,
+
+    #[command(flatten)]
+    change: ChangeArgs,
+
     #[command(flatten)]
     filter: JobFilter,
 
     #[command(flatten)]
     paging: Paging,
+
+    #[command(flatten)]
+    act: ActArgs,
 
     #[command(flatten)]
     client: ClientArgs,
@@ -102,11 +121,19 @@ impl JobFilter {
 }
 
 impl JobsArgs {
-    /// Lists them.
+    /// Lists them, or does something to each.
     ///
     /// # Errors
-    /// When the queue cannot be read, or there is no such collection or group.
-    pub async fn run(self) -> anyhow::Result<()> {
+    /// When the queue cannot be read, there is no such collection or group, or not everything could be done.
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        match self.action {
+            None => self.list().await,
+            Some(change) => self.change(change).await,
+        }
+    }
+
+    async fn list(&self) -> anyhow::Result<()> {
+        self.change.check_unused()?;
         let list = self.client.ask(async |link| {
             let answers = link.walk(self.filter.fault.is_some()).await?;
             let now = Timestamp::now();
@@ -119,6 +146,50 @@ impl JobsArgs {
         }
         Ok(())
     }
+
+    /// Does something to each job that matches, whatever arrives meanwhile.
+    async fn change(&self, change: JobChange) -> anyhow::Result<()> {
+        let each = self.change.each(change)?;
+        let asked = self.filter.asked();
+        if self.paging.is_some() {
+            return Err(UsageError("--limit and --cursor: it is done to all that match".to_owned()).into());
+        }
+        if asked.is_empty() && !self.paging.is_all() {
+            return Err(UsageError("say which jobs, or --all for every job there is".to_owned()).into());
+        }
+        change_jobs(&self.client, &self.act, each, asked).await
+    }
+}
+
+/// Does something to each job that a query finds.
+pub(super) async fn change_jobs(client: &ClientArgs, act: &ActArgs, each: Each, asked: Pairs) -> anyhow::Result<()> {
+    act.check()?;
+    client
+        .ask(async |link| {
+            let store = link.store(asked.iter().any(|(name, _)| name == "fault")).await?;
+            change_found(link, store, act, client.output, each, &asked).await
+        })
+        .await
+}
+
+/// The same over an image.
+pub(super) async fn change_found(
+    link: &Link,
+    store: Store,
+    act: &ActArgs,
+    output: OutputArgs,
+    each: Each,
+    asked: &Pairs,
+) -> anyhow::Result<()> {
+    let answers = link.answers(store.clone());
+    let now = Timestamp::now();
+    let items = answers.matching(asked, now).map_err(Ending::from)?;
+    let first = [asked.clone(), vec![("limit".to_owned(), SAMPLE.to_string())]].concat();
+    let sample = answers.jobs(&first, now).map_err(Ending::from)?;
+    act.with_desk(link, Some(store), output, async |desk| {
+        desk.each(each, "jobs", items, |screen| show(&sample, screen)).await
+    })
+    .await
 }
 
 fn show(list: &JobList, screen: &mut Screen) {

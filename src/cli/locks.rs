@@ -14,7 +14,7 @@ use crate::web::views::locks::LockList;
 
 /// List locks, oldest first
 #[derive(Clone, Debug, Args)]
-pub struct LocksArgs {
+pub(super) struct LocksArgs {
     #[command(flatten)]
     filter: LockFilter,
 
@@ -46,7 +46,7 @@ impl LocksArgs {
     ///
     /// # Errors
     /// When the queue cannot be read.
-    pub async fn run(self) -> anyhow::Result<()> {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
         let list = self.client.ask(async |link| {
             let answers = link.walk(false).await?;
             let now = Timestamp::now();

@@ -18,7 +18,7 @@ pub(super) use table::{Column, Table};
 
 /// How to show what is found.
 #[derive(Clone, Copy, Debug, Args)]
-pub struct OutputArgs {
+pub(super) struct OutputArgs {
     /// Tables for people, or JSON for programs, with the field names of the API
     #[arg(short = 'o', long = "output", value_name = "FORMAT", default_value = "table")]
     format: Format,

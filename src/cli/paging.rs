@@ -18,10 +18,10 @@ const LARGEST: u16 = 500;
 /// How much of a list to show.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "How much")]
-pub struct Paging {
-    /// How many to show at most, 1 to 500
-    #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=i64::from(LARGEST)))]
-    limit: u16,
+pub(super) struct Paging {
+    /// How many to show at most, 1 to 500 [default: 50]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=i64::from(LARGEST)))]
+    limit: Option<u16>,
 
     /// Show all that match
     #[arg(long, conflicts_with_all = ["limit", "cursor"])]
@@ -70,8 +70,8 @@ impl Paging {
         mut asked: Pairs,
         ask: impl Fn(&Pairs) -> Result<L, Problem>,
     ) -> Result<L, Ending> {
-        let limit = if self.all { LARGEST } else { self.limit };
-        asked.push(("limit".to_owned(), limit.to_string()));
+        let limit = if self.all { Some(LARGEST) } else { self.limit };
+        asked.extend(limit.map(|limit| ("limit".to_owned(), limit.to_string())));
         let filters = asked.clone();
         asked.extend(self.cursor.iter().map(|cursor| ("cursor".to_owned(), cursor.clone())));
         let mut list = ask(&asked)?;
@@ -82,6 +82,16 @@ impl Paging {
             list.add(behind);
         }
         Ok(list)
+    }
+
+    /// Whether all are asked for.
+    pub(super) fn is_all(&self) -> bool {
+        self.all
+    }
+
+    /// Whether some of them are asked for.
+    pub(super) fn is_some(&self) -> bool {
+        self.limit.is_some() || self.cursor.is_some()
     }
 
     /// Says that there are more than are shown.

@@ -11,7 +11,7 @@ use crate::web::views::overview::{Overview, Severity};
 
 /// Show whether the queue flows, and if not, where and why
 #[derive(Clone, Debug, Args)]
-pub struct StatusArgs {
+pub(super) struct StatusArgs {
     #[command(flatten)]
     client: ClientArgs,
 }
@@ -21,7 +21,7 @@ impl StatusArgs {
     ///
     /// # Errors
     /// When the queue cannot be read.
-    pub async fn run(self) -> anyhow::Result<()> {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
         let (overview, now) = self
             .client
             .ask(async |link| {

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 
 use super::api::{self, AccessFilter, BatchFilter, FailurePage, FaultFilter, LockFilter};
+use super::orders::Versions;
 use super::problem::Problem;
 use super::query;
 use super::views::access::AccessList;
@@ -32,7 +33,7 @@ pub(crate) struct Answers {
 impl Answers {
     /// Answers over `store`; of `config` they tell where ZooKeeper is.
     pub(crate) fn new(config: Config, store: Store, storage: Option<Storage>) -> Self {
-        Self { state: State::new(config, store, storage, Registry::default()) }
+        Self { state: State::new(config, store, storage, None, Registry::default()) }
     }
 
     /// The whole queue.
@@ -44,6 +45,11 @@ impl Answers {
     /// Which jobs.
     pub(crate) fn jobs(&self, asked: &Pairs, now: Timestamp) -> Result<JobList, Problem> {
         self.state.jobs(&query::parse(asked)?, now)
+    }
+
+    /// All jobs that a query asks for, and the version of each one's status.
+    pub(crate) fn matching(&self, asked: &Pairs, now: Timestamp) -> Result<Versions, Problem> {
+        self.state.matching(asked, now).map(|(_, items)| items)
     }
 
     /// One job.

@@ -80,7 +80,7 @@ impl State {
 }
 
 /// Subjects, and the version of each one's status.
-pub(super) type Versions = Vec<(Subject, Option<i32>)>;
+pub(crate) type Versions = Vec<(Subject, Option<i32>)>;
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {

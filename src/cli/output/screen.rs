@@ -1,5 +1,7 @@
 //! What people read: lines, paragraphs and tables, as wide as their terminal.
 
+use std::io::Write as _;
+
 use textwrap::{Options, WordSplitter};
 
 use super::table::Table;
@@ -23,6 +25,18 @@ impl Screen {
     pub(in crate::cli) fn new() -> Self {
         let size = terminal_size::terminal_size_of(std::io::stdout());
         Self { text: String::new(), width: size.map(|(width, _)| width.0.max(40)) }
+    }
+
+    /// What is told beside the answer, on standard error.
+    pub(in crate::cli) fn beside() -> Self {
+        let size = terminal_size::terminal_size_of(std::io::stderr());
+        Self { text: String::new(), width: size.map(|(width, _)| width.0.max(40)) }
+    }
+
+    /// Writes it to standard error.
+    pub(in crate::cli) fn print(&self) {
+        // Nothing else could be done about it.
+        let _ = std::io::stderr().write_all(self.text.as_bytes());
     }
 
     pub(in crate::cli) fn text(&self) -> &str {
