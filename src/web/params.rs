@@ -1,10 +1,10 @@
 //! Query parameters and bodies, taken whole or refused by name.
 
-use axum::{Form, Json};
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{FromRequest, FromRequestParts, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, Uri};
+use axum::{Form, Json};
 use serde::de::DeserializeOwned;
 
 use super::problem::Problem;

@@ -190,9 +190,7 @@ pub(super) async fn freeze(
     let each =
         Each { action: action(&body.action)?, to: job_state(body.to.as_deref())?, priority: priority(body.priority)? };
     let (of, items) = match (&body.jobs, body.items.is_empty()) {
-        (Some(jobs), true) => {
-            state.matching(&pairs_of(jobs)?, now)?
-        }
+        (Some(jobs), true) => state.matching(&pairs_of(jobs)?, now)?,
         (None, _) => {
             let subjects =
                 body.items.iter().map(|item| item.parse::<Subject>().map_err(|error| bad_item(item, &error)));

@@ -4,12 +4,11 @@ use askama::Template;
 use axum::extract::{Path, State as FromState};
 use axum::http::StatusCode;
 use axum::response::Response;
-use futures::future::join_all;
 use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::frame::{Frame, Section};
-use super::order::{see_other, state_name, subject_in_words};
+use super::order::{see_other, state_name, subject_in_words, tell};
 use super::render;
 use crate::actions::audit::OrderId;
 use crate::actions::{Action, Actor, Each, Frozen, Order, Reason, Refusal, Role, Seen, Source, Subject};
@@ -122,7 +121,7 @@ pub(super) async fn execute(
     let problem = Problem::from(refusal);
     let status = problem.status();
     let page = ListPage::new(&state, id, &actor, Some((reason, problem.clone())), now).await.map_err(|_| problem)?;
-    Ok(render(status, &page))
+    Ok(tell(status, &page))
 }
 
 fn gone() -> Problem {
@@ -176,20 +175,21 @@ impl ListPage {
         let frozen = actions.frozen(id, now).filter(|frozen| frozen.actor == actor.name).ok_or_else(gone)?;
         let Frozen { each, items, of, at, .. } = &*frozen;
         let frame = Frame::new(&state.view(now), "../".to_owned(), Section::Audit);
-        let sample = items.iter().take(SAMPLE).map(async |(subject, version)| {
+        let mut sample = Vec::new();
+        for (subject, version) in items.iter().take(SAMPLE) {
             let seen = version.map(|version| Seen { version: Some(version), ..Seen::default() });
-            let order = Order { seen, to: each.to, priority: each.priority, ..Order::new(each.action, subject.clone()) };
+            let order =
+                Order { seen, to: each.to, priority: each.priority, ..Order::new(each.action, subject.clone()) };
             let planned = actions.plan(&order, actor, "", now).await;
-            Item::new(subject, planned, &frame.root)
-        });
-        let sample = join_all(sample).await;
+            sample.push(Item::new(subject, planned, &frame.root));
+        }
         let many = items.len() as u64;
         let left_out = items.len() - sample.len();
         let (reason, told) = match refused {
             Some((reason, problem)) => (reason, Some(visible(&problem.detail))),
             None => (String::new(), None),
         };
-        let of = if many == 1 && of == "jobs" { "job" } else { of };
+        let of = if many == 1 && of == "jobs" { "job" } else { of.as_str() };
         let count = format!("{} {of}", Count(many));
         Ok(Self {
             id: id.to_string(),

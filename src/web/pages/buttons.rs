@@ -5,11 +5,11 @@
 
 use crate::actions::{Action, Role, Subject};
 use crate::mirror;
+use crate::queue::MendKind;
 use crate::queue::fault::Fault;
 use crate::queue::id::BatchId;
 use crate::queue::path::{BatchNode, JobNode, LockFolder, Path};
 use crate::queue::state::{AccessState, BatchState, JobState, State};
-use crate::queue::MendKind;
 use crate::web::query::{Pairs, address};
 
 /// Something that may be ordered.
@@ -24,7 +24,8 @@ pub(super) struct Button {
 /// The buttons of one reader.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Desk<'a> {
-    root: &'a str,
+    /// The way up from the page.
+    pub(super) root: &'a str,
     role: Role,
 }
 
@@ -108,7 +109,7 @@ impl<'a> Desk<'a> {
         let (action, subject) = match path {
             Path::QueueLock(queue) => (Action::Unpause, Subject::Queue(*queue)),
             Path::NamedLock(LockFolder::Collections, mnemonic) => {
-                (Action::Release, Subject::Collection(mnemonic.as_ref().into()))
+                (Action::Release, Subject::Collection(mnemonic.clone()))
             }
             path => (Action::BreakLock, Subject::Lock(path.clone())),
         };
@@ -128,6 +129,11 @@ impl<'a> Desk<'a> {
         self.button(Action::Mend, &subject, &Pairs::new()).filter(|_| self.role >= needed)
     }
 
+    /// Whether the reader may order an action on some of the jobs of a list.
+    pub(super) fn may(self, needed: Role) -> bool {
+        self.role >= needed
+    }
+
     /// An order on something that stands for itself.
     pub(super) fn on(self, action: Action, subject: &Subject) -> Option<Button> {
         self.button(action, subject, &Pairs::new())
@@ -144,12 +150,9 @@ fn fits_job(action: Action, state: JobState) -> bool {
         Action::SetPriority => !state.is_final(),
         Action::Delete => state.may_become(JobState::Deleted),
         Action::Purge => state.is_final(),
-        Action::ReportAgain
-        | Action::CleanUp
-        | Action::BreakLock
-        | Action::Pause
-        | Action::Unpause
-        | Action::Mend => false,
+        Action::ReportAgain | Action::CleanUp | Action::BreakLock | Action::Pause | Action::Unpause | Action::Mend => {
+            false
+        }
     }
 }
 

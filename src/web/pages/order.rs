@@ -2,8 +2,8 @@
 
 use askama::Template;
 use axum::extract::State as FromState;
-use axum::response::{IntoResponse, Response};
 use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde::Deserialize;
 
@@ -16,6 +16,7 @@ use crate::queue::state::{JobState, State as _};
 use crate::web::State;
 use crate::web::api::orders::{action, bad_item, job_state, priority};
 use crate::web::identity::Identity;
+use crate::web::layers::Told;
 use crate::web::lists::given;
 use crate::web::params::{Params, Sent};
 use crate::web::problem::Problem;
@@ -60,8 +61,7 @@ impl Asked {
         };
         let subject = on.parse::<Subject>().map_err(|error| bad_item(&on, &error))?;
         let state = given(self.state.as_ref()).map(Into::into);
-        let (version, czxid) =
-            (number("version", self.version.as_ref())?, number("czxid", self.czxid.as_ref())?);
+        let (version, czxid) = (number("version", self.version.as_ref())?, number("czxid", self.czxid.as_ref())?);
         let is_seen = state.is_some() || version.is_some() || czxid.is_some();
         Ok(Order {
             seen: is_seen.then_some(Seen { state, version, czxid }),
@@ -105,7 +105,7 @@ pub(super) async fn ask(
         Ok(_) | Err(Refusal::Conflict { .. }) => StatusCode::OK,
         Err(refusal) => Problem::from(refusal.clone()).status(),
     };
-    Ok(render(status, &OrderPage::new(&state, &asked, &order, &actor, planned, None, now)))
+    Ok(tell(status, &OrderPage::new(&state, &asked, &order, &actor, planned, None, now)))
 }
 
 /// `POST /order`: gives an order, and leads to what comes of it.
@@ -130,12 +130,21 @@ pub(super) async fn give(
     words::fill(&state, &mut order);
     let planned = actions.plan(&order, &actor, asked.reason(), now).await;
     let status = Problem::from(refusal.clone()).status();
-    Ok(render(status, &OrderPage::new(&state, &asked, &order, &actor, planned, Some(refusal), now)))
+    Ok(tell(status, &OrderPage::new(&state, &asked, &order, &actor, planned, Some(refusal), now)))
 }
 
 /// Leads a browser on after a form, to an address that is relative to the form's own: a proxy may serve us anywhere.
 pub(super) fn see_other(location: String) -> Response {
     (StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response()
+}
+
+/// A page that says by itself why it has a status that is none of success.
+pub(super) fn tell(status: StatusCode, page: &impl Template) -> Response {
+    let mut response = render(status, page);
+    if response.status() == status {
+        response.extensions_mut().insert(Told);
+    }
+    response
 }
 
 /// What an order would do, ready to be rendered.
@@ -150,7 +159,7 @@ struct OrderPage {
     action: Action,
     means: &'static str,
     is_grave: bool,
-    told: Option<Told>,
+    told: Option<Against>,
     plan: Option<Plan>,
     /// Where a job may be resumed; empty where that is not asked.
     states: Vec<Choice>,
@@ -169,7 +178,7 @@ struct OrderPage {
 
 /// What stands against it.
 #[derive(Debug)]
-struct Told {
+struct Against {
     title: &'static str,
     text: String,
     /// Of those, the state that it is in now; empty where that is not known.
@@ -213,15 +222,15 @@ impl OrderPage {
         let force = words::force(action, subject);
         let is_conflict = matches!(against, Some(Refusal::Conflict { .. }));
         let by_force = if is_conflict && !order.force && !force.is_empty() {
-            let again: [(&str, &str); 4] =
-                [("action", action.label()), ("on", &subject.to_string()), ("force", "true"), ("reason", asked.reason())];
+            let on = subject.to_string();
+            let again = [("action", action.label()), ("on", &on), ("force", "true"), ("reason", asked.reason())];
             let again: Pairs = again.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-            address("order", again.iter().filter(|(_, value)| !value.is_empty()))
+            address(&format!("{}order", frame.root), again.iter().filter(|(_, value)| !value.is_empty()))
         } else {
             String::new()
         };
         let is_given = refused.is_some();
-        let told = refused.or(against).map(|refusal| Told::new(refusal, is_given));
+        let told = refused.or(against).map(|refusal| Against::new(refusal, is_given));
         // Which operations there are depends on what is chosen first.
         let is_open = action == Action::SetPriority && given(asked.priority.as_ref()).is_none();
         let to = order.to.map(|state| state.label().to_owned());
@@ -252,13 +261,10 @@ impl OrderPage {
     }
 }
 
-impl Told {
+impl Against {
     fn new(refusal: Refusal, is_given: bool) -> Self {
-        let state = if let Refusal::Conflict { state: Some(state), .. } = &refusal {
-            state_name(state)
-        } else {
-            String::new()
-        };
+        let state =
+            if let Refusal::Conflict { state: Some(state), .. } = &refusal { state_name(state) } else { String::new() };
         let title = match (&refusal, is_given) {
             (Refusal::Unknown(_), _) => "It is not known whether this was done",
             (_, true) => "Nothing was done",

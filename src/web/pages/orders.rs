@@ -2,8 +2,8 @@
 
 use askama::Template;
 use axum::extract::{Path, State as FromState};
-use axum::response::Response;
 use axum::http::StatusCode;
+use axum::response::Response;
 use jiff::Timestamp;
 
 use super::frame::{Frame, Section};
@@ -109,7 +109,9 @@ pub(super) fn outcome(label: &str) -> Outcome {
     let (name, class, means) = match label {
         "done" => ("Done", "good", "It is done."),
         "going_on" => ("Going on", "work", "It is going on, also when this page is closed."),
-        "cancelled" => ("Cancelled", "warn", "It was cancelled: what was under way was finished, and the rest not begun."),
+        "cancelled" => {
+            ("Cancelled", "warn", "It was cancelled: what was under way was finished, and the rest not begun.")
+        }
         "conflict" => ("Refused", "warn", "Nothing was done: the queue stood against it."),
         "unknown" => (
             "Not known",

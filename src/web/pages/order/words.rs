@@ -76,14 +76,18 @@ pub(super) fn means(action: Action, subject: &Subject) -> &'static str {
         Action::Resume if is_job => "It goes back to work where it stopped, and its retry count rises by one.",
         Action::Resume => "It goes back to Pending, and a daemon takes it again.",
         Action::Hold if is_job => "No daemon takes it until somebody releases it.",
-        Action::Hold => "Its pending jobs become held when a daemon comes to them, and wait until somebody releases them.",
+        Action::Hold => {
+            "Its pending jobs become held when a daemon comes to them, and wait until somebody releases them."
+        }
         Action::Release if is_job => "It becomes pending again, and a daemon takes it when its turn comes.",
         Action::Release if is_batch => "It becomes pending again, and a daemon makes its jobs.",
         Action::Release => "Its jobs are taken again. Those that are held already stay so.",
         Action::Fail => "It is set Failed with the reason as its message, and its batch counts it as failed.",
         Action::SetPriority => "0 is the most urgent, 99 the least. Its place in its queue changes in the same moment.",
         Action::ReportAgain => "A daemon reports to its depositor once more how each of its jobs ended.",
-        Action::Delete if is_batch => "All its jobs are deleted with it and its znodes are removed. It cannot be taken back.",
+        Action::Delete if is_batch => {
+            "All its jobs are deleted with it and its znodes are removed. It cannot be taken back."
+        }
         Action::Delete => "It is set Deleted and will never be done. It cannot be taken back.",
         Action::Purge => "Its znodes are removed with all that they say. It cannot be taken back.",
         Action::CleanUp => {
