@@ -83,6 +83,6 @@ pub use handle::Queue;
 pub use job::{Job, JobChange, JobChanged, JobPlan, JobTarget, JobValue, LockedJob};
 pub use list::Entries;
 pub use lock::{Lock, Pause, Unlocked};
-pub use mend::{Mend, MendKind, MendOrder};
+pub use mend::{Mend, MendKind, MendOrder, Survey};
 pub use purge::{BulkPlan, Chunk, CleanUp, Progress, Purge};
 pub use transaction::{CommitError, Committed, Operation, REQUEST_LIMIT_BYTES, Transaction};

@@ -1,7 +1,7 @@
 //! `queuekeeper access`: access requests.
 
-use clap::{Args, ValueEnum};
 use clap::builder::PossibleValuesParser;
+use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 
 use super::UsageError;

@@ -123,7 +123,11 @@ impl Desk<'_> {
             let on = order.subject.to_string();
             match self.carry_out(order).await {
                 Ok(view) => views.push(view),
-                Err(error) if error.downcast_ref::<Ending>().is_some_and(|ending| matches!(ending.code, REFUSED | NOT_FOUND)) => {
+                Err(error)
+                    if error
+                        .downcast_ref::<Ending>()
+                        .is_some_and(|ending| matches!(ending.code, REFUSED | NOT_FOUND)) =>
+                {
                     note(&format!("{on}: {error}"));
                     last = Some(error);
                 }
@@ -144,7 +148,7 @@ impl Desk<'_> {
         let reason = self.reason()?;
         let words = reason.as_ref().map_or("", Reason::as_str);
         if !self.args.yes {
-            let prepared = self.actions.plan(&order, &self.actor, words, now).await.map_err(ending)?;
+            let prepared = self.actions.plan(&order, &self.actor, words, now).await.map_err(Ending::from)?;
             let view = OrderView::planned(&prepared, words);
             if self.args.dry_run {
                 return Ok(view);
@@ -156,9 +160,9 @@ impl Desk<'_> {
             order.seen = Some(prepared.seen());
         }
         let Some(reason) = reason else { return Err(UsageError("an order needs a --reason".to_owned()).into()) };
-        let taken = self.actions.execute(order, self.actor.clone(), reason, None, now).await.map_err(ending)?;
+        let taken = self.actions.execute(order, self.actor.clone(), reason, None, now).await.map_err(Ending::from)?;
         self.follow(&taken.work).await?;
-        taken.work.over().await.map_err(ending)?;
+        taken.work.over().await.map_err(Ending::from)?;
         Ok(OrderView::of(&taken.work))
     }
 
@@ -177,7 +181,7 @@ impl Desk<'_> {
         }
         let many = items.len() as u64;
         let first = items[0].0.clone();
-        let frozen = self.actions.freeze(each, of.to_owned(), items, &self.actor, now).map_err(ending)?;
+        let frozen = self.actions.freeze(each, of.to_owned(), items, &self.actor, now).map_err(Ending::from)?;
         let reason = self.reason()?;
         if !self.args.yes {
             let words = reason.as_ref().map_or("", Reason::as_str);
@@ -212,9 +216,10 @@ impl Desk<'_> {
             confirm(&format!("Do it to all {}?", count(many)))?;
         }
         let Some(reason) = reason else { return Err(UsageError("an order needs a --reason".to_owned()).into()) };
-        let work = self.actions.execute_frozen(frozen.id, self.actor.clone(), reason, now).await.map_err(ending)?;
+        let work =
+            self.actions.execute_frozen(frozen.id, self.actor.clone(), reason, now).await.map_err(Ending::from)?;
         self.follow(&work).await?;
-        work.over().await.map_err(ending)?;
+        work.over().await.map_err(Ending::from)?;
         let view = OrderView::of(&work);
         self.output.show(&view, |screen| tell(&view, screen))?;
         if view.not_done > 0 || view.done < view.count { Err(in_part(&view).into()) } else { Ok(()) }
@@ -263,16 +268,17 @@ impl Desk<'_> {
     }
 }
 
-/// What a refusal ends with.
-fn ending(refusal: Refusal) -> Ending {
-    let code = match refusal {
-        Refusal::Forbidden { .. } | Refusal::Conflict { .. } => REFUSED,
-        Refusal::Invalid(_) => BAD_USAGE,
-        Refusal::Missing(_) => NOT_FOUND,
-        Refusal::Unavailable(_) | Refusal::Failed(_) => FAILED,
-        Refusal::Unknown(_) => UNKNOWN,
-    };
-    Ending::new(code, refusal.to_string())
+impl From<Refusal> for Ending {
+    fn from(refusal: Refusal) -> Self {
+        let code = match &refusal {
+            Refusal::Forbidden { .. } | Refusal::Conflict { .. } => REFUSED,
+            Refusal::Invalid(_) => BAD_USAGE,
+            Refusal::Missing(_) => NOT_FOUND,
+            Refusal::Unavailable(_) | Refusal::Failed(_) => FAILED,
+            Refusal::Unknown(_) => UNKNOWN,
+        };
+        Self::new(code, refusal.to_string())
+    }
 }
 
 fn in_part(view: &OrderView) -> Ending {
@@ -329,4 +335,34 @@ fn ask(question: &str) -> anyhow::Result<String> {
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer).context("cannot read the answer")?;
     Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::actions::Role;
+
+    #[test]
+    fn each_refusal_ends_with_its_code() {
+        let text = || "why".to_owned();
+        for (refusal, code) in [
+            (Refusal::Forbidden { needs: Role::Admin, has: Role::Viewer }, 3),
+            (Refusal::Invalid(text()), 2),
+            (Refusal::Missing(text()), 4),
+            (Refusal::Conflict { why: text(), state: None, version: None }, 3),
+            (Refusal::Unavailable(text()), 1),
+            (Refusal::Failed(text()), 1),
+            (Refusal::Unknown(text()), 5),
+        ] {
+            let said = refusal.to_string();
+            assert_eq!(Ending::from(refusal), Ending::new(code, said));
+        }
+    }
+
+    #[test]
+    fn many_of_which_some_were_not_done_end_with_a_code_of_their_own() {
+        let view = |done, not_done| OrderView { done, not_done, count: 1_200, ..OrderView::default() };
+        assert_eq!(in_part(&view(1_000, 2)), Ending::new(6, "1,000 done, 2 not done, 198 not begun"));
+        assert_eq!(in_part(&view(0, 1_200)), Ending::new(3, "0 done, 1,200 not done"));
+    }
 }

@@ -18,7 +18,7 @@ const FOLDER_MODE: u32 = 0o700;
 #[command(next_help_heading = "Audit")]
 pub(super) struct AuditArgs {
     /// The file to write down who ordered what, why, and what came of it [default:
-    /// $XDG_STATE_HOME/queuekeeper/audit.jsonl, or that below ~/.local/state]
+    /// queuekeeper/audit.jsonl in `$XDG_STATE_HOME` or `~/.local/state`]
     // Its variable is not that of `serve`, whose file is rotated by one process alone.
     #[arg(long = "audit.file", env = "QUEUEKEEPER_CLI_AUDIT_FILE", hide_env_values = true, value_name = "FILE")]
     file: Option<PathBuf>,
@@ -54,9 +54,8 @@ impl AuditArgs {
 /// passed over.
 fn usual(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     let folder = variable("XDG_STATE_HOME").filter(|folder| folder.is_absolute());
-    let folder = folder.or_else(|| {
-        variable("HOME").filter(|home| home.is_absolute()).map(|home| home.join(".local").join("state"))
-    });
+    let folder = folder
+        .or_else(|| variable("HOME").filter(|home| home.is_absolute()).map(|home| home.join(".local").join("state")));
     folder.map(|folder| folder.join("queuekeeper").join("audit.jsonl"))
 }
 

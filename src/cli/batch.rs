@@ -7,7 +7,7 @@ use super::UsageError;
 use super::act::ActArgs;
 use super::batches::state;
 use super::client::{ClientArgs, Link};
-use super::exit::{Ending, FAILED, NOT_FOUND};
+use super::exit::{Ending, NOT_FOUND};
 use super::job::explain;
 use super::output::Screen;
 use super::words::{count, moment, number};
@@ -92,9 +92,14 @@ impl BatchArgs {
         if let Ok(id) = self.batch.parse() {
             return Ok(id);
         }
-        let found = link.queue().find_batch(&self.batch).await.map_err(|error| Ending::new(FAILED, error.to_string()))?;
+        let found = link.queue().find_batch(&self.batch).await.map_err(Ending::from)?;
         let name = brief(&self.batch, 64);
-        Ok(found.ok_or_else(|| Ending::new(NOT_FOUND, format!("there is no batch {name}: a batch is named as bid0000000042 or by its UUID")))?)
+        Ok(found.ok_or_else(|| {
+            Ending::new(
+                NOT_FOUND,
+                format!("there is no batch {name}: a batch is named as bid0000000042 or by its UUID"),
+            )
+        })?)
     }
 
     async fn show(&self) -> anyhow::Result<()> {

@@ -1,7 +1,7 @@
 //! `queuekeeper batches`: which batches, by any filter.
 
-use clap::{Args, ValueEnum};
 use clap::builder::PossibleValuesParser;
+use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 
 use super::UsageError;

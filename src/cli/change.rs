@@ -46,7 +46,7 @@ impl JobChange {
 pub(super) struct ChangeArgs {
     /// The number that `priority` takes
     #[arg(value_name = "NUMBER")]
-    number: Option<i32>,
+    number: Option<i64>,
 
     /// Where to resume
     #[arg(long, value_name = "STATE", value_parser = state)]
@@ -87,5 +87,9 @@ fn which() -> UsageError {
 
 fn state(label: &str) -> Result<JobState, String> {
     let labels = || JobState::ALL.iter().map(|state| state.label()).collect::<Vec<_>>().join(", ");
-    JobState::ALL.iter().copied().find(|state| state.label() == label).ok_or_else(|| format!("the states are {}", labels()))
+    JobState::ALL
+        .iter()
+        .copied()
+        .find(|state| state.label() == label)
+        .ok_or_else(|| format!("the states are {}", labels()))
 }

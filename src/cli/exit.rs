@@ -1,6 +1,7 @@
 //! What a command ends with that does not end well.
 
 use crate::mirror::LoadError;
+use crate::queue;
 use crate::web::Problem;
 use crate::zookeeper::ConnectError;
 
@@ -68,6 +69,12 @@ impl From<LoadError> for Ending {
 
 impl From<ConnectError> for Ending {
     fn from(error: ConnectError) -> Self {
+        Self::new(FAILED, error.to_string())
+    }
+}
+
+impl From<queue::Error> for Ending {
+    fn from(error: queue::Error) -> Self {
         Self::new(FAILED, error.to_string())
     }
 }

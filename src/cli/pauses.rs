@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::UsageError;
 use super::act::ActArgs;
 use super::client::ClientArgs;
-use super::exit::{Ending, FAILED};
+use super::exit::Ending;
 use super::jobs::change_found;
 use super::orders::order_one;
 use super::output::{Column, OutputArgs, Screen, Table};
@@ -115,7 +115,7 @@ impl QueueArgs {
         let stops = self.client.ask(async |link| {
             let mut stops = Vec::new();
             for queue in Queue::ALL {
-                stops.push(Stop::new(queue.name(), link.queue().paused(*queue).await.map_err(failed)?));
+                stops.push(Stop::new(queue.name(), link.queue().paused(*queue).await.map_err(Ending::from)?));
             }
             Ok(stops)
         });
@@ -138,9 +138,7 @@ impl CollectionArgs {
             return Err(UsageError(format!("no collection can have the mnemonic {name}")).into());
         };
         match action {
-            CollectionAction::Hold => {
-                order_one(&self.client, &self.act, Order::new(Action::Hold, subject)).await
-            }
+            CollectionAction::Hold => order_one(&self.client, &self.act, Order::new(Action::Hold, subject)).await,
             CollectionAction::Release => self.release(subject, name).await,
         }
     }
@@ -157,7 +155,8 @@ impl CollectionArgs {
                 if !self.with_jobs {
                     return Ok(());
                 }
-                let asked = [("state", "held"), ("collection", name)].map(|(name, value)| (name.to_owned(), value.to_owned()));
+                let asked =
+                    [("state", "held"), ("collection", name)].map(|(name, value)| (name.to_owned(), value.to_owned()));
                 let each = Each { action: Action::Release, to: None, priority: None };
                 // Those that became Held since the first look are among them.
                 let store = link.store(false).await?;
@@ -170,9 +169,9 @@ impl CollectionArgs {
         let stops = self.client.ask(async |link| {
             let queue = link.queue();
             let mut stops = Vec::new();
-            for name in queue.held_collections().await.map_err(failed)? {
+            for name in queue.held_collections().await.map_err(Ending::from)? {
                 // It may have been released since it was listed.
-                let hold = queue.held_collection(&name).await.map_err(failed)?;
+                let hold = queue.held_collection(&name).await.map_err(Ending::from)?;
                 stops.extend(hold.map(|hold| Stop::new(&name, Some(hold))));
             }
             Ok(stops)
@@ -181,25 +180,32 @@ impl CollectionArgs {
     }
 }
 
-fn failed(error: queue::Error) -> Ending {
-    Ending::new(FAILED, error.to_string())
-}
-
 fn show(stops: &[Stop], output: OutputArgs, what: &'static str) -> anyhow::Result<()> {
     let now = Timestamp::now();
     output.show(&stops, |screen: &mut Screen| {
         if stops.is_empty() {
             screen.say("No collection is held.");
         }
-        let mut table =
-            Table::new([Column::new(what), Column::new("STATE"), Column::number("FOR"), Column::rest("BY"), Column::rest("WHY")]);
+        let mut table = Table::new([
+            Column::new(what),
+            Column::new("STATE"),
+            Column::number("FOR"),
+            Column::rest("BY"),
+            Column::rest("WHY"),
+        ]);
         for stop in stops {
             let state = match (stop.paused_since, what) {
                 (None, _) => "goes on",
                 (Some(_), "QUEUE") => "paused",
                 (Some(_), _) => "held",
             };
-            let cells = [stop.name.clone(), state.to_owned(), ago(stop.paused_since, now), stop.by.clone(), stop.reason.clone()];
+            let cells = [
+                stop.name.clone(),
+                state.to_owned(),
+                ago(stop.paused_since, now),
+                stop.by.clone(),
+                stop.reason.clone(),
+            ];
             table.row(cells);
         }
         screen.table(&table);

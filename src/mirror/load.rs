@@ -145,7 +145,9 @@ async fn read(client: &Client, image: &mut Image, queries: impl IntoIterator<Ite
         Answer::Node(path, found) | Answer::Folder(path, found, _) => apply(path, found),
         Answer::Item(path, found, children) => {
             apply(path, found);
-            children.into_iter().for_each(|(path, found)| apply(path, found));
+            for (path, found) in children {
+                apply(path, found);
+            }
         }
     };
     reader.run(take).await

@@ -55,7 +55,7 @@ pub enum DumpError {
     Read(#[from] Error),
     /// A line could not be written.
     #[error("cannot write the dump: {0}")]
-    Write(#[from] io::Error),
+    Write(io::Error),
 }
 
 /// The folders whose children ZooKeeper numbers.
@@ -100,7 +100,7 @@ impl Queue {
         };
         let mut line = Vec::new();
         line::write_line(&mut line, &header);
-        out.write_all(&line)?;
+        out.write_all(&line).map_err(DumpError::Write)?;
         // The folder of states is no job.
         let of_jobs =
             numbered[1].stat().map_or(0, |stat| u64::from(stat.num_children.unsigned_abs()).saturating_sub(1));
@@ -109,11 +109,11 @@ impl Queue {
             progress(DumpProgress { read: *read, of_jobs });
             out.write_all(lines)
         });
-        written.await??;
+        written.await?.map_err(DumpError::Write)?;
         line.clear();
         line::write_line(&mut line, &line::End { end: walk.counts });
-        out.write_all(&line)?;
-        out.flush()?;
+        out.write_all(&line).map_err(DumpError::Write)?;
+        out.flush().map_err(DumpError::Write)?;
         Ok(walk.counts)
     }
 }

@@ -10,6 +10,7 @@
 //! Locks of sessions cannot be restored, nor times: a loaded job entered its state when it was loaded.
 
 use std::io;
+use std::task::Poll;
 
 use futures::stream::{FuturesOrdered, Stream, StreamExt as _};
 use jiff::Timestamp;
@@ -78,7 +79,7 @@ pub struct Loaded {
 pub enum LoadError {
     /// The dump cannot be read.
     #[error("cannot read the dump: {0}")]
-    Input(#[from] io::Error),
+    Input(io::Error),
     /// The dump is not one, or not whole.
     #[error(transparent)]
     Dump(#[from] BadDump),
@@ -135,7 +136,7 @@ impl Queue {
     ) -> Result<Loaded, LoadError> {
         let mut lines = Lines::new(blocks);
         let mut reader = DumpReader::new(options.largest_number);
-        let header = match lines.next().await? {
+        let header = match lines.next().await.map_err(LoadError::Input)? {
             Some(line) => reader.header(line)?,
             None => return Err(reader.cut().into()),
         };
@@ -161,7 +162,7 @@ impl Queue {
         let mut in_flight = FuturesOrdered::new();
         let mut found = 0;
         let mut trailer = None;
-        while let Some(line) = lines.next().await? {
+        while let Some(line) = lines.next().await.map_err(LoadError::Input)? {
             let full: Vec<_> = match reader.line(line)? {
                 Parsed::Nothing => continue,
                 Parsed::End(end) => {
@@ -178,6 +179,10 @@ impl Queue {
                     take(in_flight.next().await, loaded, &mut found, progress)?;
                 }
                 in_flight.push_back(self.make(chunk, place.is_resumed()));
+                // Its request is sent when it is looked at for the first time.
+                if let Poll::Ready(outcome) = futures::poll!(in_flight.next()) {
+                    take(outcome, loaded, &mut found, progress)?;
+                }
             }
         }
         while !in_flight.is_empty() {

@@ -20,8 +20,10 @@ mod job;
 mod kind;
 mod lock;
 mod remove;
+mod survey;
 
 pub use kind::MendKind;
+pub use survey::Survey;
 
 /// What would mend a fault, ready to be committed or to be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,15 +68,40 @@ impl Queue {
     /// it, with what does; [`Error::Conflict`] where a living session holds the item; [`Error::Missing`] and
     /// [`Error::Decode`] where the item's own znodes do not tell what would be right; [`Error::Read`].
     pub async fn plan_mend(&self, fault: Fault, item: &Path, order: MendOrder<'_>) -> Result<Mend, Error> {
+        self.plan_any_mend(fault, item, order, None).await
+    }
+
+    /// Plans to mend one of many faults: as [`Queue::plan_mend`], which lists the whole queue for a job, but by a survey
+    /// that was made for all of them.
+    ///
+    /// # Errors
+    /// As [`Queue::plan_mend`].
+    pub async fn plan_mend_with(
+        &self,
+        fault: Fault,
+        item: &Path,
+        order: MendOrder<'_>,
+        survey: &Survey,
+    ) -> Result<Mend, Error> {
+        self.plan_any_mend(fault, item, order, Some(survey)).await
+    }
+
+    async fn plan_any_mend(
+        &self,
+        fault: Fault,
+        item: &Path,
+        order: MendOrder<'_>,
+        survey: Option<&Survey>,
+    ) -> Result<Mend, Error> {
         if let MendKind::Another(help) = fault.mend_kind() {
             return Err(Error::Invalid { path: item.clone(), reason: format!("no writing mends {fault}: {help}") });
         }
         match (fault, item) {
-            (Fault::LeakedLock, _) => self.mend_lock(item, order).await,
+            (Fault::LeakedLock, _) => self.mend_lock(item, order, survey).await,
             (Fault::LeakedStorageLock, Path::NamedLock(LockFolder::Storage, name)) => {
                 self.mend_storage_lock(item, name, order).await
             }
-            (_, Path::Job(job)) => self.mend_job(fault, *job, order).await,
+            (_, Path::Job(job)) => self.mend_job(fault, *job, order, survey).await,
             (_, Path::Batch(batch)) => self.mend_batch(fault, *batch, order).await,
             (Fault::UnloadableRequest | Fault::UnfinishedCreation, Path::Request(queue, request)) => {
                 self.mend_request(fault, *queue, *request, order).await

@@ -90,7 +90,7 @@ impl Problem {
     }
 
     /// The same in one line, for probes and terminals.
-    pub(super) fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         let allowed =
             if self.allowed.is_empty() { String::new() } else { format!(" Allowed: {}.", self.allowed.join(", ")) };
         format!("{}{allowed}\n", self.detail)

@@ -4,7 +4,9 @@ use zookeeper_client::{Acl, AuthId, Permission};
 
 /// A text that is no list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}; a list is scheme:id:permissions[,...], as world:anyone:r,digest:ops:q1/5R2N..=:cdrwa, of the permissions c, d, r, w and a")]
+#[error(
+    "{0}; a list is scheme:id:permissions[,...], as world:anyone:r,digest:ops:q1/5R2N..=:cdrwa, of the permissions c, d, r, w and a"
+)]
 pub struct AclError(&'static str);
 
 /// Reads a list. An id may hold colons and commas, as a distinguished name does.

@@ -66,7 +66,10 @@ async fn each_action_does_what_its_name_says_or_is_refused_with_its_code() {
 async fn who_ordered_what_and_why_is_written_down_by_two_lines() {
     let world = World::new("audit").await;
     let view = world.run_with("job 9 resume -o json", &SURE).await.json();
-    assert_eq!((&view["outcome"], &view["before"], &view["after"]), (&"done".into(), &"failed".into(), &"storing".into()));
+    assert_eq!(
+        (&view["outcome"], &view["before"], &view["after"]),
+        (&"done".into(), &"failed".into(), &"storing".into())
+    );
     world.run_with("job 9 resume", &SURE).await.is(3, &[]);
     let audit = world.audit();
     let [ordered, outcome] = [&audit[0], &audit[1]];
@@ -86,7 +89,10 @@ async fn who_ordered_what_and_why_is_written_down_by_two_lines() {
     // Where nothing can be written down, nothing is done.
     let before = world.tree().await;
     let folder = ["--audit.file", world.home.path().to_str().unwrap()];
-    world.run_with("queue unpause accessLarge", &[&SURE[..], &folder].concat()).await.is(1, &["audit", "nothing was done"]);
+    world
+        .run_with("queue unpause accessLarge", &[&SURE[..], &folder].concat())
+        .await
+        .is(1, &["audit", "nothing was done"]);
     assert!(world.tree().await == before);
 }
 
@@ -109,7 +115,10 @@ async fn without_somebody_to_ask_nothing_is_done_and_a_dry_run_only_shows() {
         world.run(line).await.is(2, &["nobody to ask", "--yes", "--dry-run"]);
         // An order without a reason is none.
         world.run(&format!("{line} --yes")).await.is(2, &["--reason"]);
-        world.run_with(&format!("{line} --yes"), &["--reason", " "]).await.is(2, &["--reason", "say in a few words why"]);
+        world
+            .run_with(&format!("{line} --yes"), &["--reason", " "])
+            .await
+            .is(2, &["--reason", "say in a few words why"]);
     }
     for (line, code, told) in [
         ("job 9 resume", 0, &["resume jid0000000009, failed to storing", "/jobs/jid0000000009/status"][..]),
@@ -135,7 +144,10 @@ async fn a_variable_says_where_but_nothing_in_the_environment_says_yes() {
         let (home, address) = (world.home.path().to_owned(), world.address.clone());
         move || {
             let mut command = super::program::queuekeeper(&home, &["queue", "pause", "ingest"]);
-            command.env("QUEUEKEEPER_ZOOKEEPER", address).env("QUEUEKEEPER_YES", "true").env("QUEUEKEEPER_REASON", "why");
+            command
+                .env("QUEUEKEEPER_ZOOKEEPER", address)
+                .env("QUEUEKEEPER_YES", "true")
+                .env("QUEUEKEEPER_REASON", "why");
             command.output().unwrap()
         }
     });
@@ -150,7 +162,9 @@ async fn new_znodes_get_the_acl_that_is_asked_for() {
     world.run_with("queue pause ingest", &[&SURE[..], &acl].concat()).await.is(0, &[]);
     let (found, _) = world.client.get_acl("/locks/queue/ingest").await.unwrap();
     assert_eq!(found[0].permission().to_string(), "READ|WRITE|CREATE|DELETE");
-    run(world.home.path(), &["queue", "--zookeeper.acl", "anyone"]).await.is(2, &["--zookeeper.acl", "scheme:id:permissions"]);
+    run(world.home.path(), &["queue", "--zookeeper.acl", "anyone"])
+        .await
+        .is(2, &["--zookeeper.acl", "scheme:id:permissions"]);
 }
 
 #[tokio::test]

@@ -18,7 +18,8 @@ struct Server {
 
 impl Server {
     async fn start(world: &World) -> Self {
-        let arguments = ["serve", "--web.listen-address=127.0.0.1:0", "--log.format=json", "--zookeeper", &world.address];
+        let arguments =
+            ["serve", "--web.listen-address=127.0.0.1:0", "--log.format=json", "--zookeeper", &world.address];
         let mut child = queuekeeper(world.home.path(), &arguments).spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
         let address = loop {
@@ -58,9 +59,9 @@ fn fields(value: &Value) -> Vec<String> {
     match value {
         Value::Object(object) => {
             let own = object.keys().cloned();
-            let below = object.iter().flat_map(|(name, value)| {
-                fields(value).into_iter().map(move |field| format!("{name}.{field}"))
-            });
+            let below = object
+                .iter()
+                .flat_map(|(name, value)| fields(value).into_iter().map(move |field| format!("{name}.{field}")));
             own.chain(below).collect()
         }
         Value::Array(items) => items.first().map(fields).unwrap_or_default(),
@@ -75,7 +76,10 @@ async fn json_is_what_the_api_answers() {
     world.create("/jobs/states/storing/05-jid0000000001", "").await;
     let server = Server::start(&world).await;
     for (line, path) in [
-        ("jobs --state failed,held --sort priority --direction desc", "jobs?state=failed,held&sort=priority&direction=desc"),
+        (
+            "jobs --state failed,held --sort priority --direction desc",
+            "jobs?state=failed,held&sort=priority&direction=desc",
+        ),
         ("jobs --limit 5", "jobs?limit=5"),
         ("batches", "batches"),
         ("access", "access"),

@@ -25,9 +25,11 @@ async fn all_that_match_are_done_and_those_that_cannot_be_are_named() {
         assert_eq!(world.state(number).await["status"], "Storing");
     }
     // The one that is locked, and the one of another group.
-    assert_eq!([world.state(150).await["status"].clone(), world.state(9).await["status"].clone()], ["Failed", "Failed"]);
-    let (ordered, outcomes): (Vec<_>, Vec<_>) =
-        world.audit().into_iter().partition(|line| line["record"] == "ordered");
+    assert_eq!(
+        [world.state(150).await["status"].clone(), world.state(9).await["status"].clone()],
+        ["Failed", "Failed"]
+    );
+    let (ordered, outcomes): (Vec<_>, Vec<_>) = world.audit().into_iter().partition(|line| line["record"] == "ordered");
     assert_eq!((ordered.len(), &ordered[0]["count"]), (1, &300.into()));
     assert_eq!(outcomes.len(), 301, "one for each and one for all");
 
@@ -41,7 +43,10 @@ async fn all_that_match_are_done_and_those_that_cannot_be_are_named() {
 async fn a_collection_is_released_with_its_jobs_in_that_order() {
     let world = World::new("release").await;
     world.run("collection release c10 --dry-run").await.is(0, &["1 of its jobs are Held"]);
-    world.run_with("collection release c10 --with-jobs", &SURE).await.is(0, &["release collection:c10: done", "1 done"]);
+    world
+        .run_with("collection release c10 --with-jobs", &SURE)
+        .await
+        .is(0, &["release collection:c10: done", "1 done"]);
     assert_eq!(world.state(10).await["status"], "Pending");
     assert!(!world.tree().await.contains_key("/locks/collections/c10"));
 }

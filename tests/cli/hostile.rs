@@ -47,7 +47,9 @@ async fn nothing_that_a_znode_holds_reaches_a_terminal_as_it_is() {
         }
     }
     // What is typed comes back in what is said of it.
-    for arguments in [["jobs", "--collection", EVIL], ["jobs", "--group", EVIL], ["job", EVIL, "why"], ["batch", EVIL, "purge"]] {
+    for arguments in
+        [["jobs", "--collection", EVIL], ["jobs", "--group", EVIL], ["job", EVIL, "why"], ["batch", EVIL, "purge"]]
+    {
         let ran = super::program::run(
             world.home.path(),
             &[&arguments[..], &["--zookeeper", &world.address, "--dry-run"]].concat(),
@@ -64,7 +66,8 @@ async fn nothing_that_a_znode_holds_reaches_a_terminal_as_it_is() {
 #[track_caller]
 fn is_harmless(text: &str) {
     let hidden = |found: &char| {
-        (found.is_control() && *found != '\n') || matches!(found, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        (found.is_control() && *found != '\n')
+            || matches!(found, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
     assert_eq!(text.chars().find(hidden), None, "{text:?}");
 }

@@ -24,7 +24,11 @@ async fn each_command_shows_what_it_is_asked_for_and_ends_with_its_code() {
         ("jobs --collection nobody", 4, &["no job of the collection “nobody”", "Allowed:", "c10"]),
         ("jobs --group 0123456789abcdef", 4, &["no failed job in the group"]),
         ("jobs --batch jid1", 2, &["batch", "its number, such as 42"]),
-        ("job jid0000000003", 0, &["State         downloading", "by session 0x", "/jobs/states/downloading/05-jid0000000003"]),
+        (
+            "job jid0000000003",
+            0,
+            &["State         downloading", "by session 0x", "/jobs/states/downloading/05-jid0000000003"],
+        ),
         ("job 3", 0, &["jid0000000003"]),
         ("job jid0000000999", 4, &["there is no job jid0000000999"]),
         ("job jid3", 2, &["no job's id", "jid0000000042"]),
@@ -93,11 +97,14 @@ async fn without_zookeeper_or_its_chroot_one_line_says_what_to_do() {
 #[tokio::test]
 async fn a_shell_gets_its_completion_and_whoever_asks_gets_help_with_exit_codes() {
     let home = Path::new("/");
-    for (shell, told) in [("bash", "complete -F"), ("zsh", "#compdef queuekeeper"), ("fish", "complete -c queuekeeper")] {
+    for (shell, told) in [("bash", "complete -F"), ("zsh", "#compdef queuekeeper"), ("fish", "complete -c queuekeeper")]
+    {
         run(home, &["completion", shell]).await.is(0, &[told, "break-lock", "min-age"]);
     }
     for command in ["status", "jobs", "job", "batch", "locks", "queue", "collection", "faults"] {
-        run(home, &[command, "--help"]).await.is(0, &["--zookeeper.auth-file", "Exit codes:\n  0  done", "  5  the conn"]);
+        run(home, &[command, "--help"])
+            .await
+            .is(0, &["--zookeeper.auth-file", "Exit codes:\n  0  done", "  5  the conn"]);
         let short = run(home, &[command, "-h"]).await;
         assert!(short.code == 0 && !short.out.contains("--zookeeper.tls-ca-file"), "{short:?}");
     }

@@ -160,7 +160,8 @@ impl World {
 
 pub(crate) fn status(state: &str, message: &str) -> String {
     let last = (state == "Failed").then_some("Processing");
-    serde_json::json!({"status": state, "last_successful_status": last, "retry_count": 0, "message": message}).to_string()
+    serde_json::json!({"status": state, "last_successful_status": last, "retry_count": 0, "message": message})
+        .to_string()
 }
 
 async fn connect(address: &str) -> Client {

@@ -23,7 +23,7 @@ async fn an_interrupted_load_keeps_the_queue_paused_and_can_be_gone_on_with() {
         assert!(matches!(other, Err(LoadError::AnotherDump { .. })), "{other:?}");
 
         let loaded = copy.load(&dump, None, true).await.unwrap();
-        assert!(part == 0 || loaded.found > 0);
+        assert!(part < 4 || loaded.found > 0);
         assert_eq!(copy.lasting().await, wanted);
         assert!(matches!(copy.load(&dump, None, true).await, Err(LoadError::NothingToResume)));
     }

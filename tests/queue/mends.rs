@@ -2,12 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use queuekeeper::queue::fault::{Fault, Limits};
 use queuekeeper::queue::path::Path;
-use queuekeeper::queue::{Error, Mend, MendKind, MendOrder};
+use queuekeeper::queue::{Chunk, Error, Mend, MendKind, MendOrder};
 
 use super::world::{EPHEMERAL, PERSISTENT, World, base, borrowed, data, job};
 
@@ -213,7 +213,24 @@ fn later() -> Timestamp {
 
 async fn plan(world: &World, fault: Fault, item: &str, now: Timestamp, even_if_locked: bool) -> Result<Mend, Error> {
     let limits = Limits { object_lock: std::time::Duration::from_mins(30), ..Limits::default() };
-    world.queue.plan_mend(fault, &Path::parse(item), MendOrder { limits: &limits, now, even_if_locked }).await
+    let order = MendOrder { limits: &limits, now, even_if_locked };
+    let alone = sendable(world.queue.plan_mend(fault, &Path::parse(item), order)).await;
+    // One of many is mended as one alone is.
+    let survey = sendable(world.queue.survey()).await.unwrap();
+    let of_many = sendable(world.queue.plan_mend_with(fault, &Path::parse(item), order, &survey)).await;
+    assert_eq!(alone.as_ref().map(operations), of_many.as_ref().map(operations), "{fault} of {item}");
+    alone
+}
+
+/// A server plans in tasks that go from thread to thread.
+fn sendable<F: Future + Send>(future: F) -> F {
+    future
+}
+
+/// In no order.
+fn operations(mend: &Mend) -> BTreeSet<String> {
+    let of = |chunk: &Chunk| chunk.transaction.operations().iter().map(ToString::to_string).collect::<Vec<_>>();
+    mend.chunks.iter().flat_map(of).collect()
 }
 
 fn is_nothing_to_mend(result: &Result<Mend, Error>) -> bool {

@@ -3,9 +3,13 @@
 use queuekeeper::queue::id::{BatchId, JobId, Priority};
 use queuekeeper::queue::path::{self, Path};
 use queuekeeper::queue::state::{BatchState, JobState, State};
-use queuekeeper::queue::{BatchTarget, Error, JobChange, JobTarget};
+use queuekeeper::queue::{BatchTarget, Error, JobChange, JobTarget, Queue};
+use queuekeeper::zookeeper::PrivateServer;
+use queuekeeper::zookeeper::server::Options;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
-use super::world::{EPHEMERAL, PERSISTENT, World, base, borrowed, data, job, now};
+use super::world::{EPHEMERAL, PERSISTENT, World, base, borrowed, connect, data, job, now};
 
 const BATCH: BatchId = BatchId::new(0);
 
@@ -174,4 +178,34 @@ async fn only_the_lock_that_was_seen_is_broken_and_only_the_pause_that_was_seen_
     assert_eq!(world.tree().await, before);
     world.queue.commit(&plan).await.unwrap();
     assert_eq!(world.queue.paused(ingest).await.unwrap(), None);
+}
+
+/// How many packets a server has received.
+async fn received(server: &PrivateServer) -> u64 {
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).await.expect("the server listens");
+    stream.write_all(b"srvr").await.expect("the server reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("the server answers");
+    let line = answer.lines().find_map(|line| line.strip_prefix("Received: ")).expect("it counts packets");
+    line.parse().expect("a number")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_planned_where_it_is_thought_to_be_costs_one_round_trip() {
+    const TIMES: u64 = 100;
+    // A server of its own: only our packets are counted there, and a ping now and then.
+    let server = PrivateServer::start(Options::default()).await.unwrap();
+    let (raw, client) = (connect(&server.connect_string()).await, connect(&server.connect_string()).await);
+    let world = World { raw, queue: Queue::new(client), chroot: String::new() };
+    world.make(&borrowed(&nodes("Failed", &[(1, "Held"), (2, "Deleted")]))).await;
+    let release = JobChange::to(JobState::Pending).by_operator();
+    let before = received(&server).await;
+    for _ in 0..TIMES {
+        let held = target(1, 5).in_collection("demo").at_version(0);
+        world.queue.plan_job_change(held, &release, now()).await.unwrap();
+        world.queue.plan_priority(target(1, 5), Priority::MAX).await.unwrap();
+        world.queue.plan_purge_job(target(2, 5).at_version(0)).await.unwrap();
+    }
+    let packets = received(&server).await - before;
+    assert!((3 * TIMES..3 * TIMES + TIMES / 2).contains(&packets), "{packets} packets for {} plans", 3 * TIMES);
 }

@@ -112,15 +112,27 @@ impl<'a> Walk<'a> {
                     in_flight.push(self.request(number));
                 }
             }
-            while let Some(Entry::Lines(_)) = self.entries.front() {
-                if let Some(Entry::Lines(lines)) = self.entries.pop_front()
-                    && let Err(error) = write(&lines, &self.counts)
-                {
+            while let Some(lines) = self.next_lines() {
+                if let Err(error) = write(&lines, &self.counts) {
                     return Ok(Err(error));
                 }
             }
         }
         Ok(Ok(()))
+    }
+
+    /// The lines at the front. Afterwards a question stands there, or nothing.
+    fn next_lines(&mut self) -> Option<Vec<u8>> {
+        loop {
+            match self.entries.pop_front()? {
+                Entry::Lines(lines) => return Some(lines),
+                Entry::Children(_, names) if names.len() == 0 => {}
+                entry => {
+                    self.entries.push_front(entry);
+                    return None;
+                }
+            }
+        }
     }
 
     /// Takes as many questions from before the front as make a request.

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use zookeeper_client::Stat;
 
+use super::survey::Survey;
 use crate::queue::access::Request;
 use crate::queue::batch::Batch;
 use crate::queue::error::Error;
@@ -32,24 +33,25 @@ pub(super) struct JobLook {
 }
 
 impl Queue {
-    /// Looks at a job, at every queue entry of it and at every reference to it, in four rounds of requests.
-    pub(super) async fn look_at_job(&self, id: JobId) -> Result<JobLook, Error> {
+    /// Looks at a job, at every queue entry of it and at every reference to it.
+    pub(super) async fn look_at_job(&self, id: JobId, survey: Option<&Survey>) -> Result<JobLook, Error> {
         let mut reads = Job::reads(id);
         reads.push(Read::Data(Path::Job(id)));
         let mut found = self.read(&reads).await?.into_iter();
         let job = Job::from_found(id, found.by_ref().take(Job::READS));
         let created = found.next().and_then(|found| found.stat().copied());
-        let is_batch_acquired = match job.as_ref().map(Job::batch) {
-            Some(Ok(batch)) => self.read_data(Path::BatchNode(batch, BatchNode::States)).await?.exists(),
-            Some(Err(_)) | None => false,
+        let batch = job.as_ref().and_then(|job| job.batch().ok());
+        let is_batch_acquired = match batch {
+            Some(batch) => self.read_data(Path::BatchNode(batch, BatchNode::States)).await?.exists(),
+            None => false,
         };
-        let entries = self.entries_of_all().await?.remove(&id).unwrap_or_default();
-        let entries = entries.into_iter().filter_map(|path| match path {
-            Path::Entry(folder, name) => Some((folder, name)),
-            _ => None,
-        });
-        let references = self.references_to(id).await?;
-        Ok(JobLook { id, job, created, entries: entries.collect(), references, is_batch_acquired })
+        let (entries, references) = if let Some(survey) = survey {
+            self.confirmed(survey, id, job.as_ref()).await?
+        } else {
+            let entries = self.entries_of_all().await?.remove(&id).unwrap_or_default();
+            (entries.into_iter().filter_map(entry).collect(), self.references_to(id).await?)
+        };
+        Ok(JobLook { id, job, created, entries, references, is_batch_acquired })
     }
 
     async fn references_to(&self, id: JobId) -> Result<Vec<(BatchId, Outcome)>, Error> {
@@ -57,12 +59,22 @@ impl Queue {
         let mut references = Vec::new();
         for batches in batches.chunks(ASKED_AT_ONCE) {
             let places = batches.iter().flat_map(|batch| Outcome::ALL.map(|outcome| (*batch, outcome)));
+            let places: Vec<_> = places.collect();
             let reads: Vec<_> =
-                places.clone().map(|(batch, outcome)| Read::Data(Path::Reference(batch, outcome, id))).collect();
+                places.iter().map(|(batch, outcome)| Read::Data(Path::Reference(*batch, *outcome, id))).collect();
             let found = self.read(&reads).await?;
-            references.extend(places.zip(found).filter(|(_, found)| found.exists()).map(|(place, _)| place));
+            references
+                .extend(places.into_iter().zip(found).filter(|(_, found)| found.exists()).map(|(place, _)| place));
         }
         Ok(references)
+    }
+}
+
+/// The parts of a queue entry's path.
+pub(super) fn entry(path: Path) -> Option<(StateFolder, EntryName)> {
+    match path {
+        Path::Entry(folder, name) => Some((folder, name)),
+        _ => None,
     }
 }
 

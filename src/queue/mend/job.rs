@@ -1,7 +1,7 @@
 //! The faults of a job: its entries, its references, its priority, and a job that nobody can load.
 
 use super::facts::JobLook;
-use super::{Mend, MendOrder, gone};
+use super::{Mend, MendOrder, Survey, gone};
 use crate::queue::error::Error;
 use crate::queue::fault::{Fault, judge_job};
 use crate::queue::handle::Queue;
@@ -14,9 +14,15 @@ use crate::queue::state::JobState;
 use crate::queue::transaction::Transaction;
 
 impl Queue {
-    pub(super) async fn mend_job(&self, fault: Fault, id: JobId, order: MendOrder<'_>) -> Result<Mend, Error> {
+    pub(super) async fn mend_job(
+        &self,
+        fault: Fault,
+        id: JobId,
+        order: MendOrder<'_>,
+        survey: Option<&Survey>,
+    ) -> Result<Mend, Error> {
         let item = Path::Job(id);
-        let look = self.look_at_job(id).await?;
+        let look = self.look_at_job(id, survey).await?;
         order.confirm(fault, &item, |limits, sink| judge_job(&look.facts(), limits, sink))?;
         let job = match (fault, &look.job) {
             (Fault::StrayEntry, None) => {

@@ -1,7 +1,7 @@
 //! Locks that were left behind.
 
 use super::facts::{lock_facts, request_facts};
-use super::{Mend, MendOrder, gone};
+use super::{Mend, MendOrder, Survey, gone};
 use crate::queue::error::Error;
 use crate::queue::fault::{Fault, judge_batch, judge_job, judge_lock, judge_request, judge_storage_lock};
 use crate::queue::handle::{Found, Queue, Read};
@@ -15,11 +15,16 @@ const ASKED_AT_ONCE: usize = 10_000;
 
 impl Queue {
     /// Breaks a lock, by the item that it locks or by its own path.
-    pub(super) async fn mend_lock(&self, item: &Path, order: MendOrder<'_>) -> Result<Mend, Error> {
+    pub(super) async fn mend_lock(
+        &self,
+        item: &Path,
+        order: MendOrder<'_>,
+        survey: Option<&Survey>,
+    ) -> Result<Mend, Error> {
         let fault = Fault::LeakedLock;
         let lock = match item {
             Path::Job(job) => {
-                let look = self.look_at_job(*job).await?;
+                let look = self.look_at_job(*job, survey).await?;
                 order.confirm(fault, item, |limits, sink| judge_job(&look.facts(), limits, sink))?;
                 Path::JobNode(*job, JobNode::Lock)
             }

@@ -21,8 +21,11 @@ use crate::queue::transaction::Transaction;
 /// How many znodes of one item are read and shown. A job has about 12.
 const NODES_AT_MOST: usize = 100_000;
 
+/// How much data of one item is read and shown.
+const BYTES_AT_MOST: usize = 64 << 20;
+
 /// How many znodes are read at once.
-const READ_AT_ONCE: usize = 10_000;
+const READ_AT_ONCE: usize = 1_000;
 
 /// A znode that is to be removed.
 #[derive(Clone, Debug)]
@@ -35,7 +38,7 @@ struct Doomed {
 impl Queue {
     pub(super) async fn remove_job(&self, fault: Fault, look: &JobLook, order: MendOrder<'_>) -> Result<Mend, Error> {
         let item = Path::Job(look.id);
-        let others = look.entry_paths().chain(look.reference_paths());
+        let others = look.entry_paths().chain(look.reference_paths()).collect();
         let doomed = self.doomed(&item, vec![item.clone()], others).await?;
         let transaction = removal(&doomed, &item, &Path::JobNode(look.id, JobNode::Lock), order)?;
         let summary = format!("Removes job {} with its queue entries and references.", look.id);
@@ -58,7 +61,7 @@ impl Queue {
         let request = Request::from_found(queue, id, found).ok_or(Error::Missing(item.clone()))?;
         let facts = request_facts(&request, created_ms.unwrap_or(i64::MAX));
         order.confirm(fault, &item, |limits, sink| judge_request(&facts, limits, sink))?;
-        let doomed = self.doomed(&item, vec![item.clone()], std::iter::empty()).await?;
+        let doomed = self.doomed(&item, vec![item.clone()], Vec::new()).await?;
         let transaction = removal(&doomed, &item, &Path::RequestNode(queue, id, RequestNode::Lock), order)?;
         let summary = format!("Removes access request {id} from {}.", Path::AccessQueue(queue));
         let chunks = vec![Chunk { jobs: Vec::new(), transaction }];
@@ -80,7 +83,7 @@ impl Queue {
         let mut entries = if jobs.is_empty() { HashMap::new() } else { self.entries_of_all().await? };
         let roots = std::iter::once(item.clone()).chain(jobs.iter().map(|job| Path::Job(*job))).collect();
         // Collected, since a lazy one held across the reads would keep the future from being sent to another thread.
-        let others: Vec<_> = jobs.iter().filter_map(|job| entries.remove(job)).flatten().chain(uuids).collect();
+        let others = jobs.iter().filter_map(|job| entries.remove(job)).flatten().chain(uuids).collect();
         let doomed = self.doomed(&item, roots, others).await?;
 
         // Each job goes with its entries and its references; what is left is the batch's own.
@@ -117,31 +120,31 @@ impl Queue {
     }
 
     /// Reads all znodes at and below the roots, each before its children, and then some others.
-    async fn doomed(
-        &self,
-        item: &Path,
-        roots: Vec<Path>,
-        others: impl IntoIterator<Item = Path>,
-    ) -> Result<Vec<Doomed>, Error> {
+    async fn doomed(&self, item: &Path, roots: Vec<Path>, others: Vec<Path>) -> Result<Vec<Doomed>, Error> {
         let mut paths = self.subtree(roots).await?;
         let known: BTreeSet<Path> = paths.iter().cloned().collect();
         paths.extend(others.into_iter().filter(|other| !known.contains(other)));
+        let too_large = |what: String| {
+            let reason =
+                format!("it consists of {what} that are shown and removed at once: mend the named ones by hand");
+            Err(Error::Invalid { path: item.clone(), reason })
+        };
         if paths.len() > NODES_AT_MOST {
-            let reason = format!(
-                "it consists of {} znodes, more than the {NODES_AT_MOST} that are shown and removed at once: mend the \
-                 named ones by hand",
-                paths.len()
-            );
-            return Err(Error::Invalid { path: item.clone(), reason });
+            return too_large(format!("{} znodes, more than the {NODES_AT_MOST}", paths.len()));
         }
+        let mut bytes = 0;
         let mut doomed = Vec::with_capacity(paths.len());
         for paths in paths.chunks(READ_AT_ONCE) {
             let reads: Vec<_> = paths.iter().cloned().map(Read::Data).collect();
             let found = self.read(&reads).await?.into_iter().map(Found::data);
-            let nodes = paths.iter().zip(found);
-            doomed.extend(
-                nodes.filter_map(|(path, found)| found.map(|(data, stat)| Doomed { path: path.clone(), data, stat })),
-            );
+            for (path, found) in paths.iter().zip(found) {
+                let Some((data, stat)) = found else { continue };
+                bytes += data.len();
+                doomed.push(Doomed { path: path.clone(), data, stat });
+            }
+            if bytes > BYTES_AT_MOST {
+                return too_large(format!("znodes of more than the {BYTES_AT_MOST} bytes"));
+            }
         }
         Ok(doomed)
     }

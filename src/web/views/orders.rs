@@ -107,7 +107,7 @@ pub(crate) struct FrozenList {
 
 impl OrderView {
     /// What an order would do.
-    pub(in crate::web) fn planned(prepared: &Prepared, reason: &str) -> Self {
+    pub(crate) fn planned(prepared: &Prepared, reason: &str) -> Self {
         let lost = prepared.removed.iter().map(|(path, data)| LostNode {
             path: path.clone(),
             data: String::from_utf8_lossy(data).chars().take(LOST).collect(),
@@ -128,7 +128,7 @@ impl OrderView {
     }
 
     /// How far an order is, or what came of it.
-    pub(in crate::web) fn of(work: &Work) -> Self {
+    pub(crate) fn of(work: &Work) -> Self {
         let reached = work.reached();
         let undone = work.undone().into_iter().take(100);
         let mut view = Self {
