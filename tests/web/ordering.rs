@@ -50,7 +50,8 @@ impl Page {
     /// The fields of the form that is sent there, as the page has them.
     #[track_caller]
     pub(crate) fn form(&self, action: &str) -> Vec<(String, String)> {
-        let start = self.text.find(&format!("action=\"{action}\"")).unwrap_or_else(|| panic!("{action}: {}", self.text));
+        let start =
+            self.text.find(&format!("action=\"{action}\"")).unwrap_or_else(|| panic!("{action}: {}", self.text));
         let form = &self.text[start..start + self.text[start..].find("</form>").unwrap()];
         let value = |tag: &str, name: &str| {
             let (_, rest) = tag.split_once(&format!("{name}=\""))?;
@@ -106,7 +107,9 @@ impl World {
         let tasks = [
             AbortOnDropHandle::new(tokio::spawn(async move { mirrored.await.unwrap() })),
             AbortOnDropHandle::new(tokio::spawn(async move { ordered.await.unwrap() })),
-            AbortOnDropHandle::new(tokio::spawn(async move { web::run(vec![listener], state, shutdown).await.unwrap() })),
+            AbortOnDropHandle::new(tokio::spawn(
+                async move { web::run(vec![listener], state, shutdown).await.unwrap() },
+            )),
         ];
         let http = reqwest::Client::builder().redirect(Policy::none()).build().unwrap();
         let world = Self { client, base, http, folder, _tasks: tasks, _server: server };
@@ -199,7 +202,8 @@ async fn page(request: reqwest::RequestBuilder) -> Page {
 }
 
 fn encoded(value: &str) -> String {
-    let escaped = |byte: u8| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    let escaped =
+        |byte: u8| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     value.bytes().map(escaped).collect()
 }
 
