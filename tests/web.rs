@@ -20,6 +20,8 @@ mod web {
     mod hosts;
     mod jobs;
     mod odd;
+    mod ordering;
+    mod orders;
     mod overview;
     mod page;
     mod passwords;

@@ -9,7 +9,7 @@ use super::refusal::Refusal;
 use crate::mirror::Store;
 use crate::queue::fault::Limits;
 use crate::queue::state::State;
-use crate::queue::{BulkPlan, JobPlan, Queue, Transaction};
+use crate::queue::{BulkPlan, JobPlan, Lock, Queue, Transaction};
 
 mod batch;
 mod job;
@@ -26,6 +26,8 @@ pub struct Prepared {
     pub before: Option<&'static str>,
     /// The label of its state after; `None` where it has none, or is gone.
     pub after: Option<&'static str>,
+    /// What there is of its subject now: what an order may carry that is given after looking at this.
+    pub seen: Seen,
     /// What its orderer should know.
     pub warnings: Vec<String>,
     /// Znodes whose data is lost for good, each with that data.
@@ -63,8 +65,21 @@ pub(super) struct Desk<'a> {
 
 impl Prepared {
     fn new(order: &Order, needs: Role, work: Vec<Step>) -> Self {
-        let (warnings, removed) = (Vec::new(), Vec::new());
-        Self { order: order.clone(), needs, before: None, after: None, warnings, removed, work }
+        let (seen, warnings, removed) = (Seen::default(), Vec::new(), Vec::new());
+        Self { order: order.clone(), needs, before: None, after: None, seen, warnings, removed, work }
+    }
+
+    /// Notes the state and the version of the subject's status.
+    fn seen_as<S: State>(mut self, state: Option<S>, version: Option<i32>) -> Self {
+        let label = state.map_or("other", State::label);
+        self.seen = Seen { state: Some(label.into()), version, czxid: None };
+        self
+    }
+
+    /// Notes which lock it is.
+    fn seen_lock(mut self, lock: &Lock) -> Self {
+        self.seen.czxid = Some(lock.czxid);
+        self
     }
 
     fn from_to(mut self, before: Option<impl State>, after: Option<impl State>) -> Self {

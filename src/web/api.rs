@@ -15,6 +15,7 @@ use super::State;
 use super::problem::Problem;
 
 mod access;
+mod audit;
 mod batches;
 mod document;
 mod failures;
@@ -31,6 +32,7 @@ pub(super) mod tree;
 pub(super) use job::find as find_job;
 
 pub(super) use access::AccessFilter;
+pub(super) use audit::AuditFilter;
 pub(super) use batches::{BatchFilter, detail};
 pub(super) use failures::FailurePage;
 pub(super) use faults::FaultFilter;
@@ -46,8 +48,9 @@ const DOCUMENT: &str = "/api/v1/openapi.json";
 #[openapi(
     info(
         title = "queuekeeper API",
-        description = "The ingest queue as queuekeeper mirrors it. Everything that the status page shows, read-only. \
-                       Instants are RFC 3339 in UTC, sizes in bytes, states as in the metrics. Errors are problem \
+        description = "The ingest queue as queuekeeper mirrors it, everything that the status page shows, and what an \
+                       operator may order. Who orders something has to be known, by a token (Authorization: Bearer) or \
+                       a password, and to have the role that it takes. Instants are RFC 3339 in UTC, sizes in bytes, states as in the metrics. Errors are problem \
                        documents (RFC 9457).",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
@@ -73,6 +76,7 @@ pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<String>, axum::Route
         .routes(routes!(access::access))
         .routes(routes!(locks::locks))
         .routes(routes!(faults::faults))
+        .routes(routes!(audit::audit))
         .routes(routes!(orders::order))
         .routes(routes!(orders::order_by_id))
         .routes(routes!(orders::cancel))

@@ -63,6 +63,11 @@ impl Identity {
         Self { name, role, means, peer }
     }
 
+    /// Anybody of a role, for whom something is only shown.
+    pub(super) fn of_role(role: Role) -> Self {
+        Self::known(String::new(), role, Means::Nobody, None)
+    }
+
     /// The role of whoever was given none.
     pub(super) fn least() -> Role {
         Role::Viewer

@@ -19,6 +19,12 @@ impl State {
         self.shared.actions.as_ref().ok_or_else(none)
     }
 
+    /// The role by which pages offer what may be ordered. Whether he may is decided again when he orders it.
+    pub(super) fn rights(&self, who: &Identity) -> Role {
+        let are_taken = self.shared.actions.is_some() && self.takes_orders();
+        if are_taken { who.role } else { Role::Viewer }
+    }
+
     /// Lets somebody order an action on a subject.
     ///
     /// # Errors

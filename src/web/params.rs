@@ -1,10 +1,10 @@
 //! Query parameters and bodies, taken whole or refused by name.
 
-use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{FromRequest, FromRequestParts, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, Uri};
+use axum::{Form, Json};
 use serde::de::DeserializeOwned;
 
 use super::problem::Problem;
@@ -34,6 +34,13 @@ pub(super) fn of_pairs<T: DeserializeOwned>(pairs: &Pairs) -> Result<T, Problem>
     read(&uri)
 }
 
+/// The parameters of a query string that stands by itself, with or without a question mark.
+pub(super) fn pairs_of(query: &str) -> Result<Pairs, Problem> {
+    let wrong = || Problem::bad("That is no query string, such as state=failed&batch=bid0000000042.");
+    let uri: Uri = format!("/?{}", query.trim_start_matches('?')).parse().map_err(|_| wrong())?;
+    Query::try_from_uri(&uri).map(|Query(pairs)| pairs).map_err(|_| wrong())
+}
+
 fn read<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
     match Query::try_from_uri(uri) {
         Ok(Query(params)) => Ok(params),
@@ -41,6 +48,30 @@ fn read<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
             let why = rejection.body_text();
             let why = why.strip_prefix("Failed to deserialize query string: ").unwrap_or(&why).to_owned();
             Err(Problem::bad(format!("The query string cannot be taken: {}.", super::show::visible(&why))))
+        }
+    }
+}
+
+/// The form of a page of ours as a `T`; one that `T` does not take is a [`Problem`] that names what is wrong with it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent<T>(pub(super) T);
+
+impl<T, S> FromRequest<S> for Sent<T>
+where
+    T: DeserializeOwned,
+    S: Send + Sync,
+{
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        match Form::from_request(request, state).await {
+            Ok(Form(form)) => Ok(Self(form)),
+            Err(rejection) => {
+                let (status, why) = (rejection.status(), rejection.body_text());
+                let why = why.split_once(": ").map_or(why.as_str(), |(_, why)| why);
+                let status = if status == StatusCode::UNPROCESSABLE_ENTITY { StatusCode::BAD_REQUEST } else { status };
+                Err(Problem::new(status, format!("The form cannot be taken: {}.", super::show::visible(why))))
+            }
         }
     }
 }

@@ -5,6 +5,7 @@
 //! values of the metrics.
 
 pub(crate) mod access;
+pub(crate) mod audit;
 pub(crate) mod batches;
 pub(crate) mod diagnosis;
 pub(crate) mod failures;

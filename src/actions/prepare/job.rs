@@ -15,7 +15,8 @@ impl Desk<'_> {
         let planned = match order.action {
             Action::Purge => match self.queue.plan_purge_job(target).await {
                 Ok(plan) => {
-                    let mut prepared = Prepared::new(order, needs, vec![Step::One(plan.transaction)]);
+                    let prepared = Prepared::new(order, needs, vec![Step::One(plan.transaction)]);
+                    let mut prepared = prepared.seen_as(Some(plan.from), Some(plan.version));
                     prepared.before = Some(plan.from.label());
                     return Ok(prepared);
                 }
@@ -43,6 +44,7 @@ impl Desk<'_> {
         }
         let warnings = warnings(order.action, &plan);
         let prepared = Prepared::new(order, needs, Vec::new()).from_to(Some(plan.from), Some(plan.to)).warn(warnings);
+        let prepared = prepared.seen_as(Some(plan.from), Some(plan.version));
         Ok(Prepared { work: vec![Step::Job(Box::new(plan))], ..prepared })
     }
 

@@ -39,7 +39,8 @@ impl Desk<'_> {
         };
         match plan {
             Ok((transaction, after)) => {
-                Ok(Prepared::new(order, needs, vec![Step::One(transaction)]).from_to(before, after))
+                let prepared = Prepared::new(order, needs, vec![Step::One(transaction)]).from_to(before, after);
+                Ok(prepared.seen_as(before, version))
             }
             Err(error) => Err(match Refusal::from(error) {
                 Refusal::Conflict { why, .. } => {
@@ -68,7 +69,7 @@ impl Desk<'_> {
             (Action::Unpause, Some(pause)) => {
                 check_lock(order, &pause.lock)?;
                 let plan = self.queue.plan_unpause(queue, Some(&pause.lock)).await?;
-                Ok(Prepared::new(order, needs, vec![Step::One(plan)]))
+                Ok(Prepared::new(order, needs, vec![Step::One(plan)]).seen_lock(&pause.lock))
             }
             (Action::Unpause, None) => Err(Refusal::conflict(format!("the queue {name} is not paused"))),
             (action, _) => Err(no_action(action, "a queue")),
@@ -93,7 +94,7 @@ impl Desk<'_> {
                         "{held} of its jobs are Held and stay so: release them too, all at once from the list of jobs."
                     )
                 });
-                Ok(Prepared::new(order, needs, vec![Step::One(plan)]).warn(warning))
+                Ok(Prepared::new(order, needs, vec![Step::One(plan)]).seen_lock(&hold.lock).warn(warning))
             }
             (Action::Release, None) => Err(Refusal::conflict(format!("{mnemonic} is not held"))),
             (action, _) => Err(no_action(action, "a collection")),
@@ -120,7 +121,7 @@ impl Desk<'_> {
             ),
             None => format!("It is not ephemeral, and is there since {since}: no session loses it."),
         };
-        Ok(Prepared::new(order, needs, vec![Step::One(plan)]).warn([warning]))
+        Ok(Prepared::new(order, needs, vec![Step::One(plan)]).seen_lock(&lock).warn([warning]))
     }
 
     /// Whether the lock is a fault by what the image says. Without one, nobody says so.

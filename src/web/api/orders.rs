@@ -1,8 +1,8 @@
 //! Orders: what operators have done to the queue.
 
 use axum::Json;
-use axum::extract::{Path, Query, State as FromState};
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::extract::{Path, State as FromState};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -15,9 +15,9 @@ use crate::queue::id::Priority;
 use crate::queue::state::{JobState, State as _};
 use crate::web::State;
 use crate::web::identity::Identity;
-use crate::web::params::Body;
+use crate::web::params::{Body, pairs_of};
 use crate::web::problem::Problem;
-use crate::web::query::{self, Pairs};
+use crate::web::query;
 use crate::web::views::orders::{FrozenList, OrderView};
 
 /// The header by which an order that is sent twice is done once.
@@ -140,7 +140,7 @@ pub(super) async fn order(
 /// `GET /api/v1/orders/{id}`: how far an order is, or what came of it.
 #[utoipa::path(
     get, path = "/orders/{id}",
-    params(("id" = String, Path, description = "The order's id")),
+    params(("id" = String, Path, description = "The order's id", example = "01938f5e-6c2a-7c3b-9d6e-2f0d1c5b7a90")),
     responses(
         (status = 200, body = OrderView),
         (status = 404, body = Problem, content_type = "application/problem+json", description = "There is no such order, or it is too long ago"),
@@ -153,7 +153,7 @@ pub(super) async fn order_by_id(FromState(state): FromState<State>, Path(id): Pa
 /// `POST /api/v1/orders/{id}/cancel`: ends an order over many. What is under way is finished, and nothing more is begun.
 #[utoipa::path(
     post, path = "/orders/{id}/cancel",
-    params(("id" = String, Path, description = "The order's id")),
+    params(("id" = String, Path, description = "The order's id", example = "01938f5e-6c2a-7c3b-9d6e-2f0d1c5b7a90")),
     responses(
         (status = 200, body = OrderView),
         (status = 404, body = Problem, content_type = "application/problem+json", description = "There is no such order going on"),
@@ -190,12 +190,7 @@ pub(super) async fn freeze(
     let each =
         Each { action: action(&body.action)?, to: job_state(body.to.as_deref())?, priority: priority(body.priority)? };
     let (of, items) = match (&body.jobs, body.items.is_empty()) {
-        (Some(jobs), true) => {
-            let wrong = || Problem::bad("“jobs” is no query string, such as state=failed&batch=bid0000000042.");
-            let uri: Uri = format!("/?{}", jobs.trim_start_matches('?')).parse().map_err(|_| wrong())?;
-            let Query(pairs) = Query::<Pairs>::try_from_uri(&uri).map_err(|_| wrong())?;
-            state.matching(&pairs, now)?
-        }
+        (Some(jobs), true) => state.matching(&pairs_of(jobs)?, now)?,
         (None, _) => {
             let subjects =
                 body.items.iter().map(|item| item.parse::<Subject>().map_err(|error| bad_item(item, &error)));
@@ -211,7 +206,7 @@ pub(super) async fn freeze(
 /// `POST /api/v1/lists/{id}/execute`: carries out what a frozen list says, item by item. It goes on by itself.
 #[utoipa::path(
     post, path = "/lists/{id}/execute",
-    params(("id" = String, Path, description = "The list's id, which becomes that of the order")),
+    params(("id" = String, Path, description = "The list's id, which becomes that of the order", example = "01938f5e-6c2a-7c3b-9d6e-2f0d1c5b7a90")),
     request_body = ReasonBody,
     responses(
         (status = 202, body = OrderView),
