@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::State;
 use super::identity::Identity;
-use super::problem::Problem;
+use super::problem::{Present, Problem};
 use super::query::{self, Pairs};
 use crate::actions::{Action, Actions, Actor, MOST_ITEMS, Refusal, Role, Source, Subject};
 
@@ -100,7 +100,7 @@ impl From<Refusal> for Problem {
         }
         let mut problem = Self::new(status, format!("{letters}."));
         if let Refusal::Conflict { state, version, .. } = refusal {
-            (problem.state, problem.version) = (state, version);
+            problem.present = Some(Box::new(Present { state, version }));
         }
         problem
     }

@@ -28,15 +28,24 @@ pub(crate) struct Problem {
     /// The values that are allowed, where the problem is one that is not.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) allowed: Vec<Cow<'static, str>>,
-    /// The state that the subject of an order is in now, where that stands against it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) state: Option<&'static str>,
-    /// The version of its status now, likewise.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) version: Option<i32>,
+    /// How the subject of an order is now, where that stands against it.
+    // Boxed, since every handler's result carries a problem and few problems carry this.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(crate) present: Option<Box<Present>>,
     // What the answer says besides, such as how to log in.
     #[serde(skip)]
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// How the subject of an order is now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct Present {
+    /// Its state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) state: Option<&'static str>,
+    /// The version of its status.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<i32>,
 }
 
 impl Problem {
@@ -48,8 +57,7 @@ impl Problem {
             status: status.as_u16(),
             detail: detail.into(),
             allowed: Vec::new(),
-            state: None,
-            version: None,
+            present: None,
             headers: Vec::new(),
         }
     }
