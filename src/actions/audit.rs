@@ -109,7 +109,9 @@ impl Audit {
             NotWritten(why.to_owned())
         })?;
         outcome.await.unwrap_or_else(|_| Err(NotWritten("the server is ending".to_owned())))?;
-        records.into_iter().for_each(|record| self.recent.add(record));
+        for record in records {
+            self.recent.add(record);
+        }
         Ok(())
     }
 

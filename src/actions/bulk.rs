@@ -130,7 +130,7 @@ impl Actions {
     ///
     /// # Errors
     /// When there is no such list, it is another's, or its actor may not order that.
-    pub async fn execute_frozen(
+    pub fn execute_frozen(
         &self,
         id: OrderId,
         actor: Actor,

@@ -82,7 +82,7 @@ impl Prepared {
         self
     }
 
-    fn from_to(mut self, before: Option<impl State>, after: Option<impl State>) -> Self {
+    fn between(mut self, before: Option<impl State>, after: Option<impl State>) -> Self {
         (self.before, self.after) = (before.map(State::label), after.map(State::label));
         self
     }
@@ -112,7 +112,7 @@ impl Prepared {
                 Step::Many(plan) => plan.chunks.iter().for_each(|chunk| add(&chunk.transaction)),
                 Step::ThenPurge(batch) => then.push(format!("then purge {batch}: remove its znodes and its jobs'")),
                 Step::CleanUp => {
-                    then.push("purge every batch that is Completed or Deleted, one after the other".into())
+                    then.push("purge every batch that is Completed or Deleted, one after the other".into());
                 }
             }
         }
@@ -154,7 +154,7 @@ impl Desk<'_> {
             let known: Vec<_> = subject.actions().iter().map(|(known, _)| known.label()).collect();
             Refusal::Invalid(format!("{action} is nothing to do to {subject}; it knows {}", known.join(", ")))
         })?;
-        let prepared = match &order.subject {
+        match &order.subject {
             Subject::Job(id) => self.job(order, needs, *id).await,
             Subject::Batch(id) => self.batch(order, needs, *id).await,
             Subject::Request(queue, id) => self.request(order, needs, *queue, *id).await,
@@ -163,8 +163,7 @@ impl Desk<'_> {
             Subject::Lock(path) => self.break_lock(order, needs, path).await,
             Subject::Fault(fault, item) => self.mend(order, needs, *fault, item).await,
             Subject::Batches => Ok(Prepared::new(order, needs, vec![Step::CleanUp])),
-        };
-        prepared
+        }
     }
 }
 

@@ -72,8 +72,9 @@ impl From<Error> for Refusal {
         match error {
             Error::Unknown { .. } => Self::Unknown(format!("{why}; look at it before ordering it again")),
             Error::Missing(_) => Self::Missing(why),
-            Error::Conflict(_) | Error::Transition { .. } | Error::Decode { .. } => Self::conflict(why),
-            Error::Invalid { .. } => Self::conflict(why),
+            Error::Conflict(_) | Error::Transition { .. } | Error::Decode { .. } | Error::Invalid { .. } => {
+                Self::conflict(why)
+            }
             Error::Read { cause, .. } | Error::Commit { cause, .. } if cause.is_connection() => {
                 Self::Unavailable(format!("{why}; nothing was done"))
             }

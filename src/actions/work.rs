@@ -99,6 +99,9 @@ impl Work {
     }
 
     /// Waits until it is over.
+    ///
+    /// # Errors
+    /// What stood against it.
     pub async fn over(&self) -> Result<Outcome, Refusal> {
         let mut over = self.over.subscribe();
         let found = over.wait_for(Option::is_some).await;

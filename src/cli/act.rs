@@ -216,8 +216,7 @@ impl Desk<'_> {
             confirm(&format!("Do it to all {}?", count(many)))?;
         }
         let Some(reason) = reason else { return Err(UsageError("an order needs a --reason".to_owned()).into()) };
-        let work =
-            self.actions.execute_frozen(frozen.id, self.actor.clone(), reason, now).await.map_err(Ending::from)?;
+        let work = self.actions.execute_frozen(frozen.id, self.actor.clone(), reason, now).map_err(Ending::from)?;
         self.follow(&work).await?;
         work.over().await.map_err(Ending::from)?;
         let view = OrderView::of(&work);

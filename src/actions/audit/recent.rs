@@ -156,20 +156,17 @@ impl Recent {
             }
             Record::Outcome { id, subject, outcome, detail, after, duration_seconds, .. } => {
                 let Some(entry) = kept.by_id.get_mut(&id) else { return };
-                match subject {
-                    Some(subject) => {
-                        if let Some(why) = detail
-                            && entry.undone.len() < UNDONE
-                        {
-                            entry.undone.push((subject, why));
-                        }
-                        *entry.outcomes.entry(outcome).or_default() += 1;
+                if let Some(subject) = subject {
+                    if let Some(why) = detail
+                        && entry.undone.len() < UNDONE
+                    {
+                        entry.undone.push((subject, why));
                     }
-                    None => {
-                        (entry.outcome, entry.detail) = (Some(outcome), detail);
-                        entry.duration_seconds = Some(duration_seconds);
-                        entry.after = after.or(entry.after.take());
-                    }
+                    *entry.outcomes.entry(outcome).or_default() += 1;
+                } else {
+                    (entry.outcome, entry.detail) = (Some(outcome), detail);
+                    entry.duration_seconds = Some(duration_seconds);
+                    entry.after = after.or(entry.after.take());
                 }
             }
         }

@@ -48,7 +48,7 @@ impl Desk<'_> {
             Ok(steps) => steps,
             Err(error) => return Err(self.explain_batch(id, error).await),
         };
-        let prepared = Prepared::new(order, needs, work).from_to(before, after).seen_as(before, batch.version());
+        let prepared = Prepared::new(order, needs, work).between(before, after).seen_as(before, batch.version());
         let warning = (order.action == Action::Delete).then(|| {
             format!(
                 "{} jobs are deleted with it and all of it is removed: its depositor will not be told, and has to submit \

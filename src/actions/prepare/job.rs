@@ -43,7 +43,7 @@ impl Desk<'_> {
             return Err(Refusal::Conflict { why: format!("{id} is {}: {why}", plan.from), state, version });
         }
         let warnings = warnings(order.action, &plan);
-        let prepared = Prepared::new(order, needs, Vec::new()).from_to(Some(plan.from), Some(plan.to)).warn(warnings);
+        let prepared = Prepared::new(order, needs, Vec::new()).between(Some(plan.from), Some(plan.to)).warn(warnings);
         let prepared = prepared.seen_as(Some(plan.from), Some(plan.version));
         Ok(Prepared { work: vec![Step::Job(Box::new(plan))], ..prepared })
     }

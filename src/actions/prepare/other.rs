@@ -39,7 +39,7 @@ impl Desk<'_> {
         };
         match plan {
             Ok((transaction, after)) => {
-                let prepared = Prepared::new(order, needs, vec![Step::One(transaction)]).from_to(before, after);
+                let prepared = Prepared::new(order, needs, vec![Step::One(transaction)]).between(before, after);
                 Ok(prepared.seen_as(before, version))
             }
             Err(error) => Err(match Refusal::from(error) {

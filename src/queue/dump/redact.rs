@@ -42,13 +42,13 @@ impl Redaction {
     pub(super) fn name<'a>(&self, parent: &Path, name: &'a str) -> Cow<'a, str> {
         let is_shown = word::is_id(name)
             || match parent.any_child(name) {
-                Path::StateFolder(StateFolder::Known(_)) => true,
                 Path::BatchUuid(_)
                 | Path::NamedLock(..)
                 | Path::PublishedLocalId(_)
                 | Path::StateFolder(StateFolder::Other(_))
                 | Path::Unexpected(_) => false,
-                Path::Root
+                Path::StateFolder(StateFolder::Known(_))
+                | Path::Root
                 | Path::BatchUuids
                 | Path::Batches
                 | Path::Batch(_)

@@ -104,7 +104,7 @@ impl<'a> Walk<'a> {
             match outcome {
                 Ok(answers) => self.take(number, answers)?,
                 Err(cause) => {
-                    let (queries, attempts) = &mut self.asked.get_mut(&number).expect("it was in flight");
+                    let (queries, attempts) = self.asked.get_mut(&number).expect("it was in flight");
                     *attempts += 1;
                     if *attempts == ATTEMPTS || !cause.is_connection() {
                         return Err(Error::Read { path: Path::parse_whole(&queries[0].of.real), cause });

@@ -222,7 +222,7 @@ pub(super) async fn execute(
 ) -> Result<Response, Problem> {
     let actor = state.authorize(&identity, Role::Operator, Source::Api)?;
     let id: OrderId = id.parse().map_err(|_| Problem::missing("There is no such list. Freeze one first."))?;
-    let work = state.actions()?.execute_frozen(id, actor, reason(&body.reason)?, Timestamp::now()).await?;
+    let work = state.actions()?.execute_frozen(id, actor, reason(&body.reason)?, Timestamp::now())?;
     Ok((StatusCode::ACCEPTED, Json(OrderView::of(&work))).into_response())
 }
 

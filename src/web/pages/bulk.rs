@@ -113,7 +113,7 @@ pub(super) async fn execute(
     let reason = sent.reason.unwrap_or_default();
     let refusal = match Reason::new(&reason) {
         Err(none) => Refusal::Invalid(none.to_string()),
-        Ok(given) => match state.actions()?.execute_frozen(id, actor.clone(), given, now).await {
+        Ok(given) => match state.actions()?.execute_frozen(id, actor.clone(), given, now) {
             Ok(work) => return Ok(see_other(format!("../orders/{}", work.id))),
             Err(refusal) => refusal,
         },

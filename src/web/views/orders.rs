@@ -155,7 +155,8 @@ impl OrderView {
 
     fn end(&mut self, outcome: Outcome, is_cancelled: bool) {
         let is_whole = self.done + self.not_done >= self.count;
-        self.outcome = if is_cancelled && !is_whole { "cancelled" } else { "done" }.to_owned();
+        let outcome_label = if is_cancelled && !is_whole { "cancelled" } else { "done" };
+        outcome_label.clone_into(&mut self.outcome);
         (self.before, self.after) = (outcome.before.map(str::to_owned), outcome.after.map(str::to_owned));
         (self.version, self.warnings, self.detail) = (outcome.version, outcome.warnings, outcome.detail);
     }

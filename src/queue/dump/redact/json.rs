@@ -181,10 +181,9 @@ impl Redaction {
         }
         let pseudonym = || Some(self.pseudonym(text));
         match shown {
-            Shown::Nothing => pseudonym(),
             Shown::Numbers if word::is_number(text.as_bytes()) => None,
             Shown::States if word::is_state(text) || word::is_number(text.as_bytes()) => None,
-            Shown::Numbers => pseudonym(),
+            Shown::Nothing | Shown::Numbers => pseudonym(),
             Shown::States => Some(self.pseudonym(&text.to_lowercase())),
             // Written anew: zones and weekdays are read more generously than they would have to be.
             Shown::Times => time::read(text).map(time::write).or_else(pseudonym),
