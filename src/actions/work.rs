@@ -223,18 +223,18 @@ mod tests {
         Work::new(id, Action::Resume, "jid0000000001".to_owned(), "why".to_owned(), "alice".to_owned())
     }
 
-    fn key(actor: &str, key: &str) -> Option<Key> {
-        Some(Key { actor: actor.to_owned(), key: key.to_owned() })
+    fn key(actor: &str, key: &str) -> Key {
+        Key { actor: actor.to_owned(), key: key.to_owned() }
     }
 
     #[test]
     fn the_same_order_by_the_same_key_is_one_and_another_is_told() {
         let works = Works::default();
         let (first, second) = (work(1), work(2));
-        assert!(matches!(works.add(&first, key("alice", "k"), 7), Place::New));
-        assert!(matches!(works.add(&second, key("alice", "k"), 7), Place::Before(found) if found.id == first.id));
-        assert!(matches!(works.add(&second, key("alice", "k"), 8), Place::Another));
-        assert!(matches!(works.add(&second, key("bob", "k"), 7), Place::New));
+        assert!(matches!(works.add(&first, Some(key("alice", "k")), 7), Place::New));
+        assert!(matches!(works.add(&second, Some(key("alice", "k")), 7), Place::Before(found) if found.id == first.id));
+        assert!(matches!(works.add(&second, Some(key("alice", "k")), 8), Place::Another));
+        assert!(matches!(works.add(&second, Some(key("bob", "k")), 7), Place::New));
         assert!(matches!(works.add(&work(3), None, 7), Place::New));
     }
 
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(works.kept.lock().by_id.len(), MOST_OVER);
         assert_eq!(works.going_on().len(), 1);
         for number in 0..=MOST_KEYS {
-            works.add(&going_on, key("alice", &number.to_string()), 0);
+            works.add(&going_on, Some(key("alice", &number.to_string())), 0);
         }
         assert_eq!(works.kept.lock().by_key.len(), MOST_KEYS);
     }

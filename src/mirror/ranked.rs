@@ -168,7 +168,9 @@ mod tests {
             }
             // However many went, what is left lies in blocks that are worth it.
             let all: Vec<_> = plain.into_iter().collect();
-            all.iter().for_each(|item| assert!(ranked.remove(*item)));
+            for item in &all {
+                assert!(ranked.remove(*item));
+            }
             prop_assert_eq!((ranked.len(), ranked.blocks.len(), ranked.firsts.len()), (0, 0, 0));
         }
     }

@@ -50,11 +50,8 @@ async fn nothing_that_a_znode_holds_reaches_a_terminal_as_it_is() {
     for arguments in
         [["jobs", "--collection", EVIL], ["jobs", "--group", EVIL], ["job", EVIL, "why"], ["batch", EVIL, "purge"]]
     {
-        let ran = super::program::run(
-            world.home.path(),
-            &[&arguments[..], &["--zookeeper", &world.address, "--dry-run"]].concat(),
-        );
-        let ran = ran.await;
+        let arguments = [&arguments[..], &["--zookeeper", &world.address, "--dry-run"]].concat();
+        let ran = super::program::run(world.home.path(), &arguments).await;
         assert!(matches!(ran.code, 2 | 4), "{ran:?}");
         is_harmless(&ran.err);
     }
