@@ -240,8 +240,7 @@
 
   async function connect() {
     clearTimeout(timer);
-    // A page that asks something stays as it is until it is answered.
-    if (open || document.hidden || 'still' in page.dataset) return;
+    if (open || document.hidden) return;
     const stream = open = new AbortController();
     heard = performance.now();
     try {

@@ -9,7 +9,6 @@ mod support {
 mod faults {
     mod cases;
     mod healthy;
-    mod redacted;
     mod table;
     mod why;
     mod world;

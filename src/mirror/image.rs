@@ -55,8 +55,7 @@ use crate::queue::path::{BatchNode, Path};
 /// The whole queue as it was read.
 #[derive(Debug, Default)]
 pub(super) struct Image {
-    /// By itself, since tasks that hold an image would grow by it.
-    jobs: Box<Jobs>,
+    jobs: Jobs,
     batches: Batches,
     access: Access,
     locks: Locks,

@@ -5,7 +5,6 @@
 mod arena;
 mod bits;
 mod folded;
-mod grams;
 mod search;
 mod shared;
 

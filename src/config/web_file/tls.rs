@@ -11,7 +11,8 @@ use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
-use crate::config::source::{FileError, Files, refuse};
+use super::format::refuse;
+use super::{Files, WebFileError};
 
 /// `tls_server_config`.
 #[derive(Deserialize)]
@@ -46,7 +47,7 @@ struct Pem {
 }
 
 impl TlsSection {
-    pub(super) fn load(self, path: &Path, files: &mut Files) -> Result<ServerConfig, FileError> {
+    pub(super) fn load(self, path: &Path, files: &mut Files) -> Result<ServerConfig, WebFileError> {
         let versions = versions(path, self.min_version.as_ref(), self.max_version.as_ref())?;
         let client_auth = client_auth(path, self.client_auth_type.as_ref())?;
         let mut pem = |names: [&str; 2], file, text| Pem::take(path, files, names, file, text);
@@ -97,7 +98,7 @@ impl Pem {
         [file_name, name]: [&str; 2],
         file: Option<Spanned<String>>,
         text: Option<Spanned<String>>,
-    ) -> Result<Option<Self>, FileError> {
+    ) -> Result<Option<Self>, WebFileError> {
         match (file, text) {
             (None, None) => Ok(None),
             (Some(_), Some(text)) => {
@@ -117,11 +118,11 @@ impl Pem {
         }
     }
 
-    fn unusable(&self, why: impl Into<String>) -> FileError {
-        FileError::Unusable { what: self.what.clone(), why: why.into() }
+    fn unusable(&self, why: impl Into<String>) -> WebFileError {
+        WebFileError::Unusable { what: self.what.clone(), why: why.into() }
     }
 
-    fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, FileError> {
+    fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, WebFileError> {
         let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.bytes).collect();
         found
             .ok()
@@ -129,7 +130,7 @@ impl Pem {
             .ok_or_else(|| self.unusable("it holds no certificate in PEM form, or one that is damaged"))
     }
 
-    fn roots(&self) -> Result<RootCertStore, FileError> {
+    fn roots(&self) -> Result<RootCertStore, WebFileError> {
         let mut roots = RootCertStore::empty();
         for certificate in self.certificates()? {
             // One that was left out would lock its clients out without a word.
@@ -145,7 +146,7 @@ fn versions(
     path: &Path,
     min: Option<&Spanned<String>>,
     max: Option<&Spanned<String>>,
-) -> Result<Vec<&'static SupportedProtocolVersion>, FileError> {
+) -> Result<Vec<&'static SupportedProtocolVersion>, WebFileError> {
     let number = |name: &str, version: Option<&Spanned<String>>, default: u8| {
         let Some(version) = version else { return Ok(default) };
         match version.value.as_str() {
@@ -165,7 +166,7 @@ fn versions(
     Ok(versions)
 }
 
-fn client_auth(path: &Path, kind: Option<&Spanned<String>>) -> Result<ClientAuth, FileError> {
+fn client_auth(path: &Path, kind: Option<&Spanned<String>>) -> Result<ClientAuth, WebFileError> {
     let Some(kind) = kind else { return Ok(ClientAuth::None) };
     match kind.value.as_str() {
         "" | "NoClientCert" => Ok(ClientAuth::None),

@@ -8,7 +8,6 @@ use super::row::Standing;
 use crate::mirror::bands::Bands;
 use crate::mirror::summary::{AGE_BOUNDS, ByAge, ByState};
 use crate::mirror::text::TextId;
-use crate::queue::id::JobId;
 use crate::queue::state::JobState;
 
 /// The jobs of one state.
@@ -18,9 +17,9 @@ pub(super) struct StateFigures {
     pub(super) retries: u64,
     /// Wide enough for any number of jobs that each claim to need the most that a znode can say.
     pub(super) space_needed_bytes: u128,
-    /// By the instant of entering and the job's number, unlocked and locked apart.
+    /// By the instant of entering, unlocked and locked apart.
     pub(super) entered: [Bands<5>; 2],
-    /// By the instant of locking, as rows.
+    /// By the instant of locking.
     pub(super) locked: BTreeSet<(i64, u32)>,
 }
 
@@ -40,14 +39,13 @@ pub(super) struct Figures {
 
 impl Figures {
     /// The figures of these jobs. Sorting them once is a third of the work of entering them one by one.
-    pub(super) fn of(jobs: impl Iterator<Item = (u32, JobId, Standing)>) -> Self {
+    pub(super) fn of(jobs: impl Iterator<Item = (u32, Standing)>) -> Self {
         let mut figures = Self::default();
         let mut entered: ByState<JobState, [Vec<(i64, u32)>; 2]> = ByState::default();
         let (mut locks, mut space) = (Vec::new(), Vec::new());
-        for (row, job, standing) in jobs {
+        for (row, standing) in jobs {
             figures.count(standing, 1);
-            let entered = &mut entered.get_mut(standing.state)[usize::from(standing.locked_ms.is_some())];
-            entered.push((standing.entered_ms, job.number()));
+            entered.get_mut(standing.state)[usize::from(standing.locked_ms.is_some())].push((standing.entered_ms, row));
             if let Some(locked_ms) = standing.locked_ms {
                 locks.push((locked_ms, row));
                 figures.states.get_mut(standing.state).locked.insert((locked_ms, row));
@@ -64,10 +62,10 @@ impl Figures {
         figures
     }
 
-    pub(super) fn enter(&mut self, row: u32, job: JobId, standing: Standing) {
+    pub(super) fn enter(&mut self, row: u32, standing: Standing) {
         self.count(standing, 1);
         let state = self.states.get_mut(standing.state);
-        state.entered[usize::from(standing.locked_ms.is_some())].insert(standing.entered_ms, job.number());
+        state.entered[usize::from(standing.locked_ms.is_some())].insert(standing.entered_ms, row);
         if let Some(locked_ms) = standing.locked_ms {
             state.locked.insert((locked_ms, row));
             self.locks.insert(locked_ms, row);
@@ -77,10 +75,10 @@ impl Figures {
         }
     }
 
-    pub(super) fn leave(&mut self, row: u32, job: JobId, standing: Standing) {
+    pub(super) fn leave(&mut self, row: u32, standing: Standing) {
         self.count(standing, -1);
         let state = self.states.get_mut(standing.state);
-        state.entered[usize::from(standing.locked_ms.is_some())].remove(standing.entered_ms, job.number());
+        state.entered[usize::from(standing.locked_ms.is_some())].remove(standing.entered_ms, row);
         if let Some(locked_ms) = standing.locked_ms {
             state.locked.remove(&(locked_ms, row));
             self.locks.remove(locked_ms, row);

@@ -204,7 +204,11 @@ impl<'a> Row<'a> {
     }
 
     pub(super) fn seen(self) -> Seen<JobState> {
-        Seen::of(self.standing.state, self.has(JobNode::Status))
+        match self.standing.state {
+            Some(state) => Seen::In(state),
+            None if self.has(JobNode::Status) => Seen::Other,
+            None => Seen::Nowhere,
+        }
     }
 
     /// Where it is, with what tells how it came there.
