@@ -8,33 +8,47 @@ use std::time::Duration;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
+mod access;
+mod act;
+mod actor;
+mod batch;
+mod batches;
+mod change;
 pub mod check;
+mod client;
+mod completion;
 pub mod demo;
+pub mod dump;
+mod exit;
+mod failures;
+mod faults;
+mod job;
+mod jobs;
+pub mod load;
+mod lock;
+mod locks;
 mod log;
+mod meter;
+mod orders;
+mod output;
+mod paging;
+mod pauses;
 pub mod serve;
+mod status;
+pub mod token;
+mod words;
 mod zookeeper;
 
+pub use exit::{BAD_USAGE, FAILED};
 pub use log::LogArgs;
 pub use zookeeper::ZooKeeperArgs;
-
-/// The process could not go on, or could not begin although its usage was right.
-pub const FAILED: u8 = 1;
-
-/// A flag, a value or a file that it names was wrong, or something is not installed.
-pub const BAD_USAGE: u8 = 2;
 
 /// A thread that hangs in the kernel, as in a dead file system, is not waited for longer than this at the end.
 const THREADS_LIMIT: Duration = Duration::from_millis(200);
 
-const EXIT_CODES: &str = "\
-Exit codes:
-  0  ended by SIGTERM or SIGINT, or nothing was left to do
-  1  failed while running, such as an address that cannot be listened on
-  2  a wrong flag, value or file named by one, or something that is not installed";
-
 /// Watches a Merritt-style ingest queue in ZooKeeper and serves it as Prometheus metrics and a status page.
 #[derive(Debug, Parser)]
-#[command(name = "queuekeeper", after_help = EXIT_CODES, subcommand_required = true, arg_required_else_help = true)]
+#[command(name = "queuekeeper", after_help = exit::CODES, subcommand_required = true, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -42,13 +56,47 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit::CODES)]
     // Boxed, since it has many more flags than the others.
     Serve(Box<serve::ServeArgs>),
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit::CODES)]
     Demo(demo::DemoArgs),
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit::CODES)]
+    Dump(dump::DumpArgs),
+    #[command(after_help = exit::CODES)]
+    Load(load::LoadArgs),
+    #[command(after_help = exit::CODES)]
+    Status(status::StatusArgs),
+    #[command(after_help = exit::CODES)]
+    Jobs(Box<jobs::JobsArgs>),
+    #[command(after_help = exit::CODES)]
+    Job(Box<job::JobArgs>),
+    #[command(after_help = exit::CODES)]
+    Failures(failures::FailuresArgs),
+    #[command(after_help = exit::CODES)]
+    Batches(batches::BatchesArgs),
+    #[command(after_help = exit::CODES)]
+    Batch(batch::BatchArgs),
+    #[command(after_help = exit::CODES)]
+    Access(access::AccessArgs),
+    #[command(after_help = exit::CODES)]
+    Locks(locks::LocksArgs),
+    #[command(after_help = exit::CODES)]
+    Lock(lock::LockArgs),
+    #[command(after_help = exit::CODES)]
+    Queue(pauses::QueueArgs),
+    #[command(after_help = exit::CODES)]
+    Collection(pauses::CollectionArgs),
+    #[command(after_help = exit::CODES)]
+    Faults(faults::FaultsArgs),
+    #[command(after_help = exit::CODES)]
     CheckWebConfig(check::CheckArgs),
+    #[command(after_help = exit::CODES)]
+    Completion(completion::CompletionArgs),
+    #[command(after_help = exit::CODES)]
+    CheckConfig(check::CheckConfigArgs),
+    #[command(after_help = exit::CODES)]
+    Token(token::TokenArgs),
 }
 
 /// A command that cannot begin, because of what it was told or of what is not there: one line, exit code 2.
@@ -71,15 +119,38 @@ pub fn run() -> ExitCode {
     let outcome = match cli.command {
         Command::Serve(args) => block_on(args.run()),
         Command::Demo(args) => block_on(args.run()),
+        Command::Dump(args) => block_on(args.run()),
+        Command::Load(args) => block_on(args.run()),
         Command::CheckWebConfig(args) => args.run(),
+        Command::Completion(args) => args.run(),
+        Command::Status(args) => block_on(args.run()),
+        Command::Jobs(args) => block_on(args.run()),
+        Command::Job(args) => block_on(args.run()),
+        Command::Failures(args) => block_on(args.run()),
+        Command::Batches(args) => block_on(args.run()),
+        Command::Batch(args) => block_on(args.run()),
+        Command::Access(args) => block_on(args.run()),
+        Command::Locks(args) => block_on(args.run()),
+        Command::Faults(args) => block_on(args.run()),
+        Command::Lock(args) => block_on(args.run()),
+        Command::Queue(args) => block_on(args.run()),
+        Command::Collection(args) => block_on(args.run()),
+        Command::CheckConfig(args) => args.run(),
+        Command::Token(args) => args.run(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let is_usage = error.downcast_ref::<UsageError>().is_some();
-            // The log may be JSON, or not begun yet: what ends the process is for whoever started it.
-            let _ = writeln!(std::io::stderr(), "error: {error:#}");
-            ExitCode::from(if is_usage { BAD_USAGE } else { FAILED })
+            let code = if error.downcast_ref::<UsageError>().is_some() {
+                BAD_USAGE
+            } else {
+                error.downcast_ref::<exit::Ending>().map_or(FAILED, |ending| ending.code)
+            };
+            // The log may be JSON, or not begun yet: what ends the process is for whoever started it. A line of it may
+            // hold anybody's text.
+            let line = crate::web::show::visible(&format!("error: {error:#}"));
+            let _ = writeln!(std::io::stderr(), "{line}");
+            ExitCode::from(code)
         }
     }
 }
@@ -89,7 +160,17 @@ fn command() -> clap::Command {
 
     static VERSION: LazyLock<String> =
         LazyLock::new(|| format!("{} (revision {}, rustc {})", build::VERSION, build::revision(), build::rustc()));
-    Cli::command().version(VERSION.as_str())
+    let command = Cli::command().version(VERSION.as_str());
+    // Whoever looks up how to hold a job is not helped by the ways to reach ZooKeeper, which are the same everywhere.
+    command.mut_subcommands(|command| {
+        if matches!(command.get_name(), "serve" | "demo") { command } else { command.mut_args(brief) }
+    })
+}
+
+/// Leaves what configures a command out of its short help.
+fn brief(argument: clap::Arg) -> clap::Arg {
+    let configures = argument.get_long().is_some_and(|long| long.contains('.'));
+    if configures { argument.hide_short_help(true) } else { argument }
 }
 
 fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
@@ -126,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_definition_holds_together_and_every_flag_has_its_variable() {
+    fn the_definition_holds_together_and_every_flag_that_configures_has_its_variable() {
         let command = command();
         command.clone().debug_assert();
         for subcommand in command.get_subcommands() {
@@ -134,10 +215,23 @@ mod tests {
                 let Some(long) = argument.get_long().filter(|long| !matches!(*long, "help" | "version")) else {
                     continue;
                 };
+                // What is decided anew each time would be dangerous in the environment, as is to say yes for good.
+                let configures =
+                    matches!(subcommand.get_name(), "serve" | "demo" | "token" | "dump" | "load") || long.contains('.');
+                if !configures && long != "zookeeper" {
+                    assert_eq!(argument.get_env(), None, "--{long}");
+                    continue;
+                }
                 // What only the demo has is under its own name, and so is its ZooKeeper: that of `serve` may be
                 // production's.
-                let is_demo = argument.get_help_heading() == Some("Demo");
-                let prefix = if is_demo { "QUEUEKEEPER_DEMO" } else { "QUEUEKEEPER" };
+                // So is what another command may have under the same name and mean otherwise.
+                let prefix = match argument.get_help_heading() {
+                    Some("Demo") => "QUEUEKEEPER_DEMO",
+                    Some("Audit") => "QUEUEKEEPER_CLI",
+                    Some("Dump") => "QUEUEKEEPER_DUMP",
+                    Some("Load") => "QUEUEKEEPER_LOAD",
+                    Some(_) | None => "QUEUEKEEPER",
+                };
                 let expected = format!("{prefix}_{}", long.replace(['.', '-'], "_").to_uppercase());
                 let variable = argument.get_env().and_then(|name| name.to_str());
                 assert_eq!(variable, Some(expected.as_str()), "--{long}");

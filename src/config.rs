@@ -3,20 +3,26 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::actions::Role;
+use crate::actions::audit::Destination;
 use crate::queue::fault::Limits;
 use crate::zookeeper;
 
 mod address;
 mod duration;
 mod external;
+mod file;
 mod path;
+mod source;
 mod web_file;
 
 pub use address::{ListenAddress, ListenAddressError};
 pub use duration::{DurationError, PrometheusDuration};
 pub use external::{Authority, ExternalUrl, ExternalUrlError, RoutePrefix, RoutePrefixError};
+pub use file::{ConfigFile, Presented, Secret, SecretError, Token, TokenLine, TokenLineError, Tokens, expiry};
 pub use path::{TelemetryPath, TelemetryPathError};
-pub use web_file::{Users, WebFile, WebFileError};
+pub use source::FileError;
+pub use web_file::{Users, WebFile};
 
 /// Everything that `queuekeeper serve` is told, but where to listen and how to log.
 #[derive(Clone, Debug)]
@@ -31,13 +37,25 @@ pub struct Config {
     pub storage: Option<Storage>,
     /// How many collections get series of their own; 0 for none at all.
     pub collections: usize,
+    /// Who may order something.
+    pub file: Option<ConfigFile>,
+    /// Where it is written down who ordered what.
+    pub audit: Destination,
 }
 
 impl Config {
     /// The configuration of a server that is told nothing but where ZooKeeper is.
     #[must_use]
     pub fn new(zookeeper: zookeeper::Config) -> Self {
-        Self { zookeeper, web: Web::default(), mirror: Mirror::default(), storage: None, collections: 0 }
+        Self {
+            zookeeper,
+            web: Web::default(),
+            mirror: Mirror::default(),
+            storage: None,
+            collections: 0,
+            file: None,
+            audit: Destination::StandardOutput,
+        }
     }
 }
 
@@ -54,6 +72,18 @@ pub struct Web {
     pub names: Vec<String>,
     /// TLS and passwords.
     pub file: Option<WebFile>,
+    /// What whoever is on this machine may do without a word; `None` for what everyone may.
+    pub loopback: Option<Loopback>,
+}
+
+/// What whoever connects from this machine itself may do, without a password or a token. For a queue that is made up:
+/// on a machine that others use or that a proxy runs on, these are not only its operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loopback {
+    /// Their role.
+    pub role: Role,
+    /// What every page says of it, since nobody should be surprised by that.
+    pub notice: &'static str,
 }
 
 /// How the image is kept and for how long it is trusted.

@@ -25,8 +25,10 @@ use zookeeper_client::Error as ClientError;
 use self::place::Place;
 use self::scenario::Scenario;
 use self::world::World;
+use crate::actions::Role;
+use crate::actions::audit::{Destination, Rotation};
 use crate::cli::serve;
-use crate::config::Config;
+use crate::config::{Config, Loopback};
 use crate::queue::path::AccessQueue;
 use crate::queue::{self, Queue};
 use crate::zookeeper::{ConnectError, ServerError, Servers};
@@ -52,6 +54,9 @@ mod shift;
 mod submit;
 mod volume;
 mod world;
+
+/// What every page of a demo says.
+const NOTICE: &str = "This demo lets everyone on this machine do everything.";
 
 /// What a demo is told.
 #[derive(Clone, Debug)]
@@ -124,6 +129,10 @@ async fn run_in(
     let both = end.clone().drop_guard();
     let mut config = Config::new(zookeeper);
     config.web.names.clone_from(&options.names);
+    if let Some(directory) = place.directory() {
+        config.audit = Destination::File(directory.join("audit.jsonl"), Rotation::default());
+    }
+    config.web.loopback = Some(Loopback { role: Role::Admin, notice: NOTICE });
     let served = async {
         let _both = both;
         serve::serve_beside(Some(world.volume.told().clone()), config, listeners, &end).await

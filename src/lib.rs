@@ -30,6 +30,7 @@
 //! - What a znode holds is hostile: it may be anything, of any size, and it ends up in HTML, labels and logs.
 //! - Staleness is never hidden: what may be behind says so, and is left out of the metrics when it is too old.
 
+pub mod actions;
 pub mod cli;
 pub mod config;
 pub mod demo;

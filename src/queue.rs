@@ -12,8 +12,11 @@
 //!   [`Queue::update_job`] for values; the same for batches and requests.
 //! - Looking first: each `plan_..` gives the transaction that would be done, and writes nothing.
 //! - Large things: [`Queue::plan_delete`], [`Queue::plan_purge`] and [`Queue::execute`]; [`Queue::clean_up`].
-//! - Locks: [`Queue::pause`], [`Queue::hold_collection`], [`Queue::lock_object`], [`Queue::unlock`].
-//! - What goes wrong: [`fault`], the rules that tell each kind of fault from the facts about an item.
+//! - Removing one thing: [`Queue::plan_purge_job`], [`Queue::plan_purge_request`].
+//! - Locks: [`Queue::pause`], [`Queue::hold_collection`], [`Queue::lock_object`], [`Queue::unlock`],
+//!   [`Queue::plan_break_lock`].
+//! - What goes wrong: [`fault`], the rules that tell each kind of fault from the facts about an item, and
+//!   [`Queue::plan_mend`], which says what would mend it.
 //!
 //! Nothing here spawns a task or reads a clock: the present time comes in as an argument, and ages are told by the
 //! server's clock, in its stats. Every request has a time limit.
@@ -54,13 +57,16 @@ mod access;
 mod acquire;
 mod batch;
 mod create;
+pub mod dump;
 mod error;
 pub mod fault;
 mod handle;
 pub mod id;
 mod job;
 mod list;
+pub mod load;
 mod lock;
+mod mend;
 pub mod path;
 mod purge;
 pub mod record;
@@ -70,12 +76,13 @@ mod transaction;
 
 pub use access::{LockedRequest, Request, RequestTarget};
 pub use acquire::{BatchPoll, Due, JobPoll, PassedOver, Reason, RequestPoll};
-pub use batch::{Batch, BatchReport, BatchTarget, ItemChange, ItemChanged, LockedBatch};
+pub use batch::{Batch, BatchPlan, BatchReport, BatchTarget, ItemChange, ItemChanged, LockedBatch};
 pub use create::NewJob;
 pub use error::{Cause, Conflict, ConflictKind, Error};
 pub use handle::Queue;
 pub use job::{Job, JobChange, JobChanged, JobPlan, JobTarget, JobValue, LockedJob};
 pub use list::Entries;
 pub use lock::{Lock, Pause, Unlocked};
-pub use purge::{BulkPlan, Chunk, CleanUp, Progress};
+pub use mend::{Mend, MendKind, MendOrder, Survey};
+pub use purge::{BulkPlan, Chunk, CleanUp, Progress, Purge};
 pub use transaction::{CommitError, Committed, Operation, REQUEST_LIMIT_BYTES, Transaction};

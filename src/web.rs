@@ -19,24 +19,30 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::limit::RequestBodyLimitLayer;
 use tower_http::timeout::TimeoutLayer;
 
+use crate::actions::Actions;
 use crate::config;
 use crate::metrics::http::Http;
 use crate::metrics::storage::{Space, Storage};
 use crate::mirror::find::JobQuery;
 use crate::mirror::{Store, Volume};
 
-use self::problem::Problem;
+pub(crate) use self::answers::{Answers, Pairs};
+pub(crate) use self::problem::Problem;
 
+mod answers;
 mod api;
 mod assets;
 mod auth;
 mod connection;
 mod events;
+mod guard;
 pub mod health;
 mod host;
+mod identity;
 mod layers;
 mod links;
 mod lists;
+mod orders;
 pub mod pages;
 mod params;
 mod prefix;
@@ -44,9 +50,9 @@ mod problem;
 mod query;
 mod reload;
 mod scrape;
-mod show;
+pub(crate) mod show;
 mod tls;
-mod views;
+pub(crate) mod views;
 
 /// No request of ours carries more, in bytes.
 const BODY_LIMIT: usize = 64 * 1024;
@@ -69,31 +75,45 @@ struct Shared {
     registry: Registry,
     http: Http,
     storage: Option<Storage>,
+    /// `None` for a server that only shows.
+    actions: Option<Actions>,
     config: config::Config,
     hub: events::Hub,
     hosts: host::Hosts,
     gate: auth::Gate,
     /// TLS and passwords as they are now; what `config` says of them is what there was at the start.
     web_file: RwLock<Option<Arc<config::WebFile>>>,
-    reloaded: Option<reload::Successful>,
+    /// Who may order something, as it is now.
+    file: RwLock<Option<Arc<config::ConfigFile>>>,
+    reloaded: reload::Reloaded,
     ending: CancellationToken,
 }
 
 impl State {
     /// The state of a server. `registry` is complete: what is registered later is not served.
     #[must_use]
-    pub fn new(config: config::Config, store: Store, storage: Option<Storage>, mut registry: Registry) -> Self {
+    pub fn new(
+        config: config::Config,
+        store: Store,
+        storage: Option<Storage>,
+        actions: Option<Actions>,
+        mut registry: Registry,
+    ) -> Self {
         let http = Http::register(&mut registry, assemble(&config.web).1.iter().map(String::as_str));
         let web_file = config.web.file.clone().map(Arc::new);
-        let reloaded = web_file.is_some().then(|| reload::register(&mut registry));
+        let file = config.file.clone().map(Arc::new);
+        let reloaded = reload::Reloaded::register(&mut registry, &config);
+        let gate = auth::Gate::register(&mut registry);
         let shared = Shared {
             store,
             registry,
             http,
             storage,
+            actions,
             hosts: host::Hosts::new(&config.web),
-            gate: auth::Gate::new(),
+            gate,
             web_file: RwLock::new(web_file),
+            file: RwLock::new(file),
             reloaded,
             ending: CancellationToken::new(),
             hub: events::Hub::default(),
@@ -113,6 +133,11 @@ impl State {
         self.shared.web_file.read().clone()
     }
 
+    /// Who may order something, as it is now; `None` where there is no such file.
+    fn file(&self) -> Option<Arc<config::ConfigFile>> {
+        self.shared.file.read().clone()
+    }
+
     /// What every page is made of at `now`.
     fn view(&self, now: Timestamp) -> pages::View {
         let Shared { store, storage, config, .. } = &*self.shared;
@@ -121,6 +146,7 @@ impl State {
             now,
             servers: config.zookeeper.servers.to_string(),
             telemetry_path: config.web.telemetry_path.as_str().to_owned(),
+            notice: config.web.loopback.as_ref().map(|loopback| loopback.notice),
             freshness: store.freshness(),
             summary: store.summary(now, self.space_left()),
             storage: storage.as_ref().zip(space).map(|(storage, space)| (storage.threshold(), space)),
@@ -201,6 +227,7 @@ pub fn router(state: State) -> Router {
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, ANSWER_LIMIT))
         .layer(middleware::from_fn_with_state(state.clone(), auth::check))
+        .layer(middleware::from_fn_with_state(state.clone(), guard::check))
         .layer(middleware::from_fn_with_state(state.clone(), host::check))
         .layer(CatchPanicLayer::custom(layers::on_panic))
         .layer(middleware::from_fn_with_state(state.clone(), layers::describe_errors))

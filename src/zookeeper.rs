@@ -2,7 +2,8 @@
 //!
 //! From configuration to a session, top down:
 //!
-//! - [`address`]: the connect string, checked; [`auth`]: credentials from a file; [`tls`]: certificates from files;
+//! - [`address`]: the connect string, checked; [`auth`]: credentials from a file; [`acl`]: who may do what;
+//!   [`tls`]: certificates from files;
 //! - [`connect`]: one attempt to get a session, and when it fails, one line that says why;
 //! - [`diagnose`]: finds that reason, since the client library only says that no host would do;
 //! - [`session`]: attempts without end, backing off between them, and what a session lives through afterwards;
@@ -11,6 +12,7 @@
 //!
 //! Nothing here knows what the znodes mean.
 
+pub mod acl;
 pub mod address;
 pub mod auth;
 pub mod connect;

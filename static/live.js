@@ -240,7 +240,8 @@
 
   async function connect() {
     clearTimeout(timer);
-    if (open || document.hidden) return;
+    // A page that asks something stays as it is until it is answered.
+    if (open || document.hidden || 'still' in page.dataset) return;
     const stream = open = new AbortController();
     heard = performance.now();
     try {

@@ -10,6 +10,7 @@ mod support {
 #[path = "browser"]
 mod browser {
     mod chromium;
+    mod cross_site;
     mod hostile;
     mod live;
     mod served;

@@ -9,6 +9,7 @@ mod support {
 mod faults {
     mod cases;
     mod healthy;
+    mod redacted;
     mod table;
     mod why;
     mod world;

@@ -1,4 +1,5 @@
-//! The queue core, against a real server: what each operation leaves behind, who wins, and what a lost connection does.
+//! The queue core and the actions over it, against a real server: what each operation leaves behind, who wins, and what a
+//! lost connection does.
 
 #[path = "support"]
 mod support {
@@ -11,10 +12,19 @@ mod support {
 mod queue {
     mod cases;
     mod faults;
+    mod mends;
     mod numbers;
     mod outcome;
+    mod plans;
     mod purge;
     mod transitions;
     mod workers;
-    mod world;
+    pub(crate) mod world;
+}
+
+#[path = "actions"]
+mod actions {
+    mod desk;
+    mod races;
+    mod table;
 }

@@ -12,12 +12,16 @@ mod support {
 #[path = "web"]
 mod web {
     mod command_line;
+    mod config_file;
+    mod cross_site;
     mod detail;
     mod events;
     mod harness;
     mod hosts;
     mod jobs;
     mod odd;
+    mod ordering;
+    mod orders;
     mod overview;
     mod page;
     mod passwords;
@@ -26,4 +30,5 @@ mod web {
     mod slow;
     mod tls;
     mod web_file;
+    mod who;
 }

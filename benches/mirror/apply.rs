@@ -11,8 +11,8 @@ pub(crate) fn run(sizes: &[usize]) -> anyhow::Result<()> {
         let (mut alone, mut kept) = (Vec::new(), Vec::new());
         // By turns, so that whatever else the machine does slows both down.
         for _ in 0..ROUNDS {
-            alone.push(apply_steps(number, false));
-            kept.push(apply_steps(number, true));
+            alone.push(apply_steps(number, false).each);
+            kept.push(apply_steps(number, true).each);
         }
         let (alone, kept) = (median(&mut alone), median(&mut kept));
         let share = (kept.as_secs_f64() / alone.as_secs_f64() - 1.0) * 100.0;

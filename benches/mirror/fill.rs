@@ -30,13 +30,32 @@ pub(crate) fn state_of(job: usize) -> (&'static str, &'static str) {
     unreachable!("the shares add up to 100")
 }
 
+/// How many batches that many jobs have.
+pub(crate) fn batches_of(jobs: usize) -> usize {
+    jobs.div_ceil(BATCH)
+}
+
 /// Writes `jobs` jobs of ten znodes each (the job, its seven children, a queue entry and a batch reference), and gives
 /// the paths of all znodes.
 pub(crate) async fn fill(client: &Client, jobs: usize) -> anyhow::Result<Vec<String>> {
+    fill_batches(client, jobs, batches_of(jobs)).await
+}
+
+/// The same with so many batches: if these are more than the jobs would fill, the first one has half of the jobs.
+pub(crate) async fn fill_batches(client: &Client, jobs: usize, batches: usize) -> anyhow::Result<Vec<String>> {
+    let batch_of = |job: usize| {
+        if batches <= batches_of(jobs) {
+            job / BATCH
+        } else if job < jobs / 2 {
+            0
+        } else {
+            1 + job % (batches - 1)
+        }
+    };
     let mut folders: Vec<String> =
         ["/batches", "/batch-uuids", "/jobs", "/jobs/states", "/access", "/locks"].map(str::to_owned).into();
     folders.extend(STATES.iter().map(|(_, folder, _)| format!("/jobs/states/{folder}")));
-    for batch in 0..jobs.div_ceil(BATCH) {
+    for batch in 0..batches.max(batches_of(jobs)) {
         let bid = format!("/batches/bid{batch:010}");
         folders.extend([bid.clone(), format!("{bid}/submission"), format!("{bid}/status"), format!("{bid}/states")]);
         folders.extend(["processing", "failed", "completed"].map(|name| format!("{bid}/states/batch-{name}")));
@@ -56,7 +75,7 @@ pub(crate) async fn fill(client: &Client, jobs: usize) -> anyhow::Result<Vec<Str
     }
     let numbers: Vec<usize> = (0..jobs).collect();
     let chunks = numbers.chunks(CHUNK).map(|chunk| {
-        let nodes: Vec<(String, String)> = chunk.iter().flat_map(|job| job_nodes(*job)).collect();
+        let nodes: Vec<(String, String)> = chunk.iter().flat_map(|job| job_nodes(*job, batch_of(*job))).collect();
         async move {
             let mut writer = client.new_multi_writer();
             for (path, data) in &nodes {
@@ -72,9 +91,9 @@ pub(crate) async fn fill(client: &Client, jobs: usize) -> anyhow::Result<Vec<Str
 }
 
 /// The znodes of one job as they are found in production: about 1.2 KB.
-fn job_nodes(job: usize) -> Vec<(String, String)> {
+fn job_nodes(job: usize, batch: usize) -> Vec<(String, String)> {
     let jid = format!("jid{job:010}");
-    let bid = format!("bid{:010}", job / BATCH);
+    let bid = format!("bid{batch:010}");
     let (status, folder) = state_of(job);
     let outcome = match status {
         "Completed" => "batch-completed",

@@ -4,7 +4,9 @@
 mod apply;
 mod cold_start;
 mod delay;
+mod dump;
 mod fill;
+mod histories;
 mod load;
 mod memory;
 mod pages;
@@ -19,22 +21,31 @@ use queuekeeper::zookeeper::server::Options;
 use queuekeeper::zookeeper::{Config, PrivateServer};
 use zookeeper_client::Client;
 
+// As the program itself has it.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// How often each figure is taken; the median counts.
 const ROUNDS: usize = 5;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let (mut names, mut sizes) = (Vec::new(), vec![2_000, 20_000, 200_000]);
+    let mut histories = None;
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--bench" => {}
+            histories::ARGUMENT => histories = arguments.next(),
             "--jobs" => {
                 let jobs = arguments.next().ok_or_else(|| anyhow::anyhow!("--jobs takes a number"))?;
                 sizes = vec![jobs.parse()?];
             }
             _ => names.push(argument),
         }
+    }
+    if let Some(which) = histories {
+        return histories::print(&which, sizes[0]);
     }
     let wanted = |name: &str| names.is_empty() || names.iter().any(|wanted| wanted == name);
     if wanted("apply") {
@@ -44,7 +55,11 @@ async fn main() -> anyhow::Result<()> {
         cold_start::run(&sizes).await?;
     }
     let largest = sizes.iter().copied().max().unwrap_or(0);
+    if wanted("dump") || wanted("load") {
+        dump::run(&sizes, wanted("dump"), wanted("load")).await?;
+    }
     if wanted("memory") {
+        histories::run(&sizes)?;
         memory::run(&sizes).await?;
     }
     if wanted("delay") {

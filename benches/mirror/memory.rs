@@ -1,4 +1,4 @@
-//! Memory a job, and the peak while two images are there.
+//! Memory a job, and the peak while two images are there. What full histories add is told by [`crate::histories`].
 
 use std::time::Duration;
 

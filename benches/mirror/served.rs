@@ -52,10 +52,7 @@ impl Served {
 
     /// A figure of `/proc/PID/status`, in bytes.
     pub(crate) fn memory(&self, name: &str) -> anyhow::Result<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).context("no such figure")?;
-        let kib: u64 = line.trim_matches([':', '\t', ' ']).trim_end_matches(" kB").trim().parse()?;
-        Ok(kib * 1024)
+        memory(&self.child.id().to_string(), name)
     }
 
     /// Makes the kernel forget the highest use of memory so far.
@@ -75,6 +72,14 @@ impl Drop for Served {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A figure of `/proc/PROCESS/status`, in bytes.
+pub(crate) fn memory(process: &str, name: &str) -> anyhow::Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).context("no such figure")?;
+    let kib: u64 = line.trim_matches([':', '\t', ' ']).trim_end_matches(" kB").trim().parse()?;
+    Ok(kib * 1024)
 }
 
 /// The sum over the samples of a metric whose labels contain a text.

@@ -1,12 +1,14 @@
-//! `queuekeeper check-web-config`: what `promtool check web-config` is to Prometheus.
+//! `queuekeeper check-web-config` and `check-config`: what `promtool check` is to Prometheus.
 
+use std::fmt::Display;
 use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
+use jiff::Timestamp;
 
 use super::UsageError;
-use crate::config::WebFile;
+use crate::config::{ConfigFile, FileError, WebFile};
 
 /// Check files for --web.config.file, and the certificates and keys that they name
 #[derive(Clone, Debug, Args)]
@@ -22,20 +24,62 @@ impl CheckArgs {
     /// # Errors
     /// When one of them cannot ([`UsageError`]).
     pub fn run(&self) -> anyhow::Result<()> {
-        let mut wrong = 0;
-        for path in &self.files {
-            match WebFile::read(path) {
-                Ok(_) => writeln!(std::io::stdout(), "{} is right", path.display())?,
-                Err(error) => {
-                    wrong += 1;
-                    writeln!(std::io::stderr(), "{} cannot be taken: {error}", path.display())?;
-                }
+        check(&self.files, |path| WebFile::read(path).map(|_| "is right".to_owned()))
+    }
+}
+
+/// Check files for --config.file, and the file of tokens that they name
+#[derive(Clone, Debug, Args)]
+pub struct CheckConfigArgs {
+    /// The files
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// The web configuration, to see whether the users are the same
+    #[arg(long = "web.config.file", env = "QUEUEKEEPER_WEB_CONFIG_FILE", hide_env_values = true, value_name = "FILE")]
+    web: Option<PathBuf>,
+}
+
+impl CheckConfigArgs {
+    /// Says of each file whether it can be taken and who may order something by it, a line each.
+    ///
+    /// # Errors
+    /// When one of them cannot ([`UsageError`]).
+    pub fn run(&self) -> anyhow::Result<()> {
+        let web = self.web.as_deref().map(WebFile::read).transpose();
+        let web = web.map_err(|error| UsageError::flag("--web.config.file", error))?;
+        let now = Timestamp::now();
+        check(&self.files, |path| {
+            let file = ConfigFile::read(path)?;
+            let compared =
+                if web.is_some() || file.users() == 0 { "" } else { " (name --web.config.file to compare them)" };
+            if web.is_some() {
+                file.goes_with(web.as_ref())?;
+            }
+            let expired: Vec<_> = file.tokens().expired(now).collect();
+            let expired =
+                if expired.is_empty() { String::new() } else { format!(" (expired: {})", expired.join(", ")) };
+            let off = if file.lets_somebody_order() { "" } else { "; it lets nobody order anything" };
+            let (users, tokens) = (file.users(), file.tokens().len());
+            Ok(format!("is right: roles for users: {users}{compared}, tokens: {tokens}{expired}{off}"))
+        })
+    }
+}
+
+fn check<T: Display>(files: &[PathBuf], read: impl Fn(&PathBuf) -> Result<T, FileError>) -> anyhow::Result<()> {
+    let mut wrong = 0;
+    for path in files {
+        match read(path) {
+            Ok(told) => writeln!(std::io::stdout(), "{} {told}", path.display())?,
+            Err(error) => {
+                wrong += 1;
+                writeln!(std::io::stderr(), "{} cannot be taken: {error}", path.display())?;
             }
         }
-        if wrong > 0 {
-            let what = if wrong == 1 { "file is" } else { "files are" };
-            return Err(UsageError(format!("{wrong} of {} {what} wrong", self.files.len())).into());
-        }
-        Ok(())
     }
+    if wrong > 0 {
+        let what = if wrong == 1 { "file is" } else { "files are" };
+        return Err(UsageError(format!("{wrong} of {} {what} wrong", files.len())).into());
+    }
+    Ok(())
 }

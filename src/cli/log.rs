@@ -77,3 +77,10 @@ impl LogArgs {
         drop(begun);
     }
 }
+
+/// Begins to log what whoever typed a command must know beside its answer: warnings and errors of ours, as plain lines.
+pub(super) fn begin_for_people() {
+    let filter = Targets::new().with_target("queuekeeper", LevelFilter::WARN);
+    let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(false).with_target(false).without_time();
+    drop(tracing_subscriber::registry().with(filter).with(lines).try_init());
+}

@@ -9,13 +9,16 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::{LogArgs, UsageError, ZooKeeperArgs, on_signal};
-use crate::config::{Config, ListenAddress, Mirror, PrometheusDuration, Storage};
+use crate::actions::audit::Audit;
+use crate::actions::{self, Actions};
+use crate::config::{Config, ConfigFile, ListenAddress, Mirror, PrometheusDuration, Storage};
 use crate::metrics::{self, queue, storage};
 use crate::mirror;
 use crate::web as server;
 use crate::zookeeper::Sessions;
 
-mod faults;
+mod audit;
+pub(super) mod faults;
 mod tasks;
 mod web;
 
@@ -98,6 +101,19 @@ pub struct ServeArgs {
     )]
     collections: u16,
 
+    /// File that says who may order something, and where the tokens are; taken up when it changes. Without it nobody may
+    #[arg(
+        long = "config.file",
+        env = "QUEUEKEEPER_CONFIG_FILE",
+        hide_env_values = true,
+        value_name = "FILE",
+        help_heading = "Orders"
+    )]
+    orders_file: Option<PathBuf>,
+
+    #[command(flatten)]
+    audit: audit::AuditArgs,
+
     #[command(flatten)]
     faults: faults::FaultArgs,
 
@@ -140,10 +156,17 @@ impl ServeArgs {
             let why = format!("{} is less than 10s, which would keep ZooKeeper busy; 0 is never", self.drift_interval);
             return Err(UsageError::flag("--mirror.drift-interval", why));
         }
+        let web = self.web.config()?;
+        let file = self.orders_file.map(|path| {
+            let file = ConfigFile::read(&path)?;
+            file.goes_with(web.file.as_ref()).map(|()| file)
+        });
         let threshold = self.storage_threshold;
         Ok(Config {
             zookeeper: self.zookeeper.config()?,
-            web: self.web.config()?,
+            web,
+            audit: self.audit.destination(),
+            file: file.transpose().map_err(|error| UsageError::flag("--config.file", error))?,
             mirror,
             storage: self.storage_path.map(|path| Storage { path, threshold }),
             collections: usize::from(self.collections),
@@ -216,7 +239,14 @@ pub async fn serve_beside(
         let address = listener.local_addr().context("a listener has no address")?;
         tracing::info!(%address, tls, prefix = config.web.route_prefix.as_str(), zookeeper = %config.zookeeper.servers, "listening");
     }
-    let state = server::State::new(config, store, volume, registry);
+    let opened = Audit::open(config.audit.clone());
+    let (audit, writer) = opened.map_err(|error| UsageError::flag("--audit.file", error))?;
+    let (limits, counted) = (config.mirror.fault_limits.clone(), actions::Metrics::register(&mut registry));
+    let (actions, runner) = Actions::new(store.clone(), limits, (audit, writer), counted);
+    let sessions = Sessions::new(config.zookeeper.clone());
+    tasks.spawn("the orders", |shutdown| async { Ok(runner.run(sessions, shutdown).await?) });
+
+    let state = server::State::new(config, store, volume, Some(actions), registry);
     tasks.spawn("the web server", |shutdown| async { Ok(server::run(listeners, state, shutdown).await?) });
     tasks.join().await
 }

@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::UsageError;
 use crate::config::PrometheusDuration;
+use crate::zookeeper::acl::{AclError, parse};
 use crate::zookeeper::{Auth, Config, ConfigError, Servers, Tls};
 
 /// How to reach ZooKeeper.
@@ -80,6 +81,23 @@ pub struct ZooKeeperArgs {
         value_name = "FILE"
     )]
     tls_key_file: Option<PathBuf>,
+
+    /// Who may do what to the znodes that we make, as scheme:id:permissions[,...] [default: anyone everything]
+    #[arg(
+        long = "zookeeper.acl",
+        env = "QUEUEKEEPER_ZOOKEEPER_ACL",
+        hide_env_values = true,
+        value_name = "ACL",
+        value_parser = acl
+    )]
+    acl: Option<Acls>,
+}
+
+/// One value of one flag: a list of clap's own would be one of flags.
+type Acls = std::sync::Arc<Vec<zookeeper_client::Acl>>;
+
+fn acl(text: &str) -> Result<Acls, AclError> {
+    parse(text).map(Acls::new)
 }
 
 impl ZooKeeperArgs {
@@ -97,6 +115,7 @@ impl ZooKeeperArgs {
             auth: auth.map_err(|error| UsageError::flag("--zookeeper.auth-file", error))?.unwrap_or_default(),
             tls: Tls::from_flags(self.tls_enabled, self.tls_ca_file, self.tls_cert_file, self.tls_key_file)
                 .map_err(refuse)?,
+            acl: self.acl.map(|acl| acl.to_vec()).unwrap_or_default(),
         };
         config.check().map_err(refuse)?;
         Ok(config)

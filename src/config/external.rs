@@ -21,6 +21,12 @@ pub struct ExternalUrlError {
 }
 
 impl ExternalUrl {
+    /// Whether the scheme is https.
+    #[must_use]
+    pub fn is_https(&self) -> bool {
+        self.is_https
+    }
+
     /// The host in lower case, an IPv6 address in its brackets.
     #[must_use]
     pub fn host(&self) -> &str {

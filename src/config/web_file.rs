@@ -4,12 +4,13 @@
 //! server less protected than its operator believes.
 
 use std::fmt;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use axum::http::HeaderValue;
 use rustls::ServerConfig;
+
+use super::source::{FileError, Files, Sources};
 
 mod format;
 mod tls;
@@ -17,58 +18,14 @@ mod users;
 
 pub use users::Users;
 
-/// No such file is larger, in bytes; chains of certificates included.
-const MOST_BYTES: u64 = 1024 * 1024;
-
 /// What the file and those that it names say, read and checked.
 #[derive(Clone)]
 pub struct WebFile {
     path: PathBuf,
-    /// Every file that was read, and a fingerprint of all of them.
-    sources: Vec<PathBuf>,
-    fingerprint: u64,
+    sources: Sources,
     tls: Option<Arc<ServerConfig>>,
     users: Arc<Users>,
     strict_transport_security: Option<HeaderValue>,
-}
-
-/// Why a file cannot be taken; always one line, and never with anything secret from it.
-#[derive(Debug, thiserror::Error)]
-pub enum WebFileError {
-    /// A file cannot be read.
-    #[error("cannot read {path}: {source}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The file itself holds something that is not taken.
-    #[error("{path}{at}: {why}", at = line.map(|line| format!(", line {line}")).unwrap_or_default())]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1, where it is known.
-        line: Option<u64>,
-        /// What is wrong there.
-        why: String,
-    },
-    /// A certificate or a key cannot be used.
-    #[error("{what}: {why}")]
-    Unusable {
-        /// The file, or the key that holds it.
-        what: String,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// What a running server cannot change to.
-    #[error("{path}: {why}; that needs a restart")]
-    Restart {
-        /// The file.
-        path: PathBuf,
-        /// The change.
-        why: &'static str,
-    },
 }
 
 impl WebFile {
@@ -76,7 +33,7 @@ impl WebFile {
     ///
     /// # Errors
     /// When one of them cannot be read, or holds what cannot be taken.
-    pub fn read(path: &Path) -> Result<Self, WebFileError> {
+    pub fn read(path: &Path) -> Result<Self, FileError> {
         let mut files = Files::default();
         let bytes = files.read(path)?;
         let document = format::Document::read(path, &bytes)?;
@@ -86,8 +43,7 @@ impl WebFile {
             tls: tls.map(Arc::new),
             users: Arc::new(document.users),
             strict_transport_security: document.strict_transport_security,
-            fingerprint: files.hasher.finish(),
-            sources: files.read,
+            sources: files.sources(),
         })
     }
 
@@ -96,14 +52,12 @@ impl WebFile {
     /// # Errors
     /// As [`Self::read`], and where the change would switch TLS on or off or let everyone in: a file that is only half
     /// written looks like that.
-    pub fn read_again(&self) -> Result<Option<Self>, WebFileError> {
-        let mut files = Files::default();
-        let has_all = self.sources.iter().all(|path| files.read(path).is_ok());
-        if has_all && files.hasher.finish() == self.fingerprint {
+    pub fn read_again(&self) -> Result<Option<Self>, FileError> {
+        if self.sources.are_unchanged() {
             return Ok(None);
         }
         let new = Self::read(&self.path)?;
-        let refuse = |why| Err(WebFileError::Restart { path: self.path.clone(), why });
+        let refuse = |why| Err(FileError::Restart { path: self.path.clone(), why });
         match (self.tls.is_some(), new.tls.is_some()) {
             (true, false) => return refuse("it switches TLS off"),
             (false, true) => return refuse("it switches TLS on"),
@@ -143,30 +97,5 @@ impl WebFile {
 impl fmt::Debug for WebFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WebFile").field("path", &self.path).finish_non_exhaustive()
-    }
-}
-
-/// Reads files and remembers which, and what they held.
-#[derive(Default)]
-struct Files {
-    read: Vec<PathBuf>,
-    hasher: DefaultHasher,
-}
-
-impl Files {
-    fn read(&mut self, path: &Path) -> Result<Vec<u8>, WebFileError> {
-        let refuse = |source| WebFileError::Read { path: path.to_owned(), source };
-        // Before it is opened: a pipe would be waited for.
-        let facts = std::fs::metadata(path).map_err(refuse)?;
-        if !facts.is_file() {
-            return Err(refuse(std::io::Error::other("it is not a file")));
-        }
-        if facts.len() > MOST_BYTES {
-            return Err(refuse(std::io::Error::other("it is larger than 1 MiB")));
-        }
-        let bytes = std::fs::read(path).map_err(refuse)?;
-        bytes.hash(&mut self.hasher);
-        self.read.push(path.to_owned());
-        Ok(bytes)
     }
 }

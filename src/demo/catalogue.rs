@@ -131,5 +131,8 @@ pub(super) const FILMS: Collection = Collection {
     weight: 1,
 };
 
+/// Why he does.
+pub(super) const HOLD_REASON: &str = "the depositor asked us to wait for corrected manifests";
+
 /// The collections that an operator holds, one after the other.
 pub(super) const HELD_IN_TURN: &[&str] = &["mission_maps", "coastal_etd", "valley_herbarium"];

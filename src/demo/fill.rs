@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::catalogue::HELD_IN_TURN;
+use super::catalogue::{HELD_IN_TURN, HOLD_REASON};
 use super::dice::Dice;
 use super::past::{InFlight, Past, Standing};
 use super::scenario::{self, Kind, Scenario, Submission};
@@ -37,7 +37,7 @@ pub(super) async fn fill(world: &World, queue: &Queue, scenario: &mut Scenario) 
     let mut told = started;
     let mut dice = Dice::new(world.seed, "fill");
     let mut in_flight = InFlight::default();
-    queue.hold_collection(HELD_IN_TURN[0]).await?;
+    queue.hold_collection(HELD_IN_TURN[0], "operator", HOLD_REASON, Timestamp::now()).await?;
     let most = most_objects(world.jobs);
     let (mut made, mut batches) = (0, 0);
     while made < world.jobs {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
 
-use super::catalogue::HELD_IN_TURN;
+use super::catalogue::{HELD_IN_TURN, HOLD_REASON};
 use super::daemon::{Daemon, unless_lost};
 use super::dice::Dice;
 use super::world::World;
@@ -45,8 +45,8 @@ impl Operator {
         let released = HELD_IN_TURN[self.turn % HELD_IN_TURN.len()];
         self.turn += 1;
         let held = HELD_IN_TURN[self.turn % HELD_IN_TURN.len()];
-        if let Some(lock) = queue.held_collection(released).await? {
-            unless_lost("releasing a collection", queue.unlock(&lock).await)?;
+        if let Some(hold) = queue.held_collection(released).await? {
+            unless_lost("releasing a collection", queue.unlock(&hold.lock).await)?;
         }
         let mut jobs = 0;
         for entry in queue.entries(JobState::Held).await?.entries {
@@ -57,7 +57,8 @@ impl Operator {
                 jobs += usize::from(unless_lost("releasing a held job", changed)?.is_some());
             }
         }
-        unless_lost("holding a collection", queue.hold_collection(held).await)?;
+        let hold = queue.hold_collection(held, "operator", HOLD_REASON, Timestamp::now()).await;
+        unless_lost("holding a collection", hold)?;
         tracing::info!(released, jobs, held, "the operator released a collection and held another");
         Ok(())
     }

@@ -1,31 +1,31 @@
 //! An ordered set that knows at any time how many of its items lie above each of a few moving marks.
 
-use std::collections::BTreeSet;
-use std::ops::Bound::{Excluded, Included};
 use std::ops::RangeInclusive;
+
+use super::ranked::Ranked;
 
 /// Items ordered by a number (an instant in milliseconds, a size in bytes), told apart by a second one.
 ///
 /// The age of a job changes while nothing happens, so jobs by age cannot be counted as changes come in; counting them
 /// anew for every scrape would cost more the longer the queue is. This keeps, for each mark, the number of items above
-/// it. A mark that has moved costs one step for each item between its old and its new place, which is what crossed it.
+/// it. Only for a mark that has moved is that told anew, from where it is in the order.
 #[derive(Clone, Debug)]
 pub(super) struct Bands<const N: usize> {
-    items: BTreeSet<(i64, u32)>,
+    items: Ranked<(i64, u32)>,
     marks: [i64; N],
     above: [usize; N],
 }
 
 impl<const N: usize> Default for Bands<N> {
     fn default() -> Self {
-        Self { items: BTreeSet::new(), marks: [i64::MAX; N], above: [0; N] }
+        Self { items: Ranked::default(), marks: [i64::MAX; N], above: [0; N] }
     }
 }
 
 impl<const N: usize> Bands<N> {
     /// A set of these items. Building it from all of them at once is faster and packs them tighter than inserting.
     pub(super) fn of(items: Vec<(i64, u32)>) -> Self {
-        Self { items: items.into_iter().collect(), ..Self::default() }
+        Self { items: Ranked::of(items), ..Self::default() }
     }
 
     pub(super) fn insert(&mut self, at: i64, id: u32) {
@@ -35,7 +35,7 @@ impl<const N: usize> Bands<N> {
     }
 
     pub(super) fn remove(&mut self, at: i64, id: u32) {
-        if self.items.remove(&(at, id)) {
+        if self.items.remove((at, id)) {
             self.shift(at, -1);
         }
     }
@@ -54,38 +54,36 @@ impl<const N: usize> Bands<N> {
 
     /// The items, lowest number first.
     pub(super) fn iter(&self) -> impl Iterator<Item = (i64, u32)> {
-        self.items.iter().copied()
+        self.items.iter()
+    }
+
+    /// The items in order, which know their positions.
+    pub(super) fn items(&self) -> &Ranked<(i64, u32)> {
+        &self.items
     }
 
     /// The items of a range of numbers, both ends included, lowest number first.
     pub(super) fn range(&self, numbers: RangeInclusive<i64>) -> impl Iterator<Item = (i64, u32)> {
         let (low, high) = numbers.into_inner();
-        // A range that ends before it begins is an empty one here; the set itself would panic.
-        (low <= high).then(|| self.items.range((low, 0)..=(high, u32::MAX)).copied()).into_iter().flatten()
+        self.items.behind(move |(at, _)| *at < low).take_while(move |(at, _)| *at <= high)
     }
 
     /// The lowest number, such as the instant of the oldest item.
     pub(super) fn first(&self) -> Option<i64> {
-        self.items.first().map(|(at, _)| *at)
+        self.items.first().map(|(at, _)| at)
     }
 
     /// The highest number, such as the instant of the youngest item.
     pub(super) fn last(&self) -> Option<i64> {
-        self.items.last().map(|(at, _)| *at)
+        self.items.last().map(|(at, _)| at)
     }
 
     /// How many items lie above each of these marks.
     pub(super) fn above(&self, marks: [i64; N]) -> [usize; N] {
         let mut above = self.above;
         for ((above, old), new) in above.iter_mut().zip(self.marks).zip(marks) {
-            let between = |low: i64, high: i64| {
-                // Every number at `low` is excluded whatever its second part, and every one at `high` included.
-                self.items.range((Excluded((low, u32::MAX)), Included((high, u32::MAX)))).count()
-            };
-            if new > old {
-                *above -= between(old, new);
-            } else if new < old {
-                *above += between(new, old);
+            if new != old {
+                *above = self.items.len() - self.items.rank(|(at, _)| *at <= new);
             }
         }
         above
@@ -100,6 +98,8 @@ impl<const N: usize> Bands<N> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use proptest::prelude::*;
 
     use super::*;

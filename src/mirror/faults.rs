@@ -11,6 +11,7 @@ use jiff::Timestamp;
 
 use super::bands::Bands;
 use crate::queue::fault::{Fault, Finding, Since};
+use crate::queue::id::JobId;
 use crate::queue::path::Path;
 
 /// The faults of one kind at one moment.
@@ -93,7 +94,9 @@ struct Suspect {
 pub(super) struct Suspects {
     slots: Vec<Option<Suspect>>,
     free: Vec<u32>,
-    by_item: HashMap<Path, u32>,
+    jobs: HashMap<JobId, u32>,
+    /// Those that are no jobs.
+    others: HashMap<Path, u32>,
     /// For each kind the suspects by the instant from which on they count.
     due: [Bands<1>; Fault::ALL.len()],
 }
@@ -115,7 +118,7 @@ impl Suspects {
     /// Takes note of all that is found about an item at an instant. `at_first_sight` says that it may have been there
     /// for a while.
     pub(super) fn note(&mut self, item: &Path, found: &[Raw], now_ms: i64, at_first_sight: bool) {
-        let slot = self.by_item.get(item).copied();
+        let slot = self.slot_of(item);
         if slot.is_none() && found.is_empty() {
             return;
         }
@@ -128,8 +131,16 @@ impl Suspects {
         self.insert(item, new);
     }
 
+    fn slot_of(&self, item: &Path) -> Option<u32> {
+        if let Path::Job(job) = item { self.jobs.get(job).copied() } else { self.others.get(item).copied() }
+    }
+
     fn take(&mut self, item: &Path, slot: u32) -> Vec<Suspicion> {
-        self.by_item.remove(item);
+        if let Path::Job(job) = item {
+            self.jobs.remove(job);
+        } else {
+            self.others.remove(item);
+        }
         self.free.push(slot);
         let Some(suspect) = self.slots[slot as usize].take() else { return Vec::new() };
         for suspicion in firsts(&suspect.suspicions) {
@@ -147,7 +158,11 @@ impl Suspects {
             self.due[suspicion.fault as usize].insert(suspicion.due_ms, slot);
         }
         self.slots[slot as usize] = Some(Suspect { item: item.clone(), suspicions });
-        self.by_item.insert(item.clone(), slot);
+        if let Path::Job(job) = item {
+            self.jobs.insert(*job, slot);
+        } else {
+            self.others.insert(item.clone(), slot);
+        }
     }
 
     /// How many items show a fault at an instant, and since when the one that counts for the longest time.
@@ -188,12 +203,12 @@ impl Suspects {
 
     /// Every suspected item.
     pub(super) fn all(&self) -> impl Iterator<Item = &Path> {
-        self.by_item.keys()
+        self.slots.iter().flatten().map(|suspect| &suspect.item)
     }
 
     /// What an item is suspected of.
     pub(super) fn of(&self, item: &Path) -> &[Suspicion] {
-        let slot = self.by_item.get(item).and_then(|slot| self.slots[*slot as usize].as_ref());
+        let slot = self.slot_of(item).and_then(|slot| self.slots[slot as usize].as_ref());
         slot.map(|suspect| suspect.suspicions.as_slice()).unwrap_or_default()
     }
 
@@ -229,7 +244,6 @@ fn firsts(suspicions: &[Suspicion]) -> impl Iterator<Item = &Suspicion> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::id::JobId;
 
     const JOB: Path = Path::Job(JobId::new(7));
 

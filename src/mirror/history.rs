@@ -141,15 +141,16 @@ fn is_of_job(change: Change) -> bool {
 }
 
 /// The states that a job has left: where it was, and what it was seen to jump over.
-fn passed(from: Seen<JobState>, to: Seen<JobState>) -> Vec<Option<JobState>> {
-    let Seen::In(state) = from else {
-        return if from == Seen::Other { vec![None] } else { Vec::new() };
+fn passed(from: Seen<JobState>, to: Seen<JobState>) -> impl Iterator<Item = Option<JobState>> {
+    let (left, jumped) = match (from, to) {
+        (Seen::Nowhere, _) => (None, Vec::new()),
+        (Seen::Other, _) => (Some(None), Vec::new()),
+        // Nearly all jobs are seen in each of their states.
+        (Seen::In(from), Seen::In(to)) if from.success() != Some(to) => (Some(Some(from)), from.steps_to(to)),
+        (Seen::In(from), Seen::In(_) | Seen::Nowhere | Seen::Other) => (Some(Some(from)), Vec::new()),
     };
-    let mut passed = vec![Some(state)];
-    if let Seen::In(to) = to {
-        passed.extend(state.steps_to(to).into_iter().filter(|step| *step != to).map(Some));
-    }
-    passed
+    let is_left = move |state: &JobState| to != Seen::In(*state);
+    left.into_iter().chain(jumped.into_iter().filter(is_left).map(Some))
 }
 
 #[cfg(test)]

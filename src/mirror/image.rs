@@ -55,7 +55,8 @@ use crate::queue::path::{BatchNode, Path};
 /// The whole queue as it was read.
 #[derive(Debug, Default)]
 pub(super) struct Image {
-    jobs: Jobs,
+    /// By itself, since tasks that hold an image would grow by it.
+    jobs: Box<Jobs>,
     batches: Batches,
     access: Access,
     locks: Locks,

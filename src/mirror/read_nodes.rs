@@ -174,6 +174,11 @@ impl Nodes {
         Lent(self)
     }
 
+    /// Reads over this session for good.
+    pub(super) fn give(&self, client: &Client) {
+        *self.shared.client.write() = Some(client.clone());
+    }
+
     /// Takes note of how the servers' clock stands to ours.
     pub(super) fn set_offset(&self, offset: Offset) {
         *self.shared.offset.write() = offset;

@@ -19,7 +19,7 @@ use super::faults::FoundFault;
 use super::find::{JobQuery, PAGE_LIMIT, Page};
 use super::freshness::Freshness;
 use super::history::{Flow, History, Pace, Record};
-use super::image::{Asked, Batch, Image, Job, Lock, Request};
+use super::image::{Asked, Batch, Image, Job, Lock, Request, TextMatches};
 use super::read_nodes::Nodes;
 use super::searches::Searches;
 use super::summary::{CollectionFigures, Summary};
@@ -157,22 +157,39 @@ impl Store {
     /// does not move is on one of them, whatever else comes and goes.
     #[must_use]
     pub fn find_jobs(&self, query: &JobQuery, now: Timestamp) -> Option<Page<Job>> {
+        self.find(query, now, |image, matches, asked, now_ms| image.find_jobs(query, matches, asked, now_ms))
+    }
+
+    /// All jobs that a query asks for at one moment, in the order of their ids, with the versions of their statuses; -1
+    /// for a job that has none. The query's order, cursor and limit do not matter. `None` before the first walk.
+    #[must_use]
+    pub fn matching(&self, query: &JobQuery, now: Timestamp) -> Option<Vec<(JobId, i32)>> {
+        self.find(query, now, |image, matches, asked, now_ms| image.matching(query, matches, asked, now_ms))
+    }
+
+    /// Looks for a query's text, and then takes from the image what was found.
+    fn find<T>(
+        &self,
+        query: &JobQuery,
+        now: Timestamp,
+        take: impl Fn(&Image, Option<&TextMatches>, Asked<'_>, i64) -> T,
+    ) -> Option<T> {
         let mut matches = query.text.as_ref().map(|text| self.shared.searches.lock().take(text.as_str()));
         for round in 0.. {
             let most = if round < SEARCH_ROUNDS { SEARCHED_AT_ONCE } else { usize::MAX };
-            let page = self.ask(now, None, |image, asked| {
+            let found = self.ask(now, None, |image, asked| {
                 if let Some((text, matches)) = query.text.as_ref().zip(matches.as_mut())
                     && image.search(text, matches, most)
                 {
                     return None;
                 }
-                Some(image.find_jobs(query, matches.as_ref(), asked, asked.offset.to_server(now)))
+                Some(take(image, matches.as_ref(), asked, asked.offset.to_server(now)))
             })?;
-            if let Some(page) = page {
+            if let Some(found) = found {
                 if let Some((text, matches)) = query.text.as_ref().zip(matches) {
                     self.shared.searches.lock().keep(text.as_str(), matches);
                 }
-                return Some(page);
+                return Some(found);
             }
         }
         None

@@ -5,6 +5,7 @@
 mod arena;
 mod bits;
 mod folded;
+mod grams;
 mod search;
 mod shared;
 

@@ -68,7 +68,7 @@ impl RequestTarget {
         check_version(request.path(RequestNode::Status), self.version, request.status.as_ref().map(|(_, stat)| stat))
     }
 
-    fn open(&self, transaction: &mut Transaction) {
+    pub(super) fn open(&self, transaction: &mut Transaction) {
         match &self.lock {
             Some(lock) => transaction.check_exists(lock.path.clone()),
             None => transaction.create_ephemeral(self.lock_path()),

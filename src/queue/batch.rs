@@ -5,16 +5,18 @@ use zookeeper_client::Stat;
 
 use super::error::{ConflictKind, Error};
 use super::handle::{Found, Queue, Read, instant};
-use super::id::BatchId;
+use super::id::{BatchId, JobId};
 use super::lock::Lock;
 use super::path::{BatchNode, Path};
 use super::record::{self, Decoded, ItemStatus, Malformed, Submission};
 use super::state::{BatchState, Outcome, State};
 
 mod change;
+mod plan;
 mod report;
 
 pub use change::{ItemChange, ItemChanged};
+pub use plan::BatchPlan;
 pub use report::BatchReport;
 
 /// A batch as one request found it.
@@ -54,6 +56,7 @@ pub struct BatchTarget {
     pub(super) id: BatchId,
     pub(super) lock: Option<Lock>,
     pub(super) version: Option<i32>,
+    pub(super) jobs: Option<Vec<JobId>>,
 }
 
 impl BatchTarget {
@@ -61,6 +64,14 @@ impl BatchTarget {
     #[must_use]
     pub fn at_version(mut self, version: i32) -> Self {
         self.version = Some(version);
+        self
+    }
+
+    /// Says which jobs name this batch as theirs, as a mirror of the tree knows. Deleting or purging a batch means also
+    /// a job of it that no reference leads to, and without this list all jobs of the queue are asked for their batch.
+    #[must_use]
+    pub fn with_jobs(mut self, jobs: impl Into<Vec<JobId>>) -> Self {
+        self.jobs = Some(jobs.into());
         self
     }
 
@@ -78,19 +89,19 @@ impl BatchTarget {
 
 impl From<BatchId> for BatchTarget {
     fn from(id: BatchId) -> Self {
-        Self { id, lock: None, version: None }
+        Self { id, lock: None, version: None, jobs: None }
     }
 }
 
 impl From<&Batch> for BatchTarget {
     fn from(batch: &Batch) -> Self {
-        Self { id: batch.id, lock: None, version: batch.version() }
+        Self { id: batch.id, lock: None, version: batch.version(), jobs: None }
     }
 }
 
 impl From<&LockedBatch> for BatchTarget {
     fn from(locked: &LockedBatch) -> Self {
-        Self { id: locked.batch.id, lock: Some(locked.lock.clone()), version: Some(locked.version) }
+        Self { lock: Some(locked.lock.clone()), version: Some(locked.version), ..Self::from(locked.batch.id) }
     }
 }
 
@@ -163,6 +174,17 @@ impl Batch {
     #[must_use]
     pub fn lock(&self) -> Option<Lock> {
         self.lock.as_ref().map(|stat| Lock::from_stat(Path::BatchNode(self.id, BatchNode::Lock), stat))
+    }
+
+    /// Whether a child of its znode is there.
+    pub(super) fn has(&self, node: BatchNode) -> bool {
+        match node {
+            BatchNode::Submission => self.submission.is_some(),
+            BatchNode::Status => self.status.is_some(),
+            BatchNode::StatusReport => self.report.is_some(),
+            BatchNode::Lock => self.lock.is_some(),
+            BatchNode::States => self.states.is_some(),
+        }
     }
 
     /// Whether it was acquired, which its `states` tells.

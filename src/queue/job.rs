@@ -13,13 +13,16 @@ use super::path::{JobNode, Path};
 use super::record::{self, Configuration, Decoded, Identifiers, JobStatus, Malformed};
 use super::state::JobState;
 
+mod around;
 mod change;
 mod plan;
 mod target;
 mod update;
 
+pub(super) use around::{Place, Surroundings};
 pub use change::{JobChange, JobChanged};
 pub use plan::JobPlan;
+pub(super) use plan::state_of;
 pub use target::{JobTarget, LockedJob};
 pub use update::JobValue;
 pub(super) use update::values_of_new;

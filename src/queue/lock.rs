@@ -7,10 +7,14 @@ use jiff::Timestamp;
 use zookeeper_client::{SessionId, Stat};
 
 use super::error::{ConflictKind, Error};
-use super::handle::{Queue, Read, instant};
-use super::path::{self, LockFolder, Path};
-use super::record::PauseNote;
-use super::transaction::{Operation, Transaction};
+use super::handle::{Queue, instant};
+use super::path::{LockFolder, Path};
+use super::transaction::Transaction;
+
+mod broken;
+mod pause;
+
+pub use pause::Pause;
 
 /// One lock, as it was made or seen: what its holder proves his hold by, and what an operator breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,77 +65,7 @@ pub enum Unlocked {
     AlreadyGone,
 }
 
-/// A paused queue.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pause {
-    /// Who paused it; empty where that is not said.
-    pub who: String,
-    /// Why; empty where that is not said.
-    pub why: String,
-    /// Since when: as the note says, else by the server's clock.
-    pub since: Timestamp,
-    /// Its lock, which [`Queue::unlock`] releases.
-    pub lock: Lock,
-}
-
-impl Pause {
-    pub(super) fn from_found(path: Path, data: &[u8], stat: &Stat) -> Self {
-        let note = PauseNote::decode(data).value;
-        let lock = Lock::from_stat(path, stat);
-        let since = note.since.unwrap_or(lock.since);
-        Self { who: note.who.into_owned(), why: note.why.into_owned(), since, lock }
-    }
-}
-
 impl Queue {
-    /// Pauses a queue. Pausing `ingest` stops every daemon but the inventory's.
-    ///
-    /// # Errors
-    /// [`ConflictKind::Locked`] where it is paused already; else as [`Queue::commit`].
-    pub async fn pause(&self, queue: path::Queue, who: &str, why: &str, now: Timestamp) -> Result<Pause, Error> {
-        let path = Path::QueueLock(queue);
-        let lock = self.make_lock(path, PauseNote::encode(who, why, now), false).await?;
-        Ok(Pause { who: who.to_owned(), why: why.to_owned(), since: now, lock })
-    }
-
-    /// Whether a queue is paused, by whom and since when.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub async fn paused(&self, queue: path::Queue) -> Result<Option<Pause>, Error> {
-        let path = Path::QueueLock(queue);
-        let found = self.read_data(path.clone()).await?.data();
-        Ok(found.map(|(data, stat)| Pause::from_found(path, &data, &stat)))
-    }
-
-    /// Holds a collection: its Pending jobs become Held as the daemons come upon them.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for a mnemonic that no znode can be named by, [`ConflictKind::Locked`] where it is held
-    /// already; else as [`Queue::commit`].
-    pub async fn hold_collection(&self, mnemonic: &str) -> Result<Lock, Error> {
-        self.make_lock(collection(mnemonic)?, Vec::new(), false).await
-    }
-
-    /// The hold on a collection, if it is held; [`Queue::unlock`] releases it.
-    ///
-    /// # Errors
-    /// As [`Queue::find_lock`], and [`Error::Invalid`] for a mnemonic that no znode can be named by.
-    pub async fn held_collection(&self, mnemonic: &str) -> Result<Option<Lock>, Error> {
-        self.find_lock(&collection(mnemonic)?).await
-    }
-
-    /// The mnemonics of all held collections, sorted.
-    ///
-    /// # Errors
-    /// When they cannot be read.
-    pub async fn held_collections(&self) -> Result<Vec<String>, Error> {
-        let [found] = self.read_each([Read::Children(Path::LockFolder(LockFolder::Collections))]).await?;
-        let mut names = found.children();
-        names.sort_unstable();
-        Ok(names)
-    }
-
     /// Locks an object for storing or recording, by its ARK, as long as our session lasts.
     ///
     /// Java daemons make persistent storage locks, which a crash leaks; readers only ask whether one exists.
@@ -140,7 +74,7 @@ impl Queue {
     /// [`Error::Invalid`] for an empty identifier, [`ConflictKind::Locked`] where another holds it; else as
     /// [`Queue::commit`].
     pub async fn lock_object(&self, folder: LockFolder, identifier: &str) -> Result<Lock, Error> {
-        self.make_lock(named(Path::object_lock(folder, identifier))?, Vec::new(), true).await
+        self.make_lock(named(Path::object_lock(folder, identifier))?).await
     }
 
     /// Locks a local id of an owner while its ARK is minted, as long as our session lasts.
@@ -148,7 +82,7 @@ impl Queue {
     /// # Errors
     /// [`ConflictKind::Locked`] where another holds it; else as [`Queue::commit`].
     pub async fn lock_local_id(&self, local_id: &str, owner: &str) -> Result<Lock, Error> {
-        self.make_lock(named(Path::local_id_lock(local_id, owner))?, Vec::new(), true).await
+        self.make_lock(named(Path::local_id_lock(local_id, owner))?).await
     }
 
     /// The lock at a path, if there is one.
@@ -160,7 +94,7 @@ impl Queue {
         Ok(found.stat().map(|stat| Lock::from_stat(path.clone(), stat)))
     }
 
-    /// Releases exactly this lock: ours, or with an operator's order that of someone who left it behind.
+    /// Releases exactly this lock: ours, or one that was left behind; [`Queue::plan_break_lock`] is for those of others.
     ///
     /// The lock is compared just before it is deleted. Should it end, and another be made in its place, in the round
     /// trip between the two, the other is deleted: ZooKeeper has no deletion by `czxid`. The locks of jobs, batches and
@@ -198,9 +132,9 @@ impl Queue {
         Err(attempted.expect("the loop ends here only after an attempt"))
     }
 
-    async fn make_lock(&self, path: Path, data: Vec<u8>, ephemeral: bool) -> Result<Lock, Error> {
+    async fn make_lock(&self, path: Path) -> Result<Lock, Error> {
         let mut transaction = Transaction::new();
-        transaction.push(Operation::Create { path: path.clone(), data, ephemeral });
+        transaction.create_ephemeral(path.clone());
         let committed = self.commit(&transaction).await?;
         self.made_lock(path, committed.stats[0]).await
     }
@@ -218,13 +152,9 @@ impl Queue {
     }
 }
 
-fn collection(mnemonic: &str) -> Result<Path, Error> {
-    named(Path::NamedLock(LockFolder::Collections, mnemonic.into()))
-}
-
 /// Refuses a name that would be another path, or none.
 fn named(path: Path) -> Result<Path, Error> {
-    if Path::parse(&path.to_string()) == path {
+    if path.is_nameable() {
         return Ok(path);
     }
     Err(Error::Invalid { path, reason: "no lock can have this name".to_owned() })

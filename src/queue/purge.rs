@@ -7,20 +7,28 @@
 use super::error::Error;
 use super::handle::Queue;
 use super::id::{BatchId, JobId};
+use super::state::BatchState;
 use super::transaction::{REQUEST_LIMIT_BYTES, Transaction};
 
 mod census;
 mod clean;
 mod delete;
+mod item;
 mod remove;
 
 pub use clean::CleanUp;
+pub use item::Purge;
+pub(super) use item::check_unlocked;
 
 /// A frozen list of transactions about one batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BulkPlan {
     /// The batch.
     pub batch: BatchId,
+    /// The state that it is in.
+    pub from: BatchState,
+    /// The version of its status.
+    pub version: i32,
     /// What is done, in order. The last is about the batch itself.
     pub chunks: Vec<Chunk>,
 }
@@ -81,7 +89,7 @@ impl Queue {
     }
 
     /// Puts each job's operations into as few transactions as are safe, each between `open` and `close`.
-    fn chunks(
+    pub(super) fn chunks(
         &self,
         items: impl IntoIterator<Item = (Option<JobId>, Transaction)>,
         open: &Transaction,

@@ -15,13 +15,16 @@ use super::State;
 use super::problem::Problem;
 
 mod access;
+mod audit;
 mod batches;
 mod document;
 mod failures;
 mod faults;
+mod identity;
 mod job;
 mod jobs;
 mod locks;
+pub(super) mod orders;
 mod overview;
 mod status;
 pub(super) mod tree;
@@ -29,6 +32,7 @@ pub(super) mod tree;
 pub(super) use job::find as find_job;
 
 pub(super) use access::AccessFilter;
+pub(super) use audit::AuditFilter;
 pub(super) use batches::{BatchFilter, detail};
 pub(super) use failures::FailurePage;
 pub(super) use faults::FaultFilter;
@@ -44,8 +48,9 @@ const DOCUMENT: &str = "/api/v1/openapi.json";
 #[openapi(
     info(
         title = "queuekeeper API",
-        description = "The ingest queue as queuekeeper mirrors it. Everything that the status page shows, read-only. \
-                       Instants are RFC 3339 in UTC, sizes in bytes, states as in the metrics. Errors are problem \
+        description = "The ingest queue as queuekeeper mirrors it, everything that the status page shows, and what an \
+                       operator may order. Who orders something has to be known, by a token (Authorization: Bearer) or \
+                       a password, and to have the role that it takes. Instants are RFC 3339 in UTC, sizes in bytes, states as in the metrics. Errors are problem \
                        documents (RFC 9457).",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
@@ -57,6 +62,7 @@ struct Document;
 pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<String>, axum::Router<State>) {
     let api = OpenApiRouter::new()
         .routes(routes!(status::status))
+        .routes(routes!(identity::identity))
         .routes(routes!(jobs::jobs))
         .routes(routes!(failures::failures))
         .routes(routes!(job::job))
@@ -69,7 +75,13 @@ pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<String>, axum::Route
         .routes(routes!(batches::batch))
         .routes(routes!(access::access))
         .routes(routes!(locks::locks))
-        .routes(routes!(faults::faults));
+        .routes(routes!(faults::faults))
+        .routes(routes!(audit::audit))
+        .routes(routes!(orders::order))
+        .routes(routes!(orders::order_by_id))
+        .routes(routes!(orders::cancel))
+        .routes(routes!(orders::freeze))
+        .routes(routes!(orders::execute));
     let (router, mut document) = OpenApiRouter::with_openapi(Document::openapi()).nest(PREFIX, api).split_for_parts();
     let routes = document.paths.paths.keys().cloned().collect();
     // The router's mark for a parameter of several parts is none of OpenAPI's.

@@ -1,8 +1,8 @@
 //! Live pages: what changes on a page that somebody looks at, as server-sent events.
 //!
 //! A page marks what changes (see [`super::pages`]) and knows nothing of this. For each distinct page that is looked at
-//! a task renders it again through the pages' own routes when the image has changed, and everybody who looks at it gets
-//! the regions that differ. Neither holds a lock while it renders or sends.
+//! by readers of one role a task renders it again through the pages' own routes when the image has changed, and all of
+//! them get the regions that differ. Neither holds a lock while it renders or sends.
 
 mod hub;
 mod page;
@@ -23,11 +23,13 @@ use tokio::time::{Instant, sleep_until};
 
 pub(super) use self::hub::Hub;
 use self::hub::{Full, Seat};
-use self::page::{Refused, render};
+use self::page::{Refused, Seen, render};
 use self::regions::Shot;
 use super::State;
+use super::identity::Identity;
 use super::params::Params;
 use super::problem::Problem;
+use crate::actions::Role;
 
 /// Where the events are.
 pub(super) const ROUTE: &str = "/events";
@@ -50,27 +52,31 @@ pub(super) struct Asked {
 }
 
 /// `GET /events?page=PAGE`: what changes on a page, for as long as somebody listens.
-pub(super) async fn events(FromState(state): FromState<State>, Params(asked): Params<Asked>) -> Response {
-    match listen(&state, &asked.page).await {
+pub(super) async fn events(
+    FromState(state): FromState<State>,
+    who: Identity,
+    Params(asked): Params<Asked>,
+) -> Response {
+    match listen(&state, &asked.page, state.rights(&who)).await {
         Ok(seat) => stream(state, seat),
         Err(refused) => refused,
     }
 }
 
-async fn listen(state: &State, page: &str) -> Result<Seat, Response> {
+async fn listen(state: &State, page: &str, role: Role) -> Result<Seat, Response> {
     let hub = &state.shared.hub;
     let permit = hub.enter().map_err(turned_away)?;
     let page = page.trim_start_matches('/');
     if page.len() > LONGEST {
         return Err(Problem::bad(format!("No page has an address of more than {LONGEST} bytes.")).into_response());
     }
-    let address = format!("/{page}");
-    if let Some(seat) = hub.join(&address) {
+    let seen = Seen { address: format!("/{page}"), role };
+    if let Some(seat) = hub.join(&seen) {
         return Ok(Seat { permit, shots: seat });
     }
     // Whoever asks first renders it, and so learns what is wrong with the address.
-    let first = render(&page::router(state), &address, None).await.map_err(Refused::response)?;
-    let shots = hub.open(state, address, Arc::new(first)).map_err(turned_away)?;
+    let first = render(&page::router(state), &seen, None).await.map_err(Refused::response)?;
+    let shots = hub.open(state, seen, Arc::new(first)).map_err(turned_away)?;
     Ok(Seat { permit, shots })
 }
 

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::State;
 use super::layers::Refused;
 use super::problem::Problem;
-use crate::config::{self, Authority};
+use crate::config::{self, Authority, ExternalUrl};
 
 /// A request that is refused is logged no more often, so that nobody fills the log from outside.
 const LOG_EVERY: Duration = Duration::from_mins(1);
@@ -34,6 +34,7 @@ pub(super) struct Ends {
 #[derive(Debug)]
 pub(super) struct Hosts {
     external: Option<Authority>,
+    is_external_https: bool,
     /// The names in the addresses to listen on.
     given: Vec<String>,
     /// What the machine calls itself, where others may reach it.
@@ -61,6 +62,7 @@ impl Hosts {
                 .external_url
                 .as_ref()
                 .map(|url| Authority { host: url.host().to_owned(), port: Some(url.port()) }),
+            is_external_https: config.external_url.as_ref().is_some_and(ExternalUrl::is_https),
             given: given.collect(),
             machine: machine.collect(),
             logged: Mutex::new(None),
@@ -83,6 +85,33 @@ impl Hosts {
             || self.given.iter().any(|given| given == host)
             || self.external.as_ref().is_some_and(|ours| ours.host == host)
             || (!local_ip.is_loopback() && self.machine.iter().any(|machine| machine == host))
+    }
+
+    /// Whether a page of that origin is ours, and the one that the request was made to, as the server is reached on a
+    /// connection to `local`. Other than a host, an origin is of one scheme and of one port; and it is not enough that it
+    /// is one of ours: what a reader has at his own localhost is somebody else's.
+    pub(super) fn has_origin(
+        &self,
+        origin: &str,
+        host: Option<&HeaderValue>,
+        local: Option<SocketAddr>,
+        is_tls: bool,
+    ) -> bool {
+        let Some((scheme, authority)) = origin.split_once("://") else { return false };
+        let (is_https, port) = match scheme {
+            "http" => (false, 80),
+            "https" => (true, 443),
+            _ => return false,
+        };
+        let Ok(asked) = authority.parse::<Authority>() else { return false };
+        let asked = Authority { port: asked.port.or(Some(port)), ..asked };
+        if self.external.as_ref() == Some(&asked) && self.is_external_https == is_https {
+            return true;
+        }
+        let host = host.and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
+        let is_same_host = host.is_some_and(|host| host.host == asked.host);
+        let is_local_port = local.is_some_and(|local| asked.port == Some(local.port()));
+        is_same_host && is_local_port && is_https == is_tls && self.has(&asked, local)
     }
 
     /// Why a request is refused; `None` for one that is meant for us.

@@ -24,12 +24,13 @@ const COMPRESS_ABOVE: u64 = 4 * 1024;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// What is sent with every answer, whatever it is.
+/// What is sent with every answer, whatever it is. Of the referrer nobody else hears anything; with none at all, browsers
+/// would not say of a form's request that it comes from our own page (Fetch, "append a request Origin header").
 const SAFE: [(HeaderName, &str); 6] = [
     (header::CONTENT_SECURITY_POLICY, POLICY),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::X_FRAME_OPTIONS, "DENY"),
-    (header::REFERRER_POLICY, "no-referrer"),
+    (header::REFERRER_POLICY, "same-origin"),
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
@@ -84,6 +85,11 @@ pub(super) async fn secure(FromState(state): FromState<State>, mut response: Res
 /// A path without the prefix before it; `None` for one that is not below it.
 fn strip<'a>(prefix: &str, path: &'a str) -> Option<&'a str> {
     path.strip_prefix(prefix).filter(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Whether a path is below the API.
+pub(super) fn is_api(state: &State, path: &str) -> bool {
+    strip(state.shared.config.web.route_prefix.as_str(), path).is_some_and(|below| below.starts_with(API))
 }
 
 /// Compresses what is large enough, for those who ask for it. A scrape is waited for, so speed counts more than size.

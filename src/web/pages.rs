@@ -8,11 +8,12 @@ use axum::extract::{Path as FromPath, State as FromState};
 use axum::http::{StatusCode, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get};
+use axum::routing::{MethodRouter, get, post};
 use jiff::Timestamp;
 
 use super::State;
-use super::api::{self, AccessFilter, BatchFilter, FailurePage, FaultFilter, LockFilter};
+use super::api::{self, AccessFilter, AuditFilter, BatchFilter, FailurePage, FaultFilter, LockFilter};
+use super::identity::Identity;
 use super::params::Params;
 use super::problem::Problem;
 use super::query::Pairs;
@@ -20,8 +21,11 @@ use crate::metrics::storage::Space;
 use crate::mirror::{Freshness, Summary};
 
 mod access;
+mod audit;
 mod batch;
 mod batches;
+mod bulk;
+mod buttons;
 mod failures;
 mod faults;
 mod frame;
@@ -29,6 +33,8 @@ mod job;
 mod jobs;
 mod listing;
 mod locks;
+mod order;
+mod orders;
 mod overview;
 mod progress;
 mod reference;
@@ -49,6 +55,8 @@ pub struct View {
     pub servers: String,
     /// Where the metrics are.
     pub telemetry_path: String,
+    /// What everyone has to know who looks at this server.
+    pub notice: Option<&'static str>,
     /// How the image stands.
     pub freshness: Freshness,
     /// The figures; `None` before the first walk.
@@ -59,6 +67,19 @@ pub struct View {
 
 /// Every page and its route.
 pub(super) fn routes() -> Vec<(&'static str, MethodRouter<State>)> {
+    let mut routes = followed();
+    routes.extend([
+        ("/order", get(order::ask).post(order::give)),
+        ("/orders/{id}/cancel", post(orders::cancel)),
+        ("/lists", post(bulk::freeze)),
+        ("/lists/{id}", get(bulk::show).post(bulk::execute)),
+    ]);
+    routes
+}
+
+/// The pages that are kept up to date while somebody looks at them. What he is asked before he orders something is as it
+/// was when he was asked, and asks ZooKeeper.
+pub(super) fn followed() -> Vec<(&'static str, MethodRouter<State>)> {
     vec![
         ("/", get(overview)),
         ("/jobs", list(get(list_jobs))),
@@ -72,6 +93,8 @@ pub(super) fn routes() -> Vec<(&'static str, MethodRouter<State>)> {
         ("/access", list(get(list_access))),
         ("/locks", list(get(list_locks))),
         ("/faults", list(get(list_faults))),
+        ("/audit", list(get(list_audit))),
+        ("/orders/{id}", get(orders::show)),
         ("/api", get(show_api)),
     ]
 }
@@ -88,28 +111,38 @@ async fn overview(FromState(state): FromState<State>) -> Response {
 }
 
 /// `GET /jobs`: which jobs.
-async fn list_jobs(FromState(state): FromState<State>, Params(pairs): Params<Pairs>) -> Result<Response, Problem> {
-    Ok(render(StatusCode::OK, &jobs::JobsPage::new(&state, &pairs, Timestamp::now())?))
+async fn list_jobs(
+    FromState(state): FromState<State>,
+    who: Identity,
+    Params(pairs): Params<Pairs>,
+) -> Result<Response, Problem> {
+    Ok(render(StatusCode::OK, &jobs::JobsPage::new(&state, &pairs, state.rights(&who), Timestamp::now())?))
 }
 
 /// `GET /failures`: what fails, and whether it is one cause or many.
 async fn list_failures(
     FromState(state): FromState<State>,
+    who: Identity,
     Params(page): Params<FailurePage>,
 ) -> Result<Response, Problem> {
-    Ok(render(StatusCode::OK, &failures::FailuresPage::new(&state, &page, Timestamp::now())?))
+    Ok(render(StatusCode::OK, &failures::FailuresPage::new(&state, &page, state.rights(&who), Timestamp::now())?))
 }
 
 /// `GET /batches`: which batches, and how far each of them is.
 async fn list_batches(
     FromState(state): FromState<State>,
+    who: Identity,
     Params(filter): Params<BatchFilter>,
 ) -> Result<Response, Problem> {
-    Ok(render(StatusCode::OK, &batches::BatchesPage::new(&state, filter, Timestamp::now())?))
+    Ok(render(StatusCode::OK, &batches::BatchesPage::new(&state, filter, state.rights(&who), Timestamp::now())?))
 }
 
 /// `GET /batches/BID`: how far a deposit is. Its UUID leads there, too.
-async fn show_batch(FromState(state): FromState<State>, FromPath(name): FromPath<String>) -> Result<Response, Problem> {
+async fn show_batch(
+    FromState(state): FromState<State>,
+    who: Identity,
+    FromPath(name): FromPath<String>,
+) -> Result<Response, Problem> {
     let now = Timestamp::now();
     let standing = api::detail(&state, &name, now)?;
     let id = &standing.batch.id;
@@ -117,31 +150,42 @@ async fn show_batch(FromState(state): FromState<State>, FromPath(name): FromPath
         // Relative, because a proxy may serve us below any prefix; the id needs no escapes.
         return Ok((StatusCode::SEE_OTHER, [(header::LOCATION, id.clone())]).into_response());
     }
-    Ok(render(StatusCode::OK, &batch::BatchPage::new(&state, &standing, now)))
+    Ok(render(StatusCode::OK, &batch::BatchPage::new(&state, &standing, state.rights(&who), now)))
 }
 
 /// `GET /access`: requests for assembly.
 async fn list_access(
     FromState(state): FromState<State>,
+    who: Identity,
     Params(filter): Params<AccessFilter>,
 ) -> Result<Response, Problem> {
-    Ok(render(StatusCode::OK, &access::AccessPage::new(&state, filter, Timestamp::now())?))
+    Ok(render(StatusCode::OK, &access::AccessPage::new(&state, filter, state.rights(&who), Timestamp::now())?))
 }
 
 /// `GET /locks`: who holds what.
 async fn list_locks(
     FromState(state): FromState<State>,
+    who: Identity,
     Params(filter): Params<LockFilter>,
 ) -> Result<Response, Problem> {
-    Ok(render(StatusCode::OK, &locks::LocksPage::new(&state, filter, Timestamp::now())?))
+    Ok(render(StatusCode::OK, &locks::LocksPage::new(&state, filter, state.rights(&who), Timestamp::now())?))
 }
 
 /// `GET /faults`: what is broken in the tree.
 async fn list_faults(
     FromState(state): FromState<State>,
+    who: Identity,
     Params(filter): Params<FaultFilter>,
 ) -> Result<Response, Problem> {
-    Ok(render(StatusCode::OK, &faults::FaultsPage::new(&state, &filter, Timestamp::now())?))
+    Ok(render(StatusCode::OK, &faults::FaultsPage::new(&state, &filter, state.rights(&who), Timestamp::now())?))
+}
+
+/// `GET /audit`: who did what.
+async fn list_audit(
+    FromState(state): FromState<State>,
+    Params(filter): Params<AuditFilter>,
+) -> Result<Response, Problem> {
+    Ok(render(StatusCode::OK, &audit::AuditPage::new(&state, filter, Timestamp::now())?))
 }
 
 /// `GET /api`: what programs may ask.

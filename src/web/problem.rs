@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -17,9 +17,9 @@ pub(super) const MEDIA_TYPE: &str = "application/problem+json";
 pub(crate) struct Problem {
     /// What kind of problem this is: a URI; `about:blank` says no more than `status`.
     #[serde(rename = "type")]
-    pub(crate) kind: Cow<'static, str>,
+    pub(crate) kind: &'static str,
     /// The status in words.
-    pub(crate) title: Cow<'static, str>,
+    pub(crate) title: &'static str,
     /// The HTTP status code.
     #[schema(minimum = 400, maximum = 599)]
     pub(crate) status: u16,
@@ -28,17 +28,37 @@ pub(crate) struct Problem {
     /// The values that are allowed, where the problem is one that is not.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) allowed: Vec<Cow<'static, str>>,
+    /// How the subject of an order is now, where that stands against it.
+    // Boxed, since every handler's result carries a problem and few problems carry this.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(crate) present: Option<Box<Present>>,
+    // What the answer says besides, such as how to log in.
+    #[serde(skip)]
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// How the subject of an order is now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct Present {
+    /// Its state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) state: Option<&'static str>,
+    /// The version of its status.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<i32>,
 }
 
 impl Problem {
     /// A problem with no more to its kind than the status.
     pub(super) fn new(status: StatusCode, detail: impl Into<Cow<'static, str>>) -> Self {
         Self {
-            kind: "about:blank".into(),
-            title: status.canonical_reason().unwrap_or("Error").into(),
+            kind: "about:blank",
+            title: status.canonical_reason().unwrap_or("Error"),
             status: status.as_u16(),
             detail: detail.into(),
             allowed: Vec::new(),
+            present: None,
+            headers: Vec::new(),
         }
     }
 
@@ -66,13 +86,19 @@ impl Problem {
         self
     }
 
+    /// The same with a header.
+    pub(super) fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
     /// The status as HTTP has it.
     pub(super) fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
     /// The same in one line, for probes and terminals.
-    pub(super) fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         let allowed =
             if self.allowed.is_empty() { String::new() } else { format!(" Allowed: {}.", self.allowed.join(", ")) };
         format!("{}{allowed}\n", self.detail)
@@ -81,7 +107,7 @@ impl Problem {
     /// The problem document.
     pub(super) fn document(&self) -> Response {
         let mut response = (self.status(), axum::Json(self)).into_response();
-        response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(MEDIA_TYPE));
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
         response
     }
 }
@@ -89,6 +115,9 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let mut response = self.status().into_response();
+        for (name, value) in &self.headers {
+            response.headers_mut().append(name.clone(), value.clone());
+        }
         response.extensions_mut().insert(self);
         response
     }

@@ -185,6 +185,11 @@ pub(super) fn order(query: &JobQuery) -> Pairs {
     pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
+/// Parameters as a query string, without the question mark.
+pub(super) fn query_of(pairs: &Pairs) -> String {
+    address("", pairs).trim_start_matches('?').to_owned()
+}
+
 /// A path with parameters.
 pub(super) fn address<'a>(path: &str, pairs: impl IntoIterator<Item = &'a (String, String)>) -> String {
     let mut address = path.to_owned();

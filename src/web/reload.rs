@@ -1,73 +1,130 @@
-//! Renewed certificates and passwords.
+//! Renewed certificates, passwords, roles and tokens.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::State;
+use crate::config::{Config, FileError};
 
 /// How often the files are looked at.
 const EVERY: Duration = Duration::from_secs(2);
 
-/// `queuekeeper_web_config_last_reload_successful`.
-pub(super) type Successful = Gauge<u64, AtomicU64>;
+type Successful = Gauge<u64, AtomicU64>;
 
-/// Registers the gauge, at 1: a server does not begin with a file that is wrong.
-pub(super) fn register(registry: &mut Registry) -> Successful {
-    let successful = Successful::default();
-    successful.set(1);
-    registry.register(
-        "queuekeeper_web_config_last_reload_successful",
-        "Whether the web configuration and its files, as they are now, are in use",
-        successful.clone(),
-    );
-    successful
+/// `queuekeeper_*config_last_reload_successful`, of the files that there are.
+#[derive(Debug)]
+pub(super) struct Reloaded {
+    web: Option<Successful>,
+    config: Option<Successful>,
 }
 
-/// Takes up the web configuration whenever it or a file that it names has changed, until the server ends. One that is
-/// wrong is told and left where it is.
+impl Reloaded {
+    /// Registers the gauges, at 1: a server does not begin with a file that is wrong.
+    pub(super) fn register(registry: &mut Registry, config: &Config) -> Self {
+        let mut successful = |name, help| {
+            let successful = Successful::default();
+            successful.set(1);
+            registry.register(name, help, successful.clone());
+            successful
+        };
+        let web = config.web.file.as_ref().map(|_| {
+            successful(
+                "queuekeeper_web_config_last_reload_successful",
+                "Whether the web configuration and its files, as they are now, are in use",
+            )
+        });
+        let config = config.file.as_ref().map(|_| {
+            successful(
+                "queuekeeper_config_last_reload_successful",
+                "Whether the configuration and its files, as they are now, are in use and name no unknown users",
+            )
+        });
+        Self { web, config }
+    }
+}
+
+/// Of a file, what was said last.
+struct Told {
+    what: &'static str,
+    successful: Option<Successful>,
+    before: String,
+}
+
+/// Takes up each configuration whenever it or a file that it names has changed, until the server ends. One that is wrong
+/// is told and left where it is.
 pub(super) async fn keep_up(state: &State) {
+    let told =
+        |what, successful: &Option<Successful>| Told { what, successful: successful.clone(), before: String::new() };
+    let mut web = told("the web configuration", &state.shared.reloaded.web);
+    let mut config = told("the configuration", &state.shared.reloaded.config);
     let ending = state.ending();
     ending
         .run_until_cancelled(async {
-            let mut told = String::new();
             loop {
                 tokio::time::sleep(EVERY).await;
-                look(state, &mut told).await;
+                look_at_web(state, &mut web).await;
+                look_at_config(state, &mut config).await;
             }
         })
         .await;
 }
 
-async fn look(state: &State, told: &mut String) {
+async fn look_at_web(state: &State, told: &mut Told) {
     let Some(file) = state.web_file() else { return };
-    // The files may be on a volume that hangs.
     let path = file.path().to_owned();
-    let read = tokio::task::spawn_blocking(move || file.read_again()).await;
-    let outcome = match read {
-        Ok(Ok(new)) => {
-            if let Some(new) = new {
-                *state.shared.web_file.write() = Some(Arc::new(new));
-                tracing::info!(path = %path.display(), "the web configuration was read again");
-            }
+    told.hear(take(&state.shared.web_file, &path, told.what, move || file.read_again()).await);
+}
+
+async fn look_at_config(state: &State, told: &mut Told) {
+    let Some(file) = state.file() else { return };
+    let path = file.path().to_owned();
+    let taken = take(&state.shared.file, &path, told.what, move || file.read_again()).await;
+    // A role of nobody, as of a user who was taken out of the other file first, does no harm; to leave the whole file
+    // where it is for that could leave a token valid that was taken out of it.
+    let web = state.web_file();
+    let fits = || state.file().map_or(Ok(()), |file| file.goes_with(web.as_deref()).map_err(|error| error.to_string()));
+    told.hear(taken.and_then(|()| fits()));
+}
+
+/// Reads a file again, and takes what is new for what there was.
+async fn take<T: Send + 'static>(
+    present: &RwLock<Option<Arc<T>>>,
+    path: &Path,
+    what: &'static str,
+    read: impl FnOnce() -> Result<Option<T>, FileError> + Send + 'static,
+) -> Result<(), String> {
+    // The files may be on a volume that hangs.
+    let read = tokio::task::spawn_blocking(read).await.map_err(|error| error.to_string())?;
+    match read {
+        Ok(Some(new)) => {
+            *present.write() = Some(Arc::new(new));
+            tracing::info!(path = %path.display(), "{what} was read again");
             Ok(())
         }
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(error) => Err(error.to_string()),
-    };
-    if let Some(successful) = &state.shared.reloaded {
-        successful.inner().store(u64::from(outcome.is_ok()), Ordering::Relaxed);
+        Ok(None) => Ok(()),
+        Err(error) => Err(format!("the one before it stays: {error}")),
     }
-    match outcome {
-        Ok(()) => told.clear(),
-        // Once, and not each time.
-        Err(why) if why == *told => {}
-        Err(why) => {
-            tracing::warn!("the web configuration was changed and cannot be used, the one before it stays: {why}");
-            *told = why;
+}
+
+impl Told {
+    fn hear(&mut self, outcome: Result<(), String>) {
+        if let Some(successful) = &self.successful {
+            successful.inner().store(u64::from(outcome.is_ok()), Ordering::Relaxed);
+        }
+        match outcome {
+            Ok(()) => self.before.clear(),
+            // Once, and not each time.
+            Err(why) if why == self.before => {}
+            Err(why) => {
+                tracing::warn!("{} was changed and cannot be used as it is: {why}", self.what);
+                self.before = why;
+            }
         }
     }
 }

@@ -71,7 +71,7 @@ impl Size {
 
 /// A text out of a znode, with escapes for what does not show: control characters, and the marks that turn the direction
 /// of whatever follows them on the page.
-pub(super) fn visible(text: &str) -> String {
+pub(crate) fn visible(text: &str) -> String {
     let mut visible = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -83,7 +83,7 @@ pub(super) fn visible(text: &str) -> String {
 }
 
 /// The same of a text of which the beginning is enough: at most so many characters, with an ellipsis where it was cut.
-pub(super) fn brief(text: &str, most: usize) -> String {
+pub(crate) fn brief(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", visible(text[..end].trim_end())),
         None => visible(text),

@@ -4,18 +4,21 @@
 //! words: instants are RFC 3339 in UTC, sizes end in `_bytes`, lengths of time in `_seconds`, states are the label
 //! values of the metrics.
 
-pub(super) mod access;
-pub(super) mod batches;
-pub(super) mod diagnosis;
-pub(super) mod failures;
-pub(super) mod faults;
-pub(super) mod history;
-pub(super) mod job;
-pub(super) mod jobs;
-pub(super) mod locks;
-pub(super) mod node;
-pub(super) mod overview;
+pub(crate) mod access;
+pub(crate) mod audit;
+pub(crate) mod batches;
+pub(crate) mod diagnosis;
+pub(crate) mod failures;
+pub(crate) mod faults;
+pub(crate) mod history;
+pub(crate) mod identity;
+pub(crate) mod job;
+pub(crate) mod jobs;
+pub(crate) mod locks;
+pub(crate) mod node;
+pub(crate) mod orders;
+pub(crate) mod overview;
 mod session;
-pub(super) mod status;
+pub(crate) mod status;
 
 pub(crate) use session::Session;

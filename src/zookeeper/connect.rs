@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use zookeeper_client::{Client, Error};
+use zookeeper_client::{Acl, Client, Error};
 
 use super::address::Servers;
 use super::auth::Auth;
@@ -28,6 +28,8 @@ pub struct Config {
     pub auth: Vec<Auth>,
     /// TLS, where wanted.
     pub tls: Option<Tls>,
+    /// Who may do what to the znodes that we make; empty for the open ACL.
+    pub acl: Vec<Acl>,
 }
 
 impl Config {
@@ -40,6 +42,7 @@ impl Config {
             connection_timeout: None,
             auth: Vec::new(),
             tls: None,
+            acl: Vec::new(),
         }
     }
 

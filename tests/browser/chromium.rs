@@ -57,6 +57,8 @@ impl Browser {
             "--disable-background-networking".to_owned(),
             "--disable-component-update".to_owned(),
             "--disable-sync".to_owned(),
+            // Names that no name server knows; to a browser they are elsewhere, and no part of this machine.
+            "--host-resolver-rules=MAP *.example 127.0.0.1".to_owned(),
             format!("--user-data-dir={}", home.path().display()),
         ];
         let capabilities = json!({

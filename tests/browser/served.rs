@@ -45,13 +45,19 @@ impl Served {
 
     /// An empty queue that nobody works on.
     pub(crate) async fn still() -> Self {
+        Self::still_at(Vec::new()).await
+    }
+
+    /// The same on a server that has these names.
+    pub(crate) async fn still_at(names: Vec<String>) -> Self {
         let (zookeeper, listener, shutdown) = parts().await;
         let client = connect(&zookeeper).await;
         for path in ["/batches", "/batch-uuids", "/jobs", "/jobs/states", "/access", "/locks"] {
             client.create(path, b"", &CreateMode::Persistent.with_acls(Acls::anyone_all())).await.unwrap();
         }
         let base = base(&listener);
-        let config = Config::new(zookeeper::Config::new(zookeeper.connect_string().parse().unwrap()));
+        let mut config = Config::new(zookeeper::Config::new(zookeeper.connect_string().parse().unwrap()));
+        config.web.names = names;
         let ended = shutdown.clone();
         let running = tokio::spawn(async move { serve::serve(config, vec![listener], &ended).await.unwrap() });
         let served = Self { base, zookeeper, shutdown, running };

@@ -12,7 +12,7 @@ use super::table::Do::{self, Delete, Make, MakeEphemeral, Set};
 use super::world::{LIMIT, Mirror, World, status};
 use crate::support::wait::{eventually, eventually_some};
 
-async fn change(world: &World, changes: &[Do]) {
+pub(super) async fn change(world: &World, changes: &[Do]) {
     for change in changes {
         match change {
             Make(path, data) => world.create(path, data).await,
@@ -23,7 +23,7 @@ async fn change(world: &World, changes: &[Do]) {
     }
 }
 
-const TEN_MINUTES: i64 = 600;
+pub(super) const TEN_MINUTES: i64 = 600;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_fault_is_named_with_its_nodes_and_goes_when_it_is_mended() {

@@ -34,11 +34,7 @@ pub(crate) struct World {
 impl World {
     /// A queue of its own below a chroot, healthy: its folders and one batch in Reporting with a job in each state.
     pub(crate) async fn new(name: &str) -> Self {
-        let server = server().await.connect_string();
-        let root = connect(&server).await;
-        root.create(&format!("/{name}"), b"", &CreateMode::Persistent.with_acls(Acls::anyone_all())).await.unwrap();
-        let address = format!("{server}/{name}");
-        let world = Self { client: connect(&address).await, address };
+        let world = Self::empty(name).await;
         for path in [
             "/access",
             "/access/small",
@@ -65,6 +61,15 @@ impl World {
             world.job(number, state).await;
         }
         world
+    }
+
+    /// A chroot without anything in it.
+    pub(crate) async fn empty(name: &str) -> Self {
+        let server = server().await.connect_string();
+        let root = connect(&server).await;
+        root.create(&format!("/{name}"), b"", &CreateMode::Persistent.with_acls(Acls::anyone_all())).await.unwrap();
+        let address = format!("{server}/{name}");
+        Self { client: connect(&address).await, address }
     }
 
     pub(crate) async fn another(&self) -> Client {

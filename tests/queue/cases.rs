@@ -4,19 +4,52 @@
 
 use std::collections::BTreeMap;
 
-use queuekeeper::queue::id::{BatchId, JobId, Priority};
-use queuekeeper::queue::path::{self, AccessQueue, LockFolder};
-use queuekeeper::queue::state::{BatchState, JobState, State};
-use queuekeeper::queue::{Due, Error, ItemChange, JobChange, JobValue, NewJob, Queue};
+use queuekeeper::queue::id::{BatchId, JobId, Priority, RequestId};
+use queuekeeper::queue::path::{self, AccessQueue, LockFolder, Path};
+use queuekeeper::queue::state::{AccessState, BatchState, JobState, State};
+use queuekeeper::queue::{Due, Error, ItemChange, JobChange, JobValue, NewJob, Queue, Transaction};
 
 use super::world::{World, base, borrowed, data, job, now};
 
 const CASES: &str = include_str!("cases.txt");
 
+/// Plans and does what an operator may order; `None` for a word that is none of these.
+async fn order(queue: &Queue, word: &str, argument: &str) -> Option<Result<Transaction, Error>> {
+    let (batch, request) = (BatchId::new(0), (AccessQueue::Large, RequestId::new(0)));
+    let ingest = path::Queue::Ingest;
+    Some(match word {
+        "plan-purge-job" => queue.plan_purge_job(JobId::new(1)).await.map(|plan| plan.transaction),
+        "purge-request" => queue.plan_purge_request(request).await.map(|plan| plan.transaction),
+        "order-request" => {
+            let change = ItemChange::to(AccessState::from_any(argument).unwrap()).by_operator();
+            queue.plan_request_change(request, &change, None, now()).await.map(|(transaction, _)| transaction)
+        }
+        "release-batch" => {
+            let plan = queue.plan_release_batch(batch, "go on", argument == "even-if-held", now()).await;
+            plan.map(|plan| plan.transaction)
+        }
+        "report-again" => queue.plan_report_again(batch, "mended", now()).await.map(|plan| plan.transaction),
+        "break-lock" => {
+            let path = Path::parse(argument);
+            let lock = queue.find_lock(&path).await.unwrap().unwrap();
+            queue.plan_break_lock(&lock).await
+        }
+        "plan-pause" => queue.plan_pause(ingest, "me", "disk", now()).await,
+        "plan-unpause" => queue.plan_unpause(ingest, None).await,
+        "plan-hold" => queue.plan_hold_collection(argument, "me", "disk", now()).await,
+        "plan-release" => queue.plan_release_collection(argument, None).await,
+        _ => return None,
+    })
+}
+
 /// Does one operation; `Err` is what it says went wrong.
 async fn operate(queue: &Queue, operation: &str) -> Result<(), String> {
     let (word, argument) = operation.split_once(' ').unwrap_or((operation, ""));
     let (batch, id) = (BatchId::new(0), JobId::new(1));
+    if let Some(plan) = order(queue, word, argument).await {
+        let transaction = plan.map_err(|error| error.to_string())?;
+        return queue.commit(&transaction).await.map(drop).map_err(|error| error.to_string());
+    }
     let done: Result<(), Error> = match word {
         "create-batch" => queue.create_batch(argument.as_bytes(), now()).await.map(drop),
         "create-job" => {
@@ -35,7 +68,6 @@ async fn operate(queue: &Queue, operation: &str) -> Result<(), String> {
             let change = JobChange::to(JobState::from_any(argument).unwrap()).by_operator();
             queue.change_job(id, &change, now()).await.map(drop)
         }
-        "purge-job" => queue.purge_job(id).await,
         "order-batch" => {
             let change = ItemChange::to(BatchState::from_any(argument).unwrap()).by_operator();
             queue.change_batch(batch, &change, now()).await.map(drop)
@@ -68,7 +100,12 @@ async fn operate(queue: &Queue, operation: &str) -> Result<(), String> {
             assert_eq!((pause.who.as_str(), pause.why.as_str(), pause.since), ("me", "disk", now()));
             queue.unlock(&pause.lock).await.map(drop)
         }
-        "hold" => queue.hold_collection(argument).await.map(drop),
+        "hold" => queue.hold_collection(argument, "me", "disk", now()).await.map(drop),
+        "release" => {
+            let hold = queue.held_collection(argument).await.unwrap().unwrap();
+            assert_eq!((hold.who.as_str(), hold.why.as_str(), hold.since), ("me", "disk", now()));
+            queue.unlock(&hold.lock).await.map(drop)
+        }
         "acquire-job" => {
             let state = JobState::from_any(argument).unwrap();
             let (taken, poll) = queue.acquire_job(state, now()).await.unwrap();

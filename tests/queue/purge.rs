@@ -111,8 +111,9 @@ async fn nothing_that_is_at_work_is_deleted_or_purged() {
     assert!(matches!(error, Error::Transition { .. }), "{error}");
     let error = world.queue.plan_purge(BatchId::new(0)).await.unwrap_err();
     assert!(error.to_string().contains("it is Failed"), "{error}");
-    assert!(world.queue.purge_job(JobId::new(1)).await.is_err());
+    assert!(world.queue.plan_purge_job(JobId::new(1)).await.is_err());
+    let plan = world.queue.plan_purge_job(JobId::new(6)).await.unwrap();
     assert_eq!(world.tree().await, before);
-    world.queue.purge_job(JobId::new(6)).await.unwrap();
+    world.queue.commit(&plan.transaction).await.unwrap();
     assert!(world.tree().await.keys().all(|path| !path.contains("jid0000000006")));
 }

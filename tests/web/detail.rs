@@ -49,7 +49,7 @@ impl World {
         let mirror = AbortOnDropHandle::new(tokio::spawn(async move { run.await.unwrap() }));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
-        let state = web::State::new(Config::new(connection), store.clone(), None, Registry::default());
+        let state = web::State::new(Config::new(connection), store.clone(), None, None, Registry::default());
         let served = web::run(vec![listener], state, shutdown.clone());
         let served = AbortOnDropHandle::new(tokio::spawn(async move { served.await.unwrap() }));
         let world = Self { zookeeper, client, store, base, shutdown, _tasks: [mirror, served] };

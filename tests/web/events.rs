@@ -34,7 +34,7 @@ impl Web {
         let config = Config::new(zookeeper::Config::new("127.0.0.1:1".parse().unwrap()));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
-        let state = web::State::new(config, store, None, metrics::registry());
+        let state = web::State::new(config, store, None, None, metrics::registry());
         let shutdown = CancellationToken::new();
         let running = tokio::spawn(web::run(vec![listener], state, shutdown.clone()));
         Self { base, http: Http::new(), shutdown, running }

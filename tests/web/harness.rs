@@ -57,7 +57,11 @@ impl Server {
     }
 
     pub(crate) async fn with(web: config::Web) -> Self {
-        let config = Config { web, ..Config::new(zookeeper::Config::new("127.0.0.1:1".parse().unwrap())) };
+        Self::under(web, None).await
+    }
+
+    pub(crate) async fn under(web: config::Web, file: Option<config::ConfigFile>) -> Self {
+        let config = Config { web, file, ..Config::new(zookeeper::Config::new("127.0.0.1:1".parse().unwrap())) };
         let mut registry: Registry = metrics::registry();
         let store = Store::default();
         let queue = metrics::queue::Queue {
@@ -71,7 +75,7 @@ impl Server {
             [TcpListener::bind("127.0.0.1:0").await.unwrap(), TcpListener::bind("127.0.0.1:0").await.unwrap()];
         let ports = listeners.each_ref().map(|listener| listener.local_addr().unwrap().port());
         let shutdown = CancellationToken::new();
-        let state = web::State::new(config, store, None, registry);
+        let state = web::State::new(config, store, None, None, registry);
         let running = tokio::spawn(web::run(listeners.into(), state, shutdown.clone()));
         Self { ports, shutdown, running }
     }

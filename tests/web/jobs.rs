@@ -45,7 +45,7 @@ impl World {
         }));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
-        let state = web::State::new(Config::new(connect()), store, None, metrics::registry());
+        let state = web::State::new(Config::new(connect()), store, None, None, metrics::registry());
         let served = AbortOnDropHandle::new(tokio::spawn(async move {
             web::run(vec![listener], state, shutdown).await.unwrap();
         }));

@@ -16,6 +16,7 @@ pub(crate) fn page_of(freshness: Freshness, summary: Option<Summary>, recent: &R
         now: figures::now(),
         servers: "zk1:2181,zk2:2181/merritt".to_owned(),
         telemetry_path: "/metrics".to_owned(),
+        notice: None,
         freshness,
         summary,
         storage: Some((0.8, space)),

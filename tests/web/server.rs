@@ -11,10 +11,14 @@ const SAFE: [&str; 6] = [
      connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "x-content-type-options: nosniff",
     "x-frame-options: deny",
-    "referrer-policy: no-referrer",
+    "referrer-policy: same-origin",
     "cross-origin-opener-policy: same-origin",
     "cross-origin-resource-policy: same-origin",
 ];
+
+/// What a browser sends with a form of ours.
+const OURS: &str = "Sec-Fetch-Site: same-origin";
+const FORM: &str = "Content-Type: application/x-www-form-urlencoded";
 
 #[tokio::test]
 async fn metrics_come_in_the_form_and_the_size_that_is_asked_for() {
@@ -69,10 +73,10 @@ async fn probes_and_pages_say_what_is_there_and_errors_what_to_do() {
     assert!(lost.text().contains(r#"<a href="../../">To the overview</a>"#), "{}", lost.text());
     let plain = server.ask("GET /nothing HTTP/1.1", &[]).await;
     assert!(plain.text().starts_with("There is nothing at this address."), "{}", plain.text());
-    let method = server.ask("POST /metrics HTTP/1.1", &["Content-Length: 0"]).await;
+    let method = server.ask("POST /metrics HTTP/1.1", &["Content-Length: 0", OURS, FORM]).await;
     method.has(&["http/1.1 405 method not allowed", "allow: get,head"]);
     assert!(method.text().starts_with("This address does not take that method."), "{}", method.text());
-    let large = server.ask("POST /metrics HTTP/1.1", &["Content-Length: 9999999"]).await;
+    let large = server.ask("POST /metrics HTTP/1.1", &["Content-Length: 9999999", OURS, FORM]).await;
     large.has(&["http/1.1 413 payload too large"]);
     assert!(large.text().contains("Send less."), "{}", large.text());
 

@@ -107,7 +107,8 @@ async fn a_body_is_not_waited_for_and_not_taken_for_the_next_request() {
         &["Transfer-Encoding: gzip"],
         &["Transfer-Encoding: chunked, identity"],
     ] {
-        let answer = server.ask("POST /metrics HTTP/1.1", headers).await;
+        let sent = [&["Sec-Fetch-Site: none", "Content-Type: application/x-www-form-urlencoded"], headers].concat();
+        let answer = server.ask("POST /metrics HTTP/1.1", &sent).await;
         assert!((400..500).contains(&answer.code()), "{headers:?}: {}", answer.head);
         answer.has(&["connection: close"]);
     }

@@ -8,7 +8,7 @@ use crate::queue::state::{JobState, State};
 
 /// The limits that an operator may set; the others have the defaults of [`Limits`].
 #[derive(Clone, Debug, Args)]
-pub(super) struct FaultArgs {
+pub(in crate::cli) struct FaultArgs {
     /// How long a fault by shape must last to count: the daemons change a job in separate writes
     #[arg(
         long = "faults.grace",
@@ -93,7 +93,7 @@ pub(super) struct FaultArgs {
 }
 
 impl FaultArgs {
-    pub(super) fn limits(&self) -> Limits {
+    pub(in crate::cli) fn limits(&self) -> Limits {
         let mut limits = Limits {
             grace: self.grace.get(),
             report: self.report.get(),

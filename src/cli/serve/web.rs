@@ -65,6 +65,7 @@ impl WebArgs {
             external_url: self.external_url,
             names: self.listen_address.iter().filter_map(ListenAddress::host).map(str::to_owned).collect(),
             file: file.map_err(|error| UsageError::flag("--web.config.file", error))?,
+            loopback: None,
         })
     }
 }

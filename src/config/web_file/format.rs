@@ -5,10 +5,11 @@ use std::path::Path;
 
 use axum::http::HeaderValue;
 use serde::Deserialize;
-use serde_saphyr::{Error as YamlError, Spanned};
+use serde_saphyr::Spanned;
 
+use super::Users;
 use super::tls::TlsSection;
-use super::{Users, WebFileError};
+use crate::config::source::{FileError, refuse, yaml};
 
 /// The file, with everything checked that needs no other file.
 pub(super) struct Document {
@@ -32,20 +33,9 @@ struct HttpSection {
     headers: Option<BTreeMap<String, Spanned<String>>>,
 }
 
-/// Refuses what stands at a line.
-pub(super) fn refuse(path: &Path, line: u64, why: impl Into<String>) -> WebFileError {
-    WebFileError::Format { path: path.to_owned(), line: Some(line).filter(|line| *line > 0), why: why.into() }
-}
-
 impl Document {
-    pub(super) fn read(path: &Path, bytes: &[u8]) -> Result<Self, WebFileError> {
-        let text = std::str::from_utf8(bytes).map_err(|_| refuse(path, 0, "it is not UTF-8"))?;
-        let options = serde_saphyr::options! { with_snippet: false };
-        // A file without a key is a document that is null.
-        let keys: Option<Keys> = serde_saphyr::from_str_with_options(text, options)
-            .map_err(|error| refuse(path, error.location().map_or(0, |location| location.line()), explain(&error)))?;
-        let keys = keys.unwrap_or_default();
-
+    pub(super) fn read(path: &Path, bytes: &[u8]) -> Result<Self, FileError> {
+        let keys: Keys = yaml(path, bytes)?;
         let mut users = Users::default();
         for (name, hash) in keys.basic_auth_users.unwrap_or_default() {
             let line = hash.referenced.line();
@@ -57,7 +47,7 @@ impl Document {
 }
 
 impl HttpSection {
-    fn check(self, path: &Path) -> Result<Option<HeaderValue>, WebFileError> {
+    fn check(self, path: &Path) -> Result<Option<HeaderValue>, FileError> {
         if let Some(http2) = self.http2.filter(|http2| http2.value) {
             let why = "http2: only HTTP/1.1 is spoken here; write false, or leave it out";
             return Err(refuse(path, http2.referenced.line(), why));
@@ -84,20 +74,5 @@ impl HttpSection {
             }
         }
         Ok(strict_transport_security)
-    }
-}
-
-/// What is wrong, without the value: it may be a password's hash or a key.
-fn explain(error: &YamlError) -> String {
-    match error {
-        YamlError::SerdeUnknownField { field, expected, .. } => {
-            format!("the key {field} is not taken; taken are {}", expected.join(", "))
-        }
-        YamlError::SerdeInvalidType { expected, .. } | YamlError::SerdeInvalidValue { expected, .. } => {
-            let expected = if expected.starts_with("struct") { "keys and values" } else { expected };
-            format!("something else was expected here: {expected}")
-        }
-        YamlError::DuplicateMappingKey { key: Some(key), .. } => format!("the key {key} is there twice"),
-        other => other.render().split_whitespace().collect::<Vec<_>>().join(" "),
     }
 }

@@ -11,8 +11,7 @@ use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
-use super::format::refuse;
-use super::{Files, WebFileError};
+use crate::config::source::{FileError, Files, refuse};
 
 /// `tls_server_config`.
 #[derive(Deserialize)]
@@ -47,7 +46,7 @@ struct Pem {
 }
 
 impl TlsSection {
-    pub(super) fn load(self, path: &Path, files: &mut Files) -> Result<ServerConfig, WebFileError> {
+    pub(super) fn load(self, path: &Path, files: &mut Files) -> Result<ServerConfig, FileError> {
         let versions = versions(path, self.min_version.as_ref(), self.max_version.as_ref())?;
         let client_auth = client_auth(path, self.client_auth_type.as_ref())?;
         let mut pem = |names: [&str; 2], file, text| Pem::take(path, files, names, file, text);
@@ -98,7 +97,7 @@ impl Pem {
         [file_name, name]: [&str; 2],
         file: Option<Spanned<String>>,
         text: Option<Spanned<String>>,
-    ) -> Result<Option<Self>, WebFileError> {
+    ) -> Result<Option<Self>, FileError> {
         match (file, text) {
             (None, None) => Ok(None),
             (Some(_), Some(text)) => {
@@ -118,11 +117,11 @@ impl Pem {
         }
     }
 
-    fn unusable(&self, why: impl Into<String>) -> WebFileError {
-        WebFileError::Unusable { what: self.what.clone(), why: why.into() }
+    fn unusable(&self, why: impl Into<String>) -> FileError {
+        FileError::Unusable { what: self.what.clone(), why: why.into() }
     }
 
-    fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, WebFileError> {
+    fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, FileError> {
         let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.bytes).collect();
         found
             .ok()
@@ -130,7 +129,7 @@ impl Pem {
             .ok_or_else(|| self.unusable("it holds no certificate in PEM form, or one that is damaged"))
     }
 
-    fn roots(&self) -> Result<RootCertStore, WebFileError> {
+    fn roots(&self) -> Result<RootCertStore, FileError> {
         let mut roots = RootCertStore::empty();
         for certificate in self.certificates()? {
             // One that was left out would lock its clients out without a word.
@@ -146,7 +145,7 @@ fn versions(
     path: &Path,
     min: Option<&Spanned<String>>,
     max: Option<&Spanned<String>>,
-) -> Result<Vec<&'static SupportedProtocolVersion>, WebFileError> {
+) -> Result<Vec<&'static SupportedProtocolVersion>, FileError> {
     let number = |name: &str, version: Option<&Spanned<String>>, default: u8| {
         let Some(version) = version else { return Ok(default) };
         match version.value.as_str() {
@@ -166,7 +165,7 @@ fn versions(
     Ok(versions)
 }
 
-fn client_auth(path: &Path, kind: Option<&Spanned<String>>) -> Result<ClientAuth, WebFileError> {
+fn client_auth(path: &Path, kind: Option<&Spanned<String>>) -> Result<ClientAuth, FileError> {
     let Some(kind) = kind else { return Ok(ClientAuth::None) };
     match kind.value.as_str() {
         "" | "NoClientCert" => Ok(ClientAuth::None),

@@ -16,6 +16,15 @@ pub(in crate::mirror) enum Seen<S> {
 }
 
 impl<S: State> Seen<S> {
+    /// Where an item of this state is; `None` is a state that we do not know, or none where it has no status.
+    pub(in crate::mirror) fn of(state: Option<S>, has_status: bool) -> Self {
+        match state {
+            Some(state) => Self::In(state),
+            None if has_status => Self::Other,
+            None => Self::Nowhere,
+        }
+    }
+
     /// The value of the labels `from` and `to`.
     pub(in crate::mirror) fn label(self) -> &'static str {
         match self {

@@ -56,6 +56,10 @@ impl Kinds {
         Self { mask: mask.0, values: if states.is_empty() { vec![facts.0] } else { states.iter().map(of).collect() } }
     }
 
+    pub(super) fn has(&self, kind: Kind) -> bool {
+        self.values.contains(&(kind.0 & self.mask))
+    }
+
     /// Writes for each row whether it is of these kinds, as 0 or 1. The loop has no branches and no table, so that the
     /// compiler looks at 16 rows at once.
     pub(super) fn mark(&self, kinds: &[Kind], marks: &mut [u8]) {

@@ -3,42 +3,43 @@
 //! Applying a read only takes note of the item that it touched. The items are judged when all that was read at once is
 //! applied, so that of the many writes of one change most are never looked at half done.
 
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
 use hashbrown::{DefaultHashBuilder, HashMap, HashSet};
 
 use super::Image;
 use super::change::{Change, Seen};
-use super::row::UNKNOWN_MS;
+use super::row::{Row, UNKNOWN_MS};
 use crate::mirror::faults::{Raw, Suspects};
 use crate::mirror::read::Found;
 use crate::mirror::summary::ByState;
-use crate::queue::fault::{Fault, Limits};
+use crate::queue::fault::{Fault, Finding, Limits};
 use crate::queue::id::{BatchId, JobId};
-use crate::queue::path::{AccessQueue, LockFolder, Path, Queue};
+use crate::queue::path::{AccessQueue, JobNode, LockFolder, Path, Queue};
 use crate::queue::state::{JobState, State};
 
 mod facts;
 mod standing;
+mod touched;
 mod view;
 
 pub(in crate::mirror) use view::Asked;
+
+use self::touched::Touched;
 
 /// Who is suspected of what, and what has to be judged again.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     /// Whether changes are taken note of. A walk fills the image first and judges all of it once, at its end.
     is_live: bool,
-    touched: HashSet<Path>,
-    /// Of these, the ones that are being judged, some at a time.
-    to_judge: Vec<Path>,
+    touched: Touched,
     pub(super) suspects: Suspects,
     /// Whether a batch became one that its jobs can be loaded with, or ceased to be.
     is_regrouped: bool,
     was_paused: bool,
     /// States that a job has left since they were judged.
-    left: HashSet<JobState>,
+    left: ByState<JobState, bool>,
     /// When a job last left each state, in milliseconds by the servers' clock.
     left_ms: ByState<JobState, Option<i64>>,
     /// The lock name of the object of each job in Storing, as a hash: there may be many of them.
@@ -56,11 +57,40 @@ type BatchSight = (bool, bool, Arc<str>);
 impl Image {
     /// Takes note of what a read found at a path, and of what has to be judged for it.
     pub(in crate::mirror) fn apply(&mut self, path: Path, found: &Found) -> Change {
-        self.notes.note(&path, found);
-        if !self.faults.is_live {
-            return self.apply_found(path, found);
+        // Nearly all changes are of jobs and their entries.
+        if self.faults.is_live {
+            if let Path::Job(job) = path {
+                return self.apply_live(job, None, found);
+            }
+            if let Path::JobNode(job, node) = path {
+                return self.apply_live(job, Some(node), found);
+            }
+            if let Path::Entry(folder, entry) = &path {
+                if !self.jobs.apply_entry(folder, *entry, found.is_present()) {
+                    return Change::Nothing;
+                }
+                self.faults.touched.insert_job(entry.job);
+                return Change::Quiet;
+            }
+            return self.apply_beside(path, found);
         }
-        let glance = self.glance_at(&path, found);
+        self.notes.note(&path, found);
+        self.apply_found(path, found)
+    }
+
+    fn apply_live(&mut self, job: JobId, node: Option<JobNode>, found: &Found) -> Change {
+        let change = self.apply_to_job(job, node, found);
+        if change != Change::Nothing {
+            self.faults.touched.insert_job(job);
+        }
+        if let Change::Job { from: Seen::In(state), .. } | Change::OtherJob { from: Seen::In(state), .. } = change {
+            *self.faults.left.get_mut(Some(state)) = true;
+        }
+        change
+    }
+
+    fn apply_beside(&mut self, path: Path, found: &Found) -> Change {
+        self.notes.note(&path, found);
         let batch = match &path {
             Path::Batch(batch) | Path::BatchNode(batch, _) => Some(*batch),
             _ => None,
@@ -68,12 +98,6 @@ impl Image {
         let before = batch.map(|batch| self.batch_sight(batch));
         let touched = path.clone();
         let change = self.apply_found(path, found);
-        if let Change::Job { from: Seen::In(state), .. } | Change::OtherJob { from: Seen::In(state), .. } = change {
-            self.faults.left.insert(state);
-        }
-        if let Some((job, before)) = glance {
-            self.remember(job, before, change);
-        }
         if change != Change::Nothing {
             self.touch(touched);
         }
@@ -103,14 +127,10 @@ impl Image {
     fn touch(&mut self, path: Path) {
         let touched = &mut self.faults.touched;
         match path {
-            Path::Job(job) | Path::JobNode(job, _) => {
-                touched.insert(Path::Job(job));
-            }
-            Path::Entry(_, entry) => {
-                touched.insert(Path::Job(entry.job));
-            }
+            Path::Job(job) | Path::JobNode(job, _) => touched.insert_job(job),
+            Path::Entry(_, entry) => touched.insert_job(entry.job),
             Path::Reference(batch, _, job) => {
-                touched.insert(Path::Job(job));
+                touched.insert_job(job);
                 touched.insert(Path::Batch(batch));
             }
             Path::Batch(batch) | Path::BatchNode(batch, _) | Path::BatchOutcome(batch, _) => {
@@ -128,9 +148,7 @@ impl Image {
                 touched.extend(self.batches.named(uuid).map(Path::Batch));
                 touched.insert(path);
             }
-            Path::QueueLock(_) | Path::NamedLock(..) | Path::PublishedLocalId(_) => {
-                touched.insert(path);
-            }
+            Path::QueueLock(_) | Path::NamedLock(..) | Path::PublishedLocalId(_) => touched.insert(path),
             // The number of their children is looked at with each change.
             Path::Root
             | Path::BatchUuids
@@ -154,17 +172,13 @@ impl Image {
     pub(in crate::mirror) fn judge(&mut self, now_ms: i64, limits: &Limits, most: usize) -> bool {
         let mut faults = std::mem::take(&mut self.faults);
         if std::mem::take(&mut faults.is_regrouped) {
-            let unloadable = faults.suspects.suspected(Fault::UnloadableJob).cloned();
-            faults.touched.extend(unloadable);
+            faults.touched.extend(faults.suspects.suspected(Fault::UnloadableJob).cloned());
         }
         for _ in 0..most {
-            if faults.to_judge.is_empty() {
-                faults.to_judge.extend(faults.touched.drain());
-            }
-            let Some(item) = faults.to_judge.pop() else { break };
+            let Some(item) = faults.touched.next() else { break };
             self.judge_item(&mut faults, &item, now_ms, limits, false);
         }
-        let has_more = !faults.touched.is_empty() || !faults.to_judge.is_empty();
+        let has_more = !faults.touched.is_empty();
         if !has_more {
             let crossed = std::mem::take(&mut self.jobs.figures.crossed);
             self.judge_standing(&mut faults, &crossed, now_ms, limits, false);
@@ -207,26 +221,33 @@ impl Image {
     }
 
     fn judge_item(&self, faults: &mut Faults, item: &Path, now_ms: i64, limits: &Limits, at_first_sight: bool) {
-        match item {
-            Path::Job(job) => self.note_storing(faults, *job),
-            Path::NamedLock(LockFolder::Storage, name) => {
-                let hash = faults.hasher.hash_one(&**name);
-                if self.locks.has(item) {
-                    faults.storage_locks.insert(hash, item.clone());
-                } else {
-                    faults.storage_locks.remove(&hash);
-                }
-            }
-            _ => {}
-        }
         let mut found: Vec<Raw> = Vec::new();
-        self.findings(faults, item, limits, &mut |finding| found.push(finding.into()));
+        let mut sink = |finding: Finding<'_>| found.push(finding.into());
+        if let Path::Job(job) = item {
+            let row = self.jobs.get(*job);
+            self.note_storing(faults, *job, row);
+            self.job_findings(*job, row, limits, &mut sink);
+        } else {
+            self.note_storage_lock(faults, item);
+            self.findings(faults, item, limits, &mut sink);
+        }
         faults.suspects.note(item, &found, now_ms, at_first_sight);
     }
 
+    /// Takes note of the lock of an object being there or not.
+    fn note_storage_lock(&self, faults: &mut Faults, item: &Path) {
+        let Path::NamedLock(LockFolder::Storage, name) = item else { return };
+        let hash = faults.hasher.hash_one(&**name);
+        if self.locks.has(item) {
+            faults.storage_locks.insert(hash, item.clone());
+        } else {
+            faults.storage_locks.remove(&hash);
+        }
+    }
+
     /// Takes note of the object that a job in Storing has, and that its lock is to be judged.
-    fn note_storing(&self, faults: &mut Faults, job: JobId) {
-        let name = self.jobs.get(job).and_then(|row| self.stored_name(row));
+    fn note_storing(&self, faults: &mut Faults, job: JobId, row: Option<Row<'_>>) {
+        let name = row.and_then(|row| self.stored_name(row));
         let new = name.map(|name| faults.hasher.hash_one(&*name));
         let old = match new {
             Some(hash) => faults.storing.insert(job, hash),
@@ -242,13 +263,14 @@ impl Image {
             if *jobs == 0 {
                 faults.stored.remove(&old);
             }
+            shrink(&mut faults.stored);
+            shrink(&mut faults.storing);
         }
         if let Some(new) = new {
             *faults.stored.entry(new).or_default() += 1;
         }
         let locks = [old, new].into_iter().flatten().filter_map(|hash| faults.storage_locks.get(&hash));
-        let locks: Vec<_> = locks.cloned().collect();
-        faults.touched.extend(locks);
+        faults.touched.extend(locks.cloned());
     }
 
     fn infer_left(&self, faults: &mut Faults) {
@@ -274,5 +296,14 @@ impl Image {
     /// Moves the marks of all suspicions to an instant by the servers' clock.
     pub(in crate::mirror) fn set_fault_mark(&mut self, now_ms: i64) {
         self.faults.suspects.set_mark(now_ms);
+    }
+}
+
+/// Gives memory back when a table that was large holds little any more: half the queue may wait for the storage service
+/// once, and never again.
+fn shrink<K: Eq + Hash, V>(table: &mut HashMap<K, V>) {
+    const SPARSE: usize = 8;
+    if table.len() < table.capacity() / SPARSE {
+        table.shrink_to(table.len() * 2);
     }
 }

@@ -8,6 +8,7 @@ use super::row::Standing;
 use crate::mirror::bands::Bands;
 use crate::mirror::summary::{AGE_BOUNDS, ByAge, ByState};
 use crate::mirror::text::TextId;
+use crate::queue::id::JobId;
 use crate::queue::state::JobState;
 
 /// The jobs of one state.
@@ -17,9 +18,9 @@ pub(super) struct StateFigures {
     pub(super) retries: u64,
     /// Wide enough for any number of jobs that each claim to need the most that a znode can say.
     pub(super) space_needed_bytes: u128,
-    /// By the instant of entering, unlocked and locked apart.
+    /// By the instant of entering and the job's number, unlocked and locked apart.
     pub(super) entered: [Bands<5>; 2],
-    /// By the instant of locking.
+    /// By the instant of locking, as rows.
     pub(super) locked: BTreeSet<(i64, u32)>,
 }
 
@@ -39,13 +40,14 @@ pub(super) struct Figures {
 
 impl Figures {
     /// The figures of these jobs. Sorting them once is a third of the work of entering them one by one.
-    pub(super) fn of(jobs: impl Iterator<Item = (u32, Standing)>) -> Self {
+    pub(super) fn of(jobs: impl Iterator<Item = (u32, JobId, Standing)>) -> Self {
         let mut figures = Self::default();
         let mut entered: ByState<JobState, [Vec<(i64, u32)>; 2]> = ByState::default();
         let (mut locks, mut space) = (Vec::new(), Vec::new());
-        for (row, standing) in jobs {
+        for (row, job, standing) in jobs {
             figures.count(standing, 1);
-            entered.get_mut(standing.state)[usize::from(standing.locked_ms.is_some())].push((standing.entered_ms, row));
+            let entered = &mut entered.get_mut(standing.state)[usize::from(standing.locked_ms.is_some())];
+            entered.push((standing.entered_ms, job.number()));
             if let Some(locked_ms) = standing.locked_ms {
                 locks.push((locked_ms, row));
                 figures.states.get_mut(standing.state).locked.insert((locked_ms, row));
@@ -62,10 +64,10 @@ impl Figures {
         figures
     }
 
-    pub(super) fn enter(&mut self, row: u32, standing: Standing) {
+    pub(super) fn enter(&mut self, row: u32, job: JobId, standing: Standing) {
         self.count(standing, 1);
         let state = self.states.get_mut(standing.state);
-        state.entered[usize::from(standing.locked_ms.is_some())].insert(standing.entered_ms, row);
+        state.entered[usize::from(standing.locked_ms.is_some())].insert(standing.entered_ms, job.number());
         if let Some(locked_ms) = standing.locked_ms {
             state.locked.insert((locked_ms, row));
             self.locks.insert(locked_ms, row);
@@ -75,10 +77,10 @@ impl Figures {
         }
     }
 
-    pub(super) fn leave(&mut self, row: u32, standing: Standing) {
+    pub(super) fn leave(&mut self, row: u32, job: JobId, standing: Standing) {
         self.count(standing, -1);
         let state = self.states.get_mut(standing.state);
-        state.entered[usize::from(standing.locked_ms.is_some())].remove(standing.entered_ms, row);
+        state.entered[usize::from(standing.locked_ms.is_some())].remove(standing.entered_ms, job.number());
         if let Some(locked_ms) = standing.locked_ms {
             state.locked.remove(&(locked_ms, row));
             self.locks.remove(locked_ms, row);

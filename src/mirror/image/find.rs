@@ -1,16 +1,19 @@
-//! Finding jobs: each filter reads its column, in blocks that stay in the processor's cache. What the figures tell to be
-//! nowhere is not looked for.
+//! Finding jobs, in the cheapest of three ways. What is asked for by state alone lies in order already; a few jobs that
+//! something else leads to are looked at one by one; else each filter reads its column, in blocks that stay in the
+//! processor's cache. What the figures tell to be nowhere, or everywhere, is not looked for.
 
 use super::Image;
 use super::columns::{Columns, Kinds};
 use super::faults::Asked;
 use super::view::Job;
+use crate::mirror::bands::Bands;
 use crate::mirror::find::{Direction, JobCursor, JobQuery, JobSort, PAGE_LIMIT, Page, SearchText};
 use crate::mirror::text::{Bits, Matches, TextId};
-use crate::queue::id::BatchId;
+use crate::queue::id::{BatchId, JobId};
 use crate::queue::path::Path;
 use crate::queue::state::JobState;
 
+mod ordered;
 mod scan;
 mod select;
 #[cfg(test)]
@@ -27,6 +30,10 @@ pub(in crate::mirror) struct TextMatches {
 }
 
 impl TextMatches {
+    fn has(&self, columns: &Columns, row: usize) -> bool {
+        self.own.owners().has(row) || self.has_shared(columns, row)
+    }
+
     fn has_shared(&self, columns: &Columns, row: usize) -> bool {
         let has = |id: TextId| id.slot().is_some_and(|slot| self.shared.owners().has(slot));
         has(columns.message[row]) || has(columns.submitter[row])
@@ -38,9 +45,14 @@ impl TextMatches {
     }
 }
 
+/// Of how many rows some are few: looking at one by itself takes as long as at so many of them in a block.
+const FEW_OF: usize = if cfg!(test) { 2 } else { 16 };
+
 /// A query in terms of rows.
 struct Filter<'a> {
     kinds: Kinds,
+    /// No others than these can pass, and they are few.
+    few: Option<Vec<u32>>,
     collection: Option<TextId>,
     batch: Option<BatchId>,
     entered_until: Option<i64>,
@@ -68,30 +80,73 @@ impl Image {
         let cursor = query.cursor.filter(|cursor| cursor.is_of(query.sort, query.direction));
         let mut selection =
             Selection::new(query.limit.clamp(1, PAGE_LIMIT), cursor.map(|cursor| (cursor.is_back, cursor.at)));
-        if let Some(filter) = self.filter(query, matches, asked, now_ms) {
+        let filter = self.filter(query, matches, asked, now_ms);
+        let is_in_order = query.sort == JobSort::Entered && filter.as_ref().is_some_and(Filter::is_by_state);
+        if let Some(filter) = filter {
             let columns = &self.jobs.columns;
             let is_turned = (query.direction == Direction::Descending) != selection.is_back();
             let numbers = &columns.number;
             let to = &mut selection;
             match query.sort {
-                JobSort::Entered => filter.scan(columns, Order { values: &columns.entered_ms, numbers, is_turned }, to),
-                JobSort::Id => filter.scan(columns, Order { values: &vec![(); columns.len()], numbers, is_turned }, to),
-                JobSort::Priority => filter.scan(columns, Order { values: &columns.priority, numbers, is_turned }, to),
-                JobSort::SpaceNeeded => {
-                    filter.scan(columns, Order { values: &columns.space_needed_bytes, numbers, is_turned }, to);
+                JobSort::Entered if is_in_order => {
+                    let sets = self.entered(query).flat_map(|sets| sets.into_iter().flatten());
+                    filter.take_in_order(sets, is_turned, to);
                 }
-                JobSort::Retries => filter.scan(columns, Order { values: &columns.retries, numbers, is_turned }, to),
+                JobSort::Entered => filter.find(columns, Order { values: &columns.entered_ms, numbers, is_turned }, to),
+                JobSort::Id => filter.find(columns, Order { values: &vec![(); columns.len()], numbers, is_turned }, to),
+                // By something that all have alike, it is the ids that sort them.
+                JobSort::Retries if self.jobs.figures.by_retries.is_empty() => {
+                    filter.find(columns, Order { values: &vec![(); columns.len()], numbers, is_turned }, to);
+                }
+                JobSort::Priority => filter.find(columns, Order { values: &columns.priority, numbers, is_turned }, to),
+                JobSort::SpaceNeeded => {
+                    filter.find(columns, Order { values: &columns.space_needed_bytes, numbers, is_turned }, to);
+                }
+                JobSort::Retries => filter.find(columns, Order { values: &columns.retries, numbers, is_turned }, to),
             }
         }
         let text = |(is_back, at)| JobCursor { sort: query.sort, direction: query.direction, is_back, at }.to_string();
         let selected = selection.finish();
+        let row = |at: u32| if is_in_order { self.jobs.find(JobId::new(at)) } else { Some(at) };
+        let rows = selected.rows.iter().filter_map(|at| row(*at));
         Page {
-            items: selected.rows.iter().map(|row| self.view(self.jobs.at(*row), asked.offset)).collect(),
+            items: rows.map(|row| self.view(self.jobs.at(row), asked.offset)).collect(),
             total: selected.total,
             before: selected.before,
             previous: selected.previous.map(|at| text((true, at))),
             next: selected.next.map(|at| text((false, at))),
         }
+    }
+
+    /// All jobs that a query asks for, in the order of their ids, with the versions of their statuses. Its order, cursor
+    /// and limit do not matter.
+    pub(in crate::mirror) fn matching(
+        &self,
+        query: &JobQuery,
+        matches: Option<&TextMatches>,
+        asked: Asked<'_>,
+        now_ms: i64,
+    ) -> Vec<(JobId, i32)> {
+        let columns = &self.jobs.columns;
+        let mut selection = Selection::new(columns.len(), None);
+        if let Some(filter) = self.filter(query, matches, asked, now_ms) {
+            let by_id = Order { values: &vec![(); columns.len()], numbers: &columns.number, is_turned: false };
+            filter.find(columns, by_id, &mut selection);
+        }
+        let rows = selection.finish().rows;
+        rows.into_iter().map(|row| (self.jobs.at(row).id(), self.jobs.at(row).status_version())).collect()
+    }
+
+    /// The jobs in each state that is asked for, by the instant of entering it: the unlocked ones, the locked ones, or
+    /// both.
+    fn entered(&self, query: &JobQuery) -> impl Iterator<Item = [Option<&Bands<5>>; 2]> {
+        let states = self.jobs.figures.states.iter();
+        let states = states.filter(|(state, _)| query.states.is_empty() || query.states.contains(state));
+        let is_asked = |is_locked| query.locked.is_none_or(|locked| locked == is_locked);
+        states.map(move |(_, figures)| {
+            let [unlocked, locked] = &figures.entered;
+            [is_asked(false).then_some(unlocked), is_asked(true).then_some(locked)]
+        })
     }
 
     /// A query in terms of rows; `None` for one that no row can satisfy.
@@ -109,46 +164,73 @@ impl Image {
         };
         let figures = &self.jobs.figures;
         let is_wanted = |state: &Option<JobState>| query.states.is_empty() || query.states.contains(state);
-        let in_states = figures.states.iter().filter(|(state, _)| is_wanted(state)).any(|(_, state)| {
-            let is_asked = |locked: bool| query.locked.is_none_or(|wanted| wanted == locked);
-            [false, true].into_iter().any(|locked| is_asked(locked) && state.entered[usize::from(locked)].len() > 0)
-        });
-        let in_batch = query
-            .batch
-            .is_none_or(|batch| self.jobs.beside.of(batch).iter().any(|(state, jobs)| is_wanted(&state) && *jobs > 0));
-        let is_resumed =
-            |min: u32| min == 0 || figures.by_retries.last_key_value().is_some_and(|(most, _)| *most >= min);
-        if !in_states || !in_batch || !query.min_retries.is_none_or(is_resumed) {
+        let in_states: usize = self.entered(query).flatten().flatten().map(Bands::len).sum();
+        if in_states == 0 {
             return None;
         }
-        let mut sets = Vec::new();
+        // The same jobs whether they are locked or not, since by collection and batch these are not counted apart.
+        let wanted = figures.states.iter().filter(|(state, _)| is_wanted(state)).map(|(_, state)| &state.entered);
+        let wanted: usize = wanted.flatten().map(Bands::len).sum();
+        let is_everywhere = |count: usize| (count > 0).then_some(count == wanted);
+        let collection = match collection {
+            Some(id) => {
+                let jobs = figures.collections.get(&id)?.iter().filter(|(state, _)| is_wanted(state));
+                let jobs: u64 = jobs.map(|(_, jobs)| *jobs).sum();
+                (!is_everywhere(usize::try_from(jobs).ok()?)?).then_some(id)
+            }
+            None => None,
+        };
+        let batch = match query.batch {
+            Some(batch) => {
+                let jobs = self.jobs.beside.of(batch);
+                let jobs = jobs.iter().filter(|(state, _)| is_wanted(state)).map(|(_, jobs)| *jobs as usize);
+                (!is_everywhere(jobs.sum())?).then_some(batch)
+            }
+            None => None,
+        };
+        let min_retries = query.min_retries.unwrap_or(0);
+        if min_retries > 0 && figures.by_retries.range(min_retries..).next().is_none() {
+            return None;
+        }
+        let mut lists: Vec<Vec<u32>> = Vec::new();
         if let Some(group) = query.group {
-            let mut rows = Bits::default();
-            self.jobs.failures.rows(group)?.iter().for_each(|(_, row)| rows.insert(*row as usize));
-            sets.push(rows);
+            lists.push(self.jobs.failures.rows(group)?.iter().map(|(_, row)| *row).collect());
         }
         if let Some(fault) = query.fault {
-            let mut rows = Bits::default();
-            for (item, _) in self.faults.suspects.items(fault, asked.now_ms) {
-                if let Path::Job(job) = item
-                    && let Some(row) = self.jobs.find(*job)
-                {
-                    rows.insert(row as usize);
-                }
-            }
-            sets.push(rows);
+            let jobs = self.faults.suspects.items(fault, asked.now_ms).filter_map(|(item, _)| match item {
+                Path::Job(job) => self.jobs.find(*job),
+                _ => None,
+            });
+            lists.push(jobs.collect());
         }
-        if sets.iter().any(Bits::is_empty) {
+        let columns = &self.jobs.columns;
+        let is_few = |rows: usize| rows <= columns.len() / FEW_OF;
+        if let Some(text) = text.filter(|text| text.shared.owners().is_empty() && is_few(text.own.owners().len())) {
+            // A row may be noted from a job that is gone.
+            let rows = text.own.owners().iter().filter(|row| *row < columns.len());
+            lists.push(rows.map(|row| u32::try_from(row).expect("rows are numbered by 32 bits")).collect());
+        }
+        if lists.iter().any(Vec::is_empty) {
             return None;
         }
+        lists.sort_unstable_by_key(|list| std::cmp::Reverse(list.len()));
+        let few = lists.pop_if(|list| is_few(list.len()));
+        let sets = lists.iter().map(|list| {
+            let mut rows = Bits::default();
+            for row in list {
+                rows.insert(*row as usize);
+            }
+            rows
+        });
         let age_ms = query.min_age.map(|age| i64::try_from(age.as_millis()).unwrap_or(i64::MAX));
         Some(Filter {
-            kinds: Kinds::new(&query.states, query.locked, query.batch.is_some()),
+            kinds: Kinds::new(&query.states, query.locked, batch.is_some()),
+            few,
             collection,
-            batch: query.batch,
+            batch,
             entered_until: age_ms.map(|age_ms| now_ms.saturating_sub(age_ms)),
-            min_retries: query.min_retries.unwrap_or(0),
-            sets,
+            min_retries,
+            sets: sets.collect(),
             text,
         })
     }

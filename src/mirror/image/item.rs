@@ -50,11 +50,7 @@ impl<S> Default for Item<S> {
 
 impl<S: State> Item<S> {
     pub(super) fn seen(&self) -> Seen<S> {
-        match self.state {
-            Some(state) => Seen::In(state),
-            None if self.has_status => Seen::Other,
-            None => Seen::Nowhere,
-        }
+        Seen::of(self.state, self.has_status)
     }
 
     /// Where it is, with what tells how it came there.

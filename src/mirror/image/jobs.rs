@@ -62,10 +62,7 @@ impl Jobs {
         self.by_id.find(self.hasher.hash_one(number), is_it).copied()
     }
 
-    fn find_or_add(&mut self, job: JobId) -> u32 {
-        if let Some(row) = self.find(job) {
-            return row;
-        }
+    fn add(&mut self, job: JobId) -> u32 {
         let number = job.number();
         let row = self.free.pop().unwrap_or_else(|| {
             self.columns.grow();
@@ -77,7 +74,7 @@ impl Jobs {
         let Self { columns, by_id, hasher, .. } = self;
         by_id.insert_unique(hasher.hash_one(number), row, |row| hasher.hash_one(columns.number[*row as usize]));
         if self.is_counted {
-            self.figures.enter(row, self.at(row).standing);
+            self.figures.enter(row, job, self.at(row).standing);
         }
         self.fill_places(row);
         row
@@ -91,6 +88,11 @@ impl Jobs {
     /// The row of that number, as the figures name it.
     pub(super) fn at(&self, row: u32) -> Row<'_> {
         Row::of(&self.columns, row as usize, &self.rest[row as usize])
+    }
+
+    /// What no column has of the row of that number.
+    pub(super) fn rest(&self, row: u32) -> &Rest {
+        &self.rest[row as usize]
     }
 
     pub(super) fn is_unreadable(&self, job: JobId, node: Option<JobNode>) -> bool {
@@ -110,12 +112,30 @@ impl Jobs {
         self.rest.len()
     }
 
+    /// Every row that is a job's.
+    pub(super) fn rows(&self) -> impl Iterator<Item = u32> {
+        let end = u32::try_from(self.rest.len()).expect("rows are numbered by 32 bits");
+        (0..end).filter(|row| !self.rest[*row as usize].nodes.is_empty())
+    }
+
     /// Takes note of what a read found at a job's znode (`None`) or one of its children.
     pub(super) fn apply(&mut self, job: JobId, node: Option<JobNode>, found: &Found) -> Change {
-        if !found.is_present() && self.find(job).is_none() {
-            return Change::Nothing;
-        }
-        let row = self.find_or_add(job);
+        self.apply_at(self.find(job), job, node, found).0
+    }
+
+    /// The same for a job that [`Jobs::find`] has found in a row or in none. Gives its row now, too.
+    pub(super) fn apply_at(
+        &mut self,
+        row: Option<u32>,
+        job: JobId,
+        node: Option<JobNode>,
+        found: &Found,
+    ) -> (Change, Option<u32>) {
+        let row = match row {
+            Some(row) => row,
+            None if found.is_present() => self.add(job),
+            None => return (Change::Nothing, None),
+        };
         let at = row as usize;
         let bit = node.map_or(Nodes::SELF, |node| node as u8);
         let had = self.rest[at].nodes.has(bit);
@@ -132,13 +152,14 @@ impl Jobs {
         self.settle(row, before);
         self.beside.moved(row, beside, Sight::of(self.at(row)));
         let moved = Change::of_job(was, self.at(row).sight());
-        if self.rest[at].nodes.is_empty() {
+        let is_gone = self.rest[at].nodes.is_empty();
+        if is_gone {
             self.forget(row);
         }
         if self.arena.is_sparse() {
             self.squeeze();
         }
-        moved.or_quiet(changed || had != found.is_present() || reread != 0)
+        (moved.or_quiet(changed || had != found.is_present() || reread != 0), (!is_gone).then_some(row))
     }
 
     pub(super) fn squeeze(&mut self) {
@@ -158,8 +179,9 @@ impl Jobs {
     fn settle(&mut self, row: u32, before: Option<(Standing, Option<Failed>)>) {
         let Some(((before, failed), (after, fails))) = before.zip(self.counted(row)) else { return };
         if before != after {
-            self.figures.leave(row, before);
-            self.figures.enter(row, after);
+            let job = self.at(row).id();
+            self.figures.leave(row, job, before);
+            self.figures.enter(row, job, after);
         }
         if failed != fails {
             if let Some(failed) = failed {
@@ -173,7 +195,7 @@ impl Jobs {
 
     fn forget(&mut self, row: u32) {
         if let Some((standing, failed)) = self.counted(row) {
-            self.figures.leave(row, standing);
+            self.figures.leave(row, self.at(row).id(), standing);
             if let Some(failed) = failed {
                 self.failures.leave(row, failed);
             }
@@ -208,23 +230,21 @@ impl Jobs {
     /// The status texts that name no state that we know; empty for a status that names none at all.
     pub(super) fn unknown_states(&self) -> impl Iterator<Item = std::sync::Arc<str>> {
         // Jobs of unknown states are few, or all of them: then the first ones say it.
-        let rows = self.figures.states.get(None).entered.iter().flat_map(|bands| bands.iter().take(1000));
-        rows.map(|(_, row)| self.texts.get(self.rest[row as usize].odd_status))
+        let jobs = self.figures.states.get(None).entered.iter().flat_map(|bands| bands.iter().take(1000));
+        let rows = jobs.filter_map(|(_, job)| self.get(JobId::new(job)));
+        rows.map(|row| self.texts.get(row.odd_status))
     }
 
     /// Counts all rows and gives back the memory that filling them has set aside.
     pub(super) fn count(&mut self) {
-        let used = |row: &u32| !self.rest[*row as usize].nodes.is_empty();
-        let end = u32::try_from(self.rest.len()).expect("rows are numbered by 32 bits");
-        let rows = || (0..end).filter(used);
-        self.figures = Figures::of(rows().map(|row| (row, self.at(row).standing)));
+        self.figures = Figures::of(self.rows().map(|row| (row, self.at(row).id(), self.at(row).standing)));
         // Many jobs fail with one message: its pattern is looked for once.
         let mut keys: HashMap<(Option<JobState>, TextId), FailureKey> = HashMap::new();
         let mut key = |last, message| {
             *keys.entry((last, message)).or_insert_with(|| FailureKey::of(last, &pattern(&self.texts.str(message))))
         };
-        self.failures = Failures::of(rows().filter_map(|row| Some((row, Failed::of(self.at(row), &mut key)?))));
-        let own = rows().filter_map(|row| self.at(row).entry_name());
+        self.failures = Failures::of(self.rows().filter_map(|row| Some((row, Failed::of(self.at(row), &mut key)?))));
+        let own = self.rows().filter_map(|row| self.at(row).entry_name());
         self.order = Order::of(own.chain(self.odd_entries.values().flatten().cloned()));
         self.is_counted = true;
         self.rest.shrink_to_fit();

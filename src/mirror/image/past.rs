@@ -1,25 +1,24 @@
 //! What was seen of each present job: a few records a job, of eight bytes each.
 //!
 //! A daemon locks a job, changes its state and lets it go. Seen in a row, these are one record, the change of state with
-//! the session that made it, so that eight of them hold the whole way from Pending to Completed. Only jobs of which
-//! something was seen have records, and they go with the job.
+//! the session that made it, so that eight of them hold the whole way from Pending to Completed. Records lie by the row
+//! of their job, so that noting one looks nothing up, and go with the job.
 
 mod sessions;
 
-use hashbrown::HashMap;
-
 use self::sessions::Sessions;
 use super::change::Seen;
+use super::row::UNKNOWN_MS;
 use crate::mirror::clock::Offset;
 use crate::mirror::past::{Happening, PastEvent};
-use crate::queue::id::JobId;
 use crate::queue::state::{JobState, State};
 
 /// How many records a job has at most; the oldest goes when another comes.
 const RECORDS: usize = 8;
 
-/// How many jobs' records are allocated at once. A table that doubled would set aside as much again as it needs.
-const CHUNK: usize = 1_024;
+/// The records of how many rows are allocated at once, when something is first seen of one of them. A table that doubled
+/// would set aside as much again as it needs; this is a page of memory.
+const CHUNK: usize = 64;
 
 /// No session, or one that nobody has room to remember: the last number of thirteen bits.
 const NOBODY: u16 = (1 << SESSION_BITS) - 1;
@@ -44,7 +43,9 @@ pub(super) struct Glance {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Kind {
+    /// No record.
     #[default]
+    Nothing,
     State,
     Resumed,
     Locked,
@@ -54,8 +55,8 @@ enum Kind {
 
 impl Kind {
     const ALL: [Self; 8] = {
-        let unused = Self::Priority;
-        [Self::State, Self::Resumed, Self::Locked, Self::Released, Self::Priority, unused, unused, unused]
+        let unused = Self::Nothing;
+        [Self::Nothing, Self::State, Self::Resumed, Self::Locked, Self::Released, Self::Priority, unused, unused]
     };
 }
 
@@ -93,133 +94,124 @@ impl From<Packed> for Record {
     }
 }
 
+/// The records of one job, oldest first, and [`Kind::Nothing`] behind them. In one line of the processor's cache.
 #[derive(Clone, Copy, Debug, Default)]
-struct Slot {
-    records: [Packed; RECORDS],
-    len: u8,
-}
+#[repr(align(64))]
+struct Slot([Packed; RECORDS]);
 
 impl Slot {
+    fn len(&self) -> usize {
+        let is_free = |record: &Packed| Record::from(*record).kind == Kind::Nothing;
+        self.0.iter().position(is_free).unwrap_or(RECORDS)
+    }
+
     fn records(&self) -> impl DoubleEndedIterator<Item = Record> {
-        self.records[..usize::from(self.len)].iter().copied().map(Record::from)
+        self.0[..self.len()].iter().copied().map(Record::from)
+    }
+
+    fn last(&self) -> Option<Record> {
+        self.records().next_back()
+    }
+
+    /// Takes the last record away. Its session stays taken: it goes over to another record.
+    fn pop(&mut self) {
+        if let Some(last) = self.len().checked_sub(1) {
+            self.0[last] = Packed::default();
+        }
+    }
+
+    /// Adds a record, and gives the one that had to go for it.
+    fn push(&mut self, record: Record) -> Option<Record> {
+        let len = self.len();
+        if let Some(place) = self.0.get_mut(len) {
+            *place = record.into();
+            return None;
+        }
+        let dropped = self.0[0].into();
+        self.0.copy_within(1.., 0);
+        self.0[RECORDS - 1] = record.into();
+        Some(dropped)
     }
 }
 
-/// The records of all present jobs of which something was seen.
-#[derive(Clone, Debug, Default)]
+/// The records of all present jobs, by row.
+#[derive(Debug, Default)]
 pub(super) struct Past {
-    by_job: HashMap<u32, u32>,
-    chunks: Vec<Box<[Slot]>>,
-    free: Vec<u32>,
+    /// `None` where nothing was seen of any of the rows.
+    chunks: Vec<Option<Box<[Slot; CHUNK]>>>,
     sessions: Sessions,
 }
 
 impl Past {
-    /// Takes note of what is new about a job. `now_ms` dates what the tree does not.
-    pub(super) fn note(&mut self, job: JobId, before: Glance, after: Glance, now_ms: i64) {
-        if before == after {
+    /// Takes note of what is new about the job in a row. `now_ms` dates what the tree does not.
+    pub(super) fn note(&mut self, row: u32, before: Glance, after: Glance, now_ms: i64) {
+        let is_locked = before.lock != after.lock && after.lock.is_some();
+        let is_moved = before.seen != after.seen;
+        let priorities = before.priority.zip(after.priority).filter(|(from, to)| from != to);
+        let released = before.lock.filter(|_| after.lock.is_none());
+        if !is_locked && !is_moved && priorities.is_none() && released.is_none() {
             return;
         }
-        if before.lock != after.lock
-            && let Some((session, at_ms)) = after.lock
-        {
-            self.lock(job, session, at_ms);
+        let sessions = &mut self.sessions;
+        let mut job = Noted { slot: slot(&mut self.chunks, row), sessions };
+        if let Some((session, at_ms)) = after.lock.filter(|_| is_locked) {
+            job.lock(session, at_ms);
         }
-        if before.seen != after.seen {
-            let holder = after.lock.or(before.lock).map(|(session, _)| session);
-            let is_resumed = before.seen == Seen::In(JobState::Failed) && after.retries > before.retries;
-            let at_ms =
-                if after.seen == Seen::Nowhere || after.entered_ms == i64::MAX { now_ms } else { after.entered_ms };
-            self.step(job, (before.seen, after.seen), holder, is_resumed, at_ms);
+        if is_moved {
+            job.step(before, after, now_ms);
         }
-        if let (Some(from), Some(to)) = (before.priority, after.priority)
-            && from != to
-        {
-            self.push(
-                job,
-                Record { at_s: seconds(now_ms), kind: Kind::Priority, before: from, after: to, session: NOBODY },
-            );
+        if let Some((from, to)) = priorities {
+            job.push(Record { at_s: seconds(now_ms), kind: Kind::Priority, before: from, after: to, session: NOBODY });
         }
-        if let (Some((session, _)), None) = (before.lock, after.lock) {
-            self.release(job, session, now_ms);
+        if let Some((session, _)) = released {
+            job.release(session, now_ms);
         }
     }
 
-    fn lock(&mut self, job: JobId, session: i64, at_ms: i64) {
-        let session = self.sessions.take(session);
-        self.push(job, Record { at_s: seconds(at_ms), kind: Kind::Locked, session, ..Record::default() });
-    }
-
-    /// A change of state. The lock under which it was made needs no record of its own any more, and neither does its
-    /// end, which may have been read first.
-    fn step(
-        &mut self,
-        job: JobId,
-        (from, to): (Seen<JobState>, Seen<JobState>),
-        holder: Option<i64>,
-        is_resumed: bool,
-        at_ms: i64,
-    ) {
-        let mut record = Record {
-            at_s: seconds(at_ms),
-            kind: if is_resumed { Kind::Resumed } else { Kind::State },
-            before: state_code(from),
-            after: state_code(to),
-            session: NOBODY,
-        };
-        if let Some(last) = self.last(job).filter(|last| last.kind == Kind::Released && last.at_s >= record.at_s) {
-            record.session = last.session;
-            self.pop(job);
-        } else if let Some(holder) = holder.filter(|session| *session != 0) {
-            record.session = self.sessions.take(holder);
-        }
-        if let Some(last) = self.last(job)
-            && last.kind == Kind::Locked
-            && last.session == record.session
-        {
-            self.pop(job);
-            self.sessions.release(last.session);
-        }
-        self.push(job, record);
-    }
-
-    fn release(&mut self, job: JobId, session: i64, now_ms: i64) {
-        let id = self.sessions.find(session);
-        // A step may have brought another priority with it, which is noted behind it.
-        let is_told = |last: Record| last.kind != Kind::Locked && last.session != NOBODY && Some(last.session) == id;
-        let slot = self.by_job.get(&job.number()).map(|at| &self.chunks[*at as usize / CHUNK][*at as usize % CHUNK]);
-        if slot.is_some_and(|slot| slot.records().rev().take(2).any(is_told)) {
-            return;
-        }
-        let session = self.sessions.take(session);
-        self.push(job, Record { at_s: seconds(now_ms), kind: Kind::Released, session, ..Record::default() });
-    }
-
-    /// Forgets a job that is gone.
-    pub(super) fn forget(&mut self, job: JobId) {
-        let Some(at) = self.by_job.remove(&job.number()) else { return };
-        let slot = std::mem::take(self.slot_mut(at));
-        for record in slot.records() {
+    /// Forgets the job in a row, which is gone.
+    pub(super) fn forget(&mut self, row: u32) {
+        let (chunk, at) = place(row);
+        let Some(Some(slots)) = self.chunks.get_mut(chunk) else { return };
+        for record in std::mem::take(&mut slots[at]).records() {
             self.sessions.release(record.session);
         }
-        self.free.push(at);
     }
 
-    /// The jobs of which something was seen, in no order.
-    pub(super) fn jobs(&self) -> impl Iterator<Item = JobId> {
-        self.by_job.keys().map(|number| JobId::new(*number))
+    /// An empty one that can take over records of an old one; see [`Past::take_over`].
+    pub(super) fn heir(old: &Self) -> Self {
+        Self { chunks: Vec::new(), sessions: old.sessions.pinned() }
     }
 
-    /// What was seen of a job, oldest first, by our own clock.
-    pub(super) fn of(&self, job: JobId, offset: Offset) -> Vec<PastEvent> {
-        let Some(at) = self.by_job.get(&job.number()) else { return Vec::new() };
-        let slot = &self.chunks[*at as usize / CHUNK][*at as usize % CHUNK];
-        slot.records().map(|record| self.event(record, offset)).collect()
+    /// Takes over the records of a job that was in one row and is in another now.
+    pub(super) fn take_over(&mut self, row: u32, old: &Self, old_row: u32) {
+        let Some(records) = old.slot(old_row) else { return };
+        for record in records.records() {
+            self.sessions.keep(record.session);
+        }
+        *slot(&mut self.chunks, row) = *records;
     }
 
-    fn event(&self, record: Record, offset: Offset) -> PastEvent {
+    /// Ends taking over from an old one: the sessions of it that no record names are forgotten.
+    pub(super) fn settle(&mut self, old: &Self) {
+        self.sessions.unpin(&old.sessions);
+    }
+
+    fn slot(&self, row: u32) -> Option<&Slot> {
+        let (chunk, at) = place(row);
+        let slots = self.chunks.get(chunk)?.as_ref()?;
+        Some(&slots[at]).filter(|slot| slot.len() > 0)
+    }
+
+    /// What was seen of the job in a row, oldest first, by our own clock.
+    pub(super) fn of(&self, row: u32, offset: Offset) -> Vec<PastEvent> {
+        let records = self.slot(row).into_iter().flat_map(Slot::records);
+        records.filter_map(|record| self.event(record, offset)).collect()
+    }
+
+    fn event(&self, record: Record, offset: Offset) -> Option<PastEvent> {
         let session = self.sessions.get(record.session);
         let what = match record.kind {
+            Kind::Nothing => return None,
             Kind::State | Kind::Resumed => Happening::Moved {
                 from: state_of(record.before),
                 to: state_of(record.after),
@@ -230,54 +222,79 @@ impl Past {
             Kind::Released => Happening::Released { session },
             Kind::Priority => Happening::Priority { from: record.before, to: record.after },
         };
-        PastEvent { at: offset.to_own(i64::from(record.at_s) * 1_000), what }
+        Some(PastEvent { at: offset.to_own(i64::from(record.at_s) * 1_000), what })
+    }
+}
+
+/// One job while it is taken note of.
+struct Noted<'a> {
+    slot: &'a mut Slot,
+    sessions: &'a mut Sessions,
+}
+
+impl Noted<'_> {
+    fn lock(&mut self, session: i64, at_ms: i64) {
+        let session = self.sessions.take(session);
+        self.push(Record { at_s: seconds(at_ms), kind: Kind::Locked, session, ..Record::default() });
     }
 
-    fn last(&self, job: JobId) -> Option<Record> {
-        let at = *self.by_job.get(&job.number())?;
-        self.chunks[at as usize / CHUNK][at as usize % CHUNK].records().next_back()
+    /// A change of state. The lock under which it was made needs no record of its own any more, and neither does its
+    /// end, which may have been read first.
+    fn step(&mut self, before: Glance, after: Glance, now_ms: i64) {
+        let is_resumed = before.seen == Seen::In(JobState::Failed) && after.retries > before.retries;
+        let is_dated = after.seen != Seen::Nowhere && after.entered_ms != UNKNOWN_MS;
+        let mut record = Record {
+            at_s: seconds(if is_dated { after.entered_ms } else { now_ms }),
+            kind: if is_resumed { Kind::Resumed } else { Kind::State },
+            before: state_code(before.seen),
+            after: state_code(after.seen),
+            session: NOBODY,
+        };
+        if let Some(last) = self.slot.last().filter(|last| last.kind == Kind::Released && last.at_s >= record.at_s) {
+            record.session = last.session;
+            self.slot.pop();
+        } else if let Some((holder, _)) = after.lock.or(before.lock) {
+            record.session = self.sessions.take(holder);
+        }
+        if let Some(last) = self.slot.last()
+            && last.kind == Kind::Locked
+            && last.session == record.session
+        {
+            self.slot.pop();
+            self.sessions.release(last.session);
+        }
+        self.push(record);
     }
 
-    /// Takes the last record away. Its session stays taken: it goes over to another record.
-    fn pop(&mut self, job: JobId) {
-        if let Some(at) = self.by_job.get(&job.number()) {
-            let slot = self.slot_mut(*at);
-            slot.len = slot.len.saturating_sub(1);
+    fn release(&mut self, session: i64, now_ms: i64) {
+        // A step may have brought another priority with it, which is noted behind it.
+        let is_told = |last: Record| last.kind != Kind::Locked && self.sessions.get(last.session) == Some(session);
+        if self.slot.records().rev().take(2).any(is_told) {
+            return;
+        }
+        let session = self.sessions.take(session);
+        self.push(Record { at_s: seconds(now_ms), kind: Kind::Released, session, ..Record::default() });
+    }
+
+    fn push(&mut self, record: Record) {
+        if let Some(dropped) = self.slot.push(record) {
+            self.sessions.release(dropped.session);
         }
     }
+}
 
-    fn push(&mut self, job: JobId, record: Record) {
-        let at = if let Some(at) = self.by_job.get(&job.number()) { *at } else { self.add(job) };
-        let slot = self.slot_mut(at);
-        let mut dropped = None;
-        if usize::from(slot.len) == RECORDS {
-            dropped = slot.records().next().map(|record| record.session);
-            slot.records.copy_within(1.., 0);
-            slot.len -= 1;
-        }
-        slot.records[usize::from(slot.len)] = record.into();
-        slot.len += 1;
-        if let Some(session) = dropped {
-            self.sessions.release(session);
-        }
-    }
+/// Where the records of a row are: in which chunk, and where in it.
+fn place(row: u32) -> (usize, usize) {
+    (row as usize / CHUNK, row as usize % CHUNK)
+}
 
-    fn add(&mut self, job: JobId) -> u32 {
-        let at = self.free.pop().unwrap_or_else(|| {
-            let first =
-                u32::try_from(self.chunks.len() * CHUNK).expect("there is a slot a job id, and these are 32 bits");
-            self.chunks.push(vec![Slot::default(); CHUNK].into());
-            let end = first + u32::try_from(CHUNK).expect("a chunk is small");
-            self.free.extend((first + 1..end).rev());
-            first
-        });
-        self.by_job.insert(job.number(), at);
-        at
+/// The records of a row, making room for them.
+fn slot(chunks: &mut Vec<Option<Box<[Slot; CHUNK]>>>, row: u32) -> &mut Slot {
+    let (chunk, at) = place(row);
+    if chunk >= chunks.len() {
+        chunks.resize_with(chunk + 1, || None);
     }
-
-    fn slot_mut(&mut self, at: u32) -> &mut Slot {
-        &mut self.chunks[at as usize / CHUNK][at as usize % CHUNK]
-    }
+    &mut chunks[chunk].get_or_insert_with(|| Box::new([Slot::default(); CHUNK]))[at]
 }
 
 fn seconds(at_ms: i64) -> u32 {

@@ -204,11 +204,7 @@ impl<'a> Row<'a> {
     }
 
     pub(super) fn seen(self) -> Seen<JobState> {
-        match self.standing.state {
-            Some(state) => Seen::In(state),
-            None if self.has(JobNode::Status) => Seen::Other,
-            None => Seen::Nowhere,
-        }
+        Seen::of(self.standing.state, self.has(JobNode::Status))
     }
 
     /// Where it is, with what tells how it came there.

@@ -1,10 +1,11 @@
 //! What is kept beside the image because it was seen and the tree does not tell: each job's way, and when a daemon last
 //! took a job of each state.
 
+use super::Image;
 use super::change::{Change, Seen};
+use super::jobs::Jobs;
 use super::past::{Glance, Past};
-use super::row::{Row, UNKNOWN_MS};
-use super::{Image, past};
+use super::row::UNKNOWN_MS;
 use crate::mirror::clock::Offset;
 use crate::mirror::past::PastEvent;
 use crate::mirror::read::Found;
@@ -14,7 +15,7 @@ use crate::queue::path::{JobNode, Path};
 use crate::queue::state::JobState;
 
 /// What was seen happening.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Watched {
     past: Past,
     /// When a daemon last locked a job of each state, in milliseconds by the servers' clock.
@@ -34,58 +35,56 @@ impl Image {
         self.apply_found(path, found)
     }
 
-    /// A job before a read is applied to it, where the read may tell something worth remembering.
-    pub(super) fn glance_at(&self, path: &Path, found: &Found) -> Option<(JobId, Glance)> {
-        let job = match path {
-            Path::Job(job) | Path::JobNode(job, JobNode::Status | JobNode::Lock | JobNode::Priority) => *job,
-            // With its last znode a job is gone, whichever that is.
-            Path::JobNode(job, _) if !found.is_present() => *job,
-            _ => return None,
+    /// Takes note of what a read found at a job's znode (`None`) or one of its children, and remembers what it told.
+    pub(super) fn apply_to_job(&mut self, job: JobId, node: Option<JobNode>, found: &Found) -> Change {
+        let row = self.jobs.find(job);
+        // With its last znode a job is gone, whichever that is; else most znodes tell nothing worth remembering.
+        let is_telling = match node {
+            None | Some(JobNode::Status | JobNode::Lock | JobNode::Priority) => true,
+            Some(_) => !found.is_present(),
         };
-        Some((job, self.jobs.get(job).map_or(Glance::NOTHING, glance)))
+        let before = row.filter(|_| is_telling).map_or(Glance::NOTHING, |row| self.jobs.glance(row));
+        let (change, now) = self.jobs.apply_at(row, job, node, found);
+        if change == Change::Nothing || !is_telling {
+            return change;
+        }
+        match now {
+            Some(now) => self.remember(now, before, change),
+            None => row.into_iter().for_each(|row| self.watched.past.forget(row)),
+        }
+        change
     }
 
-    /// Remembers what a read told of a job.
-    pub(super) fn remember(&mut self, job: JobId, before: Glance, change: Change) {
-        if matches!(change, Change::Nothing) {
-            return;
-        }
-        let Some(row) = self.jobs.get(job) else { return self.watched.past.forget(job) };
-        let after = glance(row);
+    fn remember(&mut self, row: u32, mut before: Glance, change: Change) {
+        let after = self.jobs.glance(row);
         if let (Some((_, at_ms)), None) = (after.lock, before.lock) {
-            self.watched.take(row.standing.state, at_ms);
+            self.watched.take(after.state(), at_ms);
         }
-        let before = match change {
-            Change::OtherJob { .. } => {
-                self.watched.past.forget(job);
-                Glance::NOTHING
-            }
-            Change::Nothing | Change::Quiet | Change::Job { .. } | Change::Batch { .. } | Change::OtherBatch { .. } => {
-                before
-            }
-        };
-        self.watched.past.note(job, before, after, self.watched.now_ms);
+        if let Change::OtherJob { .. } = change {
+            self.watched.past.forget(row);
+            before = Glance::NOTHING;
+        }
+        self.watched.past.note(row, before, after, self.watched.now_ms);
     }
 
     /// Takes over what was seen of the old image's jobs, and adds what must have happened since.
     pub(in crate::mirror) fn inherit(&mut self, old: Option<&Self>, now_ms: i64) {
-        let mut watched = old.map(|old| old.watched.clone()).unwrap_or_default();
-        watched.now_ms = now_ms;
-        let gone: Vec<_> = watched.past.jobs().filter(|job| self.jobs.get(*job).is_none()).collect();
-        for job in gone {
-            watched.past.forget(job);
-        }
+        let mut watched = Watched { now_ms, ..Watched::default() };
         if let Some(old) = old {
-            for row in self.jobs.slice(0..self.jobs.slots()) {
-                match old.jobs.get(row.id()) {
-                    Some(before) if before.created_ms == row.created_ms => {
-                        watched.past.note(row.id(), glance(before), glance(row), now_ms);
-                    }
-                    // What was seen was of another job of that id.
-                    Some(_) => watched.past.forget(row.id()),
-                    None => {}
+            watched.taken_ms = old.watched.taken_ms.clone();
+            let mut past = Past::heir(&old.watched.past);
+            for row in self.jobs.rows() {
+                let at = self.jobs.at(row);
+                // Another job of that id has nothing to do with what was seen of the first.
+                if let Some(before) =
+                    old.jobs.find(at.id()).filter(|old_row| old.jobs.at(*old_row).created_ms == at.created_ms)
+                {
+                    past.take_over(row, &old.watched.past, before);
+                    past.note(row, old.jobs.glance(before), self.jobs.glance(row), now_ms);
                 }
             }
+            past.settle(&old.watched.past);
+            watched.past = past;
         }
         for (state, figures) in self.jobs.figures.states.iter() {
             if let Some((at_ms, _)) = figures.locked.last() {
@@ -97,7 +96,7 @@ impl Image {
 
     /// What was seen of a job, oldest first.
     pub(in crate::mirror) fn past(&self, job: JobId, offset: Offset) -> Vec<PastEvent> {
-        self.watched.past.of(job, offset)
+        self.jobs.find(job).map(|row| self.watched.past.of(row, offset)).unwrap_or_default()
     }
 
     /// When a daemon last locked a job of a state, as far as anybody saw, in milliseconds by the servers' clock.
@@ -113,17 +112,28 @@ impl Watched {
     }
 }
 
-impl past::Glance {
+impl Glance {
     /// At a job that is not there.
     const NOTHING: Self = Self { seen: Seen::Nowhere, entered_ms: UNKNOWN_MS, retries: 0, priority: None, lock: None };
+
+    fn state(self) -> Option<JobState> {
+        match self.seen {
+            Seen::In(state) => Some(state),
+            Seen::Nowhere | Seen::Other => None,
+        }
+    }
 }
 
-fn glance(row: Row<'_>) -> Glance {
-    Glance {
-        seen: row.seen(),
-        entered_ms: row.standing.entered_ms,
-        retries: row.standing.retries,
-        priority: row.priority,
-        lock: row.lock.as_deref().map(|lock| (lock.session, lock.created_ms)),
+impl Jobs {
+    /// What the job in a row shows. Asked twice for most reads, so it looks at no more columns than it must.
+    fn glance(&self, row: u32) -> Glance {
+        let (columns, rest, at) = (&self.columns, self.rest(row), row as usize);
+        Glance {
+            seen: Seen::of(columns.kind[at].state(), rest.has(JobNode::Status)),
+            entered_ms: columns.entered_ms[at],
+            retries: columns.retries[at],
+            priority: columns.priority(at),
+            lock: rest.lock.as_deref().map(|lock| (lock.session, lock.created_ms)),
+        }
     }
 }

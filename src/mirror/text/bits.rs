@@ -28,6 +28,11 @@ impl Bits {
         self.words.iter().all(|word| *word == 0)
     }
 
+    /// How many numbers there are.
+    pub(in crate::mirror) fn len(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
     /// The numbers, lowest first.
     pub(in crate::mirror) fn iter(&self) -> impl Iterator<Item = usize> {
         self.words.iter().enumerate().flat_map(|(at, word)| {
@@ -101,6 +106,7 @@ mod tests {
                 }
                 prop_assert!((0..400).all(|at| bits.has(at) == plain.contains(&at)));
                 prop_assert_eq!(bits.is_empty(), plain.is_empty());
+                prop_assert_eq!(bits.len(), plain.len());
                 prop_assert!(bits.iter().eq(plain.iter().copied()));
                 prop_assert!((0..64).all(|bit| (bits.window(at) >> bit & 1 == 1) == plain.contains(&(at + bit))));
                 prop_assert_eq!(bits.meets(at..at + 70), plain.range(at..at + 70).next().is_some());

@@ -4,17 +4,19 @@ use memchr::memmem::Finder;
 
 use super::bits::Bits;
 use super::folded::{Folded, fold};
+use super::grams::Wanted;
 
 /// A text to look for, whatever the case of its letters.
 #[derive(Clone, Debug)]
 pub(in crate::mirror) struct Needle {
     finder: Finder<'static>,
+    wanted: Wanted,
 }
 
 impl Needle {
     pub(in crate::mirror) fn new(text: &str) -> Self {
         let folded: String = text.chars().map(fold).collect();
-        Self { finder: Finder::new(folded.as_bytes()).into_owned() }
+        Self { finder: Finder::new(folded.as_bytes()).into_owned(), wanted: Wanted::of(folded.as_bytes()) }
     }
 }
 
@@ -45,7 +47,7 @@ impl Matches {
             // Whoever has a new piece may have had another one before.
             text.owners(range.clone(), |owner| self.owners.remove(owner as usize));
         }
-        text.search(range.clone(), &needle.finder, |owner| self.owners.insert(owner as usize));
+        text.search(range.clone(), &needle.finder, &needle.wanted, |owner| self.owners.insert(owner as usize));
         self.until = range.end;
         self.until < text.len()
     }

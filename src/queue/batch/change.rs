@@ -86,29 +86,7 @@ impl Queue {
         now: Timestamp,
     ) -> Result<(Transaction, ItemChanged<BatchState>), Error> {
         let target = target.into();
-        let batch = self.load_batch(target.id).await?;
-        target.check(&batch)?;
-        let from = batch.state_to_change()?;
-        let to = change.target(&Path::Batch(batch.id), from)?;
-        if to == BatchState::Deleted {
-            let reason = "a batch is deleted together with its jobs".to_owned();
-            return Err(Error::Invalid { path: Path::Batch(batch.id), reason });
-        }
-        let mut transaction = Transaction::new();
-        target.open(&mut transaction);
-        let version = batch.set_status(&mut transaction, to, &change.message, now);
-        let states = Path::BatchNode(batch.id, BatchNode::States);
-        match (from, to, &batch.states) {
-            (BatchState::Pending, BatchState::Held | BatchState::Processing, None) => {
-                transaction.create(states, Vec::new());
-            }
-            (BatchState::Held, BatchState::Pending, Some(stat)) if stat.num_children == 0 => {
-                transaction.delete(states, None);
-            }
-            (_, _, _) => {}
-        }
-        target.close(&mut transaction);
-        Ok((transaction, ItemChanged { from, to, version }))
+        self.load_batch(target.id).await?.plan_change(&target, change, now)
     }
 
     /// Changes a batch's state, in one `multi`. A lock that we hold is kept.
@@ -168,6 +146,37 @@ impl Queue {
 }
 
 impl Batch {
+    /// The transaction of a change of its state.
+    pub(super) fn plan_change(
+        &self,
+        target: &BatchTarget,
+        change: &ItemChange<BatchState>,
+        now: Timestamp,
+    ) -> Result<(Transaction, ItemChanged<BatchState>), Error> {
+        target.check(self)?;
+        let from = self.state_to_change()?;
+        let to = change.target(&Path::Batch(self.id), from)?;
+        if to == BatchState::Deleted {
+            let reason = "a batch is deleted together with its jobs".to_owned();
+            return Err(Error::Invalid { path: Path::Batch(self.id), reason });
+        }
+        let mut transaction = Transaction::new();
+        target.open(&mut transaction);
+        let version = self.set_status(&mut transaction, to, &change.message, now);
+        let states = Path::BatchNode(self.id, BatchNode::States);
+        match (from, to, &self.states) {
+            (BatchState::Pending, BatchState::Held | BatchState::Processing, None) => {
+                transaction.create(states, Vec::new());
+            }
+            (BatchState::Held, BatchState::Pending, Some(stat)) if stat.num_children == 0 => {
+                transaction.delete(states, None);
+            }
+            (_, _, _) => {}
+        }
+        target.close(&mut transaction);
+        Ok((transaction, ItemChanged { from, to, version }))
+    }
+
     /// Adds the change of its status, and gives the version that this will have.
     pub(in crate::queue) fn set_status(
         &self,

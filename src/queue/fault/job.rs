@@ -37,7 +37,7 @@ pub struct JobFacts<'a> {
     pub batch: Option<BatchId>,
     /// Whether that batch is there with its `states`.
     pub is_batch_acquired: bool,
-    /// Whether all batches that refer to it are done with, and may be about to be purged.
+    /// Whether it is gone and all batches that refer to it are done with, and may be about to be purged.
     pub is_leaving: bool,
     /// Its queue entries.
     pub entries: &'a [(StateFolder, EntryName)],

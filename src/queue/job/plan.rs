@@ -1,15 +1,21 @@
 //! The transaction of a change of a job, made from one look at it.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use jiff::Timestamp;
 
+use super::around::{Place, Surroundings};
+use super::change::Step;
 use super::target::Guess;
 use super::{Job, JobChange, JobTarget};
 use crate::queue::error::{ConflictKind, Error};
 use crate::queue::handle::{Found, Queue, Read, instant};
 use crate::queue::id::{BatchId, JobId, Priority};
-use crate::queue::path::{BatchNode, EntryName, JobNode, Path};
+use crate::queue::lock::Pause;
+use crate::queue::path::{EntryName, JobNode, Path};
 use crate::queue::record::{self, Malformed, StatusChange};
-use crate::queue::state::{JobState, Outcome, State};
+use crate::queue::state::{BatchState, JobState};
 use crate::queue::transaction::Transaction;
 
 /// A change of a job that is ready to be committed, or to be shown.
@@ -28,36 +34,34 @@ pub struct JobPlan {
     pub priority: Priority,
     /// The version of its status that the change applies to.
     pub version: i32,
+    /// Its batch.
+    pub batch: BatchId,
+    /// The state of its batch; `None` where that is gone or its status cannot be read. A batch that was reported as
+    /// Failed is not reported again because one of its jobs is completed.
+    pub batch_state: Option<BatchState>,
+    /// The hold on its collection, looked for where the job goes to Pending: the daemons set it Held again.
+    pub hold: Option<Pause>,
     /// What will be done.
     pub transaction: Transaction,
     /// Which operation sets the status.
     pub(super) status_at: Option<usize>,
 }
 
-/// What lies around a job: its references in each outcome's folder, and its entries in each state's.
-#[derive(Debug)]
-struct Surroundings {
-    /// Whether its batch is there and was acquired.
-    has_batch: bool,
-    references: Vec<Outcome>,
-    entries: Vec<(JobState, EntryName)>,
-}
-
-/// Where to look around a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
-    batch: BatchId,
-    /// The name of its entry.
-    old: EntryName,
-    /// The name that its entry is to have.
-    new: EntryName,
-}
-
 /// What is to be done to a job.
 #[derive(Clone, Copy, Debug)]
-struct Order<'a> {
-    change: Option<(&'a JobChange, Timestamp)>,
-    priority: Option<Priority>,
+pub(super) struct Order<'a> {
+    pub(super) change: Option<(&'a JobChange, Timestamp)>,
+    pub(super) priority: Option<Priority>,
+}
+
+impl Order<'_> {
+    /// Whether it may take a job to Pending, where a hold on its collection matters.
+    fn may_lead_to_pending(&self) -> bool {
+        self.change.is_some_and(|(change, _)| match change.step {
+            Step::Resume | Step::To(JobState::Pending) => true,
+            Step::Success | Step::To(_) => false,
+        })
+    }
 }
 
 impl Queue {
@@ -85,17 +89,28 @@ impl Queue {
     async fn plan(&self, target: JobTarget, order: Order<'_>) -> Result<JobPlan, Error> {
         let new = |old: EntryName| order.priority.map_or(old, |priority| EntryName::of(priority, target.id));
         let guess = target.guess.map(|Guess { batch, entry }| Place { batch, old: entry, new: new(entry) });
+        let hold_guess = target.collection.as_deref().filter(|_| order.may_lead_to_pending()).and_then(Path::hold);
         let mut reads = Job::reads(target.id);
         reads.extend(guess.iter().flat_map(Surroundings::reads));
+        reads.extend(hold_guess.iter().cloned().map(Read::Data));
         let mut found = self.read(&reads).await?.into_iter();
         let job = Job::from_found(target.id, found.by_ref().take(Job::READS));
+        let guessed = guess.map(|guess| (guess, Surroundings::from_found(&guess, &mut found)));
         let job = job.ok_or(Error::Missing(Path::Job(target.id)))?;
         target.check(&job)?;
         let (mut plan, place) = begin(&job, &target, order)?;
-        let around = match guess.filter(|guess| *guess == place) {
-            Some(_) => Surroundings::from_found(&place, &mut found),
-            None => Surroundings::from_found(&place, &mut self.read(&Surroundings::reads(&place)).await?.into_iter()),
-        };
+
+        // What was not guessed, or wrongly, takes a second look, all of it in one request.
+        let around = guessed.filter(|(guess, _)| *guess == place).map(|(_, around)| around);
+        let lock = Some(JobState::Pending).filter(|pending| order.change.is_some() && plan.to == *pending);
+        let lock = lock.and_then(|_| Path::hold(&job.configuration().value.collection));
+        let hold = found.next().filter(|_| lock == hold_guess);
+        let mut reads = if around.is_some() { Vec::new() } else { Surroundings::reads(&place) };
+        reads.extend(lock.iter().filter(|_| hold.is_none()).cloned().map(Read::Data));
+        let mut found = self.read(&reads).await?.into_iter();
+        let around = around.unwrap_or_else(|| Surroundings::from_found(&place, &mut found));
+        let hold = lock.zip(hold.or_else(|| found.next()).and_then(Found::data));
+        plan.hold = hold.map(|(lock, (data, stat))| Pause::from_found(lock, &data, &stat));
         let around = self.complete(around, job.id, plan.from).await?;
         around.fill(&mut plan, &target, &job, &place, order);
         Ok(plan)
@@ -120,9 +135,17 @@ impl Queue {
         }
         let mut found = self.read(&reads).await?.into_iter();
         let mut plans = Vec::with_capacity(jobs.len());
+        let mut listed: HashMap<JobState, HashMap<JobId, Vec<EntryName>>> = HashMap::new();
         for (job, target, mut plan, place) in started {
-            let around = Surroundings::from_found(&place, &mut found);
-            let around = self.complete(around, job.id, plan.from).await?;
+            let mut around = Surroundings::from_found(&place, &mut found);
+            if around.entries.iter().all(|(state, _)| *state != plan.from) {
+                let listed = match listed.entry(plan.from) {
+                    Entry::Occupied(listed) => listed.into_mut(),
+                    Entry::Vacant(vacant) => vacant.insert(self.entries_by_job(plan.from).await?),
+                };
+                let entries = listed.get(&job.id);
+                around.entries.extend(entries.into_iter().flatten().map(|entry| (plan.from, *entry)));
+            }
             around.fill(&mut plan, &target, job, &place, order);
             plans.push(plan);
         }
@@ -132,16 +155,20 @@ impl Queue {
     /// Looks for a job's entry under another priority where it is not found under its own.
     async fn complete(&self, mut around: Surroundings, id: JobId, from: JobState) -> Result<Surroundings, Error> {
         if around.entries.iter().all(|(state, _)| *state != from) {
-            around.entries.extend(self.entries_of(id, from).await?);
+            let entries = self.entries_by_job(from).await?.remove(&id).unwrap_or_default();
+            around.entries.extend(entries.into_iter().map(|entry| (from, entry)));
         }
         Ok(around)
     }
 
-    /// A job's entries in a state, under whatever priority.
-    async fn entries_of(&self, id: JobId, state: JobState) -> Result<Vec<(JobState, EntryName)>, Error> {
+    /// The entries in a state, under whatever priority, by their job.
+    async fn entries_by_job(&self, state: JobState) -> Result<HashMap<JobId, Vec<EntryName>>, Error> {
         let [found] = self.read_each([Read::Children(Path::StateFolder(state.into()))]).await?;
-        let entries = found.children().into_iter().filter_map(|name| EntryName::from_name(&name));
-        Ok(entries.filter(|entry| entry.job == id).map(|entry| (state, entry)).collect())
+        let mut entries: HashMap<JobId, Vec<EntryName>> = HashMap::new();
+        for entry in found.children().iter().filter_map(|name| EntryName::from_name(name)) {
+            entries.entry(entry.job).or_default().push(entry);
+        }
+        Ok(entries)
     }
 }
 
@@ -154,12 +181,23 @@ fn begin(job: &Job, target: &JobTarget, order: Order<'_>) -> Result<(JobPlan, Pl
     // The entry by which we acquired it may have another priority than the job itself.
     let old = target.lock.as_ref().and(target.guess).map_or(own, |guess| guess.entry);
     let place = Place { batch: job.batch()?, old, new: EntryName::of(priority, job.id) };
-    let transaction = Transaction::new();
-    Ok((JobPlan { job: job.id, from, to, priority, version: 0, transaction, status_at: None }, place))
+    let plan = JobPlan {
+        job: job.id,
+        from,
+        to,
+        priority,
+        version: 0,
+        batch: place.batch,
+        batch_state: None,
+        hold: None,
+        transaction: Transaction::new(),
+        status_at: None,
+    };
+    Ok((plan, place))
 }
 
 /// The state that a job's status names.
-fn state_of(job: &Job) -> Result<JobState, Error> {
+pub(in crate::queue) fn state_of(job: &Job) -> Result<JobState, Error> {
     let decoded = job.status();
     let unknown = Malformed::Wrong { what: "status", expected: "the name of a state" };
     let path = Path::JobNode(job.id, JobNode::Status);
@@ -168,7 +206,7 @@ fn state_of(job: &Job) -> Result<JobState, Error> {
 
 impl JobTarget {
     /// Confirms that the job is still what its orderer saw, and still ours where we hold it.
-    pub(super) fn check(&self, job: &Job) -> Result<(), Error> {
+    pub(in crate::queue) fn check(&self, job: &Job) -> Result<(), Error> {
         let status = Path::JobNode(self.id, JobNode::Status);
         let Some(stat) = job.stat(JobNode::Status) else { return Err(Error::Missing(status)) };
         if let Some(lock) = &self.lock {
@@ -187,76 +225,9 @@ impl JobTarget {
     }
 }
 
-impl Place {
-    /// The entries where one of the job may be: in each state, under its old name and its new.
-    fn entries(&self) -> impl Iterator<Item = (JobState, EntryName)> + use<> {
-        let Self { old, new, .. } = *self;
-        let names = std::iter::once(old).chain((new != old).then_some(new));
-        names.flat_map(|name| JobState::ALL.iter().map(move |state| (*state, name)))
-    }
-
-    fn reference(&self, outcome: Outcome) -> Path {
-        Path::Reference(self.batch, outcome, self.new.job)
-    }
-}
-
-impl Surroundings {
-    fn reads(place: &Place) -> Vec<Read> {
-        let states = Path::BatchNode(place.batch, BatchNode::States);
-        let references = Outcome::ALL.into_iter().map(|outcome| place.reference(outcome));
-        let entries = place.entries().map(|(state, entry)| Path::Entry(state.into(), entry));
-        std::iter::once(states).chain(references).chain(entries).map(Read::Data).collect()
-    }
-
-    fn from_found(place: &Place, found: &mut impl Iterator<Item = Found>) -> Self {
-        let mut next = || found.next().is_some_and(|found| found.exists());
-        Self {
-            has_batch: next(),
-            references: Outcome::ALL.into_iter().filter(|_| next()).collect(),
-            entries: place.entries().filter(|_| next()).collect(),
-        }
-    }
-
-    fn fill(&self, plan: &mut JobPlan, target: &JobTarget, job: &Job, place: &Place, order: Order<'_>) {
-        let node = |node| Path::JobNode(job.id, node);
-        plan.version = job.version().unwrap_or_default();
-        let transaction = &mut plan.transaction;
-        target.open(transaction);
-        if let Some((change, now)) = order.change {
-            plan.status_at = Some(transaction.operations().len());
-            transaction.set(node(JobNode::Status), change.status(job, plan.from, plan.to, now), plan.version);
-        } else {
-            transaction.check(node(JobNode::Status), plan.version);
-        }
-        if let Some(priority) = order.priority {
-            match job.stat(JobNode::Priority) {
-                Some(stat) => transaction.set(node(JobNode::Priority), priority.to_string(), stat.version),
-                None => transaction.create(node(JobNode::Priority), priority.to_string()),
-            };
-        }
-        let entry = (plan.to, place.new);
-        for (state, old) in self.entries.iter().filter(|old| **old != entry) {
-            transaction.delete(Path::Entry((*state).into(), *old), None);
-        }
-        if !self.entries.contains(&entry) {
-            transaction.create(Path::Entry(plan.to.into(), place.new), Vec::new());
-        }
-        if self.has_batch {
-            let outcome = plan.to.outcome();
-            for other in self.references.iter().filter(|other| **other != outcome) {
-                transaction.delete(place.reference(*other), None);
-            }
-            if !self.references.contains(&outcome) {
-                transaction.create(place.reference(outcome), Vec::new());
-            }
-        }
-        target.close(transaction);
-    }
-}
-
 impl JobTarget {
     /// Takes the lock for the time of the transaction, or proves that it is still held.
-    pub(super) fn open(&self, transaction: &mut Transaction) {
+    pub(in crate::queue) fn open(&self, transaction: &mut Transaction) {
         match &self.lock {
             Some(lock) => transaction.check_exists(lock.path.clone()),
             None => transaction.create_ephemeral(Path::JobNode(self.id, JobNode::Lock)),

@@ -1,6 +1,7 @@
 //! Which job a change is meant for, and what its orderer knows of it.
 
 use super::Job;
+use super::around::Place;
 use crate::queue::id::{BatchId, JobId, Priority};
 use crate::queue::lock::Lock;
 use crate::queue::path::{EntryName, JobNode};
@@ -27,10 +28,11 @@ pub struct LockedJob {
 /// version that were seen there; from a [`LockedJob`], under the lock that is held.
 #[derive(Clone, Debug)]
 pub struct JobTarget {
-    pub(super) id: JobId,
+    pub(in crate::queue) id: JobId,
     pub(super) lock: Option<Lock>,
     pub(super) version: Option<i32>,
     pub(super) guess: Option<Guess>,
+    pub(super) collection: Option<String>,
 }
 
 /// Where a job is thought to be. Right, it saves a round trip; wrong, it does no harm.
@@ -44,7 +46,7 @@ impl JobTarget {
     /// The job of that id, in whatever state it is.
     #[must_use]
     pub fn new(id: JobId) -> Self {
-        Self { id, lock: None, version: None, guess: None }
+        Self { id, lock: None, version: None, guess: None, collection: None }
     }
 
     /// Lets the change apply only to this version of the job's status, the one its orderer saw.
@@ -60,6 +62,21 @@ impl JobTarget {
         self.guess = Some(Guess { batch, entry: EntryName::of(priority, self.id) });
         self
     }
+
+    /// Says which collection the job is thought to be of, by its mnemonic: a change that takes it to Pending then looks
+    /// for a hold on that in the same round trip.
+    #[must_use]
+    pub fn in_collection(mut self, mnemonic: impl Into<String>) -> Self {
+        self.collection = Some(mnemonic.into());
+        self
+    }
+}
+
+impl JobTarget {
+    /// Where it is thought to be, if that is said.
+    pub(in crate::queue) fn place(&self) -> Option<Place> {
+        self.guess.map(|Guess { batch, entry }| Place { batch, old: entry, new: entry })
+    }
 }
 
 impl From<JobId> for JobTarget {
@@ -70,7 +87,8 @@ impl From<JobId> for JobTarget {
 
 impl From<&Job> for JobTarget {
     fn from(job: &Job) -> Self {
-        Self { id: job.id, lock: None, version: job.version(), guess: Guess::of(job) }
+        let collection = Some(job.configuration().value.collection.into_owned());
+        Self { id: job.id, lock: None, version: job.version(), guess: Guess::of(job), collection }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Path;
+use super::{LockFolder, Path};
 
 /// The path of any znode below the chroot: one that ZooKeeper takes, relative to the chroot.
 ///
@@ -92,6 +92,19 @@ impl From<&Path> for NodePath {
 impl fmt::Display for NodePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+impl Path {
+    /// Whether ZooKeeper takes it and it reads back as itself: its names may come from values that anybody wrote.
+    pub(in crate::queue) fn is_nameable(&self) -> bool {
+        let text = self.to_string();
+        NodePath::parse(&text).is_ok() && Self::parse(&text) == *self
+    }
+
+    /// The hold on a collection, by its mnemonic; `None` for one that no znode can be named by.
+    pub(in crate::queue) fn hold(mnemonic: &str) -> Option<Self> {
+        Some(Self::NamedLock(LockFolder::Collections, mnemonic.into())).filter(Self::is_nameable)
     }
 }
 

@@ -27,7 +27,7 @@ impl Path {
             Self::PublishedLocalId(_) => Self::PublishedLocalIds,
             Self::Unexpected(text) => {
                 let (above, _name) = text.rsplit_once('/')?;
-                return Some(Self::exactly(if above.is_empty() { "/" } else { above }));
+                return Some(Self::parse_whole(if above.is_empty() { "/" } else { above }));
             }
         };
         Some(parent)
@@ -40,11 +40,12 @@ impl Path {
         if *self == Self::Foreign {
             return Self::Foreign;
         }
-        Self::exactly(&if *self == Self::Root { format!("/{name}") } else { format!("{self}/{name}") })
+        Self::parse_whole(&if *self == Self::Root { format!("/{name}") } else { format!("{self}/{name}") })
     }
 
-    /// The path of exactly that text, however much of it is unexpected.
-    fn exactly(text: &str) -> Self {
+    /// Reads a path as [`Path::parse`] does, but names it whole, however much of it is unexpected.
+    #[must_use]
+    pub fn parse_whole(text: &str) -> Self {
         match Self::parse(text) {
             Self::Unexpected(_) => Self::Unexpected(text.into()),
             known => known,

@@ -1,11 +1,15 @@
 //! What the nightly task does: purging all batches that are done with.
 
 use super::Progress;
+use super::census::Census;
 use crate::queue::batch::{Batch, BatchTarget};
 use crate::queue::error::Error;
 use crate::queue::handle::Queue;
 use crate::queue::id::BatchId;
-use crate::queue::state::BatchState;
+use crate::queue::state::State;
+
+/// How many batches are read at once, so that not all submissions are in memory.
+const READ_AT_ONCE: usize = 1_000;
 
 /// What came of a clean-up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +21,25 @@ pub struct CleanUp {
 }
 
 impl Queue {
+    /// Reads the batches that a clean-up purges, oldest first: those that are Completed or Deleted, also the ones
+    /// without `states/batch-processing`, which the daemons' own clean-up leaves behind.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn finished_batches(&self) -> Result<Vec<Batch>, Error> {
+        let ids = self.batches().await?;
+        let mut done = Vec::new();
+        for ids in ids.chunks(READ_AT_ONCE) {
+            let reads: Vec<_> = ids.iter().flat_map(|id| Batch::reads(*id)).collect();
+            let mut found = self.read(&reads).await?.into_iter();
+            for id in ids {
+                let batch = Batch::from_found(*id, found.by_ref().take(Batch::READS).collect::<Vec<_>>());
+                done.extend(batch.filter(|batch| batch.state().is_some_and(State::is_final)));
+            }
+        }
+        Ok(done)
+    }
+
     /// Purges every Completed or Deleted batch, also those without `states/batch-processing`, which the daemons' own
     /// clean-up leaves behind. One that cannot be purged keeps no other.
     ///
@@ -25,26 +48,12 @@ impl Queue {
     /// # Errors
     /// When the connection fails; [`Error::Read`] for the lists at its start. What was purged until then is purged.
     pub async fn clean_up(&self, mut progress: impl FnMut(BatchId, Progress) + Send) -> Result<CleanUp, Error> {
-        let ids = self.batches().await?;
-        let reads: Vec<_> = ids.iter().flat_map(|id| Batch::reads(*id)).collect();
-        let mut found = self.read(&reads).await?.into_iter();
-        let mut done = Vec::new();
-        for id in ids {
-            let batch = Batch::from_found(id, found.by_ref().take(Batch::READS).collect::<Vec<_>>());
-            if let Some(batch) = batch
-                && matches!(batch.state(), Some(BatchState::Completed | BatchState::Deleted))
-            {
-                done.push(BatchTarget::from(&batch));
-            }
-        }
+        let done = self.finished_batches().await?;
         let mut result = CleanUp::default();
-        if done.is_empty() {
-            return Ok(result);
-        }
-        let census = self.census().await?;
-        for target in done {
+        let mut census = Census::default();
+        for target in done.iter().map(BatchTarget::from) {
             let outcome = async {
-                let plan = self.plan_purge_with(&target, &census).await?;
+                let plan = self.plan_purge_with(&target, &mut census).await?;
                 self.execute(&plan, 0, |done| progress(target.id, done)).await
             };
             match outcome.await {

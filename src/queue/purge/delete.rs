@@ -2,6 +2,8 @@
 
 use jiff::Timestamp;
 
+use super::census::Census;
+use super::item::check_unlocked;
 use super::{BulkPlan, Chunk};
 use crate::queue::batch::{BatchReport, BatchTarget, ItemChange};
 use crate::queue::error::Error;
@@ -19,7 +21,7 @@ impl Queue {
     /// Plans to set a Held or Failed batch Deleted, and with it those of its jobs that are not final.
     ///
     /// The last transaction sets the batch Deleted and removes `states/batch-processing`: left behind empty, it would
-    /// make the report daemon take the batch, throw and leak its lock.
+    /// make the report daemon take the batch, throw and leak its lock. What is left then is to be purged.
     ///
     /// # Errors
     /// [`Error::Transition`] for a batch in another state, or one with a job that is at work; [`Error::Conflict`] where
@@ -35,10 +37,10 @@ impl Queue {
         let batch = self.load_batch(target.id).await?;
         target.check(&batch)?;
         let change = ItemChange::to(BatchState::Deleted).by_operator();
-        change.target(&Path::Batch(batch.id), batch.state_to_change()?)?;
+        let from = batch.state_to_change()?;
+        change.target(&Path::Batch(batch.id), from)?;
         let report = self.batch_report(batch.id).await?;
-        let census = self.census().await?;
-        let mut ids: Vec<JobId> = census.jobs.get(&batch.id).cloned().unwrap_or_default();
+        let mut ids: Vec<JobId> = self.jobs_of(&target, &mut Census::default()).await?;
         ids.extend(Outcome::ALL.iter().flat_map(|outcome| report.of(*outcome)));
         ids.sort_unstable();
         ids.dedup();
@@ -56,7 +58,7 @@ impl Queue {
         open.check(Path::BatchNode(batch.id, BatchNode::Status), batch.version().unwrap_or_default());
         let mut chunks = self.chunks(items, &open, &close);
         chunks.push(Chunk { jobs: Vec::new(), transaction: last });
-        Ok(BulkPlan { batch: batch.id, chunks })
+        Ok(BulkPlan { batch: batch.id, from, version: batch.version().unwrap_or_default(), chunks })
     }
 
     /// What is to be done for each job.
@@ -77,6 +79,8 @@ impl Queue {
             for id in ids {
                 let job = Job::from_found(*id, found.by_ref().take(Job::READS).collect::<Vec<_>>());
                 let job = job.filter(|job| job.batch().is_ok_and(|batch| batch == target.id));
+                // Whoever works on a job finds out before anything is written, also where the job is done.
+                job.as_ref().map_or(Ok(()), check_unlocked)?;
                 match job {
                     Some(job) if !job.state().is_some_and(JobState::is_final) => jobs.push(job),
                     // A job that is done stays as it is; its reference, where it contradicts that, does not.

@@ -1,18 +1,18 @@
-//! Removing the znodes of final jobs, batches and requests, children first.
+//! Removing the znodes of a final batch and its jobs, children first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::census::Census;
+use super::item::{check_removable, not_final};
 use super::{BulkPlan, Chunk};
-use crate::queue::access::RequestTarget;
 use crate::queue::batch::{Batch, BatchTarget};
-use crate::queue::error::{ConflictKind, Error};
+use crate::queue::error::Error;
 use crate::queue::handle::{Found, Queue, Read};
 use crate::queue::id::{BatchId, JobId};
 use crate::queue::job::Job;
-use crate::queue::path::{BatchNode, JobNode, Path, RequestNode};
+use crate::queue::path::{BatchNode, JobNode, Path};
 use crate::queue::record;
-use crate::queue::state::{JobState, Outcome, State};
+use crate::queue::state::State;
 use crate::queue::transaction::Transaction;
 
 /// How many jobs are read at once, so that not all of a batch's values are in memory.
@@ -20,18 +20,18 @@ const READ_AT_ONCE: usize = 1_000;
 
 impl Queue {
     /// Plans to remove a Completed or Deleted batch with all its jobs, their queue entries and references, and its UUID
-    /// entry. A job that a reference of it names, but that names another batch, stays.
+    /// entry. A job that a reference of it names, but that names another batch, stays. A job of it that no reference
+    /// leads to is found by [`BatchTarget::with_jobs`], or by asking every job.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a batch or one of its jobs that is not final; [`Error::Conflict`] where one of them is
     /// held or was changed since it was seen; [`Error::Missing`] and [`Error::Decode`] where a status cannot be read;
     /// [`Error::Read`].
     pub async fn plan_purge(&self, target: impl Into<BatchTarget>) -> Result<BulkPlan, Error> {
-        let census = self.census().await?;
-        self.plan_purge_with(&target.into(), &census).await
+        self.plan_purge_with(&target.into(), &mut Census::default()).await
     }
 
-    pub(super) async fn plan_purge_with(&self, target: &BatchTarget, census: &Census) -> Result<BulkPlan, Error> {
+    pub(super) async fn plan_purge_with(&self, target: &BatchTarget, census: &mut Census) -> Result<BulkPlan, Error> {
         let batch = self.load_batch(target.id).await?;
         target.check(&batch)?;
         let state = batch.state_to_change()?;
@@ -39,8 +39,8 @@ impl Queue {
             return Err(not_final(Path::Batch(batch.id), &state));
         }
         let mut references: BTreeMap<JobId, Vec<Path>> = BTreeMap::new();
-        for job in census.jobs.get(&batch.id).into_iter().flatten() {
-            references.entry(*job).or_default();
+        for job in self.jobs_of(target, census).await? {
+            references.entry(job).or_default();
         }
         let mut own = Vec::new();
         for path in self.subtree(vec![Path::Batch(batch.id)]).await? {
@@ -76,7 +76,7 @@ impl Queue {
         open.check(status, batch.version().unwrap_or_default());
         let mut chunks = self.chunks(items, &open, &close);
         chunks.push(Chunk { jobs: Vec::new(), transaction: last });
-        Ok(BulkPlan { batch: batch.id, chunks })
+        Ok(BulkPlan { batch: batch.id, from: state, version: batch.version().unwrap_or_default(), chunks })
     }
 
     /// What is to be removed for each job, which is nothing but its references where it is another batch's.
@@ -84,7 +84,7 @@ impl Queue {
         &self,
         batch: BatchId,
         references: &[(JobId, Vec<Path>)],
-        census: &Census,
+        census: &mut Census,
     ) -> Result<Vec<(Option<JobId>, Transaction)>, Error> {
         let reads: Vec<_> = references.iter().flat_map(|(id, _)| Job::reads(*id)).collect();
         let mut found = self.read(&reads).await?.into_iter();
@@ -116,6 +116,7 @@ impl Queue {
                 nodes.entry(owner).or_default().push(path);
             }
         }
+        let mut entries = self.entries_of_some(batch, &purged, census).await?;
         let mut items = Vec::new();
         for (id, references) in references {
             let mut transaction = Transaction::new();
@@ -124,9 +125,8 @@ impl Queue {
                 let is_status = path == Path::JobNode(*id, JobNode::Status);
                 transaction.delete(path, job.and_then(Job::version).filter(|_| is_status));
             }
-            let entries = census.entries.get(id).filter(|_| job.is_some());
-            for path in entries.into_iter().flatten().chain(references) {
-                transaction.delete(path.clone(), None);
+            for path in entries.remove(id).into_iter().flatten().chain(references.iter().cloned()) {
+                transaction.delete(path, None);
             }
             items.push((job.map(|job| job.id), transaction));
         }
@@ -136,7 +136,7 @@ impl Queue {
 
     /// The UUID entries that name a batch, with their versions: that of its submission, and where this cannot be read,
     /// whichever do.
-    async fn uuid_entries(&self, batch: &Batch) -> Result<Vec<(Path, i32)>, Error> {
+    pub(in crate::queue) async fn uuid_entries(&self, batch: &Batch) -> Result<Vec<(Path, i32)>, Error> {
         let uuid = batch.submitted().value.uuid.into_owned();
         let names = if uuid.is_empty() {
             let [found] = self.read_each([Read::Children(Path::BatchUuids)]).await?;
@@ -146,7 +146,7 @@ impl Queue {
         };
         let paths: BTreeSet<_> = names.into_iter().map(|name| Path::BatchUuid(name.into())).collect();
         // A submission may carry anything, also what is no name of a znode.
-        let paths: Vec<_> = paths.into_iter().filter(|path| Path::parse(&path.to_string()) == *path).collect();
+        let paths: Vec<_> = paths.into_iter().filter(Path::is_nameable).collect();
         let reads: Vec<_> = paths.iter().cloned().map(Read::Data).collect();
         let found = self.read(&reads).await?.into_iter().map(Found::data);
         let of_batch = |(path, found): (Path, Option<(Vec<u8>, zookeeper_client::Stat)>)| {
@@ -154,70 +154,5 @@ impl Queue {
             record::bid(&data).is_ok_and(|bid| bid == batch.id).then_some((path, stat.version))
         };
         Ok(paths.into_iter().zip(found).filter_map(of_batch).collect())
-    }
-
-    /// Removes one Completed or Deleted job with its queue entries and references, in one `multi`.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for a job that is not final, [`Error::Conflict`] where it is held, [`Error::Missing`] where it
-    /// does not exist; else as [`Queue::commit`].
-    pub async fn purge_job(&self, id: JobId) -> Result<(), Error> {
-        let batch = self.load_job(id).await?.batch()?;
-        let places: Vec<_> = Outcome::ALL.iter().map(|outcome| Path::Reference(batch, *outcome, id)).collect();
-        let reads: Vec<_> = places.iter().cloned().map(Read::Data).collect();
-        let found = self.read(&reads).await?;
-        let references = places.into_iter().zip(found).filter(|(_, found)| found.exists()).map(|(path, _)| path);
-        let census = self.census().await?;
-        let items = self.removals(batch, &[(id, references.collect())], &census).await?;
-        for (_, transaction) in items {
-            self.commit(&transaction).await?;
-        }
-        Ok(())
-    }
-
-    /// Removes one Completed or Deleted access request, in one `multi`.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for a request that is not final, [`Error::Conflict`] where it is held or was changed since it
-    /// was seen, [`Error::Missing`] where it does not exist; else as [`Queue::commit`].
-    pub async fn purge_request(&self, target: impl Into<RequestTarget>) -> Result<(), Error> {
-        let target = target.into();
-        let request = self.load_request(target.queue, target.id).await?;
-        target.check(&request)?;
-        let path = Path::Request(request.queue, request.id);
-        let status = Path::RequestNode(request.queue, request.id, RequestNode::Status);
-        let state = crate::queue::batch::readable_state(status.clone(), request.status())?;
-        if !state.is_final() {
-            return Err(not_final(path, &state));
-        }
-        let mut transaction = Transaction::new();
-        for path in self.subtree(vec![path]).await?.into_iter().rev() {
-            let version = request.version().filter(|_| path == status);
-            transaction.delete(path, version);
-        }
-        self.commit(&transaction).await.map(|_| ())
-    }
-}
-
-fn not_final(path: Path, state: &impl State) -> Error {
-    Error::Invalid { path, reason: format!("it is {state}, and only what is Completed or Deleted may be purged") }
-}
-
-/// Refuses a job that somebody works on, or may.
-fn check_removable(job: &Job) -> Result<(), Error> {
-    if let Some(lock) = job.lock() {
-        return Err(Error::conflict(lock.path, ConflictKind::Locked { session: lock.session, since: lock.since }));
-    }
-    let status = job.status();
-    match (status.value.status.state, job.data(JobNode::Status)) {
-        (Some(state), _) if JobState::is_final(state) => Ok(()),
-        (Some(state), _) => Err(not_final(Path::Job(job.id), &state)),
-        // Nobody can work on a job without a status.
-        (None, None) => Ok(()),
-        (None, Some(_)) => {
-            let unknown = record::Malformed::Wrong { what: "status", expected: "the name of a state" };
-            let path = Path::JobNode(job.id, JobNode::Status);
-            Err(Error::Decode { path, malformed: status.malformed.unwrap_or(unknown) })
-        }
     }
 }

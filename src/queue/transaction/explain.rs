@@ -6,7 +6,7 @@ use super::{CommitError, Operation};
 use crate::queue::error::{Cause, ConflictKind, Error};
 use crate::queue::handle::{Queue, instant};
 use crate::queue::lock::holder;
-use crate::queue::path::Path;
+use crate::queue::path::{LockFolder, Path};
 
 impl Queue {
     /// Says what a refused transaction ran into, by a look at the znode that it was refused for.
@@ -29,7 +29,7 @@ fn explanation(operation: &Operation, reason: zookeeper_client::Error, found: Op
     let path = operation.path().clone();
     let is_creation = matches!(operation, Operation::Create { .. });
     let kind = match (reason, found) {
-        (Reason::NodeExists, Some(stat)) if path.is_lock() => {
+        (Reason::NodeExists, Some(stat)) if path.is_lock() && !path.is_pause() => {
             ConflictKind::Locked { session: holder(&stat), since: instant(stat.ctime) }
         }
         (Reason::NodeExists, Some(stat)) => ConflictKind::Exists { since: instant(stat.ctime) },
@@ -59,6 +59,12 @@ fn changed(operation: &Operation, found: &Stat) -> ConflictKind {
 }
 
 impl Path {
+    /// Whether it is one of the locks by which an operator keeps a queue or a collection back.
+    #[must_use]
+    pub fn is_pause(&self) -> bool {
+        matches!(self, Self::QueueLock(_) | Self::NamedLock(LockFolder::Collections, _))
+    }
+
     /// Whether it is one of the locks by which one program keeps others off.
     #[must_use]
     pub fn is_lock(&self) -> bool {

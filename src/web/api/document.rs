@@ -8,6 +8,7 @@ use utoipa::openapi::tag::TagBuilder;
 use utoipa::openapi::{Content, OpenApi, Ref, RefOr, Response, ResponseBuilder, Server};
 
 use super::PREFIX;
+use crate::actions::{Action, Source};
 use crate::mirror::find::{Direction, JobSort};
 use crate::mirror::lists::{BatchOrder, RequestOrder};
 use crate::mirror::{AGE_LABELS, LockKind, state_label};
@@ -16,18 +17,27 @@ use crate::queue::path::AccessQueue;
 use crate::queue::state::{AccessState, BatchState, JobState, State};
 use crate::web::lists::states;
 use crate::web::problem::MEDIA_TYPE;
+use crate::web::views::audit::OUTCOMES;
 
 /// The answers that any request may get, by status: their names, and when they come.
 const COMMON: [(&str, &str, &str); 4] = [
-    ("401", "Unauthorized", "The server asks for a user name and password, and these are missing or wrong"),
+    ("401", "Unauthorized", "The server asks for a user and a password, or a token, and these are missing or wrong"),
     ("421", "MisdirectedRequest", "The request's host is none of this server's names"),
     ("500", "Failed", "Something failed in the server; its log says what"),
     ("503", "NotNow", "The queue has not been read yet, or the server has too much to do"),
 ];
 
+/// The answers besides that a request may get that orders something.
+const ORDERING: [(&str, &str, &str); 3] = [
+    ("403", "Forbidden", "Whoever sent it may not order that, or this server takes no orders"),
+    ("413", "TooLarge", "The body is larger than anything that is taken"),
+    ("415", "NoJson", "The body is not JSON, or does not say so"),
+];
+
 /// The parts of the API, by the first part of their paths.
-const TAGS: [(&str, &str); 11] = [
+const TAGS: [(&str, &str); 15] = [
     ("status", "How far all of it can be trusted"),
+    ("identity", "Who asks"),
     ("overview", "Whether the queue flows"),
     ("states", "The states of jobs"),
     ("jobs", "Jobs, in lists and one by one"),
@@ -36,6 +46,9 @@ const TAGS: [(&str, &str); 11] = [
     ("access", "Requests for assembly"),
     ("locks", "Who holds what"),
     ("faults", "What is broken in the tree"),
+    ("orders", "Ordering something, and what came of it"),
+    ("lists", "Ordering something on many jobs"),
+    ("audit", "Who ordered what"),
     ("tree", "Any znode"),
     ("history", "The last hours"),
 ];
@@ -45,20 +58,23 @@ pub(super) fn complete(document: &mut OpenApi) {
     // Relative to the document itself, which a proxy may serve below any prefix.
     document.servers = Some(vec![Server::new("../..")]);
     let components = document.components.get_or_insert_default();
-    components
-        .security_schemes
-        .insert("basic".to_owned(), RefOr::T(SecurityScheme::Http(Http::new(HttpAuthScheme::Basic))));
-    for (_, name, when) in COMMON {
+    for (name, scheme) in [("basic", HttpAuthScheme::Basic), ("bearer", HttpAuthScheme::Bearer)] {
+        components.security_schemes.insert(name.to_owned(), RefOr::T(SecurityScheme::Http(Http::new(scheme))));
+    }
+    for (_, name, when) in COMMON.into_iter().chain(ORDERING) {
         components.responses.insert(name.to_owned(), RefOr::T(problem(when)));
     }
     // Whether anybody has to log in is for the server's configuration to say.
-    document.security = Some(vec![SecurityRequirement::default(), SecurityRequirement::new::<_, _, &str>("basic", [])]);
+    let by = SecurityRequirement::new::<_, _, &str>;
+    document.security = Some(vec![SecurityRequirement::default(), by("basic", []), by("bearer", [])]);
     let mut used = Vec::new();
     for (path, item) in &mut document.paths.paths {
         let part = path.strip_prefix(PREFIX).unwrap_or(path).split('/').nth(1).unwrap_or_default();
-        if let Some(operation) = &mut item.get {
-            describe(operation, part);
-            used.push(part.to_owned());
+        for (operation, is_order) in [(&mut item.get, false), (&mut item.post, true)] {
+            if let Some(operation) = operation {
+                describe(operation, part, is_order);
+                used.push(part.to_owned());
+            }
         }
     }
     let tags = TAGS.into_iter().filter(|(tag, _)| used.iter().any(|part| part == tag));
@@ -71,7 +87,7 @@ fn problem(when: &str) -> Response {
     ResponseBuilder::new().description(when).content(MEDIA_TYPE, content).build()
 }
 
-fn describe(operation: &mut Operation, part: &str) {
+fn describe(operation: &mut Operation, part: &str, is_order: bool) {
     operation.tags = Some(vec![part.to_owned()]);
     // A handler's first line names its route, which the description has anyway.
     if let Some((_, said)) = operation.summary.as_deref().and_then(|summary| summary.split_once("`: ")) {
@@ -87,7 +103,8 @@ fn describe(operation: &mut Operation, part: &str) {
             "What was asked for".clone_into(&mut response.description);
         }
     }
-    for (status, name, _) in COMMON {
+    let ordering = ORDERING.into_iter().filter(|_| is_order);
+    for (status, name, _) in COMMON.into_iter().chain(ordering) {
         let common = RefOr::Ref(Ref::new(format!("#/components/responses/{name}")));
         operation.responses.responses.insert(status.to_owned(), common);
     }
@@ -116,6 +133,9 @@ fn values(part: &str, parameter: &str) -> Vec<&'static str> {
         ("access", "queue") => AccessQueue::ALL.iter().map(|queue| queue.name()).collect(),
         ("access", "sort") => RequestOrder::ALL.iter().map(|order| order.label()).collect(),
         ("access" | "locks", "age") => AGE_LABELS.into(),
+        ("audit", "action") => Action::ALL.map(Action::label).into(),
+        ("audit", "source") => Source::ALL.map(Source::label).into(),
+        ("audit", "outcome") => OUTCOMES.into(),
         ("locks", "kind") => LockKind::ALL.map(LockKind::label).into(),
         _ => Vec::new(),
     }

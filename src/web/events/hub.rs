@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::page::{self, render};
+use super::page::{self, Seen, render};
 use super::regions::Shot;
 use crate::web::State;
 
@@ -63,7 +63,7 @@ pub(super) struct Seat {
 /// The pages that are looked at, each with its latest rendering.
 #[derive(Debug)]
 pub(in crate::web) struct Hub {
-    pages: Mutex<HashMap<String, watch::Sender<Arc<Shot>>>>,
+    pages: Mutex<HashMap<Seen, watch::Sender<Arc<Shot>>>>,
     streams: Arc<Semaphore>,
     tasks: TaskTracker,
     end: CancellationToken,
@@ -102,37 +102,32 @@ impl Hub {
     }
 
     /// Joins those who look at a page already.
-    pub(super) fn join(&self, address: &str) -> Option<watch::Receiver<Arc<Shot>>> {
-        self.pages.lock().get(address).map(watch::Sender::subscribe)
+    pub(super) fn join(&self, seen: &Seen) -> Option<watch::Receiver<Arc<Shot>>> {
+        self.pages.lock().get(seen).map(watch::Sender::subscribe)
     }
 
     /// Begins to render a page of which this is the first rendering.
-    pub(super) fn open(
-        &self,
-        state: &State,
-        address: String,
-        first: Arc<Shot>,
-    ) -> Result<watch::Receiver<Arc<Shot>>, Full> {
+    pub(super) fn open(&self, state: &State, seen: Seen, first: Arc<Shot>) -> Result<watch::Receiver<Arc<Shot>>, Full> {
         let mut pages = self.pages.lock();
         // Somebody else may have been quicker.
-        if let Some(page) = pages.get(&address) {
+        if let Some(page) = pages.get(&seen) {
             return Ok(page.subscribe());
         }
         if pages.len() >= MOST_PAGES {
             return Err(Full::Pages);
         }
         let (sender, receiver) = watch::channel(first);
-        pages.insert(address.clone(), sender.clone());
-        self.tasks.spawn(follow(state.clone(), address, sender));
+        pages.insert(seen.clone(), sender.clone());
+        self.tasks.spawn(follow(state.clone(), seen, sender));
         Ok(receiver)
     }
 
     /// Forgets a page that nobody looks at. Gives whether that is so.
-    fn close(&self, address: &str) -> bool {
+    fn close(&self, seen: &Seen) -> bool {
         let mut pages = self.pages.lock();
-        let is_left = pages.get(address).is_none_or(|page| page.receiver_count() == 0);
+        let is_left = pages.get(seen).is_none_or(|page| page.receiver_count() == 0);
         if is_left {
-            pages.remove(address);
+            pages.remove(seen);
         }
         is_left
     }
@@ -143,7 +138,7 @@ impl Hub {
 }
 
 /// Renders a page again and again while somebody looks at it.
-async fn follow(state: State, address: String, sender: watch::Sender<Arc<Shot>>) {
+async fn follow(state: State, seen: Seen, sender: watch::Sender<Arc<Shot>>) {
     let hub = &state.shared.hub;
     let router = page::router(&state);
     let mut changes = state.shared.store.changes();
@@ -161,7 +156,7 @@ async fn follow(state: State, address: String, sender: watch::Sender<Arc<Shot>>)
         tokio::select! {
             () = hub.end.cancelled() => return,
             () = sender.closed() => {
-                if hub.close(&address) {
+                if hub.close(&seen) {
                     return;
                 }
                 continue;
@@ -172,18 +167,18 @@ async fn follow(state: State, address: String, sender: watch::Sender<Arc<Shot>>)
         changes.mark_unchanged();
         rendered = Instant::now();
         let last = Arc::clone(&sender.borrow());
-        match render(&router, &address, Some(&last)).await {
+        match render(&router, &seen, Some(&last)).await {
             Ok(mut shot) => {
                 shot.waited = changed.map_or(Duration::ZERO, |changed| changed.elapsed());
                 sender.send_replace(Arc::new(shot));
             }
             // The readers come back, and are told by the page itself.
             Err(refused) if refused.is_gone() => {
-                hub.pages.lock().remove(&address);
+                hub.pages.lock().remove(&seen);
                 return;
             }
             // What was shown stays until it can be rendered again.
-            Err(refused) => tracing::debug!(address, ?refused, "a live page could not be rendered"),
+            Err(refused) => tracing::debug!(address = seen.address, ?refused, "a live page could not be rendered"),
         }
         took = rendered.elapsed();
     }

@@ -8,6 +8,8 @@ use tower::ServiceExt as _;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::regions::Shot;
+use crate::actions::Role;
+use crate::web::identity::Identity;
 use crate::web::problem::Problem;
 use crate::web::{State, layers, pages};
 
@@ -17,6 +19,15 @@ const LARGEST: usize = 4 * 1024 * 1024;
 /// Marks the answer to an address that is no page's.
 #[derive(Clone, Copy, Debug)]
 struct NoPage;
+
+/// A page as some readers see it: whoever may order more is offered more.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Seen {
+    /// Its path with its query.
+    pub(super) address: String,
+    /// The role of its readers.
+    pub(super) role: Role,
+}
 
 /// Why a page was not rendered.
 #[derive(Debug)]
@@ -57,14 +68,15 @@ pub(super) fn router(state: &State) -> Router {
         response
     };
     let pages =
-        pages::routes().into_iter().fold(Router::new(), |router, (pattern, route)| router.route(pattern, route));
+        pages::followed().into_iter().fold(Router::new(), |router, (pattern, route)| router.route(pattern, route));
     pages.fallback(no_page).layer(CatchPanicLayer::custom(layers::on_panic)).with_state(state.clone())
 }
 
 /// Renders a page and takes its regions. `last` is its rendering before this one.
-pub(super) async fn render(router: &Router, address: &str, last: Option<&Shot>) -> Result<Shot, Refused> {
-    let request = Request::builder().method(Method::GET).uri(address).body(Body::empty());
-    let request = request.map_err(|_| Refused::NoPage)?;
+pub(super) async fn render(router: &Router, seen: &Seen, last: Option<&Shot>) -> Result<Shot, Refused> {
+    let Seen { address, role } = seen;
+    let request = Request::builder().method(Method::GET).uri(address).extension(Identity::of_role(*role));
+    let request = request.body(Body::empty()).map_err(|_| Refused::NoPage)?;
     let response = router.clone().oneshot(request).await.unwrap_or_else(|never| match never {});
     let (mut parts, body) = response.into_parts();
     if parts.extensions.get::<NoPage>().is_some() {

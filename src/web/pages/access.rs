@@ -3,8 +3,10 @@
 use askama::Template;
 use jiff::Timestamp;
 
+use super::buttons::{Button, Desk};
 use super::frame::{Frame, Section};
 use super::listing::{Choice, LONG, Node, Of, SHORT, Shown, ages, choices, pairs, with};
+use crate::actions::Role;
 use crate::mirror::lists::RequestOrder;
 use crate::mirror::{Summary, state_label};
 use crate::queue::path::{AccessQueue, Queue};
@@ -73,10 +75,11 @@ struct Row {
     session: String,
     session_href: String,
     is_locked: bool,
+    buttons: Vec<Button>,
 }
 
 impl AccessPage {
-    pub(super) fn new(state: &State, filter: AccessFilter, now: Timestamp) -> Result<Self, Problem> {
+    pub(super) fn new(state: &State, filter: AccessFilter, role: Role, now: Timestamp) -> Result<Self, Problem> {
         let view = state.view(now);
         let frame = Frame::new(&view, "./".to_owned(), Section::Access);
         let list = match filter.list(state, now) {
@@ -88,7 +91,11 @@ impl AccessPage {
             let counts = [list.total, list.before, list.items.len() as u64];
             List {
                 shown: Shown::new(of(&filter), &frame.root, counts, list.next.as_deref()),
-                rows: list.items.iter().map(|item| Row::new(item, &frame.root, now)).collect(),
+                rows: list
+                    .items
+                    .iter()
+                    .map(|item| Row::new(item, Desk::new(&frame.root, role), &frame.root, now))
+                    .collect(),
             }
         });
         let summary = view.summary.as_ref();
@@ -155,7 +162,7 @@ impl QueueFigures {
 }
 
 impl Row {
-    fn new(item: &AccessItem, root: &str, now: Timestamp) -> Self {
+    fn new(item: &AccessItem, desk: Desk<'_>, root: &str, now: Timestamp) -> Self {
         let state = AccessState::ALL.iter().copied().find(|state| state.label() == item.state);
         let odd = item.odd_status.as_deref().unwrap_or_default();
         let session = item.session.clone().unwrap_or_default();
@@ -177,6 +184,7 @@ impl Row {
             node: Node { name: item.id.clone(), ..Node::of(&format!("/access/{}/{}", item.queue, item.id), root) },
             session_href: with(&format!("{root}locks"), "session", &session),
             session,
+            buttons: desk.request(item.queue, &item.id, item.state),
             is_locked: item.locked,
             queue: item.queue,
             id: item.id.clone(),

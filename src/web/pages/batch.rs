@@ -4,10 +4,12 @@ use askama::Template;
 use jiff::Timestamp;
 
 use super::batches::Head;
+use super::buttons::{Button, Desk};
 use super::faults::{Fault, fault};
 use super::frame::{Frame, Section};
 use super::listing::{Node, with};
 use super::progress::Progress;
+use crate::actions::Role;
 use crate::queue::state::{JobState, State as _};
 use crate::web::State;
 use crate::web::query::{NONE, address};
@@ -37,6 +39,7 @@ pub(super) struct BatchPage {
     lock: Option<Lock>,
     nodes: Vec<Node>,
     json: String,
+    buttons: Vec<Button>,
 }
 
 /// The jobs of a state.
@@ -74,10 +77,11 @@ struct Lock {
 }
 
 impl BatchPage {
-    pub(super) fn new(state: &State, standing: &BatchStanding, now: Timestamp) -> Self {
+    pub(super) fn new(state: &State, standing: &BatchStanding, role: Role, now: Timestamp) -> Self {
         let view = state.view(now);
         let frame = Frame::new(&view, "../".to_owned(), Section::Batches);
         let root = &*frame.root;
+        let desk = Desk::new(root, role);
         let batch = &standing.batch;
         let head = Head::new(batch);
         let moment = |at: Option<Timestamp>| at.map(|at| Moment::new(at, now));
@@ -120,11 +124,12 @@ impl BatchPage {
             jobs_href: jobs(None),
             failed_href: if batch.jobs.failed.unwrap_or(0) > 0 { jobs(Some("failed")) } else { String::new() },
             why: standing.diagnosis.as_ref().map(|diagnosis| why(diagnosis, &path, root)),
-            faults: standing.faults.iter().map(|found| fault(found, root, now)).collect(),
+            faults: standing.faults.iter().map(|found| fault(found, desk, now)).collect(),
             collection_href: with(&format!("{root}batches"), "collection", collection),
             lock,
             nodes: nodes.into(),
             json: format!("{root}api/v1/batches/{}", batch.id),
+            buttons: desk.batch(&batch.id, batch.state, batch.locked),
             id: batch.id.clone(),
             head,
             frame,

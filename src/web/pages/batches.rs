@@ -3,9 +3,11 @@
 use askama::Template;
 use jiff::Timestamp;
 
+use super::buttons::{Button, Desk};
 use super::frame::{Frame, Section};
 use super::listing::{Choice, LONG, Of, SHORT, Shown, choices, pairs, with};
 use super::progress::Progress;
+use crate::actions::{Action, Role, Subject};
 use crate::mirror::lists::BatchOrder;
 use crate::mirror::state_label;
 use crate::queue::state::{BatchState, State as _};
@@ -26,6 +28,8 @@ pub(super) struct BatchesPage {
     states: Vec<Choice>,
     sorts: Vec<Choice>,
     collections: Vec<String>,
+    /// Purges all that are done with, where the reader may.
+    clean_up: Option<Button>,
     /// `None` before the first walk.
     list: Option<List>,
 }
@@ -89,7 +93,7 @@ impl Head {
 }
 
 impl BatchesPage {
-    pub(super) fn new(state: &State, filter: BatchFilter, now: Timestamp) -> Result<Self, Problem> {
+    pub(super) fn new(state: &State, filter: BatchFilter, role: Role, now: Timestamp) -> Result<Self, Problem> {
         let view = state.view(now);
         let frame = Frame::new(&view, "./".to_owned(), Section::Batches);
         let list = match filter.list(state) {
@@ -114,6 +118,7 @@ impl BatchesPage {
             states: choices(filter.state.as_ref(), states().into_iter().map(named)),
             sorts: choices(filter.sort.as_ref(), sorts),
             collections: BatchFilter::collections(state),
+            clean_up: Desk::new(&frame.root, role).on(Action::CleanUp, &Subject::Batches),
             list,
             filter,
             frame,

@@ -5,11 +5,12 @@ use jiff::Timestamp;
 
 use super::frame::{Frame, Section};
 use super::jobs::Pages;
+use crate::actions::Role;
 use crate::queue::state::{JobState, State as _};
 use crate::web::State;
 use crate::web::api::FailurePage;
 use crate::web::problem::Problem;
-use crate::web::query::{NONE, address};
+use crate::web::query::{NONE, address, query_of};
 use crate::web::show::{Count, Moment, brief, counted};
 use crate::web::views::failures::{FailureItem, FailureList};
 
@@ -24,6 +25,7 @@ const SHORT: usize = 60;
 #[template(path = "failures.html")]
 pub(super) struct FailuresPage {
     frame: Frame,
+    may_resume: bool,
     /// `None` before the first walk.
     list: Option<List>,
 }
@@ -53,6 +55,8 @@ struct Group {
     newest: Option<Moment>,
     resumed: String,
     href: String,
+    /// What finds its jobs.
+    query: String,
     jobs: Vec<Link>,
     more_jobs: String,
     batches: Vec<Link>,
@@ -70,7 +74,7 @@ struct Link {
 }
 
 impl FailuresPage {
-    pub(super) fn new(state: &State, page: &FailurePage, now: Timestamp) -> Result<Self, Problem> {
+    pub(super) fn new(state: &State, page: &FailurePage, role: Role, now: Timestamp) -> Result<Self, Problem> {
         let view = state.view(now);
         let frame = Frame::new(&view, "./".to_owned(), Section::Failures);
         let list = match page.list(state) {
@@ -80,7 +84,7 @@ impl FailuresPage {
         };
         let failed = view.summary.as_ref().map_or(0, |summary| summary.jobs.get(Some(JobState::Failed)).count);
         let list = list.map(|list| List::new(&list, page, failed, &frame.root, now));
-        Ok(Self { frame, list })
+        Ok(Self { may_resume: role >= Role::Operator, frame, list })
     }
 }
 
@@ -155,6 +159,7 @@ impl Group {
             newest: item.newest.filter(|_| item.newest != item.oldest).map(|at| Moment::new(at, now)),
             resumed,
             href: address(&format!("{root}jobs"), &[("group".to_owned(), item.group.clone())]),
+            query: query_of(&vec![("group".to_owned(), item.group.clone())]),
             jobs: item.jobs.iter().map(link).collect(),
             more_jobs: more(item.count, item.jobs.len()),
             batches: batches.collect(),

@@ -3,8 +3,11 @@
 use askama::Template;
 use jiff::Timestamp;
 
+use super::buttons::{Button, Desk};
 use super::frame::{Frame, Section};
 use super::listing::{Node, Of, Shown, pairs, with};
+use crate::actions::Role;
+use crate::queue::MendKind;
 use crate::queue::fault::Fault as Kind;
 use crate::web::State;
 use crate::web::api::FaultFilter;
@@ -61,11 +64,22 @@ pub(super) struct Fault {
     pub(super) effect: &'static str,
     pub(super) remedy: &'static str,
     pub(super) nodes: Vec<Node>,
+    /// Mends it, where the reader may.
+    pub(super) mend: Option<Button>,
+    /// What helps, where no order mends it; empty where one does.
+    pub(super) help: &'static str,
 }
 
 /// A fault as pages show it.
-pub(super) fn fault(found: &FaultItem, root: &str, now: Timestamp) -> Fault {
+pub(super) fn fault(found: &FaultItem, desk: Desk<'_>, now: Timestamp) -> Fault {
+    let (kind, root) = (Kind::from_label(found.fault), desk.root);
+    let help = kind.map_or("", |kind| match kind.mend_kind() {
+        MendKind::Another(help) => help,
+        MendKind::Writes | MendKind::Removes | MendKind::BreaksLock => "",
+    });
     Fault {
+        mend: kind.and_then(|kind| desk.fault(kind, &found.item)),
+        help,
         item: Node::item(&found.item, root),
         since: Moment::new(found.since, now),
         how: found.how,
@@ -76,7 +90,7 @@ pub(super) fn fault(found: &FaultItem, root: &str, now: Timestamp) -> Fault {
 }
 
 impl FaultsPage {
-    pub(super) fn new(state: &State, filter: &FaultFilter, now: Timestamp) -> Result<Self, Problem> {
+    pub(super) fn new(state: &State, filter: &FaultFilter, role: Role, now: Timestamp) -> Result<Self, Problem> {
         let view = state.view(now);
         let frame = Frame::new(&view, "./".to_owned(), Section::Faults);
         let list = match filter.list(state, now) {
@@ -85,13 +99,14 @@ impl FaultsPage {
             Err(problem) => return Err(problem),
         };
         let only = filter.fault()?.map_or("", Kind::title);
-        let list = list.map(|list| List::new(&list, filter, &frame.root, now));
+        let list = list.map(|list| List::new(&list, filter, Desk::new(&frame.root, role), now));
         Ok(Self { frame, only, list })
     }
 }
 
 impl List {
-    fn new(list: &FaultList, filter: &FaultFilter, root: &str, now: Timestamp) -> Self {
+    fn new(list: &FaultList, filter: &FaultFilter, desk: Desk<'_>, now: Timestamp) -> Self {
+        let root = desk.root;
         let counts = [list.total, list.before, list.items.len() as u64];
         let wanted = pairs([("fault", filter.fault.as_ref())]);
         let is_filtered = !wanted.is_empty();
@@ -110,7 +125,7 @@ impl List {
         let mut groups: Vec<Group> = Vec::new();
         for item in &list.items {
             let title = Kind::from_label(item.fault).map_or(item.fault, Kind::title);
-            let fault = fault(item, root, now);
+            let fault = fault(item, desk, now);
             match groups.last_mut() {
                 Some(group) if group.title == title => group.faults.push(fault),
                 Some(_) | None => groups.push(Group { title, faults: vec![fault] }),

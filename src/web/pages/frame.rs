@@ -34,6 +34,7 @@ sections! {
     Access "Access" "access",
     Locks "Locks" "locks",
     Faults "Faults" "faults",
+    Audit "Audit" "audit",
     Tree "Tree" "tree",
     Api "API" "api",
 }
@@ -47,6 +48,8 @@ pub(super) struct Frame {
     pub(super) now: Moment,
     pub(super) fresh: Fresh,
     pub(super) banner: Option<Banner>,
+    /// What has to be known of the server, however the queue is.
+    pub(super) notice: Option<&'static str>,
     pub(super) nav: Vec<Link>,
     /// Where the metrics are, relative to the root.
     pub(super) metrics: String,
@@ -103,6 +106,7 @@ impl Frame {
             now: Moment::new(view.now, view.now),
             fresh: fresh(view),
             banner: banner(view),
+            notice: view.notice,
             nav: Section::ALL.map(link).into(),
             metrics: view.telemetry_path.trim_start_matches('/').to_owned(),
             session: view.freshness.session.clone().unwrap_or_default(),

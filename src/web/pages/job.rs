@@ -6,11 +6,14 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 
+use super::buttons::{Button, Desk};
 use super::frame::{Frame, Section};
 use super::listing::with;
 use super::{View, render};
+use crate::actions::Role;
 use crate::mirror::{self, CauseKind, NodeStat};
 use crate::queue::path::Path as Znode;
+use crate::web::identity::Identity;
 use crate::web::links;
 use crate::web::show::{Moment, Shown, Size, shown, visible};
 use crate::web::views::Session;
@@ -23,10 +26,10 @@ mod way;
 const NODES_ROOM: (usize, usize) = (40 << 10, 6 << 10);
 
 /// `GET /jobs/{jid}`: what is with this job?
-pub(super) async fn job(FromState(state): FromState<State>, Path(jid): Path<String>) -> Response {
+pub(super) async fn job(FromState(state): FromState<State>, who: Identity, Path(jid): Path<String>) -> Response {
     let now = Timestamp::now();
     match api::find_job(&state, &jid, now).await {
-        Ok(detail) => render(StatusCode::OK, &Page::new(&state.view(now), &detail)),
+        Ok(detail) => render(StatusCode::OK, &Page::new(&state.view(now), &detail, state.rights(&who))),
         Err(problem) => problem.into_response(),
     }
 }
@@ -45,6 +48,7 @@ struct Page {
     collection: String,
     collection_href: String,
     json: String,
+    buttons: Vec<Button>,
     why: Why,
     way: way::Way,
     about: Vec<Line>,
@@ -105,7 +109,7 @@ struct Node {
 }
 
 impl Page {
-    fn new(view: &View, detail: &JobDetail) -> Self {
+    fn new(view: &View, detail: &JobDetail, role: Role) -> Self {
         let known = &detail.known;
         let job = &known.job;
         let root = "../".to_owned();
@@ -126,6 +130,7 @@ impl Page {
             collection: visible(&job.collection),
             collection_href: with("jobs", "collection", &job.collection),
             json: format!("api/v1/jobs/{}", detail.id),
+            buttons: Desk::new("../", role).job(job, &known.faults),
             why: Why::new(&known.diagnosis, &Znode::Job(job.id), view.now),
             way: way::Way::new(known, view.now),
             about: about(job, view.now),

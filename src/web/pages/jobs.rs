@@ -6,14 +6,16 @@ use jiff::Timestamp;
 use super::frame::{Frame, Section};
 use super::jobs::form::Form;
 use super::jobs::row::Row;
+use crate::actions::{Role, Subject};
 use crate::mirror::find::{Direction, JobQuery, JobSort};
+use crate::queue::id::JobId;
 use crate::web::problem::Problem;
-use crate::web::query::{Pairs, address, filters, order, parse};
+use crate::web::query::{Pairs, address, filters, order, parse, query_of};
 use crate::web::show::{Count, counted};
 use crate::web::views::jobs::JobList;
 use crate::web::{State, query};
 
-mod form;
+pub(super) mod form;
 mod row;
 
 /// The list of jobs, ready to be rendered.
@@ -25,8 +27,32 @@ pub(super) struct JobsPage {
     chips: Vec<Chip>,
     /// The list without any filter.
     clear: String,
+    bulk: Option<Bulk>,
     /// `None` before the first walk.
     list: Option<List>,
+}
+
+/// What may be done to many jobs at once.
+#[derive(Debug)]
+struct Bulk {
+    actions: Vec<(&'static str, &'static str)>,
+    /// How many there are by the filter.
+    count: String,
+    /// The filter.
+    query: String,
+}
+
+impl Bulk {
+    /// What that reader may do; `None` for nothing.
+    fn new(query: &JobQuery, total: usize, role: Role) -> Option<Self> {
+        let all = Subject::Job(JobId::new(0)).actions().iter();
+        let actions: Vec<_> = all.filter(|(_, needed)| role >= *needed).map(|(action, _)| action).collect();
+        (!actions.is_empty()).then(|| Self {
+            actions: actions.iter().map(|action| (action.label(), action.title())).collect(),
+            count: Count(total as u64).to_string(),
+            query: query_of(&filters(query)),
+        })
+    }
 }
 
 /// A filter that holds, and the list without it.
@@ -92,7 +118,7 @@ impl Pages {
 
 impl JobsPage {
     /// The page that a query string asks for.
-    pub(super) fn new(state: &State, pairs: &Pairs, now: Timestamp) -> Result<Self, Problem> {
+    pub(super) fn new(state: &State, pairs: &Pairs, role: Role, now: Timestamp) -> Result<Self, Problem> {
         let query = parse(pairs)?;
         let view = state.view(now);
         let form = Form::new(state, &query, view.summary.as_ref());
@@ -105,8 +131,9 @@ impl JobsPage {
         };
         let is_empty = list.as_ref().is_some_and(|list| list.total == 0);
         let chips = chips(state, &query, &base, is_empty, now);
+        let bulk = Bulk::new(&query, list.as_ref().map_or(0, |list| list.total), role);
         let list = list.as_ref().map(|list| List::new(list, &query, &frame, &base, now));
-        Ok(Self { form, chips, clear: address(&base, &order(&query)), list, frame })
+        Ok(Self { form, chips, bulk, clear: address(&base, &order(&query)), list, frame })
     }
 }
 
@@ -119,7 +146,7 @@ fn chips(state: &State, query: &JobQuery, base: &str, is_empty: bool, now: Times
             let wider = JobQuery { limit: 1, ..parse(pairs).ok().filter(|_| is_empty)? };
             Some(state.jobs(&wider, now).ok()?.total as u64)
         };
-        let without = total(&rest).filter(|total| *total > 0 && all.len() > 1);
+        let without = (all.len() > 1).then(|| total(&rest)).flatten().filter(|total| *total > 0);
         let (name, value) = &all[at];
         let said = |total| if total == 0 { "no job".to_owned() } else { counted(total, "job", "jobs") };
         Chip {

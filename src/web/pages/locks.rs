@@ -3,15 +3,19 @@
 use askama::Template;
 use jiff::Timestamp;
 
+use super::buttons::{Button, Desk};
 use super::frame::{Frame, Section};
+use super::jobs::form::collections;
 use super::listing::{Choice, Node, Of, SHORT, Shown, ages, choices, pairs, with};
 use super::progress::Ages;
+use crate::actions::{Action, Role, Subject};
 use crate::mirror::{LockKind, Summary};
 use crate::queue::path::{JobNode, LockFolder, Path, Queue};
 use crate::web::State;
 use crate::web::api::LockFilter;
 use crate::web::lists::PERSISTENT;
 use crate::web::problem::Problem;
+use crate::web::query::{Pairs, query_of};
 use crate::web::show::{Count, Moment, brief, counted};
 use crate::web::views::locks::{LockItem, LockList};
 
@@ -24,6 +28,11 @@ pub(super) struct LocksPage {
     kinds: Vec<Choice>,
     ages: Vec<Choice>,
     figures: Vec<Line>,
+    /// Pauses what is not paused, where the reader may.
+    pauses: Vec<Button>,
+    /// Whether the reader may hold a collection.
+    may_hold: bool,
+    collections: Vec<String>,
     /// `None` before the first walk.
     list: Option<List>,
 }
@@ -73,10 +82,13 @@ struct Row {
     /// What is said in the place of a session.
     instead: &'static str,
     node: Node,
+    button: Option<Button>,
+    /// What finds the held jobs of a held collection; empty for every other lock.
+    held: String,
 }
 
 impl LocksPage {
-    pub(super) fn new(state: &State, filter: LockFilter, now: Timestamp) -> Result<Self, Problem> {
+    pub(super) fn new(state: &State, filter: LockFilter, role: Role, now: Timestamp) -> Result<Self, Problem> {
         let view = state.view(now);
         let frame = Frame::new(&view, "./".to_owned(), Section::Locks);
         let list = match filter.list(state, now) {
@@ -85,17 +97,31 @@ impl LocksPage {
             Err(problem) => return Err(problem),
         };
         let own = view.freshness.session.clone().unwrap_or_default();
-        let list = list.map(|list| List::new(&list, &filter, &own, &frame.root, now));
+        let list = list.map(|list| List::new(&list, &filter, &own, Desk::new(&frame.root, role), now));
         let line = |kind| view.summary.as_ref().map(|summary| Line::new(summary, kind, &frame.root, now));
         Ok(Self {
             kinds: choices(filter.kind.as_ref(), LockKind::ALL.map(|kind| (kind.label(), name(kind)))),
             ages: choices(filter.age.as_ref(), ages()),
             figures: LockKind::ALL.into_iter().filter_map(line).collect(),
+            pauses: if role >= Role::Operator {
+                pauses(view.summary.as_ref(), Desk::new(&frame.root, role))
+            } else {
+                Vec::new()
+            },
+            may_hold: role >= Role::Operator,
+            collections: if role >= Role::Operator { collections(state) } else { Vec::new() },
             list,
             filter,
             frame,
         })
     }
+}
+
+/// What pauses the queues that are not paused.
+fn pauses(summary: Option<&Summary>, desk: Desk<'_>) -> Vec<Button> {
+    let open = [Queue::Ingest, Queue::AccessSmall, Queue::AccessLarge].into_iter();
+    let open = open.filter(|queue| summary.is_none_or(|summary| summary.paused(*queue).is_none()));
+    open.filter_map(|queue| desk.on(Action::Pause, &Subject::Queue(queue))).collect()
 }
 
 fn name(kind: LockKind) -> &'static str {
@@ -140,7 +166,8 @@ impl Line {
 }
 
 impl List {
-    fn new(list: &LockList, filter: &LockFilter, own: &str, root: &str, now: Timestamp) -> Self {
+    fn new(list: &LockList, filter: &LockFilter, own: &str, desk: Desk<'_>, now: Timestamp) -> Self {
+        let root = desk.root;
         let LockFilter { kind, age, session, limit, .. } = filter;
         let wanted = pairs([("kind", kind.as_ref()), ("age", age.as_ref()), ("session", session.as_ref())]);
         let is_filtered = !wanted.is_empty();
@@ -156,7 +183,7 @@ impl List {
         let more = list.session_count.saturating_sub(list.sessions.len()) as u64;
         Self {
             shown: Shown::new(of, root, counts, list.next.as_deref()),
-            rows: list.items.iter().map(|item| Row::new(item, root, now)).collect(),
+            rows: list.items.iter().map(|item| Row::new(item, desk, now)).collect(),
             sessions: list.sessions.iter().map(holder).collect(),
             more_sessions: if more > 0 { counted(more, "session more", "sessions more") } else { String::new() },
         }
@@ -164,7 +191,8 @@ impl List {
 }
 
 impl Row {
-    fn new(item: &LockItem, root: &str, now: Timestamp) -> Self {
+    fn new(item: &LockItem, desk: Desk<'_>, now: Timestamp) -> Self {
+        let root = desk.root;
         let kind = LockKind::ALL.into_iter().find(|kind| kind.label() == item.kind);
         let session = item.session.clone().unwrap_or_default();
         let path = Path::parse(&item.path);
@@ -184,6 +212,15 @@ impl Row {
                 None => "not ours to read",
             },
             node: Node::of(&item.path, root),
+            button: desk.lock(&path, item.czxid),
+            held: match &path {
+                Path::NamedLock(LockFolder::Collections, mnemonic) if desk.may(Role::Operator) => {
+                    let pairs = [("state", "held"), ("collection", &**mnemonic)];
+                    let pairs: Pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+                    query_of(&pairs)
+                }
+                _ => String::new(),
+            },
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The description of the API, as a page.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use askama::Template;
@@ -61,6 +62,16 @@ struct Operation {
     description: Vec<Word>,
     parameters: Vec<Parameter>,
     answers: Vec<Answer>,
+    example: String,
+    body: Option<Body>,
+}
+
+/// What a request carries.
+#[derive(Debug)]
+struct Body {
+    /// The name of its schema.
+    schema: String,
+    /// An example, as JSON.
     example: String,
 }
 
@@ -147,7 +158,8 @@ impl Reference {
         let mut operations: Vec<(String, Operation)> = Vec::new();
         for (path, item) in members(&document["paths"]) {
             for (method, operation) in members(item).filter(|(_, operation)| operation["responses"].is_object()) {
-                operations.push((text(&operation["tags"][0]), Operation::new(method, path, operation)));
+                let schemas = &document["components"]["schemas"];
+                operations.push((text(&operation["tags"][0]), Operation::new(method, path, operation, schemas)));
             }
         }
         let part = |tag: &Value| {
@@ -161,19 +173,17 @@ impl Reference {
             parts.push(Part { name: "more".to_owned(), means: String::new(), operations: rest });
         }
         let components = &document["components"];
-        let common = parts.iter().flat_map(|part| &part.operations).next().map(|_| ());
-        let named = |status: &str, name: &str| Answer::new(status, &components["responses"][name]);
-        let first = members(&document["paths"]).find_map(|(_, item)| item["get"]["responses"].as_object());
-        let of_all = first.into_iter().flatten().filter_map(|(status, answer)| Some((status, referred(answer)?)));
+        let named = |(status, name): (&str, &str)| Answer::new(status, &components["responses"][name]);
+        let answers = members(&document["paths"]).flat_map(|(_, item)| members(item)).flat_map(|(_, operation)| {
+            members(&operation["responses"]).filter_map(|(status, answer)| Some((&**status, referred(answer)?)))
+        });
+        let common: BTreeMap<_, _> = answers.collect();
         Self {
             title: text(&document["info"]["title"]),
             version: text(&document["info"]["version"]),
             openapi: text(&document["openapi"]),
             description: text(&document["info"]["description"]),
-            common: common
-                .into_iter()
-                .flat_map(|()| of_all.clone().map(|(status, name)| named(status, name)))
-                .collect(),
+            common: common.into_iter().map(named).collect(),
             parts,
             schemas: members(&components["schemas"]).map(|(name, schema)| Schema::new(name, schema)).collect(),
         }
@@ -181,7 +191,7 @@ impl Reference {
 }
 
 impl Operation {
-    fn new(method: &str, path: &str, operation: &Value) -> Self {
+    fn new(method: &str, path: &str, operation: &Value, schemas: &Value) -> Self {
         let parameters: Vec<_> = elements(&operation["parameters"]).map(Parameter::new).collect();
         // Those that every operation has are told once.
         let own = members(&operation["responses"]).filter(|(_, answer)| referred(answer).is_none());
@@ -205,8 +215,21 @@ impl Operation {
             description: words(&text(&operation["description"])),
             answers: own.map(|(status, answer)| Answer::new(status, answer)).collect(),
             example: format!("{example}{query}"),
+            body: Body::new(&operation["requestBody"], schemas),
             parameters,
         }
+    }
+}
+
+impl Body {
+    fn new(body: &Value, schemas: &Value) -> Option<Self> {
+        let name = members(&body["content"]).find_map(|(_, content)| referred(&content["schema"]))?;
+        let schema = &schemas[name];
+        // What has to be there, with the example that is given of it.
+        let needed = elements(&schema["required"]).filter_map(Value::as_str);
+        let needed = needed.map(|field| (field.to_owned(), schema["properties"][field]["example"].clone()));
+        let example = Value::Object(needed.filter(|(_, example)| !example.is_null()).collect());
+        Some(Self { schema: name.to_owned(), example: example.to_string() })
     }
 }
 
@@ -323,6 +346,13 @@ mod tests {
             }
         }
         let common: Vec<_> = reference.common.iter().map(|answer| &*answer.status).collect();
-        assert_eq!(common, ["401", "421", "500", "503"]);
+        assert_eq!(common, ["401", "403", "413", "415", "421", "500", "503"]);
+        let operations = || reference.parts.iter().flat_map(|part| &part.operations);
+        let order = operations().find(|operation| operation.path == "/api/v1/orders").unwrap();
+        let body = order.body.as_ref().unwrap();
+        assert!(has(&body.schema) && !body.schema.is_empty());
+        let example: Value = serde_json::from_str(&body.example).unwrap();
+        assert!(["action", "on", "reason"].iter().all(|field| example[field].is_string()), "{example}");
+        assert!(operations().filter(|operation| operation.method == "POST").count() >= 4);
     }
 }

@@ -21,6 +21,8 @@ pub(crate) struct JobItem {
     pub(crate) odd_status: Option<String>,
     /// When it entered that state.
     pub(crate) entered: Option<Timestamp>,
+    /// The version of its status; -1 where it has none.
+    pub(crate) status_version: i32,
     /// Its priority, 0 (most urgent) to 99; null where it is missing or impossible.
     pub(crate) priority: Option<u8>,
     /// Whether it is locked.
@@ -64,6 +66,7 @@ impl JobItem {
             state: state_label(job.state),
             odd_status: Some(job.odd_status.to_string()).filter(|text| !text.is_empty()),
             entered: job.entered,
+            status_version: job.status_version,
             priority: job.priority.map(crate::queue::id::Priority::number),
             locked: job.lock.is_some(),
             session: job.lock.filter(|lock| lock.session != 0).map(|lock| format!("0x{:x}", lock.session)),

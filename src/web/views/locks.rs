@@ -29,6 +29,8 @@ pub(crate) struct LockItem {
     pub(crate) persistent: Option<bool>,
     /// When it was created; null where it is not ours to read.
     pub(crate) created: Option<Timestamp>,
+    /// The transaction that created it, by which an order says which lock it means; null where it is not ours to read.
+    pub(crate) czxid: Option<i64>,
 }
 
 /// The locks of a kind.
@@ -94,6 +96,7 @@ impl LockItem {
             session: lock.stat.and_then(|stat| session_text(stat.session)),
             persistent: lock.stat.map(|stat| stat.session == 0),
             created: lock.created,
+            czxid: lock.stat.map(|stat| stat.czxid),
         }
     }
 }

@@ -1,12 +1,13 @@
 //! What the rules are told of each item.
 
+use std::borrow::Cow;
 use std::hash::BuildHasher;
 
 use super::Faults;
 use crate::mirror::image::Image;
 use crate::mirror::image::row::{LockStat, Rest, Row, text};
 use crate::mirror::image::uuids::Leads;
-use crate::mirror::text::FIELD_LIMIT;
+use crate::mirror::text::{FIELD_LIMIT, TextId};
 use crate::queue::fault::{
     BatchFacts, CollectionFacts, Finding, JobFacts, Limits, LockFacts, NodeSet, RequestFacts, UuidFacts, judge_batch,
     judge_collection, judge_job, judge_lock, judge_pause, judge_request, judge_storage_lock, judge_uuid,
@@ -25,7 +26,7 @@ impl Image {
     /// Tells everything that is found about an item, whether it counts already or not.
     pub(super) fn findings(&self, faults: &Faults, item: &Path, limits: &Limits, sink: &mut dyn FnMut(Finding<'_>)) {
         match item {
-            Path::Job(job) => self.job_findings(*job, limits, sink),
+            Path::Job(job) => self.job_findings(*job, self.jobs.get(*job), limits, sink),
             Path::Batch(batch) => self.batch_findings(*batch, limits, sink),
             Path::Request(queue, request) => self.request_findings(*queue, *request, limits, sink),
             Path::BatchUuid(uuid) => {
@@ -67,11 +68,19 @@ impl Image {
         self.batches.get(batch).is_some_and(|entry| !entry.item.nodes.is_empty())
     }
 
-    fn job_findings(&self, id: JobId, limits: &Limits, sink: &mut dyn FnMut(Finding<'_>)) {
+    /// Tells everything that is found about a job, which is in a row or in none.
+    pub(super) fn job_findings(
+        &self,
+        id: JobId,
+        row: Option<Row<'_>>,
+        limits: &Limits,
+        sink: &mut dyn FnMut(Finding<'_>),
+    ) {
         let nothing = Rest::unknown();
-        let row = self.jobs.get(id).unwrap_or(Row::absent(&nothing));
-        let entries: Vec<_> = self.jobs.entries(id).collect();
-        let references: Vec<_> = self.jobs.references(id).collect();
+        let row = row.unwrap_or(Row::absent(&nothing));
+        let (entry, reference) = (row.entry_name(), row.reference_of());
+        let entries = together(entry.as_slice(), self.jobs.odd_entries(id));
+        let references = together(reference.as_slice(), self.jobs.odd_references(id));
         let batch = row.batch;
         let is_done = |batch: BatchId| {
             let state = self.batches.get(batch).and_then(|entry| entry.item.state);
@@ -83,7 +92,7 @@ impl Image {
             malformed: row.malformed.set_of(),
             denied: denied(row.unreadable.set_of(), row.malformed.set_of()),
             state: row.standing.state,
-            is_canonical: row.standing.state.is_some() && self.jobs.texts.str(row.odd_status).is_empty(),
+            is_canonical: row.standing.state.is_some() && row.odd_status == TextId::default(),
             entered_ms: row.standing.entered_ms,
             created_ms: row.created_ms,
             retry_count: row.has_retry_count.then_some(row.standing.retries),
@@ -91,7 +100,7 @@ impl Image {
             is_priority_out_of_range: row.is_priority_out_of_range,
             batch,
             is_batch_acquired: batch.is_some_and(|batch| self.is_acquired(batch)),
-            is_leaving: references.iter().all(|(batch, _)| is_done(*batch)),
+            is_leaving: row.nodes.is_empty() && references.iter().all(|(batch, _)| is_done(*batch)),
             entries: &entries,
             references: &references,
             lock: row.lock.as_deref().copied().map(facts_of),
@@ -161,8 +170,9 @@ impl Image {
         let state = if is_held { JobState::Pending } else { JobState::Held };
         let Some(id) = self.jobs.texts.find(mnemonic) else { return Vec::new() };
         let [unlocked, locked] = &self.jobs.figures.states.get(Some(state)).entered;
-        let rows = unlocked.iter().chain(locked.iter()).take(JOBS_LOOKED_AT);
-        let rows = rows.map(|(_, row)| self.jobs.at(row)).filter(|row| row.standing.collection == id);
+        let jobs = unlocked.iter().chain(locked.iter()).take(JOBS_LOOKED_AT);
+        let rows = jobs.filter_map(|(_, job)| self.jobs.get(JobId::new(job)));
+        let rows = rows.filter(|row| row.standing.collection == id);
         let jobs = rows.map(|row| Path::JobNode(row.id(), JobNode::Status));
         is_held.then(|| lock.clone()).into_iter().chain(jobs).take(NODES).collect()
     }
@@ -172,13 +182,19 @@ impl Image {
         if row.standing.state != Some(JobState::Storing) {
             return None;
         }
-        let fields = [text::ARK, text::OLD_ARK, text::OBJECT_ID].map(|field| self.jobs.arena.field(&row.text, field));
-        fields.into_iter().find(|ark| !ark.is_empty()).map(|ark| lock_name(&ark))
+        let fields = [text::ARK, text::OLD_ARK, text::OBJECT_ID].into_iter();
+        let mut fields = fields.map(|field| self.jobs.arena.field(&row.text, field));
+        fields.find(|ark| !ark.is_empty()).map(|ark| lock_name(&ark))
     }
 }
 
 fn facts_of(lock: LockStat) -> LockFacts {
     LockFacts { created_ms: lock.created_ms, is_ephemeral: lock.session != 0 }
+}
+
+/// A row's own place with those that are kept apart.
+fn together<'a, T: Clone>(own: &'a [T], odd: &[T]) -> Cow<'a, [T]> {
+    if odd.is_empty() { Cow::Borrowed(own) } else { Cow::Owned([own, odd].concat()) }
 }
 
 fn denied(unreadable: NodeSet, malformed: NodeSet) -> NodeSet {

@@ -9,6 +9,7 @@ use crate::mirror::image::row::UNKNOWN_MS;
 use crate::mirror::summary::LockKind;
 use crate::mirror::text::TextId;
 use crate::queue::fault::{Fault, Finding, Limits, StateFacts, judge_folder, judge_state};
+use crate::queue::id::JobId;
 use crate::queue::path::{AccessQueue, JobNode, LockFolder, Path, StateFolder};
 use crate::queue::state::{JobState, State};
 
@@ -26,21 +27,23 @@ impl Image {
         let is_released = std::mem::replace(&mut faults.was_paused, is_paused) && !is_paused;
         for state in JobState::ALL.iter().copied() {
             // After a pause every state has its time anew to be left.
-            if faults.left.contains(&state) || is_released {
+            let is_left = std::mem::take(faults.left.get_mut(Some(state)));
+            if is_left || is_released {
                 *faults.left_ms.get_mut(Some(state)) = Some(now_ms);
             }
         }
-        faults.left.clear();
-        let mut items: Vec<_> = JobState::ALL.iter().map(|state| Path::StateFolder((*state).into())).collect();
+        let states = JobState::ALL.iter().map(|state| Path::StateFolder((*state).into()));
         let odd = self.jobs.in_folder.keys().filter(|folder| folder.state().is_none());
-        items.extend(odd.cloned().map(Path::StateFolder));
-        items.extend([Path::Jobs, Path::Batches, Path::BatchUuids]);
-        items.extend(AccessQueue::ALL.iter().copied().map(Path::AccessQueue));
-        items.extend(LockFolder::ALL.iter().copied().map(Path::LockFolder));
+        let queues = AccessQueue::ALL.iter().copied().map(Path::AccessQueue);
+        let locks = LockFolder::ALL.iter().copied().map(Path::LockFolder);
+        let folders = [Path::Jobs, Path::Batches, Path::BatchUuids].into_iter().chain(queues).chain(locks);
+        for item in states.chain(odd.cloned().map(Path::StateFolder)).chain(folders) {
+            self.judge_item(faults, &item, now_ms, limits, at_first_sight);
+        }
         let collection = |mnemonic: &str| Path::NamedLock(LockFolder::Collections, mnemonic.into());
         // Jobs that name no collection are nobody's to hold.
         let names = crossed.iter().map(|id| self.jobs.texts.str(*id)).filter(|name| !name.is_empty());
-        items.extend(names.map(|name| collection(&name)));
+        let mut items: Vec<_> = names.map(|name| collection(&name)).collect();
         items.extend(faults.suspects.suspected(Fault::HeldCollectionBacklog).cloned());
         items.extend(faults.suspects.suspected(Fault::FolderNearLimit).cloned());
         for item in items {
@@ -74,8 +77,8 @@ impl Image {
     /// The jobs longest in a state, those that are locked first.
     fn oldest_jobs(&self, state: JobState) -> Vec<Path> {
         let [unlocked, locked] = &self.jobs.figures.states.get(Some(state)).entered;
-        let rows = locked.iter().take(NODES / 2).chain(unlocked.iter().take(NODES / 2));
-        rows.map(|(_, row)| Path::JobNode(self.jobs.at(row).id(), JobNode::Status)).take(NODES - 1).collect()
+        let jobs = locked.iter().take(NODES / 2).chain(unlocked.iter().take(NODES / 2));
+        jobs.map(|(_, job)| Path::JobNode(JobId::new(job), JobNode::Status)).take(NODES - 1).collect()
     }
 
     /// How many children a folder has; `None` for one that does not grow, or that is counted with its batch.

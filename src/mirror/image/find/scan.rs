@@ -138,7 +138,33 @@ impl<T: Value> Order<'_, T> {
 
 impl Filter<'_> {
     /// Counts the rows that pass, and puts those before a selection that may be on its page.
-    pub(super) fn scan<T: Value>(&self, columns: &Columns, order: Order<'_, T>, selection: &mut Selection) {
+    pub(super) fn find<T: Value>(&self, columns: &Columns, order: Order<'_, T>, selection: &mut Selection) {
+        let Some(few) = &self.few else { return self.scan(columns, order, selection) };
+        for row in few {
+            let at = *row as usize;
+            if !self.has(columns, at) {
+                continue;
+            }
+            let place = order.place(at);
+            let is_beyond = selection.start().is_none_or(|start| place > start);
+            selection.count(1, usize::from(is_beyond));
+            if is_beyond {
+                selection.push(place, *row);
+            }
+        }
+    }
+
+    fn has(&self, columns: &Columns, row: usize) -> bool {
+        self.kinds.has(columns.kind[row])
+            && self.collection.is_none_or(|collection| columns.collection[row] == collection)
+            && self.batch.is_none_or(|batch| columns.batch[row] == batch.number())
+            && self.entered_until.is_none_or(|until| columns.entered_ms[row] <= until)
+            && columns.retries[row] >= self.min_retries
+            && self.sets.iter().all(|set| set.has(row))
+            && self.text.is_none_or(|text| text.has(columns, row))
+    }
+
+    fn scan<T: Value>(&self, columns: &Columns, order: Order<'_, T>, selection: &mut Selection) {
         let blocks = columns.len().div_ceil(BLOCK);
         let mut marks = [0; BLOCK];
         for block in 0..blocks {

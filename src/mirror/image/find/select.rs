@@ -38,6 +38,11 @@ impl Selection {
         Self { limit, cursor, best: Vec::with_capacity(limit * 2), end: u128::MAX, total: 0, beyond: 0 }
     }
 
+    /// How many are wanted at most.
+    pub(super) fn limit(&self) -> usize {
+        self.limit
+    }
+
     /// Whether places are turned round before they are compared.
     pub(super) fn is_back(&self) -> bool {
         self.cursor.is_some_and(|(is_back, _)| is_back)

@@ -183,6 +183,34 @@ fn check_group(group: &FailureGroup, jobs: &[Job]) -> Result<(), TestCaseError> 
     Ok(())
 }
 
+/// Whether all pages of a query together, and the way back from each, are what is expected.
+fn check_pages(
+    image: &Image,
+    query: &JobQuery,
+    matches: Option<&TextMatches>,
+    asked: Asked<'_>,
+) -> Result<(), TestCaseError> {
+    let expected = expected(image, query, asked);
+    let (mut query, mut seen) = (query.clone(), Vec::new());
+    loop {
+        let page = image.find_jobs(&query, matches, asked, asked.now_ms);
+        prop_assert_eq!((page.total, page.before), (expected.len(), seen.len()));
+        prop_assert!(page.items.len() <= query.limit);
+        prop_assert_eq!(page.previous.is_some(), !seen.is_empty());
+        if let Some(previous) = page.previous {
+            let back = JobQuery { cursor: Some(previous.parse().unwrap()), ..query.clone() };
+            let back = image.find_jobs(&back, matches, asked, asked.now_ms);
+            prop_assert_eq!(&back.items, &seen[seen.len() - query.limit..]);
+            prop_assert_eq!((back.total, back.before), (expected.len(), seen.len() - query.limit));
+        }
+        seen.extend(page.items);
+        let Some(next) = page.next else { break };
+        query.cursor = Some(next.parse().unwrap());
+    }
+    prop_assert_eq!(seen, expected);
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
@@ -222,23 +250,7 @@ proptest! {
                 while image.search(text, matches, 50) {}
                 &*matches
             });
-            let expected = expected(&image, query, asked);
-            let (mut query, mut seen) = (query.clone(), Vec::new());
-            loop {
-                let page = image.find_jobs(&query, matches, asked, asked.now_ms);
-                prop_assert_eq!((page.total, page.before), (expected.len(), seen.len()));
-                prop_assert!(page.items.len() <= query.limit);
-                prop_assert_eq!(page.previous.is_some(), !seen.is_empty());
-                if let Some(previous) = page.previous {
-                    let back = JobQuery { cursor: Some(previous.parse().unwrap()), ..query.clone() };
-                    let back = image.find_jobs(&back, matches, asked, asked.now_ms);
-                    prop_assert_eq!(&back.items, &seen[seen.len() - query.limit..]);
-                }
-                seen.extend(page.items);
-                let Some(next) = page.next else { break };
-                query.cursor = Some(next.parse().unwrap());
-            }
-            prop_assert_eq!(seen, expected);
+            check_pages(&image, query, matches, asked)?;
 
             let expected = groups(&image);
             let (mut cursor, mut seen, mut sizes) = (None, BTreeSet::new(), Vec::new());
@@ -266,5 +278,52 @@ proptest! {
         }
         prop_assert_eq!(image.failures(10, None, Offset::default()).total, 0);
         prop_assert_eq!(image.jobs.arena.used(), 0);
+    }
+    #[test]
+    fn many_jobs_that_are_much_alike_are_found_as_a_plain_filter_and_sort_finds_them(
+        changes in vec((0u32..250, any_change()), 300..700),
+        queries in vec(any_query(), 12),
+        cursors in vec((any::<bool>(), 0u128..1_000 << 32), 4),
+        walked in 0usize..600,
+        at_once in 1i64..200,
+    ) {
+        let mut image = if walked > 0 { Image::default() } else { empty() };
+        let limits = Limits::default();
+        let end = changes.len();
+        for (at, (job, (node, data))) in (1..).zip(changes) {
+            // Many changes of one instant: what they are sorted by is alike, and the ids decide.
+            let ms = i64::try_from(at).unwrap() / at_once;
+            let stat = Stat { version: i32::try_from(at).unwrap(), ..new_stat(ms) };
+            let found = data.map_or(Found::Nothing, |data| Found::Node { data: data.into_bytes(), stat });
+            image.apply(Path::JobNode(JobId::new(job), node), &found);
+            if at == walked || at == end && walked > end {
+                image.finish();
+                image.judge_all(None, 0, ms * 1000, &limits);
+            }
+        }
+        let now_ms = i64::try_from(end).unwrap() / at_once * 1000;
+        while image.judge(now_ms, &limits, 1000) {}
+        let asked = asked(now_ms + 5_000, &limits);
+        for query in queries {
+            let mut matches = TextMatches::default();
+            if let Some(text) = &query.text {
+                while image.search(text, &mut matches, 1_000) {}
+            }
+            let matches = query.text.as_ref().map(|_| &matches);
+            let query = JobQuery { limit: query.limit * 20, ..query };
+            check_pages(&image, &query, matches, asked)?;
+            // From a place where no job stands, too.
+            let all = expected(&image, &query, asked);
+            for (is_back, at) in cursors.iter().copied() {
+                let at = if query.sort == JobSort::Entered { (1 << 95) + at * 300 } else { at };
+                let at = if query.direction == Direction::Descending { at ^ super::select::TURNED } else { at };
+                let cursor = Some(JobCursor { sort: query.sort, direction: query.direction, is_back, at });
+                let page = image.find_jobs(&JobQuery { cursor, ..query.clone() }, matches, asked, asked.now_ms);
+                prop_assert_eq!(page.total, all.len());
+                prop_assert_eq!(&page.items[..], &all[page.before..page.before + page.items.len()]);
+                let rest = if is_back { page.before } else { all.len() - page.before - page.items.len() };
+                prop_assert!(page.items.len() == query.limit || rest == 0);
+            }
+        }
     }
 }

@@ -107,13 +107,23 @@ impl Jobs {
     /// The queue entries of a job, in no order.
     pub(in crate::mirror::image) fn entries(&self, job: JobId) -> impl Iterator<Item = (StateFolder, EntryName)> {
         let own = self.get(job).and_then(Row::entry_name);
-        own.into_iter().chain(self.odd_entries.get(&job).into_iter().flatten().cloned())
+        own.into_iter().chain(self.odd_entries(job).iter().cloned())
+    }
+
+    /// Of these, the ones that do not fit into its row.
+    pub(in crate::mirror::image) fn odd_entries(&self, job: JobId) -> &[(StateFolder, EntryName)] {
+        self.odd_entries.get(&job).map_or(&[], Vec::as_slice)
     }
 
     /// The batch references of a job, in no order.
     pub(in crate::mirror::image) fn references(&self, job: JobId) -> impl Iterator<Item = (BatchId, Outcome)> {
         let own = self.get(job).and_then(Row::reference_of);
-        own.into_iter().chain(self.odd_references.get(&job).into_iter().flatten().copied())
+        own.into_iter().chain(self.odd_references(job).iter().copied())
+    }
+
+    /// Of these, the ones that do not fit into its row.
+    pub(in crate::mirror::image) fn odd_references(&self, job: JobId) -> &[(BatchId, Outcome)] {
+        self.odd_references.get(&job).map_or(&[], Vec::as_slice)
     }
 }
 

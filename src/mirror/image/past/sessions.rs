@@ -37,8 +37,25 @@ impl Sessions {
         at
     }
 
-    pub(super) fn find(&self, session: i64) -> Option<u16> {
-        self.by_session.get(&session).copied()
+    /// One more record has a session that is here.
+    pub(super) fn keep(&mut self, at: u16) {
+        if at != NOBODY {
+            self.slots[usize::from(at)].1 += 1;
+        }
+    }
+
+    /// These sessions with the same places, kept without a record until [`Sessions::unpin`].
+    pub(super) fn pinned(&self) -> Self {
+        let mut pinned = self.clone();
+        for at in self.by_session.values() {
+            pinned.slots[usize::from(*at)].1 = 1;
+        }
+        pinned
+    }
+
+    /// Forgets those of another's [`Sessions::pinned`] that no record has.
+    pub(super) fn unpin(&mut self, other: &Self) {
+        other.by_session.values().for_each(|at| self.release(*at));
     }
 
     pub(super) fn get(&self, at: u16) -> Option<i64> {

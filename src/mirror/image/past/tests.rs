@@ -2,14 +2,18 @@
 
 use super::*;
 
-const JOB: JobId = JobId::new(7);
+const ROW: u32 = 7;
 
 fn glance(state: JobState, entered_ms: i64, lock: Option<(i64, i64)>) -> Glance {
     Glance { seen: Seen::In(state), entered_ms, retries: 0, priority: Some(5), lock }
 }
 
 fn told(past: &Past) -> Vec<String> {
-    let events = past.of(JOB, Offset::default()).into_iter();
+    told_of(past, ROW)
+}
+
+fn told_of(past: &Past, row: u32) -> Vec<String> {
+    let events = past.of(row, Offset::default()).into_iter();
     events.map(|event| format!("{} {:?}", event.at.as_second(), event.what)).collect()
 }
 
@@ -17,7 +21,7 @@ fn told(past: &Past) -> Vec<String> {
 fn seen(glances: &[(Glance, i64)]) -> Past {
     let mut past = Past::default();
     for pair in glances.windows(2) {
-        past.note(JOB, pair[0].0, pair[1].0, pair[1].1);
+        past.note(ROW, pair[0].0, pair[1].0, pair[1].1);
     }
     past
 }
@@ -60,25 +64,47 @@ fn a_resumed_job_and_a_new_priority_are_told() {
 #[test]
 fn records_are_bounded_and_go_with_the_job_and_sessions_with_their_last_record() {
     let mut past = Past::default();
-    for number in 0..3_000 {
-        let job = JobId::new(number);
+    for row in 0..3_000 {
         for turn in 0..20 {
             let lock = Some((i64::from(turn) + 1, 1_000));
-            past.note(job, glance(JobState::Pending, 0, None), glance(JobState::Pending, 0, lock), 0);
-            past.note(job, glance(JobState::Pending, 0, lock), glance(JobState::Pending, 0, None), 0);
+            past.note(row, glance(JobState::Pending, 0, None), glance(JobState::Pending, 0, lock), 0);
+            past.note(row, glance(JobState::Pending, 0, lock), glance(JobState::Pending, 0, None), 0);
         }
-        assert_eq!(past.of(job, Offset::default()).len(), RECORDS);
+        assert_eq!(past.of(row, Offset::default()).len(), RECORDS);
     }
-    assert_eq!((past.sessions.by_session.len(), past.chunks.len()), (4, 3));
-    for number in 0..3_000 {
-        past.forget(JobId::new(number));
+    assert_eq!((past.sessions.by_session.len(), past.chunks.len()), (4, 3_000_usize.div_ceil(CHUNK)));
+    for row in 0..3_000 {
+        past.forget(row);
     }
-    assert_eq!((past.sessions.by_session.len(), past.by_job.len()), (0, 0));
-    past.note(JOB, glance(JobState::Pending, 0, None), glance(JobState::Held, 2_000, None), 0);
-    assert_eq!((told(&past).len(), past.chunks.len()), (1, 3));
+    assert_eq!(past.sessions.by_session.len(), 0);
+    past.note(ROW, glance(JobState::Pending, 0, None), glance(JobState::Held, 2_000, None), 0);
+    assert_eq!(told(&past).len(), 1);
+}
+
+#[test]
+fn what_a_new_image_takes_over_is_told_as_before_and_the_sessions_of_the_rest_are_forgotten() {
+    let held = |session| glance(JobState::Pending, 0, Some((session, 1_000)));
+    let mut old = Past::default();
+    for (row, session) in [(0, 70), (1, 71), (900, 72)] {
+        old.note(row, glance(JobState::Pending, 0, None), held(session), 0);
+    }
+    old.forget(0);
+    let mut new = Past::heir(&old);
+    new.take_over(ROW, &old, 900);
+    // What came meanwhile: a session that nobody has taken over yet is let go and taken again.
+    new.note(8, held(71), glance(JobState::Pending, 0, None), 2_000);
+    new.forget(8);
+    new.take_over(8, &old, 1);
+    new.forget(8);
+    new.settle(&old);
+    assert_eq!(told(&new), told_of(&old, 900));
+    assert_eq!(told(&new), ["1 Locked { session: Some(72) }"]);
+    assert_eq!(new.sessions.by_session.keys().collect::<Vec<_>>(), [&72]);
+    new.forget(ROW);
+    assert_eq!((told(&new).len(), new.sessions.by_session.len()), (0, 0));
 }
 
 #[test]
 fn the_records_of_a_job_stay_small() {
-    assert!(size_of::<Slot>() <= 68, "{}", size_of::<Slot>());
+    assert_eq!(size_of::<Slot>(), 64);
 }

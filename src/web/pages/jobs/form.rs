@@ -103,7 +103,7 @@ impl Form {
 }
 
 /// The collections with the most jobs, by name.
-fn collections(state: &State) -> Vec<String> {
+pub(in crate::web::pages) fn collections(state: &State) -> Vec<String> {
     let mut all: Vec<_> = state.shared.store.collections().unwrap_or_default();
     let jobs = |figures: &crate::mirror::CollectionFigures| figures.jobs.iter().map(|(_, jobs)| *jobs).sum::<u64>();
     // One with characters that do not show could not be told from others in the list.

@@ -1,0 +1,32 @@
+//! What an operator may order, and everything that stands between his order and the queue.
+//!
+//! An [`Order`] needs an [`Actor`] and a [`Reason`], or it does not exist. Built only from the transactions of
+//! [`queue`](crate::queue), it happens whole or says why not.
+//!
+//! - What may be ordered: [`Action`], on which [`Subject`], and by which [`Role`].
+//! - [`Actions::plan`] shows what an order would do, [`Actions::execute`] does it: it reads and checks (`prepare`), writes
+//!   down that it was ordered ([`audit`]), commits, and writes down what came of it.
+//! - [`Actions::freeze`] and [`Actions::execute_frozen`] do it to many, item by item (`bulk`).
+//! - What goes on and what came of it: [`Work`], by the order's id.
+
+mod action;
+mod actor;
+pub mod audit;
+mod bulk;
+mod execute;
+mod metrics;
+mod order;
+mod prepare;
+mod refusal;
+mod session;
+mod work;
+
+pub use action::{Action, Subject, UnknownAction, UnknownSubject};
+pub use actor::{Actor, Role, Source, UnknownRole};
+pub use bulk::{Each, Frozen, MOST_ITEMS};
+pub use execute::{Actions, Runner, Taken};
+pub use metrics::Metrics;
+pub use order::{NoReason, Order, Reason, Seen};
+pub use prepare::Prepared;
+pub use refusal::Refusal;
+pub use work::{Outcome, Reached, Work};

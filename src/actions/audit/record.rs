@@ -1,0 +1,119 @@
+//! The two lines of an order.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// What an order is known by: a UUID of version 7, so that ids sort by time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct OrderId(Uuid);
+
+impl OrderId {
+    /// A new one. `now` is the instant that it sorts by.
+    #[must_use]
+    pub fn new(now: Timestamp) -> Self {
+        let seconds = u64::try_from(now.as_second()).unwrap_or(0);
+        let nanoseconds = u32::try_from(now.subsec_nanosecond()).unwrap_or(0);
+        let context = uuid::ContextV7::new();
+        Self(Uuid::new_v7(uuid::Timestamp::from_unix(&context, seconds, nanoseconds)))
+    }
+}
+
+impl fmt::Display for OrderId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for OrderId {
+    type Err = uuid::Error;
+
+    fn from_str(text: &str) -> Result<Self, uuid::Error> {
+        text.parse().map(Self)
+    }
+}
+
+/// A line of the audit trail. Times are RFC 3339 in UTC, durations in seconds, states by their labels.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case")]
+pub enum Record {
+    /// Somebody ordered something, and nothing of it is done yet.
+    Ordered {
+        /// The order's id.
+        id: OrderId,
+        /// When.
+        at: Timestamp,
+        /// Who: a user, a token, a rule, or `user@host`.
+        actor: String,
+        /// His role.
+        role: String,
+        /// By what means: `web`, `api`, `alert` or `cli`.
+        source: String,
+        /// The address that he asked from.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        from: Option<String>,
+        /// What is to be done.
+        action: String,
+        /// To what; of many, the first thousand of one line.
+        subjects: Vec<String>,
+        /// To how many in all.
+        count: u64,
+        /// Why.
+        reason: String,
+        /// The state before.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        before: Option<String>,
+        /// The state after.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        after: Option<String>,
+        /// What will be written, in words; not for many.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        operations: Vec<String>,
+    },
+    /// What came of it, or of one of its subjects.
+    Outcome {
+        /// The order's id.
+        id: OrderId,
+        /// When.
+        at: Timestamp,
+        /// Which of many subjects it is about; absent where it is about all.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        subject: Option<String>,
+        /// `done`, `failed` and its like.
+        outcome: String,
+        /// What stood against it, or how many were done.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        detail: Option<String>,
+        /// The state after.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        after: Option<String>,
+        /// How long it took.
+        duration_seconds: f64,
+    },
+}
+
+impl Record {
+    /// The order's id.
+    #[must_use]
+    pub fn id(&self) -> OrderId {
+        match self {
+            Self::Ordered { id, .. } | Self::Outcome { id, .. } => *id,
+        }
+    }
+
+    /// Its line, with the end of the line.
+    pub(super) fn line(&self) -> String {
+        let mut line = serde_json::to_string(self).expect("a record holds texts and numbers only");
+        line.push('\n');
+        line
+    }
+
+    /// Reads a line; `None` for what is none, such as one that was cut when the power failed.
+    pub(super) fn read(line: &str) -> Option<Self> {
+        serde_json::from_str(line).ok()
+    }
+}

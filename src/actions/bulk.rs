@@ -1,0 +1,287 @@
+//! Orders over many: a list is frozen first, looked at, and then carried out item by item. Nothing outside the list is
+//! touched, whatever arrives meanwhile.
+
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::StreamExt as _;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+
+use super::action::{Action, Subject};
+use super::actor::{Actor, Role};
+use super::audit::{OrderId, Record};
+use super::execute::{Actions, Begun, Shared, ordered};
+use super::metrics::{CANCELLED, DONE};
+use super::order::{Order, Reason, Seen};
+use super::refusal::Refusal;
+use super::work::{Outcome, Work};
+use crate::queue::id::Priority;
+use crate::queue::state::JobState;
+
+/// How many items are carried out at once.
+const IN_FLIGHT: usize = 32;
+
+/// How many items a list may have.
+pub const MOST_ITEMS: usize = 250_000;
+
+/// How many lists are remembered that nobody has ordered yet.
+const MOST_FROZEN: usize = 64;
+
+/// How long such a list is remembered.
+const KEPT_FOR: Duration = Duration::from_mins(30);
+
+/// How many subjects one line of the audit trail names.
+const SUBJECTS_A_LINE: usize = 1_000;
+
+/// What is to be done to each item of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Each {
+    /// What is to be done.
+    pub action: Action,
+    /// Where jobs are to be resumed; `None` for the state after the last successful one of each.
+    pub to: Option<JobState>,
+    /// The priority to set.
+    pub priority: Option<Priority>,
+}
+
+/// A frozen list, and what is to be done to each item of it.
+#[derive(Clone, Debug)]
+pub struct Frozen {
+    /// The id of the order that it may become.
+    pub id: OrderId,
+    /// When it was frozen.
+    pub at: Timestamp,
+    /// By whom: nobody else may order it.
+    pub actor: String,
+    /// What is to be done to each.
+    pub each: Each,
+    /// What it is a list of, in words.
+    pub of: String,
+    /// The items, and the version of each one's status as it was then.
+    pub items: Vec<(Subject, Option<i32>)>,
+}
+
+/// The lists that nobody has ordered yet.
+#[derive(Debug, Default)]
+pub(super) struct Lists(Mutex<VecDeque<Arc<Frozen>>>);
+
+impl Lists {
+    fn add(&self, frozen: Arc<Frozen>) {
+        let mut lists = self.0.lock();
+        let now = frozen.at;
+        lists.retain(|list| now.duration_since(list.at).unsigned_abs() < KEPT_FOR);
+        if lists.len() >= MOST_FROZEN {
+            lists.pop_front();
+        }
+        lists.push_back(frozen);
+    }
+
+    fn get(&self, id: OrderId, now: Timestamp) -> Option<Arc<Frozen>> {
+        let lists = self.0.lock();
+        let is_it = |list: &&Arc<Frozen>| list.id == id && now.duration_since(list.at).unsigned_abs() < KEPT_FOR;
+        lists.iter().find(is_it).cloned()
+    }
+}
+
+impl Actions {
+    /// Freezes a list. `of` says what it is a list of.
+    ///
+    /// # Errors
+    /// When its actor may not order that, the list is empty or too long, or an item does not know the action.
+    pub fn freeze(
+        &self,
+        each: Each,
+        of: String,
+        items: Vec<(Subject, Option<i32>)>,
+        actor: &Actor,
+        now: Timestamp,
+    ) -> Result<Arc<Frozen>, Refusal> {
+        if items.is_empty() {
+            return Err(Refusal::Invalid("nothing is chosen, and so there is nothing to do".to_owned()));
+        }
+        if items.len() > MOST_ITEMS {
+            let (count, most) = (items.len(), MOST_ITEMS);
+            return Err(Refusal::Invalid(format!("{count} items are more than {most}, the most that one order takes")));
+        }
+        if each.action == Action::SetPriority && each.priority.is_none() {
+            return Err(Refusal::Invalid("which priority? It is a number from 0, the most urgent, to 99".to_owned()));
+        }
+        let needs = needed(each.action, &items)?;
+        Shared::may(actor, needs)?;
+        let frozen = Frozen { id: OrderId::new(now), at: now, actor: actor.name.clone(), each, of, items };
+        let frozen = Arc::new(frozen);
+        self.shared.lists.add(Arc::clone(&frozen));
+        Ok(frozen)
+    }
+
+    /// A list that was frozen within the last half hour and not ordered yet.
+    #[must_use]
+    pub fn frozen(&self, id: OrderId, now: Timestamp) -> Option<Arc<Frozen>> {
+        self.shared.lists.get(id, now)
+    }
+
+    /// Begins to carry out what a frozen list says, and does not wait for its end.
+    ///
+    /// A list is carried out once: who orders it again gets the same order.
+    ///
+    /// # Errors
+    /// When there is no such list, it is another's, or its actor may not order that.
+    pub fn execute_frozen(
+        &self,
+        id: OrderId,
+        actor: Actor,
+        reason: Reason,
+        now: Timestamp,
+    ) -> Result<Arc<Work>, Refusal> {
+        let gone = || {
+            Refusal::Missing(format!("there is no list {id}: it was ordered already, or is older than half an hour"))
+        };
+        if let Some(work) = self.work(id).filter(|work| work.actor == actor.name) {
+            return Ok(work);
+        }
+        let frozen = self.frozen(id, now).filter(|frozen| frozen.actor == actor.name).ok_or_else(gone)?;
+        Shared::may(&actor, needed(frozen.each.action, &frozen.items)?)?;
+        self.shared.connected.queue()?;
+        let on = format!("{} {}", frozen.items.len(), frozen.of);
+        let work = Work::new(frozen.id, frozen.each.action, on, reason.to_string(), actor.name.clone());
+        work.set_reached(0, frozen.items.len());
+        let mut hasher = DefaultHasher::new();
+        (frozen.each, id.to_string()).hash(&mut hasher);
+        // The list's id is its key, so that two who press the button at once order it once.
+        match self.begin(work, &actor, Some(&format!("list {id}")), hasher.finish())? {
+            Begun::Before(work) => Ok(work),
+            Begun::New(work) => {
+                let (shared, work_of_task) = (Arc::clone(&self.shared), Arc::clone(&work));
+                self.shared.tasks.spawn(async move {
+                    let outcome = shared.carry_out_list(&frozen, &actor, &reason, &work_of_task, now).await;
+                    work_of_task.end(outcome);
+                });
+                Ok(work)
+            }
+        }
+    }
+}
+
+/// The role that an action takes on all of a list.
+fn needed(action: Action, items: &[(Subject, Option<i32>)]) -> Result<Role, Refusal> {
+    let roles = items.iter().map(|(subject, _)| {
+        let unknown = || Refusal::Invalid(format!("{} is nothing to do to {subject}", action.title()));
+        subject.role(action).ok_or_else(unknown)
+    });
+    roles.into_iter().try_fold(Role::Viewer, |most, role| role.map(|role| most.max(role)))
+}
+
+impl Shared {
+    async fn carry_out_list(
+        &self,
+        frozen: &Frozen,
+        actor: &Actor,
+        reason: &Reason,
+        work: &Work,
+        now: Timestamp,
+    ) -> Result<Outcome, Refusal> {
+        let began = Instant::now();
+        for subjects in frozen.items.chunks(SUBJECTS_A_LINE) {
+            let mut record = ordered(work.id, frozen.each.action, actor, reason, now);
+            if let Record::Ordered { subjects: named, count, .. } = &mut record {
+                *named = subjects.iter().map(|(subject, _)| subject.to_string()).collect();
+                *count = frozen.items.len() as u64;
+            }
+            self.audit.write(record).await.map_err(|why| Refusal::Unavailable(format!("{why}; nothing was done")))?;
+        }
+        let (records, written) = mpsc::unbounded_channel();
+        let carry_out = async {
+            let records = records;
+            // By their places, since a closure over references is not general enough for a task.
+            let outcomes = futures::stream::iter(0..frozen.items.len()).map(|at| async move {
+                let began = Instant::now();
+                let (subject, version) = &frozen.items[at];
+                if work.is_cancelled() {
+                    return None;
+                }
+                let outcome = self.item(frozen, subject, *version, actor, reason, now).await;
+                Some((subject, outcome, began.elapsed()))
+            });
+            let mut outcomes = std::pin::pin!(outcomes.buffer_unordered(IN_FLIGHT));
+            while let Some(next) = outcomes.next().await {
+                let Some((subject, outcome, duration)) = next else { continue };
+                let label = outcome.as_ref().map_or_else(Refusal::label, |_| DONE);
+                self.metrics.count(frozen.each.action, actor.source, label);
+                let record = Record::Outcome {
+                    id: work.id,
+                    at: now + began.elapsed(),
+                    subject: Some(subject.to_string()),
+                    outcome: label.to_owned(),
+                    detail: outcome.as_ref().err().map(Refusal::to_string),
+                    after: outcome.as_ref().ok().copied().flatten().map(str::to_owned),
+                    duration_seconds: duration.as_secs_f64(),
+                };
+                // The other half ends only after this one.
+                let _ = records.send(record);
+                match outcome {
+                    Ok(_) => work.add_done(),
+                    Err(refusal) => work.add_failed(subject.to_string(), refusal),
+                }
+            }
+        };
+        let ((), ()) = tokio::join!(carry_out, self.write_down(written, work.id));
+
+        let reached = work.reached();
+        let is_cancelled = work.is_cancelled() && reached.done + reached.failed < reached.of;
+        let label = if is_cancelled { CANCELLED } else { DONE };
+        let left = reached.of - reached.done - reached.failed;
+        let detail = format!("{} done, {} not done, {left} not begun", reached.done, reached.failed);
+        let record = Record::Outcome {
+            id: work.id,
+            at: now + began.elapsed(),
+            subject: None,
+            outcome: label.to_owned(),
+            detail: Some(detail.clone()),
+            after: None,
+            duration_seconds: began.elapsed().as_secs_f64(),
+        };
+        if let Err(why) = self.audit.write(record).await {
+            tracing::error!(order = %work.id, "{why}; the order was carried out, and what came of it is not recorded");
+        }
+        Ok(Outcome { before: None, after: None, version: None, warnings: Vec::new(), detail: Some(detail) })
+    }
+
+    /// One item. Gives the label of its state afterwards.
+    async fn item(
+        &self,
+        frozen: &Frozen,
+        subject: &Subject,
+        version: Option<i32>,
+        actor: &Actor,
+        reason: &Reason,
+        now: Timestamp,
+    ) -> Result<Option<&'static str>, Refusal> {
+        let Each { action, to, priority } = frozen.each;
+        let seen = version.map(|version| Seen { version: Some(version), ..Seen::default() });
+        let order = Order { seen, to, priority, ..Order::new(action, subject.clone()) };
+        let prepared = self.prepare(&order, actor, reason.as_str(), now).await?;
+        let queue = self.connected.queue()?;
+        let unseen = Work::new(frozen.id, action, String::new(), String::new(), String::new());
+        self.steps(&queue, &prepared, &unseen).await?;
+        Ok(prepared.after)
+    }
+
+    /// Writes down what came of items, as many at a time as have come.
+    async fn write_down(&self, mut records: mpsc::UnboundedReceiver<Record>, order: OrderId) {
+        let mut some = Vec::new();
+        let mut is_told = false;
+        while records.recv_many(&mut some, SUBJECTS_A_LINE).await > 0 {
+            let wrote = self.audit.write_all(std::mem::take(&mut some)).await;
+            if let Err(why) = wrote
+                && !is_told
+            {
+                is_told = true;
+                tracing::error!(%order, "{why}; items were carried out, and what came of them is not recorded");
+            }
+        }
+    }
+}

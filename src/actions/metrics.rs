@@ -1,0 +1,60 @@
+//! What is counted of orders.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+
+use super::action::Action;
+use super::actor::Source;
+use super::refusal::Refusal;
+
+/// What an order counts as when it was done.
+pub(super) const DONE: &str = "done";
+
+/// What an order counts as that was only to be shown.
+pub(super) const DRY_RUN: &str = "dry_run";
+
+/// What an order over many counts as that was ended by somebody.
+pub(super) const CANCELLED: &str = "cancelled";
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Labels {
+    action: &'static str,
+    source: &'static str,
+    outcome: &'static str,
+}
+
+/// The counters of orders; cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Metrics {
+    actions: Family<Labels, Counter>,
+}
+
+impl Metrics {
+    /// Registers the counters, every one of them at 0.
+    #[must_use]
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        for action in Action::ALL {
+            // The command line is another process, and keeps an audit file of its own.
+            for source in Source::ALL.into_iter().filter(|source| *source != Source::Cli) {
+                for outcome in [DONE, DRY_RUN, CANCELLED].into_iter().chain(Refusal::LABELS) {
+                    let labels = Labels { action: action.label(), source: source.label(), outcome };
+                    drop(metrics.actions.get_or_create_owned(&labels));
+                }
+            }
+        }
+        registry.register(
+            "queuekeeper_actions",
+            "Orders on items of the queue, by what was ordered, by what means, and what came of it",
+            metrics.actions.clone(),
+        );
+        metrics
+    }
+
+    pub(super) fn count(&self, action: Action, source: Source, outcome: &'static str) {
+        let labels = Labels { action: action.label(), source: source.label(), outcome };
+        self.actions.get_or_create_owned(&labels).inc();
+    }
+}

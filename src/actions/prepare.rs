@@ -1,0 +1,191 @@
+//! From an order to what will be written: read, checked, and ready to be shown or committed.
+
+use jiff::Timestamp;
+
+use super::action::Subject;
+use super::actor::Role;
+use super::order::{Order, Seen};
+use super::refusal::Refusal;
+use crate::mirror::Store;
+use crate::queue::fault::Limits;
+use crate::queue::state::State;
+use crate::queue::{BulkPlan, JobPlan, Lock, Queue, Transaction};
+
+mod batch;
+mod job;
+mod other;
+
+/// An order that is ready to be carried out: everything was read and checked just now, and nothing is written yet.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// The order.
+    pub order: Order,
+    /// The role that it takes, now that it is known what it removes.
+    pub needs: Role,
+    /// The label of the subject's state before; `None` where it has none.
+    pub before: Option<&'static str>,
+    /// The label of its state after; `None` where it has none, or is gone.
+    pub after: Option<&'static str>,
+    /// What there is of its subject now: what an order may carry that is given after looking at this.
+    pub seen: Seen,
+    /// What its orderer should know.
+    pub warnings: Vec<String>,
+    /// Znodes whose data is lost for good, each with that data.
+    pub removed: Vec<(String, Vec<u8>)>,
+    pub(super) work: Vec<Step>,
+}
+
+/// A part of what will be written, in its order.
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    /// A change of a job.
+    Job(Box<JobPlan>),
+    /// One transaction.
+    One(Transaction),
+    /// Many, each of whole jobs.
+    Many(BulkPlan),
+    /// What can only be planned when the steps before are done: removing the znodes of a batch that they delete.
+    ThenPurge(crate::queue::id::BatchId),
+    /// Purging every batch that is done with.
+    CleanUp,
+}
+
+/// What the preparation of an order has at hand.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Desk<'a> {
+    pub(super) queue: &'a Queue,
+    /// Where things are thought to be, which saves round trips; `None` for the command line.
+    pub(super) store: Option<&'a Store>,
+    pub(super) who: &'a str,
+    pub(super) reason: &'a str,
+    /// From when on something counts as a fault.
+    pub(super) limits: &'a Limits,
+    pub(super) now: Timestamp,
+}
+
+impl Prepared {
+    fn new(order: &Order, needs: Role, work: Vec<Step>) -> Self {
+        let (seen, warnings, removed) = (Seen::default(), Vec::new(), Vec::new());
+        Self { order: order.clone(), needs, before: None, after: None, seen, warnings, removed, work }
+    }
+
+    /// Notes the state and the version of the subject's status.
+    fn seen_as<S: State>(mut self, state: Option<S>, version: Option<i32>) -> Self {
+        let label = state.map_or("other", State::label);
+        self.seen = Seen { state: Some(label.into()), version, czxid: None };
+        self
+    }
+
+    /// Notes which lock it is.
+    fn seen_lock(mut self, lock: &Lock) -> Self {
+        self.seen.czxid = Some(lock.czxid);
+        self
+    }
+
+    fn between(mut self, before: Option<impl State>, after: Option<impl State>) -> Self {
+        (self.before, self.after) = (before.map(State::label), after.map(State::label));
+        self
+    }
+
+    fn warn(mut self, warnings: impl IntoIterator<Item = String>) -> Self {
+        self.warnings.extend(warnings);
+        self
+    }
+
+    /// What will be written, an operation a line; of many transactions the first few and how many there are.
+    #[must_use]
+    pub fn operations(&self) -> Vec<String> {
+        /// How many lines are shown.
+        const SHOWN: usize = 60;
+        let mut lines = Vec::new();
+        let mut left_out = 0;
+        let mut add = |transaction: &Transaction| {
+            for operation in transaction.operations() {
+                if lines.len() < SHOWN { lines.push(operation.to_string()) } else { left_out += 1 }
+            }
+        };
+        let mut then = Vec::new();
+        for step in &self.work {
+            match step {
+                Step::Job(plan) => add(&plan.transaction),
+                Step::One(transaction) => add(transaction),
+                Step::Many(plan) => plan.chunks.iter().for_each(|chunk| add(&chunk.transaction)),
+                Step::ThenPurge(batch) => then.push(format!("then purge {batch}: remove its znodes and its jobs'")),
+                Step::CleanUp => {
+                    then.push("purge every batch that is Completed or Deleted, one after the other".into());
+                }
+            }
+        }
+        if left_out > 0 {
+            lines.push(format!("and {left_out} operations more"));
+        }
+        lines.extend(then);
+        lines
+    }
+
+    /// What somebody saw who was shown this: an order with it is refused when the subject has changed since.
+    #[must_use]
+    pub fn seen(&self) -> Seen {
+        let version = self.work.iter().find_map(|step| match step {
+            Step::Job(plan) => Some(plan.version),
+            Step::One(_) | Step::Many(_) | Step::ThenPurge(_) | Step::CleanUp => None,
+        });
+        let order = self.order.seen.clone().unwrap_or_default();
+        Seen { state: self.before.map(Into::into), version: version.or(order.version), czxid: order.czxid }
+    }
+
+    /// About how many jobs it changes or removes; 0 where it is about something else.
+    #[must_use]
+    pub fn jobs(&self) -> usize {
+        let jobs = |step: &Step| match step {
+            Step::Job(_) => 1,
+            Step::Many(plan) => plan.jobs(),
+            Step::One(_) | Step::ThenPurge(_) | Step::CleanUp => 0,
+        };
+        self.work.iter().map(jobs).sum()
+    }
+}
+
+impl Desk<'_> {
+    /// Reads and checks what an order is about.
+    pub(super) async fn prepare(&self, order: &Order) -> Result<Prepared, Refusal> {
+        let needs = order.subject.role(order.action).ok_or_else(|| {
+            let (action, subject) = (order.action.title(), &order.subject);
+            let known: Vec<_> = subject.actions().iter().map(|(known, _)| known.label()).collect();
+            Refusal::Invalid(format!("{action} is nothing to do to {subject}; it knows {}", known.join(", ")))
+        })?;
+        match &order.subject {
+            Subject::Job(id) => self.job(order, needs, *id).await,
+            Subject::Batch(id) => self.batch(order, needs, *id).await,
+            Subject::Request(queue, id) => self.request(order, needs, *queue, *id).await,
+            Subject::Queue(queue) => self.queue_lock(order, needs, *queue).await,
+            Subject::Collection(mnemonic) => self.collection(order, needs, mnemonic).await,
+            Subject::Lock(path) => self.break_lock(order, needs, path).await,
+            Subject::Fault(fault, item) => self.mend(order, needs, *fault, item).await,
+            Subject::Batches => Ok(Prepared::new(order, needs, vec![Step::CleanUp])),
+        }
+    }
+}
+
+/// Refuses what has another state or version than its orderer saw, and says what it has.
+pub(super) fn check_seen<S: State>(
+    seen: Option<&Seen>,
+    subject: &Subject,
+    state: Option<S>,
+    version: Option<i32>,
+) -> Result<(), Refusal> {
+    let Some(seen) = seen else { return Ok(()) };
+    let label = state.map_or("other", State::label);
+    let is_other_state = seen.state.as_deref().is_some_and(|seen| seen != label);
+    let is_other_version = seen.version.is_some() && seen.version != version;
+    if !is_other_state && !is_other_version {
+        return Ok(());
+    }
+    let name = state.map_or("in a state that nobody knows", State::name);
+    let why = if is_other_state {
+        format!("{subject} is {name} by now; nothing was done")
+    } else {
+        format!("{subject} is {name} as before, but was changed meanwhile; nothing was done")
+    };
+    Err(Refusal::Conflict { why, state: Some(label), version })
+}

@@ -1,0 +1,72 @@
+//! Orders on batches.
+
+use super::{Desk, Prepared, Step, check_seen};
+use crate::actions::action::Action;
+use crate::actions::actor::Role;
+use crate::actions::order::Order;
+use crate::actions::refusal::Refusal;
+use crate::queue::id::BatchId;
+use crate::queue::state::{BatchState, State as _};
+use crate::queue::{BatchTarget, Error};
+
+impl Desk<'_> {
+    pub(super) async fn batch(&self, order: &Order, needs: Role, id: BatchId) -> Result<Prepared, Refusal> {
+        let mut target = BatchTarget::from(id);
+        if let Some(version) = order.seen.as_ref().and_then(|seen| seen.version) {
+            target = target.at_version(version);
+        }
+        let batch = self.queue.load_batch(id).await?;
+        check_seen(order.seen.as_ref(), &order.subject, batch.state(), batch.version())?;
+        let (before, now) = (batch.state(), self.now);
+        let steps = match order.action {
+            Action::Release => {
+                let plan = self.queue.plan_release_batch(target, self.reason, order.force, now).await;
+                plan.map(|plan| (vec![Step::One(plan.transaction)], Some(plan.to)))
+            }
+            Action::ReportAgain => {
+                let plan = self.queue.plan_report_again(target, self.reason, now).await;
+                plan.map(|plan| (vec![Step::One(plan.transaction)], Some(plan.to)))
+            }
+            Action::Delete => {
+                let plan = self.queue.plan_delete(target, self.reason, now).await;
+                // An empty `batch-processing` of a deleted batch would stop all reporting: see `plan_delete`. What is
+                // left besides is of no use to anybody.
+                plan.map(|plan| (vec![Step::Many(plan), Step::ThenPurge(id)], None))
+            }
+            Action::Purge => self.queue.plan_purge(target).await.map(|plan| (vec![Step::Many(plan)], None)),
+            Action::Resume
+            | Action::Hold
+            | Action::Fail
+            | Action::SetPriority
+            | Action::CleanUp
+            | Action::BreakLock
+            | Action::Pause
+            | Action::Unpause
+            | Action::Mend => return Err(Refusal::Invalid(format!("{} is nothing to do to a batch", order.action))),
+        };
+        let (work, after) = match steps {
+            Ok(steps) => steps,
+            Err(error) => return Err(self.explain_batch(id, error).await),
+        };
+        let prepared = Prepared::new(order, needs, work).between(before, after).seen_as(before, batch.version());
+        let warning = (order.action == Action::Delete).then(|| {
+            format!(
+                "{} jobs are deleted with it and all of it is removed: its depositor will not be told, and has to submit \
+                 it again.",
+                prepared.jobs()
+            )
+        });
+        Ok(prepared.warn(warning))
+    }
+
+    async fn explain_batch(&self, id: BatchId, error: Error) -> Refusal {
+        match Refusal::from(error) {
+            Refusal::Conflict { why, .. } => {
+                let now = self.queue.load_batch(id).await.ok();
+                let state = now.as_ref().map(|batch| batch.state().map_or("other", BatchState::label));
+                Refusal::Conflict { why, state, version: now.and_then(|batch| batch.version()) }
+            }
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Orders on access requests, queues, collections, locks and faults.
+
+use super::{Desk, Prepared, Step, check_seen};
+use crate::actions::action::Action;
+use crate::actions::actor::Role;
+use crate::actions::order::Order;
+use crate::actions::refusal::Refusal;
+use jiff::Timestamp;
+
+use crate::mirror::Store;
+use crate::mirror::find::JobQuery;
+use crate::queue::fault::Fault;
+use crate::queue::id::RequestId;
+use crate::queue::path::{self, AccessQueue, Path};
+use crate::queue::state::{AccessState, JobState, State as _};
+use crate::queue::{ItemChange, Lock, MendOrder, RequestTarget};
+
+impl Desk<'_> {
+    pub(super) async fn request(
+        &self,
+        order: &Order,
+        needs: Role,
+        queue: AccessQueue,
+        id: RequestId,
+    ) -> Result<Prepared, Refusal> {
+        let request = self.queue.load_request(queue, id).await?;
+        let (before, version) = (request.state(), request.version());
+        check_seen(order.seen.as_ref(), &order.subject, before, version)?;
+        let target = RequestTarget::from(&request);
+        let change = |to| ItemChange::to(to).with_message(self.reason).by_operator();
+        let plan = match order.action {
+            Action::Resume | Action::Delete => {
+                let to = if order.action == Action::Resume { AccessState::Pending } else { AccessState::Deleted };
+                let plan = self.queue.plan_request_change(target, &change(to), None, self.now).await;
+                plan.map(|(transaction, _)| (transaction, Some(to)))
+            }
+            Action::Purge => self.queue.plan_purge_request(target).await.map(|plan| (plan.transaction, None)),
+            action => return Err(no_action(action, "an access request")),
+        };
+        match plan {
+            Ok((transaction, after)) => {
+                let prepared = Prepared::new(order, needs, vec![Step::One(transaction)]).between(before, after);
+                Ok(prepared.seen_as(before, version))
+            }
+            Err(error) => Err(match Refusal::from(error) {
+                Refusal::Conflict { why, .. } => {
+                    Refusal::Conflict { why, state: before.map(AccessState::label), version }
+                }
+                other => other,
+            }),
+        }
+    }
+
+    pub(super) async fn queue_lock(&self, order: &Order, needs: Role, queue: path::Queue) -> Result<Prepared, Refusal> {
+        let name = queue.name();
+        match (order.action, self.queue.paused(queue).await?) {
+            (Action::Pause, None) => {
+                let plan = self.queue.plan_pause(queue, self.who, self.reason, self.now).await?;
+                let warning = (queue == path::Queue::Ingest).then(|| {
+                    "This stops every daemon but inventory, also those whose work frees space: nothing moves until it \
+                     is unpaused."
+                        .to_owned()
+                });
+                Ok(Prepared::new(order, needs, vec![Step::One(plan)]).warn(warning))
+            }
+            (Action::Pause, Some(pause)) => {
+                Err(Refusal::conflict(format!("the queue {name} is paused already, since {}", pause.since)))
+            }
+            (Action::Unpause, Some(pause)) => {
+                check_lock(order, &pause.lock)?;
+                let plan = self.queue.plan_unpause(queue, Some(&pause.lock)).await?;
+                Ok(Prepared::new(order, needs, vec![Step::One(plan)]).seen_lock(&pause.lock))
+            }
+            (Action::Unpause, None) => Err(Refusal::conflict(format!("the queue {name} is not paused"))),
+            (action, _) => Err(no_action(action, "a queue")),
+        }
+    }
+
+    pub(super) async fn collection(&self, order: &Order, needs: Role, mnemonic: &str) -> Result<Prepared, Refusal> {
+        match (order.action, self.queue.held_collection(mnemonic).await?) {
+            (Action::Hold, None) => {
+                let plan = self.queue.plan_hold_collection(mnemonic, self.who, self.reason, self.now).await?;
+                Ok(Prepared::new(order, needs, vec![Step::One(plan)]))
+            }
+            (Action::Hold, Some(hold)) => {
+                Err(Refusal::conflict(format!("{mnemonic} is held already, since {}", hold.since)))
+            }
+            (Action::Release, Some(hold)) => {
+                check_lock(order, &hold.lock)?;
+                let plan = self.queue.plan_release_collection(mnemonic, Some(&hold.lock)).await?;
+                let held = self.store.map_or(0, |store| held_jobs(store, mnemonic, self.now));
+                let warning = (held > 0).then(|| {
+                    format!(
+                        "{held} of its jobs are Held and stay so: release them too, all at once from the list of jobs."
+                    )
+                });
+                Ok(Prepared::new(order, needs, vec![Step::One(plan)]).seen_lock(&hold.lock).warn(warning))
+            }
+            (Action::Release, None) => Err(Refusal::conflict(format!("{mnemonic} is not held"))),
+            (action, _) => Err(no_action(action, "a collection")),
+        }
+    }
+
+    pub(super) async fn break_lock(&self, order: &Order, needs: Role, path: &Path) -> Result<Prepared, Refusal> {
+        let lock = self.queue.find_lock(path).await?;
+        let lock = lock.ok_or_else(|| Refusal::Missing(format!("{path} is not locked any more")))?;
+        check_lock(order, &lock)?;
+        if !order.force && !self.is_leaked(path) {
+            let why = format!(
+                "{path} is no fault: somebody may be working under it, and two would work on the same thing. Break it \
+                 by force if it is certain that nobody does."
+            );
+            return Err(Refusal::conflict(why));
+        }
+        let plan = self.queue.plan_break_lock(&lock).await?;
+        let since = lock.since;
+        let warning = match lock.session {
+            Some(session) => format!(
+                "The session {session} loses it, which has held it since {since}. If its daemon is alive, it goes on \
+                 working and does not know."
+            ),
+            None => format!("It is not ephemeral, and is there since {since}: no session loses it."),
+        };
+        Ok(Prepared::new(order, needs, vec![Step::One(plan)]).seen_lock(&lock).warn([warning]))
+    }
+
+    /// Whether the lock is a fault by what the image says. Without one, nobody says so.
+    fn is_leaked(&self, path: &Path) -> bool {
+        let Some(store) = self.store else { return false };
+        [Fault::LeakedLock, Fault::LeakedStorageLock].iter().any(|fault| {
+            let found = store.faults(*fault, MOST_LEAKED, self.now, None).unwrap_or_default();
+            found.iter().any(|found| found.nodes.contains(path) || found.item == *path)
+        })
+    }
+
+    pub(super) async fn mend(
+        &self,
+        order: &Order,
+        needs: Role,
+        fault: Fault,
+        item: &Path,
+    ) -> Result<Prepared, Refusal> {
+        let how = MendOrder { limits: self.limits, now: self.now, even_if_locked: order.force };
+        let mend = self.queue.plan_mend(fault, item, how).await?;
+        let needs = if mend.is_destructive { Role::Admin } else { needs };
+        let steps = mend.chunks.into_iter().map(|chunk| Step::One(chunk.transaction)).collect();
+        let mut prepared = Prepared::new(order, needs, steps).warn([mend.summary]);
+        prepared.removed = mend.removes.into_iter().map(|(path, data)| (path.to_string(), data)).collect();
+        Ok(prepared)
+    }
+}
+
+/// How many leaked locks are looked through.
+const MOST_LEAKED: usize = 100_000;
+
+/// Refuses a lock that is another than its orderer saw.
+fn check_lock(order: &Order, lock: &Lock) -> Result<(), Refusal> {
+    match order.seen.as_ref().and_then(|seen| seen.czxid) {
+        Some(czxid) if czxid != lock.czxid => {
+            let why = format!("{} is another by now, made at {}; nothing was done", lock.path, lock.since);
+            Err(Refusal::conflict(why))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn held_jobs(store: &Store, mnemonic: &str, now: Timestamp) -> usize {
+    let query = JobQuery {
+        states: vec![Some(JobState::Held)],
+        collection: Some(mnemonic.to_owned()),
+        limit: 1,
+        ..JobQuery::default()
+    };
+    store.find_jobs(&query, now).map_or(0, |page| page.total)
+}
+
+fn no_action(action: Action, on: &str) -> Refusal {
+    Refusal::Invalid(format!("{action} is nothing to do to {on}"))
+}

@@ -1,0 +1,84 @@
+//! Why an order was not done.
+
+use super::actor::Role;
+use crate::queue::Error;
+
+/// Why an order was not done, or is not known to have been.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Its actor may not order that.
+    #[error("this takes the role {needs}, and yours is {has}")]
+    Forbidden {
+        /// The role that it takes.
+        needs: Role,
+        /// The role that its actor has.
+        has: Role,
+    },
+    /// It cannot be done as it was ordered, whatever the state of the queue.
+    #[error("{0}")]
+    Invalid(String),
+    /// What it is about is not there.
+    #[error("{0}")]
+    Missing(String),
+    /// The queue stands against it: it was changed since it was seen, is held by somebody, or its state forbids it.
+    #[error("{why}")]
+    Conflict {
+        /// What stands against it.
+        why: String,
+        /// The state that the subject is in now, where that is known.
+        state: Option<&'static str>,
+        /// The version of its status now, where that is known.
+        version: Option<i32>,
+    },
+    /// Nothing can be done now: ZooKeeper is not connected, or the audit file cannot be written. Nothing was done.
+    #[error("{0}")]
+    Unavailable(String),
+    /// ZooKeeper refused it. Nothing was done.
+    #[error("{0}")]
+    Failed(String),
+    /// The connection was lost, and whether it was done could not be learned.
+    #[error("{0}")]
+    Unknown(String),
+}
+
+impl Refusal {
+    /// Every outcome that one counts as.
+    pub(super) const LABELS: [&str; 7] =
+        ["forbidden", "invalid", "missing", "conflict", "unavailable", "failed", "unknown"];
+
+    /// The outcome that it counts as.
+    #[must_use]
+    pub fn label(&self) -> &'static str {
+        match self {
+            Self::Forbidden { .. } => "forbidden",
+            Self::Invalid(_) => "invalid",
+            Self::Missing(_) => "missing",
+            Self::Conflict { .. } => "conflict",
+            Self::Unavailable(_) => "unavailable",
+            Self::Failed(_) => "failed",
+            Self::Unknown(_) => "unknown",
+        }
+    }
+
+    /// One that its state stands against.
+    pub(super) fn conflict(why: impl Into<String>) -> Self {
+        Self::Conflict { why: why.into(), state: None, version: None }
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        let why = error.to_string();
+        match error {
+            Error::Unknown { .. } => Self::Unknown(format!("{why}; look at it before ordering it again")),
+            Error::Missing(_) => Self::Missing(why),
+            Error::Conflict(_) | Error::Transition { .. } | Error::Decode { .. } | Error::Invalid { .. } => {
+                Self::conflict(why)
+            }
+            Error::Read { cause, .. } | Error::Commit { cause, .. } if cause.is_connection() => {
+                Self::Unavailable(format!("{why}; nothing was done"))
+            }
+            Error::Read { .. } | Error::Commit { .. } => Self::Failed(format!("{why}; nothing was done")),
+        }
+    }
+}

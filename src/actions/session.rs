@@ -1,0 +1,53 @@
+//! The connection that orders are carried out over: one of its own, so that no large answer holds them up.
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::refusal::Refusal;
+use crate::queue::Queue;
+use crate::zookeeper::{ConnectError, Sessions};
+
+/// Where orders find the queue.
+#[derive(Clone, Debug)]
+pub(super) struct Connected(watch::Receiver<Option<Queue>>);
+
+/// Keeps the connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    queue: watch::Sender<Option<Queue>>,
+}
+
+impl Connection {
+    pub(super) fn new() -> (Self, Connected) {
+        let (sender, receiver) = watch::channel(None);
+        (Self { queue: sender }, Connected(receiver))
+    }
+
+    /// Connects, and connects anew when a session is over, until `shutdown`.
+    ///
+    /// # Errors
+    /// As [`Sessions::establish`].
+    pub(super) async fn run(self, mut sessions: Sessions, shutdown: CancellationToken) -> Result<(), ConnectError> {
+        let keep = async {
+            loop {
+                let client = sessions.establish().await?;
+                self.queue.send_replace(Some(Queue::new(client.clone())));
+                sessions.follow(&client).await;
+                self.queue.send_replace(None);
+            }
+        };
+        shutdown.run_until_cancelled(keep).await.unwrap_or(Ok(()))
+    }
+}
+
+impl Connected {
+    /// One that is connected for good: whoever made the queue watches its session himself.
+    pub(super) fn to(queue: Queue) -> Self {
+        Self(watch::channel(Some(queue)).1)
+    }
+
+    pub(super) fn queue(&self) -> Result<Queue, Refusal> {
+        let none = || Refusal::Unavailable("ZooKeeper is not connected, and nothing was done; try again".to_owned());
+        self.0.borrow().clone().ok_or_else(none)
+    }
+}

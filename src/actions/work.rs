@@ -1,0 +1,259 @@
+//! Orders that are being carried out, and those that were just now: what one asks after by an order's id.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::action::Action;
+use super::audit::OrderId;
+use super::refusal::Refusal;
+
+/// How many orders that are over are remembered; the audit trail remembers more.
+const MOST_OVER: usize = 1_000;
+
+/// How many keys of orders are remembered.
+const MOST_KEYS: usize = 10_000;
+
+/// How many subjects that were not done are named, of an order over many.
+const UNDONE: usize = 1_000;
+
+/// What came of an order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The label of its subject's state before; `None` where it has none.
+    pub before: Option<&'static str>,
+    /// The label of its subject's state now; `None` where it has none or is gone.
+    pub after: Option<&'static str>,
+    /// The version of its subject's status now, where that is known.
+    pub version: Option<i32>,
+    /// What its orderer should know.
+    pub warnings: Vec<String>,
+    /// What was done in figures, for orders over many.
+    pub detail: Option<String>,
+}
+
+/// An order that is or was carried out.
+#[derive(Debug)]
+pub struct Work {
+    /// Its id.
+    pub id: OrderId,
+    /// What was ordered.
+    pub action: Action,
+    /// To what, in a few words.
+    pub on: String,
+    /// Why.
+    pub reason: String,
+    /// By whom.
+    pub actor: String,
+    done: AtomicU64,
+    failed: AtomicU64,
+    of: AtomicU64,
+    undone: Mutex<Vec<(String, Refusal)>>,
+    cancel: CancellationToken,
+    over: watch::Sender<Option<Result<Outcome, Refusal>>>,
+}
+
+/// How far an order is carried out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reached {
+    /// How many items are done.
+    pub done: u64,
+    /// How many could not be done.
+    pub failed: u64,
+    /// How many there are; 0 while that is not known.
+    pub of: u64,
+}
+
+impl Work {
+    pub(super) fn new(id: OrderId, action: Action, on: String, reason: String, actor: String) -> Arc<Self> {
+        Arc::new(Self {
+            id,
+            action,
+            on,
+            reason,
+            actor,
+            done: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            of: AtomicU64::new(0),
+            undone: Mutex::default(),
+            cancel: CancellationToken::new(),
+            over: watch::Sender::new(None),
+        })
+    }
+
+    /// How far it is.
+    #[must_use]
+    pub fn reached(&self) -> Reached {
+        let read = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+        Reached { done: read(&self.done), failed: read(&self.failed), of: read(&self.of) }
+    }
+
+    /// What came of it; `None` while it is going on.
+    #[must_use]
+    pub fn outcome(&self) -> Option<Result<Outcome, Refusal>> {
+        self.over.borrow().clone()
+    }
+
+    /// Waits until it is over.
+    ///
+    /// # Errors
+    /// What stood against it.
+    pub async fn over(&self) -> Result<Outcome, Refusal> {
+        let mut over = self.over.subscribe();
+        let found = over.wait_for(Option::is_some).await;
+        let outcome = found.ok().and_then(|outcome| outcome.clone());
+        outcome.unwrap_or_else(|| Err(Refusal::Unknown("the server ended meanwhile".to_owned())))
+    }
+
+    /// The items that were not done and why, the first thousand.
+    #[must_use]
+    pub fn undone(&self) -> Vec<(String, Refusal)> {
+        self.undone.lock().clone()
+    }
+
+    /// Asks for its end: what is under way is finished, and nothing more is begun.
+    pub fn cancel(&self) {
+        self.cancel.cancel();
+    }
+
+    /// Whether somebody asked for its end.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    pub(super) fn set_reached(&self, done: usize, of: usize) {
+        self.done.store(done as u64, Ordering::Relaxed);
+        self.of.store(of as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn add_done(&self) {
+        self.done.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn add_failed(&self, subject: String, why: Refusal) {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+        let mut undone = self.undone.lock();
+        if undone.len() < UNDONE {
+            undone.push((subject, why));
+        }
+    }
+
+    pub(super) fn end(&self, outcome: Result<Outcome, Refusal>) {
+        self.over.send_replace(Some(outcome));
+    }
+}
+
+/// By what an order that comes twice is known: its actor, and the key that he chose.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    pub(super) actor: String,
+    pub(super) key: String,
+}
+
+/// Every order that is remembered.
+#[derive(Debug, Default)]
+pub(super) struct Works {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    by_id: BTreeMap<OrderId, Arc<Work>>,
+    by_key: HashMap<Key, (u64, Arc<Work>)>,
+    keys: VecDeque<Key>,
+}
+
+/// What came of asking for a place by a key.
+pub(super) enum Place {
+    /// It is the first of its key.
+    New,
+    /// The same order came before.
+    Before(Arc<Work>),
+    /// Another order came before, by the same key.
+    Another,
+}
+
+impl Works {
+    pub(super) fn get(&self, id: OrderId) -> Option<Arc<Work>> {
+        self.kept.lock().by_id.get(&id).cloned()
+    }
+
+    /// Those that are going on, the oldest first.
+    pub(super) fn going_on(&self) -> Vec<Arc<Work>> {
+        self.kept.lock().by_id.values().filter(|work| work.outcome().is_none()).cloned().collect()
+    }
+
+    /// Remembers an order, unless the same one came before by the same key. `print` tells orders apart.
+    pub(super) fn add(&self, work: &Arc<Work>, key: Option<Key>, print: u64) -> Place {
+        let mut kept = self.kept.lock();
+        if let Some(key) = key {
+            if let Some((before, work)) = kept.by_key.get(&key) {
+                return if *before == print { Place::Before(Arc::clone(work)) } else { Place::Another };
+            }
+            kept.keys.push_back(key.clone());
+            kept.by_key.insert(key, (print, Arc::clone(work)));
+            if kept.keys.len() > MOST_KEYS
+                && let Some(oldest) = kept.keys.pop_front()
+            {
+                kept.by_key.remove(&oldest);
+            }
+        }
+        kept.by_id.insert(work.id, Arc::clone(work));
+        if kept.by_id.len() > MOST_OVER {
+            let oldest = kept.by_id.iter().find(|(_, work)| work.outcome().is_some()).map(|(id, _)| *id);
+            oldest.map(|id| kept.by_id.remove(&id));
+        }
+        Place::New
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    fn work(second: i64) -> Arc<Work> {
+        let id = OrderId::new(Timestamp::from_second(second).unwrap());
+        Work::new(id, Action::Resume, "jid0000000001".to_owned(), "why".to_owned(), "alice".to_owned())
+    }
+
+    fn key(actor: &str, key: &str) -> Key {
+        Key { actor: actor.to_owned(), key: key.to_owned() }
+    }
+
+    #[test]
+    fn the_same_order_by_the_same_key_is_one_and_another_is_told() {
+        let works = Works::default();
+        let (first, second) = (work(1), work(2));
+        assert!(matches!(works.add(&first, Some(key("alice", "k")), 7), Place::New));
+        assert!(matches!(works.add(&second, Some(key("alice", "k")), 7), Place::Before(found) if found.id == first.id));
+        assert!(matches!(works.add(&second, Some(key("alice", "k")), 8), Place::Another));
+        assert!(matches!(works.add(&second, Some(key("bob", "k")), 7), Place::New));
+        assert!(matches!(works.add(&work(3), None, 7), Place::New));
+    }
+
+    #[test]
+    fn only_so_many_are_remembered_and_never_one_too_few_that_goes_on() {
+        let works = Works::default();
+        let going_on = work(0);
+        works.add(&going_on, None, 0);
+        for second in 1..=i64::try_from(2 * MOST_OVER).unwrap() {
+            let over = work(second);
+            over.end(Err(Refusal::Failed("no".to_owned())));
+            works.add(&over, None, 0);
+        }
+        assert!(works.get(going_on.id).is_some());
+        assert_eq!(works.kept.lock().by_id.len(), MOST_OVER);
+        assert_eq!(works.going_on().len(), 1);
+        for number in 0..=MOST_KEYS {
+            works.add(&going_on, Some(key("alice", &number.to_string())), 0);
+        }
+        assert_eq!(works.kept.lock().by_key.len(), MOST_KEYS);
+    }
+}

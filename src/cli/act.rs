@@ -1,0 +1,367 @@
+//! Orders from the command line: shown, confirmed, carried out, told.
+
+use std::io::{BufRead as _, Write as _};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use jiff::Timestamp;
+use tokio::time::interval;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::actor::{AuditArgs, actor};
+use super::client::Link;
+use super::exit::{BAD_USAGE, Ending, FAILED, IN_PART, NOT_FOUND, REFUSED, UNKNOWN};
+use super::output::{Bar, OutputArgs, Screen, is_attended, note};
+use super::words::count;
+use super::{UsageError, on_signal};
+use crate::actions::audit::Audit;
+use crate::actions::{Actions, Actor, Each, Order, Reason, Refusal, Subject, Work};
+use crate::mirror::Store;
+use crate::web::views::orders::OrderView;
+
+/// How often a progress bar moves.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How many items are named that were not done.
+const UNDONE: usize = 20;
+
+/// How to order something.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Acting")]
+pub(super) struct ActArgs {
+    /// Why: it is written down, and in what is changed where that has room for it
+    #[arg(long, value_name = "TEXT")]
+    pub(super) reason: Option<String>,
+
+    /// Do it without asking; needs --reason
+    #[arg(long, requires = "reason")]
+    yes: bool,
+
+    /// Show what would be written, and do nothing
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
+
+    #[command(flatten)]
+    audit: AuditArgs,
+}
+
+/// Whatever orders take: a session, the audit trail, and who orders.
+#[derive(Debug)]
+pub(super) struct Desk<'a> {
+    args: &'a ActArgs,
+    output: OutputArgs,
+    actions: Actions,
+    actor: Actor,
+    written: CancellationToken,
+    writer: AbortOnDropHandle<()>,
+    /// Asked for once, however many orders there are.
+    reason: OnceLock<Reason>,
+}
+
+impl ActArgs {
+    /// Refuses what cannot come to an end, before anything is read: a question that nobody can answer.
+    pub(super) fn check(&self) -> Result<(), UsageError> {
+        if let Some(reason) = &self.reason {
+            Reason::new(reason).map_err(|error| UsageError::flag("--reason", error))?;
+        }
+        if self.yes || self.dry_run || is_attended() {
+            return Ok(());
+        }
+        Err(UsageError(
+            "there is nobody to ask whether it should be done: say so with --yes and --reason, or look with --dry-run"
+                .to_owned(),
+        ))
+    }
+
+    /// Opens the audit trail. With an image, what is a fault can be told from what is not.
+    fn desk(&self, link: &Link, store: Option<Store>, output: OutputArgs) -> anyhow::Result<Desk<'_>> {
+        let (audit, writer) = Audit::open(self.audit.destination()?)
+            .map_err(|error| Ending::new(FAILED, format!("{error}; nothing was done")))?;
+        let written = CancellationToken::new();
+        let writer = AbortOnDropHandle::new(tokio::spawn(writer.run(written.clone())));
+        let actions = Actions::over(link.queue(), store, audit);
+        Ok(Desk { args: self, output, actions, actor: actor(), written, writer, reason: OnceLock::new() })
+    }
+
+    /// Opens the audit trail, orders something, and waits until it is written down.
+    pub(super) async fn with_desk(
+        &self,
+        link: &Link,
+        store: Option<Store>,
+        output: OutputArgs,
+        work: impl AsyncFnOnce(&Desk<'_>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let desk = self.desk(link, store, output)?;
+        let outcome = work(&desk).await;
+        desk.close().await;
+        outcome
+    }
+
+    /// Whether nobody is asked.
+    pub(super) fn is_sure(&self) -> bool {
+        self.yes
+    }
+}
+
+impl Desk<'_> {
+    /// Carries one order out, or shows it, and says what came of it.
+    pub(super) async fn order(&self, order: Order) -> anyhow::Result<()> {
+        let view = self.carry_out(order).await?;
+        self.output.show(&view, |screen| tell(&view, screen))?;
+        // What was done can have left some of it where it is, such as batches that are not done with after all.
+        if view.not_done > 0 { Err(in_part(&view).into()) } else { Ok(()) }
+    }
+
+    /// The same with many, one after the other: each is shown before it is done. One that is refused, or to which the
+    /// answer is no, does not keep the others back.
+    pub(super) async fn one_by_one(&self, orders: impl Iterator<Item = Order>) -> anyhow::Result<()> {
+        let (mut views, mut last) = (Vec::new(), None);
+        for order in orders {
+            let on = order.subject.to_string();
+            match self.carry_out(order).await {
+                Ok(view) => views.push(view),
+                Err(error)
+                    if error
+                        .downcast_ref::<Ending>()
+                        .is_some_and(|ending| matches!(ending.code, REFUSED | NOT_FOUND)) =>
+                {
+                    note(&format!("{on}: {error}"));
+                    last = Some(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.output.show(&views, |screen| views.iter().for_each(|view| tell(view, screen)))?;
+        match last {
+            None => Ok(()),
+            Some(error) if views.is_empty() => Err(error),
+            Some(_) => Err(Ending::new(IN_PART, format!("{} done, others not", views.len())).into()),
+        }
+    }
+
+    /// Carries one order out, or plans it where it is only to be shown.
+    pub(super) async fn carry_out(&self, mut order: Order) -> anyhow::Result<OrderView> {
+        let now = Timestamp::now();
+        let reason = self.reason()?;
+        let words = reason.as_ref().map_or("", Reason::as_str);
+        if !self.args.yes {
+            let prepared = self.actions.plan(&order, &self.actor, words, now).await.map_err(Ending::from)?;
+            let view = OrderView::planned(&prepared, words);
+            if self.args.dry_run {
+                return Ok(view);
+            }
+            let mut screen = Screen::beside();
+            tell(&view, &mut screen);
+            screen.print();
+            confirm("Do it?")?;
+            order.seen = Some(prepared.seen());
+        }
+        let Some(reason) = reason else { return Err(UsageError("an order needs a --reason".to_owned()).into()) };
+        let taken = self.actions.execute(order, self.actor.clone(), reason, None, now).await.map_err(Ending::from)?;
+        self.follow(&taken.work).await?;
+        taken.work.over().await.map_err(Ending::from)?;
+        Ok(OrderView::of(&taken.work))
+    }
+
+    /// Does the same to each item of a list, or shows what that would be. `of` says what it is a list of.
+    pub(super) async fn each(
+        &self,
+        each: Each,
+        of: &str,
+        items: Vec<(Subject, Option<i32>)>,
+        sample: impl FnOnce(&mut Screen),
+    ) -> anyhow::Result<()> {
+        let now = Timestamp::now();
+        if items.is_empty() {
+            note(&format!("no {of} match, and there is nothing to do"));
+            return Ok(());
+        }
+        let many = items.len() as u64;
+        let first = items[0].0.clone();
+        let frozen = self.actions.freeze(each, of.to_owned(), items, &self.actor, now).map_err(Ending::from)?;
+        let reason = self.reason()?;
+        if !self.args.yes {
+            let words = reason.as_ref().map_or("", Reason::as_str);
+            let order = Order { to: each.to, priority: each.priority, ..Order::new(each.action, first) };
+            let planned = self.actions.plan(&order, &self.actor, words, now).await;
+            let show = |screen: &mut Screen| {
+                screen.say(&format!("{} of {} {of}, such as:", each.action.title(), count(many)));
+                sample(screen);
+                screen.gap();
+                match &planned {
+                    Ok(prepared) => {
+                        screen.say("To the first of them this is done, and the like to each:");
+                        tell(&OrderView::planned(prepared, words), screen);
+                    }
+                    Err(refusal) => screen.say(&format!("The first of them would be refused: {refusal}.")),
+                }
+            };
+            if self.args.dry_run {
+                let view = OrderView {
+                    action: each.action.to_string(),
+                    on: format!("{many} {of}"),
+                    reason: words.to_owned(),
+                    outcome: "dry_run".to_owned(),
+                    count: many,
+                    ..OrderView::default()
+                };
+                return self.output.show(&view, show);
+            }
+            let mut screen = Screen::beside();
+            show(&mut screen);
+            screen.print();
+            confirm(&format!("Do it to all {}?", count(many)))?;
+        }
+        let Some(reason) = reason else { return Err(UsageError("an order needs a --reason".to_owned()).into()) };
+        let work = self.actions.execute_frozen(frozen.id, self.actor.clone(), reason, now).map_err(Ending::from)?;
+        self.follow(&work).await?;
+        work.over().await.map_err(Ending::from)?;
+        let view = OrderView::of(&work);
+        self.output.show(&view, |screen| tell(&view, screen))?;
+        if view.not_done > 0 || view.done < view.count { Err(in_part(&view).into()) } else { Ok(()) }
+    }
+
+    /// Shows how far an order is until it is over. Ctrl-C ends one over many: what is under way is finished.
+    async fn follow(&self, work: &Arc<Work>) -> anyhow::Result<()> {
+        let (interrupted, signals) = on_signal().context("cannot listen to signals")?;
+        let bar = Bar::start(format!("{} {}", work.action.title(), work.on), work.reached().of);
+        let mut look = interval(LOOK);
+        let mut over = std::pin::pin!(work.over());
+        loop {
+            tokio::select! {
+                _ = &mut over => break,
+                _ = look.tick() => {
+                    let reached = work.reached();
+                    bar.set(reached.done + reached.failed, reached.of);
+                }
+                () = interrupted.cancelled(), if !work.is_cancelled() => work.cancel(),
+            }
+        }
+        interrupted.cancel();
+        signals.await.context("the task that waits for signals failed")
+    }
+
+    /// Why; asked for where it is not given and somebody is there.
+    fn reason(&self) -> anyhow::Result<Option<Reason>> {
+        if let Some(reason) = self.reason.get() {
+            return Ok(Some(reason.clone()));
+        }
+        let text = match &self.args.reason {
+            Some(reason) => reason.clone(),
+            None if self.args.dry_run => return Ok(None),
+            None => ask("Why? ")?,
+        };
+        let reason = Reason::new(&text).map_err(|error| UsageError::flag("--reason", error))?;
+        Ok(Some(self.reason.get_or_init(|| reason).clone()))
+    }
+
+    /// Waits until everything is written down.
+    async fn close(self) {
+        self.actions.end().await;
+        self.written.cancel();
+        // It has written what there was, or said why not.
+        let _ = self.writer.await;
+    }
+}
+
+impl From<Refusal> for Ending {
+    fn from(refusal: Refusal) -> Self {
+        let code = match &refusal {
+            Refusal::Forbidden { .. } | Refusal::Conflict { .. } => REFUSED,
+            Refusal::Invalid(_) => BAD_USAGE,
+            Refusal::Missing(_) => NOT_FOUND,
+            Refusal::Unavailable(_) | Refusal::Failed(_) => FAILED,
+            Refusal::Unknown(_) => UNKNOWN,
+        };
+        Self::new(code, refusal.to_string())
+    }
+}
+
+fn in_part(view: &OrderView) -> Ending {
+    let code = if view.done == 0 { REFUSED } else { IN_PART };
+    let left = view.count.saturating_sub(view.done + view.not_done);
+    let left = if left > 0 { format!(", {} not begun", count(left)) } else { String::new() };
+    Ending::new(code, format!("{} done, {} not done{left}", count(view.done), count(view.not_done)))
+}
+
+/// What an order would do, or what came of it.
+pub(super) fn tell(view: &OrderView, screen: &mut Screen) {
+    let states = match (&view.before, &view.after) {
+        (Some(before), Some(after)) if before != after => format!(", {before} to {after}"),
+        (Some(before), None) if view.id.is_none() => format!(", which is {before}"),
+        _ => String::new(),
+    };
+    let came_of_it = match &view.id {
+        Some(id) => {
+            let detail = view.detail.as_ref().map(|detail| format!(", {detail}")).unwrap_or_default();
+            format!(": {}{detail} (order {id})", view.outcome)
+        }
+        None => ":".to_owned(),
+    };
+    screen.say(&format!("{} {}{states}{came_of_it}", view.action, view.on));
+    for operation in &view.operations {
+        screen.beneath(operation);
+    }
+    for lost in &view.lost {
+        screen.say(&format!("Lost for good: {} {}", lost.path, lost.data));
+    }
+    for undone in view.undone.iter().take(UNDONE) {
+        screen.beneath(&format!("{}: {}", undone.on, undone.why));
+    }
+    if view.undone.len() > UNDONE {
+        screen.beneath("and more: see the audit file");
+    }
+    for warning in &view.warnings {
+        screen.say(&format!("Note: {warning}"));
+    }
+}
+
+/// Asks whether to go on.
+fn confirm(question: &str) -> Result<(), anyhow::Error> {
+    let answer = ask(&format!("{question} [y/N] "))?;
+    if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
+        return Ok(());
+    }
+    Err(Ending::new(REFUSED, "the answer was no, and nothing was done").into())
+}
+
+fn ask(question: &str) -> anyhow::Result<String> {
+    let mut told = std::io::stderr();
+    write!(told, "{question}").and_then(|()| told.flush()).context("cannot ask")?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer).context("cannot read the answer")?;
+    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::actions::Role;
+
+    #[test]
+    fn each_refusal_ends_with_its_code() {
+        let text = || "why".to_owned();
+        for (refusal, code) in [
+            (Refusal::Forbidden { needs: Role::Admin, has: Role::Viewer }, 3),
+            (Refusal::Invalid(text()), 2),
+            (Refusal::Missing(text()), 4),
+            (Refusal::Conflict { why: text(), state: None, version: None }, 3),
+            (Refusal::Unavailable(text()), 1),
+            (Refusal::Failed(text()), 1),
+            (Refusal::Unknown(text()), 5),
+        ] {
+            let said = refusal.to_string();
+            assert_eq!(Ending::from(refusal), Ending::new(code, said));
+        }
+    }
+
+    #[test]
+    fn many_of_which_some_were_not_done_end_with_a_code_of_their_own() {
+        let view = |done, not_done| OrderView { done, not_done, count: 1_200, ..OrderView::default() };
+        assert_eq!(in_part(&view(1_000, 2)), Ending::new(6, "1,000 done, 2 not done, 198 not begun"));
+        assert_eq!(in_part(&view(0, 1_200)), Ending::new(3, "0 done, 1,200 not done"));
+    }
+}

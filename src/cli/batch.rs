@@ -1,0 +1,153 @@
+//! `queuekeeper batch`: one batch.
+
+use clap::{Args, ValueEnum};
+use jiff::Timestamp;
+
+use super::UsageError;
+use super::act::ActArgs;
+use super::batches::state;
+use super::client::{ClientArgs, Link};
+use super::exit::{Ending, NOT_FOUND};
+use super::job::explain;
+use super::output::Screen;
+use super::words::{count, moment, number};
+use crate::actions::{Action, Order, Subject};
+use crate::queue::id::BatchId;
+use crate::web::show::brief;
+use crate::web::views::batches::BatchStanding;
+
+/// Show how far one batch is, or do something to it
+#[derive(Clone, Debug, Args)]
+pub(super) struct BatchArgs {
+    /// The batch: bid and ten digits, or the UUID of its submission
+    #[arg(value_name = "BATCH")]
+    batch: String,
+
+    /// What to do; without it, show the batch
+    #[arg(value_name = "ACTION")]
+    action: Option<BatchAction>,
+
+    /// Release it although its collection is held
+    #[arg(long, help_heading = "Acting")]
+    force: bool,
+
+    #[command(flatten)]
+    act: ActArgs,
+
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum BatchAction {
+    /// Let a held batch go on
+    Release,
+    /// Have a failed batch report again
+    ReportAgain,
+    /// Delete a failed or held batch with all its jobs
+    Delete,
+    /// Remove the znodes of a batch that is done with, and of its jobs
+    Purge,
+}
+
+impl BatchAction {
+    fn action(self) -> Action {
+        match self {
+            Self::Release => Action::Release,
+            Self::ReportAgain => Action::ReportAgain,
+            Self::Delete => Action::Delete,
+            Self::Purge => Action::Purge,
+        }
+    }
+}
+
+impl BatchArgs {
+    /// Shows it, or does something to it.
+    ///
+    /// # Errors
+    /// When the queue cannot be read, there is no such batch, or it stands against what is ordered.
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        if self.force && self.action != Some(BatchAction::Release) {
+            return Err(UsageError::flag("--force", "only `release` takes it").into());
+        }
+        match self.action {
+            None => self.show().await,
+            Some(action) => self.act(action.action()).await,
+        }
+    }
+
+    async fn act(&self, action: Action) -> anyhow::Result<()> {
+        self.act.check()?;
+        self.client
+            .ask(async |link| {
+                let batch = self.id(link).await?;
+                let order = Order { force: self.force, ..Order::new(action, Subject::Batch(batch)) };
+                self.act.with_desk(link, None, self.client.output, async |desk| desk.order(order).await).await
+            })
+            .await
+    }
+
+    /// The batch of that name, which may be the UUID of its submission.
+    async fn id(&self, link: &Link) -> anyhow::Result<BatchId> {
+        if let Ok(id) = self.batch.parse() {
+            return Ok(id);
+        }
+        let found = link.queue().find_batch(&self.batch).await.map_err(Ending::from)?;
+        let name = brief(&self.batch, 64);
+        Ok(found.ok_or_else(|| {
+            Ending::new(
+                NOT_FOUND,
+                format!("there is no batch {name}: a batch is named as bid0000000042 or by its UUID"),
+            )
+        })?)
+    }
+
+    async fn show(&self) -> anyhow::Result<()> {
+        let now = Timestamp::now();
+        let standing = self.client.ask(async |link| {
+            let answers = link.walk(true).await?;
+            Ok(answers.batch(&self.batch, now).map_err(Ending::from)?)
+        });
+        let standing = standing.await?;
+        self.client.output.show(&standing, |screen| show(&standing, now, screen))
+    }
+}
+
+fn show(standing: &BatchStanding, now: Timestamp, screen: &mut Screen) {
+    let batch = &standing.batch;
+    screen.fact("Batch", &batch.id);
+    screen.fact("State", &state(batch));
+    screen.fact("Since", &moment(batch.entered, now));
+    screen.fact("Created", &moment(batch.created, now));
+    screen.fact("Message", &batch.message);
+    if batch.locked {
+        let session = batch.session.as_ref().map_or("no session".to_owned(), |session| format!("session {session}"));
+        screen.fact("Locked", &format!("by {session}, since {}", moment(standing.locked_since, now)));
+    }
+    screen.fact("UUID", &batch.uuid);
+    screen.fact("Collection", &batch.collection);
+    screen.fact("Submitter", &batch.submitter);
+    screen.fact("File", &batch.filename);
+    screen.fact("Title", &batch.title);
+    let jobs = &batch.jobs;
+    let outcome = |name: &str, jobs: Option<u32>| {
+        jobs.filter(|jobs| *jobs > 0).map(|jobs| format!("{} {name}", count(jobs.into()))).into_iter()
+    };
+    let outcomes: Vec<_> = outcome("not done", jobs.processing)
+        .chain(outcome("failed", jobs.failed))
+        .chain(outcome("completed", jobs.completed))
+        .chain(outcome("deleted", jobs.deleted))
+        .collect();
+    let of = if outcomes.is_empty() { String::new() } else { format!(": {}", outcomes.join(", ")) };
+    screen.fact("Jobs", &format!("{}{of}", count(jobs.total)));
+    let states: Vec<_> = standing.states.iter().map(|state| format!("{} {}", state.jobs, state.state)).collect();
+    screen.fact("Their states", &states.join(", "));
+    screen.fact("Ends", &number(standing.ends.map(|ends| ends.strftime("%Y-%m-%d %H:%M UTC"))));
+    for fault in &standing.faults {
+        screen.fact("Fault", &format!("{}: {} {}", fault.fault, fault.how, fault.remedy));
+    }
+    if let Some(diagnosis) = &standing.diagnosis {
+        screen.gap();
+        explain(diagnosis, now, screen);
+    }
+}

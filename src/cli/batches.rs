@@ -1,0 +1,150 @@
+//! `queuekeeper batches`: which batches, by any filter.
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, ValueEnum};
+use jiff::Timestamp;
+
+use super::UsageError;
+use super::act::ActArgs;
+use super::client::ClientArgs;
+use super::orders::order_one;
+use super::output::{Column, Screen, Table};
+use super::paging::{Asked, Paging};
+use super::words::{ago, count, some, yes};
+use crate::actions::{Action, Order, Subject};
+use crate::mirror::lists::BatchOrder;
+use crate::mirror::state_label;
+use crate::queue::state::{BatchState, State as _};
+use crate::web::Pairs;
+use crate::web::views::batches::{BatchItem, BatchList};
+
+/// List batches, or clean up
+#[derive(Clone, Debug, Args)]
+pub(super) struct BatchesArgs {
+    /// What to do; without it, list them
+    #[arg(value_name = "ACTION")]
+    action: Option<BatchesAction>,
+
+    #[command(flatten)]
+    filter: BatchFilter,
+
+    #[command(flatten)]
+    paging: Paging,
+
+    #[command(flatten)]
+    act: ActArgs,
+
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum BatchesAction {
+    /// Purge every batch that is done with: Completed or Deleted
+    CleanUp,
+}
+
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Which batches")]
+struct BatchFilter {
+    /// In this state
+    #[arg(long, value_name = "STATE", value_parser = PossibleValuesParser::new(states()))]
+    state: Option<String>,
+
+    /// Of the collection of this mnemonic; (none) for batches that name none
+    #[arg(long, value_name = "MNEMONIC")]
+    collection: Option<String>,
+
+    /// With this text in id, UUID, file name, title or submitter
+    #[arg(long, value_name = "TEXT")]
+    text: Option<String>,
+
+    /// In this order [default: newest]
+    #[arg(long, value_name = "ORDER", value_parser = PossibleValuesParser::new(BatchOrder::ALL.iter().map(|order| order.label())))]
+    sort: Option<String>,
+}
+
+fn states() -> Vec<&'static str> {
+    BatchState::ALL.iter().copied().map(Some).chain([None]).map(state_label).collect()
+}
+
+impl BatchFilter {
+    fn asked(&self) -> Pairs {
+        Asked::default()
+            .with("state", self.state.as_ref())
+            .with("collection", self.collection.as_ref())
+            .with("text", self.text.as_ref())
+            .with("sort", self.sort.as_ref())
+            .pairs()
+    }
+}
+
+impl BatchesArgs {
+    /// Lists them, or cleans up.
+    ///
+    /// # Errors
+    /// When the queue cannot be read, or there is no such collection.
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        match self.action {
+            None => self.list().await,
+            Some(BatchesAction::CleanUp) => {
+                if !self.filter.asked().is_empty() {
+                    let why = "clean-up purges every batch that is done with, and takes no filter";
+                    return Err(UsageError(why.to_owned()).into());
+                }
+                order_one(&self.client, &self.act, Order::new(Action::CleanUp, Subject::Batches)).await
+            }
+        }
+    }
+
+    async fn list(&self) -> anyhow::Result<()> {
+        let list = self.client.ask(async |link| {
+            let answers = link.walk(false).await?;
+            Ok(self.paging.take(self.filter.asked(), |asked| answers.batches(asked))?)
+        });
+        let list = list.await?;
+        self.client.output.show(&list, |screen| show(&list, screen))?;
+        if !self.client.output.is_json() {
+            Paging::tell(&list, "batch", "batches");
+        }
+        Ok(())
+    }
+}
+
+fn show(list: &BatchList, screen: &mut Screen) {
+    let now = Timestamp::now();
+    let mut table = Table::new([
+        Column::new("BATCH"),
+        Column::new("STATE"),
+        Column::number("FOR"),
+        Column::number("JOBS"),
+        Column::number("OPEN"),
+        Column::number("FAILED"),
+        Column::new("LOCK").if_wide(),
+        Column::new("UUID").if_wide(),
+        Column::rest("COLLECTION").if_wide(),
+        Column::rest("SUBMITTER").if_wide(),
+        Column::rest("FILE"),
+    ]);
+    for batch in &list.items {
+        table.row([
+            batch.id.clone(),
+            state(batch),
+            ago(batch.entered, now),
+            count(batch.jobs.total),
+            some(batch.jobs.processing.unwrap_or(0).into()),
+            some(batch.jobs.failed.unwrap_or(0).into()),
+            yes(batch.locked),
+            batch.uuid.clone(),
+            batch.collection.clone(),
+            batch.submitter.clone(),
+            batch.filename.clone(),
+        ]);
+    }
+    screen.table(&table);
+}
+
+/// Its state; the text of its status where that is none.
+pub(super) fn state(batch: &BatchItem) -> String {
+    batch.odd_status.as_ref().map_or_else(|| batch.state.to_owned(), |odd| format!("{} ({odd})", batch.state))
+}

@@ -1,0 +1,113 @@
+//! What every command has in common that looks at the queue or changes it: the way to ZooKeeper, and one look at the
+//! tree.
+
+use std::time::Duration;
+
+use clap::Args;
+use tokio::time::timeout;
+use zookeeper_client::Client;
+
+use super::exit::Ending;
+use super::output::{OutputArgs, Spinner};
+use super::serve::faults::FaultArgs;
+use super::{UsageError, ZooKeeperArgs};
+use crate::config::Config;
+use crate::mirror;
+use crate::queue::Queue;
+use crate::queue::fault::Limits;
+use crate::queue::id::JobId;
+use crate::web::Answers;
+use crate::zookeeper;
+
+/// How long the end of a session is waited for. One that is not ended expires by itself.
+const CLOSING: Duration = Duration::from_millis(500);
+
+/// How to reach the queue, and how to show what is found.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ClientArgs {
+    #[command(flatten)]
+    zookeeper: ZooKeeperArgs,
+
+    #[command(flatten)]
+    faults: FaultArgs,
+
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+}
+
+/// A session with ZooKeeper.
+#[derive(Debug)]
+pub(super) struct Link {
+    config: zookeeper::Config,
+    pub(super) client: Client,
+    limits: Limits,
+}
+
+impl ClientArgs {
+    /// Connects; one attempt.
+    pub(super) async fn connect(&self) -> Result<Link, anyhow::Error> {
+        super::log::begin_for_people();
+        let config = self.zookeeper.clone().config()?;
+        let client = config.connect().await.map_err(Ending::from)?;
+        Ok(Link { config, client, limits: self.faults.limits() })
+    }
+
+    /// Connects, asks what there is to ask, and ends the session.
+    pub(super) async fn ask<T>(&self, ask: impl AsyncFnOnce(&Link) -> anyhow::Result<T>) -> anyhow::Result<T> {
+        let link = self.connect().await?;
+        let answer = ask(&link).await;
+        link.close().await;
+        answer
+    }
+}
+
+impl Link {
+    /// Walks the tree once. With `confirm` it looks twice where something seems to be broken.
+    pub(super) async fn walk(&self, confirm: bool) -> Result<Answers, Ending> {
+        let store = self.store(confirm).await?;
+        Ok(self.answers(store))
+    }
+
+    /// The same without the answers.
+    pub(super) async fn store(&self, confirm: bool) -> Result<mirror::Store, Ending> {
+        let _spinner = Spinner::start("reading the queue");
+        Ok(mirror::load(&self.client, self.limits.clone(), confirm).await?)
+    }
+
+    /// Reads one job, and nothing else; `None` where there is none.
+    pub(super) async fn job(&self, id: JobId) -> Result<Option<Answers>, Ending> {
+        let store = mirror::load_job(&self.client, id).await?;
+        Ok(store.map(|store| self.answers(store)))
+    }
+
+    /// The queue, to change it.
+    pub(super) fn queue(&self) -> Queue {
+        let queue = Queue::new(self.client.clone());
+        if self.config.acl.is_empty() { queue } else { queue.with_acl(self.config.acl.as_slice()) }
+    }
+
+    /// Answers over an image.
+    pub(super) fn answers(&self, store: mirror::Store) -> Answers {
+        Answers::new(Config::new(self.config.clone()), store, None)
+    }
+
+    /// Ends the session, so that the server does not keep it until it expires.
+    pub(super) async fn close(self) {
+        let mut watcher = self.client.state_watcher();
+        drop(self.client);
+        let over = async { while !watcher.changed().await.is_terminated() {} };
+        // Nothing hangs on it: see above.
+        let _ = timeout(CLOSING, over).await;
+    }
+}
+
+/// A job's id as somebody types it.
+pub(super) fn job_id(text: &str) -> Result<JobId, UsageError> {
+    let number = || text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok().map(JobId::new)).flatten();
+    text.parse().ok().or_else(number).ok_or_else(|| {
+        UsageError(format!(
+            "{} is no job's id, which is jid and ten digits, such as jid0000000042",
+            crate::web::show::brief(text, 64)
+        ))
+    })
+}

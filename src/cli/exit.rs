@@ -1,0 +1,80 @@
+//! What a command ends with that does not end well.
+
+use crate::mirror::LoadError;
+use crate::queue;
+use crate::web::Problem;
+use crate::zookeeper::ConnectError;
+
+/// The process could not go on, or could not begin although its usage was right.
+pub const FAILED: u8 = 1;
+
+/// A flag, a value or a file that it names was wrong, or something is not installed.
+pub const BAD_USAGE: u8 = 2;
+
+/// The queue stands against what was ordered, or somebody who was asked said no. Nothing was done.
+pub(super) const REFUSED: u8 = 3;
+
+/// There is no such job, batch, request, lock, collection or group.
+pub(super) const NOT_FOUND: u8 = 4;
+
+/// The connection was lost, and whether something was done could not be learned.
+pub(super) const UNKNOWN: u8 = 5;
+
+/// Some of many items were done, and others were not.
+pub(super) const IN_PART: u8 = 6;
+
+/// The same for whoever reads the help.
+pub(super) const CODES: &str = "\
+Exit codes:
+  0  done, or nothing was left to do; serve and demo: ended by SIGTERM or SIGINT
+  1  failed: ZooKeeper cannot be reached or refuses us, a file cannot be written, an address cannot be listened on
+  2  a wrong flag, value or file named by one, a question that nobody can answer, or something that is not installed
+  3  refused, and nothing was done: the queue stands against it or has changed meanwhile, or the answer was no
+  4  there is no such job, batch, request, lock, collection or group
+  5  the connection was lost, and it is not known whether it was done
+  6  of many items some were done, and others were not";
+
+/// An end that has a code of its own, and a line that says why.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
+pub(super) struct Ending {
+    /// The exit code.
+    pub(super) code: u8,
+    text: String,
+}
+
+impl Ending {
+    /// An end with a code.
+    pub(super) fn new(code: u8, text: impl Into<String>) -> Self {
+        Self { code, text: text.into() }
+    }
+}
+
+impl From<Problem> for Ending {
+    fn from(problem: Problem) -> Self {
+        let code = match problem.status {
+            400 => BAD_USAGE,
+            404 => NOT_FOUND,
+            _ => FAILED,
+        };
+        Self::new(code, problem.line().trim_end())
+    }
+}
+
+impl From<LoadError> for Ending {
+    fn from(error: LoadError) -> Self {
+        Self::new(FAILED, error.to_string())
+    }
+}
+
+impl From<ConnectError> for Ending {
+    fn from(error: ConnectError) -> Self {
+        Self::new(FAILED, error.to_string())
+    }
+}
+
+impl From<queue::Error> for Ending {
+    fn from(error: queue::Error) -> Self {
+        Self::new(FAILED, error.to_string())
+    }
+}

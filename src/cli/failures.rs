@@ -1,0 +1,60 @@
+//! `queuekeeper failures`: failed jobs in groups of one cause.
+
+use clap::Args;
+use jiff::Timestamp;
+
+use super::client::ClientArgs;
+use super::output::{Column, Screen, Table};
+use super::paging::{Asked, Paging};
+use super::words::{ago, count};
+use crate::web::views::failures::FailureList;
+
+/// List failed jobs in groups of one cause, the largest first
+#[derive(Clone, Debug, Args)]
+pub(super) struct FailuresArgs {
+    #[command(flatten)]
+    paging: Paging,
+
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+impl FailuresArgs {
+    /// Lists them.
+    ///
+    /// # Errors
+    /// When the queue cannot be read.
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let list = self.client.ask(async |link| {
+            let answers = link.walk(false).await?;
+            Ok(self.paging.take(Asked::default().pairs(), |asked| answers.failures(asked))?)
+        });
+        let list = list.await?;
+        self.client.output.show(&list, |screen| show(&list, screen))?;
+        if !self.client.output.is_json() {
+            Paging::tell(&list, "group", "groups");
+        }
+        Ok(())
+    }
+}
+
+fn show(list: &FailureList, screen: &mut Screen) {
+    let now = Timestamp::now();
+    let mut table = Table::new([
+        Column::new("GROUP"),
+        Column::number("JOBS"),
+        Column::new("FAILED IN"),
+        Column::number("LATEST"),
+        Column::rest("MESSAGE"),
+    ]);
+    for group in &list.items {
+        table.row([
+            group.group.clone(),
+            count(group.count),
+            group.failed_in.unwrap_or("unknown").to_owned(),
+            ago(group.newest, now),
+            group.pattern.clone(),
+        ]);
+    }
+    screen.table(&table);
+}

@@ -1,0 +1,147 @@
+//! `queuekeeper faults`: what is broken in the tree.
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use jiff::Timestamp;
+
+use super::UsageError;
+use super::act::ActArgs;
+use super::client::ClientArgs;
+use super::output::{Screen, note};
+use super::paging::{Asked, Paging};
+use super::words::{ago, count};
+use crate::actions::{Action, Each, MOST_ITEMS, Order, Subject};
+use crate::mirror::Store;
+use crate::queue::MendKind;
+use crate::queue::fault::Fault;
+use crate::web::views::faults::FaultList;
+
+/// List what is broken in the tree, since when, what it does and what mends it
+#[derive(Clone, Debug, Args)]
+pub(super) struct FaultsArgs {
+    /// Only faults of this kind
+    #[arg(value_name = "FAULT", value_parser = PossibleValuesParser::new(Fault::ALL.map(Fault::label)))]
+    fault: Option<String>,
+
+    /// Mend each of them that can be mended by writing, each shown first; with --yes all of them at once
+    #[arg(long, help_heading = "Acting")]
+    mend: bool,
+
+    /// Only the faults of this item: a path, as the list has it
+    #[arg(long, value_name = "PATH", help_heading = "Acting", requires = "mend")]
+    item: Option<String>,
+
+    /// Mend it although another holds the item
+    #[arg(long, help_heading = "Acting", requires = "item")]
+    force: bool,
+
+    #[command(flatten)]
+    paging: Paging,
+
+    #[command(flatten)]
+    act: ActArgs,
+
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+impl FaultsArgs {
+    /// Lists them, or mends them.
+    ///
+    /// # Errors
+    /// When the queue cannot be read, or not everything could be mended.
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        if self.mend { self.mend().await } else { self.list().await }
+    }
+
+    async fn mend(&self) -> anyhow::Result<()> {
+        self.act.check()?;
+        if self.paging.is_some() {
+            return Err(UsageError("--limit and --cursor: all that match are mended".to_owned()).into());
+        }
+        let output = self.client.output;
+        self.client
+            .ask(async |link| {
+                let store = link.store(true).await?;
+                let (subjects, left) = self.mendable(&store);
+                for (fault, help) in left {
+                    note(&format!("{fault}: no writing mends it; {help}"));
+                }
+                if subjects.is_empty() {
+                    note("there is nothing that can be mended by writing");
+                    return Ok(());
+                }
+                self.act
+                    .with_desk(link, Some(store), output, async |desk| {
+                        if self.act.is_sure() && !self.force {
+                            let each = Each { action: Action::Mend, to: None, priority: None };
+                            let items = subjects.into_iter().map(|subject| (subject, None)).collect();
+                            return desk.each(each, "faults", items, |_| ()).await;
+                        }
+                        let orders = subjects.into_iter();
+                        let order = |subject| Order { force: self.force, ..Order::new(Action::Mend, subject) };
+                        desk.one_by_one(orders.map(order)).await
+                    })
+                    .await
+            })
+            .await
+    }
+
+    /// What can be mended of what is asked for, and what cannot, with what helps.
+    fn mendable(&self, store: &Store) -> (Vec<Subject>, Vec<(Fault, &'static str)>) {
+        let now = Timestamp::now();
+        let asked = |fault: &Fault| self.fault.as_deref().is_none_or(|label| label == fault.label());
+        let (mut subjects, mut left) = (Vec::new(), Vec::new());
+        for fault in Fault::ALL.into_iter().filter(asked) {
+            let found = store.faults(fault, MOST_ITEMS, now, None).unwrap_or_default();
+            let items = found.into_iter().map(|found| found.item);
+            let wanted: Vec<_> =
+                items.filter(|item| self.item.as_ref().is_none_or(|wanted| item.to_string() == *wanted)).collect();
+            match fault.mend_kind() {
+                MendKind::Another(help) if !wanted.is_empty() => left.push((fault, help)),
+                MendKind::Another(_) => {}
+                MendKind::Writes | MendKind::Removes | MendKind::BreaksLock => {
+                    subjects.extend(wanted.into_iter().map(|item| Subject::Fault(fault, item)));
+                }
+            }
+        }
+        (subjects, left)
+    }
+
+    async fn list(&self) -> anyhow::Result<()> {
+        let list = self.client.ask(async |link| {
+            let answers = link.walk(true).await?;
+            let now = Timestamp::now();
+            let asked = Asked::default().with("fault", self.fault.as_ref()).pairs();
+            Ok(self.paging.take(asked, |asked| answers.faults(asked, now))?)
+        });
+        let list = list.await?;
+        self.client.output.show(&list, |screen| show(&list, screen))?;
+        if !self.client.output.is_json() {
+            Paging::tell(&list, "fault", "faults");
+        }
+        Ok(())
+    }
+}
+
+fn show(list: &FaultList, screen: &mut Screen) {
+    let now = Timestamp::now();
+    let mut before = None;
+    for found in &list.items {
+        if before != Some(found.fault) {
+            if before.is_some() {
+                screen.gap();
+            }
+            let kind = list.kinds.iter().find(|kind| kind.fault == found.fault);
+            let (title, items) = kind.map_or(("", 0), |kind| (kind.title, kind.count));
+            screen.say(&format!("{title} ({}): {}", found.fault, count(items)));
+            screen.beneath(found.effect);
+            screen.beneath(&format!("What mends it: {}", found.remedy));
+            before = Some(found.fault);
+        }
+        screen.say(&format!("  {}, for {}: {}", found.item, ago(Some(found.since), now), found.how));
+        for node in found.nodes.iter().filter(|node| **node != found.item) {
+            screen.beneath(node);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! `queuekeeper job`: one job.
+
+use std::sync::LazyLock;
+
+use clap::builder::PossibleValue;
+use clap::{Args, ValueEnum};
+use jiff::Timestamp;
+
+use super::UsageError;
+use super::act::ActArgs;
+use super::change::{ChangeArgs, JobChange};
+use super::client::{ClientArgs, job_id};
+use super::exit::{Ending, NOT_FOUND};
+use super::orders::{break_lock, order_one};
+use super::output::Screen;
+use super::words::{ago, moment, number, size};
+use crate::actions::{Each, Order, Subject};
+use crate::queue::id::JobId;
+use crate::queue::path::{JobNode, Path};
+use crate::web::views::diagnosis::Diagnosis;
+use crate::web::views::job::JobDetail;
+
+/// Show one job, say why it is not moving, or do something to it
+#[derive(Clone, Debug, Args)]
+pub(super) struct JobArgs {
+    /// The job: jid and ten digits, or the number in it
+    #[arg(value_name = "JID")]
+    job: String,
+
+    /// What to do; without it, show the job
+    #[arg(value_name = "ACTION")]
+    action: Option<JobAction>,
+
+    #[command(flatten)]
+    change: ChangeArgs,
+
+    /// Break a lock that is no fault; its session may be at work
+    #[arg(long, help_heading = "Acting")]
+    force: bool,
+
+    #[command(flatten)]
+    act: ActArgs,
+
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum JobAction {
+    Why,
+    BreakLock,
+    Change(JobChange),
+}
+
+impl ValueEnum for JobAction {
+    fn value_variants<'a>() -> &'a [Self] {
+        static ALL: LazyLock<Vec<JobAction>> = LazyLock::new(|| {
+            let changes = JobChange::value_variants().iter().copied().map(JobAction::Change);
+            [JobAction::Why].into_iter().chain(changes).chain([JobAction::BreakLock]).collect()
+        });
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        match self {
+            Self::Why => Some(PossibleValue::new("why").help("Say why it is not moving, or that it is")),
+            Self::BreakLock => Some(PossibleValue::new("break-lock").help("Remove a lock that nobody will release")),
+            Self::Change(change) => change.to_possible_value(),
+        }
+    }
+}
+
+impl JobArgs {
+    /// Shows it, or does something to it.
+    ///
+    /// # Errors
+    /// When it cannot be read, is not there, or stands against what is ordered.
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let id = job_id(&self.job)?;
+        if self.force && self.action != Some(JobAction::BreakLock) {
+            return Err(UsageError::flag("--force", "only `break-lock` takes it").into());
+        }
+        match self.action {
+            None => self.show(id).await,
+            Some(JobAction::Why) => self.why(id).await,
+            Some(JobAction::BreakLock) => {
+                self.change.check_unused()?;
+                let lock = Path::JobNode(id, JobNode::Lock);
+                break_lock(&self.client, &self.act, lock, self.force).await
+            }
+            Some(JobAction::Change(change)) => {
+                let Each { action, to, priority } = self.change.each(change)?;
+                let order = Order { to, priority, ..Order::new(action, Subject::Job(id)) };
+                order_one(&self.client, &self.act, order).await
+            }
+        }
+    }
+
+    /// Shows the job as it is, without a look at any other.
+    async fn show(&self, id: JobId) -> anyhow::Result<()> {
+        self.change.check_unused()?;
+        let now = Timestamp::now();
+        let job = self.client.ask(async |link| {
+            let answers = link.job(id).await?.ok_or_else(|| missing(id))?;
+            Ok(answers.job(&id.to_string(), now).await.map_err(Ending::from)?)
+        });
+        let job = job.await?;
+        self.client.output.show(&alone(&job)?, |screen| card(&job, now, screen))
+    }
+
+    async fn why(&self, id: JobId) -> anyhow::Result<()> {
+        self.change.check_unused()?;
+        let now = Timestamp::now();
+        let diagnosis = self.client.ask(async |link| {
+            let answers = link.walk(true).await?;
+            Ok(answers.job(&id.to_string(), now).await.map_err(Ending::from)?.diagnosis)
+        });
+        let diagnosis = diagnosis.await?;
+        self.client.output.show(&diagnosis, |screen| explain(&diagnosis, now, screen))
+    }
+}
+
+fn missing(id: JobId) -> Ending {
+    Ending::new(NOT_FOUND, format!("there is no job {id}; one that was purged is gone for good"))
+}
+
+/// The job in the API's words, but for what only the whole queue tells.
+fn alone(job: &JobDetail) -> serde_json::Result<serde_json::Value> {
+    let mut job = serde_json::to_value(job)?;
+    if let Some(fields) = job.as_object_mut() {
+        for field in ["diagnosis", "faults", "history"] {
+            fields.shift_remove(field);
+        }
+    }
+    Ok(job)
+}
+
+fn card(job: &JobDetail, now: Timestamp, screen: &mut Screen) {
+    let odd = job.status_text.as_ref().map(|text| format!(", by its status “{text}”")).unwrap_or_default();
+    screen.fact("Job", &job.id);
+    screen.fact("State", &format!("{}{odd}", job.state));
+    screen.fact("Since", &moment(job.entered, now));
+    screen.fact("Message", &job.message);
+    screen.fact("Last success", job.last_successful_status.unwrap_or_default());
+    screen.fact("Retries", &number(job.retry_count));
+    screen.fact("Priority", &number(job.priority));
+    screen.fact("Space needed", &size(job.space_needed_bytes));
+    let lock = job.lock.map(|lock| {
+        let session = lock.session.map_or("no session".to_owned(), |session| format!("session {session}"));
+        format!("by {session}, for {}", ago(Some(lock.created), now))
+    });
+    screen.fact("Locked", &lock.unwrap_or_default());
+    screen.fact("Batch", &number(job.batch.as_ref()));
+    screen.fact("Collection", &job.collection);
+    screen.fact("Submitter", &job.submitter);
+    screen.fact("Submitted", &moment(job.submitted, now));
+    screen.fact("File", &job.filename);
+    screen.fact("Title", &job.title);
+    screen.fact("ARK", &job.ark);
+    screen.fact("Local ids", &job.local_ids);
+    for entry in &job.entries {
+        screen.fact("Queue entry", entry);
+    }
+    for reference in &job.references {
+        screen.fact("Reference", reference);
+    }
+    for path in &job.unreadable {
+        screen.fact("Unreadable", path);
+    }
+    screen.fact("Znodes", &job.nodes_problem.clone().unwrap_or_default());
+}
+
+/// Why something is not moving, or that it is.
+pub(super) fn explain(diagnosis: &Diagnosis, now: Timestamp, screen: &mut Screen) {
+    screen.say(&diagnosis.headline);
+    for cause in &diagnosis.causes {
+        screen.gap();
+        screen.say(&format!("- {}", cause.sentence));
+        if !cause.evidence.is_empty() {
+            screen.beneath(&cause.evidence);
+        }
+        if cause.since.is_some() {
+            screen.beneath(&format!("Since {}.", moment(cause.since, now)));
+        }
+        if let Some(remedy) = cause.remedy {
+            screen.beneath(&format!("What mends it: {remedy}"));
+        }
+        for item in &cause.items {
+            screen.beneath(item);
+        }
+        if cause.more_items > 0 {
+            screen.beneath(&format!("and {} more", cause.more_items));
+        }
+    }
+}

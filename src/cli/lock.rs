@@ -1,0 +1,53 @@
+//! `queuekeeper lock`: one lock.
+
+use clap::{Args, ValueEnum};
+
+use super::UsageError;
+use super::act::ActArgs;
+use super::client::ClientArgs;
+use super::orders::break_lock;
+use crate::actions::Subject;
+
+/// Break one lock
+#[derive(Clone, Debug, Args)]
+pub(super) struct LockArgs {
+    /// The lock: its path, as `queuekeeper locks` lists it
+    #[arg(value_name = "PATH")]
+    path: String,
+
+    /// What to do
+    #[arg(value_name = "ACTION")]
+    action: LockAction,
+
+    /// Break it also where it is no fault; its session may be at work
+    #[arg(long, help_heading = "Acting")]
+    force: bool,
+
+    #[command(flatten)]
+    act: ActArgs,
+
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LockAction {
+    /// Remove a lock that nobody will release
+    Break,
+}
+
+impl LockArgs {
+    /// Breaks it.
+    ///
+    /// # Errors
+    /// When it is not there, is no fault, or cannot be broken.
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let LockAction::Break = self.action;
+        let subject = format!("lock:{}", self.path).parse();
+        let Ok(Subject::Lock(path)) = subject else {
+            let why = "that is the path of no lock; they are listed by `queuekeeper locks`";
+            return Err(UsageError(format!("{}: {why}", crate::web::show::brief(&self.path, 128))).into());
+        };
+        break_lock(&self.client, &self.act, path, self.force).await
+    }
+}

@@ -1,0 +1,36 @@
+//! How far long work is, on standard error where that is a terminal.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::time::{Duration, Instant};
+
+/// How often it is shown at most.
+const EVERY: Duration = Duration::from_millis(200);
+
+/// A line on the terminal that is written over and over.
+pub(super) struct Meter {
+    is_shown: bool,
+    last: Option<Instant>,
+}
+
+impl Meter {
+    pub(super) fn new() -> Self {
+        Self { is_shown: std::io::stderr().is_terminal(), last: None }
+    }
+
+    /// Shows what `text` gives, unless something was shown just before.
+    pub(super) fn show(&mut self, text: impl FnOnce() -> String) {
+        if self.is_shown && self.last.is_none_or(|last| last.elapsed() >= EVERY) {
+            self.last = Some(Instant::now());
+            // It is for the eyes alone: where it cannot be written, the work goes on.
+            let _ = write!(std::io::stderr(), "\r\x1b[K{}", text());
+        }
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        if self.last.is_some() {
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! JSON that is the same to a program and harmless on a terminal.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+/// A value as JSON in lines, with escapes for every character that does not show.
+pub(super) fn text<T: Serialize>(value: &T) -> serde_json::Result<String> {
+    let json = serde_json::to_string_pretty(value)?;
+    let mut text = String::with_capacity(json.len() + 1);
+    for character in json.chars() {
+        // Outside of its strings JSON is made of what shows and of line ends, so what follows is within a string.
+        if shows(character) {
+            text.push(character);
+            continue;
+        }
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            // Writing to a string does not fail.
+            let _ = write!(text, "\\u{unit:04x}");
+        }
+    }
+    text.push('\n');
+    Ok(text)
+}
+
+fn shows(character: char) -> bool {
+    matches!(character, '\n' | '"' | '\'' | '\\') || character.escape_debug().len() == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_reaches_a_terminal_that_does_not_show_and_nothing_is_lost() {
+        let value =
+            ["\u{1b}[31m\u{7f}\u{9b}2J", "\u{202e}\u{2066}\u{200b}\u{e0041}", "Zürich 待 \"'\\ \n\t", "e\u{301}"];
+        let text = text(&value).unwrap();
+        let hidden = text.chars().filter(|character| *character != '\n' && character.is_control()).count();
+        assert_eq!(hidden, 0, "{text}");
+        assert!(text.is_ascii() || !text.contains(['\u{202e}', '\u{2066}', '\u{200b}', '\u{e0041}']));
+        assert!(text.contains("Zürich 待") && text.contains("\\u001b[31m\\u007f\\u009b2J"), "{text}");
+        assert_eq!(serde_json::from_str::<[String; 4]>(&text).unwrap(), value);
+    }
+}

@@ -1,0 +1,60 @@
+//! What moves while somebody waits, on a terminal only.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// How often it moves.
+const TICK: Duration = Duration::from_millis(120);
+
+/// Says that something is going on, until it is dropped.
+#[derive(Debug)]
+pub(in crate::cli) struct Spinner(ProgressBar);
+
+impl Spinner {
+    pub(in crate::cli) fn start(what: &'static str) -> Self {
+        // It is hidden where standard error is no terminal.
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        bar.set_style(style("{spinner} {msg} {elapsed}"));
+        bar.set_message(what);
+        bar.enable_steady_tick(TICK);
+        Self(bar)
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// Says how far something long is, until it is dropped.
+#[derive(Debug)]
+pub(in crate::cli) struct Bar(ProgressBar);
+
+impl Bar {
+    /// A bar of so many items; 0 where nobody knows how many there are.
+    pub(in crate::cli) fn start(what: String, items: u64) -> Self {
+        let bar = ProgressBar::with_draw_target((items > 0).then_some(items), ProgressDrawTarget::stderr());
+        bar.set_style(style("{msg} {wide_bar} {human_pos}/{human_len} {per_sec} {eta}"));
+        bar.set_message(what);
+        bar.enable_steady_tick(TICK);
+        Self(bar)
+    }
+
+    /// Says how many are done.
+    pub(in crate::cli) fn set(&self, done: u64, of: u64) {
+        self.0.set_length(of);
+        self.0.set_position(done);
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("the templates above are right")
+}

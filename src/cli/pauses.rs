@@ -1,0 +1,213 @@
+//! `queuekeeper queue` and `queuekeeper collection`: what is paused or held, by whom and why.
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, ValueEnum};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::UsageError;
+use super::act::ActArgs;
+use super::client::ClientArgs;
+use super::exit::Ending;
+use super::jobs::change_found;
+use super::orders::order_one;
+use super::output::{Column, OutputArgs, Screen, Table};
+use super::words::ago;
+use crate::actions::{Action, Each, Order, Subject};
+use crate::queue;
+use crate::queue::path::Queue;
+
+/// Show which queues are paused, or pause one, or let it go on
+#[derive(Clone, Debug, Args)]
+pub(super) struct QueueArgs {
+    /// What to do; without it, list them
+    #[arg(value_name = "ACTION", requires = "queue")]
+    action: Option<QueueAction>,
+
+    /// The queue
+    #[arg(value_name = "QUEUE", value_parser = PossibleValuesParser::new(Queue::ALL.iter().map(|queue| queue.name())))]
+    queue: Option<String>,
+
+    #[command(flatten)]
+    act: ActArgs,
+
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum QueueAction {
+    /// Pause it: pausing ingest stops every daemon but inventory, also those that free space
+    Pause,
+    /// Let it go on
+    Unpause,
+}
+
+/// Show which collections are held, or hold one, or let it go on
+#[derive(Clone, Debug, Args)]
+pub(super) struct CollectionArgs {
+    /// What to do; without it, list them
+    #[arg(value_name = "ACTION", requires = "name")]
+    action: Option<CollectionAction>,
+
+    /// The collection's mnemonic
+    #[arg(value_name = "MNEMONIC")]
+    name: Option<String>,
+
+    /// Release its held jobs too
+    #[arg(long, help_heading = "Acting")]
+    with_jobs: bool,
+
+    #[command(flatten)]
+    act: ActArgs,
+
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum CollectionAction {
+    /// Hold it: its pending jobs are held back, and nothing else is stopped
+    Hold,
+    /// Let it go on
+    Release,
+}
+
+/// A queue or a collection, and whether it goes on.
+#[derive(Clone, Debug, Serialize)]
+struct Stop {
+    /// The queue, or the collection.
+    name: String,
+    /// Since when it is stopped; null while it goes on.
+    paused_since: Option<Timestamp>,
+    /// By whom; empty where that is not said.
+    by: String,
+    /// Why; empty where that is not said.
+    reason: String,
+}
+
+impl Stop {
+    fn new(name: &str, pause: Option<queue::Pause>) -> Self {
+        let name = name.to_owned();
+        match pause {
+            Some(pause) => Self { name, paused_since: Some(pause.since), by: pause.who, reason: pause.why },
+            None => Self { name, paused_since: None, by: String::new(), reason: String::new() },
+        }
+    }
+}
+
+impl QueueArgs {
+    /// Shows them, or does something to one.
+    ///
+    /// # Errors
+    /// When they cannot be read, or one stands against what is ordered.
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let named = self.queue.as_deref().and_then(Queue::from_name);
+        let (Some(action), Some(queue)) = (self.action, named) else { return self.list().await };
+        let action = match action {
+            QueueAction::Pause => Action::Pause,
+            QueueAction::Unpause => Action::Unpause,
+        };
+        order_one(&self.client, &self.act, Order::new(action, Subject::Queue(queue))).await
+    }
+
+    async fn list(&self) -> anyhow::Result<()> {
+        let stops = self.client.ask(async |link| {
+            let mut stops = Vec::new();
+            for queue in Queue::ALL {
+                stops.push(Stop::new(queue.name(), link.queue().paused(*queue).await.map_err(Ending::from)?));
+            }
+            Ok(stops)
+        });
+        show(&stops.await?, self.client.output, "QUEUE")
+    }
+}
+
+impl CollectionArgs {
+    /// Shows them, or does something to one.
+    ///
+    /// # Errors
+    /// When they cannot be read, or one stands against what is ordered.
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let (Some(action), Some(name)) = (self.action, self.name.as_deref()) else { return self.list().await };
+        if self.with_jobs && action != CollectionAction::Release {
+            return Err(UsageError::flag("--with-jobs", "only `release` takes it").into());
+        }
+        let Ok(subject) = format!("collection:{name}").parse::<Subject>() else {
+            let name = crate::web::show::brief(name, 64);
+            return Err(UsageError(format!("no collection can have the mnemonic {name}")).into());
+        };
+        match action {
+            CollectionAction::Hold => order_one(&self.client, &self.act, Order::new(Action::Hold, subject)).await,
+            CollectionAction::Release => self.release(subject, name).await,
+        }
+    }
+
+    /// Releases the collection, and then its jobs: the other way round they would be held again.
+    async fn release(&self, subject: Subject, name: &str) -> anyhow::Result<()> {
+        self.act.check()?;
+        let (act, output) = (&self.act, self.client.output);
+        self.client
+            .ask(async |link| {
+                let store = link.store(false).await?;
+                let order = Order::new(Action::Release, subject);
+                act.with_desk(link, Some(store.clone()), output, async |desk| desk.order(order).await).await?;
+                if !self.with_jobs {
+                    return Ok(());
+                }
+                let asked =
+                    [("state", "held"), ("collection", name)].map(|(name, value)| (name.to_owned(), value.to_owned()));
+                let each = Each { action: Action::Release, to: None, priority: None };
+                // Those that became Held since the first look are among them.
+                let store = link.store(false).await?;
+                change_found(link, store, act, output, each, &asked.to_vec()).await
+            })
+            .await
+    }
+
+    async fn list(&self) -> anyhow::Result<()> {
+        let stops = self.client.ask(async |link| {
+            let queue = link.queue();
+            let mut stops = Vec::new();
+            for name in queue.held_collections().await.map_err(Ending::from)? {
+                // It may have been released since it was listed.
+                let hold = queue.held_collection(&name).await.map_err(Ending::from)?;
+                stops.extend(hold.map(|hold| Stop::new(&name, Some(hold))));
+            }
+            Ok(stops)
+        });
+        show(&stops.await?, self.client.output, "COLLECTION")
+    }
+}
+
+fn show(stops: &[Stop], output: OutputArgs, what: &'static str) -> anyhow::Result<()> {
+    let now = Timestamp::now();
+    output.show(&stops, |screen: &mut Screen| {
+        if stops.is_empty() {
+            screen.say("No collection is held.");
+        }
+        let mut table = Table::new([
+            Column::new(what),
+            Column::new("STATE"),
+            Column::number("FOR"),
+            Column::rest("BY"),
+            Column::rest("WHY"),
+        ]);
+        for stop in stops {
+            let state = match (stop.paused_since, what) {
+                (None, _) => "goes on",
+                (Some(_), "QUEUE") => "paused",
+                (Some(_), _) => "held",
+            };
+            let cells = [
+                stop.name.clone(),
+                state.to_owned(),
+                ago(stop.paused_since, now),
+                stop.by.clone(),
+                stop.reason.clone(),
+            ];
+            table.row(cells);
+        }
+        screen.table(&table);
+    })
+}

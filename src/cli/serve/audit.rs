@@ -1,0 +1,54 @@
+//! Where it is written down who ordered what.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::actions::audit::{Destination, Rotation};
+
+/// The audit trail.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Orders")]
+pub(super) struct AuditArgs {
+    /// File that each order is written to, as JSON lines, before and after it is carried out; - for standard output.
+    /// What cannot be written is not carried out
+    #[arg(
+        long = "audit.file",
+        env = "QUEUEKEEPER_AUDIT_FILE",
+        hide_env_values = true,
+        value_name = "FILE",
+        default_value = "-"
+    )]
+    file: PathBuf,
+
+    /// How large that file grows until it is put aside as FILE.1, in MiB
+    #[arg(
+        long = "audit.size",
+        env = "QUEUEKEEPER_AUDIT_SIZE",
+        hide_env_values = true,
+        value_name = "MIB",
+        default_value_t = 64,
+        value_parser = clap::value_parser!(u64).range(1..=65_536)
+    )]
+    size: u64,
+
+    /// How many files are kept besides it
+    #[arg(
+        long = "audit.files",
+        env = "QUEUEKEEPER_AUDIT_FILES",
+        hide_env_values = true,
+        value_name = "NUMBER",
+        default_value_t = 10,
+        value_parser = clap::value_parser!(u32).range(1..=1_000)
+    )]
+    files: u32,
+}
+
+impl AuditArgs {
+    pub(super) fn destination(self) -> Destination {
+        if self.file.as_os_str() == "-" {
+            return Destination::StandardOutput;
+        }
+        Destination::File(self.file, Rotation { size_bytes: self.size << 20, files: self.files })
+    }
+}

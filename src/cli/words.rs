@@ -1,0 +1,45 @@
+//! Figures as tables have them.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::mirror::words;
+
+/// How long ago something was; nothing where nobody knows.
+pub(super) fn ago(instant: Option<Timestamp>, now: Timestamp) -> String {
+    let ago = |instant| words::length(Duration::try_from(now.duration_since(instant)).unwrap_or(Duration::ZERO));
+    instant.map(ago).unwrap_or_default()
+}
+
+/// An instant, and how long ago it was.
+pub(super) fn moment(instant: Option<Timestamp>, now: Timestamp) -> String {
+    let said =
+        |instant: Timestamp| format!("{}, {} ago", instant.strftime("%Y-%m-%d %H:%M:%S UTC"), ago(Some(instant), now));
+    instant.map(said).unwrap_or_default()
+}
+
+/// A count; nothing for none.
+pub(super) fn some(count: u64) -> String {
+    if count == 0 { String::new() } else { words::count(count) }
+}
+
+/// A count.
+pub(super) fn count(count: u64) -> String {
+    words::count(count)
+}
+
+/// A size in binary units; nothing for 0, which stands for one that nobody knows.
+pub(super) fn size(bytes: u64) -> String {
+    if bytes == 0 { String::new() } else { words::size(bytes) }
+}
+
+/// A number where there is one.
+pub(super) fn number(number: Option<impl ToString>) -> String {
+    number.map(|number| number.to_string()).unwrap_or_default()
+}
+
+/// What somebody reads in a narrow column for yes; nothing for no.
+pub(super) fn yes(is: bool) -> String {
+    if is { "yes" } else { "" }.to_owned()
+}

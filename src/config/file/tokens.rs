@@ -1,0 +1,288 @@
+//! The file of bearer tokens: their hashes, each with a name, a role, and the end of its time.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use jiff::civil::Date;
+use jiff::{Timestamp, tz::TimeZone};
+use serde::Deserialize;
+use serde_saphyr::Spanned;
+
+use super::super::Users;
+use super::super::source::{FileError, Files, refuse, yaml};
+use super::secret::{self, PREFIX, Secret};
+use crate::actions::Role;
+
+/// The most tokens in a file: each one is compared with each that is presented.
+const MOST_TOKENS: usize = 1_000;
+
+/// The longest name of a token.
+const LONGEST_NAME: usize = 64;
+
+/// The tokens that are known. It has no `Debug`, so that no log shows the hashes.
+#[derive(Default)]
+pub struct Tokens {
+    path: PathBuf,
+    tokens: Vec<Token>,
+}
+
+/// What is known of a token.
+pub struct Token {
+    /// What it is called.
+    pub name: String,
+    /// What its holder may do.
+    pub role: Role,
+    hash: [u8; 32],
+    expires: Option<Timestamp>,
+    line: u64,
+}
+
+/// What a token that somebody presents turns out to be.
+pub enum Presented<'a> {
+    /// One that is known.
+    Valid(&'a Token),
+    /// It was one until then.
+    Expired(&'a Token, Timestamp),
+    /// None that is known.
+    Unknown,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Keys {
+    role: Spanned<String>,
+    sha256: Spanned<String>,
+    expires: Option<Spanned<String>>,
+}
+
+impl Tokens {
+    pub(super) fn read(path: &Path, files: &mut Files) -> Result<Self, FileError> {
+        let bytes = files.read(path)?;
+        Self::check(path, &bytes).map_err(conceal)
+    }
+
+    fn check(path: &Path, bytes: &[u8]) -> Result<Self, FileError> {
+        let entries: BTreeMap<String, Spanned<Keys>> = yaml(path, bytes)?;
+        if entries.len() > MOST_TOKENS {
+            return Err(refuse(path, 0, format!("there are {} tokens, and {MOST_TOKENS} are taken", entries.len())));
+        }
+        let mut known: Self = Self { path: path.to_owned(), tokens: Vec::with_capacity(entries.len()) };
+        for (name, keys) in entries {
+            let line = keys.referenced.line();
+            check_name(&name).map_err(|error| refuse(path, line, error.to_string()))?;
+            let Keys { role, sha256, expires } = keys.value;
+            let at = |line, why: String| refuse(path, line, format!("the token {name}: {why}"));
+            let token = Token {
+                role: role.value.parse().map_err(|error| at(role.referenced.line(), format!("{error}")))?,
+                hash: unhex(&sha256.value).ok_or_else(|| {
+                    at(
+                        sha256.referenced.line(),
+                        "sha256 is 64 hexadecimal digits; queuekeeper token makes them".to_owned(),
+                    )
+                })?,
+                expires: expires
+                    .map(|text| {
+                        expiry(&text.value).map_err(|why| at(text.referenced.line(), format!("expires: {why}")))
+                    })
+                    .transpose()?,
+                line,
+                name: name.clone(),
+            };
+            if let Some(same) = known.tokens.iter().find(|other| other.hash == token.hash) {
+                return Err(at(line, format!("it is the same as {}, and nobody could tell who asks", same.name)));
+            }
+            known.tokens.push(token);
+        }
+        Ok(known)
+    }
+
+    /// What a token is that somebody presents. How long it takes says nothing of any of those that are known.
+    #[must_use]
+    pub fn find(&self, presented: &[u8], now: Timestamp) -> Presented<'_> {
+        let hash = secret::hash(presented);
+        let mut found = None;
+        for token in &self.tokens {
+            if verify_slices_are_equal(&token.hash, &hash).is_ok() {
+                found = Some(token);
+            }
+        }
+        match found {
+            None => Presented::Unknown,
+            Some(token) => match token.expires {
+                Some(expires) if expires <= now => Presented::Expired(token, expires),
+                _ => Presented::Valid(token),
+            },
+        }
+    }
+
+    /// Refuses a token that has a user's name.
+    pub(super) fn differ_from(&self, users: &Users) -> Result<(), FileError> {
+        match self.tokens.iter().find(|token| users.hash(&token.name).is_some()) {
+            None => Ok(()),
+            Some(Token { name, line, .. }) => {
+                let why = format!("the token {name}: the web configuration has a user of that name; give it another");
+                Err(refuse(&self.path, *line, why))
+            }
+        }
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.tokens.is_empty()
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// The names of those whose time is over.
+    pub fn expired(&self, now: Timestamp) -> impl Iterator<Item = &str> {
+        let is_expired = move |token: &&Token| token.expires.is_some_and(|expires| expires <= now);
+        self.tokens.iter().filter(is_expired).map(|token| token.name.as_str())
+    }
+
+    pub(super) fn roles(&self) -> impl Iterator<Item = Role> {
+        self.tokens.iter().map(|token| token.role)
+    }
+}
+
+/// A line for the file of tokens, which shows nothing that has to be kept secret.
+pub struct TokenLine {
+    name: String,
+    role: Role,
+    hash: [u8; 32],
+    expires: Option<Timestamp>,
+}
+
+/// A name that no token can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TokenLineError {
+    /// It has other characters than a name has.
+    #[error("a token's name begins with a letter and has at most {LONGEST_NAME} letters, digits and - _ . @")]
+    Name,
+    /// It looks like the token itself.
+    #[error("a name that begins with {PREFIX} looks like a token itself; here stands what the token is called")]
+    Secret,
+}
+
+impl TokenLine {
+    /// What is kept of a token.
+    ///
+    /// # Errors
+    /// When no token can have that name.
+    pub fn new(name: &str, role: Role, expires: Option<Timestamp>, secret: &Secret) -> Result<Self, TokenLineError> {
+        check_name(name)?;
+        Ok(Self { name: name.to_owned(), role, hash: secret.hash(), expires })
+    }
+}
+
+impl fmt::Display for TokenLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // In quotes, since a name such as `null` and a hash without a letter are something else in YAML.
+        write!(f, "\"{}\": {{role: {}, sha256: \"", self.name, self.role)?;
+        for byte in self.hash {
+            write!(f, "{byte:02x}")?;
+        }
+        match self.expires {
+            Some(expires) => write!(f, "\", expires: \"{expires}\"}}"),
+            None => write!(f, "\"}}"),
+        }
+    }
+}
+
+/// The end of a token's time: an instant as in RFC 3339, or a date, which is its beginning in UTC.
+///
+/// # Errors
+/// Says what is taken.
+pub fn expiry(text: &str) -> Result<Timestamp, String> {
+    let is_date = text.len() == 10;
+    let read = if is_date {
+        text.parse::<Date>().ok().and_then(|date| date.to_zoned(TimeZone::UTC).ok()).map(|start| start.timestamp())
+    } else {
+        text.parse().ok()
+    };
+    read.ok_or_else(|| format!("“{text}” is no date as 2027-01-31 and no instant as 2027-01-31T18:00:00Z"))
+}
+
+fn check_name(name: &str) -> Result<(), TokenLineError> {
+    if name.starts_with(PREFIX) {
+        return Err(TokenLineError::Secret);
+    }
+    let is_name = name.len() <= LONGEST_NAME
+        && name.starts_with(|first: char| first.is_ascii_alphabetic())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte));
+    if is_name { Ok(()) } else { Err(TokenLineError::Name) }
+}
+
+/// Takes what looks like a token out of an error: whoever wrote it into the file should not find it in a log too.
+fn conceal(error: FileError) -> FileError {
+    match error {
+        FileError::Format { path, line, why } if why.contains(PREFIX) => {
+            FileError::Format { path, line, why: TokenLineError::Secret.to_string() }
+        }
+        error => error,
+    }
+}
+
+fn unhex(text: &str) -> Option<[u8; 32]> {
+    let mut hash = [0; 32];
+    if text.len() != 2 * hash.len() || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    for (byte, at) in hash.iter_mut().zip((0..).step_by(2)) {
+        *byte = u8::from_str_radix(text.get(at..at + 2)?, 16).ok()?;
+    }
+    Some(hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(text: &str) -> Result<Tokens, FileError> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        Tokens::read(file.path(), &mut Files::default())
+    }
+
+    #[test]
+    fn a_line_is_read_back_whatever_its_name_looks_like_in_yaml() {
+        let end: Timestamp = "2027-01-01T00:00:00Z".parse().unwrap();
+        for name in ["null", "true", "yes", "ci", "a.b@c-d_e", "y", "e1"] {
+            let secret = Secret::make();
+            let line = TokenLine::new(name, Role::Operator, Some(end), &secret).unwrap();
+            let tokens = tokens(&format!("{line}\n")).unwrap_or_else(|error| panic!("{line}: {error}"));
+            let Presented::Valid(token) =
+                tokens.find(secret.reveal().as_bytes(), end - jiff::SignedDuration::from_nanos(1))
+            else {
+                panic!("{line}")
+            };
+            assert_eq!((token.name.as_str(), token.role), (name, Role::Operator));
+            let Presented::Expired(_, at) = tokens.find(secret.reveal().as_bytes(), end) else { panic!("{line}") };
+            assert_eq!(at, end);
+            assert!(matches!(tokens.find(Secret::make().reveal().as_bytes(), end), Presented::Unknown));
+        }
+        for name in ["", "1a", "a b", "a:b", "é", &"a".repeat(65)] {
+            assert!(TokenLine::new(name, Role::Viewer, None, &Secret::make()).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_time_is_a_date_or_an_instant() {
+        for (text, instant) in [
+            ("2027-01-31", "2027-01-31T00:00:00Z"),
+            ("2027-01-31T18:00:00Z", "2027-01-31T18:00:00Z"),
+            ("2027-01-31T18:00:00.5+02:00", "2027-01-31T16:00:00.5Z"),
+        ] {
+            assert_eq!(expiry(text), Ok(instant.parse().unwrap()), "{text}");
+        }
+        for text in ["", "tomorrow", "2027-02-30", "2027-01-31T18:00:00", "20270131", "1798761600"] {
+            assert!(expiry(text).unwrap_err().contains("2027-01-31T18:00:00Z"), "{text}");
+        }
+    }
+}

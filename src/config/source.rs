@@ -1,0 +1,123 @@
+//! What the files of a configuration have in common: they are read together, and told about in one line.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde_saphyr::Error as YamlError;
+
+/// No such file is larger, in bytes; chains of certificates included.
+const MOST_BYTES: u64 = 1024 * 1024;
+
+/// Why a file cannot be taken; always one line, and never with anything secret from it.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// A file cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file itself holds something that is not taken.
+    #[error("{path}{at}: {why}", at = line.map(|line| format!(", line {line}")).unwrap_or_default())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1, where it is known.
+        line: Option<u64>,
+        /// What is wrong there.
+        why: String,
+    },
+    /// A certificate or a key cannot be used.
+    #[error("{what}: {why}")]
+    Unusable {
+        /// The file, or the key that holds it.
+        what: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// What a running server cannot change to.
+    #[error("{path}: {why}; that needs a restart")]
+    Restart {
+        /// The file.
+        path: PathBuf,
+        /// The change.
+        why: &'static str,
+    },
+}
+
+/// Reads files and remembers which, and what they held.
+#[derive(Default)]
+pub(super) struct Files {
+    read: Vec<PathBuf>,
+    hasher: DefaultHasher,
+}
+
+/// Every file that a configuration was read from, and a fingerprint of what they held.
+#[derive(Clone)]
+pub(super) struct Sources {
+    paths: Vec<PathBuf>,
+    fingerprint: u64,
+}
+
+impl Files {
+    pub(super) fn read(&mut self, path: &Path) -> Result<Vec<u8>, FileError> {
+        let refuse = |source| FileError::Read { path: path.to_owned(), source };
+        // Before it is opened: a pipe would be waited for.
+        let facts = std::fs::metadata(path).map_err(refuse)?;
+        if !facts.is_file() {
+            return Err(refuse(std::io::Error::other("it is not a file")));
+        }
+        if facts.len() > MOST_BYTES {
+            return Err(refuse(std::io::Error::other("it is larger than 1 MiB")));
+        }
+        let bytes = std::fs::read(path).map_err(refuse)?;
+        bytes.hash(&mut self.hasher);
+        self.read.push(path.to_owned());
+        Ok(bytes)
+    }
+
+    pub(super) fn sources(self) -> Sources {
+        Sources { fingerprint: self.hasher.finish(), paths: self.read }
+    }
+}
+
+impl Sources {
+    /// Whether all files are there and hold what they held.
+    pub(super) fn are_unchanged(&self) -> bool {
+        let mut files = Files::default();
+        self.paths.iter().all(|path| files.read(path).is_ok()) && files.hasher.finish() == self.fingerprint
+    }
+}
+
+/// Refuses what stands at a line; 0 for a line that is not known.
+pub(super) fn refuse(path: &Path, line: u64, why: impl Into<String>) -> FileError {
+    FileError::Format { path: path.to_owned(), line: Some(line).filter(|line| *line > 0), why: why.into() }
+}
+
+/// Reads YAML. A file without a key gives the default.
+pub(super) fn yaml<T: DeserializeOwned + Default>(path: &Path, bytes: &[u8]) -> Result<T, FileError> {
+    let text = std::str::from_utf8(bytes).map_err(|_| refuse(path, 0, "it is not UTF-8"))?;
+    let options = serde_saphyr::options! { with_snippet: false };
+    // Such a file is a document that is null.
+    let read: Option<T> = serde_saphyr::from_str_with_options(text, options)
+        .map_err(|error| refuse(path, error.location().map_or(0, |location| location.line()), explain(&error)))?;
+    Ok(read.unwrap_or_default())
+}
+
+/// What is wrong, without the value: it may be a password's hash or a key.
+fn explain(error: &YamlError) -> String {
+    match error {
+        YamlError::SerdeUnknownField { field, expected, .. } => {
+            format!("the key {field} is not taken; taken are {}", expected.join(", "))
+        }
+        YamlError::SerdeInvalidType { expected, .. } | YamlError::SerdeInvalidValue { expected, .. } => {
+            let expected = if expected.starts_with("struct") { "keys and values" } else { expected };
+            format!("something else was expected here: {expected}")
+        }
+        YamlError::DuplicateMappingKey { key: Some(key), .. } => format!("the key {key} is there twice"),
+        other => other.render().split_whitespace().collect::<Vec<_>>().join(" "),
+    }
+}

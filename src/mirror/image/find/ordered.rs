@@ -1,0 +1,57 @@
+//! Taking jobs from where they lie in order already: by the instant of entering their state.
+
+use super::Filter;
+use super::scan::Value;
+use super::select::{Selection, TURNED};
+use crate::mirror::bands::Bands;
+
+impl Filter<'_> {
+    /// Whether it asks for nothing but the state, the lock, and the instant of entering.
+    pub(super) fn is_by_state(&self) -> bool {
+        let is_by_sets = self.few.is_none() && self.sets.is_empty() && self.text.is_none();
+        is_by_sets && self.collection.is_none() && self.batch.is_none() && self.min_retries == 0
+    }
+
+    /// Counts the jobs that pass, and puts those before a selection that may be on its page, with their numbers in place
+    /// of their rows. The sets have all the jobs of the states that are asked for.
+    pub(super) fn take_in_order<'a>(
+        &self,
+        sets: impl Iterator<Item = &'a Bands<5>>,
+        is_turned: bool,
+        selection: &mut Selection,
+    ) {
+        let until = self.entered_until.unwrap_or(i64::MAX);
+        let is_wanted = |(entered_ms, _): &(i64, u32)| *entered_ms <= until;
+        let place = |(entered_ms, number): &(i64, u32)| {
+            let place = u128::from(entered_ms.wide()) << 32 | u128::from(*number);
+            if is_turned { place ^ TURNED } else { place }
+        };
+        let start = selection.start();
+        let is_behind = |item: &(i64, u32)| start.is_none_or(|start| place(item) > start);
+        for set in sets {
+            let jobs = set.items();
+            let total = jobs.rank(is_wanted);
+            if is_turned {
+                let is_first = |item: &(i64, u32)| is_wanted(item) && is_behind(item);
+                selection.count(total, jobs.rank(is_first));
+                put(jobs.before(is_first), place, selection);
+            } else {
+                let is_passed = |item: &(i64, u32)| !is_behind(item);
+                let passed = jobs.rank(is_passed).min(total);
+                selection.count(total, total - passed);
+                put(jobs.behind(is_passed).take(total - passed), place, selection);
+            }
+        }
+    }
+}
+
+/// Puts items before a selection, as many as may be on its page.
+fn put(items: impl Iterator<Item = (i64, u32)>, place: impl Fn(&(i64, u32)) -> u128, selection: &mut Selection) {
+    for item in items.take(selection.limit()) {
+        let place = place(&item);
+        if place > selection.end() {
+            break;
+        }
+        selection.push(place, item.1);
+    }
+}

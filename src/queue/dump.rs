@@ -1,0 +1,133 @@
+//! The whole queue as lines of JSON: for a backup, for a bug report, to load it elsewhere.
+//!
+//! A dump is a header, one line a znode, and a trailer with their number. The znodes stand depth first and by name, so
+//! two dumps can be compared line by line, and a parent stands before its children. Values are texts, or base64 where
+//! they are not UTF-8. `/zookeeper` and `/queuekeeper` are left out; znodes that nobody expects are not. Ephemeral
+//! znodes, which are locks, are marked: they tell who works on what, and cannot be restored.
+//!
+//! It is no snapshot. The znodes of a job, batch or request are read at one moment, as are those of a batch's folder;
+//! the queue moves on between them, so an entry or reference may belong to another moment than its job. Pause the queue
+//! first where that matters.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use jiff::Timestamp;
+
+use super::create::next_number;
+use super::error::Error;
+use super::handle::{Queue, Read};
+use super::path::{AccessQueue, Path};
+
+mod ask;
+pub mod line;
+mod redact;
+mod walk;
+
+pub use line::{FORMAT, Header, Trailer};
+pub use redact::Redaction;
+
+/// What to dump, and how to name it.
+#[derive(Debug)]
+pub struct DumpOptions {
+    /// A random name, by which a load that was interrupted knows the dump again.
+    pub id: String,
+    /// The present time.
+    pub now: Timestamp,
+    /// Replaces texts by pseudonyms, where wanted.
+    pub redaction: Option<Redaction>,
+}
+
+/// How far a dump is.
+#[derive(Clone, Copy, Debug)]
+pub struct DumpProgress {
+    /// What was read until now.
+    pub read: Trailer,
+    /// How many jobs there were at the beginning, about.
+    pub of_jobs: u64,
+}
+
+/// Why there is no dump, or a part of one only.
+#[derive(Debug, thiserror::Error)]
+pub enum DumpError {
+    /// Something could not be read. What was written until then has no trailer.
+    #[error(transparent)]
+    Read(#[from] Error),
+    /// A line could not be written.
+    #[error("cannot write the dump: {0}")]
+    Write(io::Error),
+}
+
+/// The folders whose children ZooKeeper numbers.
+pub(super) const NUMBERED: [Path; 4] =
+    [Path::Batches, Path::Jobs, Path::AccessQueue(AccessQueue::Small), Path::AccessQueue(AccessQueue::Large)];
+
+impl Queue {
+    /// Writes the whole queue to `out`, and gives what the trailer says.
+    ///
+    /// A few megabytes are held at a time, besides the names of the children of the folders that are being read. Each
+    /// request has the handle's time limit, and is repeated a few times after a lost connection.
+    ///
+    /// # Errors
+    /// When a znode cannot be read, or a line not be written. A znode that our credentials do not let us read is an
+    /// error too: a dump without it would pass for a whole one.
+    pub async fn dump(
+        &self,
+        out: &mut impl Write,
+        options: &DumpOptions,
+        mut progress: impl FnMut(DumpProgress),
+    ) -> Result<Trailer, DumpError> {
+        let [root, numbered @ ..] = self
+            .read_each(
+                [Path::Root, Path::Batches, Path::Jobs, NUMBERED[2].clone(), NUMBERED[3].clone()].map(Read::Data),
+            )
+            .await?;
+        if !root.exists() {
+            return Err(Error::Missing(Path::Root).into());
+        }
+        let next = NUMBERED.iter().zip(&numbered).filter_map(|(path, found)| {
+            let stat = found.stat()?;
+            Some((path.to_string(), next_number(Some(stat))?))
+        });
+        let header = Header {
+            format: FORMAT,
+            id: options.id.clone(),
+            taken: options.now,
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            redacted: options.redaction.is_some(),
+            left_out: vec!["/zookeeper".into(), "/queuekeeper".into()],
+            next: next.collect::<BTreeMap<_, _>>(),
+        };
+        let mut line = Vec::new();
+        line::write_line(&mut line, &header);
+        out.write_all(&line).map_err(DumpError::Write)?;
+        // The folder of states is no job.
+        let of_jobs =
+            numbered[1].stat().map_or(0, |stat| u64::from(stat.num_children.unsigned_abs()).saturating_sub(1));
+        let mut walk = walk::Walk::new(self, options.redaction.as_ref());
+        let written = walk.run(|lines, read| {
+            progress(DumpProgress { read: *read, of_jobs });
+            out.write_all(lines)
+        });
+        written.await?.map_err(DumpError::Write)?;
+        line.clear();
+        line::write_line(&mut line, &line::End { end: walk.counts });
+        out.write_all(&line).map_err(DumpError::Write)?;
+        out.flush().map_err(DumpError::Write)?;
+        Ok(walk.counts)
+    }
+}
+
+impl Trailer {
+    /// Counts a znode by what it is.
+    pub(super) fn count_item(&mut self, path: &Path) {
+        if let Some(count) = match path {
+            Path::Job(_) => Some(&mut self.jobs),
+            Path::Batch(_) => Some(&mut self.batches),
+            Path::Request(..) => Some(&mut self.requests),
+            _ => None,
+        } {
+            *count += 1;
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What lies around a job: its batch, the references to it, and its queue entries.
+
+use super::plan::Order;
+use super::{Job, JobPlan, JobTarget};
+use crate::queue::handle::{Found, Read};
+use crate::queue::id::BatchId;
+use crate::queue::path::{BatchNode, EntryName, JobNode, Path};
+use crate::queue::record::ItemStatus;
+use crate::queue::state::{BatchState, JobState, Outcome, State};
+
+/// Where to look around a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::queue) struct Place {
+    pub(in crate::queue) batch: BatchId,
+    /// The name of its entry.
+    pub(in crate::queue) old: EntryName,
+    /// The name that its entry is to have.
+    pub(in crate::queue) new: EntryName,
+}
+
+/// What is found there.
+#[derive(Clone, Debug)]
+pub(in crate::queue) struct Surroundings {
+    /// Whether its batch is there.
+    pub(in crate::queue) has_batch: bool,
+    /// Whether that was acquired.
+    pub(in crate::queue) is_batch_acquired: bool,
+    /// The state of that and the version of its status, where it has one.
+    pub(in crate::queue) batch_status: Option<(Option<BatchState>, i32)>,
+    pub(in crate::queue) references: Vec<Outcome>,
+    pub(in crate::queue) entries: Vec<(JobState, EntryName)>,
+}
+
+impl Place {
+    /// The entries where one of the job may be: in each state, under its old name and its new.
+    fn entries(&self) -> impl Iterator<Item = (JobState, EntryName)> + use<> {
+        let Self { old, new, .. } = *self;
+        let names = std::iter::once(old).chain((new != old).then_some(new));
+        names.flat_map(|name| JobState::ALL.iter().map(move |state| (*state, name)))
+    }
+
+    pub(in crate::queue) fn reference(&self, outcome: Outcome) -> Path {
+        Path::Reference(self.batch, outcome, self.new.job)
+    }
+}
+
+impl Surroundings {
+    pub(in crate::queue) fn reads(place: &Place) -> Vec<Read> {
+        let batch = [
+            Path::Batch(place.batch),
+            Path::BatchNode(place.batch, BatchNode::States),
+            Path::BatchNode(place.batch, BatchNode::Status),
+        ];
+        let references = Outcome::ALL.into_iter().map(|outcome| place.reference(outcome));
+        let entries = place.entries().map(|(state, entry)| Path::Entry(state.into(), entry));
+        batch.into_iter().chain(references).chain(entries).map(Read::Data).collect()
+    }
+
+    /// Takes what [`Self::reads`] found.
+    pub(in crate::queue) fn from_found(place: &Place, found: &mut impl Iterator<Item = Found>) -> Self {
+        let mut next = || found.next().and_then(Found::data);
+        let (has_batch, is_batch_acquired) = (next().is_some(), next().is_some());
+        let batch_status = next().map(|(data, stat)| (ItemStatus::decode(&data).value.status.state, stat.version));
+        Self {
+            has_batch,
+            is_batch_acquired,
+            batch_status,
+            references: Outcome::ALL.into_iter().filter(|_| next().is_some()).collect(),
+            entries: place.entries().filter(|_| next().is_some()).collect(),
+        }
+    }
+
+    pub(super) fn fill(&self, plan: &mut JobPlan, target: &JobTarget, job: &Job, place: &Place, order: Order<'_>) {
+        let node = |node| Path::JobNode(job.id, node);
+        plan.version = job.version().unwrap_or_default();
+        plan.batch_state = self.batch_status.and_then(|(state, _)| state);
+        let transaction = &mut plan.transaction;
+        target.open(transaction);
+        if let Some((change, now)) = order.change {
+            plan.status_at = Some(transaction.operations().len());
+            transaction.set(node(JobNode::Status), change.status(job, plan.from, plan.to, now), plan.version);
+        } else {
+            transaction.check(node(JobNode::Status), plan.version);
+        }
+        if let Some(priority) = order.priority {
+            match job.stat(JobNode::Priority) {
+                Some(stat) => transaction.set(node(JobNode::Priority), priority.to_string(), stat.version),
+                None => transaction.create(node(JobNode::Priority), priority.to_string()),
+            };
+        }
+        let entry = (plan.to, place.new);
+        for (state, old) in self.entries.iter().filter(|old| **old != entry) {
+            transaction.delete(Path::Entry((*state).into(), *old), None);
+        }
+        if !self.entries.contains(&entry) {
+            transaction.create(Path::Entry(plan.to.into(), place.new), Vec::new());
+        }
+        if self.is_batch_acquired {
+            let outcome = plan.to.outcome();
+            for other in self.references.iter().filter(|other| **other != outcome) {
+                transaction.delete(place.reference(*other), None);
+            }
+            if !self.references.contains(&outcome) {
+                transaction.create(place.reference(outcome), Vec::new());
+            }
+        }
+        target.close(transaction);
+    }
+}

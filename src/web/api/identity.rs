@@ -1,0 +1,12 @@
+use axum::Json;
+use axum::extract::State as FromState;
+
+use crate::web::State;
+use crate::web::identity::Identity;
+use crate::web::views::identity::Myself;
+
+/// `GET /api/v1/identity`: who asks, and what he may order.
+#[utoipa::path(get, path = "/identity", responses((status = 200, body = Myself)))]
+pub(super) async fn identity(FromState(state): FromState<State>, who: Identity) -> Json<Myself> {
+    Json(Myself::new(&state, &who))
+}

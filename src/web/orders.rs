@@ -1,0 +1,107 @@
+//! Between the pages and the API on one side, and the actions on the other.
+
+use axum::http::StatusCode;
+use jiff::Timestamp;
+
+use super::State;
+use super::identity::Identity;
+use super::problem::{Present, Problem};
+use super::query::{self, Pairs};
+use crate::actions::{Action, Actions, Actor, MOST_ITEMS, Refusal, Role, Source, Subject};
+
+impl State {
+    /// What operators may order.
+    ///
+    /// # Errors
+    /// Where this server has no connection for that.
+    pub(super) fn actions(&self) -> Result<&Actions, Problem> {
+        let none = || Problem::new(StatusCode::FORBIDDEN, "This server takes no orders.");
+        self.shared.actions.as_ref().ok_or_else(none)
+    }
+
+    /// The role by which pages offer what may be ordered. Whether he may is decided again when he orders it.
+    pub(super) fn rights(&self, who: &Identity) -> Role {
+        let are_taken = self.shared.actions.is_some() && self.takes_orders();
+        if are_taken { who.role } else { Role::Viewer }
+    }
+
+    /// Lets somebody order an action on a subject.
+    ///
+    /// # Errors
+    /// When he may not.
+    pub(super) fn orderer(
+        &self,
+        who: &Identity,
+        action: Action,
+        subject: &Subject,
+        source: Source,
+    ) -> Result<Actor, Problem> {
+        // What a subject does not know is told only to whoever may order something.
+        self.authorize(who, subject.role(action).unwrap_or(Role::Operator), source)
+    }
+
+    /// The jobs that a query string finds now, all of them, with the versions of their statuses; and what they are, in
+    /// words.
+    ///
+    /// # Errors
+    /// When the query string cannot be taken, or there are too many.
+    pub(super) fn matching(&self, pairs: &Pairs, now: Timestamp) -> Result<(String, Versions), Problem> {
+        let query = query::parse(pairs)?;
+        // For what it says of collections and groups that are not there.
+        let first = self.jobs(&query, now)?;
+        if first.total > MOST_ITEMS {
+            let total = first.total;
+            return Err(Problem::bad(format!("{total} jobs match, and one order takes {MOST_ITEMS} at most.")));
+        }
+        let found = self.shared.store.matching(&query, now).ok_or_else(Problem::no_image)?;
+        let items = found.into_iter().map(|(id, version)| (Subject::Job(id), Some(version))).collect();
+        Ok(("jobs".to_owned(), items))
+    }
+
+    /// Subjects with the versions that the image has of them.
+    pub(super) fn seen_now(&self, subjects: Vec<Subject>) -> Versions {
+        let store = &self.shared.store;
+        let version = |subject: &Subject| match subject {
+            Subject::Job(id) => store.job(*id).map(|job| job.status_version),
+            Subject::Batch(id) => store.batch(*id).map(|detail| detail.batch.status_version),
+            Subject::Request(..)
+            | Subject::Queue(_)
+            | Subject::Collection(_)
+            | Subject::Lock(_)
+            | Subject::Fault(..)
+            | Subject::Batches => None,
+        };
+        subjects
+            .into_iter()
+            .map(|subject| (version(&subject), subject))
+            .map(|(version, subject)| (subject, version))
+            .collect()
+    }
+}
+
+/// Subjects, and the version of each one's status.
+pub(crate) type Versions = Vec<(Subject, Option<i32>)>;
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let status = match refusal {
+            Refusal::Forbidden { .. } => StatusCode::FORBIDDEN,
+            Refusal::Invalid(_) => StatusCode::BAD_REQUEST,
+            Refusal::Missing(_) => StatusCode::NOT_FOUND,
+            Refusal::Conflict { .. } => StatusCode::CONFLICT,
+            Refusal::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Refusal::Failed(_) => StatusCode::BAD_GATEWAY,
+            Refusal::Unknown(_) => StatusCode::GATEWAY_TIMEOUT,
+        };
+        // A sentence, as all that is said to people.
+        let mut letters = refusal.to_string();
+        if let Some(first) = letters.get(..1) {
+            letters.replace_range(..1, &first.to_ascii_uppercase());
+        }
+        let mut problem = Self::new(status, format!("{letters}."));
+        if let Refusal::Conflict { state, version, .. } = refusal {
+            problem.present = Some(Box::new(Present { state, version }));
+        }
+        problem
+    }
+}

@@ -1,0 +1,136 @@
+//! Who did what.
+
+use askama::Template;
+use jiff::Timestamp;
+
+use super::frame::{Frame, Section};
+use super::listing::{Choice, choices, pairs};
+use super::order::state_name;
+use super::orders::{Outcome, action_title, named, outcome};
+use crate::actions::{Action, Source};
+use crate::web::State;
+use crate::web::api::AuditFilter;
+use crate::web::problem::Problem;
+use crate::web::query::address;
+use crate::web::show::{Count, Moment, brief, counted, visible};
+use crate::web::views::audit::{AuditItem, OUTCOMES};
+
+/// How many characters of a text stand in the list.
+const LONG: usize = 240;
+
+/// How many subjects of an order are named.
+const NAMED: usize = 3;
+
+/// The audit trail, ready to be rendered.
+#[derive(Debug, Template)]
+#[template(path = "audit.html")]
+pub(super) struct AuditPage {
+    frame: Frame,
+    filter: AuditFilter,
+    actions: Vec<Choice>,
+    sources: Vec<Choice>,
+    outcomes: Vec<Choice>,
+    told: String,
+    /// Whether a filter holds.
+    is_filtered: bool,
+    clear: String,
+    json: String,
+    rows: Vec<Row>,
+    /// The newest orders; empty where those are shown.
+    first: String,
+    /// The page behind; empty on the last one.
+    next: String,
+}
+
+/// An order as the list shows it.
+#[derive(Debug)]
+struct Row {
+    id: String,
+    href: String,
+    at: Moment,
+    action: String,
+    outcome: Outcome,
+    detail: String,
+    on: Vec<(String, String)>,
+    more: String,
+    actor: String,
+    by: String,
+    reason: String,
+    change: String,
+    took: String,
+}
+
+impl AuditPage {
+    pub(super) fn new(state: &State, filter: AuditFilter, now: Timestamp) -> Result<Self, Problem> {
+        let frame = Frame::new(&state.view(now), "./".to_owned(), Section::Audit);
+        let list = filter.list(state)?;
+        let AuditFilter { text, actor, action, source, outcome, before, limit } = &filter;
+        let wanted = pairs([
+            ("text", text.as_ref()),
+            ("actor", actor.as_ref()),
+            ("action", action.as_ref()),
+            ("source", source.as_ref()),
+            ("outcome", outcome.as_ref()),
+        ]);
+        let is_filtered = !wanted.is_empty();
+        let all = [wanted, pairs([("limit", limit.as_ref())])].concat();
+        let base = format!("{}audit", frame.root);
+        let next = list.next.as_ref().map(|next| {
+            let before = ("before".to_owned(), next.clone());
+            address(&base, all.iter().chain([&before]))
+        });
+        let total = list.total as u64;
+        let told = match (total, is_filtered) {
+            (0, false) => "Nothing was ordered yet.".to_owned(),
+            (0, true) => "No order matches.".to_owned(),
+            (1, true) => "1 order matches.".to_owned(),
+            (total, true) => format!("{} orders match.", Count(total)),
+            (total, false) => format!("{}, the newest first.", counted(total, "order", "orders")),
+        };
+        let is_first = before.as_ref().is_none_or(String::is_empty);
+        let words = |label: &'static str| (label, label.replace('_', " "));
+        Ok(Self {
+            actions: choices(action.as_ref(), Action::ALL.map(|action| (action.label(), action.title()))),
+            sources: choices(source.as_ref(), Source::ALL.map(|source| (source.label(), source.label()))),
+            outcomes: choices(outcome.as_ref(), OUTCOMES.map(words)),
+            told,
+            is_filtered,
+            clear: base.clone(),
+            json: address(&format!("{}api/v1/audit", frame.root), &all),
+            rows: list.items.iter().map(|item| Row::new(item, &frame.root, now)).collect(),
+            first: if is_first { String::new() } else { address(&base, &all) },
+            next: next.unwrap_or_default(),
+            filter,
+            frame,
+        })
+    }
+}
+
+impl Row {
+    fn new(item: &AuditItem, root: &str, now: Timestamp) -> Self {
+        let on: Vec<_> = item.subjects.iter().take(NAMED).map(|on| named(on, root)).collect();
+        let left_out = item.count.saturating_sub(on.len() as u64);
+        let from = item.from.as_ref().map(|from| format!(" from {from}")).unwrap_or_default();
+        let name = |label: &Option<String>, none: &str| label.as_deref().map_or_else(|| none.to_owned(), state_name);
+        let is_change = item.before.is_some() || item.after.is_some();
+        Self {
+            href: format!("{root}orders/{}", item.id),
+            at: Moment::new(item.at, now),
+            action: action_title(&item.action),
+            outcome: outcome(&item.outcome),
+            detail: item.detail.as_deref().map(|detail| brief(detail, LONG)).unwrap_or_default(),
+            more: if left_out > 0 { format!("and {} more", Count(left_out)) } else { String::new() },
+            on,
+            actor: visible(&item.actor),
+            by: format!("{}, by {}{from}", item.role, item.source),
+            reason: brief(&item.reason, LONG),
+            change: if is_change {
+                format!("{} → {}", name(&item.before, "none"), name(&item.after, "gone"))
+            } else {
+                String::new()
+            },
+            took: item.duration_seconds.map(|took| format!("in {took:.2} s")).unwrap_or_default(),
+            id: item.id.clone(),
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Orders over many: a list is frozen, shown, and carried out as it was shown.
+
+use askama::Template;
+use axum::extract::{Path, State as FromState};
+use axum::http::StatusCode;
+use axum::response::Response;
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::frame::{Frame, Section};
+use super::order::{see_other, state_name, subject_in_words, tell};
+use super::render;
+use crate::actions::audit::OrderId;
+use crate::actions::{Action, Actor, Each, Frozen, Order, Reason, Refusal, Role, Seen, Source, Subject};
+use crate::queue::state::JobState;
+use crate::web::State;
+use crate::web::api::orders::{action, bad_item, job_state, priority};
+use crate::web::identity::Identity;
+use crate::web::params::{Sent, pairs_of};
+use crate::web::problem::Problem;
+use crate::web::query::{Pairs, number, shown};
+use crate::web::show::{Count, Moment, visible};
+
+/// How many items of a list are shown.
+const SAMPLE: usize = 10;
+
+/// `POST /lists`: freezes the items that were chosen, or all that a filter finds, and leads to them.
+pub(super) async fn freeze(
+    FromState(state): FromState<State>,
+    who: Identity,
+    Sent(sent): Sent<Pairs>,
+) -> Result<Response, Problem> {
+    let now = Timestamp::now();
+    let actor = state.authorize(&who, Role::Operator, Source::Web)?;
+    let sent = Chosen::read(sent)?;
+    let (of, items) = if sent.is_all {
+        state.matching(&pairs_of(&sent.jobs)?, now)?
+    } else {
+        let subject = |item: &String| item.parse::<Subject>().map_err(|error| bad_item(item, &error));
+        let subjects = sent.items.iter().map(subject).collect::<Result<Vec<_>, _>>()?;
+        (if subjects.len() == 1 { "chosen job" } else { "chosen jobs" }.to_owned(), state.seen_now(subjects))
+    };
+    let frozen = state.actions()?.freeze(sent.each, of, items, &actor, now)?;
+    Ok(see_other(format!("lists/{}", frozen.id)))
+}
+
+/// What a form of a list says.
+#[derive(Debug)]
+struct Chosen {
+    each: Each,
+    is_all: bool,
+    items: Vec<String>,
+    /// The query string of those that match.
+    jobs: String,
+}
+
+impl Chosen {
+    fn read(sent: Pairs) -> Result<Self, Problem> {
+        let (mut ordered, mut items, mut jobs, mut is_all) = (String::new(), Vec::new(), String::new(), false);
+        let (mut to, mut urgency) = (None, None);
+        for (name, value) in sent {
+            match &*name {
+                "action" => ordered = value,
+                "item" => items.push(value),
+                "jobs" => jobs = value,
+                "to" => to = job_state(Some(&value))?,
+                "priority" if !value.is_empty() => urgency = u8::try_from(number(&name, &value, 0, 99)?).ok(),
+                "priority" => {}
+                "which" => is_all = value == "all",
+                _ => return Err(Problem::bad(format!("There is no field “{}” here.", shown(&name)))),
+            }
+        }
+        let action = action(&ordered)?;
+        // A number that stands in the form for another action means nothing for this one.
+        let urgency = urgency.filter(|_| action == Action::SetPriority);
+        Ok(Self { each: Each { action, to, priority: priority(urgency)? }, is_all, items, jobs })
+    }
+}
+
+/// The form of a frozen list.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Given {
+    reason: Option<String>,
+}
+
+/// `GET /lists/{id}`: what a frozen list holds, and a button that orders it.
+pub(super) async fn show(
+    FromState(state): FromState<State>,
+    who: Identity,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let now = Timestamp::now();
+    let actor = state.authorize(&who, Role::Operator, Source::Web)?;
+    let id = id.parse().map_err(|_| gone())?;
+    if state.actions()?.work(id).is_some_and(|work| work.actor == actor.name) {
+        return Ok(see_other(format!("../orders/{id}")));
+    }
+    let page = ListPage::new(&state, id, &actor, None, now).await?;
+    Ok(render(StatusCode::OK, &page))
+}
+
+/// `POST /lists/{id}`: begins to carry out what a frozen list says, and leads to how far it is.
+pub(super) async fn execute(
+    FromState(state): FromState<State>,
+    who: Identity,
+    Path(id): Path<String>,
+    Sent(sent): Sent<Given>,
+) -> Result<Response, Problem> {
+    let now = Timestamp::now();
+    let actor = state.authorize(&who, Role::Operator, Source::Web)?;
+    let id = id.parse().map_err(|_| gone())?;
+    let reason = sent.reason.unwrap_or_default();
+    let refusal = match Reason::new(&reason) {
+        Err(none) => Refusal::Invalid(none.to_string()),
+        Ok(given) => match state.actions()?.execute_frozen(id, actor.clone(), given, now) {
+            Ok(work) => return Ok(see_other(format!("../orders/{}", work.id))),
+            Err(refusal) => refusal,
+        },
+    };
+    let problem = Problem::from(refusal);
+    let status = problem.status();
+    let page = ListPage::new(&state, id, &actor, Some((reason, problem.clone())), now).await.map_err(|_| problem)?;
+    Ok(tell(status, &page))
+}
+
+fn gone() -> Problem {
+    Problem::missing(
+        "There is no such list. It is another's, or older than half an hour: choose again what is to be done.",
+    )
+}
+
+/// A frozen list, ready to be rendered.
+#[derive(Debug, Template)]
+#[template(path = "list.html")]
+struct ListPage {
+    frame: Frame,
+    id: String,
+    title: String,
+    button: String,
+    is_grave: bool,
+    at: Moment,
+    /// What else is done to each; empty for nothing.
+    with: String,
+    count: String,
+    sample: Vec<Item>,
+    more: String,
+    told: Option<String>,
+    reason: String,
+    actor: String,
+    role: &'static str,
+}
+
+/// An item of the list, and what would be done to it now.
+#[derive(Debug)]
+struct Item {
+    name: String,
+    href: String,
+    before: String,
+    after: String,
+    /// What stands against it; empty for nothing.
+    against: String,
+    warnings: Vec<String>,
+}
+
+impl ListPage {
+    async fn new(
+        state: &State,
+        id: OrderId,
+        actor: &Actor,
+        refused: Option<(String, Problem)>,
+        now: Timestamp,
+    ) -> Result<Self, Problem> {
+        let actions = state.actions()?;
+        let frozen = actions.frozen(id, now).filter(|frozen| frozen.actor == actor.name).ok_or_else(gone)?;
+        let Frozen { each, items, of, at, .. } = &*frozen;
+        let frame = Frame::new(&state.view(now), "../".to_owned(), Section::Audit);
+        let mut sample = Vec::new();
+        for (subject, version) in items.iter().take(SAMPLE) {
+            let seen = version.map(|version| Seen { version: Some(version), ..Seen::default() });
+            let order =
+                Order { seen, to: each.to, priority: each.priority, ..Order::new(each.action, subject.clone()) };
+            let planned = actions.plan(&order, actor, "", now).await;
+            sample.push(Item::new(subject, planned, &frame.root));
+        }
+        let many = items.len() as u64;
+        let left_out = items.len() - sample.len();
+        let (reason, told) = match refused {
+            Some((reason, problem)) => (reason, Some(visible(&problem.detail))),
+            None => (String::new(), None),
+        };
+        let of = if many == 1 && of == "jobs" { "job" } else { of.as_str() };
+        let count = format!("{} {of}", Count(many));
+        Ok(Self {
+            id: id.to_string(),
+            title: format!("{} {count}?", each.action.title()),
+            button: format!("{} {count}", each.action.title()),
+            is_grave: matches!(each.action, Action::Delete | Action::Purge),
+            at: Moment::new(*at, now),
+            with: match (each.to, each.priority) {
+                (Some(to), _) => format!("Each is resumed in {}.", name(to)),
+                (None, Some(priority)) => format!("The priority of each becomes {}.", priority.number()),
+                (None, None) => String::new(),
+            },
+            count,
+            sample,
+            more: if left_out > 0 { format!("and {} more", Count(left_out as u64)) } else { String::new() },
+            told,
+            reason,
+            actor: visible(&actor.name),
+            role: actor.role.label(),
+            frame,
+        })
+    }
+}
+
+fn name(state: JobState) -> &'static str {
+    use crate::queue::state::State as _;
+    state.name()
+}
+
+impl Item {
+    fn new(subject: &Subject, planned: Result<crate::actions::Prepared, Refusal>, root: &str) -> Self {
+        let name = subject_in_words(subject);
+        let href = subject.page().map(|page| format!("{root}{page}")).unwrap_or_default();
+        let label = |label: Option<&str>| label.map(state_name).unwrap_or_default();
+        match planned {
+            Ok(prepared) => Self {
+                before: label(prepared.before),
+                after: label(prepared.after),
+                against: String::new(),
+                warnings: prepared.warnings.iter().map(|warning| visible(warning)).collect(),
+                name,
+                href,
+            },
+            Err(refusal) => {
+                let (before, after) = (String::new(), String::new());
+                let against = visible(&Problem::from(refusal).detail);
+                Self { before, after, against, warnings: Vec::new(), name, href }
+            }
+        }
+    }
+}

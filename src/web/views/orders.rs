@@ -1,0 +1,199 @@
+//! Orders: what they would do, how far they are, and what came of them.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::actions::audit::Entry;
+use crate::actions::{Frozen, Outcome, Prepared, Work};
+
+/// How many subjects of a frozen list are shown.
+const SAMPLE: usize = 10;
+
+/// How many characters of data that is lost are shown.
+const LOST: usize = 300;
+
+/// An order: one that was carried out, is being carried out, or would be.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+pub(crate) struct OrderView {
+    /// Its id; absent where it was only to be shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "01938f5e-6c2a-7c3b-9d6e-2f0d1c5b7a90")]
+    pub(crate) id: Option<String>,
+    /// What is to be done.
+    #[schema(example = "resume")]
+    pub(crate) action: String,
+    /// To what; of many, how many there are.
+    #[schema(example = "jid0000000042")]
+    pub(crate) on: String,
+    /// Why.
+    pub(crate) reason: String,
+    /// `done`, `dry_run`, `going_on`, `cancelled`, or why not: `forbidden`, `invalid`, `missing`, `conflict`,
+    /// `unavailable`, `failed`, `unknown`.
+    #[schema(example = "done")]
+    pub(crate) outcome: String,
+    /// What was done in figures, or what stood against it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) detail: Option<String>,
+    /// The state before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "failed")]
+    pub(crate) before: Option<String>,
+    /// The state after.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "downloading")]
+    pub(crate) after: Option<String>,
+    /// The version of its status after.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<i32>,
+    /// What its orderer should know.
+    pub(crate) warnings: Vec<String>,
+    /// What is written to ZooKeeper, in words: whole, or of much the first operations.
+    pub(crate) operations: Vec<String>,
+    /// Znodes whose data is lost for good.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) lost: Vec<LostNode>,
+    /// How many items are done, of an order over many.
+    pub(crate) done: u64,
+    /// How many could not be done.
+    pub(crate) not_done: u64,
+    /// How many there are.
+    pub(crate) count: u64,
+    /// The items that were not done, and why; a hundred at most.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) undone: Vec<Undone>,
+    /// How long it took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) duration_seconds: Option<f64>,
+}
+
+/// A znode that is removed.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct LostNode {
+    /// Its path.
+    pub(crate) path: String,
+    /// Its data as text, cut to 300 characters.
+    pub(crate) data: String,
+}
+
+/// An item that was not done.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct Undone {
+    /// Which.
+    #[schema(example = "jid0000000042")]
+    pub(crate) on: String,
+    /// What stood against it.
+    pub(crate) why: String,
+}
+
+/// A frozen list: nothing outside of it will be touched.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct FrozenList {
+    /// The id of the order that it may become.
+    #[schema(example = "01938f5e-6c2a-7c3b-9d6e-2f0d1c5b7a90")]
+    pub(crate) id: String,
+    /// When it was frozen; it is kept for half an hour.
+    pub(crate) at: Timestamp,
+    /// What is to be done to each item.
+    #[schema(example = "resume")]
+    pub(crate) action: String,
+    /// What it is a list of.
+    pub(crate) of: String,
+    /// How many items it has.
+    pub(crate) count: usize,
+    /// The first ten of them.
+    pub(crate) sample: Vec<String>,
+}
+
+impl OrderView {
+    /// What an order would do.
+    pub(crate) fn planned(prepared: &Prepared, reason: &str) -> Self {
+        let lost = prepared.removed.iter().map(|(path, data)| LostNode {
+            path: path.clone(),
+            data: String::from_utf8_lossy(data).chars().take(LOST).collect(),
+        });
+        Self {
+            action: prepared.order.action.to_string(),
+            on: prepared.order.subject.to_string(),
+            reason: reason.to_owned(),
+            outcome: "dry_run".to_owned(),
+            before: prepared.before.map(str::to_owned),
+            after: prepared.after.map(str::to_owned),
+            warnings: prepared.warnings.clone(),
+            operations: prepared.operations(),
+            lost: lost.collect(),
+            count: prepared.jobs() as u64,
+            ..Self::default()
+        }
+    }
+
+    /// How far an order is, or what came of it.
+    pub(crate) fn of(work: &Work) -> Self {
+        let reached = work.reached();
+        let undone = work.undone().into_iter().take(100);
+        let mut view = Self {
+            id: Some(work.id.to_string()),
+            action: work.action.to_string(),
+            on: work.on.clone(),
+            reason: work.reason.clone(),
+            outcome: "going_on".to_owned(),
+            done: reached.done,
+            not_done: reached.failed,
+            count: reached.of,
+            undone: undone.map(|(on, why)| Undone { on, why: why.to_string() }).collect(),
+            ..Self::default()
+        };
+        match work.outcome() {
+            None => {}
+            Some(Ok(outcome)) => view.end(outcome, work.is_cancelled()),
+            Some(Err(refusal)) => {
+                (view.outcome, view.detail) = (refusal.label().to_owned(), Some(refusal.to_string()));
+            }
+        }
+        view
+    }
+
+    fn end(&mut self, outcome: Outcome, is_cancelled: bool) {
+        let is_whole = self.done + self.not_done >= self.count;
+        let outcome_label = if is_cancelled && !is_whole { "cancelled" } else { "done" };
+        outcome_label.clone_into(&mut self.outcome);
+        (self.before, self.after) = (outcome.before.map(str::to_owned), outcome.after.map(str::to_owned));
+        (self.version, self.warnings, self.detail) = (outcome.version, outcome.warnings, outcome.detail);
+    }
+
+    /// The same as the audit trail remembers it.
+    pub(in crate::web) fn remembered(entry: Entry) -> Self {
+        let count = |label: &str| entry.outcomes.get(label).copied().unwrap_or(0);
+        let (all, done) = (entry.outcomes.values().sum::<u64>(), count("done"));
+        Self {
+            id: Some(entry.id.to_string()),
+            on: if entry.count == 1 { entry.subjects.join(", ") } else { format!("{} items", entry.count) },
+            action: entry.action,
+            reason: entry.reason,
+            outcome: entry.outcome.unwrap_or_else(|| "unknown".to_owned()),
+            detail: entry.detail,
+            before: entry.before,
+            after: entry.after,
+            operations: entry.operations,
+            done,
+            not_done: all - done,
+            count: entry.count,
+            undone: entry.undone.into_iter().take(100).map(|(on, why)| Undone { on, why }).collect(),
+            duration_seconds: entry.duration_seconds,
+            ..Self::default()
+        }
+    }
+}
+
+impl FrozenList {
+    pub(in crate::web) fn new(frozen: &Frozen) -> Self {
+        Self {
+            id: frozen.id.to_string(),
+            at: frozen.at,
+            action: frozen.each.action.to_string(),
+            of: frozen.of.clone(),
+            count: frozen.items.len(),
+            sample: frozen.items.iter().take(SAMPLE).map(|(subject, _)| subject.to_string()).collect(),
+        }
+    }
+}

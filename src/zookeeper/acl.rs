@@ -1,0 +1,71 @@
+//! Who may do what to znodes: access control lists as ZooKeeper's own shell writes them.
+
+use zookeeper_client::{Acl, AuthId, Permission};
+
+/// A text that is no list.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0}; a list is scheme:id:permissions[,...], as world:anyone:r,digest:ops:q1/5R2N..=:cdrwa, of the permissions c, d, r, w and a"
+)]
+pub struct AclError(&'static str);
+
+/// Reads a list. An id may hold colons and commas, as a distinguished name does.
+///
+/// # Errors
+/// Says what is wrong with it.
+pub fn parse(text: &str) -> Result<Vec<Acl>, AclError> {
+    let mut acls = Vec::new();
+    let mut entry = String::new();
+    for piece in text.split(',') {
+        if !entry.is_empty() {
+            entry.push(',');
+        }
+        entry.push_str(piece);
+        // What does not end with permissions goes on behind the comma.
+        if let Some(acl) = read(&entry) {
+            acls.push(acl);
+            entry.clear();
+        }
+    }
+    match (entry.is_empty(), acls.is_empty()) {
+        (true, false) => Ok(acls),
+        (true, true) => Err(AclError("it is empty")),
+        (false, _) => Err(AclError("an entry lacks its scheme, id or permissions")),
+    }
+}
+
+fn read(entry: &str) -> Option<Acl> {
+    let (scheme, rest) = entry.split_once(':')?;
+    let (id, permissions) = rest.rsplit_once(':')?;
+    if scheme.is_empty() || permissions.is_empty() {
+        return None;
+    }
+    let permission = permissions.chars().try_fold(Permission::NONE, |all, letter| {
+        let one = match letter {
+            'c' => Permission::CREATE,
+            'd' => Permission::DELETE,
+            'r' => Permission::READ,
+            'w' => Permission::WRITE,
+            'a' => Permission::ADMIN,
+            _ => return None,
+        };
+        Some(all | one)
+    });
+    Some(Acl::new(permission?, AuthId::new(scheme, id)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_read_entry_by_entry() {
+        let read = parse("world:anyone:r,auth::cdrwa,x509:CN=a,O=b:c:rw").unwrap();
+        let shown: Vec<_> = read.iter().map(|acl| (acl.scheme(), acl.id(), acl.permission().to_string())).collect();
+        let expected = [("world", "anyone", "READ"), ("auth", "", "ALL"), ("x509", "CN=a,O=b:c", "READ|WRITE")];
+        assert_eq!(shown, expected.map(|(scheme, id, permission)| (scheme, id, permission.to_owned())));
+        for wrong in ["", "world:anyone", "world:anyone:x", "r", ":anyone:r", "world:anyone:r,", "world:anyone:"] {
+            assert!(parse(wrong).unwrap_err().to_string().contains("scheme:id:permissions"), "{wrong}");
+        }
+    }
+}

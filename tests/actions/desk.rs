@@ -1,0 +1,55 @@
+//! Where orders are given in a test: over a queue of its own, with an audit file of its own.
+
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
+use jiff::Timestamp;
+use queuekeeper::actions::audit::{Audit, Destination, Record, Rotation};
+use queuekeeper::actions::{Actions, Actor, Order, Outcome, Reason, Refusal, Role, Source};
+use queuekeeper::queue::Queue;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::queue::world::{World, now};
+
+pub(crate) struct Desk {
+    pub(crate) actions: Actions,
+    folder: TempDir,
+    _writer: AbortOnDropHandle<()>,
+}
+
+pub(crate) fn actor(role: Role) -> Actor {
+    Actor { name: "tester".to_owned(), role, source: Source::Cli, from: None }
+}
+
+impl Desk {
+    /// Orders on a world's queue.
+    pub(crate) async fn over(world: &World) -> Self {
+        Self::on(world.queue.clone())
+    }
+
+    /// Orders on a queue.
+    pub(crate) fn on(queue: Queue) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("audit.jsonl");
+        let (audit, writer) = Audit::open(Destination::File(file, Rotation::default())).unwrap();
+        let writer = AbortOnDropHandle::new(tokio::spawn(writer.run(CancellationToken::new())));
+        Self { actions: Actions::over(queue, None, audit), folder, _writer: writer }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        now()
+    }
+
+    /// Orders something and waits until it is over.
+    pub(crate) async fn order(&self, order: Order, role: Role, reason: &str) -> Result<Outcome, Refusal> {
+        let taken = self.actions.execute(order, actor(role), Reason::new(reason).unwrap(), None, now()).await?;
+        taken.work.over().await
+    }
+
+    /// What the audit file says.
+    pub(crate) fn records(&self) -> Vec<Record> {
+        let text = std::fs::read_to_string(self.folder.path().join("audit.jsonl")).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}

@@ -1,0 +1,205 @@
+//! Daemons and operators at the same jobs: afterwards no job is in two states, in none, or lost, and the audit trail
+//! agrees with the tree.
+
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use queuekeeper::actions::audit::{OrderId, Record};
+use queuekeeper::actions::{Action, Order, Refusal, Role, Seen, Subject};
+use queuekeeper::queue::id::{JobId, Priority};
+use queuekeeper::queue::state::{JobState, State as _};
+use queuekeeper::queue::{Error, JobChange, NewJob, Queue};
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use tokio::task::JoinSet;
+
+use super::desk::Desk;
+use crate::queue::world::{World, base, borrowed};
+
+const JOBS: u32 = 2_000;
+const DAEMONS: u64 = 8;
+const OPERATORS: u64 = 4;
+
+/// How long they race, in seconds; for longer runs by hand.
+const SECONDS: &str = "QUEUEKEEPER_TEST_RACE_SECONDS";
+
+/// Takes jobs out of whatever state there are some in, and lets one in eight fail.
+async fn daemon(queue: Queue, seed: u64, end: Instant) -> u64 {
+    let mut dice = StdRng::seed_from_u64(seed);
+    let states: Vec<JobState> = JobState::ALL.iter().copied().filter(|state| state.success().is_some()).collect();
+    let mut done = 0;
+    while Instant::now() < end {
+        let state = states[dice.random_range(0..states.len())];
+        let mut poll = queue.poll_jobs(state).await.unwrap();
+        for _ in 0..20 {
+            let Some(job) = poll.next(Timestamp::now()).await.unwrap() else { break };
+            let change = if dice.random_ratio(1, 8) { JobChange::failure("no luck") } else { JobChange::success() };
+            match queue.finish_job(&job, &change, Timestamp::now()).await {
+                Ok(_) => done += 1,
+                // Somebody broke the lock.
+                Err(Error::Conflict(_)) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    done
+}
+
+/// Looks at a job and orders something that its state allows; what others do meanwhile decides whether it is done.
+async fn operator(desk: &Desk, queue: Queue, jobs: &[JobId], seed: u64, end: Instant) -> (u64, u64) {
+    let mut dice = StdRng::seed_from_u64(seed);
+    let (mut done, mut refused) = (0, 0);
+    while Instant::now() < end {
+        let id = jobs[dice.random_range(0..jobs.len())];
+        let job = queue.load_job(id).await.unwrap();
+        let action = match job.state().unwrap() {
+            JobState::Failed if dice.random_ratio(1, 40) => Action::Delete,
+            JobState::Failed => Action::Resume,
+            JobState::Pending if dice.random() => Action::Hold,
+            JobState::Held => Action::Release,
+            JobState::Completed | JobState::Deleted => continue,
+            _ if dice.random_ratio(1, 4) => Action::Fail,
+            _ => Action::SetPriority,
+        };
+        let order = Order {
+            seen: Some(Seen { version: job.version(), ..Seen::default() }),
+            priority: Priority::new(dice.random_range(0..100)),
+            ..Order::new(action, Subject::Job(id))
+        };
+        match desk.order(order, Role::Admin, "a race").await {
+            Ok(_) => done += 1,
+            Err(Refusal::Conflict { .. }) => refused += 1,
+            Err(refusal) => panic!("{refusal:?}"),
+        }
+    }
+    (done, refused)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn daemons_and_operators_at_the_same_jobs_lose_none_and_double_none() {
+    let seconds = std::env::var(SECONDS).ok().map_or(30, |text| text.parse().unwrap());
+    let world = World::new(&borrowed(&base())).await;
+    let batch = "bid0000000000".parse().unwrap();
+    let jobs: Vec<NewJob> = (0..JOBS).map(|_| NewJob::new(r#"{"profile":"demo"}"#)).collect();
+    let jobs = world.queue.create_jobs(batch, &jobs, Timestamp::now()).await.unwrap();
+
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let mut daemons = JoinSet::new();
+    for seed in 0..DAEMONS {
+        daemons.spawn(daemon(world.another().await, seed, end));
+    }
+    let desk = Desk::on(world.another().await);
+    let mut operators = Vec::new();
+    for seed in 0..OPERATORS {
+        operators.push(operator(&desk, world.another().await, &jobs, 100 + seed, end));
+    }
+    let ordered = futures::future::join_all(operators).await;
+    let stepped: u64 = daemons.join_all().await.iter().sum();
+    let (done, refused) = ordered.iter().fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
+    println!("{stepped} steps of daemons, {done} orders done, {refused} refused");
+    assert!(stepped > 0 && done > 0 && refused > 0, "nobody got into another's way");
+
+    let trail = Trail::of(&desk.records());
+    assert_eq!(trail.done, done, "each order that was done is in the trail as done");
+    // The others were refused before anything was written.
+    assert!(trail.refused <= refused);
+    agrees(&world, &jobs, &trail).await;
+}
+
+/// What the audit trail says of each job.
+#[derive(Debug, Default)]
+struct Trail {
+    done: u64,
+    refused: u64,
+    resumed: BTreeMap<String, u64>,
+    /// All that were set, the last of them last but where two were set at once.
+    priorities: BTreeMap<String, Vec<String>>,
+    deleted: Vec<String>,
+}
+
+impl Trail {
+    fn of(records: &[Record]) -> Self {
+        let mut trail = Self::default();
+        let mut open: BTreeMap<OrderId, (&str, &str, Option<u8>)> = BTreeMap::new();
+        for record in records {
+            match record {
+                Record::Ordered { id, action, subjects, operations, .. } => {
+                    let set = operations.iter().find_map(|operation| {
+                        let (_, rest) = operation.split_once("/priority at version ")?;
+                        rest.split_once(" = ")?.1.parse().ok()
+                    });
+                    assert!(open.insert(*id, (action, &subjects[0], set)).is_none(), "an id is there twice");
+                }
+                Record::Outcome { id, outcome, .. } => {
+                    let (action, subject, priority) = open.remove(id).expect("what ends was ordered");
+                    if outcome != "done" {
+                        assert_eq!(outcome, "conflict");
+                        trail.refused += 1;
+                        continue;
+                    }
+                    trail.done += 1;
+                    match action {
+                        "resume" => *trail.resumed.entry(subject.to_owned()).or_default() += 1,
+                        "delete" => trail.deleted.push(subject.to_owned()),
+                        "set_priority" => {
+                            let priority = priority.expect("it says which").to_string();
+                            trail.priorities.entry(subject.to_owned()).or_default().push(priority);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+        assert!(open.is_empty(), "what was ordered came to an end: {open:?}");
+        trail
+    }
+}
+
+async fn agrees(world: &World, jobs: &[JobId], trail: &Trail) {
+    let tree = world.tree().await;
+    let text = |path: &str| String::from_utf8(tree[path].0.clone()).unwrap();
+    let mut entries: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut references: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for path in tree.keys() {
+        let parts: Vec<&str> = path.split('/').collect();
+        match parts[..] {
+            ["", "jobs", "states", state, entry] => {
+                let (priority, jid) = entry.split_once('-').unwrap();
+                entries.entry(jid).or_default().push(format!("{state} {}", priority.parse::<u8>().unwrap()));
+            }
+            ["", "batches", _, "states", outcome, jid] => references.entry(jid).or_default().push(outcome),
+            ["", "jobs", _, "lock"] => panic!("{path} was left behind"),
+            _ => {}
+        }
+    }
+    let mut deleted = Vec::new();
+    for job in jobs {
+        let jid = job.to_string();
+        let status: serde_json::Value = serde_json::from_str(&text(&format!("/jobs/{jid}/status"))).unwrap();
+        let state = status["status"].as_str().unwrap().to_lowercase();
+        let priority = text(&format!("/jobs/{jid}/priority"));
+        assert_eq!(entries[jid.as_str()], [format!("{state} {priority}")], "{jid}");
+        let outcome = match state.as_str() {
+            "failed" => "batch-failed",
+            "completed" => "batch-completed",
+            "deleted" => "batch-deleted",
+            _ => "batch-processing",
+        };
+        assert_eq!(references[jid.as_str()], [outcome], "{jid}");
+        assert_eq!(status["retry_count"].as_u64().unwrap(), trail.resumed.get(&jid).copied().unwrap_or(0), "{jid}");
+        let set = trail.priorities.get(&jid).map_or(&[][..], Vec::as_slice);
+        // Each operator waits for his own, so of the last four one was the last.
+        let last = &set[set.len().saturating_sub(OPERATORS as usize)..];
+        assert!(last.contains(&priority) || (set.is_empty() && priority == "5"), "{jid}: {priority}, {set:?}");
+        if state == "deleted" {
+            deleted.push(jid);
+        }
+    }
+    assert_eq!((entries.len(), references.len()), (jobs.len(), jobs.len()));
+    let mut ordered = trail.deleted.clone();
+    ordered.sort_unstable();
+    assert_eq!(deleted, ordered);
+}

@@ -1,0 +1,20 @@
+//! The command line as its users meet it: the program as a process, in a pipe, beside a real ZooKeeper.
+
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails by panicking, as the test itself does")]
+
+#[path = "support"]
+mod support {
+    pub(crate) mod tree;
+    pub(crate) mod wait;
+}
+
+#[path = "cli"]
+mod cli {
+    mod acting;
+    mod api;
+    mod bulk;
+    mod hostile;
+    mod looking;
+    mod program;
+    mod world;
+}

@@ -1,0 +1,186 @@
+//! What is ordered, what it ends with, and what is written down.
+
+use super::program::run;
+use super::world::{World, status};
+
+const SURE: [&str; 3] = ["--yes", "--reason", "the disk is replaced"];
+
+#[tokio::test]
+async fn each_action_does_what_its_name_says_or_is_refused_with_its_code() {
+    let world = World::new("acting").await;
+    world.ephemeral("/jobs/jid0000000003/lock").await;
+    world.batch(1, "Failed").await;
+    world.batch(2, "Completed").await;
+    world.batch(3, "Held").await;
+    world.batch(4, "Held").await;
+    for (line, code, told) in [
+        ("job 9 resume", 0, &["resume jid0000000009, failed to storing: done"][..]),
+        ("job 9 fail", 0, &["storing to failed"]),
+        ("job 9 resume --to downloading", 0, &["failed to downloading"]),
+        ("job 9 resume", 3, &["jid0000000009"]),
+        ("job 0 hold", 0, &["pending to held"]),
+        ("job 0 release", 0, &["held to pending"]),
+        ("job 10 release", 0, &["held to pending", "collection is still held"]),
+        ("job 3 fail", 3, &["jid0000000003/lock"]),
+        ("job 1 priority 3", 0, &["set_priority jid0000000001"]),
+        ("job 1 priority 100", 2, &["0, the most urgent, to 99"]),
+        ("job 1 priority", 2, &["0, the most urgent, to 99"]),
+        ("job 1 hold 3", 2, &["only `priority` takes a number"]),
+        ("job 1 hold --to pending", 2, &["--to: only `resume` takes it"]),
+        ("job 1 delete", 3, &["jid0000000001"]),
+        ("job 99 resume", 4, &["/jobs/jid0000000099"]),
+        ("job 3 break-lock", 3, &["no fault", "by force"]),
+        ("job 3 break-lock --force", 0, &["loses it"]),
+        ("job 3 break-lock --force", 4, &["not locked any more"]),
+        ("lock /jobs/jid0000000003/lock break", 4, &["not locked any more"]),
+        ("lock /jobs break", 2, &["the path of no lock", "queuekeeper locks"]),
+        ("batch bid0000000001 report-again", 0, &["failed to update"]),
+        ("batch uuid-2 purge", 0, &["purge bid0000000002"]),
+        ("batch uuid-2 purge", 4, &["no batch uuid-2"]),
+        ("batch bid0000000003 delete", 0, &["delete bid0000000003"]),
+        ("batch bid0000000004 release", 0, &["held to pending"]),
+        ("batch bid0000000004 delete --force", 2, &["--force: only `release` takes it"]),
+        ("access small qid0000000000 resume", 0, &["failed to pending"]),
+        ("access small qid0000000000 purge", 3, &["qid0000000000"]),
+        ("access small qid0000000007 delete", 4, &["qid0000000007"]),
+        ("queue pause ingest", 0, &["This stops every daemon but inventory"]),
+        ("queue pause ingest", 3, &["paused already"]),
+        ("queue unpause ingest", 0, &["unpause queue:ingest: done"]),
+        ("queue unpause ingest", 3, &["not paused"]),
+        ("queue pause", 2, &["QUEUE"]),
+        ("collection hold demo", 0, &["hold collection:demo: done"]),
+        ("collection hold demo", 3, &["held already"]),
+        ("collection release demo", 0, &["release collection:demo: done"]),
+        ("collection hold a/b", 2, &["no collection can have the mnemonic a/b"]),
+    ] {
+        world.run_with(line, &SURE).await.is(code, told);
+    }
+    assert_eq!(world.state(9).await["status"], "Downloading");
+    assert_eq!(world.state(9).await["retry_count"], 2);
+    let tree = world.tree().await;
+    assert!(tree.contains_key("/jobs/states/estimating/03-jid0000000001"));
+    assert!(!tree.contains_key("/batches/bid0000000002") && !tree.contains_key("/batches/bid0000000003"));
+}
+
+#[tokio::test]
+async fn who_ordered_what_and_why_is_written_down_by_two_lines() {
+    let world = World::new("audit").await;
+    let view = world.run_with("job 9 resume -o json", &SURE).await.json();
+    assert_eq!(
+        (&view["outcome"], &view["before"], &view["after"]),
+        (&"done".into(), &"failed".into(), &"storing".into())
+    );
+    world.run_with("job 9 resume", &SURE).await.is(3, &[]);
+    let audit = world.audit();
+    let [ordered, outcome] = [&audit[0], &audit[1]];
+    assert_eq!((&ordered["id"], &outcome["id"]), (&view["id"], &view["id"]));
+    assert_eq!((&ordered["record"], &outcome["record"]), (&"ordered".into(), &"outcome".into()));
+    assert_eq!((&ordered["source"], &ordered["reason"]), (&"cli".into(), &"the disk is replaced".into()));
+    assert_eq!((&ordered["subjects"][0], &outcome["outcome"]), (&"jid0000000009".into(), &"done".into()));
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let actor = ordered["actor"].as_str().unwrap();
+    assert!(actor.ends_with(&format!("@{host}")) && actor.len() > host.len() + 1, "{actor}");
+
+    // Another file, by a flag and by its variable.
+    let file = world.home.path().join("elsewhere.jsonl");
+    let flag = ["--audit.file", file.to_str().unwrap()];
+    world.run_with("queue pause accessLarge", &[&SURE[..], &flag].concat()).await.is(0, &[]);
+    assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 2);
+    // Where nothing can be written down, nothing is done.
+    let before = world.tree().await;
+    let folder = ["--audit.file", world.home.path().to_str().unwrap()];
+    world
+        .run_with("queue unpause accessLarge", &[&SURE[..], &folder].concat())
+        .await
+        .is(1, &["audit", "nothing was done"]);
+    assert!(world.tree().await == before);
+}
+
+#[tokio::test]
+async fn without_somebody_to_ask_nothing_is_done_and_a_dry_run_only_shows() {
+    let world = World::new("dry").await;
+    world.create("/jobs/states/storing/05-jid0000000001", "").await;
+    let before = world.tree().await;
+    for line in [
+        "job 9 resume",
+        "batch bid0000000000 delete",
+        "batches clean-up",
+        "access small qid0000000000 resume",
+        "queue pause ingest",
+        "collection hold demo",
+        "jobs resume --state failed",
+        "faults --mend",
+        "lock /locks/collections/c10 break",
+    ] {
+        world.run(line).await.is(2, &["nobody to ask", "--yes", "--dry-run"]);
+        // An order without a reason is none.
+        world.run(&format!("{line} --yes")).await.is(2, &["--reason"]);
+        world
+            .run_with(&format!("{line} --yes"), &["--reason", " "])
+            .await
+            .is(2, &["--reason", "say in a few words why"]);
+    }
+    for (line, code, told) in [
+        ("job 9 resume", 0, &["resume jid0000000009, failed to storing", "/jobs/jid0000000009/status"][..]),
+        ("queue pause ingest", 0, &["This stops every daemon", "/locks/queue/ingest"]),
+        ("collection release c10 --with-jobs", 0, &["1 of its jobs", "/locks/collections/c10", "Release of 1 jobs"]),
+        ("batches clean-up", 0, &["every batch that is Completed or Deleted"]),
+        ("jobs resume --state failed", 0, &["Resume of 1 jobs", "jid0000000009"]),
+        ("faults --mend", 0, &["/jobs/states/storing/05-jid0000000001"]),
+        ("job 9 hold", 3, &["jid0000000009"]),
+    ] {
+        world.run(&format!("{line} --dry-run")).await.is(code, told);
+    }
+    let view = world.run("job 9 resume --dry-run -o json").await.json();
+    assert_eq!((&view["outcome"], &view["operations"].as_array().unwrap().len()), (&"dry_run".into(), &7));
+    assert!(world.tree().await == before, "a dry run has written something");
+    assert_eq!(world.audit(), [] as [serde_json::Value; 0]);
+}
+
+#[tokio::test]
+async fn a_variable_says_where_but_nothing_in_the_environment_says_yes() {
+    let world = World::new("variable").await;
+    let ran = tokio::task::spawn_blocking({
+        let (home, address) = (world.home.path().to_owned(), world.address.clone());
+        move || {
+            let mut command = super::program::queuekeeper(&home, &["queue", "pause", "ingest"]);
+            command
+                .env("QUEUEKEEPER_ZOOKEEPER", address)
+                .env("QUEUEKEEPER_YES", "true")
+                .env("QUEUEKEEPER_REASON", "why");
+            command.output().unwrap()
+        }
+    });
+    assert_eq!(ran.await.unwrap().status.code(), Some(2));
+    assert!(!world.tree().await.contains_key("/locks/queue/ingest"));
+}
+
+#[tokio::test]
+async fn new_znodes_get_the_acl_that_is_asked_for() {
+    let world = World::new("acl").await;
+    let acl = ["--zookeeper.acl", "world:anyone:crwd"];
+    world.run_with("queue pause ingest", &[&SURE[..], &acl].concat()).await.is(0, &[]);
+    let (found, _) = world.client.get_acl("/locks/queue/ingest").await.unwrap();
+    assert_eq!(found[0].permission().to_string(), "READ|WRITE|CREATE|DELETE");
+    run(world.home.path(), &["queue", "--zookeeper.acl", "anyone"])
+        .await
+        .is(2, &["--zookeeper.acl", "scheme:id:permissions"]);
+}
+
+#[tokio::test]
+async fn mending_puts_right_what_is_broken_and_says_what_it_left() {
+    let world = World::new("mend").await;
+    world.create("/jobs/states/storing/05-jid0000000001", "").await;
+    world.create("/jobs/states/storing/05-jid0000000777", "").await;
+    world.client.delete("/jobs/states/pending/05-jid0000000000", None).await.unwrap();
+    let spent = status("Failed", "").replace("\"retry_count\":0", "\"retry_count\":3");
+    world.client.set_data("/jobs/jid0000000009/status", spent.as_bytes(), None).await.unwrap();
+    let told = ["retries_exhausted: no writing mends it", "3 done"];
+    world.run_with("faults --mend", &SURE).await.is(0, &told);
+    world.run("faults").await.is(0, &["retries_exhausted", "jid0000000009"]);
+    let faults = world.run("faults -o json").await.json();
+    assert_eq!(faults["total"], 1, "{faults:#}");
+    let tree = world.tree().await;
+    assert!(tree.contains_key("/jobs/states/pending/05-jid0000000000"));
+    assert!(!tree.keys().any(|path| path.starts_with("/jobs/states/storing/05-jid0000000001")));
+}

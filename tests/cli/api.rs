@@ -1,0 +1,107 @@
+//! Whatever the program prints as JSON, a server answers with the same.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::Child;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::program::queuekeeper;
+use super::world::World;
+use crate::support::wait::eventually;
+
+/// A server as a process; it ends when dropped.
+struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Server {
+    async fn start(world: &World) -> Self {
+        let arguments =
+            ["serve", "--web.listen-address=127.0.0.1:0", "--log.format=json", "--zookeeper", &world.address];
+        let mut child = queuekeeper(world.home.path(), &arguments).spawn().unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
+        let address = loop {
+            let line = log.next().expect("it says where it listens before it ends").unwrap();
+            let line: Value = serde_json::from_str(&line).unwrap();
+            if line["fields"]["message"] == "listening" {
+                break line["fields"]["address"].as_str().unwrap().to_owned();
+            }
+        };
+        // Whoever does not read its log holds it up.
+        std::thread::spawn(move || log.for_each(drop));
+        let server = Self { child, address };
+        eventually(Duration::from_mins(1), "it is ready", async || {
+            let ready = reqwest::get(format!("http://{}/-/ready", server.address)).await;
+            ready.is_ok_and(|answer| answer.status() == 200)
+        })
+        .await;
+        server
+    }
+
+    async fn ask(&self, path: &str) -> Value {
+        let answer = reqwest::get(format!("http://{}/api/v1/{path}", self.address)).await.unwrap();
+        assert_eq!(answer.status(), 200, "{path}");
+        serde_json::from_str(&answer.text().await.unwrap()).unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The names of all fields, with those within.
+fn fields(value: &Value) -> Vec<String> {
+    match value {
+        Value::Object(object) => {
+            let own = object.keys().cloned();
+            let below = object
+                .iter()
+                .flat_map(|(name, value)| fields(value).into_iter().map(move |field| format!("{name}.{field}")));
+            own.chain(below).collect()
+        }
+        Value::Array(items) => items.first().map(fields).unwrap_or_default(),
+        _ => Vec::new(),
+    }
+}
+
+#[tokio::test]
+async fn json_is_what_the_api_answers() {
+    let world = World::new("api").await;
+    world.ephemeral("/jobs/jid0000000003/lock").await;
+    world.create("/jobs/states/storing/05-jid0000000001", "").await;
+    let server = Server::start(&world).await;
+    for (line, path) in [
+        (
+            "jobs --state failed,held --sort priority --direction desc",
+            "jobs?state=failed,held&sort=priority&direction=desc",
+        ),
+        ("jobs --limit 5", "jobs?limit=5"),
+        ("batches", "batches"),
+        ("access", "access"),
+        ("locks --kind job", "locks?kind=job"),
+        ("failures", "failures"),
+    ] {
+        let (ours, theirs) = (world.run(&format!("{line} --output json")).await.json(), server.ask(path).await);
+        assert_eq!(ours, theirs, "{line}");
+    }
+    // Of these some figures are the time of asking, or of how long somebody has watched.
+    for (line, path) in [("status", "overview"), ("batch uuid-0", "batches/uuid-0")] {
+        let (ours, theirs) = (world.run(&format!("{line} -o json")).await.json(), server.ask(path).await);
+        assert_eq!(fields(&ours), fields(&theirs), "{line}");
+    }
+    let faults = async || server.ask("faults").await["total"] == 1;
+    eventually(Duration::from_secs(20), "the server confirms the fault", faults).await;
+    assert_eq!(world.run("faults -o json").await.json()["items"], server.ask("faults").await["items"]);
+    let ours = world.run("job jid0000000001 why -o json").await.json();
+    assert_eq!(ours["causes"][0]["kind"], server.ask("jobs/jid0000000001/diagnosis").await["causes"][0]["kind"]);
+
+    let (ours, mut theirs) = (world.run("job 3 -o json").await.json(), server.ask("jobs/jid0000000003").await);
+    let whole = theirs.as_object_mut().unwrap();
+    assert!(["diagnosis", "faults", "history"].into_iter().all(|field| whole.remove(field).is_some()));
+    assert_eq!(ours, theirs);
+}

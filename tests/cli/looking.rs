@@ -1,0 +1,111 @@
+//! What is shown, and what it ends with.
+
+use std::path::Path;
+
+use super::program::run;
+use super::world::World;
+
+#[tokio::test]
+async fn each_command_shows_what_it_is_asked_for_and_ends_with_its_code() {
+    let world = World::new("looking").await;
+    world.create("/locks/queue/accessSmall", r#"{"who":"ops@here","why":"a full disk"}"#).await;
+    world.ephemeral("/jobs/jid0000000003/lock").await;
+    world.create("/jobs/states/storing/05-jid0000000001", "").await;
+    for (line, code, told) in [
+        ("status", 0, &["12 jobs in 1 batches", "The small access queue is paused", "STATE", "provisioning"][..]),
+        ("jobs", 0, &["JOB", "MESSAGE", "jid0000000000  pending", "jid0000000011  deleted"]),
+        ("jobs --state failed --state held", 0, &["jid0000000009", "jid0000000010"]),
+        ("jobs --locked", 0, &["jid0000000003", "yes"]),
+        ("jobs --limit 3", 0, &["3 of 12 jobs; --all shows all of them"]),
+        ("jobs --text nowhere", 0, &["no job matches"]),
+        ("jobs --fault orphan_entry", 0, &["jid0000000001"]),
+        ("jobs --state failing", 2, &["--state", "possible values", "pending"]),
+        ("jobs --min-age soon", 2, &["min_age", "soon"]),
+        ("jobs --collection nobody", 4, &["no job of the collection “nobody”", "Allowed:", "c10"]),
+        ("jobs --group 0123456789abcdef", 4, &["no failed job in the group"]),
+        ("jobs --batch jid1", 2, &["batch", "its number, such as 42"]),
+        (
+            "job jid0000000003",
+            0,
+            &["State         downloading", "by session 0x", "/jobs/states/downloading/05-jid0000000003"],
+        ),
+        ("job 3", 0, &["jid0000000003"]),
+        ("job jid0000000999", 4, &["there is no job jid0000000999"]),
+        ("job jid3", 2, &["no job's id", "jid0000000042"]),
+        ("job jid0000000001 why", 0, &["orphan", "/jobs/states/storing/05-jid0000000001", "What mends it:"]),
+        ("job jid0000000999 why", 4, &["There is no job jid0000000999"]),
+        ("job jid0000000001 teleport", 2, &["ACTION", "break-lock"]),
+        ("failures", 0, &["GROUP", "storing"]),
+        ("batches", 0, &["bid0000000000  reporting", "uuid-0"]),
+        ("batches --state failed", 0, &["no batch matches"]),
+        ("batch bid0000000000", 0, &["12: 9 not done, 1 failed, 1 completed, 1 deleted", "uuid-0"]),
+        ("batch uuid-0", 0, &["bid0000000000"]),
+        ("batch uuid-1", 4, &["no batch “uuid-1”"]),
+        ("access", 0, &["small  qid0000000000  failed", "2.0 KiB", "t-0", "no such object"]),
+        ("access large", 0, &["no request matches"]),
+        ("access small qid0000000001", 4, &["no such request"]),
+        ("access medium", 2, &["small, large"]),
+        ("locks", 0, &["/jobs/jid0000000003/lock", "persistent", "/locks/collections/c10"]),
+        ("locks --kind queue", 0, &["/locks/queue/accessSmall"]),
+        ("locks --session 7", 2, &["session", "0x100005a3c2e0001"]),
+        ("queue", 0, &["ingest       goes on", "accessSmall  paused", "ops@here  a full disk"]),
+        ("collection", 0, &["c10         held"]),
+        ("faults", 0, &["orphan_entry", "/jobs/jid0000000001", "What mends it"]),
+        ("faults missing_entry", 0, &["no fault matches"]),
+        ("faults nothing", 2, &["possible values", "orphan_entry"]),
+    ] {
+        world.run(line).await.is(code, told);
+    }
+}
+
+#[tokio::test]
+async fn all_pages_of_a_list_are_one_where_all_are_asked_for() {
+    let world = World::new("paging").await;
+    world.batch(1, "Reporting").await;
+    for number in 100..700 {
+        world.job(number, 1, "Pending", "").await;
+    }
+    let whole = world.run("jobs --batch 1 --sort id --all -o json").await.json();
+    let ids: Vec<_> = whole["items"].as_array().unwrap().iter().map(|job| job["id"].as_str().unwrap()).collect();
+    assert!(ids.len() == 600 && ids.is_sorted(), "{}", ids.len());
+    assert_eq!((&whole["total"], &whole["next"]), (&600.into(), &serde_json::Value::Null));
+    let first = world.run("jobs --batch 1 --sort id --limit 400 -o json").await.json();
+    let cursor = first["next"].as_str().unwrap();
+    let second = world.run(&format!("jobs --batch 1 --sort id --limit 400 -o json --cursor {cursor}")).await.json();
+    assert_eq!(second["items"][0]["id"], "jid0000000500");
+    assert_eq!(world.run("jobs --batch 1 --all").await.out.lines().count(), 601);
+}
+
+#[tokio::test]
+async fn without_zookeeper_or_its_chroot_one_line_says_what_to_do() {
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let world = World::new("chroot").await;
+    let elsewhere = format!("{}/nowhere", world.address);
+    for command in ["status", "jobs", "job 1", "queue", "faults"] {
+        let words: Vec<_> = command.split(' ').collect();
+        let ran = run(world.home.path(), &[&words[..], &["--zookeeper", &nobody]].concat()).await;
+        ran.is(1, &["no ZooKeeper server can be used", "connection refused"]);
+        assert_eq!((ran.err.lines().count(), &*ran.out), (1, ""), "{ran:?}");
+        if command != "queue" {
+            let ran = run(world.home.path(), &[&words[..], &["--zookeeper", &elsewhere]].concat()).await;
+            ran.is(1, &["has no znode /chroot/nowhere", "--zookeeper"]);
+            assert_eq!((ran.err.lines().count(), &*ran.out), (1, ""), "{ran:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_shell_gets_its_completion_and_whoever_asks_gets_help_with_exit_codes() {
+    let home = Path::new("/");
+    for (shell, told) in [("bash", "complete -F"), ("zsh", "#compdef queuekeeper"), ("fish", "complete -c queuekeeper")]
+    {
+        run(home, &["completion", shell]).await.is(0, &[told, "break-lock", "min-age"]);
+    }
+    for command in ["status", "jobs", "job", "batch", "locks", "queue", "collection", "faults"] {
+        run(home, &[command, "--help"])
+            .await
+            .is(0, &["--zookeeper.auth-file", "Exit codes:\n  0  done", "  5  the conn"]);
+        let short = run(home, &[command, "-h"]).await;
+        assert!(short.code == 0 && !short.out.contains("--zookeeper.tls-ca-file"), "{short:?}");
+    }
+}

@@ -1,0 +1,170 @@
+//! A queue made with raw writes, below a chroot of its own.
+
+use std::time::Duration;
+
+use queuekeeper::zookeeper::server::Options;
+use queuekeeper::zookeeper::{Config, PrivateServer};
+use tempfile::TempDir;
+use tokio::sync::OnceCell;
+use zookeeper_client::{Acls, Client, CreateMode};
+
+use super::program::{Ran, run};
+use crate::support::tree::{Tree, read_tree};
+
+/// One server for all tests of this binary; it ends with the process.
+async fn server() -> &'static PrivateServer {
+    static SERVER: OnceCell<PrivateServer> = OnceCell::const_new();
+    SERVER.get_or_init(async || PrivateServer::start(Options::default()).await.unwrap()).await
+}
+
+/// A queue, and a home for whoever looks at it.
+pub(crate) struct World {
+    pub(crate) client: Client,
+    pub(crate) address: String,
+    pub(crate) home: TempDir,
+}
+
+pub(crate) const STATES: [&str; 12] = [
+    "Pending",
+    "Estimating",
+    "Provisioning",
+    "Downloading",
+    "Processing",
+    "Storing",
+    "Recording",
+    "Notify",
+    "Completed",
+    "Failed",
+    "Held",
+    "Deleted",
+];
+
+impl World {
+    /// A queue with its folders, one batch in Reporting, a job of it in each state, and an access request that failed.
+    pub(crate) async fn new(name: &str) -> Self {
+        let server = server().await.connect_string();
+        let root = connect(&server).await;
+        let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
+        root.create(&format!("/{name}"), b"", &options).await.unwrap();
+        let address = format!("{server}/{name}");
+        let world = Self { client: connect(&address).await, address, home: TempDir::new().unwrap() };
+        for path in ["/access", "/access/small", "/access/large", "/batch-uuids", "/batches", "/jobs", "/jobs/states"] {
+            world.create(path, "").await;
+        }
+        for path in ["/locks", "/locks/queue", "/locks/collections", "/locks/storage", "/locks/inventory"] {
+            world.create(path, "").await;
+        }
+        for state in STATES {
+            world.create(&format!("/jobs/states/{}", state.to_lowercase()), "").await;
+        }
+        // Where the job in Held belongs: of a free collection it would be a fault.
+        world.create("/locks/collections/c10", "").await;
+        world.batch(0, "Reporting").await;
+        for (number, state) in (0..).zip(STATES) {
+            world.job(number, 0, state, "").await;
+        }
+        world.create("/access/small/qid0000000000", "").await;
+        world.create("/access/small/qid0000000000/status", &status("Failed", "no such object")).await;
+        world.create("/access/small/qid0000000000/token", r#"{"token":"t-0","cloud-content-byte":2048}"#).await;
+        world
+    }
+
+    pub(crate) async fn create(&self, path: &str, data: &str) {
+        let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
+        self.client.create(path, data.as_bytes(), &options).await.unwrap();
+    }
+
+    pub(crate) async fn ephemeral(&self, path: &str) {
+        self.client.create(path, b"", &CreateMode::Ephemeral.with_acls(Acls::anyone_all())).await.unwrap();
+    }
+
+    /// An acquired batch, in one transaction.
+    pub(crate) async fn batch(&self, number: u32, state: &str) {
+        let bid = format!("/batches/bid{number:010}");
+        let mut writer = self.client.new_multi_writer();
+        let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
+        for (path, data) in [
+            (bid.clone(), String::new()),
+            (format!("{bid}/submission"), format!(r#"{{"batchID":"uuid-{number}","profile":"demo"}}"#)),
+            (format!("{bid}/status"), status(state, "")),
+            (format!("{bid}/states"), String::new()),
+            (format!("{bid}/states/batch-processing"), String::new()),
+            (format!("{bid}/states/batch-failed"), String::new()),
+            (format!("{bid}/states/batch-completed"), String::new()),
+            (format!("{bid}/states/batch-deleted"), String::new()),
+            (format!("/batch-uuids/uuid-{number}"), format!("bid{number:010}")),
+        ] {
+            writer.add_create(&path, data.as_bytes(), &options).unwrap();
+        }
+        writer.commit().await.unwrap();
+    }
+
+    /// A healthy job of priority 5 and of a collection of its own, in one transaction.
+    pub(crate) async fn job(&self, number: u32, batch: u32, state: &str, message: &str) {
+        let (jid, bid) = (format!("jid{number:010}"), format!("bid{batch:010}"));
+        let mut writer = self.client.new_multi_writer();
+        let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
+        let configuration = serde_json::json!({"profile": format!("c{number}"), "filename": format!("{message}.zip")});
+        let outcome = match state {
+            "Failed" => "batch-failed",
+            "Completed" => "batch-completed",
+            "Deleted" => "batch-deleted",
+            _ => "batch-processing",
+        };
+        for (path, data) in [
+            (format!("/jobs/{jid}"), String::new()),
+            (format!("/jobs/{jid}/bid"), bid.clone()),
+            (format!("/jobs/{jid}/configuration"), configuration.to_string()),
+            (format!("/jobs/{jid}/identifiers"), format!(r#"{{"primary_id":"ark:/1/{number}"}}"#)),
+            (format!("/jobs/{jid}/status"), status(state, message)),
+            (format!("/jobs/{jid}/priority"), "5".to_owned()),
+            (format!("/jobs/{jid}/space_needed"), "1000".to_owned()),
+            (format!("/jobs/states/{}/05-{jid}", state.to_lowercase()), String::new()),
+            (format!("/batches/{bid}/states/{outcome}/{jid}"), String::new()),
+        ] {
+            writer.add_create(&path, data.as_bytes(), &options).unwrap();
+        }
+        writer.commit().await.unwrap();
+    }
+
+    /// Runs a command on this queue, its arguments apart by spaces.
+    pub(crate) async fn run(&self, line: &str) -> Ran {
+        self.run_with(line, &[]).await
+    }
+
+    /// The same with arguments that have spaces.
+    pub(crate) async fn run_with(&self, line: &str, more: &[&str]) -> Ran {
+        let mut arguments: Vec<_> = line.split_whitespace().collect();
+        arguments.extend(["--zookeeper", &self.address]);
+        arguments.extend(more);
+        run(self.home.path(), &arguments).await
+    }
+
+    pub(crate) async fn tree(&self) -> Tree {
+        read_tree(&self.client, "/", &[]).await
+    }
+
+    /// The status text of a job.
+    pub(crate) async fn state(&self, number: u32) -> serde_json::Value {
+        let (data, _) = self.client.get_data(&format!("/jobs/jid{number:010}/status")).await.unwrap();
+        serde_json::from_slice(&data).unwrap()
+    }
+
+    /// The lines of the audit file where nobody named another.
+    pub(crate) fn audit(&self) -> Vec<serde_json::Value> {
+        let file = self.home.path().join(".local/state/queuekeeper/audit.jsonl");
+        let lines = std::fs::read_to_string(file).unwrap_or_default();
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+pub(crate) fn status(state: &str, message: &str) -> String {
+    let last = (state == "Failed").then_some("Processing");
+    serde_json::json!({"status": state, "last_successful_status": last, "retry_count": 0, "message": message})
+        .to_string()
+}
+
+async fn connect(address: &str) -> Client {
+    let config = Config { session_timeout: Duration::from_secs(30), ..Config::new(address.parse().unwrap()) };
+    config.connect().await.unwrap()
+}

@@ -1,0 +1,43 @@
+use queuekeeper::queue::load::LoadError;
+
+use super::world::{World, odd};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupted_load_keeps_the_queue_paused_and_can_be_gone_on_with() {
+    let source = odd().await;
+    let (wanted, dump) = (source.lasting().await, source.dump(None).await);
+    let first_line = dump.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    for part in [0, 1, 2, 3, 4] {
+        let cut = first_line + (dump.len() - first_line - 1) * part / 4;
+        let copy = World::new().await;
+        let stopped = copy.load(&dump, Some(cut), false).await.unwrap_err();
+        assert!(matches!(stopped, LoadError::Stopped { .. }), "{stopped}");
+        assert!(stopped.to_string().contains("the cable was pulled") && stopped.to_string().contains("--resume"));
+        for lock in ["ingest", "accessSmall", "accessLarge"] {
+            let (note, _) = copy.client.get_data(&format!("/locks/queue/{lock}")).await.unwrap();
+            assert!(String::from_utf8(note).unwrap().contains("a dump is being loaded"), "{lock}");
+        }
+        assert!(matches!(copy.load(&dump, None, false).await, Err(LoadError::Interrupted(_))));
+        let other = String::from_utf8(dump[..first_line].to_vec()).unwrap().replace("0123456789abcdef", "another");
+        let other = copy.load(other.as_bytes(), None, true).await;
+        assert!(matches!(other, Err(LoadError::AnotherDump { .. })), "{other:?}");
+
+        let loaded = copy.load(&dump, None, true).await.unwrap();
+        assert!(part < 4 || loaded.found > 0);
+        assert_eq!(copy.lasting().await, wanted);
+        assert!(matches!(copy.load(&dump, None, true).await, Err(LoadError::NothingToResume)));
+    }
+}
+
+#[tokio::test]
+async fn what_somebody_else_changes_meanwhile_is_not_overwritten() {
+    let source = odd().await;
+    let dump = source.dump(None).await;
+    let copy = World::new().await;
+    copy.load(&dump, Some(dump.len() - 1), false).await.unwrap_err();
+    let path = "/jobs/jid0000000041/bid";
+    copy.client.set_data(path, b"bid0000000099", None).await.unwrap();
+    let stopped = copy.load(&dump, None, true).await.unwrap_err().to_string();
+    assert!(stopped.contains(path) && stopped.contains("by somebody else"), "{stopped}");
+    assert_eq!(copy.client.get_data(path).await.unwrap().0, b"bid0000000099");
+}

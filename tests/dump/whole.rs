@@ -1,0 +1,71 @@
+use std::process::Output;
+
+use queuekeeper::queue::dump::line::compare;
+use serde_json::Value;
+
+use super::world::{SEQUENTIAL, World, odd, queuekeeper};
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_dumped_and_loaded_is_the_same_tree_and_its_numbers_go_on() {
+    let source = odd().await;
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("queue.jsonl");
+    let file = file.to_str().unwrap();
+    let dumped = queuekeeper(&["dump", "--zookeeper", &source.address, "--output", file]).await;
+    assert!(dumped.status.success() && dumped.stdout.is_empty(), "{}", told(&dumped));
+    assert!(told(&dumped).contains("2 jobs, 1 batch, 1 access request"), "{}", told(&dumped));
+    assert!(told(&dumped).contains("2 znodes are marked as locks of sessions"), "{}", told(&dumped));
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left behind");
+
+    // The chroot is made, and a file that stands in a pipe is the same.
+    let (_, address) = World::nowhere().await;
+    let loaded = queuekeeper(&["load", "--zookeeper", &address, file]).await;
+    assert!(loaded.status.success(), "{}", told(&loaded));
+    for part in ["made the chroot", "not restored: 2 locks of sessions; times", "the next number in /jobs is 12345"] {
+        assert!(told(&loaded).contains(part), "{part} is not in {}", told(&loaded));
+    }
+    let copy = World {
+        client: queuekeeper::zookeeper::Config::new(address.parse().unwrap()).connect().await.unwrap(),
+        address,
+    };
+    assert_eq!(copy.lasting().await, source.lasting().await);
+    for (folder, prefix, next) in
+        [("/jobs", "jid", 12345), ("/batches", "bid", 4), ("/access/small", "qid", 8), ("/access/large", "qid", 5)]
+    {
+        let (_, number) = copy.client.create(&format!("{folder}/{prefix}"), b"", &SEQUENTIAL).await.unwrap();
+        assert_eq!(number.to_string(), format!("{next:010}"), "{folder}");
+        copy.client.delete(&format!("{folder}/{prefix}{next:010}"), None).await.unwrap();
+    }
+
+    let lines = |dump: &[u8]| -> Vec<Value> {
+        dump.split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty())
+            .map(|line| serde_json::from_slice(line).unwrap())
+            .collect()
+    };
+    let first = lines(&std::fs::read(file).unwrap());
+    let paths: Vec<_> = first.iter().filter_map(|line| line.get("path")?.as_str()).collect();
+    assert!(paths.is_sorted_by(|one, other| compare(one, other).is_lt()), "{paths:?}");
+    assert!(!paths.iter().any(|path| path.starts_with("/queuekeeper") || path.starts_with("/zookeeper")));
+    let timeless = |lines: Vec<Value>| -> Vec<(Value, Value, Value)> {
+        let nodes = lines.into_iter().filter(|line| line.get("path").is_some() && line.get("ephemeral").is_none());
+        nodes.map(|mut line| (line["path"].take(), line["text"].take(), line["base64"].take())).collect()
+    };
+    let again = queuekeeper(&["dump", "--zookeeper", &copy.address]).await;
+    assert_eq!(timeless(lines(&again.stdout)), timeless(first));
+}
+
+#[tokio::test]
+async fn a_queue_that_is_empty_or_has_no_locks_is_loaded_as_it_is() {
+    for nodes in [&[][..], &[("/jobs", &b""[..])], &[("/locks", b"x"), ("/locks/queue", b"")]] {
+        let (source, copy) = (World::new().await, World::new().await);
+        source.make(nodes).await;
+        let loaded = copy.load(&source.dump(None).await, None, false).await.unwrap();
+        assert_eq!(loaded.read.nodes as usize, 1 + nodes.len());
+        assert_eq!(copy.lasting().await, source.lasting().await);
+    }
+}

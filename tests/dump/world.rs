@@ -1,0 +1,184 @@
+//! Chroots of a server, what is in them, and the program.
+
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
+use std::collections::BTreeMap;
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use futures::stream;
+use jiff::Timestamp;
+use queuekeeper::queue::Queue;
+use queuekeeper::queue::dump::{DumpOptions, Redaction};
+use queuekeeper::queue::load::{LoadError, LoadOptions, Loaded};
+use queuekeeper::zookeeper::server::Options;
+use queuekeeper::zookeeper::{Config, PrivateServer};
+use tokio::sync::OnceCell;
+use zookeeper_client::{Acls, Client, CreateMode, CreateOptions};
+
+use crate::support::tree::{Tree, read_tree};
+
+pub(crate) const PERSISTENT: CreateOptions<'static> = CreateMode::Persistent.with_acls(Acls::anyone_all());
+pub(crate) const EPHEMERAL: CreateOptions<'static> = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
+pub(crate) const SEQUENTIAL: CreateOptions<'static> = CreateMode::PersistentSequential.with_acls(Acls::anyone_all());
+
+/// One server for all tests of this binary; it ends with the process.
+async fn server() -> &'static PrivateServer {
+    static SERVER: OnceCell<PrivateServer> = OnceCell::const_new();
+    SERVER.get_or_init(async || PrivateServer::start(Options::default()).await.unwrap()).await
+}
+
+/// A queue of its own below a chroot.
+pub(crate) struct World {
+    pub(crate) client: Client,
+    /// As `--zookeeper` takes it.
+    pub(crate) address: String,
+}
+
+impl World {
+    /// An empty chroot.
+    pub(crate) async fn new() -> Self {
+        let (root, address) = Self::nowhere().await;
+        root.create(&address[address.find('/').unwrap()..], b"", &PERSISTENT).await.unwrap();
+        Self { client: connect(&address).await, address }
+    }
+
+    /// The address of a chroot that does not exist, and a client of the server's root.
+    pub(crate) async fn nowhere() -> (Client, String) {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let server = server().await.connect_string();
+        let address = format!("{server}/t{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        (connect(&server).await, address)
+    }
+
+    pub(crate) async fn make(&self, nodes: &[(&str, &[u8])]) {
+        for (path, data) in nodes {
+            self.client.create(path, data, &PERSISTENT).await.unwrap_or_else(|error| panic!("{path}: {error}"));
+        }
+    }
+
+    pub(crate) fn queue(&self) -> Queue {
+        Queue::new(self.client.clone())
+    }
+
+    pub(crate) async fn tree(&self) -> Tree {
+        read_tree(&self.client, "/", &["/queuekeeper"]).await
+    }
+
+    /// What a load must bring back: all but ephemeral znodes.
+    pub(crate) async fn lasting(&self) -> BTreeMap<String, Vec<u8>> {
+        let tree = self.tree().await.into_iter().filter(|(_, (_, stat))| stat.ephemeral_owner == 0);
+        tree.map(|(path, (data, _))| (path, data)).collect()
+    }
+
+    pub(crate) async fn dump(&self, redaction: Option<Redaction>) -> Vec<u8> {
+        let options = DumpOptions { id: "0123456789abcdef".into(), now: now(), redaction };
+        let mut dump = Vec::new();
+        self.queue().dump(&mut dump, &options, |_| {}).await.unwrap();
+        dump
+    }
+
+    /// Loads a dump in blocks of some size; where `cut` says so, reading fails after so many bytes.
+    pub(crate) async fn load(&self, dump: &[u8], cut: Option<usize>, resume: bool) -> Result<Loaded, LoadError> {
+        let mut blocks: Vec<_> =
+            dump[..cut.unwrap_or(dump.len())].chunks(1_000).map(|block| Ok(block.to_vec())).collect();
+        if cut.is_some() {
+            blocks.push(Err(std::io::Error::other("the cable was pulled")));
+        }
+        let options = LoadOptions { now: now(), resume, largest_number: 1_000_000 };
+        self.queue().load(stream::iter(blocks), &options, |_| {}).await
+    }
+}
+
+async fn connect(address: &str) -> Client {
+    let config = Config { session_timeout: Duration::from_secs(30), ..Config::new(address.parse().unwrap()) };
+    config.connect().await.unwrap()
+}
+
+fn now() -> Timestamp {
+    "2026-03-02T18:17:05Z".parse().unwrap()
+}
+
+/// Runs the program, with nothing of our own environment that it would heed.
+pub(crate) async fn queuekeeper(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_queuekeeper"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("QUEUEKEEPER_") {
+            command.env_remove(name);
+        }
+    }
+    command.args(arguments).stdin(std::process::Stdio::null());
+    tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap()
+}
+
+/// A queue in which every kind of znode occurs, and much that nobody expects.
+pub(crate) async fn odd() -> World {
+    let world = World::new().await;
+    world.client.set_data("/", b"the chroot's own value", None).await.unwrap();
+    let configuration = br#"{"profile":"demo","title":"\u0001 \"quoted\" \\ \u2028","n":1.50}"#;
+    let large = vec![b'x'; 1_040_000];
+    let unreadable: Vec<u8> = (0..=255).collect();
+    let nodes: &[(&str, &[u8])] = &[
+        ("/access", b""),
+        ("/access/large", b""),
+        ("/access/small", b""),
+        ("/access/small/qid0000000007", b""),
+        ("/access/small/qid0000000007/token", br#"{"token":"t","delivery-node":7001}"#),
+        ("/access/small/qid0000000007/status", br#"{"status":"Pending"}"#),
+        ("/batch-uuids", b""),
+        ("/batch-uuids/bid-9c1a", b"bid0000000003"),
+        ("/batches", b""),
+        ("/batches/bid0000000003", b""),
+        ("/batches/bid0000000003/submission", br#"{"batchID":"bid-9c1a"}"#),
+        ("/batches/bid0000000003/status", br#"{"status":"Reporting"}"#),
+        ("/batches/bid0000000003/states", b""),
+        ("/batches/bid0000000003/states/batch-processing", b""),
+        ("/batches/bid0000000003/states/batch-processing/jid0000000041", b""),
+        ("/batches/bid0000000003/states/batch-odd", b"no such outcome"),
+        ("/jobs", b""),
+        ("/jobs/jid0000000041", b""),
+        ("/jobs/jid0000000041/bid", b"bid0000000003"),
+        ("/jobs/jid0000000041/configuration", configuration),
+        ("/jobs/jid0000000041/status", "{\"status\":\"P\u{e9}nding\"".as_bytes()),
+        ("/jobs/jid0000000041/priority", b"100\n"),
+        ("/jobs/jid0000000041/store", &unreadable),
+        ("/jobs/jid0000000041/notes", b"\0\0\0"),
+        ("/jobs/jid0000000041/notes/today", b"\xff\xfe"),
+        ("/jobs/jid0000012344", b""),
+        ("/jobs/jid0000012344/configuration", &large),
+        ("/jobs/jid0000012344/identifiers", &large[..700_000]),
+        ("/jobs/jid0000012344/metadata", &large[..700_000]),
+        ("/jobs/jid42", b"no id"),
+        ("/jobs/states", b""),
+        ("/jobs/states/pending", b""),
+        ("/jobs/states/pending/100-jid0000000041", b""),
+        ("/jobs/states/pending/gone-jid", b""),
+        ("/jobs/states/teleporting", b""),
+        ("/locks", b""),
+        ("/locks/collections", b""),
+        ("/locks/collections/demo", b""),
+        ("/locks/queue", b""),
+        ("/locks/queue/accessLarge", br#"{"who":"me","why":"because"}"#),
+        ("/locks/storage", b""),
+        ("/locks/storage/ark_99999_fk4x", b""),
+        ("/odd", b""),
+        ("/odd/a", b"1"),
+        ("/odd/a-b", b"2"),
+        ("/odd/a/b", b"3"),
+        ("/odd/a.b", b"4"),
+        ("/odd/<b>\u{e9} \"&\\ \u{2028}", b"5"),
+        ("/queuekeeper", b"our own"),
+        ("/queuekeeper/pending", b"7"),
+    ];
+    world.make(nodes).await;
+    for path in ["/jobs/jid0000000041/lock", "/locks/storage/ark_99999_fk4y"] {
+        world.client.create(path, b"", &EPHEMERAL).await.unwrap();
+    }
+    // Requests that were purged: their numbers are used up.
+    for _ in 0..5 {
+        let (_, number) = world.client.create("/access/large/qid", b"", &SEQUENTIAL).await.unwrap();
+        world.client.delete(&format!("/access/large/qid{number}"), None).await.unwrap();
+    }
+    world
+}
