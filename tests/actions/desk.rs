@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
-use jiff::Timestamp;
 use queuekeeper::actions::audit::{Audit, Destination, Record, Rotation};
 use queuekeeper::actions::{Actions, Actor, Order, Outcome, Reason, Refusal, Role, Source};
 use queuekeeper::queue::Queue;
@@ -24,7 +23,7 @@ pub(crate) fn actor(role: Role) -> Actor {
 
 impl Desk {
     /// Orders on a world's queue.
-    pub(crate) async fn over(world: &World) -> Self {
+    pub(crate) fn over(world: &World) -> Self {
         Self::on(world.queue.clone())
     }
 
@@ -35,10 +34,6 @@ impl Desk {
         let (audit, writer) = Audit::open(Destination::File(file, Rotation::default())).unwrap();
         let writer = AbortOnDropHandle::new(tokio::spawn(writer.run(CancellationToken::new())));
         Self { actions: Actions::over(queue, None, audit), folder, _writer: writer }
-    }
-
-    pub(crate) fn now(&self) -> Timestamp {
-        now()
     }
 
     /// Orders something and waits until it is over.

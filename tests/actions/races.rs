@@ -21,7 +21,7 @@ use crate::queue::world::{World, base, borrowed};
 
 const JOBS: u32 = 2_000;
 const DAEMONS: u64 = 8;
-const OPERATORS: u64 = 4;
+const OPERATORS: usize = 4;
 
 /// How long they race, in seconds; for longer runs by hand.
 const SECONDS: &str = "QUEUEKEEPER_TEST_RACE_SECONDS";
@@ -93,14 +93,16 @@ async fn daemons_and_operators_at_the_same_jobs_lose_none_and_double_none() {
     }
     let desk = Desk::on(world.another().await);
     let mut operators = Vec::new();
-    for seed in 0..OPERATORS {
-        operators.push(operator(&desk, world.another().await, &jobs, 100 + seed, end));
+    for seed in (100..).take(OPERATORS) {
+        operators.push(operator(&desk, world.another().await, &jobs, seed, end));
     }
     let ordered = futures::future::join_all(operators).await;
     let stepped: u64 = daemons.join_all().await.iter().sum();
     let (done, refused) = ordered.iter().fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
-    println!("{stepped} steps of daemons, {done} orders done, {refused} refused");
-    assert!(stepped > 0 && done > 0 && refused > 0, "nobody got into another's way");
+    assert!(
+        stepped > 0 && done > 0 && refused > 0,
+        "nobody got into another's way: {stepped} steps, {done} orders done, {refused} refused"
+    );
 
     let trail = Trail::of(&desk.records());
     assert_eq!(trail.done, done, "each order that was done is in the trail as done");
@@ -192,7 +194,7 @@ async fn agrees(world: &World, jobs: &[JobId], trail: &Trail) {
         assert_eq!(status["retry_count"].as_u64().unwrap(), trail.resumed.get(&jid).copied().unwrap_or(0), "{jid}");
         let set = trail.priorities.get(&jid).map_or(&[][..], Vec::as_slice);
         // Each operator waits for his own, so of the last four one was the last.
-        let last = &set[set.len().saturating_sub(OPERATORS as usize)..];
+        let last = &set[set.len().saturating_sub(OPERATORS)..];
         assert!(last.contains(&priority) || (set.is_empty() && priority == "5"), "{jid}: {priority}, {set:?}");
         if state == "deleted" {
             deleted.push(jid);

@@ -9,7 +9,7 @@ use queuekeeper::queue::state::{JobState, State as _};
 use serde_json::json;
 
 use super::desk::{Desk, actor};
-use crate::queue::world::{EPHEMERAL, World, base, borrowed, data, folder, job, outcome};
+use crate::queue::world::{EPHEMERAL, World, base, borrowed, data, folder, job, now, outcome};
 
 const JID: &str = "jid0000000001";
 
@@ -43,7 +43,8 @@ fn nodes(state: &str, is_reported: bool) -> Vec<(String, String)> {
     let mut nodes = base();
     nodes.extend(job(1, state));
     if is_reported {
-        let status = nodes.iter_mut().find(|(path, _)| path == "/batches/bid0000000000/status").unwrap();
+        let status =
+            nodes.iter_mut().find(|(path, _)| path == "/batches/bid0000000000/status").expect("a batch's status");
         status.1 = status.1.replace("Reporting", "Completed");
     }
     nodes
@@ -86,7 +87,7 @@ async fn every_action_on_a_job_does_what_its_name_says_or_nothing() {
         for state in JobState::ALL.iter().map(|state| state.name()) {
             let nodes = nodes(state, is_reported);
             let mut world = World::new(&borrowed(&nodes)).await;
-            let mut desk = Desk::over(&world).await;
+            let mut desk = Desk::over(&world);
             for (action, _) in Subject::Job(JobId::new(1)).actions() {
                 for (is_locked, version) in [(false, Some(0)), (false, None), (false, Some(7)), (true, Some(0))] {
                     let what =
@@ -99,7 +100,7 @@ async fn every_action_on_a_job_does_what_its_name_says_or_nothing() {
                     let order =
                         Order { seen, priority: Priority::new(9), ..Order::new(*action, Subject::Job(JobId::new(1))) };
                     // A dry run says the same, and does nothing.
-                    let planned = desk.actions.plan(&order, &actor(Role::Admin), "tried by hand", desk.now()).await;
+                    let planned = desk.actions.plan(&order, &actor(Role::Admin), "tried by hand", now()).await;
                     assert_eq!(world.tree().await, before, "{what}");
                     let ordered = desk.order(order, Role::Admin, "tried by hand").await;
                     assert_eq!(planned.is_ok(), ordered.is_ok(), "{what}: {planned:?} {ordered:?}");
@@ -120,7 +121,7 @@ async fn every_action_on_a_job_does_what_its_name_says_or_nothing() {
                         ordered.unwrap_or_else(|refusal| panic!("{what}: {refusal}"));
                         assert_eq!(data(&tree), after(data(&before), state, does), "{what}");
                         world = World::new(&borrowed(&nodes)).await;
-                        desk = Desk::over(&world).await;
+                        desk = Desk::over(&world);
                     }
                     if is_locked {
                         world.raw.delete(&format!("/jobs/{JID}/lock"), None).await.unwrap();
@@ -143,7 +144,10 @@ async fn every_action_on_a_batch_does_what_its_name_says_or_nothing() {
                 let what = format!("{action} {state} locked: {is_locked} seen: {version}");
                 let mut nodes = base();
                 nodes.extend(job(1, if state == "Deleted" { "Deleted" } else { "Failed" }));
-                let status = nodes.iter_mut().find(|(path, _)| path == "/batches/bid0000000000/status").unwrap();
+                let status = nodes
+                    .iter_mut()
+                    .find(|(path, _)| path == "/batches/bid0000000000/status")
+                    .expect("a batch's status");
                 status.1 = status.1.replace("Reporting", state);
                 if state == "Held" {
                     nodes.retain(|(path, _)| !path.contains("/states/batch-") && !path.contains(JID));
@@ -152,7 +156,7 @@ async fn every_action_on_a_batch_does_what_its_name_says_or_nothing() {
                     nodes.retain(|(path, _)| !path.ends_with("/batch-processing"));
                 }
                 let world = World::new(&borrowed(&nodes)).await;
-                let desk = Desk::over(&world).await;
+                let desk = Desk::over(&world);
                 if is_locked {
                     world.raw.create("/batches/bid0000000000/lock", b"", &EPHEMERAL).await.unwrap();
                 }
@@ -205,7 +209,7 @@ async fn every_action_on_a_batch_does_what_its_name_says_or_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_may_not_order_it_is_told_so_and_reads_nothing() {
     let world = World::new(&borrowed(&nodes("Failed", false))).await;
-    let desk = Desk::over(&world).await;
+    let desk = Desk::over(&world);
     let before = world.tree().await;
     for (subject, actions) in [
         ("jid0000000001", "resume hold release fail set_priority delete purge"),

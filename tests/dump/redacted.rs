@@ -68,7 +68,7 @@ async fn telling() -> World {
     ];
     let pairs: Vec<_> = pairs.iter().map(|(path, data)| (text(path), data)).collect();
     let nodes: Vec<_> = pairs.iter().skip(1).map(|(path, data)| (path.as_str(), data.as_bytes())).collect();
-    world.client.set_data("/", SECRET.as_bytes(), None).await.unwrap();
+    world.client.set_data("/", SECRET.as_bytes(), None).await.expect("the root can be written");
     world.make(&nodes).await;
     world
 }

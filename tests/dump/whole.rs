@@ -65,7 +65,7 @@ async fn a_queue_that_is_empty_or_has_no_locks_is_loaded_as_it_is() {
         let (source, copy) = (World::new().await, World::new().await);
         source.make(nodes).await;
         let loaded = copy.load(&source.dump(None).await, None, false).await.unwrap();
-        assert_eq!(loaded.read.nodes as usize, 1 + nodes.len());
+        assert_eq!(usize::try_from(loaded.read.nodes).unwrap(), 1 + nodes.len());
         assert_eq!(copy.lasting().await, source.lasting().await);
     }
 }

@@ -48,7 +48,7 @@ fn figures(mirror: &Mirror) -> (Vec<u64>, [u64; 4], u64, u64) {
     fn counts<S: State, T>(by_state: &ByState<S, T>, count: impl Fn(&T) -> u64) -> Vec<u64> {
         by_state.iter().map(|(_, figures)| count(figures)).collect()
     }
-    let summary = mirror.store.summary(Timestamp::now(), None).unwrap();
+    let summary = mirror.store.summary(Timestamp::now(), None).expect("the mirror is synced");
     let mut states = counts(&summary.jobs, |jobs| jobs.count);
     for items in [counts(&summary.batches, |items| items.count), counts(&summary.access_small, |items| items.count)] {
         states.extend(items);

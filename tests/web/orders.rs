@@ -17,7 +17,7 @@ async fn over(world: &World, place: &str) -> Page {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_order_is_shown_first_then_given_once_and_told_of_ever_after() {
-    let world = World::start().await;
+    let world = Box::pin(World::start()).await;
     world.failed_job(1, "404 for a file").await;
     let ask = world.get(OPERATOR, RESUME).await;
     assert_eq!(ask.code, 200, "{}", ask.text);
@@ -61,7 +61,7 @@ async fn an_order_is_shown_first_then_given_once_and_told_of_ever_after() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_has_changed_since_it_was_seen_is_shown_again_and_not_touched() {
-    let world = World::start().await;
+    let world = Box::pin(World::start()).await;
     world.failed_job(1, "404 for a file").await;
     let form = world.get(OPERATOR, RESUME).await.form("./order");
     let (data, _) = world.client.get_data("/jobs/jid0000000001/status").await.unwrap();
@@ -97,7 +97,7 @@ async fn what_has_changed_since_it_was_seen_is_shown_again_and_not_touched() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_may_not_order_is_offered_nothing_and_refused() {
-    let world = World::start().await;
+    let world = Box::pin(World::start()).await;
     world.failed_job(1, "404 for a file").await;
     world.create("/locks/queue/ingest", "").await;
     let form = world.get(OPERATOR, RESUME).await.form("./order");
@@ -154,7 +154,7 @@ async fn followed(world: &World, who: &str, page: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_is_frozen_shown_and_carried_out_and_nothing_else_is_touched() {
-    let world = World::start().await;
+    let world = Box::pin(World::start()).await;
     for number in 1..=3 {
         world.failed_job(number, "404 for a file").await;
     }
