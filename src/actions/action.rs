@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::actor::Role;
 use crate::queue::fault::Fault;
 use crate::queue::id::{BatchId, JobId, RequestId};
-use crate::queue::path::{self, AccessQueue, LockFolder, Path};
+use crate::queue::path::{self, AccessQueue, Path};
 
 macro_rules! actions {
     ($( $(#[$doc:meta])* $action:ident $label:literal $title:literal, )+) => {
@@ -212,13 +212,13 @@ impl Subject {
                 .map(Self::Queue)
                 .ok_or(UnknownSubject("the queues are ingest, accessSmall and accessLarge")),
             "collection" => {
-                let lock = Path::NamedLock(LockFolder::Collections, rest.into());
-                let is_name = Path::parse(&lock.to_string()) == lock;
-                is_name
-                    .then(|| Self::Collection(rest.into()))
-                    .ok_or(UnknownSubject("no collection can have that mnemonic"))
+                let hold = Path::hold(rest).ok_or(UnknownSubject("no collection can have that mnemonic"));
+                hold.map(|_| Self::Collection(rest.into()))
             }
-            "lock" => path(rest).map(Self::Lock),
+            "lock" => {
+                let lock = path(rest)?;
+                lock.is_lock().then_some(Self::Lock(lock)).ok_or(UnknownSubject("that is the path of no lock"))
+            }
             "fault" => {
                 let (fault, item) =
                     rest.split_once(':').ok_or(UnknownSubject("a fault is named as fault:NAME:PATH"))?;
@@ -267,6 +267,7 @@ mod tests {
             "collection:..",
             "lock:",
             "lock:jobs",
+            "lock:/jobs",
             "lock:/jobs//jid0000000001/lock",
             "lock:/jobs/jid0000000042/lock/deeper",
             "fault:orphan_entry",

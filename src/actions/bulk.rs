@@ -224,6 +224,8 @@ impl Shared {
                 let _ = records.send(record);
                 match outcome {
                     Ok(_) => work.add_done(),
+                    // Another mending of the list took it away, as of an orphan entry that is a duplicate, too.
+                    Err(Refusal::Missing(_)) if frozen.each.action == Action::Mend => work.add_done(),
                     Err(refusal) => work.add_failed(subject.to_string(), refusal),
                 }
             }

@@ -103,12 +103,12 @@ impl BatchArgs {
     }
 
     async fn show(&self) -> anyhow::Result<()> {
-        let now = Timestamp::now();
         let standing = self.client.ask(async |link| {
             let answers = link.walk(true).await?;
-            Ok(answers.batch(&self.batch, now).map_err(Ending::from)?)
+            let now = Timestamp::now();
+            Ok((answers.batch(&self.batch, now).map_err(Ending::from)?, now))
         });
-        let standing = standing.await?;
+        let (standing, now) = standing.await?;
         self.client.output.show(&standing, |screen| show(&standing, now, screen))
     }
 }

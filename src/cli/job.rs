@@ -99,23 +99,24 @@ impl JobArgs {
     /// Shows the job as it is, without a look at any other.
     async fn show(&self, id: JobId) -> anyhow::Result<()> {
         self.change.check_unused()?;
-        let now = Timestamp::now();
         let job = self.client.ask(async |link| {
             let answers = link.job(id).await?.ok_or_else(|| missing(id))?;
-            Ok(answers.job(&id.to_string(), now).await.map_err(Ending::from)?)
+            let now = Timestamp::now();
+            Ok((answers.job(&id.to_string(), now).await.map_err(Ending::from)?, now))
         });
-        let job = job.await?;
+        let (job, now) = job.await?;
         self.client.output.show(&alone(&job)?, |screen| card(&job, now, screen))
     }
 
     async fn why(&self, id: JobId) -> anyhow::Result<()> {
         self.change.check_unused()?;
-        let now = Timestamp::now();
         let diagnosis = self.client.ask(async |link| {
             let answers = link.walk(true).await?;
-            Ok(answers.job(&id.to_string(), now).await.map_err(Ending::from)?.diagnosis)
+            // After the walk: what it saw twice has lasted until now.
+            let now = Timestamp::now();
+            Ok((answers.job(&id.to_string(), now).await.map_err(Ending::from)?.diagnosis, now))
         });
-        let diagnosis = diagnosis.await?;
+        let (diagnosis, now) = diagnosis.await?;
         self.client.output.show(&diagnosis, |screen| explain(&diagnosis, now, screen))
     }
 }

@@ -262,7 +262,7 @@ impl Queue {
     /// [`Error::Decode`] for an entry that names no batch; [`Error::Read`] where it cannot be read.
     pub async fn find_batch(&self, uuid: &str) -> Result<Option<BatchId>, Error> {
         let path = Path::BatchUuid(uuid.into());
-        if Path::parse(&path.to_string()) != path {
+        if !path.is_nameable() {
             return Ok(None);
         }
         let Some((data, _)) = self.read_data(path.clone()).await?.data() else { return Ok(None) };

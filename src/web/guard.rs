@@ -139,7 +139,7 @@ mod tests {
             (None, Some("http://localhost:12181"), basic, Maker::Foreign),
             (None, Some("https://ops.example.org"), None, Maker::Ours),
             (None, Some("https://ops.example.org:443"), None, Maker::Ours),
-            (None, Some("http://ops.example.org:12181"), None, Maker::Ours),
+            (None, Some("http://ops.example.org:12181"), None, Maker::Foreign),
             (None, Some("http://ops.example.org"), None, Maker::Foreign),
             (None, Some("https://ops.example.org:12181"), None, Maker::Foreign),
             (None, Some("https://ops.example.org/queue"), None, Maker::Foreign),

@@ -96,6 +96,7 @@ pub(super) fn followed() -> Vec<(&'static str, MethodRouter<State>)> {
         ("/audit", list(get(list_audit))),
         ("/orders/{id}", get(orders::show)),
         ("/api", get(show_api)),
+        ("/api/bodies", get(show_bodies)),
     ]
 }
 
@@ -191,6 +192,11 @@ async fn list_audit(
 /// `GET /api`: what programs may ask.
 async fn show_api(FromState(state): FromState<State>) -> Response {
     render(StatusCode::OK, &reference::ApiPage::new(&state.view(Timestamp::now())))
+}
+
+/// `GET /api/bodies`: what requests and answers carry.
+async fn show_bodies(FromState(state): FromState<State>) -> Response {
+    render(StatusCode::OK, &reference::BodiesPage::new(&state.view(Timestamp::now())))
 }
 
 /// A page for an error, whose links lead on from wherever the browser believes to be: from a path below the prefix, or

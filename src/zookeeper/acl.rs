@@ -5,9 +5,9 @@ use zookeeper_client::{Acl, AuthId, Permission};
 /// A text that is no list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0}; a list is scheme:id:permissions[,...], as world:anyone:r,digest:ops:q1/5R2N..=:cdrwa, of the permissions c, d, r, w and a"
+    "an entry lacks its scheme, id or permissions; a list is scheme:id:permissions[,...], as world:anyone:r,digest:ops:q1/5R2N..=:cdrwa, of the permissions c, d, r, w and a"
 )]
-pub struct AclError(&'static str);
+pub struct AclError;
 
 /// Reads a list. An id may hold colons and commas, as a distinguished name does.
 ///
@@ -15,23 +15,16 @@ pub struct AclError(&'static str);
 /// Says what is wrong with it.
 pub fn parse(text: &str) -> Result<Vec<Acl>, AclError> {
     let mut acls = Vec::new();
-    let mut entry = String::new();
-    for piece in text.split(',') {
-        if !entry.is_empty() {
-            entry.push(',');
-        }
-        entry.push_str(piece);
+    let mut rest = Some(text);
+    while let Some(unread) = rest {
         // What does not end with permissions goes on behind the comma.
-        if let Some(acl) = read(&entry) {
-            acls.push(acl);
-            entry.clear();
-        }
+        let mut ends = unread.match_indices(',').map(|(at, _)| at).chain([unread.len()]);
+        let entry = ends.find_map(|end| Some((end, read(&unread[..end])?)));
+        let (end, acl) = entry.ok_or(AclError)?;
+        acls.push(acl);
+        rest = unread.get(end + 1..);
     }
-    match (entry.is_empty(), acls.is_empty()) {
-        (true, false) => Ok(acls),
-        (true, true) => Err(AclError("it is empty")),
-        (false, _) => Err(AclError("an entry lacks its scheme, id or permissions")),
-    }
+    Ok(acls)
 }
 
 fn read(entry: &str) -> Option<Acl> {
@@ -64,7 +57,16 @@ mod tests {
         let shown: Vec<_> = read.iter().map(|acl| (acl.scheme(), acl.id(), acl.permission().to_string())).collect();
         let expected = [("world", "anyone", "READ"), ("auth", "", "ALL"), ("x509", "CN=a,O=b:c", "READ|WRITE")];
         assert_eq!(shown, expected.map(|(scheme, id, permission)| (scheme, id, permission.to_owned())));
-        for wrong in ["", "world:anyone", "world:anyone:x", "r", ":anyone:r", "world:anyone:r,", "world:anyone:"] {
+        for wrong in [
+            "",
+            "world:anyone",
+            "world:anyone:x",
+            "r",
+            ":anyone:r",
+            "world:anyone:r,",
+            ",world:anyone:r",
+            "world:anyone:",
+        ] {
             assert!(parse(wrong).unwrap_err().to_string().contains("scheme:id:permissions"), "{wrong}");
         }
     }

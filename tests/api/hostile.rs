@@ -131,6 +131,7 @@ async fn lists_show_what_is_there_as_text_whatever_it_is() {
         "/faults",
         "/faults?fault=unloadable_batch",
         "/api",
+        "/api/bodies",
         "/batches?text=%3Cimg",
         "/batches?state=other",
         "/access?sort=largest&queue=small",

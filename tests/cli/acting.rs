@@ -175,7 +175,7 @@ async fn mending_puts_right_what_is_broken_and_says_what_it_left() {
     world.client.delete("/jobs/states/pending/05-jid0000000000", None).await.unwrap();
     let spent = status("Failed", "").replace("\"retry_count\":0", "\"retry_count\":3");
     world.client.set_data("/jobs/jid0000000009/status", spent.as_bytes(), None).await.unwrap();
-    let told = ["retries_exhausted: no writing mends it", "3 done"];
+    let told = ["retries_exhausted: no writing mends it", "4 done"];
     world.run_with("faults --mend", &SURE).await.is(0, &told);
     world.run("faults").await.is(0, &["retries_exhausted", "jid0000000009"]);
     let faults = world.run("faults -o json").await.json();

@@ -99,12 +99,15 @@ impl World {
         writer.commit().await.unwrap();
     }
 
-    /// A healthy job of priority 5 and of a collection of its own, in one transaction.
+    /// A job of priority 5, healthy if its state is one and of a collection of its own, in one transaction.
     pub(crate) async fn job(&self, number: u32, batch: u32, state: &str, message: &str) {
         let (jid, bid) = (format!("jid{number:010}"), format!("bid{batch:010}"));
         let mut writer = self.client.new_multi_writer();
         let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
         let configuration = serde_json::json!({"profile": format!("c{number}"), "filename": format!("{message}.zip")});
+        // Of a text that is no state, the entry stays where the job was before.
+        let is_state = state.bytes().all(|byte| byte.is_ascii_alphabetic());
+        let folder = if is_state { state.to_lowercase() } else { "failed".to_owned() };
         let outcome = match state {
             "Failed" => "batch-failed",
             "Completed" => "batch-completed",
@@ -119,7 +122,7 @@ impl World {
             (format!("/jobs/{jid}/status"), status(state, message)),
             (format!("/jobs/{jid}/priority"), "5".to_owned()),
             (format!("/jobs/{jid}/space_needed"), "1000".to_owned()),
-            (format!("/jobs/states/{}/05-{jid}", state.to_lowercase()), String::new()),
+            (format!("/jobs/states/{folder}/05-{jid}"), String::new()),
             (format!("/batches/{bid}/states/{outcome}/{jid}"), String::new()),
         ] {
             writer.add_create(&path, data.as_bytes(), &options).unwrap();

@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn on_a_narrow_terminal_a_row_is_a_line_and_what_is_long_is_cut() {
         let text = table().text(Some(40));
-        let lines = ["JOB            TRY  ABOUT", "jid1             3  404 for \\u{1b}[31m…", "jid0000000002   12"];
+        let lines = ["JOB            TRY  ABOUT", "jid1             3  404 for \\u{1b}[31…", "jid0000000002   12"];
         assert_eq!(text.lines().collect::<Vec<_>>(), lines);
     }
 

@@ -103,7 +103,8 @@ impl Path {
     }
 
     /// The hold on a collection, by its mnemonic; `None` for one that no znode can be named by.
-    pub(in crate::queue) fn hold(mnemonic: &str) -> Option<Self> {
+    #[must_use]
+    pub fn hold(mnemonic: &str) -> Option<Self> {
         Some(Self::NamedLock(LockFolder::Collections, mnemonic.into())).filter(Self::is_nameable)
     }
 }

@@ -1,4 +1,4 @@
-//! The description of the API, as a page.
+//! The description of the API, as two pages: what may be asked, and what requests and answers carry.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use super::View;
 use super::frame::{Frame, Section};
 use crate::web::api;
 
-/// The page, ready to be rendered.
+/// The page of what may be asked, ready to be rendered.
 #[derive(Debug, Template)]
 #[template(path = "api.html")]
 pub(super) struct ApiPage {
@@ -21,6 +21,20 @@ pub(super) struct ApiPage {
 impl ApiPage {
     pub(super) fn new(view: &View) -> Self {
         Self { frame: Frame::new(view, "./".to_owned(), Section::Api), reference: &REFERENCE }
+    }
+}
+
+/// The page of what requests and answers carry, ready to be rendered.
+#[derive(Debug, Template)]
+#[template(path = "bodies.html")]
+pub(super) struct BodiesPage {
+    frame: Frame,
+    reference: &'static Reference,
+}
+
+impl BodiesPage {
+    pub(super) fn new(view: &View) -> Self {
+        Self { frame: Frame::new(view, "../".to_owned(), Section::Api), reference: &REFERENCE }
     }
 }
 
