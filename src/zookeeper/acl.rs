@@ -30,7 +30,7 @@ pub fn parse(text: &str) -> Result<Vec<Acl>, AclError> {
 fn read(entry: &str) -> Option<Acl> {
     let (scheme, rest) = entry.split_once(':')?;
     let (id, permissions) = rest.rsplit_once(':')?;
-    if scheme.is_empty() || permissions.is_empty() {
+    if scheme.is_empty() || scheme.contains(',') || permissions.is_empty() {
         return None;
     }
     let permission = permissions.chars().try_fold(Permission::NONE, |all, letter| {
