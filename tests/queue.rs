@@ -24,6 +24,7 @@ mod queue {
 
 #[path = "actions"]
 mod actions {
+    mod cancelled;
     mod desk;
     mod races;
     mod table;

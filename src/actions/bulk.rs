@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
@@ -14,8 +15,9 @@ use tokio::sync::mpsc;
 use super::action::{Action, Subject};
 use super::actor::{Actor, Role};
 use super::audit::{OrderId, Record};
-use super::execute::{Actions, Begun, Shared, ordered};
-use super::metrics::{CANCELLED, DONE};
+use super::carry_out::Given;
+use super::execute::{Actions, Begun, Shared};
+use super::metrics::DONE;
 use super::order::{Order, Reason, Seen};
 use super::refusal::Refusal;
 use super::work::{Outcome, Work};
@@ -157,7 +159,8 @@ impl Actions {
             Begun::New(work) => {
                 let (shared, work_of_task) = (Arc::clone(&self.shared), Arc::clone(&work));
                 self.shared.tasks.spawn(async move {
-                    let outcome = shared.carry_out_list(&frozen, &actor, &reason, &work_of_task, now).await;
+                    let given = Given { actor: &actor, reason: &reason, work: &work_of_task, now };
+                    let outcome = shared.carry_out_list(&frozen, given).await;
                     work_of_task.end(outcome);
                 });
                 Ok(work)
@@ -176,41 +179,59 @@ fn needed(action: Action, items: &[(Subject, Option<i32>)]) -> Result<Role, Refu
 }
 
 impl Shared {
-    async fn carry_out_list(
-        &self,
-        frozen: &Frozen,
-        actor: &Actor,
-        reason: &Reason,
-        work: &Work,
-        now: Timestamp,
-    ) -> Result<Outcome, Refusal> {
+    async fn carry_out_list(&self, frozen: &Frozen, given: Given<'_>) -> Result<Outcome, Refusal> {
         let began = Instant::now();
         for subjects in frozen.items.chunks(SUBJECTS_A_LINE) {
-            let mut record = ordered(work.id, frozen.each.action, actor, reason, now);
+            let mut record = given.ordered(frozen.each.action);
             if let Record::Ordered { subjects: named, count, .. } = &mut record {
                 *named = subjects.iter().map(|(subject, _)| subject.to_string()).collect();
                 *count = frozen.items.len() as u64;
             }
             self.audit.write(record).await.map_err(|why| Refusal::Unavailable(format!("{why}; nothing was done")))?;
         }
+        self.carry_out_each(frozen.each, &frozen.items, given).await;
+
+        let work = given.work;
+        let reached = work.reached();
+        let is_cancelled = reached.done + reached.failed < reached.of;
+        let detail = Some(reached.in_words());
+        let outcome = Outcome { before: None, after: None, version: None, warnings: Vec::new(), detail, is_cancelled };
+        let record = Record::Outcome {
+            id: work.id,
+            at: given.now + began.elapsed(),
+            subject: None,
+            outcome: outcome.label().to_owned(),
+            detail: outcome.detail.clone(),
+            after: None,
+            cancelled_by: work.cancelled_by().filter(|_| is_cancelled),
+            duration_seconds: began.elapsed().as_secs_f64(),
+        };
+        self.end(record, work).await;
+        Ok(outcome)
+    }
+
+    /// Does the same to each item of a list, so many at once, and writes down what comes of each.
+    pub(super) async fn carry_out_each(&self, each: Each, items: &[(Subject, Option<i32>)], given: Given<'_>) {
+        let Given { actor, work, now, .. } = given;
+        let began = Instant::now();
         let (records, written) = mpsc::unbounded_channel();
         let carry_out = async {
             let records = records;
             // By their places, since a closure over references is not general enough for a task.
-            let outcomes = futures::stream::iter(0..frozen.items.len()).map(|at| async move {
+            let outcomes = futures::stream::iter(0..items.len()).map(|at| async move {
                 let began = Instant::now();
-                let (subject, version) = &frozen.items[at];
+                let (subject, version) = &items[at];
                 if work.is_cancelled() {
                     return None;
                 }
-                let outcome = self.item(frozen, subject, *version, actor, reason, now).await;
+                let outcome = self.item(each, subject, *version, given).await;
                 Some((subject, outcome, began.elapsed()))
             });
             let mut outcomes = std::pin::pin!(outcomes.buffer_unordered(IN_FLIGHT));
             while let Some(next) = outcomes.next().await {
                 let Some((subject, outcome, duration)) = next else { continue };
                 let label = outcome.as_ref().map_or_else(Refusal::label, |_| DONE);
-                self.metrics.count(frozen.each.action, actor.source, label);
+                self.metrics.count(each.action, actor.source, label);
                 let record = Record::Outcome {
                     id: work.id,
                     at: now + began.elapsed(),
@@ -218,6 +239,7 @@ impl Shared {
                     outcome: label.to_owned(),
                     detail: outcome.as_ref().err().map(Refusal::to_string),
                     after: outcome.as_ref().ok().copied().flatten().map(str::to_owned),
+                    cancelled_by: None,
                     duration_seconds: duration.as_secs_f64(),
                 };
                 // The other half ends only after this one.
@@ -225,51 +247,34 @@ impl Shared {
                 match outcome {
                     Ok(_) => work.add_done(),
                     // Another mending of the list took it away, as of an orphan entry that is a duplicate, too.
-                    Err(Refusal::Missing(_)) if frozen.each.action == Action::Mend => work.add_done(),
+                    Err(Refusal::Missing(_)) if each.action == Action::Mend => work.add_done(),
                     Err(refusal) => work.add_failed(subject.to_string(), refusal),
                 }
             }
         };
         let ((), ()) = tokio::join!(carry_out, self.write_down(written, work.id));
-
-        let reached = work.reached();
-        let is_cancelled = work.is_cancelled() && reached.done + reached.failed < reached.of;
-        let label = if is_cancelled { CANCELLED } else { DONE };
-        let left = reached.of - reached.done - reached.failed;
-        let detail = format!("{} done, {} not done, {left} not begun", reached.done, reached.failed);
-        let record = Record::Outcome {
-            id: work.id,
-            at: now + began.elapsed(),
-            subject: None,
-            outcome: label.to_owned(),
-            detail: Some(detail.clone()),
-            after: None,
-            duration_seconds: began.elapsed().as_secs_f64(),
-        };
-        if let Err(why) = self.audit.write(record).await {
-            tracing::error!(order = %work.id, "{why}; the order was carried out, and what came of it is not recorded");
-        }
-        Ok(Outcome { before: None, after: None, version: None, warnings: Vec::new(), detail: Some(detail) })
     }
 
-    /// One item. Gives the label of its state afterwards.
-    async fn item(
-        &self,
-        frozen: &Frozen,
-        subject: &Subject,
+    /// One item. Gives the label of its state afterwards. Boxed, since a step of an order can be a list of others.
+    fn item<'a>(
+        &'a self,
+        each: Each,
+        subject: &'a Subject,
         version: Option<i32>,
-        actor: &Actor,
-        reason: &Reason,
-        now: Timestamp,
-    ) -> Result<Option<&'static str>, Refusal> {
-        let Each { action, to, priority } = frozen.each;
+        given: Given<'a>,
+    ) -> BoxFuture<'a, Result<Option<&'static str>, Refusal>> {
+        let Each { action, to, priority } = each;
+        let Given { actor, reason, now, .. } = given;
         let seen = version.map(|version| Seen { version: Some(version), ..Seen::default() });
-        let order = Order { seen, to, priority, ..Order::new(action, subject.clone()) };
-        let prepared = self.prepare(&order, actor, reason.as_str(), now).await?;
-        let queue = self.connected.queue()?;
-        let unseen = Work::new(frozen.id, action, String::new(), String::new(), String::new());
-        self.steps(&queue, &prepared, &unseen).await?;
-        Ok(prepared.after)
+        Box::pin(async move {
+            let order = Order { seen, to, priority, ..Order::new(action, subject.clone()) };
+            let prepared = self.prepare(&order, actor, reason.as_str(), now).await?;
+            let queue = self.connected.queue()?;
+            // Its own progress is nothing of the list's.
+            let unseen = Work::new(given.work.id, action, String::new(), String::new(), String::new());
+            let outcome = self.steps(&queue, &prepared, Given { work: &unseen, ..given }).await?;
+            Ok(outcome.after)
+        })
     }
 
     /// Writes down what came of items, as many at a time as have come.

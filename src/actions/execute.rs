@@ -1,29 +1,32 @@
-//! Carrying out an order: who may, what it means, written down, done, written down.
+//! Giving an order: its place among those that go on, and how long it is waited for.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio_util::task::TaskTracker;
 
 use super::actor::{Actor, Role};
-use super::audit::{Audit, AuditWriter, OrderId, Record};
+use super::audit::{Audit, AuditWriter, OrderId};
 use super::bulk::Lists;
-use super::metrics::{DONE, DRY_RUN, Metrics};
+use super::carry_out::Given;
+use super::metrics::{DRY_RUN, Metrics};
 use super::order::{Order, Reason};
-use super::prepare::{Desk, Prepared, Step};
+use super::prepare::Prepared;
 use super::refusal::Refusal;
+use super::runner::Runner;
 use super::session::{Connected, Connection};
 use super::work::{Key, Outcome, Place, Work, Works};
 use crate::mirror::Store;
+use crate::queue::Queue;
 use crate::queue::fault::Limits;
-use crate::queue::{Progress, Queue};
-use crate::zookeeper::{ConnectError, Sessions};
-use tokio_util::sync::CancellationToken;
 
 /// How long an order is waited for: what takes longer goes on, and is asked after by its id.
 const WAITED_FOR: Duration = Duration::from_secs(5);
+
+/// Who ends the orders that go on when the process ends.
+const ENDED: &str = "the end of the process";
 
 /// How many orders go on at once. Who orders more is told to wait.
 const MOST_GOING_ON: usize = 256;
@@ -44,43 +47,6 @@ pub(super) struct Shared {
     pub(super) works: Works,
     pub(super) lists: Lists,
     pub(super) tasks: TaskTracker,
-}
-
-/// What orders need to go on: their connection, and the writer of the audit trail. Awaited by whoever made it.
-#[derive(Debug)]
-pub struct Runner {
-    actions: Actions,
-    connection: Connection,
-    writer: AuditWriter,
-}
-
-impl Runner {
-    /// Keeps orders going until `shutdown`. What is under way then is finished and written down.
-    ///
-    /// # Errors
-    /// As [`Sessions::establish`].
-    pub async fn run(self, sessions: Sessions, shutdown: CancellationToken) -> Result<(), ConnectError> {
-        let end = CancellationToken::new();
-        let ended = async {
-            shutdown.cancelled().await;
-            self.actions.end().await;
-            end.cancel();
-        };
-        let connected = async {
-            let connected = self.connection.run(sessions, end.clone()).await;
-            // Where it ended by itself, there is nothing more to wait for.
-            end.cancel();
-            connected
-        };
-        let until = async {
-            tokio::select! {
-                () = ended => {}
-                () = end.cancelled() => {}
-            }
-        };
-        let (connected, (), ()) = tokio::join!(connected, self.writer.run(end.clone()), until);
-        connected
-    }
 }
 
 /// An order that was taken.
@@ -109,8 +75,8 @@ impl Actions {
 
     /// What the command line offers: over a connection that its caller keeps.
     #[must_use]
-    pub fn over(queue: Queue, store: Option<Store>, audit: Audit) -> Self {
-        Self::with(Connected::to(queue), store, Limits::default(), audit, Metrics::default())
+    pub fn over(queue: Queue, store: Option<Store>, limits: Limits, audit: Audit) -> Self {
+        Self::with(Connected::to(queue), store, limits, audit, Metrics::default())
     }
 
     fn with(connected: Connected, store: Option<Store>, limits: Limits, audit: Audit, metrics: Metrics) -> Self {
@@ -144,7 +110,7 @@ impl Actions {
         Shared::may(actor, Role::Operator)?;
         let work = self.work(id).ok_or_else(|| Refusal::Missing(format!("there is no order {id} going on")))?;
         tracing::info!(order = %id, actor = %actor.name, "an order is cancelled");
-        work.cancel();
+        work.cancel(&actor.name);
         Ok(work)
     }
 
@@ -152,7 +118,7 @@ impl Actions {
     /// finished.
     pub async fn end(&self) {
         self.shared.tasks.close();
-        self.going_on().iter().for_each(|work| work.cancel());
+        self.going_on().iter().for_each(|work| work.cancel(ENDED));
         self.shared.tasks.wait().await;
     }
 
@@ -188,13 +154,14 @@ impl Actions {
             reason.to_string(),
             actor.name.clone(),
         );
-        let print = print(&order, &reason);
-        let work = match self.begin(work, &actor, key, print)? {
+        let fingerprint = fingerprint(&order, &reason);
+        let work = match self.begin(work, &actor, key, fingerprint)? {
             Begun::New(work) => {
                 let (shared, work_of_task) = (Arc::clone(&self.shared), Arc::clone(&work));
                 self.shared.tasks.spawn(async move {
-                    let outcome = shared.carry_out(&order, &actor, &reason, &work_of_task, now).await;
-                    let label = outcome.as_ref().map_or_else(Refusal::label, |_| DONE);
+                    let given = Given { actor: &actor, reason: &reason, work: &work_of_task, now };
+                    let outcome = shared.carry_out(&order, given).await;
+                    let label = outcome.as_ref().map_or_else(Refusal::label, Outcome::label);
                     shared.metrics.count(order.action, actor.source, label);
                     work_of_task.end(outcome);
                 });
@@ -214,7 +181,7 @@ impl Actions {
         work: Arc<Work>,
         actor: &Actor,
         key: Option<&str>,
-        print: u64,
+        fingerprint: u64,
     ) -> Result<Begun, Refusal> {
         if self.shared.tasks.is_closed() {
             return Err(Refusal::Unavailable("the server is ending; nothing was done".to_owned()));
@@ -224,7 +191,7 @@ impl Actions {
             return Err(Refusal::Unavailable(why));
         }
         let key = key.map(|key| Key { actor: actor.name.clone(), key: key.to_owned() });
-        match self.shared.works.add(&work, key, print) {
+        match self.shared.works.add(&work, key, fingerprint) {
             Place::New => Ok(Begun::New(work)),
             Place::Before(work) => Ok(Begun::Before(work)),
             Place::Another => {
@@ -242,130 +209,8 @@ pub(super) enum Begun {
 }
 
 /// What tells two orders apart that have the same key.
-fn print(order: &Order, reason: &Reason) -> u64 {
+fn fingerprint(order: &Order, reason: &Reason) -> u64 {
     let mut hasher = DefaultHasher::new();
     format!("{order:?} {reason}").hash(&mut hasher);
     hasher.finish()
-}
-
-impl Shared {
-    pub(super) fn may(actor: &Actor, needs: Role) -> Result<(), Refusal> {
-        if actor.role >= needs { Ok(()) } else { Err(Refusal::Forbidden { needs, has: actor.role }) }
-    }
-
-    pub(super) async fn prepare(
-        &self,
-        order: &Order,
-        actor: &Actor,
-        reason: &str,
-        now: Timestamp,
-    ) -> Result<Prepared, Refusal> {
-        // Before anything is read: who may not order it learns nothing by it.
-        Self::may(actor, order.subject.role(order.action).unwrap_or(Role::Operator))?;
-        let queue = self.connected.queue()?;
-        let (store, limits) = (self.store.as_ref(), &self.limits);
-        let desk = Desk { queue: &queue, store, who: &actor.name, reason, limits, now };
-        let prepared = desk.prepare(order).await?;
-        Self::may(actor, prepared.needs)?;
-        Ok(prepared)
-    }
-
-    async fn carry_out(
-        &self,
-        order: &Order,
-        actor: &Actor,
-        reason: &Reason,
-        work: &Work,
-        now: Timestamp,
-    ) -> Result<Outcome, Refusal> {
-        let began = Instant::now();
-        let prepared = self.prepare(order, actor, reason.as_str(), now).await?;
-        let queue = self.connected.queue()?;
-        let mut ordered = ordered(work.id, order.action, actor, reason, now);
-        if let Record::Ordered { subjects, count, before, after, operations, .. } = &mut ordered {
-            (*subjects, *count) = (vec![order.subject.to_string()], 1);
-            (*before, *after) = (prepared.before.map(str::to_owned), prepared.after.map(str::to_owned));
-            *operations = prepared.operations();
-        }
-        self.audit.write(ordered).await.map_err(|why| Refusal::Unavailable(format!("{why}; nothing was done")))?;
-        let done = self.steps(&queue, &prepared, work).await;
-        let outcome = done.map(|(version, detail)| Outcome {
-            before: prepared.before,
-            after: prepared.after,
-            version,
-            warnings: prepared.warnings.clone(),
-            detail,
-        });
-        let record = Record::Outcome {
-            id: work.id,
-            at: now + began.elapsed(),
-            subject: None,
-            outcome: outcome.as_ref().map_or_else(Refusal::label, |_| DONE).to_owned(),
-            detail: outcome.as_ref().map_or_else(|refusal| Some(refusal.to_string()), |done| done.detail.clone()),
-            after: outcome.as_ref().ok().and_then(|done| done.after).map(str::to_owned),
-            duration_seconds: began.elapsed().as_secs_f64(),
-        };
-        if let Err(why) = self.audit.write(record).await {
-            tracing::error!(order = %work.id, "{why}; the order was carried out, and what came of it is not recorded");
-        }
-        outcome
-    }
-
-    /// Commits what was prepared. Gives the version of the subject's status, and what was done in figures.
-    pub(super) async fn steps(
-        &self,
-        queue: &Queue,
-        prepared: &Prepared,
-        work: &Work,
-    ) -> Result<(Option<i32>, Option<String>), Refusal> {
-        let mut version = None;
-        let mut detail = None;
-        let total = prepared.jobs();
-        for step in &prepared.work {
-            match step {
-                Step::Job(plan) => version = Some(queue.commit_job_plan(plan).await?.version),
-                Step::One(transaction) => {
-                    queue.commit(transaction).await?;
-                }
-                Step::Many(plan) => {
-                    queue.execute(plan, 0, |progress: Progress| work.set_reached(progress.jobs, total)).await?;
-                    detail = Some(format!("{} jobs", plan.jobs()));
-                }
-                Step::ThenPurge(batch) => {
-                    let plan = queue.plan_purge(*batch).await?;
-                    queue.execute(&plan, 0, |_| {}).await?;
-                }
-                Step::CleanUp => {
-                    let done = queue.clean_up(|_, _| {}).await?;
-                    for (batch, why) in &done.kept {
-                        work.add_failed(batch.to_string(), why.clone().into());
-                    }
-                    let kept = done.kept.first().map_or_else(String::new, |(batch, why)| {
-                        format!(", {} left where they are, {batch} since {why}", done.kept.len())
-                    });
-                    detail = Some(format!("{} batches purged{kept}", done.purged.len()));
-                }
-            }
-        }
-        Ok((version, detail))
-    }
-}
-
-/// The first record of an order, without what it is about.
-pub(super) fn ordered(id: OrderId, action: super::Action, actor: &Actor, reason: &Reason, now: Timestamp) -> Record {
-    Record::Ordered {
-        id,
-        at: now,
-        actor: actor.name.clone(),
-        role: actor.role.label().to_owned(),
-        source: actor.source.label().to_owned(),
-        from: actor.from.map(|from| from.to_string()),
-        action: action.label().to_owned(),
-        subjects: Vec::new(),
-        count: 0,
-        reason: reason.to_string(),
-        before: None,
-        after: None,
-        operations: Vec::new(),
-    }
 }

@@ -25,13 +25,15 @@ pub struct Order {
     /// Does it also where it is refused as a rule: breaks a lock that is no fault, releases a batch of a held
     /// collection.
     pub force: bool,
+    /// Releases the held jobs of a collection with it.
+    pub with_jobs: bool,
 }
 
 impl Order {
     /// An order on whatever state its subject is in.
     #[must_use]
     pub fn new(action: Action, subject: Subject) -> Self {
-        Self { action, subject, seen: None, to: None, priority: None, force: false }
+        Self { action, subject, seen: None, to: None, priority: None, force: false, with_jobs: false }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::action::Subject;
+use super::action::{Action, Subject};
 use super::actor::Role;
 use super::order::{Order, Seen};
 use super::refusal::Refusal;
@@ -14,6 +14,9 @@ use crate::queue::{BulkPlan, JobPlan, Lock, Queue, Transaction};
 mod batch;
 mod job;
 mod other;
+
+pub(super) use batch::batch_target;
+pub(super) use other::held_in;
 
 /// An order that is ready to be carried out: everything was read and checked just now, and nothing is written yet.
 #[derive(Clone, Debug)]
@@ -48,6 +51,8 @@ pub(super) enum Step {
     ThenPurge(crate::queue::id::BatchId),
     /// Purging every batch that is done with.
     CleanUp,
+    /// Releasing the jobs of a collection that are Held, one by one.
+    ReleaseJobs(Box<str>),
 }
 
 /// What the preparation of an order has at hand.
@@ -114,6 +119,9 @@ impl Prepared {
                 Step::CleanUp => {
                     then.push("purge every batch that is Completed or Deleted, one after the other".into());
                 }
+                Step::ReleaseJobs(collection) => {
+                    then.push(format!("then release the jobs of {collection} that are Held, one by one"));
+                }
             }
         }
         if left_out > 0 {
@@ -128,7 +136,7 @@ impl Prepared {
     pub fn seen(&self) -> Seen {
         let version = self.work.iter().find_map(|step| match step {
             Step::Job(plan) => Some(plan.version),
-            Step::One(_) | Step::Many(_) | Step::ThenPurge(_) | Step::CleanUp => None,
+            Step::One(_) | Step::Many(_) | Step::ThenPurge(_) | Step::CleanUp | Step::ReleaseJobs(_) => None,
         });
         let order = self.order.seen.clone().unwrap_or_default();
         Seen { state: self.before.map(Into::into), version: version.or(order.version), czxid: order.czxid }
@@ -140,7 +148,7 @@ impl Prepared {
         let jobs = |step: &Step| match step {
             Step::Job(_) => 1,
             Step::Many(plan) => plan.jobs(),
-            Step::One(_) | Step::ThenPurge(_) | Step::CleanUp => 0,
+            Step::One(_) | Step::ThenPurge(_) | Step::CleanUp | Step::ReleaseJobs(_) => 0,
         };
         self.work.iter().map(jobs).sum()
     }
@@ -154,6 +162,10 @@ impl Desk<'_> {
             let known: Vec<_> = subject.actions().iter().map(|(known, _)| known.label()).collect();
             Refusal::Invalid(format!("{action} is nothing to do to {subject}; it knows {}", known.join(", ")))
         })?;
+        let takes_jobs = order.action == Action::Release && matches!(order.subject, Subject::Collection(_));
+        if order.with_jobs && !takes_jobs {
+            return Err(Refusal::Invalid("only the release of a collection can release its jobs with it".to_owned()));
+        }
         match &order.subject {
             Subject::Job(id) => self.job(order, needs, *id).await,
             Subject::Batch(id) => self.batch(order, needs, *id).await,

@@ -31,7 +31,8 @@ impl Connection {
         let keep = async {
             loop {
                 let client = sessions.establish().await?;
-                self.queue.send_replace(Some(Queue::new(client.clone())));
+                let queue = Queue::new(client.clone()).with_acl(sessions.config().acl.as_slice());
+                self.queue.send_replace(Some(queue));
                 sessions.follow(&client).await;
                 self.queue.send_replace(None);
             }

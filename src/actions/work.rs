@@ -1,15 +1,15 @@
 //! Orders that are being carried out, and those that were just now: what one asks after by an order's id.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 
 use super::action::Action;
 use super::audit::OrderId;
+use super::metrics::{CANCELLED, DONE};
 use super::refusal::Refusal;
 
 /// How many orders that are over are remembered; the audit trail remembers more.
@@ -34,6 +34,16 @@ pub struct Outcome {
     pub warnings: Vec<String>,
     /// What was done in figures, for orders over many.
     pub detail: Option<String>,
+    /// Whether somebody ended it before it was whole. What was done until then stands.
+    pub is_cancelled: bool,
+}
+
+impl Outcome {
+    /// What it counts as.
+    #[must_use]
+    pub fn label(&self) -> &'static str {
+        if self.is_cancelled { CANCELLED } else { DONE }
+    }
 }
 
 /// An order that is or was carried out.
@@ -53,7 +63,7 @@ pub struct Work {
     failed: AtomicU64,
     of: AtomicU64,
     undone: Mutex<Vec<(String, Refusal)>>,
-    cancel: CancellationToken,
+    cancelled_by: OnceLock<String>,
     over: watch::Sender<Option<Result<Outcome, Refusal>>>,
 }
 
@@ -68,6 +78,13 @@ pub struct Reached {
     pub of: u64,
 }
 
+impl Reached {
+    pub(super) fn in_words(self) -> String {
+        let left = self.of.saturating_sub(self.done + self.failed);
+        format!("{} done, {} not done, {left} not begun", self.done, self.failed)
+    }
+}
+
 impl Work {
     pub(super) fn new(id: OrderId, action: Action, on: String, reason: String, actor: String) -> Arc<Self> {
         Arc::new(Self {
@@ -80,7 +97,7 @@ impl Work {
             failed: AtomicU64::new(0),
             of: AtomicU64::new(0),
             undone: Mutex::default(),
-            cancel: CancellationToken::new(),
+            cancelled_by: OnceLock::new(),
             over: watch::Sender::new(None),
         })
     }
@@ -115,15 +132,19 @@ impl Work {
         self.undone.lock().clone()
     }
 
-    /// Asks for its end: what is under way is finished, and nothing more is begun.
-    pub fn cancel(&self) {
-        self.cancel.cancel();
+    /// Asks for its end: what is under way is finished, and nothing more is begun. Who asks first counts.
+    pub fn cancel(&self, by: &str) {
+        self.cancelled_by.get_or_init(|| by.to_owned());
+    }
+
+    pub(super) fn cancelled_by(&self) -> Option<String> {
+        self.cancelled_by.get().cloned()
     }
 
     /// Whether somebody asked for its end.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.cancel.is_cancelled()
+        self.cancelled_by.get().is_some()
     }
 
     pub(super) fn set_reached(&self, done: usize, of: usize) {
@@ -188,15 +209,15 @@ impl Works {
         self.kept.lock().by_id.values().filter(|work| work.outcome().is_none()).cloned().collect()
     }
 
-    /// Remembers an order, unless the same one came before by the same key. `print` tells orders apart.
-    pub(super) fn add(&self, work: &Arc<Work>, key: Option<Key>, print: u64) -> Place {
+    /// Remembers an order, unless the same one came before by the same key. `fingerprint` tells orders apart.
+    pub(super) fn add(&self, work: &Arc<Work>, key: Option<Key>, fingerprint: u64) -> Place {
         let mut kept = self.kept.lock();
         if let Some(key) = key {
             if let Some((before, work)) = kept.by_key.get(&key) {
-                return if *before == print { Place::Before(Arc::clone(work)) } else { Place::Another };
+                return if *before == fingerprint { Place::Before(Arc::clone(work)) } else { Place::Another };
             }
             kept.keys.push_back(key.clone());
-            kept.by_key.insert(key, (print, Arc::clone(work)));
+            kept.by_key.insert(key, (fingerprint, Arc::clone(work)));
             if kept.keys.len() > MOST_KEYS
                 && let Some(oldest) = kept.keys.pop_front()
             {

@@ -82,7 +82,7 @@ impl ActArgs {
             .map_err(|error| Ending::new(FAILED, format!("{error}; nothing was done")))?;
         let written = CancellationToken::new();
         let writer = AbortOnDropHandle::new(tokio::spawn(writer.run(written.clone())));
-        let actions = Actions::over(link.queue(), store, audit);
+        let actions = Actions::over(link.queue(), store, link.limits.clone(), audit);
         Ok(Desk { args: self, output, actions, actor: actor(), written, writer, reason: OnceLock::new() })
     }
 
@@ -237,7 +237,7 @@ impl Desk<'_> {
                     let reached = work.reached();
                     bar.set(reached.done + reached.failed, reached.of);
                 }
-                () = interrupted.cancelled(), if !work.is_cancelled() => work.cancel(),
+                () = interrupted.cancelled(), if !work.is_cancelled() => work.cancel(&self.actor.name),
             }
         }
         interrupted.cancel();

@@ -40,7 +40,7 @@ pub(super) struct ClientArgs {
 pub(super) struct Link {
     config: zookeeper::Config,
     pub(super) client: Client,
-    limits: Limits,
+    pub(super) limits: Limits,
 }
 
 impl ClientArgs {
@@ -82,8 +82,7 @@ impl Link {
 
     /// The queue, to change it.
     pub(super) fn queue(&self) -> Queue {
-        let queue = Queue::new(self.client.clone());
-        if self.config.acl.is_empty() { queue } else { queue.with_acl(self.config.acl.as_slice()) }
+        Queue::new(self.client.clone()).with_acl(self.config.acl.as_slice())
     }
 
     /// Answers over an image.

@@ -3,6 +3,7 @@
 //! The jobs are made through the queue core, whole and Pending; then one transaction for many of them sets them to where
 //! their past has brought them. Nobody else works on the queue at that time.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -113,5 +114,6 @@ async fn make_batch(
 async fn delete(queue: &Queue, batch: BatchId) -> Result<(), Error> {
     queue.change_batch(batch, &ItemChange::to(BatchState::Failed), Timestamp::now()).await?;
     let plan = queue.plan_delete(batch, "deleted by the operator: sent twice", Timestamp::now()).await?;
-    queue.execute(&plan, 0, |_| {}).await
+    queue.execute(&plan, 0, |_| ControlFlow::Continue(())).await?;
+    Ok(())
 }

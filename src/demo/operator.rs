@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -89,7 +90,8 @@ impl Operator {
             let message = "deleted by the operator: the depositor sends it anew";
             let plan = queue.plan_delete(batch, message, Timestamp::now()).await;
             let Some(plan) = unless_lost("deleting a batch", plan)? else { return Ok(()) };
-            if unless_lost("deleting a batch", queue.execute(&plan, 0, |_| {}).await)?.is_some() {
+            if unless_lost("deleting a batch", queue.execute(&plan, 0, |_| ControlFlow::Continue(())).await)?.is_some()
+            {
                 tracing::debug!(batch = %batch.id, "the operator deleted a batch");
             }
             return Ok(());
@@ -129,7 +131,7 @@ impl Operator {
                 continue;
             }
             let Some(plan) = unless_lost("purging a batch", queue.plan_purge(&batch).await)? else { continue };
-            if unless_lost("purging a batch", queue.execute(&plan, 0, |_| {}).await)?.is_some() {
+            if unless_lost("purging a batch", queue.execute(&plan, 0, |_| ControlFlow::Continue(())).await)?.is_some() {
                 purged_batches += 1;
                 purged_jobs += plan.jobs();
                 excess = excess.saturating_sub(plan.jobs());

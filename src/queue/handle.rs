@@ -42,10 +42,10 @@ impl Queue {
         Self { client, acl: None, time_limit: TIME_LIMIT, jobs_per_transaction: JOBS_PER_TRANSACTION }
     }
 
-    /// Gives new znodes this ACL. An empty one is refused by the server at the first creation.
+    /// Gives new znodes this ACL; an empty one leaves it at that everyone may do everything.
     #[must_use]
     pub fn with_acl(mut self, acl: impl Into<Arc<[Acl]>>) -> Self {
-        self.acl = Some(acl.into());
+        self.acl = Some(acl.into()).filter(|acl| !acl.is_empty());
         self
     }
 

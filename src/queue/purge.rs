@@ -4,6 +4,8 @@
 //! whole jobs: after each of them no reference is without its job and no job without its reference, so the daemons' own
 //! clean-up goes on beside it, and whoever is interrupted plans again and does what is left.
 
+use std::ops::ControlFlow;
+
 use super::error::Error;
 use super::handle::Queue;
 use super::id::{BatchId, JobId};
@@ -16,7 +18,7 @@ mod delete;
 mod item;
 mod remove;
 
-pub use clean::CleanUp;
+pub use clean::{CleanUp, CleaningUp};
 pub use item::Purge;
 pub(super) use item::check_unlocked;
 
@@ -59,12 +61,19 @@ impl BulkPlan {
     /// How many jobs it is about.
     #[must_use]
     pub fn jobs(&self) -> usize {
-        self.chunks.iter().map(|chunk| chunk.jobs.len()).sum()
+        self.jobs_until(self.chunks.len())
+    }
+
+    /// How many jobs the first so many of its transactions are about.
+    #[must_use]
+    pub fn jobs_until(&self, chunks: usize) -> usize {
+        self.chunks.iter().take(chunks).map(|chunk| chunk.jobs.len()).sum()
     }
 }
 
 impl Queue {
-    /// Does what is planned, from the transaction of that index on, and tells after each how far it is.
+    /// Does what is planned, from the transaction of that index on. `progress` hears after each how far it is, and says
+    /// whether to go on. Gives how many transactions are done; fewer than are planned only where it was told to stop.
     ///
     /// To go on after an interruption, plan again: what is done already is not in the new plan.
     ///
@@ -74,18 +83,22 @@ impl Queue {
         &self,
         plan: &BulkPlan,
         from: usize,
-        mut progress: impl FnMut(Progress) + Send,
-    ) -> Result<(), Error> {
-        for (index, chunk) in plan.chunks.iter().enumerate().skip(from) {
+        mut progress: impl FnMut(Progress) -> ControlFlow<()> + Send,
+    ) -> Result<usize, Error> {
+        let of_jobs = plan.jobs();
+        let mut jobs = 0;
+        for (index, chunk) in plan.chunks.iter().enumerate() {
+            jobs += chunk.jobs.len();
+            if index < from {
+                continue;
+            }
             self.commit(&chunk.transaction).await?;
-            progress(Progress {
-                chunks: index + 1,
-                of_chunks: plan.chunks.len(),
-                jobs: plan.chunks[..=index].iter().map(|chunk| chunk.jobs.len()).sum(),
-                of_jobs: plan.jobs(),
-            });
+            let chunks = index + 1;
+            if progress(Progress { chunks, of_chunks: plan.chunks.len(), jobs, of_jobs }).is_break() {
+                return Ok(chunks);
+            }
         }
-        Ok(())
+        Ok(plan.chunks.len())
     }
 
     /// Puts each job's operations into as few transactions as are safe, each between `open` and `close`.

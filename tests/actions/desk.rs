@@ -5,6 +5,7 @@
 use queuekeeper::actions::audit::{Audit, Destination, Record, Rotation};
 use queuekeeper::actions::{Actions, Actor, Order, Outcome, Reason, Refusal, Role, Source};
 use queuekeeper::queue::Queue;
+use queuekeeper::queue::fault::Limits;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -33,7 +34,7 @@ impl Desk {
         let file = folder.path().join("audit.jsonl");
         let (audit, writer) = Audit::open(Destination::File(file, Rotation::default())).unwrap();
         let writer = AbortOnDropHandle::new(tokio::spawn(writer.run(CancellationToken::new())));
-        Self { actions: Actions::over(queue, None, audit), folder, _writer: writer }
+        Self { actions: Actions::over(queue, None, Limits::default(), audit), folder, _writer: writer }
     }
 
     /// Orders something and waits until it is over.

@@ -23,7 +23,7 @@ enum Does {
     Nothing,
 }
 
-/// The table, as it would be told to an operator.
+/// The table of actions, as it would be told to an operator.
 fn does(action: Action, state: &str, is_reported: bool) -> Does {
     let is_running = !["Held", "Failed", "Completed", "Deleted"].contains(&state);
     match (action, state) {

@@ -6,6 +6,7 @@ use queuekeeper::queue::state::{BatchState, JobState, State};
 use queuekeeper::queue::{BatchTarget, Error, JobChange, JobTarget, Queue};
 use queuekeeper::zookeeper::PrivateServer;
 use queuekeeper::zookeeper::server::Options;
+use std::ops::ControlFlow;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -118,7 +119,7 @@ async fn a_purge_finds_a_job_without_reference_by_the_list_or_by_asking_all_jobs
         let target = list.iter().fold(target, |target, list| target.with_jobs(list.clone()));
         let plan = world.queue.plan_purge(target).await.unwrap();
         assert_eq!((plan.from, plan.version, plan.jobs()), (BatchState::Deleted, 0, 2));
-        world.queue.execute(&plan, 0, |_| {}).await.unwrap();
+        world.queue.execute(&plan, 0, |_| ControlFlow::Continue(())).await.unwrap();
         assert!(world.tree().await.keys().all(|path| !path.contains("jid") && !path.contains("bid0000000000")));
     }
 }

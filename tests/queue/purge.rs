@@ -2,9 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
+use std::ops::ControlFlow;
+
 use queuekeeper::queue::id::{BatchId, JobId};
 use queuekeeper::queue::state::Outcome;
-use queuekeeper::queue::{BulkPlan, Error, Queue};
+use queuekeeper::queue::{BulkPlan, Error, Progress, Queue};
 
 use super::world::{World, base, borrowed, data, job, now};
 
@@ -68,7 +70,11 @@ async fn a_purge_that_is_interrupted_anywhere_and_begun_again_leaves_a_clean_tre
         if done < 5 {
             let rest = world.queue.plan_purge(BatchId::new(0)).await.unwrap();
             let mut told = Vec::new();
-            world.queue.execute(&rest, 0, |progress| told.push(progress.jobs)).await.unwrap();
+            let tell = |progress: Progress| {
+                told.push(progress.jobs);
+                ControlFlow::Continue(())
+            };
+            world.queue.execute(&rest, 0, tell).await.unwrap();
             assert_eq!(told.len(), rest.chunks.len());
             assert_eq!(told.last().copied().unwrap(), rest.jobs());
         }
@@ -86,7 +92,7 @@ async fn a_deletion_that_is_interrupted_anywhere_and_begun_again_deletes_all_but
         check_references(&world).await;
         if done < 4 {
             let rest = world.queue.plan_delete(BatchId::new(0), "given up", now()).await.unwrap();
-            world.queue.execute(&rest, 0, |_| {}).await.unwrap();
+            world.queue.execute(&rest, 0, |_| ControlFlow::Continue(())).await.unwrap();
         }
         let report = world.queue.batch_report(BatchId::new(0)).await.unwrap();
         assert_eq!((report.deleted.len(), report.completed.len(), report.len()), (6, 1, 7));
@@ -96,8 +102,15 @@ async fn a_deletion_that_is_interrupted_anywhere_and_begun_again_deletes_all_but
             assert!(world.exists(&format!("/jobs/states/deleted/05-jid{number:010}")).await);
             assert_eq!(world.json(&format!("/jobs/jid{number:010}/status")).await["retry_count"], 1);
         }
+        let mut told = Vec::new();
+        let stopped = world.queue.clean_up(|at| {
+            told.push((at.batches, at.of_batches, at.purge.chunks));
+            ControlFlow::Break(())
+        });
+        let stopped = stopped.await.unwrap();
+        assert_eq!((stopped.purged.len(), stopped.kept.len(), stopped.left, &*told), (0, 0, 1, &[(0, 1, 1)][..]));
         // What was deleted can be cleaned up, though it has no batch-processing.
-        let cleaned = world.queue.clean_up(|_, _| {}).await.unwrap();
+        let cleaned = world.queue.clean_up(|_| ControlFlow::Continue(())).await.unwrap();
         assert_eq!((cleaned.purged.len(), cleaned.kept), (1, vec![]));
         assert!(world.tree().await.keys().all(|path| !path.contains("bid0000000000")));
     }

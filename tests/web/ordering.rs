@@ -142,19 +142,26 @@ impl World {
         self.client.create(path, data.as_bytes(), &options).await.unwrap();
     }
 
-    /// A failed job whose last successful state is Provisioning; it is there when the pages show it.
+    /// A failed job.
     pub(crate) async fn failed_job(&self, number: u32, message: &str) {
+        self.job(number, "Failed", message).await;
+    }
+
+    /// A job whose last successful state is Provisioning; it is there when the pages show it.
+    pub(crate) async fn job(&self, number: u32, state: &str, message: &str) {
+        let folder = state.to_lowercase();
+        let outcome = if state == "Failed" { "batch-failed" } else { "batch-processing" };
         let jid = format!("jid{number:010}");
         self.create(&format!("/jobs/{jid}"), "").await;
         self.create(&format!("/jobs/{jid}/bid"), "bid0000000007").await;
         self.create(&format!("/jobs/{jid}/priority"), "5").await;
         self.create(&format!("/jobs/{jid}/space_needed"), "0").await;
         self.create(&format!("/jobs/{jid}/configuration"), r#"{"profile":"demo"}"#).await;
-        self.create(&format!("/jobs/states/failed/05-{jid}"), "").await;
-        self.create(&format!("/batches/bid0000000007/states/batch-failed/{jid}"), "").await;
-        self.create(&format!("/jobs/{jid}/status"), &status("Failed", message)).await;
-        eventually(LIMIT, "the job is shown as failed", async || {
-            let page = self.get(VIEWER, "/jobs?state=failed").await;
+        self.create(&format!("/jobs/states/{folder}/05-{jid}"), "").await;
+        self.create(&format!("/batches/bid0000000007/states/{outcome}/{jid}"), "").await;
+        self.create(&format!("/jobs/{jid}/status"), &status(state, message)).await;
+        eventually(LIMIT, "the job is shown in its state", async || {
+            let page = self.get(VIEWER, &format!("/jobs?state={folder}")).await;
             page.code == 200 && page.text.contains(&format!("id=\"{jid}\""))
         })
         .await;

@@ -200,3 +200,37 @@ async fn a_list_is_frozen_shown_and_carried_out_and_nothing_else_is_touched() {
     over(&world, &given.location).await;
     assert_eq!([world.state(3).await, world.state(4).await], ["Failed", "Downloading"]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collection_is_released_alone_or_with_its_jobs() {
+    let world = Box::pin(World::start()).await;
+    world.create("/locks/collections/demo", "").await;
+    for number in 1..=3 {
+        world.job(number, "Held", "").await;
+    }
+    let release = "/order?action=release&on=collection:demo";
+    let asked = world.get(OPERATOR, release).await;
+    assert!(asked.text.contains("3 of its jobs are Held and stay so"), "{}", asked.text);
+    let shown = world.get(OPERATOR, &format!("{release}&with_jobs=true")).await;
+    assert!(shown.text.contains("then release the jobs of demo that are Held"), "{}", shown.text);
+    let form = with(&shown.form("./order"), &[("reason", "the disk is replaced")]);
+    let alone: Vec<_> = form.iter().filter(|(name, _)| name != "with_jobs").cloned().collect();
+    let given = world.post(OPERATOR, "/order", &alone, OWN).await;
+    over(&world, &given.location).await;
+    assert_eq!(world.state(1).await, "Held");
+
+    world.create("/locks/collections/demo", "").await;
+    let asked = world.get(OPERATOR, release).await.form("./order");
+    let form = with(&asked, &[("reason", "the disk is replaced"), ("with_jobs", "true")]);
+    let given = world.post(OPERATOR, "/order", &form, OWN).await;
+    let done = over(&world, &given.location).await;
+    assert!(done.text.contains("3 done, 0 not done, 0 not begun"), "{}", done.text);
+    for number in 1..=3 {
+        assert_eq!(world.state(number).await, "Pending", "job {number}");
+    }
+    let audited = world.audited();
+    let of_jobs = audited.iter().filter(|record| record["subject"].is_string() && record["outcome"] == "done");
+    assert_eq!(of_jobs.count(), 3, "{audited:?}");
+    let wrong = world.get(OPERATOR, "/order?action=hold&on=collection:demo&with_jobs=true").await;
+    assert_eq!(wrong.code, 400, "{}", wrong.text);
+}

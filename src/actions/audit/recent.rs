@@ -52,6 +52,8 @@ pub struct Entry {
     pub outcome: Option<String>,
     /// What stood against it.
     pub detail: Option<String>,
+    /// Who ended it before it was whole.
+    pub cancelled_by: Option<String>,
     /// How long it took, in seconds.
     pub duration_seconds: Option<f64>,
     /// Of an order over many: how many have each outcome.
@@ -145,6 +147,7 @@ impl Recent {
                     operations,
                     outcome: None,
                     detail: None,
+                    cancelled_by: None,
                     duration_seconds: None,
                     outcomes: BTreeMap::new(),
                     undone: Vec::new(),
@@ -154,7 +157,7 @@ impl Recent {
                     kept.by_id.pop_first();
                 }
             }
-            Record::Outcome { id, subject, outcome, detail, after, duration_seconds, .. } => {
+            Record::Outcome { id, subject, outcome, detail, after, cancelled_by, duration_seconds, .. } => {
                 let Some(entry) = kept.by_id.get_mut(&id) else { return };
                 if let Some(subject) = subject {
                     if let Some(why) = detail
@@ -165,7 +168,7 @@ impl Recent {
                     *entry.outcomes.entry(outcome).or_default() += 1;
                 } else {
                     (entry.outcome, entry.detail) = (Some(outcome), detail);
-                    entry.duration_seconds = Some(duration_seconds);
+                    (entry.cancelled_by, entry.duration_seconds) = (cancelled_by, Some(duration_seconds));
                     entry.after = after.or(entry.after.take());
                 }
             }

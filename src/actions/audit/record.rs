@@ -91,6 +91,9 @@ pub enum Record {
         /// The state after.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         after: Option<String>,
+        /// Who ended it before it was whole.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        cancelled_by: Option<String>,
         /// How long it took.
         duration_seconds: f64,
     },

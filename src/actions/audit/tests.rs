@@ -26,7 +26,16 @@ fn ordered(at: i64, actor: &str, subject: &str) -> Record {
 fn outcome(of: &Record, outcome: &str) -> Record {
     let (id, at) = (of.id(), Timestamp::from_second(9).unwrap());
     let detail = (outcome != "done").then(|| "why not".to_owned());
-    Record::Outcome { id, at, subject: None, outcome: outcome.to_owned(), detail, after: None, duration_seconds: 0.25 }
+    Record::Outcome {
+        id,
+        at,
+        subject: None,
+        outcome: outcome.to_owned(),
+        detail,
+        after: None,
+        cancelled_by: None,
+        duration_seconds: 0.25,
+    }
 }
 
 fn open(path: &Path, size_bytes: u64, files: u32) -> (Audit, AuditWriter) {

@@ -1,17 +1,21 @@
 //! Orders on batches.
 
+use jiff::Timestamp;
+
 use super::{Desk, Prepared, Step, check_seen};
 use crate::actions::action::Action;
 use crate::actions::actor::Role;
 use crate::actions::order::Order;
 use crate::actions::refusal::Refusal;
+use crate::mirror::Store;
+use crate::mirror::find::JobQuery;
 use crate::queue::id::BatchId;
 use crate::queue::state::{BatchState, State as _};
 use crate::queue::{BatchTarget, Error};
 
 impl Desk<'_> {
     pub(super) async fn batch(&self, order: &Order, needs: Role, id: BatchId) -> Result<Prepared, Refusal> {
-        let mut target = BatchTarget::from(id);
+        let mut target = batch_target(self.store, id, self.now);
         if let Some(version) = order.seen.as_ref().and_then(|seen| seen.version) {
             target = target.at_version(version);
         }
@@ -68,5 +72,16 @@ impl Desk<'_> {
             }
             other => other,
         }
+    }
+}
+
+/// A batch with the jobs that the image knows to be its own: without it, every job of the queue has to be asked.
+pub(in crate::actions) fn batch_target(store: Option<&Store>, id: BatchId, now: Timestamp) -> BatchTarget {
+    let query = JobQuery { batch: Some(id), ..JobQuery::default() };
+    let jobs = store.and_then(|store| store.matching(&query, now));
+    let target = BatchTarget::from(id);
+    match jobs {
+        Some(jobs) => target.with_jobs(jobs.into_iter().map(|(job, _)| job).collect::<Vec<_>>()),
+        None => target,
     }
 }

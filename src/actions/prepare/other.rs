@@ -89,12 +89,23 @@ impl Desk<'_> {
                 check_lock(order, &hold.lock)?;
                 let plan = self.queue.plan_release_collection(mnemonic, Some(&hold.lock)).await?;
                 let held = self.store.map_or(0, |store| held_jobs(store, mnemonic, self.now));
-                let warning = (held > 0).then(|| {
-                    format!(
-                        "{held} of its jobs are Held and stay so: release them too, all at once from the list of jobs."
-                    )
-                });
-                Ok(Prepared::new(order, needs, vec![Step::One(plan)]).seen_lock(&hold.lock).warn(warning))
+                let mut steps = vec![Step::One(plan)];
+                let warning = match (order.with_jobs, self.store) {
+                    (true, None) => {
+                        let why = "its held jobs are not known here: release them from the list of jobs";
+                        return Err(Refusal::Invalid(why.to_owned()));
+                    }
+                    (true, Some(_)) => {
+                        // After it: the other way round they would be held again.
+                        steps.push(Step::ReleaseJobs(mnemonic.into()));
+                        Some(format!("{held} of its jobs are Held and are released with it."))
+                    }
+                    (false, _) if held > 0 => {
+                        Some(format!("{held} of its jobs are Held and stay so, unless they are released with it."))
+                    }
+                    (false, _) => None,
+                };
+                Ok(Prepared::new(order, needs, steps).seen_lock(&hold.lock).warn(warning))
             }
             (Action::Release, None) => Err(Refusal::conflict(format!("{mnemonic} is not held"))),
             (action, _) => Err(no_action(action, "a collection")),
@@ -165,13 +176,17 @@ fn check_lock(order: &Order, lock: &Lock) -> Result<(), Refusal> {
 }
 
 fn held_jobs(store: &Store, mnemonic: &str, now: Timestamp) -> usize {
-    let query = JobQuery {
+    store.find_jobs(&held_in(mnemonic), now).map_or(0, |page| page.total)
+}
+
+/// Asks for the jobs of a collection that are Held.
+pub(in crate::actions) fn held_in(mnemonic: &str) -> JobQuery {
+    JobQuery {
         states: vec![Some(JobState::Held)],
         collection: Some(mnemonic.to_owned()),
         limit: 1,
         ..JobQuery::default()
-    };
-    store.find_jobs(&query, now).map_or(0, |page| page.total)
+    }
 }
 
 fn no_action(action: Action, on: &str) -> Refusal {

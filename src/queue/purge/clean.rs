@@ -1,5 +1,7 @@
 //! What the nightly task does: purging all batches that are done with.
 
+use std::ops::ControlFlow;
+
 use super::Progress;
 use super::census::Census;
 use crate::queue::batch::{Batch, BatchTarget};
@@ -18,6 +20,21 @@ pub struct CleanUp {
     pub purged: Vec<BatchId>,
     /// Those that are done with, but could not be purged, and why.
     pub kept: Vec<(BatchId, Error)>,
+    /// How many it did not come to, or did not get to the end of, because it was told to stop.
+    pub left: usize,
+}
+
+/// How far a clean-up is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CleaningUp {
+    /// How many batches are behind it.
+    pub batches: usize,
+    /// How many there are.
+    pub of_batches: usize,
+    /// The batch that it is at.
+    pub batch: BatchId,
+    /// How far that is purged.
+    pub purge: Progress,
 }
 
 impl Queue {
@@ -43,23 +60,38 @@ impl Queue {
     /// Purges every Completed or Deleted batch, also those without `states/batch-processing`, which the daemons' own
     /// clean-up leaves behind. One that cannot be purged keeps no other.
     ///
-    /// `progress` is told after each transaction.
+    /// `progress` hears after each transaction how far it is, and says whether to go on.
     ///
     /// # Errors
     /// When the connection fails; [`Error::Read`] for the lists at its start. What was purged until then is purged.
-    pub async fn clean_up(&self, mut progress: impl FnMut(BatchId, Progress) + Send) -> Result<CleanUp, Error> {
+    pub async fn clean_up(
+        &self,
+        mut progress: impl FnMut(CleaningUp) -> ControlFlow<()> + Send,
+    ) -> Result<CleanUp, Error> {
         let done = self.finished_batches().await?;
         let mut result = CleanUp::default();
         let mut census = Census::default();
-        for target in done.iter().map(BatchTarget::from) {
+        let of_batches = done.len();
+        for (batches, target) in done.iter().map(BatchTarget::from).enumerate() {
+            let mut is_told_to_stop = false;
             let outcome = async {
                 let plan = self.plan_purge_with(&target, &mut census).await?;
-                self.execute(&plan, 0, |done| progress(target.id, done)).await
+                let tell = |purge| {
+                    let flow = progress(CleaningUp { batches, of_batches, batch: target.id, purge });
+                    is_told_to_stop = flow.is_break();
+                    flow
+                };
+                Ok::<_, Error>(self.execute(&plan, 0, tell).await? == plan.chunks.len())
             };
             match outcome.await {
-                Ok(()) => result.purged.push(target.id),
+                Ok(true) => result.purged.push(target.id),
+                Ok(false) => {}
                 Err(error) if error.is_connection() => return Err(error),
                 Err(error) => result.kept.push((target.id, error)),
+            }
+            if is_told_to_stop {
+                result.left = of_batches - result.purged.len() - result.kept.len();
+                break;
             }
         }
         Ok(result)

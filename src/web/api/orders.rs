@@ -52,6 +52,9 @@ pub(super) struct OrderBody {
     /// Breaks a lock that is no fault; releases a batch whose collection is held.
     #[serde(default)]
     force: bool,
+    /// Releases the held jobs of a collection with it.
+    #[serde(default)]
+    with_jobs: bool,
     /// Shows what would be done, and does nothing.
     #[serde(default)]
     dry_run: bool,
@@ -239,6 +242,7 @@ impl OrderBody {
             to: job_state(self.to.as_deref())?,
             priority: priority(self.priority)?,
             force: self.force,
+            with_jobs: self.with_jobs,
             ..Order::new(action(&self.action)?, subject)
         })
     }

@@ -118,7 +118,7 @@ impl Row {
             at: Moment::new(item.at, now),
             action: action_title(&item.action),
             outcome: outcome(&item.outcome),
-            detail: item.detail.as_deref().map(|detail| brief(detail, LONG)).unwrap_or_default(),
+            detail: detail(item),
             more: if left_out > 0 { format!("and {} more", Count(left_out)) } else { String::new() },
             on,
             actor: visible(&item.actor),
@@ -133,4 +133,11 @@ impl Row {
             id: item.id.clone(),
         }
     }
+}
+
+/// What stood against it or was done of it, and who ended it.
+fn detail(item: &AuditItem) -> String {
+    let cancelled = item.cancelled_by.as_ref().map(|by| format!("cancelled by {}", brief(by, LONG)));
+    let detail = item.detail.as_ref().map(|detail| brief(detail, LONG));
+    cancelled.into_iter().chain(detail).collect::<Vec<_>>().join("; ")
 }

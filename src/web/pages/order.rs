@@ -44,6 +44,7 @@ pub(super) struct Asked {
     to: Option<String>,
     priority: Option<String>,
     force: Option<String>,
+    with_jobs: Option<String>,
     /// What was seen of it.
     state: Option<String>,
     version: Option<String>,
@@ -68,6 +69,7 @@ impl Asked {
             to: job_state(given(self.to.as_ref()))?,
             priority: priority(number("priority", self.priority.as_ref())?)?,
             force: given(self.force.as_ref()).is_some(),
+            with_jobs: given(self.with_jobs.as_ref()).is_some(),
             ..Order::new(action(&self.action)?, subject)
         })
     }
@@ -168,6 +170,8 @@ struct OrderPage {
     /// What force does; empty where nothing is to be forced.
     force: &'static str,
     is_forced: bool,
+    /// Whether it releases a collection's jobs with it; `None` where it cannot.
+    with_jobs: Option<bool>,
     /// The same order by force, where only that helps; empty otherwise.
     by_force: String,
     actor: String,
@@ -250,6 +254,8 @@ impl OrderPage {
             priority: order.priority.map(|priority| priority.number().to_string()).unwrap_or_default(),
             force,
             is_forced: order.force,
+            with_jobs: (action == Action::Release && matches!(subject, Subject::Collection(_)))
+                .then_some(order.with_jobs),
             by_force,
             actor: if actor.name.is_empty() { "nobody".to_owned() } else { visible(&actor.name) },
             role: actor.role.label(),

@@ -87,6 +87,8 @@ struct Given {
     source: String,
     from: String,
     at: Moment,
+    /// Empty where nobody did.
+    cancelled_by: String,
     took: String,
 }
 
@@ -152,6 +154,7 @@ impl Page {
             source: entry.source,
             from: entry.from.unwrap_or_default(),
             at: Moment::new(entry.at, now),
+            cancelled_by: entry.cancelled_by.as_deref().map(visible).unwrap_or_default(),
             took: entry.duration_seconds.map(|took| format!("{took:.2} s")).unwrap_or_default(),
         });
         let (on, on_href) = named(&order.on, &frame.root);

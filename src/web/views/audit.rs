@@ -43,6 +43,8 @@ pub(crate) struct AuditItem {
     pub(crate) outcome: String,
     /// What stood against it, or what was done in figures; null for neither.
     pub(crate) detail: Option<String>,
+    /// Who ended it before it was whole; null where nobody did.
+    pub(crate) cancelled_by: Option<String>,
     /// How long it took; null where it is going on.
     pub(crate) duration_seconds: Option<f64>,
 }
@@ -75,6 +77,7 @@ impl AuditItem {
             after: entry.after,
             outcome: entry.outcome.unwrap_or_else(|| GOING_ON.to_owned()),
             detail: entry.detail,
+            cancelled_by: entry.cancelled_by,
             duration_seconds: entry.duration_seconds,
         }
     }

@@ -145,7 +145,7 @@ impl OrderView {
         };
         match work.outcome() {
             None => {}
-            Some(Ok(outcome)) => view.end(outcome, work.is_cancelled()),
+            Some(Ok(outcome)) => view.end(outcome),
             Some(Err(refusal)) => {
                 (view.outcome, view.detail) = (refusal.label().to_owned(), Some(refusal.to_string()));
             }
@@ -153,10 +153,8 @@ impl OrderView {
         view
     }
 
-    fn end(&mut self, outcome: Outcome, is_cancelled: bool) {
-        let is_whole = self.done + self.not_done >= self.count;
-        let outcome_label = if is_cancelled && !is_whole { "cancelled" } else { "done" };
-        outcome_label.clone_into(&mut self.outcome);
+    fn end(&mut self, outcome: Outcome) {
+        outcome.label().clone_into(&mut self.outcome);
         (self.before, self.after) = (outcome.before.map(str::to_owned), outcome.after.map(str::to_owned));
         (self.version, self.warnings, self.detail) = (outcome.version, outcome.warnings, outcome.detail);
     }

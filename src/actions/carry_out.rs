@@ -1,0 +1,189 @@
+//! One order, from its check to its outcome: who may, what it means, written down, done, written down.
+
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use jiff::Timestamp;
+
+use super::action::{Action, Subject};
+use super::actor::{Actor, Role};
+use super::audit::Record;
+use super::bulk::Each;
+use super::execute::Shared;
+use super::order::{Order, Reason};
+use super::prepare::{Desk, Prepared, Step, batch_target, held_in};
+use super::refusal::Refusal;
+use super::work::{Outcome, Work};
+use crate::queue::{CleaningUp, Queue};
+
+impl Shared {
+    pub(super) fn may(actor: &Actor, needs: Role) -> Result<(), Refusal> {
+        if actor.role >= needs { Ok(()) } else { Err(Refusal::Forbidden { needs, has: actor.role }) }
+    }
+
+    pub(super) async fn prepare(
+        &self,
+        order: &Order,
+        actor: &Actor,
+        reason: &str,
+        now: Timestamp,
+    ) -> Result<Prepared, Refusal> {
+        // Before anything is read: who may not order it learns nothing by it.
+        Self::may(actor, order.subject.role(order.action).unwrap_or(Role::Operator))?;
+        let queue = self.connected.queue()?;
+        let (store, limits) = (self.store.as_ref(), &self.limits);
+        let desk = Desk { queue: &queue, store, who: &actor.name, reason, limits, now };
+        let prepared = desk.prepare(order).await?;
+        Self::may(actor, prepared.needs)?;
+        Ok(prepared)
+    }
+
+    pub(super) async fn carry_out(&self, order: &Order, given: Given<'_>) -> Result<Outcome, Refusal> {
+        let Given { actor, reason, work, now } = given;
+        let began = Instant::now();
+        let prepared = self.prepare(order, actor, reason.as_str(), now).await?;
+        let queue = self.connected.queue()?;
+        let mut ordered = given.ordered(order.action);
+        if let Record::Ordered { subjects, count, before, after, operations, .. } = &mut ordered {
+            (*subjects, *count) = (vec![order.subject.to_string()], 1);
+            (*before, *after) = (prepared.before.map(str::to_owned), prepared.after.map(str::to_owned));
+            *operations = prepared.operations();
+        }
+        self.audit.write(ordered).await.map_err(|why| Refusal::Unavailable(format!("{why}; nothing was done")))?;
+        let outcome = self.steps(&queue, &prepared, given).await;
+        let done = outcome.as_ref().ok();
+        let record = Record::Outcome {
+            id: work.id,
+            at: now + began.elapsed(),
+            subject: None,
+            outcome: outcome.as_ref().map_or_else(Refusal::label, Outcome::label).to_owned(),
+            detail: outcome.as_ref().map_or_else(|refusal| Some(refusal.to_string()), |done| done.detail.clone()),
+            after: done.and_then(|done| done.after).map(str::to_owned),
+            cancelled_by: done.filter(|done| done.is_cancelled).and_then(|_| work.cancelled_by()),
+            duration_seconds: began.elapsed().as_secs_f64(),
+        };
+        self.end(record, work).await;
+        outcome
+    }
+
+    /// Writes down what came of an order. It is done already, so that nothing is taken back where this fails.
+    pub(super) async fn end(&self, record: Record, work: &Work) {
+        if let Err(why) = self.audit.write(record).await {
+            tracing::error!(order = %work.id, "{why}; the order was carried out, and what came of it is not recorded");
+        }
+    }
+
+    /// Commits what was prepared, step by step.
+    pub(super) async fn steps(&self, queue: &Queue, prepared: &Prepared, given: Given<'_>) -> Result<Outcome, Refusal> {
+        let work = given.work;
+        let (before, after) = (prepared.before, prepared.after);
+        let warnings = prepared.warnings.clone();
+        let mut outcome = Outcome { before, after, version: None, warnings, detail: None, is_cancelled: false };
+        // Of a deletion each job is gone over twice: marked, and then removed.
+        let passes = prepared.work.iter().filter(|step| matches!(step, Step::Many(_) | Step::ThenPurge(_))).count();
+        let mut pass = 0;
+        for step in &prepared.work {
+            let total = prepared.jobs();
+            let tell = |done: usize| {
+                work.set_reached((pass * total + done) / passes.max(1), total);
+                go_on(work)
+            };
+            let is_whole = match step {
+                Step::Job(plan) => {
+                    outcome.version = Some(queue.commit_job_plan(plan).await?.version);
+                    true
+                }
+                Step::One(transaction) => {
+                    queue.commit(transaction).await?;
+                    true
+                }
+                Step::Many(plan) => {
+                    let done = queue.execute(plan, 0, |progress| tell(progress.jobs)).await?;
+                    pass += 1;
+                    outcome.detail = Some(format!("{} jobs", plan.jobs_until(done)));
+                    done == plan.chunks.len()
+                }
+                Step::ThenPurge(batch) => {
+                    let plan = queue.plan_purge(batch_target(self.store.as_ref(), *batch, given.now)).await?;
+                    let done = queue.execute(&plan, 0, |progress| tell(progress.jobs.min(total))).await?;
+                    pass += 1;
+                    done == plan.chunks.len()
+                }
+                Step::CleanUp => self.clean_up(queue, work, &mut outcome).await?,
+                Step::ReleaseJobs(collection) => {
+                    let jobs = self.held_jobs(collection, given.now);
+                    work.set_reached(0, jobs.len());
+                    let each = Each { action: Action::Release, to: None, priority: None };
+                    self.carry_out_each(each, &jobs, given).await;
+                    let reached = work.reached();
+                    outcome.detail = Some(reached.in_words());
+                    reached.done + reached.failed == reached.of
+                }
+            };
+            if !is_whole {
+                // What is done of it stands; the rest is planned anew by whoever orders it again.
+                (outcome.after, outcome.is_cancelled) = (before, true);
+                break;
+            }
+        }
+        Ok(outcome)
+    }
+
+    async fn clean_up(&self, queue: &Queue, work: &Work, outcome: &mut Outcome) -> Result<bool, Refusal> {
+        let tell = |at: CleaningUp| {
+            work.set_reached(at.batches, at.of_batches);
+            go_on(work)
+        };
+        let done = queue.clean_up(tell).await?;
+        work.set_reached(done.purged.len(), done.purged.len() + done.kept.len() + done.left);
+        for (batch, why) in &done.kept {
+            work.add_failed(batch.to_string(), why.clone().into());
+        }
+        let kept = done.kept.first().map_or_else(String::new, |(batch, why)| {
+            format!(", {} left where they are, {batch} since {why}", done.kept.len())
+        });
+        let of = done.purged.len() + done.kept.len() + done.left;
+        outcome.detail = Some(format!("{} of {of} batches purged{kept}", done.purged.len()));
+        Ok(done.left == 0)
+    }
+
+    fn held_jobs(&self, collection: &str, now: Timestamp) -> Vec<(Subject, Option<i32>)> {
+        let jobs = self.store.as_ref().and_then(|store| store.matching(&held_in(collection), now));
+        jobs.unwrap_or_default().into_iter().map(|(job, version)| (Subject::Job(job), Some(version))).collect()
+    }
+}
+
+fn go_on(work: &Work) -> ControlFlow<()> {
+    if work.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+}
+
+/// An order that was given: by whom and why, where its progress is kept, and when it began.
+#[derive(Clone, Copy)]
+pub(super) struct Given<'a> {
+    pub(super) actor: &'a Actor,
+    pub(super) reason: &'a Reason,
+    pub(super) work: &'a Work,
+    pub(super) now: Timestamp,
+}
+
+impl Given<'_> {
+    /// The first record of the order, without what it is about.
+    pub(super) fn ordered(&self, action: Action) -> Record {
+        let actor = self.actor;
+        Record::Ordered {
+            id: self.work.id,
+            at: self.now,
+            actor: actor.name.clone(),
+            role: actor.role.label().to_owned(),
+            source: actor.source.label().to_owned(),
+            from: actor.from.map(|from| from.to_string()),
+            action: action.label().to_owned(),
+            subjects: Vec::new(),
+            count: 0,
+            reason: self.reason.to_string(),
+            before: None,
+            after: None,
+            operations: Vec::new(),
+        }
+    }
+}

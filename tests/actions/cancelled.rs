@@ -1,0 +1,86 @@
+//! An order over many that somebody ends: what is done stands, and whoever orders it again gets the rest.
+
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
+use queuekeeper::actions::audit::Record;
+use queuekeeper::actions::{Action, Order, Outcome, Reason, Role, Subject};
+use queuekeeper::queue::id::BatchId;
+
+use super::desk::{Desk, actor};
+use crate::queue::world::{World, base, borrowed, job, now};
+
+const JOBS: u32 = 7;
+
+/// Orders something, and ends it as soon as it has begun.
+async fn order_and_cancel(desk: &Desk, order: Order) -> Outcome {
+    let cancel = async {
+        loop {
+            if let Some(work) = desk.actions.going_on().first() {
+                desk.actions.cancel(work.id, &actor(Role::Operator)).unwrap();
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let (outcome, ()) = tokio::join!(desk.order(order, Role::Admin, "given up"), cancel);
+    outcome.unwrap()
+}
+
+#[tokio::test]
+async fn a_deletion_that_is_cancelled_leaves_a_batch_that_can_be_deleted_again() {
+    let mut nodes = base();
+    for (path, data) in &mut nodes {
+        if path.ends_with("/status") {
+            *data = data.replace("Reporting", "Failed");
+        }
+    }
+    nodes.extend((1..=JOBS).flat_map(|number| job(number, "Failed")));
+    let world = World::new(&borrowed(&nodes)).await;
+    let desk = Desk::on(world.queue.clone().with_jobs_per_transaction(2));
+    let delete = || Order::new(Action::Delete, Subject::Batch(BatchId::new(0)));
+
+    let outcome = order_and_cancel(&desk, delete()).await;
+    assert!(outcome.is_cancelled, "{outcome:?}");
+    assert_eq!(
+        (outcome.before, outcome.after, outcome.detail.as_deref()),
+        (Some("failed"), Some("failed"), Some("2 jobs"))
+    );
+    assert_eq!(world.json("/batches/bid0000000000/status").await["status"], "Failed");
+    let mut deleted = 0;
+    for number in 1..=JOBS {
+        let status = world.json(&format!("/jobs/jid{number:010}/status")).await;
+        deleted += u32::from(status["status"] == "Deleted");
+    }
+    assert_eq!(deleted, 2);
+    let records = desk.records();
+    let [Record::Ordered { id, .. }, Record::Outcome { id: of, outcome, cancelled_by, after, .. }] = &*records else {
+        panic!("{records:?}")
+    };
+    assert_eq!((id, &**outcome, cancelled_by.as_deref()), (of, "cancelled", Some("tester")));
+    assert_eq!(after.as_deref(), Some("failed"));
+
+    let outcome = desk.order(delete(), Role::Admin, "given up").await.unwrap();
+    assert!(!outcome.is_cancelled && outcome.after.is_none(), "{outcome:?}");
+    assert!(world.tree().await.keys().all(|path| !path.contains("bid0000000000") && !path.contains("jid")));
+}
+
+#[tokio::test]
+async fn a_clean_up_that_is_cancelled_says_what_it_left() {
+    let mut nodes = base();
+    nodes.retain(|(path, _)| !path.contains("bid0000000000"));
+    for number in 0..3 {
+        nodes.push((format!("/batches/bid{number:010}"), String::new()));
+        nodes.push((format!("/batches/bid{number:010}/status"), r#"{"status":"Completed"}"#.into()));
+    }
+    let world = World::new(&borrowed(&nodes)).await;
+    let desk = Desk::over(&world);
+    let clean_up = || Order::new(Action::CleanUp, Subject::Batches);
+    let outcome = order_and_cancel(&desk, clean_up()).await;
+    assert_eq!((outcome.is_cancelled, outcome.detail.as_deref()), (true, Some("1 of 3 batches purged")));
+    assert_eq!(world.tree().await.keys().filter(|path| path.ends_with("/status")).count(), 2);
+    let reason = Reason::new("tidy").unwrap();
+    let taken = desk.actions.execute(clean_up(), actor(Role::Admin), reason, None, now()).await.unwrap();
+    let reached = taken.work.reached();
+    assert_eq!((reached.done, reached.failed, reached.of), (2, 0, 2));
+    assert!(world.tree().await.keys().all(|path| !path.ends_with("/status")));
+}
