@@ -6,6 +6,7 @@ mod support {
     pub(crate) mod proxy;
     pub(crate) mod tree;
     pub(crate) mod wait;
+    pub(crate) mod wire;
 }
 
 #[path = "queue"]
@@ -28,4 +29,5 @@ mod actions {
     mod desk;
     mod races;
     mod table;
+    mod trips;
 }
