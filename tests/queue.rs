@@ -26,6 +26,7 @@ mod queue {
 #[path = "actions"]
 mod actions {
     mod cancelled;
+    mod cuts;
     mod desk;
     mod races;
     mod table;

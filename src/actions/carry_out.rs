@@ -14,7 +14,7 @@ use super::order::{Order, Reason};
 use super::prepare::{Desk, Prepared, Step, batch_target, held_in};
 use super::refusal::Refusal;
 use super::work::{Outcome, Work};
-use crate::queue::{CleaningUp, Queue};
+use crate::queue::{CleaningUp, Error, Queue};
 
 impl Shared {
     pub(super) fn may(actor: &Actor, needs: Role) -> Result<(), Refusal> {
@@ -75,6 +75,19 @@ impl Shared {
 
     /// Commits what was prepared, step by step.
     pub(super) async fn steps(&self, queue: &Queue, prepared: &Prepared, given: Given<'_>) -> Result<Outcome, Refusal> {
+        let mut commits = 0;
+        let done = self.commit(queue, prepared, given, &mut commits).await;
+        done.map_err(|error| if commits == 0 { error.into() } else { Refusal::in_part(&error) })
+    }
+
+    /// The same, and counts the transactions that are done.
+    async fn commit(
+        &self,
+        queue: &Queue,
+        prepared: &Prepared,
+        given: Given<'_>,
+        commits: &mut usize,
+    ) -> Result<Outcome, Error> {
         let work = given.work;
         let (before, after) = (prepared.before, prepared.after);
         let warnings = prepared.warnings.clone();
@@ -84,17 +97,20 @@ impl Shared {
         let mut pass = 0;
         for step in &prepared.work {
             let total = prepared.jobs();
-            let tell = |done: usize| {
+            let mut tell = |done: usize| {
+                *commits += 1;
                 work.set_reached((pass * total + done) / passes.max(1), total);
                 go_on(work)
             };
             let is_whole = match step {
                 Step::Job(plan) => {
                     outcome.version = Some(queue.commit_job_plan(plan).await?.version);
+                    *commits += 1;
                     true
                 }
                 Step::One(transaction) => {
                     queue.commit(transaction).await?;
+                    *commits += 1;
                     true
                 }
                 Step::Many(plan) => {
@@ -109,7 +125,7 @@ impl Shared {
                     pass += 1;
                     done == plan.chunks.len()
                 }
-                Step::CleanUp => self.clean_up(queue, work, &mut outcome).await?,
+                Step::CleanUp => clean_up(queue, work, &mut outcome, commits).await?,
                 Step::ReleaseJobs(collection) => {
                     let jobs = self.held_jobs(collection, given.now);
                     work.set_reached(0, jobs.len());
@@ -129,28 +145,30 @@ impl Shared {
         Ok(outcome)
     }
 
-    async fn clean_up(&self, queue: &Queue, work: &Work, outcome: &mut Outcome) -> Result<bool, Refusal> {
-        let tell = |at: CleaningUp| {
-            work.set_reached(at.batches, at.of_batches);
-            go_on(work)
-        };
-        let done = queue.clean_up(tell).await?;
-        work.set_reached(done.purged.len(), done.purged.len() + done.kept.len() + done.left);
-        for (batch, why) in &done.kept {
-            work.add_failed(batch.to_string(), why.clone().into());
-        }
-        let kept = done.kept.first().map_or_else(String::new, |(batch, why)| {
-            format!(", {} left where they are, {batch} since {why}", done.kept.len())
-        });
-        let of = done.purged.len() + done.kept.len() + done.left;
-        outcome.detail = Some(format!("{} of {of} batches purged{kept}", done.purged.len()));
-        Ok(done.left == 0)
-    }
-
     fn held_jobs(&self, collection: &str, now: Timestamp) -> Vec<(Subject, Option<i32>)> {
         let jobs = self.store.as_ref().and_then(|store| store.matching(&held_in(collection), now));
         jobs.unwrap_or_default().into_iter().map(|(job, version)| (Subject::Job(job), Some(version))).collect()
     }
+}
+
+/// Purges what is done with. Gives whether it came to its end.
+async fn clean_up(queue: &Queue, work: &Work, outcome: &mut Outcome, commits: &mut usize) -> Result<bool, Error> {
+    let tell = |at: CleaningUp| {
+        *commits += 1;
+        work.set_reached(at.batches, at.of_batches);
+        go_on(work)
+    };
+    let done = queue.clean_up(tell).await?;
+    work.set_reached(done.purged.len(), done.purged.len() + done.kept.len() + done.left);
+    for (batch, why) in &done.kept {
+        work.add_failed(batch.to_string(), why.clone().into());
+    }
+    let kept = done.kept.first().map_or_else(String::new, |(batch, why)| {
+        format!(", {} left where they are, {batch} since {why}", done.kept.len())
+    });
+    let of = done.purged.len() + done.kept.len() + done.left;
+    outcome.detail = Some(format!("{} of {of} batches purged{kept}", done.purged.len()));
+    Ok(done.left == 0)
 }
 
 fn go_on(work: &Work) -> ControlFlow<()> {

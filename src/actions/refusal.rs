@@ -36,7 +36,8 @@ pub enum Refusal {
     /// ZooKeeper refused it. Nothing was done.
     #[error("{0}")]
     Failed(String),
-    /// The connection was lost, and whether it was done could not be learned.
+    /// Whether all of it was done is not known: the connection was lost, and the outcome could not be learned; or a part of
+    /// it was done before something stood against the rest.
     #[error("{0}")]
     Unknown(String),
 }
@@ -58,6 +59,11 @@ impl Refusal {
             Self::Failed(_) => "failed",
             Self::Unknown(_) => "unknown",
         }
+    }
+
+    /// What stood against the rest of an order of which some transactions were done.
+    pub(super) fn in_part(error: &Error) -> Self {
+        Self::Unknown(format!("{error}; a part was done before, order it again for the rest"))
     }
 
     /// One that its state stands against.

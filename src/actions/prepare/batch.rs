@@ -31,6 +31,10 @@ impl Desk<'_> {
                 let plan = self.queue.plan_report_again(target, self.reason, now).await;
                 plan.map(|plan| (vec![Step::One(plan.transaction)], Some(plan.to)))
             }
+            // What a deletion that was cut short has left.
+            Action::Delete if before == Some(BatchState::Deleted) => {
+                self.queue.plan_purge(target).await.map(|plan| (vec![Step::Many(plan)], None))
+            }
             Action::Delete => {
                 let plan = self.queue.plan_delete(target, self.reason, now).await;
                 // An empty `batch-processing` of a deleted batch would stop all reporting: see `plan_delete`. What is

@@ -1,0 +1,306 @@
+//! A connection that is cut at every point of an action: what came of it is known or said not to be, the audit trail says
+//! the same, and whoever orders it again gets what an order without a cut gives.
+
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use queuekeeper::actions::audit::Record;
+use queuekeeper::actions::{Action, Each, Order, Reason, Refusal, Role, Subject};
+use queuekeeper::queue::Queue;
+use queuekeeper::queue::id::JobId;
+use zookeeper_client::Client;
+
+use super::desk::{Desk, actor};
+use crate::queue::world::{EPHEMERAL, World, base, borrowed, connect, data, job, now, server};
+use crate::support::tree::Tree;
+use crate::support::wait::eventually;
+use crate::support::wire::{Cut, Point, Wire};
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// How many cuts are tried at once.
+const AT_ONCE: usize = 24;
+
+/// How many jobs one transaction is about, so that a batch takes several.
+const JOBS_PER_TRANSACTION: usize = 2;
+
+/// Jobs of a list.
+const LISTED: u32 = 5;
+
+/// What is ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Case {
+    /// One order, on this subject.
+    One(Action, &'static str),
+    /// Resuming each of a list of jobs.
+    List,
+}
+
+/// What came of it.
+#[derive(Debug)]
+enum Came {
+    One(Result<(), Refusal>),
+    /// The items that were not done, and why.
+    List(BTreeMap<String, Refusal>),
+}
+
+impl Case {
+    fn nodes(self) -> Vec<(String, String)> {
+        let mut nodes = base();
+        match self {
+            Self::One(Action::Delete, _) => {
+                nodes.extend((1..=5).flat_map(|number| job(number, "Failed")));
+                nodes.extend(job(6, "Completed"));
+            }
+            Self::One(Action::Purge, _) => nodes.extend((1..=5).flat_map(|number| job(number, "Completed"))),
+            Self::One(Action::Release, _) => nodes.extend(job(1, "Held")),
+            Self::One(..) => nodes.extend(job(1, "Failed")),
+            Self::List => nodes.extend((1..=LISTED).flat_map(|number| job(number, "Failed"))),
+        }
+        let batch = match self {
+            Self::One(Action::Delete, _) => "Failed",
+            Self::One(Action::Purge, _) => "Completed",
+            _ => "Reporting",
+        };
+        let status = nodes.iter_mut().find(|(path, _)| path == "/batches/bid0000000000/status").unwrap();
+        status.1 = status.1.replace("Reporting", batch);
+        nodes
+    }
+
+    async fn world(self) -> World {
+        let world = World::new(&borrowed(&self.nodes())).await;
+        if let Self::One(Action::BreakLock, path) = self {
+            world.raw.create(path.strip_prefix("lock:").unwrap(), b"", &EPHEMERAL).await.unwrap();
+        }
+        world
+    }
+
+    /// Orders it, and waits until it is over.
+    async fn order(self, desk: &Desk) -> Came {
+        match self {
+            Self::One(action, on) => {
+                let order = Order { force: action == Action::BreakLock, ..Order::new(action, on.parse().unwrap()) };
+                Came::One(desk.order(order, Role::Admin, "tried by hand").await.map(drop))
+            }
+            Self::List => {
+                let each = Each { action: Action::Resume, to: None, priority: None };
+                let items = (1..=LISTED).map(|number| (Subject::Job(JobId::new(number)), None)).collect();
+                let actions = &desk.actions;
+                let frozen = actions.freeze(each, "jobs".to_owned(), items, &actor(Role::Admin), now()).unwrap();
+                let reason = Reason::new("tried by hand").unwrap();
+                let work = actions.execute_frozen(frozen.id, actor(Role::Admin), reason, now()).unwrap();
+                work.over().await.unwrap();
+                Came::List(work.undone().into_iter().collect())
+            }
+        }
+    }
+}
+
+/// What one order without a cut makes of the tree, and how many requests it takes.
+async fn uncut(case: Case) -> (BTreeMap<String, String>, usize) {
+    let world = case.world().await;
+    let before = world.tree().await;
+    let wire = Wire::start(server().await.port()).await;
+    let desk = Desk::on(queue_over(&world, &wire.connect_string(), LIMIT).await);
+    wire.arm(None);
+    let came = case.order(&desk).await;
+    assert!(came.refusals().is_empty(), "{case:?}: {came:?}");
+    let after = data(&world.tree().await);
+    assert_ne!(after, data(&before), "{case:?}");
+    (after, wire.requests())
+}
+
+async fn queue_over(world: &World, address: &str, limit: Duration) -> Queue {
+    let client = connect(&format!("{address}{}", world.chroot)).await;
+    Queue::new(client).with_jobs_per_transaction(JOBS_PER_TRANSACTION).with_time_limit(limit)
+}
+
+impl Came {
+    fn refusals(&self) -> Vec<&Refusal> {
+        match self {
+            Self::One(came) => came.as_ref().err().into_iter().collect(),
+            Self::List(undone) => undone.values().collect(),
+        }
+    }
+}
+
+/// One action, and one cut.
+struct Trial {
+    case: Case,
+    point: Point,
+    cut: Cut,
+}
+
+impl Trial {
+    /// Orders it over a connection that is cut there, and again over one that is not. Gives whether it was cut at all,
+    /// and whether the outcome was said not to be known.
+    async fn run(&self, expected: &BTreeMap<String, String>) -> (bool, bool) {
+        let Self { case, point, cut } = *self;
+        let what = format!("{case:?} {point:?} {cut:?}");
+        let world = case.world().await;
+        let before = world.tree().await;
+        let wire = Wire::start(server().await.port()).await;
+        // Nobody answers during a long cut, and that is not waited for.
+        let limit = if cut == Cut::Long { Duration::from_millis(200) } else { LIMIT };
+        let queue = queue_over(&world, &wire.connect_string(), limit).await;
+        let client = queue.client().clone();
+        let desk = Desk::on(queue);
+        wire.arm(Some((point, cut)));
+        let came = case.order(&desk).await;
+        let was_cut = wire.was_cut();
+        let after = world.tree().await;
+        match &came {
+            Came::One(came) => told(&what, came, &desk, [&before, &after], expected),
+            Came::List(undone) => told_of_each(&what, undone, &desk, &before, &after),
+        }
+        let is_unknown = came.refusals().iter().any(|refusal| matches!(refusal, Refusal::Unknown(_)));
+
+        // As a server does, over the same connection when it is back; or as the command line does, over one of its own,
+        // beside whatever the first may still have to say.
+        wire.restore();
+        let again = match cut {
+            Cut::Short => {
+                settled(&client).await;
+                desk
+            }
+            Cut::Long => Desk::on(queue_over(&world, &server().await.connect_string(), LIMIT).await),
+        };
+        for refusal in case.order(&again).await.refusals() {
+            // What was done already is refused, and nothing else is.
+            let is_done = matches!(refusal, Refusal::Conflict { .. } | Refusal::Missing(_));
+            assert!(is_done, "{what}, again: {refusal:?}");
+        }
+        assert_eq!(&data(&world.tree().await), expected, "{what}: {came:?}");
+        settled(&client).await;
+        assert_eq!(&data(&world.tree().await), expected, "{what}: {came:?}, after all");
+        (was_cut, is_unknown)
+    }
+}
+
+/// Waits until everything was sent that a client still had to send.
+async fn settled(client: &Client) {
+    eventually(LIMIT, "the connection is back", async || client.sync("/").await.is_ok()).await;
+}
+
+/// One order: it was done, or nothing was, or that is said not to be known; and the audit trail says so.
+fn told(
+    what: &str,
+    came: &Result<(), Refusal>,
+    desk: &Desk,
+    [before, after]: [&Tree; 2],
+    expected: &BTreeMap<String, String>,
+) {
+    match came {
+        Ok(()) => assert_eq!(&data(after), expected, "{what}"),
+        Err(Refusal::Unknown(why)) => assert!(!why.contains("nothing was done"), "{what}: {why}"),
+        Err(refusal) => {
+            assert_eq!(after, before, "{what}: {refusal:?}");
+            assert!(refusal.to_string().contains("nothing was done"), "{what}: {refusal}");
+        }
+    }
+    let label = came.as_ref().map_or_else(Refusal::label, |()| "done");
+    let records = desk.records();
+    match &records[..] {
+        [] => assert!(after == before && came.is_err(), "{what}: {came:?}, and no line of it"),
+        [Record::Ordered { id, operations, .. }, Record::Outcome { id: same, outcome, detail, .. }] => {
+            assert_eq!((id, outcome.as_str()), (same, label), "{what}");
+            assert!(!operations.is_empty(), "{what}");
+            if let Err(refusal) = came {
+                assert_eq!(detail.as_deref(), Some(refusal.to_string().as_str()), "{what}");
+            }
+        }
+        records => panic!("{what}: {came:?}: {records:?}"),
+    }
+}
+
+/// A list: each of its jobs was done, or nothing was done to it, or that is said not to be known; and so is a line each.
+fn told_of_each(what: &str, undone: &BTreeMap<String, Refusal>, desk: &Desk, before: &Tree, after: &Tree) {
+    let records = desk.records();
+    let Record::Ordered { id, subjects, .. } = &records[0] else { panic!("{what}: {records:?}") };
+    assert_eq!(subjects.len(), LISTED as usize, "{what}");
+    assert!(records.iter().all(|record| record.id() == *id), "{what}: {records:?}");
+    assert_eq!(records.len(), 2 + subjects.len(), "{what}: {records:?}");
+    for subject in subjects {
+        let lines: Vec<_> = records.iter().filter_map(|record| outcome_of(record, Some(subject))).collect();
+        let label = undone.get(subject).map_or("done", Refusal::label);
+        assert_eq!(lines, [label], "{what}: {subject}");
+        let of_job = |tree: &Tree| -> Tree {
+            tree.iter()
+                .filter(|(path, _)| path.contains(&**subject))
+                .map(|(path, node)| (path.clone(), node.clone()))
+                .collect()
+        };
+        match undone.get(subject) {
+            None => assert!(of_job(after).contains_key(&format!("/jobs/states/downloading/05-{subject}")), "{what}"),
+            Some(Refusal::Unknown(_)) => {}
+            Some(refusal) => assert_eq!(of_job(after), of_job(before), "{what}: {refusal}"),
+        }
+    }
+    assert_eq!(outcome_of(records.last().unwrap(), None), Some("done"), "{what}");
+}
+
+/// The outcome of a subject, or of all of them.
+fn outcome_of<'a>(record: &'a Record, of: Option<&str>) -> Option<&'a str> {
+    match record {
+        Record::Outcome { subject, outcome, .. } if subject.as_deref() == of => Some(outcome),
+        Record::Outcome { .. } | Record::Ordered { .. } => None,
+    }
+}
+
+/// Cuts at every point of an action, and a bit further.
+async fn cut_everywhere(case: Case) {
+    let (expected, requests) = uncut(case).await;
+    assert!(requests >= 2, "{case:?}");
+    let places = (1..=requests).flat_map(|at| [Point::Unsent(at), Point::Unanswered(at), Point::Answered(at)]);
+    // Past the last there is nothing to cut.
+    let places: Vec<_> = places.chain([Point::Unsent(requests + 1)]).collect();
+    let trials = places.iter().flat_map(|point| [Cut::Short, Cut::Long].map(|cut| Trial { case, point: *point, cut }));
+    let trials: Vec<_> = trials.collect();
+    let outcomes = futures::stream::iter(&trials).map(|trial| trial.run(&expected));
+    let outcomes: Vec<_> = outcomes.buffered(AT_ONCE).collect().await;
+    for (trial, (was_cut, _)) in trials.iter().zip(&outcomes) {
+        assert_eq!(*was_cut, trial.point != Point::Unsent(requests + 1), "{case:?} {:?}", trial.point);
+    }
+    // A commit whose answer nobody gave is one of which nothing can be known.
+    let unknown = trials.iter().zip(&outcomes).any(|(trial, (_, is_unknown))| trial.cut == Cut::Long && *is_unknown);
+    assert!(unknown, "{case:?}: no outcome was said not to be known");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_resumed_once_wherever_the_connection_is_cut() {
+    cut_everywhere(Case::One(Action::Resume, "jid0000000001")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_released_and_another_purged_once_wherever_the_connection_is_cut() {
+    cut_everywhere(Case::One(Action::Release, "jid0000000001")).await;
+    cut_everywhere(Case::One(Action::Purge, "jid0000000001")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_is_deleted_with_its_jobs_wherever_the_connection_is_cut() {
+    cut_everywhere(Case::One(Action::Delete, "bid0000000000")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_is_purged_with_its_jobs_wherever_the_connection_is_cut() {
+    cut_everywhere(Case::One(Action::Purge, "bid0000000000")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_is_broken_once_wherever_the_connection_is_cut() {
+    cut_everywhere(Case::One(Action::BreakLock, "lock:/jobs/jid0000000001/lock")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_is_paused_once_wherever_the_connection_is_cut() {
+    cut_everywhere(Case::One(Action::Pause, "queue:ingest")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_job_of_a_list_is_resumed_once_wherever_the_connection_is_cut() {
+    cut_everywhere(Case::List).await;
+}
