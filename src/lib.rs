@@ -1,5 +1,5 @@
 //! queuekeeper mirrors a Merritt-style ingest queue in ZooKeeper and serves it: exact figures to Prometheus, a page to
-//! people, and the whole queue core to whoever writes a daemon or a tool.
+//! people, orders to operators, and the whole queue core to whoever writes a daemon or a tool.
 //!
 //! # The way of a change
 //!
@@ -8,6 +8,8 @@
 //!                  │ what a queue is: states, paths, records│
 //!                  └───────▲─────────────────────▲─────────┘
 //!  ZooKeeper ──watch──▶ mirror ──figures──▶ metrics ──▶ web ──▶ Prometheus, people
+//!      ▲                                                  │
+//!      └──────── transactions ─────── actions ◀── orders ─┘
 //! ```
 //!
 //! | module | what lives there |
@@ -16,6 +18,7 @@
 //! | [`zookeeper`] | connections and sessions, and a private server for demo and tests. It does not know what the znodes mean |
 //! | [`mirror`] | the image of the tree in memory: one writer, many readers. It answers no HTTP and writes nothing to ZooKeeper |
 //! | [`metrics`] | the collectors over the mirror's figures, and the exposition. They read no znode |
+//! | [`actions`] | what an operator may order: who may, what it would write, carried out whole, written down. They write to ZooKeeper by the queue core's transactions only |
 //! | [`web`] | thin handlers over the mirror's figures. They touch no ZooKeeper client and join no path |
 //! | [`demo`] | a queue that is made up, with simulated daemons that work on it through the queue core |
 //! | [`config`], [`cli`] | flags and wiring |
@@ -28,6 +31,7 @@
 //! - A change to a job is one `multi`, which happens whole or not at all; larger things are many of them over a frozen
 //!   list.
 //! - What a znode holds is hostile: it may be anything, of any size, and it ends up in HTML, labels and logs.
+//! - What is ordered happens whole or says why not, and is written down before and after.
 //! - Staleness is never hidden: what may be behind says so, and is left out of the metrics when it is too old.
 
 pub mod actions;

@@ -93,15 +93,20 @@ impl From<Refusal> for Problem {
             Refusal::Failed(_) => StatusCode::BAD_GATEWAY,
             Refusal::Unknown(_) => StatusCode::GATEWAY_TIMEOUT,
         };
-        // A sentence, as all that is said to people.
-        let mut letters = refusal.to_string();
-        if let Some(first) = letters.get(..1) {
-            letters.replace_range(..1, &first.to_ascii_uppercase());
-        }
-        let mut problem = Self::new(status, format!("{letters}."));
+        let mut problem = Self::new(status, sentence(&refusal.to_string()));
         if let Refusal::Conflict { state, version, .. } = refusal {
             problem.present = Some(Box::new(Present { state, version }));
         }
         problem
+    }
+}
+
+/// A sentence, as all that is said to people; a name at its beginning, such as a job's id, stays as it is.
+fn sentence(text: &str) -> String {
+    let word = text.split(' ').next().unwrap_or_default();
+    let is_word = word.bytes().all(|byte| byte.is_ascii_lowercase());
+    match text.get(..1) {
+        Some(first) if is_word => format!("{}{}.", first.to_ascii_uppercase(), &text[1..]),
+        Some(_) | None => format!("{text}."),
     }
 }

@@ -83,7 +83,7 @@ impl Desk<'_> {
                 Ok(Prepared::new(order, needs, vec![Step::One(plan)]))
             }
             (Action::Hold, Some(hold)) => {
-                Err(Refusal::conflict(format!("{mnemonic} is held already, since {}", hold.since)))
+                Err(Refusal::conflict(format!("the collection {mnemonic} is held already, since {}", hold.since)))
             }
             (Action::Release, Some(hold)) => {
                 check_lock(order, &hold.lock)?;
@@ -107,7 +107,7 @@ impl Desk<'_> {
                 };
                 Ok(Prepared::new(order, needs, steps).seen_lock(&hold.lock).warn(warning))
             }
-            (Action::Release, None) => Err(Refusal::conflict(format!("{mnemonic} is not held"))),
+            (Action::Release, None) => Err(Refusal::conflict(format!("the collection {mnemonic} is not held"))),
             (action, _) => Err(no_action(action, "a collection")),
         }
     }

@@ -71,8 +71,9 @@ impl Chosen {
             }
         }
         let action = action(&ordered)?;
-        // A number that stands in the form for another action means nothing for this one.
+        // What stands in the form for another action means nothing for this one.
         let urgency = urgency.filter(|_| action == Action::SetPriority);
+        let to = to.filter(|_| action == Action::Resume);
         Ok(Self { each: Each { action, to, priority: priority(urgency)? }, is_all, items, jobs })
     }
 }

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use super::frame::{Frame, Section};
 use super::jobs::form::Form;
 use super::jobs::row::Row;
+use super::order::resumable;
 use crate::actions::{Role, Subject};
 use crate::mirror::find::{Direction, JobQuery, JobSort};
 use crate::queue::id::JobId;
@@ -36,6 +37,8 @@ pub(super) struct JobsPage {
 #[derive(Debug)]
 struct Bulk {
     actions: Vec<(&'static str, &'static str)>,
+    /// Where jobs may be resumed.
+    states: Vec<(&'static str, &'static str)>,
     /// How many there are by the filter.
     count: String,
     /// The filter.
@@ -49,6 +52,7 @@ impl Bulk {
         let actions: Vec<_> = all.filter(|(_, needed)| role >= *needed).map(|(action, _)| action).collect();
         (!actions.is_empty()).then(|| Self {
             actions: actions.iter().map(|action| (action.label(), action.title())).collect(),
+            states: resumable().collect(),
             count: Count(total as u64).to_string(),
             query: query_of(&filters(query)),
         })

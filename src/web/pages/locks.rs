@@ -121,7 +121,15 @@ impl LocksPage {
 fn pauses(summary: Option<&Summary>, desk: Desk<'_>) -> Vec<Button> {
     let open = [Queue::Ingest, Queue::AccessSmall, Queue::AccessLarge].into_iter();
     let open = open.filter(|queue| summary.is_none_or(|summary| summary.paused(*queue).is_none()));
-    open.filter_map(|queue| desk.on(Action::Pause, &Subject::Queue(queue))).collect()
+    let named = |queue| {
+        let text = match queue {
+            Queue::Ingest => "Pause ingest",
+            Queue::AccessSmall => "Pause accessSmall",
+            Queue::AccessLarge => "Pause accessLarge",
+        };
+        Some(Button { text, ..desk.on(Action::Pause, &Subject::Queue(queue))? })
+    };
+    open.filter_map(named).collect()
 }
 
 fn name(kind: LockKind) -> &'static str {

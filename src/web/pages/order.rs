@@ -239,8 +239,7 @@ impl OrderPage {
         let is_open = action == Action::SetPriority && given(asked.priority.as_ref()).is_none();
         let to = order.to.map(|state| state.label().to_owned());
         let is_job = matches!(subject, Subject::Job(_));
-        let states = JobState::Failed.next().iter().filter(|state| **state != JobState::Deleted);
-        let states = states.map(|state| (state.label(), state.name()));
+        let states = resumable();
         Self {
             title: words::title(action, subject),
             subject: subject_in_words(subject),
@@ -265,6 +264,12 @@ impl OrderPage {
             frame,
         }
     }
+}
+
+/// The states that a failed job may be resumed in: their labels and names.
+pub(super) fn resumable() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let states = JobState::Failed.next().iter().filter(|state| **state != JobState::Deleted);
+    states.map(|state| (state.label(), state.name()))
 }
 
 impl Against {

@@ -23,6 +23,8 @@ pub(crate) struct AccessItem {
     /// The status text, where it names no state that we know or is spelled as the daemons do not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) odd_status: Option<String>,
+    /// The version of its status, for orders: they are refused where it has changed. -1 where it has none.
+    pub(crate) status_version: i32,
     /// When it entered its state.
     pub(crate) entered: Option<Timestamp>,
     /// What the daemons said of the last step.
@@ -57,6 +59,7 @@ impl AccessItem {
             queue: request.queue.name(),
             state: state_label(request.state),
             odd_status: Some(request.odd_status.to_string()).filter(|text| !text.is_empty()),
+            status_version: request.status_version,
             entered: request.entered,
             message: request.message.to_string(),
             locked: request.lock.is_some(),

@@ -23,6 +23,8 @@ pub(crate) struct BatchItem {
     /// The status text, where it names no state that we know or is spelled as the daemons do not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) odd_status: Option<String>,
+    /// The version of its status, for orders: they are refused where it has changed. -1 where it has none.
+    pub(crate) status_version: i32,
     /// When it was created.
     pub(crate) created: Option<Timestamp>,
     /// When it entered its state.
@@ -116,6 +118,7 @@ impl BatchItem {
             id: id.to_string(),
             state: state_label(state),
             odd_status: Some(odd_status.to_string()).filter(|text| !text.is_empty()),
+            status_version: batch.status_version,
             created,
             entered,
             message: message.to_string(),
