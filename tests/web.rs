@@ -6,6 +6,7 @@
 mod support {
     pub(crate) mod certs;
     pub(crate) mod figures;
+    pub(crate) mod tree;
     pub(crate) mod wait;
 }
 
@@ -26,6 +27,7 @@ mod web {
     mod page;
     mod passwords;
     mod prefix;
+    mod roles;
     mod server;
     mod slow;
     mod tls;

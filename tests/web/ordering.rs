@@ -6,7 +6,7 @@ use prometheus_client::registry::Registry;
 use queuekeeper::actions::audit::{Audit, Destination, Rotation};
 use queuekeeper::actions::{self, Actions};
 use queuekeeper::config::{Config, ConfigFile, Web, WebFile};
-use queuekeeper::mirror::{self, Writer};
+use queuekeeper::mirror::{self, Store, Writer};
 use queuekeeper::queue::fault::Limits;
 use queuekeeper::zookeeper::server::Options;
 use queuekeeper::zookeeper::{self, PrivateServer, Sessions};
@@ -33,6 +33,8 @@ pub(crate) struct World {
     pub(crate) client: Client,
     pub(crate) base: String,
     pub(crate) http: reqwest::Client,
+    store: Store,
+    actions: Actions,
     folder: TempDir,
     _tasks: [AbortOnDropHandle<()>; 3],
     _server: PrivateServer,
@@ -88,33 +90,33 @@ impl World {
         let (actions, runner) = Actions::new(store.clone(), Limits::default(), audit, counted);
         let ordered = runner.run(Sessions::new(connect()), shutdown.clone());
 
+        let user = |name: &str| format!("  {name}: {}\n", bcrypt::hash(name, 4).unwrap());
+        let users: String = [VIEWER, OPERATOR, ADMIN].map(user).concat();
         let write = |name: &str, text: String| {
             let path = folder.path().join(name);
             std::fs::write(&path, text).unwrap();
             path
         };
-        let user = |name: &str| format!("  {name}: {}\n", bcrypt::hash(name, 4).unwrap());
-        let users: String = [VIEWER, OPERATOR, ADMIN].map(user).concat();
-        let web = WebFile::read(&write("web.yml", format!("basic_auth_users:\n{users}"))).unwrap();
+        write("web.yml", format!("basic_auth_users:\n{users}"));
         let roles = format!("users: {{{VIEWER}: viewer, {OPERATOR}: operator, {ADMIN}: admin}}\n");
         let file = ConfigFile::read(&write("config.yml", roles)).unwrap();
-        let web = Web { file: Some(web), ..Web::default() };
-        let config = Config { web, file: Some(file), ..Config::new(connect()) };
-
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let base = format!("http://{}", listener.local_addr().unwrap());
-        let state = web::State::new(config, store, None, Some(actions), metrics::registry());
+        let (base, served) = serve(&store, &actions, Some(users_of(&folder)), Some(file)).await;
         let tasks = [
             AbortOnDropHandle::new(tokio::spawn(async move { mirrored.await.unwrap() })),
             AbortOnDropHandle::new(tokio::spawn(async move { ordered.await.unwrap() })),
-            AbortOnDropHandle::new(tokio::spawn(
-                async move { web::run(vec![listener], state, shutdown).await.unwrap() },
-            )),
+            served,
         ];
         let http = reqwest::Client::builder().redirect(Policy::none()).build().unwrap();
-        let world = Self { client, base, http, folder, _tasks: tasks, _server: server };
+        let world = Self { client, base, http, store, actions, folder, _tasks: tasks, _server: server };
         world.seed().await;
         world
+    }
+
+    /// Another server over the same queue: with the same users or with none, and with whoever this file lets order
+    /// something. It ends when what is returned beside its address is dropped.
+    pub(crate) async fn another(&self, has_users: bool, file: Option<ConfigFile>) -> (String, AbortOnDropHandle<()>) {
+        let users = has_users.then(|| users_of(&self.folder));
+        serve(&self.store, &self.actions, users, file).await
     }
 
     async fn seed(&self) {
@@ -196,6 +198,26 @@ impl World {
         let text = std::fs::read_to_string(self.folder.path().join("audit.jsonl")).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
+}
+
+fn users_of(folder: &TempDir) -> WebFile {
+    WebFile::read(&folder.path().join("web.yml")).unwrap()
+}
+
+async fn serve(
+    store: &Store,
+    actions: &Actions,
+    users: Option<WebFile>,
+    file: Option<ConfigFile>,
+) -> (String, AbortOnDropHandle<()>) {
+    // Nobody asks ZooKeeper by what the server's configuration says of it.
+    let zookeeper = zookeeper::Config::new("127.0.0.1:1".parse().unwrap());
+    let config = Config { web: Web { file: users, ..Web::default() }, file, ..Config::new(zookeeper) };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let state = web::State::new(config, store.clone(), None, Some(actions.clone()), metrics::registry());
+    let run = async move { web::run(vec![listener], state, CancellationToken::new()).await.unwrap() };
+    (base, AbortOnDropHandle::new(tokio::spawn(run)))
 }
 
 async fn page(request: reqwest::RequestBuilder) -> Page {
