@@ -97,7 +97,8 @@ impl<'a> Site<'a> {
         let (mut lines, mut askers) = (String::new(), vec![Asker { role: None, header: None }]);
         for role in Role::ALL {
             let secret = Secret::make();
-            lines.push_str(&format!("{}\n", TokenLine::new(role.label(), role, None, &secret).unwrap()));
+            lines.push_str(&TokenLine::new(role.label(), role, None, &secret).unwrap().to_string());
+            lines.push('\n');
             askers.push(Asker { role: Some(role), header: Some(format!("Bearer {}", secret.reveal())) });
         }
         std::fs::write(files.path().join("tokens.yml"), lines).unwrap();
@@ -180,7 +181,7 @@ impl<'a> Site<'a> {
             } else {
                 assert!(!pattern.starts_with("/api/v1/") || pattern.ends_with("/openapi.json"), "{pattern}");
                 if methods.contains("POST") {
-                    body = examples.form(&pattern);
+                    body = Examples::form(&pattern);
                 }
             }
             routes.push(Route { pattern, path, methods, body });
@@ -268,7 +269,7 @@ impl Examples {
     }
 
     /// The form of a page. A route that is not here needs one, so that it is seen who may send it.
-    fn form(&self, pattern: &str) -> String {
+    fn form(pattern: &str) -> String {
         match pattern {
             "/order" => "action=resume&on=jid0000000042&reason=tried".to_owned(),
             "/orders/{id}/cancel" => String::new(),
