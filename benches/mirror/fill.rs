@@ -35,6 +35,11 @@ pub(crate) fn batches_of(jobs: usize) -> usize {
     jobs.div_ceil(BATCH)
 }
 
+/// The batch that [`fill`] puts the job of that number in.
+pub(crate) fn batch_of(job: usize) -> usize {
+    job / BATCH
+}
+
 /// Writes `jobs` jobs of ten znodes each (the job, its seven children, a queue entry and a batch reference), and gives
 /// the paths of all znodes.
 pub(crate) async fn fill(client: &Client, jobs: usize) -> anyhow::Result<Vec<String>> {
@@ -45,7 +50,7 @@ pub(crate) async fn fill(client: &Client, jobs: usize) -> anyhow::Result<Vec<Str
 pub(crate) async fn fill_batches(client: &Client, jobs: usize, batches: usize) -> anyhow::Result<Vec<String>> {
     let batch_of = |job: usize| {
         if batches <= batches_of(jobs) {
-            job / BATCH
+            batch_of(job)
         } else if job < jobs / 2 {
             0
         } else {

@@ -1,9 +1,12 @@
 //! What the mirror reaches, as ratios of one run: `cargo bench --bench mirror -- [NAME ..] [--jobs N]`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
+mod actions;
 mod apply;
+mod bulk;
 mod cold_start;
 mod delay;
+mod desk;
 mod dump;
 mod fill;
 mod histories;
@@ -13,6 +16,7 @@ mod pages;
 mod scrape;
 mod served;
 mod steady;
+mod steps;
 mod streams;
 
 use std::time::Duration;
@@ -77,11 +81,31 @@ async fn main() -> anyhow::Result<()> {
     if wanted("streams") {
         streams::run(largest).await?;
     }
+    if wanted("actions") {
+        for durable in [false, true] {
+            actions::run(largest, durable).await?;
+        }
+    }
+    if wanted("bulk") {
+        for durable in [false, true] {
+            bulk::run(largest, durable).await?;
+        }
+    }
     Ok(())
 }
 
 async fn server() -> anyhow::Result<PrivateServer> {
-    Ok(PrivateServer::start(Options { heap_mib: 4096, ..Options::default() }).await?)
+    server_that_syncs(false).await
+}
+
+/// A server that forces each transaction to disk before it answers, as those of production do, or does not.
+async fn server_that_syncs(durable: bool) -> anyhow::Result<PrivateServer> {
+    Ok(PrivateServer::start(Options { heap_mib: 4096, durable, ..Options::default() }).await?)
+}
+
+/// What a server does with its transactions, in words.
+fn with_disk(durable: bool) -> &'static str {
+    if durable { "a server that forces each transaction to disk" } else { "a server that forces nothing to disk" }
 }
 
 async fn connect(server: &PrivateServer) -> anyhow::Result<Client> {

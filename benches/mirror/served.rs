@@ -40,6 +40,13 @@ impl Served {
         Ok((response.status().as_u16(), response.text().await?))
     }
 
+    /// Status and body, for JSON sent by the holder of a token.
+    pub(crate) async fn post(&self, path: &str, token: &str, json: String) -> anyhow::Result<(u16, String)> {
+        let request = self.http.post(format!("{}{path}", self.base)).bearer_auth(token);
+        let response = request.header("content-type", "application/json").body(json).send().await?;
+        Ok((response.status().as_u16(), response.text().await?))
+    }
+
     /// A response whose body is read piece by piece.
     pub(crate) async fn open(&self, path: &str) -> anyhow::Result<reqwest::Response> {
         Ok(self.http.get(format!("{}{path}", self.base)).send().await?.error_for_status()?)

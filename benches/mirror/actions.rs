@@ -1,0 +1,99 @@
+//! What one order takes over HTTP, against a bare read and a bare transaction of the same operations.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::desk::Desk;
+use crate::fill::state_of;
+use crate::steps::{Moving, RESUME, Target};
+use crate::{connect, quantile, server_that_syncs, with_disk};
+
+/// How many orders are given of each kind, and how many go before them to warm everything up.
+const ORDERS: usize = 1_000;
+const WARMING: usize = 200;
+
+const PRIORITY: u8 = 7;
+
+pub(crate) async fn run(jobs: usize, durable: bool) -> anyhow::Result<()> {
+    let server = server_that_syncs(durable).await?;
+    let client = connect(&server).await?;
+    crate::fill::fill(&client, jobs).await?;
+    let failed = Moving::fail(&client, jobs).await?.0;
+    let desk = Desk::start(&server.connect_string()).await?;
+    desk.sees_failed(failed.len()).await?;
+    println!("actions: one order after another by POST /api/v1/orders, in turn with a bare read and transaction");
+    println!("  {jobs} jobs, {}", with_disk(durable));
+
+    let (mut ours, mut bare) = (Vec::new(), Vec::new());
+    for pair in failed.as_chunks::<2>().0.iter().take(WARMING + ORDERS) {
+        ours.push(desk.order(&pair[0].jid(), r#""action":"resume""#).await?);
+        let started = Instant::now();
+        pair[1].read(&client, "batch-failed", "failed").await?;
+        pair[1].take(&client, &RESUME).await?;
+        bare.push(started.elapsed());
+    }
+    say("resume", &ours, &bare);
+
+    let (mut ours, mut bare) = (Vec::new(), Vec::new());
+    // From the last on: those at the beginning have failed.
+    let pending: Vec<Target> = (0..jobs).rev().filter(|job| state_of(*job).0 == "Pending").map(Target::new).collect();
+    for pair in pending.as_chunks::<2>().0.iter().take(WARMING + ORDERS) {
+        let what = format!(r#""action":"set_priority","priority":{PRIORITY}"#);
+        ours.push(desk.order(&pair[0].jid(), &what).await?);
+        let started = Instant::now();
+        pair[1].read(&client, "batch-processing", "pending").await?;
+        pair[1].set_priority(&client, PRIORITY).await?;
+        bare.push(started.elapsed());
+    }
+    say("set priority", &ours, &bare);
+
+    let mut healthy = Vec::new();
+    for _ in 0..ORDERS {
+        let started = Instant::now();
+        desk.served.get("/-/healthy").await?;
+        healthy.push(started.elapsed());
+    }
+    let mut syncs = syncs(&desk.directory.path().join("sync"))?;
+    let of = |times: &mut [Duration]| (quantile(times, 0.5), quantile(times, 0.99));
+    println!(
+        "  of which, p50 and p99: GET /-/healthy {:.2?}, two syncs of a file beside the audit trail {:.2?}",
+        of(&mut healthy),
+        of(&mut syncs)
+    );
+    Ok(())
+}
+
+fn say(what: &str, ours: &[Duration], bare: &[Duration]) {
+    let both = |times: &[Duration]| {
+        let mut times = times.get(WARMING..).unwrap_or_default().to_vec();
+        [0.5, 0.99].map(|share| quantile(&mut times, share))
+    };
+    let (ours, bare) = (both(ours), both(bare));
+    let ratio = |at: usize| ours[at].as_secs_f64() / bare[at].as_secs_f64();
+    println!(
+        "  {what:>12}: p50 {:.2?} / {:.2?} = {:.2}, p99 {:.2?} / {:.2?} = {:.2}",
+        ours[0],
+        bare[0],
+        ratio(0),
+        ours[1],
+        bare[1],
+        ratio(1)
+    );
+}
+
+/// How long it takes to write two lines one after the other, each of them synced.
+fn syncs(path: &Path) -> anyhow::Result<Vec<Duration>> {
+    let mut file = File::create(path)?;
+    let line = [b'x'; 500];
+    let times = (0..ORDERS).map(|_| {
+        let started = Instant::now();
+        for _ in 0..2 {
+            file.write_all(&line)?;
+            file.sync_data()?;
+        }
+        anyhow::Ok(started.elapsed())
+    });
+    times.collect()
+}

@@ -1,0 +1,90 @@
+//! A server that takes orders, and somebody who gives them over HTTP.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use queuekeeper::actions::Role;
+use queuekeeper::config::{Secret, TokenLine};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::served::Served;
+use crate::steps::REASON;
+
+/// How long to wait for something that is under way.
+const LIMIT: Duration = Duration::from_mins(5);
+
+pub(crate) struct Desk {
+    pub(crate) served: Served,
+    token: Secret,
+    /// Of the configuration and the audit file.
+    pub(crate) directory: TempDir,
+}
+
+impl Desk {
+    pub(crate) async fn start(zookeeper: &str) -> anyhow::Result<Self> {
+        let (directory, token) = (tempfile::tempdir()?, Secret::make());
+        let path = |name: &str| directory.path().join(name).into_os_string().into_string();
+        let path = |name: &str| path(name).ok().context("a temporary path is text");
+        let line = TokenLine::new("bench", Role::Operator, None, &token)?;
+        std::fs::write(path("tokens.yml")?, line.to_string())?;
+        std::fs::write(path("config.yml")?, "tokens_file: tokens.yml\n")?;
+        let flags = ["--config.file", &path("config.yml")?, "--audit.file", &path("audit.jsonl")?];
+        let served = Served::start(zookeeper, &flags).await?;
+        Ok(Self { served, token, directory })
+    }
+
+    /// Orders something on a job, and gives how long the answer took.
+    pub(crate) async fn order(&self, jid: &str, what: &str) -> anyhow::Result<Duration> {
+        let order = format!(r#"{{"on":"{jid}","reason":"{REASON}",{what}}}"#);
+        let started = Instant::now();
+        let answer = self.post("/api/v1/orders", &order, 200).await?;
+        let took = started.elapsed();
+        anyhow::ensure!(answer["outcome"] == "done", "{answer}");
+        Ok(took)
+    }
+
+    /// Freezes the list of all failed jobs, to resume them, and gives its id and how long that took.
+    pub(crate) async fn freeze(&self, count: usize) -> anyhow::Result<(String, Duration)> {
+        let started = Instant::now();
+        let list = self.post("/api/v1/lists", r#"{"action":"resume","jobs":"state=failed"}"#, 201).await?;
+        let took = started.elapsed();
+        anyhow::ensure!(list["count"] == count, "{} of {count} are on the list", list["count"]);
+        Ok((list["id"].as_str().context("a list has an id")?.to_owned(), took))
+    }
+
+    /// Carries out what a frozen list says, and gives how long it took until all of it was done.
+    pub(crate) async fn execute(&self, id: &str) -> anyhow::Result<Duration> {
+        let started = Instant::now();
+        self.post(&format!("/api/v1/lists/{id}/execute"), &format!(r#"{{"reason":"{REASON}"}}"#), 202).await?;
+        let order = format!("/api/v1/orders/{id}");
+        while started.elapsed() < LIMIT {
+            let answer: Value = serde_json::from_str(&self.served.get(&order).await?.1)?;
+            if answer["outcome"] != "going_on" {
+                anyhow::ensure!(answer["outcome"] == "done" && answer["done"] == answer["count"], "{answer}");
+                return Ok(started.elapsed());
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        anyhow::bail!("the order goes on for more than {LIMIT:?}")
+    }
+
+    /// Waits until the image has so many failed jobs.
+    pub(crate) async fn sees_failed(&self, count: usize) -> anyhow::Result<()> {
+        let started = Instant::now();
+        while started.elapsed() < LIMIT {
+            let answer: Value = serde_json::from_str(&self.served.get("/api/v1/jobs?state=failed&limit=1").await?.1)?;
+            if answer["total"] == count {
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        anyhow::bail!("the image has not {count} failed jobs after {LIMIT:?}")
+    }
+
+    async fn post(&self, path: &str, body: &str, wanted: u16) -> anyhow::Result<Value> {
+        let (code, answer) = self.served.post(path, self.token.reveal(), body.to_owned()).await?;
+        anyhow::ensure!(code == wanted, "{path}: {code} {answer}");
+        Ok(serde_json::from_str(&answer)?)
+    }
+}
