@@ -39,6 +39,10 @@ const KEPT_FOR: Duration = Duration::from_mins(30);
 /// How many subjects one line of the audit trail names.
 const SUBJECTS_A_LINE: usize = 1_000;
 
+/// How long what came of items is gathered until it is written down: a sync for each of thousands in a second would
+/// keep the disk and the processor busy with nothing else.
+const GATHERED_FOR: Duration = Duration::from_millis(50);
+
 /// What is to be done to each item of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Each {
@@ -277,11 +281,21 @@ impl Shared {
         })
     }
 
-    /// Writes down what came of items, as many at a time as have come.
+    /// Writes down what came of items, as many at a time as come within a moment.
     async fn write_down(&self, mut records: mpsc::UnboundedReceiver<Record>, order: OrderId) {
         let mut some = Vec::new();
         let mut is_told = false;
         while records.recv_many(&mut some, SUBJECTS_A_LINE).await > 0 {
+            let gather = async {
+                while some.len() < SUBJECTS_A_LINE {
+                    let room = SUBJECTS_A_LINE - some.len();
+                    if records.recv_many(&mut some, room).await == 0 {
+                        break;
+                    }
+                }
+            };
+            // The time is over, or the room, or the items: what has come is written in any case.
+            let _ = tokio::time::timeout(GATHERED_FOR, gather).await;
             let wrote = self.audit.write_all(std::mem::take(&mut some)).await;
             if let Err(why) = wrote
                 && !is_told
