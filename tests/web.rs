@@ -29,6 +29,7 @@ mod web {
     mod prefix;
     mod roles;
     mod server;
+    mod site;
     mod slow;
     mod tls;
     mod web_file;

@@ -172,11 +172,9 @@ async fn pass_answers(
         if number.is_some_and(|number| state.lock().is_at(Point::Unanswered(number))) {
             return;
         }
-        if to.write_all(&packet).await.is_err() {
-            return;
-        }
-        // Without a linger of its own, what was written arrives before the end does.
-        if number.is_some_and(|number| state.lock().is_at(Point::Answered(number))) {
+        // Known before the client can have the answer. Without a linger of its own, that arrives before the end does.
+        let is_last = number.is_some_and(|number| state.lock().is_at(Point::Answered(number)));
+        if to.write_all(&packet).await.is_err() || is_last {
             return;
         }
     }
