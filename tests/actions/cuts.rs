@@ -22,13 +22,13 @@ use crate::support::wire::{Cut, Point, Wire};
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// How many cuts are tried at once.
-const AT_ONCE: usize = 24;
+const AT_ONCE: usize = 48;
 
 /// How many jobs one transaction is about, so that a batch takes several.
 const JOBS_PER_TRANSACTION: usize = 2;
 
 /// Jobs of a list.
-const LISTED: u32 = 5;
+const LISTED: u32 = 4;
 
 /// What is ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,10 +52,10 @@ impl Case {
         let mut nodes = base();
         match self {
             Self::One(Action::Delete, _) => {
-                nodes.extend((1..=5).flat_map(|number| job(number, "Failed")));
-                nodes.extend(job(6, "Completed"));
+                nodes.extend((1..=3).flat_map(|number| job(number, "Failed")));
+                nodes.extend(job(4, "Completed"));
             }
-            Self::One(Action::Purge, _) => nodes.extend((1..=5).flat_map(|number| job(number, "Completed"))),
+            Self::One(Action::Purge, _) => nodes.extend((1..=3).flat_map(|number| job(number, "Completed"))),
             Self::One(Action::Release, _) => nodes.extend(job(1, "Held")),
             Self::One(..) => nodes.extend(job(1, "Failed")),
             Self::List => nodes.extend((1..=LISTED).flat_map(|number| job(number, "Failed"))),
