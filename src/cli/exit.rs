@@ -17,7 +17,7 @@ pub(super) const REFUSED: u8 = 3;
 /// There is no such job, batch, request, lock, collection or group.
 pub(super) const NOT_FOUND: u8 = 4;
 
-/// The connection was lost, and whether something was done could not be learned.
+/// Whether all of it was done is not known: the connection was lost, or something stood against the rest of it.
 pub(super) const UNKNOWN: u8 = 5;
 
 /// Some of many items were done, and others were not.
@@ -31,7 +31,7 @@ Exit codes:
   2  a wrong flag, value or file named by one, a question that nobody can answer, or something that is not installed
   3  refused, and nothing was done: the queue stands against it or has changed meanwhile, or the answer was no
   4  there is no such job, batch, request, lock, collection or group
-  5  the connection was lost, and it is not known whether it was done
+  5  it is not known whether all of it was done: the connection was lost, or something stood against the rest of it
   6  of many items some were done, and others were not";
 
 /// An end that has a code of its own, and a line that says why.

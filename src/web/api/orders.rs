@@ -118,7 +118,7 @@ pub(super) struct ReasonBody {
         (status = 404, body = Problem, content_type = "application/problem+json", description = "What it is about is not there"),
         (status = 409, body = Problem, content_type = "application/problem+json", description = "The queue stands against it: `state` and `version` say how its subject is now"),
         (status = 502, body = Problem, content_type = "application/problem+json", description = "ZooKeeper refused it; nothing was done"),
-        (status = 504, body = Problem, content_type = "application/problem+json", description = "The connection was lost, and whether it was done is not known"),
+        (status = 504, body = Problem, content_type = "application/problem+json", description = "Whether all of it was done is not known: the connection was lost, or something stood against the rest of it"),
     ),
 )]
 pub(super) async fn order(

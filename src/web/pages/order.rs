@@ -277,7 +277,7 @@ impl Against {
         let state =
             if let Refusal::Conflict { state: Some(state), .. } = &refusal { state_name(state) } else { String::new() };
         let title = match (&refusal, is_given) {
-            (Refusal::Unknown(_), _) => "It is not known whether this was done",
+            (Refusal::Unknown(_), _) => "It is not known whether all of this was done",
             (_, true) => "Nothing was done",
             (_, false) => "This cannot be done now",
         };
