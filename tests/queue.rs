@@ -29,6 +29,7 @@ mod actions {
     mod cuts;
     mod desk;
     mod races;
+    mod shown;
     mod table;
     mod trips;
 }

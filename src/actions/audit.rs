@@ -21,7 +21,7 @@ pub use record::{OrderId, Record};
 use file::Sink;
 use recent::Recent;
 
-/// How many records may wait to be written. Who comes when as many do is refused.
+/// How many records may wait to be written. Who comes when as many do waits until there is room.
 const MOST_WAITING: usize = 4096;
 
 /// Where the audit trail goes.
@@ -79,6 +79,7 @@ impl Audit {
             Destination::File(path, rotation) => {
                 let sink = Sink::file(path, rotation)?;
                 sink.last_lines()?.iter().filter_map(|line| Record::read(line)).for_each(|record| recent.add(record));
+                recent.end_all();
                 sink
             }
         };
@@ -101,14 +102,9 @@ impl Audit {
     pub async fn write_all(&self, records: Vec<Record>) -> Result<(), NotWritten> {
         let (written, outcome) = oneshot::channel();
         let line = Line { text: records.iter().map(Record::line).collect(), written };
-        self.lines.try_send(line).map_err(|error| {
-            let why = match error {
-                mpsc::error::TrySendError::Full(_) => "too many records are waiting; try again in a moment",
-                mpsc::error::TrySendError::Closed(_) => "the server is ending",
-            };
-            NotWritten(why.to_owned())
-        })?;
-        outcome.await.unwrap_or_else(|_| Err(NotWritten("the server is ending".to_owned())))?;
+        let ending = || NotWritten("the server is ending".to_owned());
+        self.lines.send(line).await.map_err(|_| ending())?;
+        outcome.await.unwrap_or_else(|_| Err(ending()))?;
         for record in records {
             self.recent.add(record);
         }
@@ -162,7 +158,7 @@ impl AuditWriter {
                 }
             };
             let outcome = outcome.map_err(|error| {
-                tracing::error!("{error}; no order is taken until it can be written");
+                tracing::error!("{error}; nothing more is done until it can be written");
                 NotWritten(error.to_string())
             });
             for written in waiting {

@@ -1,7 +1,7 @@
 //! Orders over many: a list is frozen first, looked at, and then carried out item by item. Nothing outside the list is
 //! touched, whatever arrives meanwhile.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use super::execute::{Actions, Begun, Shared};
 use super::metrics::DONE;
 use super::order::{Order, Reason, Seen};
 use super::refusal::Refusal;
-use super::work::{Outcome, Work};
+use super::work::{Key, Outcome, Work};
 use crate::queue::id::Priority;
 use crate::queue::state::JobState;
 
@@ -42,6 +42,9 @@ const SUBJECTS_A_LINE: usize = 1_000;
 /// How long what came of items is gathered until it is written down: a sync for each of thousands in a second would
 /// keep the disk and the processor busy with nothing else.
 const GATHERED_FOR: Duration = Duration::from_millis(50);
+
+/// Who ends an order whose outcomes cannot be written down.
+const UNWRITTEN: &str = "the audit trail, which cannot be written";
 
 /// What is to be done to each item of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -106,6 +109,9 @@ impl Actions {
         actor: &Actor,
         now: Timestamp,
     ) -> Result<Arc<Frozen>, Refusal> {
+        let mut named = HashSet::new();
+        // What is named twice is done once.
+        let items: Vec<_> = items.into_iter().filter(|(subject, _)| named.insert(subject.to_string())).collect();
         if items.is_empty() {
             return Err(Refusal::Invalid("nothing is chosen, and so there is nothing to do".to_owned()));
         }
@@ -115,6 +121,12 @@ impl Actions {
         }
         if each.action == Action::SetPriority && each.priority.is_none() {
             return Err(Refusal::Invalid("which priority? It is a number from 0, the most urgent, to 99".to_owned()));
+        }
+        if each.to.is_some() && each.action != Action::Resume {
+            return Err(Refusal::Invalid("a state to be in is for those that are resumed".to_owned()));
+        }
+        if each.priority.is_some() && each.action != Action::SetPriority {
+            return Err(Refusal::Invalid("a priority is for those whose priority is set".to_owned()));
         }
         let needs = needed(each.action, &items)?;
         Shared::may(actor, needs)?;
@@ -146,7 +158,9 @@ impl Actions {
         let gone = || {
             Refusal::Missing(format!("there is no list {id}: it was ordered already, or is older than half an hour"))
         };
-        if let Some(work) = self.work(id).filter(|work| work.actor == actor.name) {
+        // One of which nothing was done may be ordered again.
+        let is_refused = |work: &Arc<Work>| matches!(work.outcome(), Some(Err(_)));
+        if let Some(work) = self.work(id).filter(|work| work.actor == actor.name && !is_refused(work)) {
             return Ok(work);
         }
         let frozen = self.frozen(id, now).filter(|frozen| frozen.actor == actor.name).ok_or_else(gone)?;
@@ -165,6 +179,9 @@ impl Actions {
                 self.shared.tasks.spawn(async move {
                     let given = Given { actor: &actor, reason: &reason, work: &work_of_task, now };
                     let outcome = shared.carry_out_list(&frozen, given).await;
+                    if outcome.is_err() {
+                        shared.works.forget(&Key { actor: actor.name.clone(), key: format!("list {id}") });
+                    }
                     work_of_task.end(outcome);
                 });
                 Ok(work)
@@ -193,13 +210,10 @@ impl Shared {
             }
             self.audit.write(record).await.map_err(|why| Refusal::Unavailable(format!("{why}; nothing was done")))?;
         }
-        self.carry_out_each(frozen.each, &frozen.items, given).await;
-
+        let mut outcome = Outcome::default();
+        outcome.warnings.extend(self.carry_out_each(frozen.each, &frozen.items, given).await);
         let work = given.work;
-        let reached = work.reached();
-        let is_cancelled = reached.done + reached.failed < reached.of;
-        let detail = Some(reached.in_words());
-        let outcome = Outcome { before: None, after: None, version: None, warnings: Vec::new(), detail, is_cancelled };
+        outcome.count(work.reached());
         let record = Record::Outcome {
             id: work.id,
             at: given.now + began.elapsed(),
@@ -207,15 +221,21 @@ impl Shared {
             outcome: outcome.label().to_owned(),
             detail: outcome.detail.clone(),
             after: None,
-            cancelled_by: work.cancelled_by().filter(|_| is_cancelled),
+            cancelled_by: work.cancelled_by().filter(|_| outcome.is_cancelled),
             duration_seconds: began.elapsed().as_secs_f64(),
         };
-        self.end(record, work).await;
+        outcome.warnings.extend(self.end(record, work).await);
         Ok(outcome)
     }
 
-    /// Does the same to each item of a list, so many at once, and writes down what comes of each.
-    pub(super) async fn carry_out_each(&self, each: Each, items: &[(Subject, Option<i32>)], given: Given<'_>) {
+    /// Does the same to each item of a list, so many at once, and writes down what comes of each. Where that cannot be
+    /// written, nothing more is begun, and what is said of it comes back.
+    pub(super) async fn carry_out_each(
+        &self,
+        each: Each,
+        items: &[(Subject, Option<i32>)],
+        given: Given<'_>,
+    ) -> Option<String> {
         let Given { actor, work, now, .. } = given;
         let began = Instant::now();
         let (records, written) = mpsc::unbounded_channel();
@@ -256,7 +276,8 @@ impl Shared {
                 }
             }
         };
-        let ((), ()) = tokio::join!(carry_out, self.write_down(written, work.id));
+        let ((), unwritten) = tokio::join!(carry_out, self.write_down(written, work));
+        unwritten
     }
 
     /// One item. Gives the label of its state afterwards. Boxed, since a step of an order can be a list of others.
@@ -282,9 +303,9 @@ impl Shared {
     }
 
     /// Writes down what came of items, as many at a time as come within a moment.
-    async fn write_down(&self, mut records: mpsc::UnboundedReceiver<Record>, order: OrderId) {
+    async fn write_down(&self, mut records: mpsc::UnboundedReceiver<Record>, work: &Work) -> Option<String> {
         let mut some = Vec::new();
-        let mut is_told = false;
+        let mut unwritten: Option<(u64, String)> = None;
         while records.recv_many(&mut some, SUBJECTS_A_LINE).await > 0 {
             let gather = async {
                 while some.len() < SUBJECTS_A_LINE {
@@ -296,13 +317,15 @@ impl Shared {
             };
             // The time is over, or the room, or the items: what has come is written in any case.
             let _ = tokio::time::timeout(GATHERED_FOR, gather).await;
-            let wrote = self.audit.write_all(std::mem::take(&mut some)).await;
-            if let Err(why) = wrote
-                && !is_told
-            {
-                is_told = true;
-                tracing::error!(%order, "{why}; items were carried out, and what came of them is not recorded");
+            let count = some.len() as u64;
+            if let Err(why) = self.audit.write_all(std::mem::take(&mut some)).await {
+                work.cancel(UNWRITTEN);
+                if unwritten.is_none() {
+                    tracing::error!(order = %work.id, "{why}; nothing more of the list is begun");
+                }
+                unwritten.get_or_insert((0, why.to_string())).0 += count;
             }
         }
+        unwritten.map(|(count, why)| format!("What came of {count} of its items is not recorded: {why}."))
     }
 }

@@ -14,7 +14,7 @@ use super::order::{Order, Reason};
 use super::prepare::{Desk, Prepared, Step, batch_target, held_in};
 use super::refusal::Refusal;
 use super::work::{Outcome, Work};
-use crate::queue::{CleaningUp, Error, Queue};
+use crate::queue::{Error, Queue};
 
 impl Shared {
     pub(super) fn may(actor: &Actor, needs: Role) -> Result<(), Refusal> {
@@ -50,7 +50,7 @@ impl Shared {
             *operations = prepared.operations();
         }
         self.audit.write(ordered).await.map_err(|why| Refusal::Unavailable(format!("{why}; nothing was done")))?;
-        let outcome = self.steps(&queue, &prepared, given).await;
+        let mut outcome = self.steps(&queue, &prepared, given).await;
         let done = outcome.as_ref().ok();
         let record = Record::Outcome {
             id: work.id,
@@ -62,15 +62,18 @@ impl Shared {
             cancelled_by: done.filter(|done| done.is_cancelled).and_then(|_| work.cancelled_by()),
             duration_seconds: began.elapsed().as_secs_f64(),
         };
-        self.end(record, work).await;
+        let unwritten = self.end(record, work).await;
+        if let Ok(done) = &mut outcome {
+            done.warnings.extend(unwritten);
+        }
         outcome
     }
 
-    /// Writes down what came of an order. It is done already, so that nothing is taken back where this fails.
-    pub(super) async fn end(&self, record: Record, work: &Work) {
-        if let Err(why) = self.audit.write(record).await {
-            tracing::error!(order = %work.id, "{why}; the order was carried out, and what came of it is not recorded");
-        }
+    /// Writes down what came of an order. It is done already, so that nothing is taken back where this fails: it is told.
+    pub(super) async fn end(&self, record: Record, work: &Work) -> Option<String> {
+        let why = self.audit.write(record).await.err()?;
+        tracing::error!(order = %work.id, "{why}; the order was carried out, and what came of it is not recorded");
+        Some(format!("What came of it is not recorded: {why}."))
     }
 
     /// Commits what was prepared, step by step.
@@ -91,7 +94,7 @@ impl Shared {
         let work = given.work;
         let (before, after) = (prepared.before, prepared.after);
         let warnings = prepared.warnings.clone();
-        let mut outcome = Outcome { before, after, version: None, warnings, detail: None, is_cancelled: false };
+        let mut outcome = Outcome { before, after, version: None, warnings, ..Outcome::default() };
         // Of a deletion each job is gone over twice: marked, and then removed.
         let passes = prepared.work.iter().filter(|step| matches!(step, Step::Many(_) | Step::ThenPurge(_))).count();
         let mut pass = 0;
@@ -125,15 +128,16 @@ impl Shared {
                     pass += 1;
                     done == plan.chunks.len()
                 }
-                Step::CleanUp => clean_up(queue, work, &mut outcome, commits).await?,
+                Step::BreakLock(lock, _) => {
+                    // It was looked at before the order was written down, which may have taken a while.
+                    queue.commit(&queue.plan_break_lock(lock).await?).await?;
+                    *commits += 1;
+                    true
+                }
+                Step::CleanUp(batches) => self.all(Action::Purge, batches, given, &mut outcome).await,
                 Step::ReleaseJobs(collection) => {
                     let jobs = self.held_jobs(collection, given.now);
-                    work.set_reached(0, jobs.len());
-                    let each = Each { action: Action::Release, to: None, priority: None };
-                    self.carry_out_each(each, &jobs, given).await;
-                    let reached = work.reached();
-                    outcome.detail = Some(reached.in_words());
-                    reached.done + reached.failed == reached.of
+                    self.all(Action::Release, &jobs, given, &mut outcome).await
                 }
             };
             if !is_whole {
@@ -145,30 +149,26 @@ impl Shared {
         Ok(outcome)
     }
 
+    /// Does the same to each of many. Gives whether it came to its end.
+    async fn all(
+        &self,
+        action: Action,
+        items: &[(Subject, Option<i32>)],
+        given: Given<'_>,
+        outcome: &mut Outcome,
+    ) -> bool {
+        given.work.set_reached(0, items.len());
+        let each = Each { action, to: None, priority: None };
+        let unwritten = self.carry_out_each(each, items, given).await;
+        outcome.warnings.extend(unwritten);
+        outcome.count(given.work.reached());
+        !outcome.is_cancelled
+    }
+
     fn held_jobs(&self, collection: &str, now: Timestamp) -> Vec<(Subject, Option<i32>)> {
         let jobs = self.store.as_ref().and_then(|store| store.matching(&held_in(collection), now));
         jobs.unwrap_or_default().into_iter().map(|(job, version)| (Subject::Job(job), Some(version))).collect()
     }
-}
-
-/// Purges what is done with. Gives whether it came to its end.
-async fn clean_up(queue: &Queue, work: &Work, outcome: &mut Outcome, commits: &mut usize) -> Result<bool, Error> {
-    let tell = |at: CleaningUp| {
-        *commits += 1;
-        work.set_reached(at.batches, at.of_batches);
-        go_on(work)
-    };
-    let done = queue.clean_up(tell).await?;
-    work.set_reached(done.purged.len(), done.purged.len() + done.kept.len() + done.left);
-    for (batch, why) in &done.kept {
-        work.add_failed(batch.to_string(), why.clone().into());
-    }
-    let kept = done.kept.first().map_or_else(String::new, |(batch, why)| {
-        format!(", {} left where they are, {batch} since {why}", done.kept.len())
-    });
-    let of = done.purged.len() + done.kept.len() + done.left;
-    outcome.detail = Some(format!("{} of {of} batches purged{kept}", done.purged.len()));
-    Ok(done.left == 0)
 }
 
 fn go_on(work: &Work) -> ControlFlow<()> {

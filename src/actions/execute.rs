@@ -109,6 +109,9 @@ impl Actions {
     pub fn cancel(&self, id: OrderId, actor: &Actor) -> Result<Arc<Work>, Refusal> {
         Shared::may(actor, Role::Operator)?;
         let work = self.work(id).ok_or_else(|| Refusal::Missing(format!("there is no order {id} going on")))?;
+        if work.outcome().is_some() {
+            return Err(Refusal::Missing(format!("the order {id} is over, and nothing of it is left to be cancelled")));
+        }
         tracing::info!(order = %id, actor = %actor.name, "an order is cancelled");
         work.cancel(&actor.name);
         Ok(work)
@@ -158,11 +161,18 @@ impl Actions {
         let work = match self.begin(work, &actor, key, fingerprint)? {
             Begun::New(work) => {
                 let (shared, work_of_task) = (Arc::clone(&self.shared), Arc::clone(&work));
+                let key = key.map(|key| Key { actor: actor.name.clone(), key: key.to_owned() });
                 self.shared.tasks.spawn(async move {
                     let given = Given { actor: &actor, reason: &reason, work: &work_of_task, now };
                     let outcome = shared.carry_out(&order, given).await;
                     let label = outcome.as_ref().map_or_else(Refusal::label, Outcome::label);
                     shared.metrics.count(order.action, actor.source, label);
+                    // Where nothing was done, whoever sends it again means it as the queue is then.
+                    if let (Some(key), Err(refusal)) = (&key, &outcome)
+                        && !matches!(refusal, Refusal::Unknown(_) | Refusal::InPart(_))
+                    {
+                        shared.works.forget(key);
+                    }
                     work_of_task.end(outcome);
                 });
                 work

@@ -15,6 +15,15 @@ pub(super) const DONE: &str = "done";
 /// What an order counts as that was only to be shown.
 pub(super) const DRY_RUN: &str = "dry_run";
 
+/// What an order counts as of which a part was done, and something stood against the rest.
+pub(super) const IN_PART: &str = "in_part";
+
+/// What an order counts as of which it is not known whether it was done.
+pub(super) const UNKNOWN: &str = "unknown";
+
+/// What an order counts as that the queue stood against.
+pub(super) const CONFLICT: &str = "conflict";
+
 /// What an order over many counts as that was ended by somebody.
 pub(super) const CANCELLED: &str = "cancelled";
 

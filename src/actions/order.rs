@@ -46,6 +46,9 @@ pub struct Seen {
     pub version: Option<i32>,
     /// The transaction that made it, where it is a lock: locks have no versions.
     pub czxid: Option<i64>,
+    /// What was planned, as a number, where its subject is more than one znode: a fault to be mended, all batches that are
+    /// done with. It is another where something else would be written or lost.
+    pub plan: Option<u64>,
 }
 
 /// Why somebody orders something: never empty, without control characters, 500 characters at most.

@@ -1,5 +1,7 @@
 //! From an order to what will be written: read, checked, and ready to be shown or committed.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use jiff::Timestamp;
 
 use super::action::{Action, Subject};
@@ -9,7 +11,7 @@ use super::refusal::Refusal;
 use crate::mirror::Store;
 use crate::queue::fault::Limits;
 use crate::queue::state::State;
-use crate::queue::{BulkPlan, JobPlan, Lock, Queue, Transaction};
+use crate::queue::{BulkPlan, JobPlan, Lock, Operation, Queue, Transaction};
 
 mod batch;
 mod job;
@@ -49,8 +51,10 @@ pub(super) enum Step {
     Many(BulkPlan),
     /// What can only be planned when the steps before are done: removing the znodes of a batch that they delete.
     ThenPurge(crate::queue::id::BatchId),
-    /// Purging every batch that is done with.
-    CleanUp,
+    /// Breaking a lock, which is looked at once more just before.
+    BreakLock(Lock, Transaction),
+    /// Purging batches that are done with, one by one, each at the version that it has.
+    CleanUp(Vec<(Subject, Option<i32>)>),
     /// Releasing the jobs of a collection that are Held, one by one.
     ReleaseJobs(Box<str>),
 }
@@ -77,7 +81,7 @@ impl Prepared {
     /// Notes the state and the version of the subject's status.
     fn seen_as<S: State>(mut self, state: Option<S>, version: Option<i32>) -> Self {
         let label = state.map_or("other", State::label);
-        self.seen = Seen { state: Some(label.into()), version, czxid: None };
+        self.seen = Seen { state: Some(label.into()), version, ..Seen::default() };
         self
     }
 
@@ -85,6 +89,39 @@ impl Prepared {
     fn seen_lock(mut self, lock: &Lock) -> Self {
         self.seen.czxid = Some(lock.czxid);
         self
+    }
+
+    /// Notes what is planned, and refuses it where its orderer was shown something else.
+    fn seen_plan(mut self) -> Result<Self, Refusal> {
+        let mut hasher = DefaultHasher::new();
+        self.removed.hash(&mut hasher);
+        for step in &self.work {
+            match step {
+                Step::One(transaction) | Step::BreakLock(_, transaction) => {
+                    // Not their data: it says when, and that is later each time.
+                    let nodes = transaction.operations().iter().map(|operation| match operation {
+                        Operation::Create { path, .. } => (0, path.to_string(), None),
+                        Operation::Check { path, version } => (1, path.to_string(), *version),
+                        Operation::Set { path, version, .. } => (2, path.to_string(), Some(*version)),
+                        Operation::Delete { path, version } => (3, path.to_string(), *version),
+                    });
+                    nodes.for_each(|node| node.hash(&mut hasher));
+                }
+                Step::CleanUp(batches) => {
+                    for (batch, version) in batches {
+                        (batch.to_string(), version).hash(&mut hasher);
+                    }
+                }
+                Step::Job(_) | Step::Many(_) | Step::ThenPurge(_) | Step::ReleaseJobs(_) => {}
+            }
+        }
+        let plan = hasher.finish();
+        if self.order.seen.as_ref().and_then(|seen| seen.plan).is_some_and(|shown| shown != plan) {
+            let why = "something else would be done by now than was shown; look at it again. Nothing was done";
+            return Err(Refusal::conflict(why));
+        }
+        self.seen.plan = Some(plan);
+        Ok(self)
     }
 
     fn between(mut self, before: Option<impl State>, after: Option<impl State>) -> Self {
@@ -113,11 +150,15 @@ impl Prepared {
         for step in &self.work {
             match step {
                 Step::Job(plan) => add(&plan.transaction),
-                Step::One(transaction) => add(transaction),
+                Step::One(transaction) | Step::BreakLock(_, transaction) => add(transaction),
                 Step::Many(plan) => plan.chunks.iter().for_each(|chunk| add(&chunk.transaction)),
                 Step::ThenPurge(batch) => then.push(format!("then purge {batch}: remove its znodes and its jobs'")),
-                Step::CleanUp => {
-                    then.push("purge every batch that is Completed or Deleted, one after the other".into());
+                Step::CleanUp(batches) => {
+                    let named = batches.iter().take(SHOWN);
+                    then.extend(named.map(|(batch, _)| format!("purge {batch}: remove its znodes and its jobs'")));
+                    if batches.len() > SHOWN {
+                        then.push(format!("and {} batches more", batches.len() - SHOWN));
+                    }
                 }
                 Step::ReleaseJobs(collection) => {
                     then.push(format!("then release the jobs of {collection} that are Held, one by one"));
@@ -131,24 +172,13 @@ impl Prepared {
         lines
     }
 
-    /// What somebody saw who was shown this: an order with it is refused when the subject has changed since.
-    #[must_use]
-    pub fn seen(&self) -> Seen {
-        let version = self.work.iter().find_map(|step| match step {
-            Step::Job(plan) => Some(plan.version),
-            Step::One(_) | Step::Many(_) | Step::ThenPurge(_) | Step::CleanUp | Step::ReleaseJobs(_) => None,
-        });
-        let order = self.order.seen.clone().unwrap_or_default();
-        Seen { state: self.before.map(Into::into), version: version.or(order.version), czxid: order.czxid }
-    }
-
     /// About how many jobs it changes or removes; 0 where it is about something else.
     #[must_use]
     pub fn jobs(&self) -> usize {
         let jobs = |step: &Step| match step {
             Step::Job(_) => 1,
             Step::Many(plan) => plan.jobs(),
-            Step::One(_) | Step::ThenPurge(_) | Step::CleanUp | Step::ReleaseJobs(_) => 0,
+            Step::One(_) | Step::BreakLock(..) | Step::ThenPurge(_) | Step::CleanUp(_) | Step::ReleaseJobs(_) => 0,
         };
         self.work.iter().map(jobs).sum()
     }
@@ -174,7 +204,7 @@ impl Desk<'_> {
             Subject::Collection(mnemonic) => self.collection(order, needs, mnemonic).await,
             Subject::Lock(path) => self.break_lock(order, needs, path).await,
             Subject::Fault(fault, item) => self.mend(order, needs, *fault, item).await,
-            Subject::Batches => Ok(Prepared::new(order, needs, vec![Step::CleanUp])),
+            Subject::Batches => self.clean_up(order, needs).await,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Why an order was not done.
 
 use super::actor::Role;
+use super::metrics::{CONFLICT, IN_PART, UNKNOWN};
 use crate::queue::Error;
 
 /// Why an order was not done, or is not known to have been.
@@ -36,16 +37,18 @@ pub enum Refusal {
     /// ZooKeeper refused it. Nothing was done.
     #[error("{0}")]
     Failed(String),
-    /// Whether all of it was done is not known: the connection was lost, and the outcome could not be learned; or a part of
-    /// it was done before something stood against the rest.
+    /// Whether all of it was done is not known: the connection was lost, and the outcome could not be learned.
     #[error("{0}")]
     Unknown(String),
+    /// A part of it was done before something stood against the rest.
+    #[error("{0}")]
+    InPart(String),
 }
 
 impl Refusal {
     /// Every outcome that one counts as.
-    pub(super) const LABELS: [&str; 7] =
-        ["forbidden", "invalid", "missing", "conflict", "unavailable", "failed", "unknown"];
+    pub(super) const LABELS: [&str; 8] =
+        ["forbidden", "invalid", "missing", CONFLICT, "unavailable", "failed", UNKNOWN, IN_PART];
 
     /// The outcome that it counts as.
     #[must_use]
@@ -54,16 +57,19 @@ impl Refusal {
             Self::Forbidden { .. } => "forbidden",
             Self::Invalid(_) => "invalid",
             Self::Missing(_) => "missing",
-            Self::Conflict { .. } => "conflict",
+            Self::Conflict { .. } => CONFLICT,
             Self::Unavailable(_) => "unavailable",
             Self::Failed(_) => "failed",
-            Self::Unknown(_) => "unknown",
+            Self::Unknown(_) => UNKNOWN,
+            Self::InPart(_) => IN_PART,
         }
     }
 
     /// What stood against the rest of an order of which some transactions were done.
     pub(super) fn in_part(error: &Error) -> Self {
-        Self::Unknown(format!("{error}; a part was done before, order it again for the rest"))
+        let why = format!("{error}; a part was done before, order it again for the rest");
+        let is_known = !error.is_connection() && !matches!(error, Error::Unknown { .. });
+        if is_known { Self::InPart(why) } else { Self::Unknown(why) }
     }
 
     /// One that its state stands against.

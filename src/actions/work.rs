@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::action::Action;
 use super::audit::OrderId;
-use super::metrics::{CANCELLED, DONE};
+use super::metrics::{CANCELLED, CONFLICT, DONE, IN_PART, UNKNOWN};
 use super::refusal::Refusal;
 
 /// How many orders that are over are remembered; the audit trail remembers more.
@@ -22,7 +22,7 @@ const MOST_KEYS: usize = 10_000;
 const UNDONE: usize = 1_000;
 
 /// What came of an order.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// The label of its subject's state before; `None` where it has none.
     pub before: Option<&'static str>,
@@ -36,13 +36,27 @@ pub struct Outcome {
     pub detail: Option<String>,
     /// Whether somebody ended it before it was whole. What was done until then stands.
     pub is_cancelled: bool,
+    /// Of an order over many: how many were done, and how many could not be.
+    pub reached: Option<Reached>,
 }
 
 impl Outcome {
     /// What it counts as.
     #[must_use]
     pub fn label(&self) -> &'static str {
-        if self.is_cancelled { CANCELLED } else { DONE }
+        match self.reached {
+            _ if self.is_cancelled => CANCELLED,
+            Some(Reached { unknown: 1.., .. }) => UNKNOWN,
+            Some(Reached { done: 0, failed: 1.., .. }) => CONFLICT,
+            Some(Reached { failed: 1.., .. }) => IN_PART,
+            Some(_) | None => DONE,
+        }
+    }
+
+    /// Notes how many items of many were done.
+    pub(super) fn count(&mut self, reached: Reached) {
+        self.is_cancelled = reached.done + reached.failed < reached.of;
+        (self.detail, self.reached) = (Some(reached.in_words()), Some(reached));
     }
 }
 
@@ -61,6 +75,7 @@ pub struct Work {
     pub actor: String,
     done: AtomicU64,
     failed: AtomicU64,
+    unknown: AtomicU64,
     of: AtomicU64,
     undone: Mutex<Vec<(String, Refusal)>>,
     cancelled_by: OnceLock<String>,
@@ -74,6 +89,8 @@ pub struct Reached {
     pub done: u64,
     /// How many could not be done.
     pub failed: u64,
+    /// Of those, of how many it is not known whether they were done.
+    pub unknown: u64,
     /// How many there are; 0 while that is not known.
     pub of: u64,
 }
@@ -95,6 +112,7 @@ impl Work {
             actor,
             done: AtomicU64::new(0),
             failed: AtomicU64::new(0),
+            unknown: AtomicU64::new(0),
             of: AtomicU64::new(0),
             undone: Mutex::default(),
             cancelled_by: OnceLock::new(),
@@ -106,7 +124,8 @@ impl Work {
     #[must_use]
     pub fn reached(&self) -> Reached {
         let read = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
-        Reached { done: read(&self.done), failed: read(&self.failed), of: read(&self.of) }
+        let (done, failed, unknown) = (read(&self.done), read(&self.failed), read(&self.unknown));
+        Reached { done, failed, unknown, of: read(&self.of) }
     }
 
     /// What came of it; `None` while it is going on.
@@ -158,6 +177,9 @@ impl Work {
 
     pub(super) fn add_failed(&self, subject: String, why: Refusal) {
         self.failed.fetch_add(1, Ordering::Relaxed);
+        if matches!(why, Refusal::Unknown(_)) {
+            self.unknown.fetch_add(1, Ordering::Relaxed);
+        }
         let mut undone = self.undone.lock();
         if undone.len() < UNDONE {
             undone.push((subject, why));
@@ -207,6 +229,13 @@ impl Works {
     /// Those that are going on, the oldest first.
     pub(super) fn going_on(&self) -> Vec<Arc<Work>> {
         self.kept.lock().by_id.values().filter(|work| work.outcome().is_none()).cloned().collect()
+    }
+
+    /// Forgets a key: nothing was done by its order, and whoever sends it again means it.
+    pub(super) fn forget(&self, key: &Key) {
+        let mut kept = self.kept.lock();
+        kept.by_key.remove(key);
+        kept.keys.retain(|other| other != key);
     }
 
     /// Remembers an order, unless the same one came before by the same key. `fingerprint` tells orders apart.

@@ -157,9 +157,11 @@ impl Desk<'_> {
             tell(&view, &mut screen);
             screen.print();
             confirm("Do it?")?;
-            order.seen = Some(prepared.seen());
+            order.seen = Some(prepared.seen.clone());
         }
         let Some(reason) = reason else { return Err(UsageError("an order needs a --reason".to_owned()).into()) };
+        // Somebody may have thought about the question for a while.
+        let now = Timestamp::now();
         let taken = self.actions.execute(order, self.actor.clone(), reason, None, now).await.map_err(Ending::from)?;
         self.follow(&taken.work).await?;
         taken.work.over().await.map_err(Ending::from)?;
@@ -216,7 +218,8 @@ impl Desk<'_> {
             confirm(&format!("Do it to all {}?", count(many)))?;
         }
         let Some(reason) = reason else { return Err(UsageError("an order needs a --reason".to_owned()).into()) };
-        let work = self.actions.execute_frozen(frozen.id, self.actor.clone(), reason, now).map_err(Ending::from)?;
+        let ordered = self.actions.execute_frozen(frozen.id, self.actor.clone(), reason, Timestamp::now());
+        let work = ordered.map_err(Ending::from)?;
         self.follow(&work).await?;
         work.over().await.map_err(Ending::from)?;
         let view = OrderView::of(&work);
@@ -275,6 +278,7 @@ impl From<Refusal> for Ending {
             Refusal::Missing(_) => NOT_FOUND,
             Refusal::Unavailable(_) | Refusal::Failed(_) => FAILED,
             Refusal::Unknown(_) => UNKNOWN,
+            Refusal::InPart(_) => IN_PART,
         };
         Self::new(code, refusal.to_string())
     }
@@ -352,6 +356,7 @@ mod tests {
             (Refusal::Unavailable(text()), 1),
             (Refusal::Failed(text()), 1),
             (Refusal::Unknown(text()), 5),
+            (Refusal::InPart(text()), 6),
         ] {
             let said = refusal.to_string();
             assert_eq!(Ending::from(refusal), Ending::new(code, said));

@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use super::UsageError;
 use super::act::ActArgs;
 use super::client::ClientArgs;
-use super::orders::order_one;
 use super::output::{Column, Screen, Table};
 use super::paging::{Asked, Paging};
 use super::words::{ago, count, some, yes};
@@ -92,7 +91,16 @@ impl BatchesArgs {
                     let why = "clean-up purges every batch that is done with, and takes no filter";
                     return Err(UsageError(why.to_owned()).into());
                 }
-                order_one(&self.client, &self.act, Order::new(Action::CleanUp, Subject::Batches)).await
+                self.act.check()?;
+                let order = Order::new(Action::CleanUp, Subject::Batches);
+                // With the whole queue at hand, not every job has to be asked for its batch again and again.
+                self.client
+                    .ask(async |link| {
+                        let store = link.store(false).await?;
+                        let (act, output) = (&self.act, self.client.output);
+                        act.with_desk(link, Some(store), output, async |desk| desk.order(order).await).await
+                    })
+                    .await
             }
         }
     }

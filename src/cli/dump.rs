@@ -71,10 +71,10 @@ impl DumpArgs {
         let mut told = std::io::stderr();
         writeln!(told, "dumped {}", summary(&read))?;
         if read.ephemeral > 0 {
-            writeln!(told, "{} are marked as locks of sessions, which cannot be loaded", znodes(read.ephemeral))?;
+            writeln!(told, "marked as locks of sessions, which cannot be loaded: {}", znodes(read.ephemeral))?;
         }
         if read.vanished > 0 {
-            writeln!(told, "{} went away while the queue was read, and are left out", znodes(read.vanished))?;
+            writeln!(told, "left out, because they went away while the queue was read: {}", znodes(read.vanished))?;
         }
         Ok(())
     }

@@ -17,10 +17,10 @@ pub(super) const REFUSED: u8 = 3;
 /// There is no such job, batch, request, lock, collection or group.
 pub(super) const NOT_FOUND: u8 = 4;
 
-/// Whether all of it was done is not known: the connection was lost, or something stood against the rest of it.
+/// Whether all of it was done is not known: the connection was lost.
 pub(super) const UNKNOWN: u8 = 5;
 
-/// Some of many items were done, and others were not.
+/// Of many items, or of one order in several transactions, a part was done.
 pub(super) const IN_PART: u8 = 6;
 
 /// The same for whoever reads the help.
@@ -31,8 +31,8 @@ Exit codes:
   2  a wrong flag, value or file named by one, a question that nobody can answer, or something that is not installed
   3  refused, and nothing was done: the queue stands against it or has changed meanwhile, or the answer was no
   4  there is no such job, batch, request, lock, collection or group
-  5  it is not known whether all of it was done: the connection was lost, or something stood against the rest of it
-  6  of many items some were done, and others were not";
+  5  the connection was lost, and it is not known whether all of it was done
+  6  a part was done: something stood against the rest, or it was interrupted";
 
 /// An end that has a code of its own, and a line that says why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

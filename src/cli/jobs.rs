@@ -173,7 +173,7 @@ pub(super) async fn change_jobs(client: &ClientArgs, act: &ActArgs, each: Each, 
 }
 
 /// The same over an image.
-pub(super) async fn change_found(
+async fn change_found(
     link: &Link,
     store: Store,
     act: &ActArgs,

@@ -13,10 +13,11 @@ use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Acls, Client, CreateMode};
 
 use super::dump::{summary, znodes};
+use super::exit::{BAD_USAGE, Ending, FAILED, IN_PART, REFUSED};
 use super::meter::Meter;
 use super::{ZooKeeperArgs, on_signal};
 use crate::queue::Queue;
-use crate::queue::load::{DumpReader, LoadOptions, LoadProgress, Loaded};
+use crate::queue::load::{BadDump, DumpReader, LoadError, LoadOptions, LoadProgress, Loaded};
 use crate::zookeeper::Config;
 
 /// How much is read at once, and how often that before it is loaded.
@@ -97,7 +98,7 @@ impl LoadArgs {
                     let checked = tokio::task::spawn_blocking(move || check(copy, largest));
                     let interrupted = || anyhow::anyhow!("interrupted: nothing was loaded");
                     let checked = shutdown.run_until_cancelled(checked).await.ok_or_else(interrupted)?;
-                    checked?.with_context(|| path.display().to_string())?;
+                    checked?.map_err(|error| wrong(path, error))?;
                 }
                 Box::new(file)
             }
@@ -112,13 +113,37 @@ impl LoadArgs {
             });
         });
         match shutdown.run_until_cancelled(loading).await {
-            Some(loaded) => Ok(loaded?),
+            Some(loaded) => Ok(loaded.map_err(|error| ending(&error))?),
             None => anyhow::bail!(
                 "interrupted. The queues there stay paused, so no daemon takes half a job; go on with --resume, or remove \
                  what is below the chroot"
             ),
         }
     }
+}
+
+/// What a file ends with that is no dump, or no whole one.
+fn wrong(path: &Path, error: anyhow::Error) -> anyhow::Error {
+    let path = path.display();
+    if error.is::<BadDump>() {
+        Ending::new(BAD_USAGE, format!("{path}: {error}")).into()
+    } else {
+        error.context(path.to_string())
+    }
+}
+
+/// What a load ends with that did not load.
+fn ending(error: &LoadError) -> Ending {
+    let code = match error {
+        LoadError::Dump(_) => BAD_USAGE,
+        LoadError::NotEmpty(_)
+        | LoadError::Interrupted(_)
+        | LoadError::AnotherDump { .. }
+        | LoadError::NothingToResume => REFUSED,
+        LoadError::Stopped { .. } => IN_PART,
+        LoadError::Input(_) | LoadError::Differs(_) | LoadError::Queue(_) => FAILED,
+    };
+    Ending::new(code, error.to_string())
 }
 
 /// Reads a dump from its first line to its last, and writes nothing.

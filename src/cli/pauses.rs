@@ -9,11 +9,10 @@ use super::UsageError;
 use super::act::ActArgs;
 use super::client::ClientArgs;
 use super::exit::Ending;
-use super::jobs::change_found;
 use super::orders::order_one;
 use super::output::{Column, OutputArgs, Screen, Table};
 use super::words::ago;
-use crate::actions::{Action, Each, Order, Subject};
+use crate::actions::{Action, Order, Subject};
 use crate::queue;
 use crate::queue::path::Queue;
 
@@ -139,28 +138,19 @@ impl CollectionArgs {
         };
         match action {
             CollectionAction::Hold => order_one(&self.client, &self.act, Order::new(Action::Hold, subject)).await,
-            CollectionAction::Release => self.release(subject, name).await,
+            CollectionAction::Release => self.release(subject).await,
         }
     }
 
-    /// Releases the collection, and then its jobs: the other way round they would be held again.
-    async fn release(&self, subject: Subject, name: &str) -> anyhow::Result<()> {
+    /// Releases the collection, and with it its jobs where that is wanted: they are known by a walk.
+    async fn release(&self, subject: Subject) -> anyhow::Result<()> {
         self.act.check()?;
         let (act, output) = (&self.act, self.client.output);
+        let order = Order { with_jobs: self.with_jobs, ..Order::new(Action::Release, subject) };
         self.client
             .ask(async |link| {
                 let store = link.store(false).await?;
-                let order = Order::new(Action::Release, subject);
-                act.with_desk(link, Some(store.clone()), output, async |desk| desk.order(order).await).await?;
-                if !self.with_jobs {
-                    return Ok(());
-                }
-                let asked =
-                    [("state", "held"), ("collection", name)].map(|(name, value)| (name.to_owned(), value.to_owned()));
-                let each = Each { action: Action::Release, to: None, priority: None };
-                // Those that became Held since the first look are among them.
-                let store = link.store(false).await?;
-                change_found(link, store, act, output, each, &asked.to_vec()).await
+                act.with_desk(link, Some(store), output, async |desk| desk.order(order).await).await
             })
             .await
     }

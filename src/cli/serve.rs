@@ -208,6 +208,8 @@ pub async fn serve_beside(
     listeners: Vec<TcpListener>,
     shutdown: &CancellationToken,
 ) -> anyhow::Result<()> {
+    let opened = Audit::open(config.audit.clone());
+    let (audit, trail) = opened.map_err(|error| UsageError::flag("--audit.file", error))?;
     let mut tasks = tasks::Tasks::new(shutdown);
     let mut registry = metrics::registry();
 
@@ -239,10 +241,8 @@ pub async fn serve_beside(
         let address = listener.local_addr().context("a listener has no address")?;
         tracing::info!(%address, tls, prefix = config.web.route_prefix.as_str(), zookeeper = %config.zookeeper.servers, "listening");
     }
-    let opened = Audit::open(config.audit.clone());
-    let (audit, writer) = opened.map_err(|error| UsageError::flag("--audit.file", error))?;
     let (limits, counted) = (config.mirror.fault_limits.clone(), actions::Metrics::register(&mut registry));
-    let (actions, runner) = Actions::new(store.clone(), limits, (audit, writer), counted);
+    let (actions, runner) = Actions::new(store.clone(), limits, (audit, trail), counted);
     let sessions = Sessions::new(config.zookeeper.clone());
     tasks.spawn("the orders", |shutdown| async { Ok(runner.run(sessions, shutdown).await?) });
 

@@ -46,6 +46,9 @@ impl State {
     /// # Errors
     /// When the query string cannot be taken, or there are too many.
     pub(super) fn matching(&self, pairs: &Pairs, now: Timestamp) -> Result<(String, Versions), Problem> {
+        if let Some((name, _)) = pairs.iter().find(|(name, _)| name == "limit" || name == "cursor") {
+            return Err(Problem::bad(format!("“{name}” is of a page; an order takes all jobs that match.")));
+        }
         let query = query::parse(pairs)?;
         // For what it says of collections and groups that are not there.
         let first = self.jobs(&query, now)?;
@@ -88,7 +91,7 @@ impl From<Refusal> for Problem {
             Refusal::Forbidden { .. } => StatusCode::FORBIDDEN,
             Refusal::Invalid(_) => StatusCode::BAD_REQUEST,
             Refusal::Missing(_) => StatusCode::NOT_FOUND,
-            Refusal::Conflict { .. } => StatusCode::CONFLICT,
+            Refusal::Conflict { .. } | Refusal::InPart(_) => StatusCode::CONFLICT,
             Refusal::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
             Refusal::Failed(_) => StatusCode::BAD_GATEWAY,
             Refusal::Unknown(_) => StatusCode::GATEWAY_TIMEOUT,

@@ -239,7 +239,13 @@ fn told_of_each(what: &str, undone: &BTreeMap<String, Refusal>, desk: &Desk, bef
             Some(refusal) => assert_eq!(of_job(after), of_job(before), "{what}: {refusal}"),
         }
     }
-    assert_eq!(outcome_of(records.last().unwrap(), None), Some("done"), "{what}");
+    let whole = match (undone.len(), undone.values().any(|refusal| matches!(refusal, Refusal::Unknown(_)))) {
+        (0, _) => "done",
+        (_, true) => "unknown",
+        (not_done, false) if not_done == subjects.len() => "conflict",
+        (_, false) => "in_part",
+    };
+    assert_eq!(outcome_of(records.last().unwrap(), None), Some(whole), "{what}");
 }
 
 /// The outcome of a subject, or of all of them.

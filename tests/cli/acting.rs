@@ -123,8 +123,8 @@ async fn without_somebody_to_ask_nothing_is_done_and_a_dry_run_only_shows() {
     for (line, code, told) in [
         ("job 9 resume", 0, &["resume jid0000000009, failed to storing", "/jobs/jid0000000009/status"][..]),
         ("queue pause ingest", 0, &["This stops every daemon", "/locks/queue/ingest"]),
-        ("collection release c10 --with-jobs", 0, &["1 of its jobs", "/locks/collections/c10", "Release of 1 jobs"]),
-        ("batches clean-up", 0, &["every batch that is Completed or Deleted"]),
+        ("collection release c10 --with-jobs", 0, &["1 of its jobs", "/locks/collections/c10", "released with it"]),
+        ("batches clean-up", 0, &["there is nothing to purge"]),
         ("jobs resume --state failed", 0, &["Resume of 1 jobs", "jid0000000009"]),
         ("faults --mend", 0, &["/jobs/states/storing/05-jid0000000001"]),
         ("job 9 hold", 3, &["jid0000000009"]),

@@ -112,7 +112,7 @@ async fn a_shell_gets_its_completion_and_whoever_asks_gets_help_with_exit_codes(
     for command in ["status", "jobs", "job", "batch", "locks", "queue", "collection", "faults"] {
         run(home, &[command, "--help"])
             .await
-            .is(0, &["--zookeeper.auth-file", "Exit codes:\n  0  done", "  5  it is not known"]);
+            .is(0, &["--zookeeper.auth-file", "Exit codes:\n  0  done", "  5  the conn"]);
         let short = run(home, &[command, "-h"]).await;
         assert!(short.code == 0 && !short.out.contains("--zookeeper.tls-ca-file"), "{short:?}");
     }

@@ -62,7 +62,7 @@ async fn what_is_no_whole_dump_is_refused_by_line_before_anything_is_written() {
         std::fs::write(&file, text).unwrap();
         let output = load(&file).await;
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{expected}: {told}");
+        assert_eq!(output.status.code(), Some(2), "{expected}: {told}");
         assert!(told.contains(expected) && told.starts_with("error: "), "{expected:?} is not in: {told}");
         assert!(!told.contains("made the chroot"), "{told}");
     }

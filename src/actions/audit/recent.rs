@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use parking_lot::RwLock;
 
 use super::record::{OrderId, Record};
+use crate::actions::metrics::UNKNOWN;
 
 /// How many orders are remembered.
 const MOST: usize = 10_000;
@@ -172,6 +173,13 @@ impl Recent {
                     entry.after = after.or(entry.after.take());
                 }
             }
+        }
+    }
+
+    /// Notes of what is not over that nobody knows what came of it: the process ended meanwhile.
+    pub(super) fn end_all(&self) {
+        for entry in self.entries.write().by_id.values_mut() {
+            entry.outcome.get_or_insert_with(|| UNKNOWN.to_owned());
         }
     }
 

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{Desk, Prepared, Step, check_seen};
-use crate::actions::action::Action;
+use crate::actions::action::{Action, Subject};
 use crate::actions::actor::Role;
 use crate::actions::order::Order;
 use crate::actions::refusal::Refusal;
@@ -58,13 +58,35 @@ impl Desk<'_> {
         };
         let prepared = Prepared::new(order, needs, work).between(before, after).seen_as(before, batch.version());
         let warning = (order.action == Action::Delete).then(|| {
+            let jobs = match prepared.jobs() {
+                1 => "One job is".to_owned(),
+                jobs => format!("{jobs} jobs are"),
+            };
             format!(
-                "{} jobs are deleted with it and all of it is removed: its depositor will not be told, and has to submit \
-                 it again.",
-                prepared.jobs()
+                "{jobs} deleted with it and all of it is removed: its depositor will not be told, and has to submit it \
+                 again."
             )
         });
         Ok(prepared.warn(warning))
+    }
+
+    /// Purges every batch that is Completed or Deleted now, also those that the daemons' own clean-up passes over.
+    pub(super) async fn clean_up(&self, order: &Order, needs: Role) -> Result<Prepared, Refusal> {
+        /// How many are named.
+        const NAMED: usize = 10;
+        let done = self.queue.finished_batches().await?;
+        let named: Vec<_> = done.iter().take(NAMED).map(|batch| batch.id.to_string()).collect();
+        let more = match done.len() - named.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let warning = match done.len() {
+            0 => "No batch is Completed or Deleted: there is nothing to purge.".to_owned(),
+            1 => format!("One batch is purged with its jobs: {}.", named[0]),
+            count => format!("{count} batches are purged with their jobs: {}{more}.", named.join(", ")),
+        };
+        let batches = done.iter().map(|batch| (Subject::Batch(batch.id), batch.version())).collect();
+        Prepared::new(order, needs, vec![Step::CleanUp(batches)]).warn([warning]).seen_plan()
     }
 
     async fn explain_batch(&self, id: BatchId, error: Error) -> Refusal {

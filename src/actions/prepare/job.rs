@@ -7,7 +7,7 @@ use crate::actions::order::Order;
 use crate::actions::refusal::Refusal;
 use crate::queue::id::JobId;
 use crate::queue::state::{BatchState, JobState, State as _};
-use crate::queue::{Error, JobChange, JobPlan, JobTarget};
+use crate::queue::{Error, Job, JobChange, JobPlan, JobTarget};
 
 impl Desk<'_> {
     pub(super) async fn job(&self, order: &Order, needs: Role, id: JobId) -> Result<Prepared, Refusal> {
@@ -35,12 +35,16 @@ impl Desk<'_> {
         };
         let plan = match planned {
             Ok(plan) => plan,
-            Err(error) => return Err(self.explain_job(id, error).await),
+            Err(error) => return Err(self.explain_job(order.action, id, error).await),
         };
         check_seen(order.seen.as_ref(), &order.subject, Some(plan.from), Some(plan.version))?;
         if let Some(why) = misplaced(order.action, plan.from) {
             let (state, version) = (Some(plan.from.label()), Some(plan.version));
-            return Err(Refusal::Conflict { why: format!("{id} is {}: {why}", plan.from), state, version });
+            return Err(Refusal::Conflict {
+                why: format!("{id} is {}: {why}; nothing was done", plan.from),
+                state,
+                version,
+            });
         }
         let warnings = warnings(order.action, &plan);
         let prepared = Prepared::new(order, needs, Vec::new()).between(Some(plan.from), Some(plan.to)).warn(warnings);
@@ -63,10 +67,14 @@ impl Desk<'_> {
     }
 
     /// Says what stands against an order, and in which state its job is now.
-    async fn explain_job(&self, id: JobId, error: Error) -> Refusal {
+    async fn explain_job(&self, action: Action, id: JobId, error: Error) -> Refusal {
+        let is_step = matches!(error, Error::Transition { .. });
         match Refusal::from(error) {
             Refusal::Conflict { why, .. } => {
                 let now = self.queue.load_job(id).await.ok();
+                let found = now.as_ref().and_then(Job::state);
+                let better = found.filter(|_| is_step).and_then(|from| Some((from, misplaced(action, from)?)));
+                let why = better.map_or(why, |(from, better)| format!("{id} is {from}: {better}; nothing was done"));
                 let state = now.as_ref().map(|job| job.state().map_or("other", JobState::label));
                 Refusal::Conflict { why, state, version: now.and_then(|job| job.version()) }
             }
@@ -128,11 +136,11 @@ fn warnings(action: Action, plan: &JobPlan) -> Vec<String> {
     let mut warnings = Vec::new();
     let batch = plan.batch_state;
     match action {
-        Action::Resume if matches!(batch, Some(BatchState::Failed)) => warnings.push(
+        Action::Resume if matches!(batch, Some(BatchState::Failed)) => warnings.push(format!(
             "Its batch has failed and was reported so: when the job is done, no report will follow. Order “report \
-             again” for the batch then."
-                .to_owned(),
-        ),
+             again” for {} then.",
+            plan.batch
+        )),
         Action::Resume if batch.is_none_or(BatchState::is_final) => {
             warnings.push("Its batch is done with or gone: when the job is done, no report will follow.".to_owned());
         }

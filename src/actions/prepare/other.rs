@@ -88,9 +88,10 @@ impl Desk<'_> {
             (Action::Release, Some(hold)) => {
                 check_lock(order, &hold.lock)?;
                 let plan = self.queue.plan_release_collection(mnemonic, Some(&hold.lock)).await?;
-                let held = self.store.map_or(0, |store| held_jobs(store, mnemonic, self.now));
+                let known = self.store.and_then(|store| held_jobs(store, mnemonic, self.now));
+                let held = known.unwrap_or_default();
                 let mut steps = vec![Step::One(plan)];
-                let warning = match (order.with_jobs, self.store) {
+                let warning = match (order.with_jobs, known) {
                     (true, None) => {
                         let why = "its held jobs are not known here: release them from the list of jobs";
                         return Err(Refusal::Invalid(why.to_owned()));
@@ -132,7 +133,8 @@ impl Desk<'_> {
             ),
             None => format!("It is not ephemeral, and is there since {since}: no session loses it."),
         };
-        Ok(Prepared::new(order, needs, vec![Step::One(plan)]).seen_lock(&lock).warn([warning]))
+        let work = vec![Step::BreakLock(lock.clone(), plan)];
+        Ok(Prepared::new(order, needs, work).seen_lock(&lock).warn([warning]))
     }
 
     /// Whether the lock is a fault by what the image says. Without one, nobody says so.
@@ -157,7 +159,7 @@ impl Desk<'_> {
         let steps = mend.chunks.into_iter().map(|chunk| Step::One(chunk.transaction)).collect();
         let mut prepared = Prepared::new(order, needs, steps).warn([mend.summary]);
         prepared.removed = mend.removes.into_iter().map(|(path, data)| (path.to_string(), data)).collect();
-        Ok(prepared)
+        prepared.seen_plan()
     }
 }
 
@@ -175,8 +177,8 @@ fn check_lock(order: &Order, lock: &Lock) -> Result<(), Refusal> {
     }
 }
 
-fn held_jobs(store: &Store, mnemonic: &str, now: Timestamp) -> usize {
-    store.find_jobs(&held_in(mnemonic), now).map_or(0, |page| page.total)
+fn held_jobs(store: &Store, mnemonic: &str, now: Timestamp) -> Option<usize> {
+    store.find_jobs(&held_in(mnemonic), now).map(|page| page.total)
 }
 
 /// Asks for the jobs of a collection that are Held.

@@ -1,8 +1,9 @@
 //! What moves while somebody waits, on a terminal only.
 
+use std::fmt;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 /// How often it moves.
 const TICK: Duration = Duration::from_millis(120);
@@ -36,7 +37,7 @@ impl Bar {
     /// A bar of so many items; 0 where nobody knows how many there are.
     pub(in crate::cli) fn start(what: String, items: u64) -> Self {
         let bar = ProgressBar::with_draw_target((items > 0).then_some(items), ProgressDrawTarget::stderr());
-        bar.set_style(style("{msg} {wide_bar} {human_pos}/{human_len} {per_sec} {eta}"));
+        bar.set_style(style("{msg} {wide_bar} {human_pos}/{human_len} {speed} {eta}"));
         bar.set_message(what);
         bar.enable_steady_tick(TICK);
         Self(bar)
@@ -56,5 +57,9 @@ impl Drop for Bar {
 }
 
 fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).expect("the templates above are right")
+    let speed = |state: &ProgressState, text: &mut dyn fmt::Write| {
+        // A text that cannot be written is one that nobody sees.
+        let _ = write!(text, "{:.0}/s", state.per_sec());
+    };
+    ProgressStyle::with_template(template).expect("the templates above are right").with_key("speed", speed)
 }

@@ -71,6 +71,8 @@ pub(super) struct SeenBody {
     version: Option<i32>,
     /// Of a lock: the transaction that made it, `czxid` in its view.
     czxid: Option<i64>,
+    /// Of a fault, or of all batches that are done with: `plan` of the `seen` that a dry run answers with.
+    plan: Option<String>,
 }
 
 /// A list to freeze.
@@ -116,7 +118,7 @@ pub(super) struct ReasonBody {
         (status = 202, body = OrderView, description = "It is going on"),
         (status = 400, body = Problem, content_type = "application/problem+json", description = "It cannot be done as it was ordered"),
         (status = 404, body = Problem, content_type = "application/problem+json", description = "What it is about is not there"),
-        (status = 409, body = Problem, content_type = "application/problem+json", description = "The queue stands against it: `state` and `version` say how its subject is now"),
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "The queue stands against it: `state` and `version` say how its subject is now; or against the rest of it, which is said then"),
         (status = 502, body = Problem, content_type = "application/problem+json", description = "ZooKeeper refused it; nothing was done"),
         (status = 504, body = Problem, content_type = "application/problem+json", description = "Whether all of it was done is not known: the connection was lost, or something stood against the rest of it"),
     ),
@@ -135,9 +137,11 @@ pub(super) async fn order(
         return Ok(Json(OrderView::planned(&prepared, body.reason.trim())).into_response());
     }
     let reason = reason(&body.reason)?;
-    let taken = state.actions()?.execute(order, actor, reason, key(&headers)?, now).await?;
+    let actions = state.actions()?;
+    let taken = actions.execute(order, actor, reason, key(&headers)?, now).await?;
     let status = if taken.outcome.is_some() { StatusCode::OK } else { StatusCode::ACCEPTED };
-    Ok((status, Json(OrderView::of(&taken.work))).into_response())
+    let view = OrderView::of(&taken.work).with(actions.audit().entry(taken.work.id));
+    Ok((status, Json(view)).into_response())
 }
 
 /// `GET /api/v1/orders/{id}`: how far an order is, or what came of it.
@@ -193,6 +197,9 @@ pub(super) async fn freeze(
     let each =
         Each { action: action(&body.action)?, to: job_state(body.to.as_deref())?, priority: priority(body.priority)? };
     let (of, items) = match (&body.jobs, body.items.is_empty()) {
+        (Some(jobs), true) if jobs.is_empty() => {
+            return Err(Problem::bad("“jobs” is empty, which would be every job. Name a state or another filter."));
+        }
         (Some(jobs), true) => state.matching(&pairs_of(jobs)?, now)?,
         (None, _) => {
             let subjects =
@@ -232,11 +239,15 @@ pub(super) async fn execute(
 impl OrderBody {
     fn order(&self) -> Result<Order, Problem> {
         let subject = self.on.parse::<Subject>().map_err(|error| bad_item(&self.on, &error))?;
-        let seen = self.seen.as_ref().map(|seen| Seen {
-            state: seen.state.as_deref().map(Into::into),
-            version: seen.version,
-            czxid: seen.czxid,
+        let seen = self.seen.as_ref().map(|seen| {
+            Ok::<_, Problem>(Seen {
+                state: seen.state.as_deref().map(Into::into),
+                version: seen.version,
+                czxid: seen.czxid,
+                plan: seen.plan.as_deref().map(plan).transpose()?,
+            })
         });
+        let seen = seen.transpose()?;
         Ok(Order {
             seen,
             to: job_state(self.to.as_deref())?,
@@ -253,7 +264,7 @@ pub(in crate::web) fn find_order(state: &State, id: &str) -> Result<OrderView, P
     let id: OrderId = id.parse().map_err(|_| no_order())?;
     let actions = state.actions()?;
     if let Some(work) = actions.work(id) {
-        return Ok(OrderView::of(&work));
+        return Ok(OrderView::of(&work).with(actions.audit().entry(id)));
     }
     actions.audit().entry(id).map(OrderView::remembered).ok_or_else(no_order)
 }
@@ -288,6 +299,11 @@ pub(in crate::web) fn job_state(name: Option<&str>) -> Result<Option<JobState>, 
 pub(in crate::web) fn priority(number: Option<u8>) -> Result<Option<Priority>, Problem> {
     let wrong = || Problem::bad("A priority is a number from 0, the most urgent, to 99.");
     number.map(|number| Priority::new(number.into()).ok_or_else(wrong)).transpose()
+}
+
+/// What was planned when it was shown, as it was told then.
+pub(in crate::web) fn plan(text: &str) -> Result<u64, Problem> {
+    u64::from_str_radix(text, 16).map_err(|_| Problem::bad("A “plan” is what a dry run answers with, word for word."))
 }
 
 /// Why somebody orders something.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::frame::{Frame, Section};
 use super::listing::{Choice, choices, pairs};
 use super::order::state_name;
-use super::orders::{Outcome, action_title, named, outcome};
+use super::orders::{Outcome, action_title, named, outcome, took};
 use crate::actions::{Action, Source};
 use crate::web::State;
 use crate::web::api::AuditFilter;
@@ -129,7 +129,7 @@ impl Row {
             } else {
                 String::new()
             },
-            took: item.duration_seconds.map(|took| format!("in {took:.2} s")).unwrap_or_default(),
+            took: item.duration_seconds.map(|seconds| format!("in {}", took(seconds))).unwrap_or_default(),
             id: item.id.clone(),
         }
     }

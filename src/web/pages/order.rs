@@ -14,7 +14,7 @@ use crate::actions::audit::OrderId;
 use crate::actions::{Action, Actor, Order, Prepared, Reason, Refusal, Seen, Source, Subject};
 use crate::queue::state::{JobState, State as _};
 use crate::web::State;
-use crate::web::api::orders::{action, bad_item, job_state, priority};
+use crate::web::api::orders::{action, bad_item, job_state, plan, priority};
 use crate::web::identity::Identity;
 use crate::web::layers::Told;
 use crate::web::lists::given;
@@ -22,6 +22,7 @@ use crate::web::params::{Params, Sent};
 use crate::web::problem::Problem;
 use crate::web::query::{Pairs, address, refuse};
 use crate::web::show::{Shown, shown, visible};
+use crate::web::views::orders::plan_text;
 
 mod words;
 
@@ -49,6 +50,7 @@ pub(super) struct Asked {
     state: Option<String>,
     version: Option<String>,
     czxid: Option<String>,
+    plan: Option<String>,
     reason: Option<String>,
     key: Option<String>,
 }
@@ -63,9 +65,10 @@ impl Asked {
         let subject = on.parse::<Subject>().map_err(|error| bad_item(&on, &error))?;
         let state = given(self.state.as_ref()).map(Into::into);
         let (version, czxid) = (number("version", self.version.as_ref())?, number("czxid", self.czxid.as_ref())?);
-        let is_seen = state.is_some() || version.is_some() || czxid.is_some();
+        let plan = given(self.plan.as_ref()).map(plan).transpose()?;
+        let is_seen = state.is_some() || version.is_some() || czxid.is_some() || plan.is_some();
         Ok(Order {
-            seen: is_seen.then_some(Seen { state, version, czxid }),
+            seen: is_seen.then_some(Seen { state, version, czxid, plan }),
             to: job_state(given(self.to.as_ref()))?,
             priority: priority(number("priority", self.priority.as_ref())?)?,
             force: given(self.force.as_ref()).is_some(),
@@ -195,6 +198,8 @@ struct Plan {
     before: String,
     after: String,
     seen: Seen,
+    /// Of that, what was planned; empty where its subject has a version.
+    shown: String,
     warnings: Vec<String>,
     lost: Vec<Lost>,
     operations: Vec<String>,
@@ -246,7 +251,7 @@ impl OrderPage {
             subject_href: subject.page().map(|page| format!("{}{page}", frame.root)).unwrap_or_default(),
             on: subject.to_string(),
             means: words::means(action, subject),
-            is_grave: words::is_grave(action),
+            is_grave: words::is_grave(action) || plan.as_ref().is_some_and(|prepared| !prepared.removed.is_empty()),
             told,
             plan: plan.map(|prepared| Plan::new(prepared, is_open)),
             states: if action == Action::Resume && is_job { choices(to.as_ref(), states) } else { Vec::new() },
@@ -278,6 +283,7 @@ impl Against {
             if let Refusal::Conflict { state: Some(state), .. } = &refusal { state_name(state) } else { String::new() };
         let title = match (&refusal, is_given) {
             (Refusal::Unknown(_), _) => "It is not known whether all of this was done",
+            (Refusal::InPart(_), _) => "A part of this was done",
             (_, true) => "Nothing was done",
             (_, false) => "This cannot be done now",
         };
@@ -300,6 +306,7 @@ impl Plan {
             after: name(prepared.after),
             lost: lost.collect(),
             operations: operations.iter().map(|line| visible(line)).collect(),
+            shown: prepared.seen.plan.map(plan_text).unwrap_or_default(),
             seen: prepared.seen,
             warnings: prepared.warnings.iter().map(|warning| visible(warning)).collect(),
         }

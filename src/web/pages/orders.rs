@@ -13,6 +13,7 @@ use super::progress::Part;
 use super::render;
 use crate::actions::audit::OrderId;
 use crate::actions::{Action, Role, Source, Subject};
+use crate::queue::state::BatchState;
 use crate::web::State;
 use crate::web::api::orders::find_order;
 use crate::web::identity::Identity;
@@ -114,6 +115,7 @@ pub(super) fn outcome(label: &str) -> Outcome {
         "cancelled" => {
             ("Cancelled", "warn", "It was cancelled: what was under way was finished, and the rest not begun.")
         }
+        "in_part" => ("In part", "warn", "A part of it was done, and something stood against the rest."),
         "conflict" => ("Refused", "warn", "Nothing was done: the queue stood against it."),
         "unknown" => (
             "Not known",
@@ -155,7 +157,7 @@ impl Page {
             from: entry.from.unwrap_or_default(),
             at: Moment::new(entry.at, now),
             cancelled_by: entry.cancelled_by.as_deref().map(visible).unwrap_or_default(),
-            took: entry.duration_seconds.map(|took| format!("{took:.2} s")).unwrap_or_default(),
+            took: entry.duration_seconds.map(took).unwrap_or_default(),
         });
         let (on, on_href) = named(&order.on, &frame.root);
         let is_going_on = order.outcome == "going_on";
@@ -179,7 +181,7 @@ impl Page {
             more_undone: if left_out > 0 { format!("and {} more", Count(left_out)) } else { String::new() },
             may_cancel: is_going_on && order.count > 1 && role >= Role::Operator,
             is_going_on,
-            next: next(order, &frame.root),
+            next: next(state, order, &frame.root),
             audit_href: with(&format!("{}audit", frame.root), "text", &id),
             json: format!("{}api/v1/orders/{id}", frame.root),
             given,
@@ -221,13 +223,30 @@ impl Reached {
     }
 }
 
+/// How long something took.
+pub(super) fn took(seconds: f64) -> String {
+    if seconds < 1.0 { format!("{:.0} ms", seconds * 1_000.0) } else { format!("{seconds:.2} s") }
+}
+
 /// What to look at after an order that is done.
-fn next(order: &OrderView, root: &str) -> (&'static str, String) {
+fn next(state: &State, order: &OrderView, root: &str) -> (&'static str, String) {
     let nothing = ("", String::new());
     if order.outcome != "done" {
         return nothing;
     }
+    let store = &state.shared.store;
     match (order.action.parse(), order.on.parse()) {
+        // No report follows by itself then.
+        (Ok(Action::Resume), Ok(Subject::Job(job))) => {
+            let batch = store.job(job).and_then(|job| job.batch);
+            let failed = batch
+                .filter(|batch| store.batch(*batch).is_some_and(|found| found.batch.state == Some(BatchState::Failed)));
+            failed.map_or(nothing, |batch| {
+                let pairs = [("action", Action::ReportAgain.label().to_owned()), ("on", batch.to_string())];
+                let pairs: Pairs = pairs.map(|(name, value)| (name.to_owned(), value)).into();
+                ("Report its batch again, when the job is done", address(&format!("{root}order"), &pairs))
+            })
+        }
         (Ok(Action::Release), Ok(Subject::Collection(mnemonic))) => {
             let pairs = [("state", "held"), ("collection", &*mnemonic)];
             let pairs: Pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();

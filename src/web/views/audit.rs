@@ -38,7 +38,7 @@ pub(crate) struct AuditItem {
     pub(crate) before: Option<String>,
     /// The state after, as it was meant or as it came; null where there is none.
     pub(crate) after: Option<String>,
-    /// What came of it: `done`, `cancelled`, why not, or `going_on`.
+    /// What came of it: `done`, `cancelled`, `in_part`, why not, or `going_on`.
     #[schema(example = "done")]
     pub(crate) outcome: String,
     /// What stood against it, or what was done in figures; null for neither.
@@ -87,8 +87,8 @@ impl AuditItem {
 const GOING_ON: &str = "going_on";
 
 /// The outcomes that an order which is in the audit trail may have.
-pub(in crate::web) const OUTCOMES: [&str; 8] =
-    ["done", GOING_ON, "cancelled", "conflict", "missing", "unavailable", "failed", "unknown"];
+pub(in crate::web) const OUTCOMES: [&str; 9] =
+    ["done", GOING_ON, "cancelled", "in_part", "conflict", "missing", "unavailable", "failed", "unknown"];
 
 impl AuditList {
     pub(in crate::web) fn new(page: EntryPage) -> Self {

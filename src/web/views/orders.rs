@@ -5,7 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::actions::audit::Entry;
-use crate::actions::{Frozen, Outcome, Prepared, Work};
+use crate::actions::{Frozen, Outcome, Prepared, Seen, Work};
 
 /// How many subjects of a frozen list are shown.
 const SAMPLE: usize = 10;
@@ -28,8 +28,8 @@ pub(crate) struct OrderView {
     pub(crate) on: String,
     /// Why.
     pub(crate) reason: String,
-    /// `done`, `dry_run`, `going_on`, `cancelled`, or why not: `forbidden`, `invalid`, `missing`, `conflict`,
-    /// `unavailable`, `failed`, `unknown`.
+    /// `done`, `dry_run`, `going_on`, `cancelled`, `in_part`, or why not: `forbidden`, `invalid`, `missing`,
+    /// `conflict`, `unavailable`, `failed`, `unknown`.
     #[schema(example = "done")]
     pub(crate) outcome: String,
     /// What was done in figures, or what stood against it.
@@ -65,6 +65,42 @@ pub(crate) struct OrderView {
     /// How long it took.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) duration_seconds: Option<f64>,
+    /// What there was of its subject when it was only shown: an order with this is refused where that has changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) seen: Option<SeenView>,
+}
+
+/// What an order may say that its orderer saw.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct SeenView {
+    /// The state of its subject.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) state: Option<String>,
+    /// The version of its status.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<i32>,
+    /// Of a lock, the transaction that made it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) czxid: Option<i64>,
+    /// What was planned, as a number in hexadecimal digits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) plan: Option<String>,
+}
+
+impl SeenView {
+    fn new(seen: &Seen) -> Self {
+        Self {
+            state: seen.state.as_deref().map(str::to_owned),
+            version: seen.version,
+            czxid: seen.czxid,
+            plan: seen.plan.map(plan_text),
+        }
+    }
+}
+
+/// A plan's number as it is told.
+pub(in crate::web) fn plan_text(plan: u64) -> String {
+    format!("{plan:x}")
 }
 
 /// A znode that is removed.
@@ -123,6 +159,7 @@ impl OrderView {
             operations: prepared.operations(),
             lost: lost.collect(),
             count: prepared.jobs() as u64,
+            seen: Some(SeenView::new(&prepared.seen)),
             ..Self::default()
         }
     }
@@ -151,6 +188,14 @@ impl OrderView {
             }
         }
         view
+    }
+
+    /// Adds what only the audit trail remembers of it.
+    pub(in crate::web) fn with(mut self, entry: Option<Entry>) -> Self {
+        if let Some(entry) = entry {
+            (self.operations, self.duration_seconds) = (entry.operations, entry.duration_seconds);
+        }
+        self
     }
 
     fn end(&mut self, outcome: Outcome) {

@@ -1,0 +1,141 @@
+//! What was shown is what is done, and what came of it is told as it is.
+
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
+use queuekeeper::actions::audit::{Audit, Destination, Rotation};
+use queuekeeper::actions::{Action, Actions, Each, Order, Reason, Refusal, Role, Seen, Subject};
+use queuekeeper::queue::NewJob;
+use queuekeeper::queue::fault::{Fault, Limits};
+use queuekeeper::queue::id::{BatchId, JobId};
+use queuekeeper::queue::path::Path;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::desk::{Desk, actor};
+use crate::queue::world::{PERSISTENT, World, base, borrowed, job, now};
+
+/// What an order carries that is given after a look at it.
+async fn looked_at(desk: &Desk, order: &Order) -> Order {
+    let prepared = desk.actions.plan(order, &actor(Role::Admin), "tried by hand", now()).await.unwrap();
+    Order { seen: Some(prepared.seen), ..order.clone() }
+}
+
+#[tokio::test]
+async fn what_was_not_shown_is_not_removed() {
+    let mut nodes = base();
+    nodes.push(("/jobs/jid0000000001".into(), String::new()));
+    nodes.push(("/jobs/jid0000000001/bid".into(), "bid0000000000".into()));
+    let world = World::new(&borrowed(&nodes)).await;
+    let desk = Desk::over(&world);
+    let item = Path::Job(JobId::new(1));
+    let mend = Order::new(Action::Mend, Subject::Fault(Fault::UnloadableJob, item));
+    let shown = looked_at(&desk, &mend).await;
+    assert!(shown.seen.as_ref().unwrap().plan.is_some());
+    let path = "/jobs/jid0000000001/configuration";
+    world.raw.create(path, br#"{"precious":1}"#, &PERSISTENT).await.unwrap();
+    let before = world.tree().await;
+    let refused = desk.order(shown, Role::Admin, "half a job").await.unwrap_err();
+    assert!(matches!(&refused, Refusal::Conflict { why, .. } if why.contains("than was shown")), "{refused}");
+    assert_eq!(world.tree().await, before);
+    let shown = looked_at(&desk, &mend).await;
+    desk.order(shown, Role::Admin, "half a job").await.unwrap();
+    assert!(!world.exists("/jobs/jid0000000001").await);
+}
+
+#[tokio::test]
+async fn a_clean_up_purges_the_batches_that_were_shown_and_names_each() {
+    let mut nodes = base();
+    for number in 1..=3 {
+        nodes.push((format!("/batches/bid{number:010}"), String::new()));
+        let state = if number == 3 { "Reporting" } else { "Completed" };
+        nodes.push((format!("/batches/bid{number:010}/status"), format!(r#"{{"status":"{state}"}}"#)));
+    }
+    let world = World::new(&borrowed(&nodes)).await;
+    let desk = Desk::over(&world);
+    let clean_up = Order::new(Action::CleanUp, Subject::Batches);
+    let shown = looked_at(&desk, &clean_up).await;
+    let (data, _) = world.raw.get_data("/batches/bid0000000001/status").await.unwrap();
+    world.raw.set_data("/batches/bid0000000003/status", &data, None).await.unwrap();
+    let refused = desk.order(shown, Role::Admin, "tidy").await.unwrap_err();
+    assert!(matches!(refused, Refusal::Conflict { .. }), "{refused}");
+    let shown = looked_at(&desk, &clean_up).await;
+    let outcome = desk.order(shown, Role::Admin, "tidy").await.unwrap();
+    assert_eq!((outcome.label(), outcome.detail.as_deref()), ("done", Some("3 done, 0 not done, 0 not begun")));
+    let records: Vec<_> = desk.records().iter().map(|record| serde_json::to_value(record).unwrap()).collect();
+    for number in 1..=3 {
+        let batch = format!("bid{number:010}");
+        assert!(records.iter().any(|record| record["subject"] == batch && record["outcome"] == "done"), "{records:?}");
+        assert!(records[0]["operations"].to_string().contains(&batch), "{}", records[0]);
+    }
+}
+
+#[tokio::test]
+async fn a_key_by_which_nothing_was_done_is_free_for_another_try() {
+    let mut nodes = base();
+    nodes.extend(job(1, "Pending"));
+    let world = World::new(&borrowed(&nodes)).await;
+    let desk = Desk::over(&world);
+    let order = |action| Order::new(action, Subject::Job(JobId::new(1)));
+    let reason = || Reason::new("tried by hand").unwrap();
+    let keyed = |order| desk.actions.execute(order, actor(Role::Admin), reason(), Some("k1"), now());
+    let refused = keyed(order(Action::Release)).await.unwrap_err();
+    assert!(refused.to_string().contains("only a held job is released"), "{refused}");
+    desk.order(order(Action::Hold), Role::Admin, "wait").await.unwrap();
+    keyed(order(Action::Release)).await.unwrap();
+    // Now that it is done, the same key gets the same outcome, though the job is not held any more.
+    let again = keyed(order(Action::Release)).await.unwrap();
+    assert_eq!(again.outcome.unwrap().after, Some("pending"));
+    assert_eq!(world.json("/jobs/jid0000000001/status").await["status"], "Pending");
+}
+
+#[tokio::test]
+async fn a_list_of_which_nothing_was_done_is_not_called_done() {
+    let mut nodes = base();
+    nodes.extend([job(1, "Completed"), job(2, "Completed"), job(3, "Failed")].concat());
+    let world = World::new(&borrowed(&nodes)).await;
+    let desk = Desk::over(&world);
+    let each = Each { action: Action::Resume, to: None, priority: None };
+    for (jobs, label) in [(&[1, 2, 2][..], "conflict"), (&[1, 3], "in_part")] {
+        let items = jobs.iter().map(|number| (Subject::Job(JobId::new(*number)), None)).collect();
+        let frozen = desk.actions.freeze(each, "jobs".to_owned(), items, &actor(Role::Admin), now()).unwrap();
+        assert_eq!(frozen.items.len(), 2, "what is named twice is done once");
+        let reason = Reason::new("tried by hand").unwrap();
+        let work = desk.actions.execute_frozen(frozen.id, actor(Role::Admin), reason, now()).unwrap();
+        assert_eq!(work.over().await.unwrap().label(), label);
+        let late = desk.actions.cancel(work.id, &actor(Role::Admin)).unwrap_err();
+        assert!(matches!(late, Refusal::Missing(_)), "{late}");
+    }
+    let stale = Seen { version: Some(7), ..Seen::default() };
+    let order = Order { seen: Some(stale), ..Order::new(Action::Delete, Subject::Job(JobId::new(1))) };
+    assert!(matches!(desk.order(order, Role::Admin, "no").await, Err(Refusal::Conflict { .. })));
+}
+
+/// A file of 40 KiB takes the order and some outcomes; then it cannot be put aside.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_ends_where_its_outcomes_cannot_be_written_and_says_so() {
+    const JOBS: u32 = 1_000;
+    let world = World::new(&borrowed(&base())).await;
+    let batch = BatchId::new(0);
+    let new: Vec<_> = (0..JOBS).map(|_| NewJob::new(r#"{"profile":"demo"}"#)).collect();
+    let jobs = world.queue.create_jobs(batch, &new, now()).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("audit.jsonl");
+    let rotation = Rotation { size_bytes: 40 << 10, files: 1 };
+    let (audit, writer) = Audit::open(Destination::File(file, rotation)).unwrap();
+    std::fs::create_dir_all(folder.path().join("audit.jsonl.1/in the way")).unwrap();
+    let _writer = AbortOnDropHandle::new(tokio::spawn(writer.run(CancellationToken::new())));
+    let actions = Actions::over(world.queue.clone(), None, Limits::default(), audit);
+    let each = Each { action: Action::Hold, to: None, priority: None };
+    let items = jobs.iter().map(|job| (Subject::Job(*job), None)).collect();
+    let frozen = actions.freeze(each, "jobs".to_owned(), items, &actor(Role::Admin), now()).unwrap();
+    let reason = || Reason::new("tried by hand").unwrap();
+    let work = actions.execute_frozen(frozen.id, actor(Role::Admin), reason(), now()).unwrap();
+    let outcome = work.over().await.unwrap();
+    assert!(outcome.is_cancelled && outcome.warnings.iter().any(|said| said.contains("not recorded")), "{outcome:?}");
+    let held = world.tree().await.keys().filter(|path| path.starts_with("/jobs/states/held/")).count();
+    assert_eq!(held as u64, work.reached().done, "what is said to be done is done");
+    assert!(held < jobs.len(), "nothing more was begun");
+    let order = Order::new(Action::Release, Subject::Job(jobs[0]));
+    let refused = actions.execute(order, actor(Role::Admin), reason(), None, now()).await.unwrap_err();
+    assert!(matches!(&refused, Refusal::Unavailable(why) if why.contains("nothing was done")), "{refused}");
+}
