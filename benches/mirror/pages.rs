@@ -78,7 +78,8 @@ pub(crate) async fn run(largest: usize) -> anyhow::Result<()> {
             let beyond = |at: usize| cost.page[at].as_secs_f64() * 1e3 - cost.healthy[at].as_secs_f64() * 1e3;
             let first = *small.entry(path).or_insert(cost.page[0]);
             let ratio = cost.page[0].as_secs_f64() / first.as_secs_f64();
-            let is_over = beyond(0) > 5.0 || beyond(1) > 20.0 || ratio > 2.0 || cost.bytes > 100 * 1024;
+            let is_large = !path.starts_with("/api/") && cost.bytes > 100 * 1024;
+            let is_over = beyond(0) > 5.0 || beyond(1) > 20.0 || ratio > 2.0 || is_large;
             println!(
                 "    p50 +{:5.2}  p99 +{:6.2}  ratio {ratio:4.2}  {:>6} bytes  {path}{}",
                 beyond(0),

@@ -122,14 +122,14 @@ impl Actions {
         if each.action == Action::SetPriority && each.priority.is_none() {
             return Err(Refusal::Invalid("which priority? It is a number from 0, the most urgent, to 99".to_owned()));
         }
+        let needs = needed(each.action, &items)?;
+        Shared::may(actor, needs)?;
         if each.to.is_some() && each.action != Action::Resume {
             return Err(Refusal::Invalid("a state to be in is for those that are resumed".to_owned()));
         }
         if each.priority.is_some() && each.action != Action::SetPriority {
             return Err(Refusal::Invalid("a priority is for those whose priority is set".to_owned()));
         }
-        let needs = needed(each.action, &items)?;
-        Shared::may(actor, needs)?;
         let frozen = Frozen { id: OrderId::new(now), at: now, actor: actor.name.clone(), each, of, items };
         let frozen = Arc::new(frozen);
         self.shared.lists.add(Arc::clone(&frozen));

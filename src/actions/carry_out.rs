@@ -80,7 +80,7 @@ impl Shared {
     pub(super) async fn steps(&self, queue: &Queue, prepared: &Prepared, given: Given<'_>) -> Result<Outcome, Refusal> {
         let mut commits = 0;
         let done = self.commit(queue, prepared, given, &mut commits).await;
-        done.map_err(|error| if commits == 0 { error.into() } else { Refusal::in_part(&error) })
+        done.map_err(|error| if commits == 0 { Refusal::of_job(error) } else { Refusal::in_part(&error) })
     }
 
     /// The same, and counts the transactions that are done.

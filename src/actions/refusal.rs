@@ -3,6 +3,7 @@
 use super::actor::Role;
 use super::metrics::{CONFLICT, IN_PART, UNKNOWN};
 use crate::queue::Error;
+use crate::queue::path::Path;
 
 /// Why an order was not done, or is not known to have been.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -70,6 +71,17 @@ impl Refusal {
         let why = format!("{error}; a part was done before, order it again for the rest");
         let is_known = !error.is_connection() && !matches!(error, Error::Unknown { .. });
         if is_known { Self::InPart(why) } else { Self::Unknown(why) }
+    }
+
+    /// What stood against a change of a job. Its entry or its reference can be gone though the job is there: then it was
+    /// changed meanwhile, or is broken.
+    pub(super) fn of_job(error: Error) -> Self {
+        match error {
+            Error::Missing(path @ (Path::Entry(..) | Path::Reference(..))) => Self::conflict(format!(
+                "{path} does not exist: the job was changed meanwhile, or its faults tell more. Nothing was done"
+            )),
+            other => other.into(),
+        }
     }
 
     /// One that its state stands against.

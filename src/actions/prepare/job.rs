@@ -69,7 +69,7 @@ impl Desk<'_> {
     /// Says what stands against an order, and in which state its job is now.
     async fn explain_job(&self, action: Action, id: JobId, error: Error) -> Refusal {
         let is_step = matches!(error, Error::Transition { .. });
-        match Refusal::from(error) {
+        match Refusal::of_job(error) {
             Refusal::Conflict { why, .. } => {
                 let now = self.queue.load_job(id).await.ok();
                 let found = now.as_ref().and_then(Job::state);

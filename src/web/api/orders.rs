@@ -132,6 +132,12 @@ pub(super) async fn order(
     let now = Timestamp::now();
     let order = body.order()?;
     let actor = state.orderer(&identity, order.action, &order.subject, Source::Api)?;
+    if order.to.is_some() && order.action != Action::Resume {
+        return Err(Problem::bad("“to” is for what is resumed."));
+    }
+    if order.priority.is_some() && order.action != Action::SetPriority {
+        return Err(Problem::bad("“priority” is for set_priority."));
+    }
     if body.dry_run {
         let prepared = state.actions()?.plan(&order, &actor, body.reason.trim(), now).await?;
         return Ok(Json(OrderView::planned(&prepared, body.reason.trim())).into_response());
