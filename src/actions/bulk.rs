@@ -293,11 +293,18 @@ impl Shared {
         let seen = version.map(|version| Seen { version: Some(version), ..Seen::default() });
         Box::pin(async move {
             let order = Order { seen, to, priority, ..Order::new(action, subject.clone()) };
-            let prepared = self.prepare(&order, actor, reason.as_str(), now).await?;
-            let queue = self.connected.queue()?;
             // Its own progress is nothing of the list's.
             let unseen = Work::new(given.work.id, action, String::new(), String::new(), String::new());
-            let outcome = self.steps(&queue, &prepared, Given { work: &unseen, ..given }).await?;
+            let attempt = async || {
+                let prepared = self.prepare(&order, actor, reason.as_str(), now).await?;
+                let queue = self.connected.queue()?;
+                self.steps(&queue, &prepared, Given { work: &unseen, ..given }).await
+            };
+            let outcome = match attempt().await {
+                // Another mending of the list may just have changed the same nodes.
+                Err(Refusal::Conflict { .. }) if action == Action::Mend => attempt().await?,
+                outcome => outcome?,
+            };
             Ok(outcome.after)
         })
     }

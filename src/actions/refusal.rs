@@ -95,7 +95,7 @@ impl From<Error> for Refusal {
         let why = error.to_string();
         match error {
             Error::Unknown { .. } => Self::Unknown(format!("{why}; look at it before ordering it again")),
-            Error::Missing(_) => Self::Missing(why),
+            Error::Missing(_) | Error::NotShown { .. } => Self::Missing(why),
             Error::Conflict(_) | Error::Transition { .. } | Error::Decode { .. } | Error::Invalid { .. } => {
                 Self::conflict(why)
             }

@@ -67,6 +67,7 @@ fn is_lost(error: &Error) -> bool {
         | Error::Missing(_)
         | Error::Decode { .. }
         | Error::Transition { .. }
+        | Error::NotShown { .. }
         | Error::Invalid { .. } => false,
     }
 }

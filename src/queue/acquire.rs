@@ -84,6 +84,7 @@ fn was_quicker(error: &Error) -> bool {
         | Error::Unknown { .. }
         | Error::Decode { .. }
         | Error::Transition { .. }
+        | Error::NotShown { .. }
         | Error::Invalid { .. } => false,
     }
 }

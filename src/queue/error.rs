@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use zookeeper_client::SessionId;
 
+use super::fault::Fault;
 use super::path::Path;
 use super::record::Malformed;
 
@@ -62,6 +63,14 @@ pub enum Error {
         /// Whether an operator may order it.
         operator_may: bool,
     },
+    /// A fault that was to be mended is not there, or no longer. Nothing was done.
+    #[error("{item} does not show {fault} now, so there is nothing to mend")]
+    NotShown {
+        /// What was thought to be broken.
+        item: Path,
+        /// The fault.
+        fault: Fault,
+    },
     /// What was asked for cannot be done as it is. Nothing was done.
     #[error("{path}: {reason}")]
     Invalid {
@@ -86,7 +95,11 @@ impl Error {
                 ConflictKind::Locked { .. } | ConflictKind::Changed { .. } | ConflictKind::Moved => true,
                 ConflictKind::LockLost { .. } | ConflictKind::Exists { .. } | ConflictKind::NotEmpty => false,
             },
-            Self::Missing(_) | Self::Decode { .. } | Self::Transition { .. } | Self::Invalid { .. } => false,
+            Self::Missing(_)
+            | Self::Decode { .. }
+            | Self::Transition { .. }
+            | Self::NotShown { .. }
+            | Self::Invalid { .. } => false,
         }
     }
 
@@ -101,6 +114,7 @@ impl Error {
             | Self::Missing(_)
             | Self::Decode { .. }
             | Self::Transition { .. }
+            | Self::NotShown { .. }
             | Self::Invalid { .. } => false,
         }
     }

@@ -160,5 +160,5 @@ impl MendOrder<'_> {
 
 /// The fault is not there, or no longer.
 fn gone(fault: Fault, item: &Path) -> Error {
-    Error::Invalid { path: item.clone(), reason: format!("it does not show {fault} now, so there is nothing to mend") }
+    Error::NotShown { item: item.clone(), fault }
 }

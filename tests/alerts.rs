@@ -1,0 +1,43 @@
+//! The rules for Prometheus that we ship, checked by its own tool.
+
+use std::path::Path;
+use std::process::Command;
+
+fn rules() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/dashboards/prometheus"))
+}
+
+fn promtool(arguments: &[&str]) {
+    let output = Command::new("promtool").args(arguments).current_dir(rules().join("tests")).output();
+    let output = output.expect("promtool is installed: .ci/install prometheus");
+    let told = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    assert!(output.status.success(), "promtool {arguments:?}: {told}");
+}
+
+#[test]
+fn each_alert_is_raised_when_it_should_be_and_no_other_is() {
+    promtool(&["check", "rules", "../recording.yml", "../alerts.yml"]);
+    promtool(&["test", "rules", "alerts_test.yml"]);
+}
+
+/// The texts behind a name, up to the line's end.
+fn values<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
+    text.lines().filter_map(|line| Some(line.split_once(name)?.1.trim())).collect()
+}
+
+#[test]
+fn each_alert_is_tested_and_leads_to_a_section_of_the_runbook_that_names_it() {
+    let read = |name: &str| std::fs::read_to_string(rules().join(name)).unwrap();
+    let (alerts, tests, runbook) = (read("alerts.yml"), read("tests/alerts_test.yml"), read("runbook.md"));
+    let names = values(&alerts, "- alert:");
+    assert!(names.len() > 15 && names.len() == values(&alerts, "runbook: runbook.md#").len(), "{names:?}");
+    for (name, section) in names.into_iter().zip(values(&alerts, "runbook: runbook.md#")) {
+        assert!(tests.contains(&format!("alertname=\"{name}\"")), "{name} is raised in no test");
+        // As such pages are rendered: in lower case, with dashes for spaces.
+        let parts = runbook
+            .split("\n## ")
+            .find(|part| part.lines().next().is_some_and(|title| title.to_lowercase().replace(' ', "-") == section));
+        let text = parts.unwrap_or_else(|| panic!("{name}: the runbook has no section {section}"));
+        assert!(text.contains(name), "the section {section} does not name {name}");
+    }
+}
