@@ -234,7 +234,7 @@ fn operations(mend: &Mend) -> BTreeSet<String> {
 }
 
 fn is_nothing_to_mend(result: &Result<Mend, Error>) -> bool {
-    matches!(result, Err(Error::NotShown { .. } | Error::Missing(_)))
+    matches!(result, Err(Error::NotShown { .. } | Error::Invalid { .. } | Error::Missing(_)))
 }
 
 #[tokio::test(flavor = "multi_thread")]
