@@ -120,7 +120,7 @@ pub(super) struct ReasonBody {
         (status = 404, body = Problem, content_type = "application/problem+json", description = "What it is about is not there"),
         (status = 409, body = Problem, content_type = "application/problem+json", description = "The queue stands against it: `state` and `version` say how its subject is now; or against the rest of it, which is said then"),
         (status = 502, body = Problem, content_type = "application/problem+json", description = "ZooKeeper refused it; nothing was done"),
-        (status = 504, body = Problem, content_type = "application/problem+json", description = "Whether all of it was done is not known: the connection was lost, or something stood against the rest of it"),
+        (status = 504, body = Problem, content_type = "application/problem+json", description = "Whether all of it was done is not known: the connection was lost"),
     ),
 )]
 pub(super) async fn order(

@@ -120,8 +120,8 @@ pub(super) fn outcome(label: &str) -> Outcome {
         "unknown" => (
             "Not known",
             "bad",
-            "Whether all of it was done is not known: something stood against a part of it, the connection was lost, or the \
-             server ended meanwhile. Look at what it is about before ordering it again.",
+            "Whether all of it was done is not known: the connection was lost, or the server ended meanwhile. Look at what \
+             it is about before ordering it again.",
         ),
         "failed" | "unavailable" => ("Failed", "bad", "Nothing was done, or not all of it."),
         _ => ("Refused", "bad", "Nothing was done."),

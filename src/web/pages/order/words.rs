@@ -81,7 +81,9 @@ pub(super) fn means(action: Action, subject: &Subject) -> &'static str {
         }
         Action::Release if is_job => "It becomes pending again, and a daemon takes it when its turn comes.",
         Action::Release if is_batch => "It becomes pending again, and a daemon makes its jobs.",
-        Action::Release => "Its jobs are taken again. Those that are held already stay so.",
+        Action::Release => {
+            "Its jobs are taken again. Those that are held already stay so, unless they are released with it."
+        }
         Action::Fail => "It is set Failed with the reason as its message, and its batch counts it as failed.",
         Action::SetPriority => "0 is the most urgent, 99 the least. Its place in its queue changes in the same moment.",
         Action::ReportAgain => "A daemon reports to its depositor once more how each of its jobs ended.",
