@@ -32,6 +32,9 @@ pub(super) fn admit(rule: &Rule, memory: &Memory, cause: &Cause, target: &str, n
         return Err(Stop::new(Outcome::BreakerOpen, why));
     }
     match memory.before(target, &cause.fingerprint, cause.starts_at, rule.cooldown, now) {
+        Before::Nothing if !memory.has_room() => {
+            Err(Stop::new(Outcome::Cooldown, "the rule has acted on as many alerts just now as it can remember"))
+        }
         Before::Nothing => Ok(()),
         Before::This => Err(Stop::new(Outcome::Duplicate, "this alert was acted upon just now")),
         Before::Another => Err(Stop::new(Outcome::Cooldown, "the rule has acted on the same just now")),

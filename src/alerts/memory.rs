@@ -15,8 +15,11 @@ const ATTEMPTS_FOR: Duration = Duration::from_hours(7 * 24);
 /// It is a bound on the znode: some 130 KiB of the 1 MiB that a request may have.
 pub(super) const MOST_ATTEMPTED: usize = 4_000;
 
-/// How many alerts that were acted upon are remembered.
-const MOST_SEEN: usize = 200;
+/// How much longer than it matters something is remembered: clocks are put back, and the next leader's may be behind.
+const CLOCK_SLACK: Duration = Duration::from_hours(1);
+
+/// How many alerts that were acted upon are remembered; a rule that acted on more within its cooldown waits.
+const MOST_SEEN: usize = 1_000;
 
 /// How many events are remembered.
 const MOST_TOLD: usize = 20;
@@ -39,7 +42,7 @@ impl Spent {
     /// Takes some, and forgets those that came back before a span.
     pub(super) fn take(&mut self, count: u32, longest: Duration, now: Timestamp) {
         let now_ms = now.as_millisecond();
-        let since = now_ms.saturating_sub(millis(longest));
+        let since = now_ms.saturating_sub(millis(longest.saturating_add(CLOCK_SLACK)));
         self.0.retain(|(at, _)| *at > since);
         match self.0.back_mut() {
             Some((at, taken)) if *at == now_ms => *taken = taken.saturating_add(count),
@@ -172,12 +175,14 @@ impl Memory {
         now: Timestamp,
     ) {
         let is_it = |seen: &Seen| seen.target == target && seen.fingerprint == fingerprint && seen.starts_at == starts_at;
-        self.seen.retain(|seen| !is_it(seen) && seen.at + cooldown > now);
+        self.seen.retain(|seen| !is_it(seen) && seen.at + cooldown + CLOCK_SLACK > now);
         let (target, fingerprint) = (target.to_owned(), fingerprint.to_owned());
         self.seen.push_back(Seen { target, fingerprint, starts_at, at: now });
-        while self.seen.len() > MOST_SEEN {
-            self.seen.pop_front();
-        }
+    }
+
+    /// Whether it can remember one more alert that it acts upon.
+    pub(super) fn has_room(&self) -> bool {
+        self.seen.len() < MOST_SEEN
     }
 
     /// How often an item was tried.

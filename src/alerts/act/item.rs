@@ -3,7 +3,7 @@
 use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 
 use super::{Case, MOST_FAILURES, Next};
-use crate::actions::{Actor, NotBeside, Order, Reason, Refusal, Role, Source, Subject};
+use crate::actions::{Action, Actor, NotBeside, Order, Reason, Refusal, Role, Source, Subject};
 use crate::alerts::decision::{Decision, Kind, List};
 use crate::alerts::guard;
 use crate::alerts::item::Item;
@@ -15,7 +15,7 @@ use crate::alerts::server::Shared;
 impl Shared {
     /// Goes on with a decision by one item.
     pub(super) async fn next(&self, case: &mut Case<'_>) -> Next {
-        let now = whole_second(Timestamp::now());
+        let now = Timestamp::now();
         if self.check_synced(now).is_err() {
             return Next::Later;
         }
@@ -35,7 +35,9 @@ impl Shared {
         case.done(&item, now);
         // What a decision over many ends with is a transaction of its own: it may find more to take back.
         let writes = [&case.lead.writes()[..], &case.writes(false)[..]].concat();
-        match self.actions.execute_beside(&order, &actor, &reason, &writes, now).await {
+        // A hold notes since when it is in whole seconds, by which it is known again.
+        let at = if order.action == Action::Hold { whole_second(now) } else { now };
+        match self.actions.execute_beside(&order, &actor, &reason, &writes, at).await {
             Ok(_) => {
                 case.moved();
                 Next::On
@@ -212,7 +214,7 @@ impl Case<'_> {
                     && let Some(collection) = item.collection()
                 {
                     let fingerprint = self.decision.cause.fingerprint.clone();
-                    self.memory.holds.push(Hold { collection, since: now, fingerprint });
+                    self.memory.holds.push(Hold { collection, since: whole_second(now), fingerprint });
                 }
             }
             Kind::Undo => {
