@@ -33,6 +33,7 @@ mod orders;
 mod output;
 mod paging;
 mod pauses;
+mod rules;
 pub mod serve;
 mod status;
 pub mod token;
@@ -96,6 +97,8 @@ enum Command {
     #[command(after_help = exit::CODES)]
     CheckConfig(check::CheckConfigArgs),
     #[command(after_help = exit::CODES)]
+    Rules(rules::RulesArgs),
+    #[command(after_help = exit::CODES)]
     Token(token::TokenArgs),
 }
 
@@ -136,6 +139,7 @@ pub fn run() -> ExitCode {
         Command::Queue(args) => block_on(args.run()),
         Command::Collection(args) => block_on(args.run()),
         Command::CheckConfig(args) => args.run(),
+        Command::Rules(args) => args.run(),
         Command::Token(args) => args.run(),
     };
     match outcome {

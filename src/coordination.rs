@@ -18,9 +18,9 @@ mod keeper;
 mod nodes;
 mod snapshot;
 
+pub use election::Lead;
 pub use keeper::{Coordination, CoordinationError, Keeper};
 pub use nodes::{PAUSED, is_name, pending, rule, rules};
-pub use election::Lead;
 pub use snapshot::{Node, Snapshot};
 
 pub use crate::zookeeper::Write;

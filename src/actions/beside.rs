@@ -85,12 +85,7 @@ impl NotBeside {
 }
 
 impl Shared {
-    async fn carry_out_beside(
-        &self,
-        order: &Order,
-        given: Given<'_>,
-        writes: &[Write],
-    ) -> Result<Outcome, NotBeside> {
+    async fn carry_out_beside(&self, order: &Order, given: Given<'_>, writes: &[Write]) -> Result<Outcome, NotBeside> {
         let Given { actor, reason, work, now } = given;
         let began = Instant::now();
         let prepared = self.prepare(order, actor, reason.as_str(), now).await?;

@@ -77,7 +77,14 @@ impl Alerts {
                 NotReceived::Unrecorded(_) => Outcome::Failed,
             };
             self.shared.metrics.count(outcome);
-            let line = Line { at: now, rule: None, alert: String::new(), outcome: Some(outcome), detail: error.to_string(), count: 1 };
+            let line = Line {
+                at: now,
+                rule: None,
+                alert: String::new(),
+                outcome: Some(outcome),
+                detail: error.to_string(),
+                count: 1,
+            };
             self.shared.book.note(line);
         }
         received
@@ -295,13 +302,8 @@ impl Shared {
         memory.see(&target.key(), &cause.fingerprint, cause.starts_at, rule.cooldown, now);
         let limited = if items.len() < wanted { format!("; {why}") } else { String::new() };
         let subjects: Vec<_> = items.iter().map(|item| item.on.clone()).take(MOST_NAMED).collect();
-        let detail = format!(
-            "would {} {} of {}: {}{limited}",
-            rule.remedy.verb(),
-            items.len(),
-            choice.of,
-            named(&subjects)
-        );
+        let detail =
+            format!("would {} {} of {}: {}{limited}", rule.remedy.verb(), items.len(), choice.of, named(&subjects));
         memory.tell(Outcome::DryRun, &detail, now);
         Verdict { outcome: Some(Outcome::DryRun), detail, subjects }
     }

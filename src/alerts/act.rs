@@ -96,7 +96,14 @@ impl Shared {
                 rule: rule.name.clone(),
                 last_action: memory.last_action.filter(|_| rule.mode == Mode::Enforce),
                 is_open: memory.breaker.is_some(),
-                budget_left: guard::room(&Rule { max_share: None, ..rule.clone() }, &memory, (together, rules.budget), 0, now).0,
+                budget_left: guard::room(
+                    &Rule { max_share: None, ..rule.clone() },
+                    &memory,
+                    (together, rules.budget),
+                    0,
+                    now,
+                )
+                .0,
                 holds: if rule.mode == Mode::Enforce { memory.holds.len() } else { 0 },
             }
         });
@@ -150,7 +157,10 @@ impl Shared {
         let together = snapshot.all.as_ref().and_then(|all| Some((Together::read(&all.data).ok()?, all.version)));
         let (Ok(memory), Some((together, together_version))) = (memory, together) else {
             let path = coordination::rule(&rule.name);
-            tracing::error!(path, "what rules remember cannot be read; nothing is done by this rule until it is deleted");
+            tracing::error!(
+                path,
+                "what rules remember cannot be read; nothing is done by this rule until it is deleted"
+            );
             self.metrics.count(Outcome::Failed);
             return true;
         };

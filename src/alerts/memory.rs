@@ -174,7 +174,8 @@ impl Memory {
         cooldown: Duration,
         now: Timestamp,
     ) {
-        let is_it = |seen: &Seen| seen.target == target && seen.fingerprint == fingerprint && seen.starts_at == starts_at;
+        let is_it =
+            |seen: &Seen| seen.target == target && seen.fingerprint == fingerprint && seen.starts_at == starts_at;
         self.seen.retain(|seen| !is_it(seen) && seen.at + cooldown + CLOCK_SLACK > now);
         let (target, fingerprint) = (target.to_owned(), fingerprint.to_owned());
         self.seen.push_back(Seen { target, fingerprint, starts_at, at: now });

@@ -96,7 +96,8 @@ impl Alerts {
         let of_rule = |rule: &Rule| {
             let is_real = rule.mode == Mode::Enforce;
             let (memory, unreadable) = if is_real {
-                memory_of(&snapshot, &rule.name).map_or_else(|stop| (Memory::default(), Some(stop.why)), |memory| (memory, None))
+                memory_of(&snapshot, &rule.name)
+                    .map_or_else(|stop| (Memory::default(), Some(stop.why)), |memory| (memory, None))
             } else {
                 (dry.memories.get(&rule.name).cloned().unwrap_or_default(), None)
             };

@@ -68,7 +68,9 @@ pub enum BadPayload {
     #[error("the payload's version is {0:?}, and {VERSION:?} is the one that is known")]
     Version(String),
     /// It holds too many alerts.
-    #[error("{0} alerts in one message are more than {MOST_ALERTS}; set max_alerts: 100 in Alertmanager's webhook_configs")]
+    #[error(
+        "{0} alerts in one message are more than {MOST_ALERTS}; set max_alerts: 100 in Alertmanager's webhook_configs"
+    )]
     TooMany(usize),
     /// An alert has a fingerprint that is none.
     #[error("alert {0}: the fingerprint is 1 to 64 hexadecimal digits")]

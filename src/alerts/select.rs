@@ -69,7 +69,10 @@ impl Sight<'_> {
                 Stop::new(Outcome::NothingToDo, "nothing is as the rule wants it")
             } else {
                 let (count, attempts) = (left.len(), rule.attempts);
-                Stop::new(Outcome::GaveUp, format!("{count} items were tried {attempts} times and are left to a person"))
+                Stop::new(
+                    Outcome::GaveUp,
+                    format!("{count} items were tried {attempts} times and are left to a person"),
+                )
             });
         }
         Ok(Choice { items, of, present: self.present(rule, target), left })
@@ -83,9 +86,11 @@ impl Sight<'_> {
             Subject::Collection(mnemonic) => self.is_free(mnemonic) && self.waits(),
             Subject::Fault(fault, item) => self.shows(*fault, item),
             Subject::Lock(path) => rule.remedy.faults().iter().any(|fault| {
-                self.store.faults(*fault, MOST_FAULTS, self.now, self.space).unwrap_or_default().iter().any(|found| {
-                    found.nodes.contains(path) || found.item == *path
-                })
+                self.store
+                    .faults(*fault, MOST_FAULTS, self.now, self.space)
+                    .unwrap_or_default()
+                    .iter()
+                    .any(|found| found.nodes.contains(path) || found.item == *path)
             }),
             Subject::Batch(_) | Subject::Request(..) | Subject::Queue(_) | Subject::Batches => false,
         };
@@ -116,9 +121,9 @@ impl Sight<'_> {
 
     /// Whether a job is still Held since then.
     pub(super) fn is_held_since(&self, job: JobId, since: Timestamp) -> bool {
-        self.store.job(job).is_some_and(|job| {
-            job.state == Some(JobState::Held) && job.entered.is_some_and(|entered| entered >= since)
-        })
+        self.store
+            .job(job)
+            .is_some_and(|job| job.state == Some(JobState::Held) && job.entered.is_some_and(|entered| entered >= since))
     }
 
     fn check_collection(&self, target: &Target) -> Result<(), Stop> {
@@ -162,7 +167,13 @@ impl Sight<'_> {
                     continue;
                 }
                 let subjects = if rule.remedy == Remedy::BreakLocks {
-                    found.nodes.iter().chain([&found.item]).filter(|path| path.is_lock()).map(|path| Subject::Lock(path.clone())).collect()
+                    found
+                        .nodes
+                        .iter()
+                        .chain([&found.item])
+                        .filter(|path| path.is_lock())
+                        .map(|path| Subject::Lock(path.clone()))
+                        .collect()
                 } else {
                     vec![Subject::Fault(*fault, found.item.clone())]
                 };

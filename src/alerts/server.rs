@@ -117,7 +117,9 @@ impl Alerts {
         let is_some = !rules.rules.is_empty();
         *self.shared.rules.write() = Arc::new(rules);
         // Who has connected once stays: what rules that are gone hold must be seen.
-        self.shared.wanted.send_if_modified(|wanted| std::mem::replace(wanted, *wanted || is_some) != (*wanted || is_some));
+        self.shared
+            .wanted
+            .send_if_modified(|wanted| std::mem::replace(wanted, *wanted || is_some) != (*wanted || is_some));
     }
 
     /// Tells when there are rules, and so a connection is wanted.

@@ -85,7 +85,8 @@ impl Trial {
         if alert.status == Status::Resolved {
             let holds = memory.holds.iter().filter(|hold| rule.is_undone && hold.fingerprint == alert.fingerprint);
             let subjects: Vec<_> = holds.map(|hold| format!("collection:{}", hold.collection)).collect();
-            let detail = if subjects.is_empty() { "nothing is taken back" } else { "is released, with the jobs held since" };
+            let detail =
+                if subjects.is_empty() { "nothing is taken back" } else { "is released, with the jobs held since" };
             return Self { subjects, ..Self::of(alert, Some(rule), Some("resolved"), detail) };
         }
         if snapshot.paused.is_some() && rule.mode == Mode::Enforce {

@@ -12,7 +12,7 @@ use super::{LogArgs, UsageError, ZooKeeperArgs, on_signal};
 use crate::actions::audit::Audit;
 use crate::actions::{self, Actions};
 use crate::alerts::{self, Alerts};
-use crate::config::{Config, ConfigFile, ListenAddress, Mirror, PrometheusDuration, Storage};
+use crate::config::{Config, ConfigFile, ListenAddress, Mirror, PrometheusDuration};
 use crate::coordination::Coordination;
 use crate::metrics::{self, queue, storage};
 use crate::mirror;
@@ -22,6 +22,7 @@ use crate::zookeeper::Sessions;
 mod audit;
 pub(super) mod faults;
 mod tasks;
+pub(super) mod volume;
 mod web;
 
 /// The most collections that may have series of their own: 13 for each.
@@ -69,27 +70,8 @@ pub struct ServeArgs {
     )]
     drift_interval: PrometheusDuration,
 
-    /// A directory on the volume that the daemons work on, to measure how full it is
-    #[arg(
-        long = "storage.path",
-        env = "QUEUEKEEPER_STORAGE_PATH",
-        hide_env_values = true,
-        value_name = "DIRECTORY",
-        help_heading = "Working storage"
-    )]
-    storage_path: Option<PathBuf>,
-
-    /// The part of that volume above which the daemons keep jobs back; above 0, up to 1
-    #[arg(
-        long = "storage.threshold",
-        env = "QUEUEKEEPER_STORAGE_THRESHOLD",
-        hide_env_values = true,
-        value_name = "RATIO",
-        default_value_t = Storage::THRESHOLD,
-        value_parser = threshold,
-        help_heading = "Working storage"
-    )]
-    storage_threshold: f64,
+    #[command(flatten)]
+    storage: volume::VolumeArgs,
 
     /// How many collections get series of their own, the largest; the others are one together, and with 0 there are none
     #[arg(
@@ -121,13 +103,6 @@ pub struct ServeArgs {
 
     #[command(flatten)]
     log: LogArgs,
-}
-
-fn threshold(text: &str) -> Result<f64, &'static str> {
-    text.parse()
-        .ok()
-        .filter(|ratio| *ratio > 0.0 && *ratio <= 1.0)
-        .ok_or("the threshold is a part of the volume: a number above 0, up to 1, as 0.8 for 80 %")
 }
 
 impl ServeArgs {
@@ -163,14 +138,13 @@ impl ServeArgs {
             let file = ConfigFile::read(&path)?;
             file.goes_with(web.file.as_ref()).map(|()| file)
         });
-        let threshold = self.storage_threshold;
         Ok(Config {
             zookeeper: self.zookeeper.config()?,
             web,
             audit: self.audit.destination(),
             file: file.transpose().map_err(|error| UsageError::flag("--config.file", error))?,
             mirror,
-            storage: self.storage_path.map(|path| Storage { path, threshold }),
+            storage: self.storage.volume(),
             collections: usize::from(self.collections),
         })
     }

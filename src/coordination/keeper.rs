@@ -128,7 +128,9 @@ impl Coordination {
             Ok(Err(MultiWriteError::OperationFailed { index, source })) => {
                 Err(Self::failed(paths().nth(index).unwrap_or(ROOT), RequestError::Refused(source)))
             }
-            Ok(Err(MultiWriteError::RequestFailed { source })) => Err(Self::failed(ROOT, RequestError::Refused(source))),
+            Ok(Err(MultiWriteError::RequestFailed { source })) => {
+                Err(Self::failed(ROOT, RequestError::Refused(source)))
+            }
             Err(_elapsed) => Err(CoordinationError::Unanswered(RequestError::TimedOut { limit: LIMIT })),
         }
     }

@@ -56,6 +56,20 @@ impl Space {
     }
 }
 
+impl Space {
+    /// How full the volume is that holds `path`. A file system that is dead may take for ever.
+    ///
+    /// # Errors
+    /// When it cannot be asked.
+    pub fn of(path: &Path) -> std::io::Result<Self> {
+        let found = rustix::fs::statvfs(path)?;
+        Ok(Self {
+            size_bytes: found.f_blocks.saturating_mul(found.f_frsize),
+            free_bytes: found.f_bfree.saturating_mul(found.f_frsize),
+        })
+    }
+}
+
 impl Storage {
     /// The volume that holds `path`; `threshold` is the part of it, 0 to 1, above which the daemons keep jobs back.
     #[must_use]
@@ -101,7 +115,7 @@ impl Storage {
         let mut failing = false;
         loop {
             let path = Arc::clone(volume);
-            let ask = tokio::task::spawn_blocking(move || ask(&path));
+            let ask = tokio::task::spawn_blocking(move || Space::of(&path));
             let answer = tokio::select! {
                 () = shutdown.cancelled() => return,
                 answer = ask => answer.unwrap_or_else(|panic| Err(std::io::Error::other(panic))),
@@ -126,14 +140,6 @@ impl Storage {
             }
         }
     }
-}
-
-fn ask(path: &Path) -> std::io::Result<Space> {
-    let found = rustix::fs::statvfs(path)?;
-    Ok(Space {
-        size_bytes: found.f_blocks.saturating_mul(found.f_frsize),
-        free_bytes: found.f_bfree.saturating_mul(found.f_frsize),
-    })
 }
 
 /// Writes `merritt_working_storage_*`.

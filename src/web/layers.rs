@@ -66,7 +66,8 @@ pub(super) async fn count(FromState(state): FromState<State>, request: Request, 
         };
         route.as_ref().map(MatchedPath::as_str).map(below)
     };
-    if is_alert && matches!(code, 401 | 403 | 421)
+    if is_alert
+        && matches!(code, 401 | 403 | 421)
         && let Some(alerts) = state.shared.alerts.get()
     {
         alerts.count_unauthorized();

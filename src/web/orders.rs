@@ -7,8 +7,8 @@ use super::State;
 use super::identity::Identity;
 use super::problem::{Present, Problem};
 use super::query::{self, Pairs};
-use crate::alerts::Alerts;
 use crate::actions::{Action, Actions, Actor, MOST_ITEMS, Refusal, Role, Source, Subject};
+use crate::alerts::Alerts;
 
 impl State {
     /// What operators may order.

@@ -39,6 +39,7 @@ mod overview;
 mod progress;
 mod reference;
 mod rows;
+mod rules;
 mod tree;
 
 use frame::{root_from, ways};
@@ -71,6 +72,7 @@ pub(super) fn routes() -> Vec<(&'static str, MethodRouter<State>)> {
     routes.extend([
         ("/order", get(order::ask).post(order::give)),
         ("/orders/{id}/cancel", post(orders::cancel)),
+        ("/rules/change", post(rules::change)),
         ("/lists", post(bulk::freeze)),
         ("/lists/{id}", get(bulk::show).post(bulk::execute)),
     ]);
@@ -93,6 +95,7 @@ pub(super) fn followed() -> Vec<(&'static str, MethodRouter<State>)> {
         ("/access", list(get(list_access))),
         ("/locks", list(get(list_locks))),
         ("/faults", list(get(list_faults))),
+        ("/rules", get(rules::show)),
         ("/audit", list(get(list_audit))),
         ("/orders/{id}", get(orders::show)),
         ("/api", get(show_api)),

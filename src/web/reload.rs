@@ -86,7 +86,8 @@ async fn look_at_config(state: &State, told: &mut Told) {
     let path = file.path().to_owned();
     let before = Arc::clone(&file);
     let taken = take(&state.shared.file, &path, told.what, move || before.read_again()).await;
-    if let Some((alerts, now)) = state.shared.alerts.get().zip(state.file()).filter(|(_, now)| !Arc::ptr_eq(now, &file)) {
+    if let Some((alerts, now)) = state.shared.alerts.get().zip(state.file()).filter(|(_, now)| !Arc::ptr_eq(now, &file))
+    {
         alerts.set_rules(now.rules().clone());
     }
     // A role of nobody, as of a user who was taken out of the other file first, does no harm; to leave the whole file

@@ -118,7 +118,12 @@ async fn the_neediest_collection_is_held_and_what_the_rule_held_is_released() {
     assert_eq!(keeper.outcome(stuck("firing")).await, "nothing_to_do");
     keeper.space.store(500, Ordering::Relaxed);
     // Of another cause nothing is known.
-    let other = alert("firing", json!({"alertname": "MerrittProvisioningStuck", "cause": "locked"}), "aa", "2026-11-21T10:00:00Z");
+    let other = alert(
+        "firing",
+        json!({"alertname": "MerrittProvisioningStuck", "cause": "locked"}),
+        "aa",
+        "2026-11-21T10:00:00Z",
+    );
     assert_eq!(keeper.receive(&[other]).await.unwrap().unmatched, 1);
     assert_eq!(keeper.outcome(stuck("firing")).await, "accepted");
     keeper.settled(&world).await;

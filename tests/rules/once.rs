@@ -39,7 +39,11 @@ async fn two_alertmanagers_and_a_replay_are_one() {
     one.settled(&world).await;
     // A replay of the same, and another alert on the same.
     for keeper in [&one, &two] {
-        eventually(LIMIT, "the replay is known", async || keeper.outcome(failed_jobs("01")).await == "nothing_to_do" || keeper.outcome(failed_jobs("01")).await == "duplicate").await;
+        eventually(LIMIT, "the replay is known", async || {
+            keeper.outcome(failed_jobs("01")).await == "nothing_to_do"
+                || keeper.outcome(failed_jobs("01")).await == "duplicate"
+        })
+        .await;
     }
     world.failed(5).await;
     two.sees(JobState::Failed, 5).await;
@@ -95,10 +99,8 @@ async fn a_restart_between_alert_and_action_loses_nothing() {
     acceptor.ready(true).await;
     acceptor.sees(JobState::Failed, 5).await;
     tokio::time::sleep(Duration::from_millis(1_100)).await;
-    let (accepted, paused) = tokio::join!(
-        acceptor.outcome(failed_jobs("0b")),
-        acceptor.alerts.pause(&actor, &reason, Timestamp::now()),
-    );
+    let (accepted, paused) =
+        tokio::join!(acceptor.outcome(failed_jobs("0b")), acceptor.alerts.pause(&actor, &reason, Timestamp::now()),);
     paused.unwrap();
     acceptor.kill();
     if accepted == "accepted" {
@@ -135,10 +137,8 @@ async fn a_pause_stops_everything_everywhere_at_once() {
     assert!(left > 0, "it was paused in the middle");
     for keeper in [&one, &two] {
         assert_eq!(keeper.outcome(failed_jobs("02")).await, "paused");
-        eventually(LIMIT, "the pause is told", async || {
-            keeper.series("queuekeeper_alert_actions_paused") == Some(1.0)
-        })
-        .await;
+        eventually(LIMIT, "the pause is told", async || keeper.series("queuekeeper_alert_actions_paused") == Some(1.0))
+            .await;
     }
     assert_eq!(world.count(&jobs, JobState::Failed).await, left, "nothing since");
     one.alerts.unpause(&actor, &reason, Timestamp::now()).await.unwrap();

@@ -108,6 +108,7 @@ fn recent() -> Recent {
             collection_count: 1,
         }],
         failure_groups: 3,
+        automation: None,
     }
 }
 

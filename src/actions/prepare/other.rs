@@ -91,7 +91,9 @@ impl Desk<'_> {
                     && (**who != *hold.who || *since != hold.since)
                 {
                     let (who, since) = (&hold.who, hold.since);
-                    let why = format!("the collection {mnemonic} is held by another order, of {who:?} at {since}; nothing was done");
+                    let why = format!(
+                        "the collection {mnemonic} is held by another order, of {who:?} at {since}; nothing was done"
+                    );
                     return Err(Refusal::conflict(why));
                 }
                 let plan = self.queue.plan_release_collection(mnemonic, Some(&hold.lock)).await?;

@@ -115,7 +115,9 @@ impl Shared {
         let list = case.list_mut();
         list.items.pop_front();
         list.passed += 1;
-        if case.decision.kind == Kind::Undo && let Some(collection) = item.collection() {
+        if case.decision.kind == Kind::Undo
+            && let Some(collection) = item.collection()
+        {
             // Somebody released it before us, or holds it himself: it is none of the rule's any more.
             case.memory.holds.retain(|hold| hold.collection != collection);
         }

@@ -114,9 +114,8 @@ fn rule(path: &Path, keys: Spanned<RuleKeys>, is_destructive_allowed: bool) -> R
     }
     let mode = match &keys.mode {
         None => Mode::default(),
-        Some(mode) => {
-            Mode::from_label(&mode.value).ok_or_else(|| at(mode.referenced.line(), one_of("mode", Mode::ALL.map(Mode::label))))?
-        }
+        Some(mode) => Mode::from_label(&mode.value)
+            .ok_or_else(|| at(mode.referenced.line(), one_of("mode", Mode::ALL.map(Mode::label))))?,
     };
     let line = keys.action.referenced.line();
     let remedy = Remedy::from_label(&keys.action.value)
@@ -128,7 +127,8 @@ fn rule(path: &Path, keys: Spanned<RuleKeys>, is_destructive_allowed: bool) -> R
     let select = selector(remedy, keys.select, line, &at)?;
     let narrow_by = keys.narrow_by.iter().map(|narrow| {
         let found = Narrow::from_label(&narrow.value);
-        let found = found.ok_or_else(|| at(narrow.referenced.line(), one_of("narrow_by", Narrow::ALL.map(Narrow::label))))?;
+        let found =
+            found.ok_or_else(|| at(narrow.referenced.line(), one_of("narrow_by", Narrow::ALL.map(Narrow::label))))?;
         let is_right = match found {
             Narrow::State | Narrow::Collection => remedy.is_of_jobs() || remedy == Remedy::HoldCollections,
             Narrow::Fault => !remedy.faults().is_empty(),
@@ -146,7 +146,8 @@ fn rule(path: &Path, keys: Spanned<RuleKeys>, is_destructive_allowed: bool) -> R
             Err(wrong("is a part of the jobs, above 0 and at most 1"))
         }
     });
-    let cooldown = duration(&keys.cooldown).map_err(|why| at(keys.cooldown.referenced.line(), format!("cooldown: {why}")))?;
+    let cooldown =
+        duration(&keys.cooldown).map_err(|why| at(keys.cooldown.referenced.line(), format!("cooldown: {why}")))?;
     if cooldown < SHORTEST_COOLDOWN {
         return Err(at(keys.cooldown.referenced.line(), "cooldown is 1s at the least".to_owned()));
     }
@@ -202,7 +203,15 @@ fn selector(
     match keys.faults {
         None if remedy.faults().is_empty() => {}
         None if remedy == Remedy::BreakLocks => select.faults = remedy.faults().to_vec(),
-        None => return Err(at(line, format!("{}, of faults below select", one_of("faults", remedy.faults().iter().map(|fault| fault.label()))))),
+        None => {
+            return Err(at(
+                line,
+                format!(
+                    "{}, of faults below select",
+                    one_of("faults", remedy.faults().iter().map(|fault| fault.label()))
+                ),
+            ));
+        }
         Some(faults) => {
             for fault in faults {
                 let found = Fault::from_label(&fault.value).filter(|found| remedy.faults().contains(found));
@@ -221,10 +230,14 @@ fn selector(
     select.max_age = age("max_age", keys.max_age)?;
     select.max_retries = keys
         .max_retries
-        .map(|most| u32::try_from(most.value).map_err(|_| at(most.referenced.line(), "max_retries is too large".to_owned())))
+        .map(|most| {
+            u32::try_from(most.value).map_err(|_| at(most.referenced.line(), "max_retries is too large".to_owned()))
+        })
         .transpose()?;
     select.limit = match keys.limit {
-        None => return Err(at(line, format!("limit is missing below select: how many for one alert, 1 to {MOST_ITEMS}"))),
+        None => {
+            return Err(at(line, format!("limit is missing below select: how many for one alert, 1 to {MOST_ITEMS}")));
+        }
         Some(limit) if (1..=MOST_ITEMS).contains(&limit.value) => usize::try_from(limit.value).unwrap_or(1),
         Some(limit) => return Err(at(limit.referenced.line(), format!("limit is a number from 1 to {MOST_ITEMS}"))),
     };
@@ -239,7 +252,8 @@ fn budget(path: &Path, keys: Spanned<BudgetKeys>) -> Result<Budget, FileError> {
         return Err(at(per.referenced.line(), "per is 1s to 1w".to_owned()));
     }
     let count = u32::try_from(items.value).ok().filter(|_| (1..=MOST_BUDGET).contains(&items.value));
-    let count = count.ok_or_else(|| at(items.referenced.line(), format!("items is a number from 1 to {MOST_BUDGET}")))?;
+    let count =
+        count.ok_or_else(|| at(items.referenced.line(), format!("items is a number from 1 to {MOST_BUDGET}")))?;
     Ok(Budget { items: count, per: span })
 }
 
@@ -306,11 +320,27 @@ mod tests {
             ("max_age: 1d", "colour: red", "the key colour is not taken"),
             (", limit: 20", "", "line 5: rule again: limit is missing"),
             ("limit: 20", "limit: 501", "line 6: rule again: limit is a number from 1 to 500"),
-            ("cooldown: 30m", "cooldown: 30m\n      mode: on", "line 10: rule again: mode is one of off, dry-run, enforce"),
-            ("cooldown: 30m", "cooldown: 30m\n      on_resolved: resume", "line 10: rule again: on_resolved is release"),
-            ("cooldown: 30m", "cooldown: 30m\n      narrow_by: [fault]", "line 10: rule again: resume_jobs is not narrowed"),
+            (
+                "cooldown: 30m",
+                "cooldown: 30m\n      mode: on",
+                "line 10: rule again: mode is one of off, dry-run, enforce",
+            ),
+            (
+                "cooldown: 30m",
+                "cooldown: 30m\n      on_resolved: resume",
+                "line 10: rule again: on_resolved is release",
+            ),
+            (
+                "cooldown: 30m",
+                "cooldown: 30m\n      narrow_by: [fault]",
+                "line 10: rule again: resume_jobs is not narrowed",
+            ),
             ("cooldown: 30m", "cooldown: 30m\n      attempts: 0", "line 10: rule again: attempts is a number from 1"),
-            ("action: resume_jobs", "action: delete_jobs\n      mode: enforce", "line 5: rule again: delete_jobs cannot be undone"),
+            (
+                "action: resume_jobs",
+                "action: delete_jobs\n      mode: enforce",
+                "line 5: rule again: delete_jobs cannot be undone",
+            ),
             ("action: resume_jobs", "action: mend_faults", "line 5: rule again: faults is one of orphan_entry"),
         ] {
             let text = RULE.replacen(from, to, 1);

@@ -34,6 +34,7 @@ sections! {
     Access "Access" "access",
     Locks "Locks" "locks",
     Faults "Faults" "faults",
+    Rules "Rules" "rules",
     Audit "Audit" "audit",
     Tree "Tree" "tree",
     Api "API" "api",

@@ -41,6 +41,8 @@ pub struct Recent {
     pub failures: Vec<FailureGroup>,
     /// How many groups there are.
     pub failure_groups: usize,
+    /// What is done by itself; `None` for a server that takes no alerts.
+    pub automation: Option<crate::alerts::Overview>,
 }
 
 /// A state that does not move by itself.

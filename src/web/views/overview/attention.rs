@@ -12,6 +12,7 @@ use crate::queue::path::Queue;
 use crate::queue::state::JobState;
 use crate::web::show::{Size, counted, percent, visible};
 
+mod automation;
 mod failures;
 mod states;
 
@@ -29,7 +30,8 @@ pub(crate) enum Severity {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Attention {
     /// What it is: a fault's name as in the metrics, or `paused`, `stopped`, `failed`, `waiting_for_space`, `held`,
-    /// `unknown_states`, `unreadable`.
+    /// `unknown_states`, `unreadable`, `automation_paused`, `breaker_open`, `automation_gave_up`, `automation_failing`,
+    /// `automation_at_work`, `automation_holds`, `automation_orphan`.
     pub(crate) kind: &'static str,
     /// How urgent it is.
     pub(crate) severity: Severity,
@@ -60,6 +62,7 @@ pub(super) fn all(summary: &Summary, storage: Option<(f64, Space)>, recent: &Rec
     // A fault may stop a whole state, or all reporting; a job that failed stops nobody else.
     items.extend(faults(summary, !recent.stopped.is_empty()));
     items.extend(failures::groups(summary, recent));
+    items.extend(recent.automation.as_ref().map(automation::items).unwrap_or_default());
     items.extend(held(summary));
     items.extend(oddities(summary));
     // What is equally urgent stays in this order.

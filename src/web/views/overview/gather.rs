@@ -39,6 +39,7 @@ impl State {
             stopped: self.stopped(&flow, now),
             failure_groups: failures.as_ref().map_or(0, |failures| failures.total),
             failures: failures.map(|failures| failures.items).unwrap_or_default(),
+            automation: self.alerts().ok().map(|alerts| alerts.overview(now)),
             flow,
         }
     }

@@ -1,0 +1,49 @@
+//! The volume that the daemons work on.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::config::Storage;
+
+/// Where working storage is, and how full it may be.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Working storage")]
+pub(in crate::cli) struct VolumeArgs {
+    /// A directory on the volume that the daemons work on, to measure how full it is
+    #[arg(
+        long = "storage.path",
+        env = "QUEUEKEEPER_STORAGE_PATH",
+        hide_env_values = true,
+        value_name = "DIRECTORY",
+        help_heading = "Working storage"
+    )]
+    path: Option<PathBuf>,
+
+    /// The part of that volume above which the daemons keep jobs back; above 0, up to 1
+    #[arg(
+        long = "storage.threshold",
+        env = "QUEUEKEEPER_STORAGE_THRESHOLD",
+        hide_env_values = true,
+        value_name = "RATIO",
+        default_value_t = Storage::THRESHOLD,
+        value_parser = threshold,
+        help_heading = "Working storage"
+    )]
+    threshold: f64,
+}
+
+impl VolumeArgs {
+    /// The volume, where one is named.
+    pub(in crate::cli) fn volume(self) -> Option<Storage> {
+        let Self { path, threshold } = self;
+        path.map(|path| Storage { path, threshold })
+    }
+}
+
+fn threshold(text: &str) -> Result<f64, &'static str> {
+    text.parse()
+        .ok()
+        .filter(|ratio| *ratio > 0.0 && *ratio <= 1.0)
+        .ok_or("the threshold is a part of the volume: a number above 0, up to 1, as 0.8 for 80 %")
+}

@@ -1,0 +1,250 @@
+//! What may be done about alerts, what was, and why not.
+
+use askama::Template;
+use axum::extract::State as FromState;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::frame::{Frame, Section};
+use super::orders::named;
+use super::render;
+use crate::actions::{Reason, Refusal, Role, Source};
+use crate::alerts::{Mode, Outcome, Overview, RuleOverview, Told};
+use crate::web::State;
+use crate::web::identity::Identity;
+use crate::web::lists::given;
+use crate::web::params::Sent;
+use crate::web::problem::Problem;
+use crate::web::show::{Count, Moment, brief, counted, visible};
+
+mod words;
+
+/// How many characters of a text stand in the list.
+const LONG: usize = 300;
+
+/// How many items that were left to a person are named.
+const LEFT: usize = 10;
+
+/// The rules, ready to be rendered.
+#[derive(Debug, Template)]
+#[template(path = "rules.html")]
+struct RulesPage {
+    frame: Frame,
+    may_order: bool,
+    /// What the last form came to; empty for nothing.
+    refused: String,
+    /// `None` for a server that takes no alerts, or has no rules.
+    known: Option<Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    told: String,
+    /// Who carries decisions out, and how fresh this is.
+    leads: String,
+    paused: Option<Paused>,
+    rules: Vec<Shown>,
+    /// What rules that are gone still hold.
+    orphans: Vec<(String, String)>,
+    calls: Vec<Line>,
+}
+
+#[derive(Debug)]
+struct Paused {
+    since: Moment,
+    by: String,
+    why: String,
+}
+
+/// A rule as the page shows it.
+#[derive(Debug)]
+struct Shown {
+    name: String,
+    mode: (&'static str, &'static str),
+    when: String,
+    does: String,
+    limits: String,
+    breaker: Option<(Moment, String)>,
+    unreadable: String,
+    budget: String,
+    last: Option<Moment>,
+    holds: Vec<(String, Moment)>,
+    waiting: Vec<(String, Moment)>,
+    left: Vec<(String, String)>,
+    more_left: String,
+    lines: Vec<Line>,
+}
+
+/// Something that was decided.
+#[derive(Debug)]
+struct Line {
+    at: Moment,
+    outcome: (&'static str, &'static str),
+    detail: String,
+    times: String,
+}
+
+/// A form of the page.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Asked {
+    what: String,
+    rule: Option<String>,
+    reason: Option<String>,
+}
+
+/// `GET /rules`: what may be done about alerts, what was, and why not.
+pub(super) async fn show(FromState(state): FromState<State>, who: Identity) -> Response {
+    render(StatusCode::OK, &RulesPage::new(&state, &who, String::new(), Timestamp::now()))
+}
+
+/// `POST /rules/change`: pauses all automatic action, lets it go on, or closes a breaker.
+pub(super) async fn change(
+    FromState(state): FromState<State>,
+    who: Identity,
+    Sent(asked): Sent<Asked>,
+) -> Result<Response, Problem> {
+    let now = Timestamp::now();
+    let actor = state.authorize(&who, Role::Operator, Source::Web)?;
+    let alerts = state.alerts()?;
+    let reason = Reason::new(asked.reason.as_deref().unwrap_or_default())
+        .map_err(|error| Problem::from(Refusal::Invalid(error.to_string())));
+    let done = match (asked.what.as_str(), reason) {
+        ("pause" | "unpause" | "reset", Err(problem)) => Err(problem),
+        ("pause", Ok(reason)) => alerts.pause(&actor, &reason, now).await.map_err(Problem::from),
+        ("unpause", Ok(reason)) => alerts.unpause(&actor, &reason, now).await.map_err(Problem::from),
+        ("reset", Ok(reason)) => {
+            let rule = given(asked.rule.as_ref()).ok_or_else(|| Problem::bad("Which rule?"))?;
+            alerts.reset(rule, &actor, &reason, now).await.map_err(Problem::from)
+        }
+        _ => return Err(Problem::bad("There is pause, unpause and reset.")),
+    };
+    match done {
+        // Relative, because a proxy may serve us below any prefix.
+        Ok(()) => Ok((StatusCode::SEE_OTHER, [(header::LOCATION, "../rules")]).into_response()),
+        Err(problem) => {
+            let mut page = RulesPage::new(&state, &who, problem.detail.to_string(), now);
+            page.frame.root = "../".to_owned();
+            Ok(render(problem.status(), &page))
+        }
+    }
+}
+
+impl RulesPage {
+    fn new(state: &State, who: &Identity, refused: String, now: Timestamp) -> Self {
+        let frame = Frame::new(&state.view(now), "./".to_owned(), Section::Rules);
+        let overview = state.alerts().ok().map(|alerts| alerts.overview(now));
+        let known = overview.filter(|overview| !overview.rules.is_empty() || !overview.orphans.is_empty());
+        let known = known.map(|overview| Known::new(overview, &frame.root, now));
+        Self { may_order: state.rights(who) >= Role::Operator, refused, known, frame }
+    }
+}
+
+impl Known {
+    fn new(overview: Overview, root: &str, now: Timestamp) -> Self {
+        let Overview { rules, orphans, paused, leads, read, budget_left, told } = overview;
+        let count = |mode: Mode| rules.iter().filter(|rule| rule.rule.mode == mode).count() as u64;
+        let (enforced, dry) = (count(Mode::Enforce), count(Mode::DryRun));
+        let mut parts = vec![counted(enforced, "rule acts", "rules act")];
+        if dry > 0 {
+            parts.push(format!("{} what would be done", counted(dry, "only tells", "only tell")));
+        }
+        let acting = if enforced == 0 {
+            "Without a rule that acts, nothing is written to ZooKeeper.".to_owned()
+        } else if let Some(read) = read {
+            let who = if leads {
+                "This process carries out what is decided"
+            } else {
+                "Another process carries out what is decided"
+            };
+            let fresh = Moment::new(read, now);
+            format!("{who}; seen {} ago. All rules may touch {} more for now.", fresh.ago, Count(budget_left))
+        } else {
+            "What is decided cannot be read from ZooKeeper now, and no alert is taken.".to_owned()
+        };
+        let calls = told.into_iter().filter(|told| told.rule.is_none()).take(5);
+        Self {
+            told: format!("{}.", parts.join(", ")),
+            leads: acting,
+            paused: paused.map(|pause| Paused {
+                since: Moment::new(pause.since, now),
+                by: visible(&pause.who),
+                why: brief(&pause.why, LONG),
+            }),
+            orphans: orphans
+                .into_iter()
+                .map(|(rule, holds)| {
+                    let held: Vec<_> = holds.iter().map(|hold| visible(&hold.collection)).collect();
+                    (rule, held.join(", "))
+                })
+                .collect(),
+            calls: calls.map(|told| Line::new(told, now)).collect(),
+            rules: rules.into_iter().map(|rule| Shown::new(rule, root, now)).collect(),
+        }
+    }
+}
+
+impl Shown {
+    fn new(overview: RuleOverview, root: &str, now: Timestamp) -> Self {
+        let RuleOverview { rule, breaker, budget_left, holds, waiting, left, last_action, unreadable, told } = overview;
+        let more = left.len().saturating_sub(LEFT) as u64;
+        Self {
+            mode: match rule.mode {
+                Mode::Off => ("done", "off"),
+                Mode::DryRun => ("", "dry run"),
+                Mode::Enforce => ("work", "acts"),
+            },
+            when: words::when(&rule),
+            does: words::does(&rule),
+            limits: words::limits(&rule),
+            breaker: breaker.map(|breaker| (Moment::new(breaker.since, now), breaker.why)),
+            unreadable: unreadable.unwrap_or_default(),
+            budget: format!("{} of {}", Count(budget_left), Count(rule.budget.items.into())),
+            last: last_action.map(|at| Moment::new(at, now)),
+            holds: holds.iter().map(|hold| (visible(&hold.collection), Moment::new(hold.since, now))).collect(),
+            waiting: waiting.into_iter().map(|(words, since)| (words, Moment::new(since, now))).collect(),
+            left: left.iter().take(LEFT).map(|on| named(on, root)).collect(),
+            more_left: if more > 0 { format!("and {} more", Count(more)) } else { String::new() },
+            lines: told.into_iter().map(|told| Line::new(told, now)).collect(),
+            name: rule.name,
+        }
+    }
+}
+
+impl Line {
+    fn new(told: Told, now: Timestamp) -> Self {
+        let Told { at, outcome, detail, count, .. } = told;
+        Self {
+            at: Moment::new(at, now),
+            outcome: outcome_in_words(outcome),
+            detail: brief(&detail, LONG),
+            times: if count > 1 { format!("{} times", Count(count)) } else { String::new() },
+        }
+    }
+}
+
+/// What came of an alert: the class of its tag, and its name.
+fn outcome_in_words(outcome: Option<Outcome>) -> (&'static str, &'static str) {
+    match outcome {
+        None => ("work", "accepted"),
+        Some(Outcome::Executed) => ("good", "done"),
+        Some(Outcome::DryRun) => ("", "dry run"),
+        Some(Outcome::Duplicate) => ("done", "duplicate"),
+        Some(Outcome::Cooldown) => ("done", "cooling down"),
+        Some(Outcome::Budget) => ("bad", "beyond budget"),
+        Some(Outcome::BreakerOpen) => ("bad", "breaker open"),
+        Some(Outcome::GaveUp) => ("bad", "gave up"),
+        Some(Outcome::Paused) => ("warn", "paused"),
+        Some(Outcome::NothingToDo) => ("done", "nothing to do"),
+        Some(Outcome::NotSynced) => ("warn", "not synced"),
+        Some(Outcome::NoMatch) => ("done", "no match"),
+        Some(Outcome::Resolved) => ("done", "resolved"),
+        Some(Outcome::Invalid) => ("bad", "invalid"),
+        Some(Outcome::Unauthorized) => ("bad", "unauthorized"),
+        Some(Outcome::QueueFull) => ("bad", "too many"),
+        Some(Outcome::Failed) => ("bad", "failed"),
+        Some(Outcome::Unknown) => ("bad", "unknown"),
+    }
+}

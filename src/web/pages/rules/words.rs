@@ -1,0 +1,72 @@
+//! A rule in sentences.
+
+use std::time::Duration;
+
+use crate::alerts::{Remedy, Rule, Selector};
+use crate::config::PrometheusDuration;
+use crate::queue::state::State as _;
+use crate::web::show::{percent, visible};
+
+fn span(duration: Duration) -> String {
+    PrometheusDuration::from(duration).to_string()
+}
+
+/// When it looks at the queue.
+pub(super) fn when(rule: &Rule) -> String {
+    let labels: Vec<_> =
+        rule.labels.iter().map(|(name, value)| format!("{} = {}", visible(name), visible(value))).collect();
+    let with = if labels.is_empty() { String::new() } else { format!(" with {}", labels.join(", ")) };
+    format!("{}{with}", visible(&rule.alert))
+}
+
+/// What it does then, and on what.
+pub(super) fn does(rule: &Rule) -> String {
+    let select = &rule.select;
+    let does = match rule.remedy {
+        Remedy::HoldCollections => {
+            let states = states(select);
+            let undo = if rule.is_undone { "; released with the jobs it held when the alert is resolved" } else { "" };
+            return format!(
+                "Holds the collections whose jobs in {states} need most working storage, while jobs wait for it{undo}."
+            );
+        }
+        Remedy::ResumeJobs => "Resumes jobs",
+        Remedy::ReleaseJobs => "Releases jobs of free collections",
+        Remedy::DeleteJobs => "Deletes jobs",
+        Remedy::PurgeJobs => "Purges jobs",
+        Remedy::MendFaults => "Mends",
+        Remedy::BreakLocks => "Breaks locks that show",
+    };
+    if !select.faults.is_empty() {
+        let faults: Vec<_> = select.faults.iter().map(|fault| fault.title().to_lowercase()).collect();
+        return format!("{does}: {}.", faults.join(", "));
+    }
+    let mut parts = vec![format!("in {}", states(select))];
+    if !select.collections.is_empty() {
+        let names: Vec<_> = select.collections.iter().map(|name| visible(name)).collect();
+        parts.push(format!("of {}", names.join(", ")));
+    }
+    parts.extend(select.min_age.map(|age| format!("for {} or longer", span(age))));
+    parts.extend(select.max_age.map(|age| format!("for {} at the most", span(age))));
+    parts.extend(select.max_retries.map(|most| format!("resumed {most} times at the most")));
+    parts.extend(select.locked.map(|locked| if locked { "locked".to_owned() } else { "not locked".to_owned() }));
+    format!("{does} {}.", parts.join(", "))
+}
+
+/// What keeps it from doing too much.
+pub(super) fn limits(rule: &Rule) -> String {
+    let share = rule.max_share.map(|share| format!(", {} of the jobs in their state within an hour", percent(share)));
+    format!(
+        "At most {} for one alert, {} within {}{}; the same not again for {}; {} tries on one, then it is left to a person.",
+        rule.select.limit,
+        rule.budget.items,
+        span(rule.budget.per),
+        share.unwrap_or_default(),
+        span(rule.cooldown),
+        rule.attempts,
+    )
+}
+
+fn states(select: &Selector) -> String {
+    select.states.iter().map(|state| state.name()).collect::<Vec<_>>().join(" or ")
+}
