@@ -61,15 +61,15 @@ impl Actions {
             Err(refusal) => refusal.refusal().label(),
         };
         self.shared.metrics.count(order.action, actor.source, label);
-        self.remember(work, &outcome);
+        self.remember(&work, &outcome);
         outcome
     }
 
     /// Lets it be asked after by its id.
-    fn remember(&self, work: Arc<Work>, outcome: &Result<Outcome, NotBeside>) {
+    fn remember(&self, work: &Arc<Work>, outcome: &Result<Outcome, NotBeside>) {
         work.end(outcome.clone().map_err(|error| error.refusal()));
         // It has no key, so that it is new in any case.
-        let _ = self.shared.works.add(&work, None, 0);
+        let _ = self.shared.works.add(work, None, 0);
     }
 }
 

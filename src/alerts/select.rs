@@ -146,7 +146,7 @@ impl Sight<'_> {
             return Err(Stop::new(Outcome::NothingToDo, why));
         }
         let mut needs: BTreeMap<String, u64> = BTreeMap::new();
-        self.each(self.query(rule, target), |job| {
+        self.each(query(rule, target), |job| {
             if self.fits(rule, target, job) && !job.collection.is_empty() {
                 *needs.entry(job.collection.to_string()).or_default() += job.space_needed_bytes;
             }
@@ -192,18 +192,7 @@ impl Sight<'_> {
     }
 
     fn jobs(&self, rule: &Rule, target: &Target) -> Vec<Item> {
-        self.pages(self.query(rule, target), |job| self.fits(rule, target, job))
-    }
-
-    fn query(&self, rule: &Rule, target: &Target) -> JobQuery {
-        let states = rule.select.states.iter().copied().filter(|state| target.has_state(*state));
-        JobQuery {
-            states: states.map(Some).collect(),
-            collection: target.collection.clone(),
-            min_age: rule.select.min_age,
-            locked: rule.select.locked,
-            ..JobQuery::default()
-        }
+        self.pages(query(rule, target), |job| self.fits(rule, target, job))
     }
 
     /// Whether a job is one that the rule acts on.
@@ -237,7 +226,7 @@ impl Sight<'_> {
 
     /// How many jobs are in the rule's states.
     fn present(&self, rule: &Rule, target: &Target) -> u64 {
-        let query = JobQuery { min_age: None, locked: None, limit: 1, ..self.query(rule, target) };
+        let query = JobQuery { min_age: None, locked: None, limit: 1, ..query(rule, target) };
         self.store.find_jobs(&query, self.now).map_or(0, |page| page.total as u64)
     }
 
@@ -265,5 +254,17 @@ impl Sight<'_> {
                 return;
             }
         }
+    }
+}
+
+/// The jobs of a rule, as far as the image finds them by itself.
+fn query(rule: &Rule, target: &Target) -> JobQuery {
+    let states = rule.select.states.iter().copied().filter(|state| target.has_state(*state));
+    JobQuery {
+        states: states.map(Some).collect(),
+        collection: target.collection.clone(),
+        min_age: rule.select.min_age,
+        locked: rule.select.locked,
+        ..JobQuery::default()
     }
 }

@@ -69,7 +69,7 @@ impl Snapshot {
             found.extend(reader.commit().await?);
         }
         let mut found = found.into_iter();
-        let mut snapshot = Self { paused, all, ..Self::default() };
+        let mut snapshot = Self { all, paused, ..Self::default() };
         for name in rules {
             if let Some(node) = node(&name, found.next())? {
                 snapshot.rules.insert(name, node);

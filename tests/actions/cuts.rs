@@ -252,7 +252,7 @@ fn told_of_each(what: &str, undone: &BTreeMap<String, Refusal>, desk: &Desk, bef
 fn outcome_of<'a>(record: &'a Record, of: Option<&str>) -> Option<&'a str> {
     match record {
         Record::Outcome { subject, outcome, .. } if subject.as_deref() == of => Some(outcome),
-        Record::Outcome { .. } | Record::Ordered { .. } => None,
+        Record::Outcome { .. } | Record::Ordered { .. } | Record::Alerts { .. } | Record::Decision { .. } => None,
     }
 }
 

@@ -203,7 +203,7 @@ async fn an_orphan_entry_is_removed_and_held_jobs_of_a_free_collection_are_relea
     world.raw.mkdir("/jobs/states/storing", &PERSISTENT).await.unwrap();
     world.raw.create(&orphan.to_string(), b"", &PERSISTENT).await.unwrap();
     let labels = |fault: &str| json!({"alertname": "MerrittQueueHeadBlocked", "fault": fault});
-    let blocked = |fault| alert("firing", labels(fault), "0a", "2026-11-21T10:00:00Z");
+    let blocked = |fault| alert("firing", &labels(fault), "0a", "2026-11-21T10:00:00Z");
     // A fault that the rule has not, though the alert names it.
     assert_eq!(keeper.outcome(blocked("unloadable_job")).await, "no_match");
     assert_eq!(keeper.outcome(blocked("../../jobs")).await, "no_match");
@@ -221,7 +221,7 @@ async fn an_orphan_entry_is_removed_and_held_jobs_of_a_free_collection_are_relea
     keeper.sees(JobState::Held, 3).await;
     let held = |collection: &str| {
         let labels = json!({"alertname": "MerrittHeldWithoutHold", "collection": collection});
-        alert("firing", labels, "0b", "2026-11-21T10:00:00Z")
+        alert("firing", &labels, "0b", "2026-11-21T10:00:00Z")
     };
     assert_eq!(keeper.outcome(held("nowhere")).await, "no_match", "only values that exist");
     assert_eq!(keeper.outcome(held("../locks")).await, "no_match");

@@ -12,18 +12,6 @@ use crate::support::wait::eventually;
 
 const ALL: &str = "mode: enforce\nselect: {limit: 100}\nbudget: {items: 200, per: 1h}\ncooldown: 1m";
 
-/// How often each job was resumed.
-async fn resumed(world: &World) -> Vec<u64> {
-    let mut counts = Vec::new();
-    for name in world.raw.list_children("/jobs").await.unwrap() {
-        if let Ok((status, _)) = world.raw.get_data(&format!("/jobs/{name}/status")).await {
-            let status: serde_json::Value = serde_json::from_slice(&status).unwrap();
-            counts.push(status["retry_count"].as_u64().unwrap());
-        }
-    }
-    counts
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn two_alertmanagers_and_a_replay_are_one() {
     let world = World::new().await;
@@ -49,7 +37,7 @@ async fn two_alertmanagers_and_a_replay_are_one() {
     two.sees(JobState::Failed, 5).await;
     assert_eq!(two.outcome(failed_jobs("01")).await, "duplicate");
     assert_eq!(two.outcome(failed_jobs("02")).await, "cooldown");
-    assert_eq!(resumed(&world).await.iter().sum::<u64>(), 10);
+    assert_eq!(world.resumed().await.iter().sum::<u64>(), 10);
     assert_eq!(one.done() + two.done(), 10);
     one.end().await;
     two.end().await;
@@ -75,7 +63,7 @@ async fn the_one_that_acts_is_killed_and_the_other_goes_on_from_the_frozen_list(
     two.settled(&world).await;
     assert_eq!(world.count(&jobs, JobState::Failed).await, 0);
     assert_eq!(world.count(&later, JobState::Failed).await, 3, "only what was frozen");
-    assert_eq!(resumed(&world).await.iter().sum::<u64>(), 100, "each of them once");
+    assert_eq!(world.resumed().await.iter().sum::<u64>(), 100, "each of them once");
     assert!(two.done() > 0, "the other did the rest");
     two.end().await;
 }
@@ -116,7 +104,7 @@ async fn a_restart_between_alert_and_action_loses_nothing() {
         assert_eq!(accepted, "paused");
         assert_eq!(world.count(&more, JobState::Failed).await, 5);
     }
-    assert!(resumed(&world).await.iter().all(|times| *times <= 1));
+    assert!(world.resumed().await.iter().all(|times| *times <= 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -144,7 +132,7 @@ async fn a_pause_stops_everything_everywhere_at_once() {
     one.alerts.unpause(&actor, &reason, Timestamp::now()).await.unwrap();
     one.settled(&world).await;
     assert_eq!(world.count(&jobs, JobState::Failed).await, 0);
-    assert_eq!(resumed(&world).await, vec![1; 100]);
+    assert_eq!(world.resumed().await, vec![1; 100]);
     one.end().await;
     two.end().await;
 }
@@ -170,7 +158,7 @@ async fn a_lost_connection_repeats_nothing_and_what_cannot_be_recorded_is_asked_
         proxy.restore();
     }
     keeper.settled(&world).await;
-    assert_eq!(resumed(&world).await, vec![1; 100]);
+    assert_eq!(world.resumed().await, vec![1; 100]);
     assert_eq!(keeper.counted("executed"), 1);
     assert!(keeper.counted("not_synced") >= 4);
     keeper.end().await;

@@ -25,7 +25,7 @@ async fn ten_thousand_alerts_do_what_one_does() {
     keeper.sees(JobState::Failed, 20).await;
     let one = |number: usize| {
         let labels = json!({"alertname": "MerrittJobsFailed", "instance": format!("i{number}")});
-        alert("firing", labels, &format!("{number:016x}"), "2026-11-21T10:00:00Z")
+        alert("firing", &labels, &format!("{number:016x}"), "2026-11-21T10:00:00Z")
     };
     let mut outcomes = std::collections::BTreeMap::new();
     for group in 0..100 {
@@ -44,7 +44,7 @@ async fn ten_thousand_alerts_do_what_one_does() {
     // Whoever invents collections gets nothing for it.
     let invented = |number: usize| {
         let labels = json!({"alertname": "MerrittJobsFailed", "collection": format!("c{number}")});
-        alert("firing", labels, &format!("{number:016x}"), "2026-11-21T10:00:00Z")
+        alert("firing", &labels, &format!("{number:016x}"), "2026-11-21T10:00:00Z")
     };
     let alerts: Vec<Value> = (0..500).map(invented).collect();
     let received = keeper.receive(&alerts).await.unwrap();

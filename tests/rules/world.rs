@@ -136,6 +136,18 @@ impl World {
         count
     }
 
+    /// How often each job was resumed.
+    pub(crate) async fn resumed(&self) -> Vec<u64> {
+        let mut counts = Vec::new();
+        for name in self.raw.list_children("/jobs").await.unwrap() {
+            if let Ok((status, _)) = self.raw.get_data(&format!("/jobs/{name}/status")).await {
+                let status: Value = serde_json::from_slice(&status).unwrap();
+                counts.push(status["retry_count"].as_u64().unwrap());
+            }
+        }
+        counts
+    }
+
     pub(crate) fn address(&self, port: Option<u16>, server: &str) -> String {
         match port {
             Some(port) => format!("127.0.0.1:{port}{}", self.chroot),
@@ -270,7 +282,9 @@ impl Keeper {
     }
 
     /// Ends it at once, without a word to anybody.
-    pub(crate) fn kill(self) {}
+    pub(crate) fn kill(self) {
+        drop(self);
+    }
 }
 
 pub(crate) fn operator() -> (Actor, Reason) {
@@ -289,7 +303,7 @@ pub(crate) fn payload(alerts: &[Value]) -> String {
 }
 
 /// An alert as Alertmanager tells of it.
-pub(crate) fn alert(status: &str, labels: Value, fingerprint: &str, starts_at: &str) -> Value {
+pub(crate) fn alert(status: &str, labels: &Value, fingerprint: &str, starts_at: &str) -> Value {
     json!({"status": status, "labels": labels, "annotations": {}, "startsAt": starts_at,
            "endsAt": "0001-01-01T00:00:00Z", "generatorURL": "http://prometheus", "fingerprint": fingerprint})
 }
@@ -297,11 +311,11 @@ pub(crate) fn alert(status: &str, labels: Value, fingerprint: &str, starts_at: &
 /// That jobs failed.
 pub(crate) fn failed_jobs(fingerprint: &str) -> Value {
     let labels = json!({"alertname": "MerrittJobsFailed", "instance": "a", "severity": "warning"});
-    alert("firing", labels, fingerprint, "2026-11-21T10:00:00Z")
+    alert("firing", &labels, fingerprint, "2026-11-21T10:00:00Z")
 }
 
 /// That provisioning waits for space.
 pub(crate) fn stuck(status: &str) -> Value {
     let labels = json!({"alertname": "MerrittProvisioningStuck", "cause": "waiting_for_space"});
-    alert(status, labels, "0123456789abcdef", "2026-11-21T10:00:00Z")
+    alert(status, &labels, "0123456789abcdef", "2026-11-21T10:00:00Z")
 }

@@ -244,6 +244,7 @@ impl Examples {
             ("{batch}", "bid0000000007"),
             ("{bid}", "bid0000000007"),
             ("{*path}", "jobs/states"),
+            ("{rule}", "make-room"),
             ("{asset}", &*self.asset),
         ] {
             path = path.replace(name, value);
@@ -263,6 +264,7 @@ impl Examples {
             "/orders/{id}/cancel" => String::new(),
             "/lists" => "action=resume&which=chosen&item=jid0000000042".to_owned(),
             "/lists/{id}" => "reason=tried".to_owned(),
+            "/rules/change" => "what=pause&reason=tried".to_owned(),
             other => panic!("{other} takes forms: which?"),
         }
     }

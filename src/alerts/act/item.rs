@@ -27,7 +27,7 @@ impl Shared {
         if case.decision.kind == Kind::Act && case.room(u64::MAX >> 1, now).0 == 0 {
             return self.stop(case, now).await;
         }
-        let (actor, reason) = (self.actor(case), case.decision.reason());
+        let (actor, reason) = (case.actor(), case.decision.reason());
         let reason = Reason::new(&reason).unwrap_or_else(|_| {
             Reason::new(&format!("rule {}", case.rule.name)).expect("a rule's name is short and not empty")
         });
@@ -70,12 +70,6 @@ impl Shared {
                 Ok(item.undoing(&case.rule.actor(), subject))
             }
         }
-    }
-
-    fn actor(&self, case: &Case<'_>) -> Actor {
-        let may_all = case.rules.are_destructive_allowed && case.rule.remedy.is_destructive();
-        let role = if may_all && case.decision.kind == Kind::Act { Role::Admin } else { Role::Operator };
-        Actor { name: case.rule.actor(), role, source: Source::Alert, from: None }
     }
 
     /// An item was not done.
@@ -201,6 +195,13 @@ impl Case<'_> {
 
     fn list_mut(&mut self) -> &mut List {
         self.decision.list.get_or_insert_default()
+    }
+
+    /// Who acts: somebody who may do what cannot be undone only where that is switched on and wanted.
+    fn actor(&self) -> Actor {
+        let may_all = self.rules.are_destructive_allowed && self.rule.remedy.is_destructive();
+        let role = if may_all && self.decision.kind == Kind::Act { Role::Admin } else { Role::Operator };
+        Actor { name: self.rule.actor(), role, source: Source::Alert, from: None }
     }
 
     /// Notes that an item is done, in everything that is written together with it.

@@ -69,7 +69,7 @@ proptest! {
         all in 1_u32..40,
     ) {
         let rule = rule(items, span, share, cooldown, attempts);
-        let all = Budget { items: all, per: Duration::from_secs(1_800) };
+        let all = Budget { items: all, per: Duration::from_mins(30) };
         let (mut memory, mut together) = (Memory::default(), Together::default());
         let mut history = History::default();
         let mut now: Timestamp = "2026-11-21T10:00:00Z".parse().unwrap();

@@ -97,7 +97,7 @@ pub(super) struct Asked {
 
 /// `GET /rules`: what may be done about alerts, what was, and why not.
 pub(super) async fn show(FromState(state): FromState<State>, who: Identity) -> Response {
-    render(StatusCode::OK, &RulesPage::new(&state, &who, String::new(), Timestamp::now()))
+    render(StatusCode::OK, &RulesPage::new(&state, &who, "./", String::new(), Timestamp::now()))
 }
 
 /// `POST /rules/change`: pauses all automatic action, lets it go on, or closes a breaker.
@@ -125,16 +125,14 @@ pub(super) async fn change(
         // Relative, because a proxy may serve us below any prefix.
         Ok(()) => Ok((StatusCode::SEE_OTHER, [(header::LOCATION, "../rules")]).into_response()),
         Err(problem) => {
-            let mut page = RulesPage::new(&state, &who, problem.detail.to_string(), now);
-            page.frame.root = "../".to_owned();
-            Ok(render(problem.status(), &page))
+            Ok(render(problem.status(), &RulesPage::new(&state, &who, "../", problem.detail.to_string(), now)))
         }
     }
 }
 
 impl RulesPage {
-    fn new(state: &State, who: &Identity, refused: String, now: Timestamp) -> Self {
-        let frame = Frame::new(&state.view(now), "./".to_owned(), Section::Rules);
+    fn new(state: &State, who: &Identity, root: &str, refused: String, now: Timestamp) -> Self {
+        let frame = Frame::new(&state.view(now), root.to_owned(), Section::Rules);
         let overview = state.alerts().ok().map(|alerts| alerts.overview(now));
         let known = overview.filter(|overview| !overview.rules.is_empty() || !overview.orphans.is_empty());
         let known = known.map(|overview| Known::new(overview, &frame.root, now));
