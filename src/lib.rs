@@ -22,6 +22,7 @@
 //! | [`web`] | thin handlers over the mirror's figures. They touch no ZooKeeper client and join no path |
 //! | [`demo`] | a queue that is made up, with simulated daemons that work on it through the queue core |
 //! | [`config`], [`cli`] | flags and wiring |
+//! | [`child`] | processes that we start and that do not outlive us. It does not know which |
 //!
 //! # Invariants
 //!
@@ -35,6 +36,7 @@
 //! - Staleness is never hidden: what may be behind says so, and is left out of the metrics when it is too old.
 
 pub mod actions;
+pub mod child;
 pub mod cli;
 pub mod config;
 pub mod demo;
