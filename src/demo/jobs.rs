@@ -33,6 +33,9 @@ pub(super) const CREWS: [(JobState, usize); 8] = [
 /// An object of this size takes twice the time of a small one, one of five times the size six times.
 const SLOW_BYTES: f64 = 100.0 * (1u64 << 30) as f64;
 
+/// The same where alerts are raised: the first large object is done with some time after a stall's alert was raised.
+const SLOW_BYTES_WITH_ALERTS: f64 = 40.0 * (1u64 << 30) as f64;
+
 /// The daemon of one state.
 #[derive(Debug)]
 pub(super) struct JobDaemon {
@@ -52,11 +55,12 @@ impl JobDaemon {
     fn time(&mut self, bytes: u64) -> Duration {
         let pace = self.world.pace;
         let spread = self.dice.float(0.4, 1.6);
+        let slow_bytes = if self.world.alerts { SLOW_BYTES_WITH_ALERTS } else { SLOW_BYTES };
         match self.state {
             JobState::Pending => pace.between_jobs().mul_f64(spread),
             JobState::Provisioning => pace.time(0.5),
             JobState::Downloading | JobState::Processing | JobState::Storing => {
-                pace.work(self.crew).mul_f64(spread * (1.0 + bytes as f64 / SLOW_BYTES))
+                pace.work(self.crew).mul_f64(spread * (1.0 + bytes as f64 / slow_bytes))
             }
             JobState::Estimating
             | JobState::Recording

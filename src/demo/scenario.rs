@@ -58,6 +58,8 @@ pub(super) enum Kind {
     },
     /// A few urgent objects, so large that they fill working storage.
     Large,
+    /// One more of these, from the same depositor.
+    OneMoreLarge,
 }
 
 /// How many objects a large submission has: two waves of what fits at once, and a few more.
@@ -87,9 +89,10 @@ impl Scenario {
                 (held.expect("the collections held in turn are in the catalogue"), batch_size(dice, most.min(12)))
             }
             Kind::Large => (&FILMS, LARGE_OBJECTS),
+            Kind::OneMoreLarge => (&FILMS, 1),
         };
         let priority = match kind {
-            Kind::Large => 1,
+            Kind::Large | Kind::OneMoreLarge => 1,
             Kind::Ordinary { .. } | Kind::OfHeld { .. } => {
                 dice.weighted(&[(8, 5), (2, 3), (1, 2), (3, 7), (2, 10), (1, 25)])
             }
