@@ -89,8 +89,8 @@ impl Guard {
             .process_group(0);
         let mut child = command.spawn()?;
         self.tell(&format!("watch {}\n", child.id()));
-        let mut stdin = child.stdin.take().expect("its standard input was asked to be a pipe");
-        match stdin.write_all(b"go\n") {
+        let told = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(b"go\n"));
+        match told {
             Ok(()) => Ok(child),
             Err(error) => {
                 self.kill(child)?;

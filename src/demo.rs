@@ -123,7 +123,8 @@ pub async fn run(options: Options, listeners: Vec<TcpListener>, shutdown: &Cance
     // What is missing should be said before anything was begun.
     let installation = options.with_prometheus.then(Installation::find).transpose()?;
     let Some(place) = Place::open(options.zookeeper.as_ref(), options.jobs, shutdown).await? else { return Ok(()) };
-    let outcome = run_in(&place, installation, &options, listeners, shutdown).await;
+    // On the heap: with every part in it, it is large.
+    let outcome = Box::pin(run_in(&place, installation, &options, listeners, shutdown)).await;
     outcome.and(place.close().await)
 }
 

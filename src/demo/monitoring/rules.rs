@@ -203,7 +203,9 @@ mod tests {
             let times = |rule: &Rule| Rule { expr: String::new(), lasting: None, ..rule.clone() };
             assert_eq!(times(ours), times(shipped));
             match (&ours.lasting, &shipped.lasting) {
-                (Some(ours), Some(shipped)) => assert_eq!(seconds(ours), (seconds(shipped) / 150.0).max(2.0)),
+                (Some(ours), Some(shipped)) => {
+                    assert_eq!(duration(ours), (duration(shipped) / 150).max(Duration::from_secs(2)));
+                }
                 (ours, shipped) => assert_eq!(ours, shipped),
             }
             let is_windowed = shipped.expr.contains('[');
@@ -220,8 +222,8 @@ mod tests {
         assert!(since.contains("> bool 24)"), "{since}");
     }
 
-    fn seconds(text: &str) -> f64 {
-        text.parse::<PrometheusDuration>().unwrap().get().as_secs_f64()
+    fn duration(text: &str) -> Duration {
+        text.parse::<PrometheusDuration>().unwrap().get()
     }
 
     #[test]
