@@ -102,7 +102,7 @@ pub(super) struct Monitoring {
 }
 
 impl Monitoring {
-    /// Starts both, for a server that listens at one of these addresses, and waits until they answer.
+    /// Starts both, for a server that listens at this address, and waits until they answer.
     ///
     /// # Errors
     /// When a program does not start.

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use super::daemon::{Daemon, unless_lost};
 use super::dice::Dice;
 use super::pace::Pace;
-use super::scenario::{self, Kind, Scenario};
+use super::scenario::{self, Kind, LARGE_OBJECTS, Scenario};
 use super::world::World;
 use crate::queue::path::{AccessQueue, StateFolder};
 use crate::queue::state::JobState;
@@ -22,10 +22,13 @@ const WAITING_BATCHES: usize = 6;
 /// No more requests than this are in an access queue, in whatever state.
 const MOST_REQUESTS: usize = 40;
 
-/// Where alerts are raised, the depositor of a large submission sends more of the kind after so many seconds: a stall's
-/// alert is raised by then, and whoever holds the collection keeps these from making the stall longer. They are few, so
-/// that they do not make another one when they are released.
-const MORE_LARGE_SECONDS: [f64; 3] = [48.0, 57.0, 66.0];
+/// How many objects a large submission has where alerts are raised: what fits at once, and what fills the daemon.
+const LARGE_OBJECTS_WITH_ALERTS: usize = 9;
+
+/// Its depositor sends one more after each of these seconds then: the stall's alert is raised by that time, and whoever
+/// holds the collection keeps them from making the stall longer. They are few, so that they make no other stall when
+/// they are released.
+const MORE_LARGE_SECONDS: [f64; 2] = [60.0, 68.0];
 
 /// Everyone who sends something.
 #[derive(Debug)]
@@ -58,7 +61,7 @@ impl Depositors {
         let data = submission.data(now);
         self.world.manifests.leave(submission);
         match unless_lost("a submission", queue.create_batch(&data, now).await)? {
-            Some(batch) if matches!(kind, Kind::Large | Kind::OneMoreLarge) => {
+            Some(batch) if matches!(kind, Kind::Large { .. }) => {
                 tracing::info!(%batch, collection, jobs, "an urgent submission of very large objects arrived");
             }
             Some(batch) => tracing::debug!(%batch, collection, jobs, "a submission arrived"),
@@ -73,15 +76,17 @@ impl Depositors {
         }
         if Instant::now() >= self.next_large {
             let now = Instant::now();
-            self.next_large = now + self.world.pace.time(self.dice.float(300.0, 420.0));
+            let pace = self.world.pace;
+            self.next_large = now + pace.time(self.dice.float(300.0, 420.0));
+            let mut objects = LARGE_OBJECTS;
             if self.world.alerts {
-                self.more_large =
-                    MORE_LARGE_SECONDS.iter().rev().map(|after| now + self.world.pace.time(*after)).collect();
+                objects = LARGE_OBJECTS_WITH_ALERTS;
+                self.more_large = MORE_LARGE_SECONDS.iter().rev().map(|after| now + pace.time(*after)).collect();
             }
-            return self.submit(queue, Kind::Large).await;
+            return self.submit(queue, Kind::Large { objects }).await;
         }
         if self.more_large.pop_if(|due| Instant::now() >= *due).is_some() {
-            return self.submit(queue, Kind::OneMoreLarge).await;
+            return self.submit(queue, Kind::Large { objects: 1 }).await;
         }
         let counts = queue.count_entries().await?;
         let pending = counts.get(&StateFolder::Known(JobState::Pending)).copied().unwrap_or(0);

@@ -3,6 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use jiff::Timestamp;
+use queuekeeper::queue::Queue;
+use queuekeeper::queue::state::JobState;
+use queuekeeper::zookeeper::Config;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -79,6 +83,27 @@ async fn a_stall_raises_the_alert_that_ships_and_alertmanager_hears_of_it() {
         let calls = r#"alertmanager_notifications_total{integration="webhook"} "#;
         let text = text.unwrap_or_default();
         text.lines().filter_map(|line| line.strip_prefix(calls)).any(|calls| calls.parse::<f64>().unwrap() > 0.0)
+    })
+    .await;
+
+    // What a rule would do now.
+    let queue = Queue::new(Config::new(demo.zookeeper.parse().unwrap()).connect().await.unwrap());
+    queue.hold_collection("film_archive_8k", "a test", "it fills working storage", Timestamp::now()).await.unwrap();
+    eventually(LIMIT, "more large objects are held", async || {
+        for entry in queue.entries(JobState::Held).await.unwrap().entries {
+            // It may be released meanwhile, and even be purged.
+            if let Ok(job) = queue.load_job(entry.job).await
+                && job.configuration().value.collection == "film_archive_8k"
+            {
+                return true;
+            }
+        }
+        false
+    })
+    .await;
+    eventually(LIMIT, "the end of the stall is told to Alertmanager", async || {
+        let alerts = get(&format!("{alertmanager}/api/v2/alerts?active=true")).await;
+        alerts.is_some_and(|alerts| !alerts.as_array().unwrap().iter().map(|alert| &alert["labels"]).any(is_stall))
     })
     .await;
 
