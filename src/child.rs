@@ -142,3 +142,36 @@ pub fn signal(child: &Child, signal: Signal) {
 pub fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn what_still_runs_when_its_owner_is_gone_is_killed_and_the_directory_removed() {
+        let temporary = tempfile::tempdir().unwrap();
+        let directory = temporary.path().join("ours");
+        std::fs::create_dir(&directory).unwrap();
+        let mut guard = Guard::start(Some(&directory)).unwrap();
+        let mut launch = || {
+            let log = File::create(directory.join("log")).unwrap();
+            guard.launch(&["sleep".into(), "600".into()], &directory, log).unwrap()
+        };
+        let (ended, mut first, mut second) = (launch(), launch(), launch());
+        guard.kill(ended).unwrap();
+        assert_eq!((first.try_wait().unwrap(), second.try_wait().unwrap()), (None, None));
+        // As the system does when we are killed.
+        drop(guard.shell.stdin.take());
+        assert!(guard.shell.wait().unwrap().success());
+        for child in [&mut first, &mut second] {
+            let limit = Instant::now() + Duration::from_secs(10);
+            while child.try_wait().unwrap().is_none() {
+                assert!(Instant::now() < limit, "it runs on");
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        assert!(!directory.exists());
+    }
+}

@@ -48,9 +48,9 @@ What will happen:
   at once          jobs move from state to state, and new submissions keep coming
   in about {stall} s    an urgent submission of very large objects fills working storage above {threshold} %:
                    jobs wait in Provisioning, and nothing behind them moves until space is freed; it comes back later
-  all the time     a collection is held, {held} first; jobs fail, and an operator resumes or deletes them
+{alerts}  all the time     a collection is held, {held} first; jobs fail, and an operator resumes or deletes them
   now and then     a fault: an orphan entry, a forgotten lock
-{alerts}Try it: create /locks/queue/ingest in ZooKeeper, which pauses all but Recording; delete it to go on.
+Try it: create /locks/queue/ingest in ZooKeeper, which pauses all but Recording; delete it to go on.
 Ctrl-C ends it and leaves nothing behind.
 
 "
