@@ -22,12 +22,9 @@ const WAITING_BATCHES: usize = 6;
 /// No more requests than this are in an access queue, in whatever state.
 const MOST_REQUESTS: usize = 40;
 
-/// How many objects a large submission has where alerts are raised: what fits at once, and what fills the daemon.
-const LARGE_OBJECTS_WITH_ALERTS: usize = 9;
-
-/// Its depositor sends one more after each of these seconds then: the stall's alert is raised by that time, and whoever
-/// holds the collection keeps them from making the stall longer. They are few, so that they make no other stall when
-/// they are released.
+/// Where alerts are raised, the depositor of a large submission sends one more object after each of these seconds: the
+/// stall's alert is raised by that time, and whoever holds the collection keeps them from making the stall longer. They
+/// are few, so that they make no other stall when they are released.
 const MORE_LARGE_SECONDS: [f64; 2] = [60.0, 68.0];
 
 /// Everyone who sends something.
@@ -78,12 +75,10 @@ impl Depositors {
             let now = Instant::now();
             let pace = self.world.pace;
             self.next_large = now + pace.time(self.dice.float(300.0, 420.0));
-            let mut objects = LARGE_OBJECTS;
             if self.world.alerts {
-                objects = LARGE_OBJECTS_WITH_ALERTS;
                 self.more_large = MORE_LARGE_SECONDS.iter().rev().map(|after| now + pace.time(*after)).collect();
             }
-            return self.submit(queue, Kind::Large { objects }).await;
+            return self.submit(queue, Kind::Large { objects: LARGE_OBJECTS }).await;
         }
         if self.more_large.pop_if(|due| Instant::now() >= *due).is_some() {
             return self.submit(queue, Kind::Large { objects: 1 }).await;
