@@ -7,11 +7,13 @@
 //! - [`Actions::plan`] shows what an order would do, [`Actions::execute`] does it: it reads and checks (`prepare`), writes
 //!   down that it was ordered ([`audit`]), commits, and writes down what came of it.
 //! - [`Actions::freeze`] and [`Actions::execute_frozen`] do it to many, item by item (`bulk`).
+//! - [`Actions::execute_beside`] does it in one transaction with znodes of our own, for what acts by itself (`beside`).
 //! - What goes on and what came of it: [`Work`], by the order's id.
 
 mod action;
 mod actor;
 pub mod audit;
+mod beside;
 mod bulk;
 mod carry_out;
 mod execute;
@@ -25,6 +27,7 @@ mod work;
 
 pub use action::{Action, Subject, UnknownAction, UnknownSubject};
 pub use actor::{Actor, Role, Source, UnknownRole};
+pub use beside::NotBeside;
 pub use bulk::{Each, Frozen, MOST_ITEMS};
 pub use execute::{Actions, Taken};
 pub use metrics::Metrics;
@@ -33,3 +36,9 @@ pub use prepare::Prepared;
 pub use refusal::Refusal;
 pub use runner::Runner;
 pub use work::{Outcome, Reached, Work};
+
+// The words of the queue in which orders are told: for whoever gives them and need know nothing else of the queue.
+pub use crate::queue::fault::Fault;
+pub use crate::queue::id::JobId;
+pub use crate::queue::path::Path;
+pub use crate::queue::state::{JobState, State};

@@ -36,9 +36,11 @@
 //! - Staleness is never hidden: what may be behind says so, and is left out of the metrics when it is too old.
 
 pub mod actions;
+pub mod alerts;
 pub mod child;
 pub mod cli;
 pub mod config;
+pub mod coordination;
 pub mod demo;
 pub mod metrics;
 pub mod mirror;

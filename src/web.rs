@@ -2,7 +2,7 @@
 //!
 //! Handlers are thin: they take a view from the image and render it. None of them asks ZooKeeper anything.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
@@ -20,6 +20,7 @@ use tower_http::limit::RequestBodyLimitLayer;
 use tower_http::timeout::TimeoutLayer;
 
 use crate::actions::Actions;
+use crate::alerts::Alerts;
 use crate::config;
 use crate::metrics::http::Http;
 use crate::metrics::storage::{Space, Storage};
@@ -54,8 +55,11 @@ pub(crate) mod show;
 mod tls;
 pub(crate) mod views;
 
-/// No request of ours carries more, in bytes.
+/// No request carries more, in bytes.
 const BODY_LIMIT: usize = 64 * 1024;
+
+/// But Alertmanager's, which tells of many alerts at once.
+const ALERTS_LIMIT: usize = 1024 * 1024;
 
 /// No answer of ours takes longer: whoever asked is told to come back.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
@@ -77,6 +81,8 @@ struct Shared {
     storage: Option<Storage>,
     /// `None` for a server that only shows.
     actions: Option<Actions>,
+    /// Empty for a server that takes no alerts.
+    alerts: OnceLock<Alerts>,
     config: config::Config,
     hub: events::Hub,
     hosts: host::Hosts,
@@ -110,6 +116,7 @@ impl State {
             http,
             storage,
             actions,
+            alerts: OnceLock::new(),
             hosts: host::Hosts::new(&config.web),
             gate,
             web_file: RwLock::new(web_file),
@@ -120,6 +127,14 @@ impl State {
             config,
         };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// Takes alerts, too.
+    #[must_use]
+    pub fn with_alerts(self, alerts: Alerts) -> Self {
+        // It is new, so that there are none yet.
+        let _ = self.shared.alerts.set(alerts);
+        self
     }
 
     /// Cancelled when the server is asked to end. Answers without an end of their own watch it and end then: the others
@@ -155,8 +170,7 @@ impl State {
 
     /// How many bytes a job may need and not be kept back; `None` where working storage is not measured.
     fn space_left(&self) -> Option<i64> {
-        let storage = self.shared.storage.as_ref()?;
-        Some(storage.space()?.left_below(storage.threshold()))
+        self.shared.storage.as_ref()?.left_bytes()
     }
 
     /// The jobs that a query asks for.
@@ -223,7 +237,7 @@ pub fn router(state: State) -> Router {
     let config = &state.shared.config.web;
     prefix::below(&config.route_prefix, assemble(config).0)
         .fallback(|| async { StatusCode::NOT_FOUND })
-        .layer(RequestBodyLimitLayer::new(BODY_LIMIT))
+        .layer(RequestBodyLimitLayer::new(ALERTS_LIMIT))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, ANSWER_LIMIT))
         .layer(middleware::from_fn_with_state(state.clone(), auth::check))

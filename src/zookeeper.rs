@@ -8,6 +8,7 @@
 //! - [`diagnose`]: finds that reason, since the client library only says that no host would do;
 //! - [`session`]: attempts without end, backing off between them, and what a session lives through afterwards;
 //! - [`request`]: a limit in time for each request, since one that is made while disconnected waits;
+//! - [`write`](Write): a write to a znode of our own, as a part of a transaction;
 //! - [`server`]: a real ZooKeeper server of our own, as a child process.
 //!
 //! Nothing here knows what the znodes mean.
@@ -21,6 +22,7 @@ pub mod request;
 pub mod server;
 pub mod session;
 pub mod tls;
+mod write;
 
 pub use address::{Host, Servers, ServersError};
 pub use auth::Auth;
@@ -29,3 +31,4 @@ pub use request::{RequestError, within};
 pub use server::{PrivateServer, ServerError};
 pub use session::{Connection, SessionEnd, Sessions};
 pub use tls::Tls;
+pub use write::Write;

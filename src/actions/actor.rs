@@ -4,9 +4,11 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// What somebody may do. Each may do what those before it may.
+/// What somebody may do. Each may do what those before it may, but for telling of alerts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
+    /// Tell of alerts, and nothing else: not even look. Alertmanager's.
+    Alertmanager,
     /// Look.
     Viewer,
     /// Order what can be undone: resume, hold, release, fail, set a priority, pause, report again.
@@ -17,12 +19,13 @@ pub enum Role {
 
 impl Role {
     /// Every role, the least first.
-    pub const ALL: [Self; 3] = [Self::Viewer, Self::Operator, Self::Admin];
+    pub const ALL: [Self; 4] = [Self::Alertmanager, Self::Viewer, Self::Operator, Self::Admin];
 
     /// The name in files, tokens and answers.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
+            Self::Alertmanager => "alertmanager",
             Self::Viewer => "viewer",
             Self::Operator => "operator",
             Self::Admin => "admin",
@@ -38,7 +41,7 @@ impl fmt::Display for Role {
 
 /// There is no such role.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("“{0}” is no role: viewer, operator and admin are")]
+#[error("“{0}” is no role: viewer, operator, admin and, to tell of alerts, alertmanager are")]
 pub struct UnknownRole(String);
 
 impl FromStr for Role {
@@ -101,7 +104,7 @@ mod tests {
             assert_eq!(role.label().parse(), Ok(role));
         }
         for text in ["", "Admin", "root", "admin "] {
-            assert!(text.parse::<Role>().unwrap_err().to_string().contains("viewer, operator and admin"), "{text}");
+            assert!(text.parse::<Role>().unwrap_err().to_string().contains("viewer, operator, admin"), "{text}");
         }
         assert!(Role::ALL.is_sorted_by(|a, b| a < b));
     }

@@ -16,7 +16,7 @@ mod record;
 
 pub use file::Rotation;
 pub use recent::{AuditQuery, Entry, EntryPage};
-pub use record::{OrderId, Record};
+pub use record::{Decided, OrderId, Record};
 
 use file::Sink;
 use recent::Recent;

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use jiff::Timestamp;
+
 use super::action::{Action, Subject};
 use crate::queue::id::Priority;
 use crate::queue::state::JobState;
@@ -49,6 +51,8 @@ pub struct Seen {
     /// What was planned, as a number, where its subject is more than one znode: a fault to be mended, all batches that are
     /// done with. It is another where something else would be written or lost.
     pub plan: Option<u64>,
+    /// By whom and when it was made as its own note says, where it is the hold of a collection.
+    pub hold: Option<(Box<str>, Timestamp)>,
 }
 
 /// Why somebody orders something: never empty, without control characters, 500 characters at most.

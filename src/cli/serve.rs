@@ -11,7 +11,9 @@ use tokio_util::sync::CancellationToken;
 use super::{LogArgs, UsageError, ZooKeeperArgs, on_signal};
 use crate::actions::audit::Audit;
 use crate::actions::{self, Actions};
+use crate::alerts::{self, Alerts};
 use crate::config::{Config, ConfigFile, ListenAddress, Mirror, PrometheusDuration, Storage};
+use crate::coordination::Coordination;
 use crate::metrics::{self, queue, storage};
 use crate::mirror;
 use crate::web as server;
@@ -246,7 +248,19 @@ pub async fn serve_beside(
     let sessions = Sessions::new(config.zookeeper.clone());
     tasks.spawn("the orders", |shutdown| async { Ok(runner.run(sessions, shutdown).await?) });
 
-    let state = server::State::new(config, store, volume, Some(actions), registry);
+    let (coordination, keeper) = Coordination::new(config.zookeeper.acl.clone());
+    let (space, counted) = (volume.clone(), alerts::Metrics::register(&mut registry));
+    let space = move || space.as_ref().and_then(storage::Storage::left_bytes);
+    let rules = config.file.as_ref().map(|file| file.rules().clone()).unwrap_or_default();
+    let (alerts, runner) = Alerts::new(store.clone(), space, actions.clone(), coordination, rules, counted);
+    let (sessions, wanted) = (Sessions::new(config.zookeeper.clone()), alerts.wanted());
+    tasks.spawn("the coordination", |shutdown| async { Ok(keeper.run(sessions, wanted, shutdown).await?) });
+    tasks.spawn("the rules", |shutdown| async {
+        runner.run(shutdown).await;
+        Ok(())
+    });
+
+    let state = server::State::new(config, store, volume, Some(actions), registry).with_alerts(alerts);
     tasks.spawn("the web server", |shutdown| async { Ok(server::run(listeners, state, shutdown).await?) });
     tasks.join().await
 }

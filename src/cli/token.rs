@@ -16,7 +16,7 @@ pub struct TokenArgs {
     #[arg(value_name = "NAME")]
     name: String,
 
-    /// What its holder may do: viewer, operator or admin
+    /// What its holder may do: viewer, operator or admin; or alertmanager, to tell of alerts and nothing else
     #[arg(long = "role", env = "QUEUEKEEPER_ROLE", hide_env_values = true, value_name = "ROLE")]
     role: Role,
 

@@ -1,4 +1,4 @@
-//! The file of `--config.file`: who may order something.
+//! The file of `--config.file`: who may order something, and what may be done about alerts.
 //!
 //! Reading needs no such file, and without one nobody orders anything. Each part of what may stand in it has a module
 //! of its own below this one, and a key in [`Keys`].
@@ -14,7 +14,9 @@ use serde_saphyr::Spanned;
 use super::source::{FileError, Files, Sources, refuse, yaml};
 use super::{Users, WebFile};
 use crate::actions::Role;
+use crate::alerts::Rules;
 
+mod rules;
 mod secret;
 mod tokens;
 
@@ -28,6 +30,7 @@ pub struct ConfigFile {
     sources: Sources,
     roles: BTreeMap<String, Given>,
     tokens: Arc<Tokens>,
+    rules: Rules,
 }
 
 /// A role that a user was given.
@@ -44,6 +47,7 @@ struct Given {
 struct Keys {
     users: Option<BTreeMap<String, Spanned<String>>>,
     tokens_file: Option<Spanned<String>>,
+    alerts: Option<rules::Keys>,
 }
 
 impl ConfigFile {
@@ -69,7 +73,8 @@ impl ConfigFile {
             }
             Some(file) => Tokens::read(&path.parent().unwrap_or(Path::new("")).join(file.value), &mut files)?,
         };
-        Ok(Self { path: path.to_owned(), sources: files.sources(), roles, tokens: Arc::new(tokens) })
+        let rules = keys.alerts.map(|keys| rules::check(path, keys)).transpose()?.unwrap_or_default();
+        Ok(Self { path: path.to_owned(), sources: files.sources(), roles, tokens: Arc::new(tokens), rules })
     }
 
     /// Reads everything again; `None` where nothing has changed.
@@ -113,6 +118,12 @@ impl ConfigFile {
     #[must_use]
     pub fn tokens(&self) -> &Arc<Tokens> {
         &self.tokens
+    }
+
+    /// What may be done about alerts.
+    #[must_use]
+    pub fn rules(&self) -> &Rules {
+        &self.rules
     }
 
     /// How many users have a role of their own.

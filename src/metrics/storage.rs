@@ -87,6 +87,12 @@ impl Storage {
         (*self.latest.lock()).filter(fresh).map(|(_, space)| space)
     }
 
+    /// How many bytes a job may need and not be kept back; `None` where the volume did not answer lately.
+    #[must_use]
+    pub fn left_bytes(&self) -> Option<i64> {
+        Some(self.space()?.left_below(self.threshold()))
+    }
+
     /// Asks the file system from time to time, until `shutdown`. Of a volume that is told there is nothing to ask.
     ///
     /// A call that hangs is not waited for at the end: nothing can take it back, and the process may go without it.

@@ -114,7 +114,7 @@ impl Image {
             | Path::QueueLocks
             | Path::LockFolder(_)
             | Path::PublishedLocalIds => quiet(self.apply_folder(path, found)),
-            Path::Foreign => Change::Nothing,
+            Path::Foreign | Path::Own(_) => Change::Nothing,
         }
     }
 
@@ -179,7 +179,7 @@ impl Image {
             | Path::LockFolder(_)
             | Path::PublishedLocalIds => self.denied.contains(path),
             // Of these only the names count, so nothing of them is unreadable.
-            Path::Entry(..) | Path::Reference(..) | Path::Foreign => false,
+            Path::Entry(..) | Path::Reference(..) | Path::Foreign | Path::Own(_) => false,
         }
     }
 

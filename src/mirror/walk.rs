@@ -173,6 +173,6 @@ fn ask(path: Path, image: &mut Image, waiting: &mut Vec<Query>) {
         | Path::QueueLocks
         | Path::LockFolder(_)
         | Path::PublishedLocalIds => waiting.push(Query::Folder(path)),
-        Path::Foreign => {}
+        Path::Foreign | Path::Own(_) => {}
     }
 }

@@ -291,6 +291,9 @@ pub enum Path {
     Foreign,
     /// The first part of a path that nothing of the above explains
     Unexpected(Box<str>),
+    /// A znode below `/queuekeeper`, by its whole path: it is written together with the queue's, and never read as one
+    /// of them
+    Own(Box<str>),
 }
 
 impl Path {
@@ -298,6 +301,13 @@ impl Path {
     #[must_use]
     pub fn entry(state: JobState, priority: super::id::Priority, job: JobId) -> Self {
         Self::Entry(state.into(), EntryName::of(priority, job))
+    }
+
+    /// A znode of queuekeeper's own, by its path; `None` for any other, and for one that ZooKeeper does not take.
+    #[must_use]
+    pub fn own(text: &str) -> Option<Self> {
+        let is_own = text.starts_with("/queuekeeper/") && NodePath::parse(text).is_ok();
+        is_own.then(|| Self::Own(text.into()))
     }
 }
 
@@ -330,7 +340,7 @@ impl fmt::Display for Path {
             Self::PublishedLocalIds => f.write_str("/locks/queue/localid"),
             Self::PublishedLocalId(name) => write!(f, "/locks/queue/localid/{name}"),
             Self::Foreign => f.write_str("/zookeeper"),
-            Self::Unexpected(path) => f.write_str(path),
+            Self::Unexpected(path) | Self::Own(path) => f.write_str(path),
         }
     }
 }

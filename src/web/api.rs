@@ -15,6 +15,7 @@ use super::State;
 use super::problem::Problem;
 
 mod access;
+mod alerts;
 mod audit;
 mod batches;
 mod document;
@@ -26,6 +27,7 @@ mod jobs;
 mod locks;
 pub(super) mod orders;
 mod overview;
+mod rules;
 mod status;
 pub(super) mod tree;
 
@@ -40,6 +42,9 @@ pub(super) use locks::LockFilter;
 
 /// Where the API is.
 pub(super) const PREFIX: &str = "/api/v1";
+
+/// Where Alertmanager calls.
+pub(super) const ALERTS: &str = "/api/v1/alerts";
 
 /// Where its description is.
 const DOCUMENT: &str = "/api/v1/openapi.json";
@@ -81,7 +86,12 @@ pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<String>, axum::Route
         .routes(routes!(orders::order_by_id))
         .routes(routes!(orders::cancel))
         .routes(routes!(orders::freeze))
-        .routes(routes!(orders::execute));
+        .routes(routes!(orders::execute))
+        .routes(routes!(rules::rules))
+        .routes(routes!(rules::reset))
+        .routes(routes!(rules::pause))
+        .routes(routes!(rules::unpause))
+        .merge(alerts::router());
     let (router, mut document) = OpenApiRouter::with_openapi(Document::openapi()).nest(PREFIX, api).split_for_parts();
     let routes = document.paths.paths.keys().cloned().collect();
     // The router's mark for a parameter of several parts is none of OpenAPI's.

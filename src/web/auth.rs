@@ -10,10 +10,12 @@ use axum::response::{IntoResponse, Response};
 
 use self::gate::Verdict;
 use super::State;
+use super::api;
 use super::host::Ends;
 use super::identity::{Identity, Means};
 use super::layers::Refused;
 use super::problem::Problem;
+use crate::actions::Role;
 use crate::config::Users;
 
 mod credentials;
@@ -103,6 +105,13 @@ pub(super) async fn check(FromState(state): FromState<State>, mut request: Reque
     }
     let peer = request.extensions().get::<Ends>().map(|ends| ends.peer);
     match state.identify(request.headers(), peer).await {
+        // Who tells of alerts looks at nothing.
+        Ok(identity) if identity.role < Role::Viewer && route != Some(api::ALERTS) => {
+            let why = format!("{} tells of alerts, and may do nothing else.", identity.name);
+            let mut response = Problem::new(StatusCode::FORBIDDEN, why).into_response();
+            response.extensions_mut().insert(Refused);
+            response
+        }
         Ok(identity) => {
             request.extensions_mut().insert(identity);
             next.run(request).await

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State as FromState};
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tower_http::CompressionLevel;
@@ -13,6 +13,7 @@ use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
 
 use super::State;
+use super::api;
 use super::pages;
 use super::problem::Problem;
 use crate::metrics::http::REFUSED;
@@ -51,6 +52,7 @@ pub(super) async fn count(FromState(state): FromState<State>, request: Request, 
     let started = Instant::now();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let method = request.method().clone();
+    let is_alert = method == Method::POST && is_at(&state, request.uri().path(), api::ALERTS);
     let response = next.run(request).await;
     let (code, duration) = (response.status().as_u16(), started.elapsed());
     let route = if response.extensions().get::<Refused>().is_some() {
@@ -64,6 +66,12 @@ pub(super) async fn count(FromState(state): FromState<State>, request: Request, 
         };
         route.as_ref().map(MatchedPath::as_str).map(below)
     };
+    if is_alert
+        && matches!(code, 401 | 403 | 421)
+        && let Some(alerts) = state.shared.alerts.get()
+    {
+        alerts.count_unauthorized();
+    }
     state.shared.http.observe(route, method.as_str(), code, duration);
     tracing::debug!(route, %method, code, duration_ms = duration.as_secs_f64() * 1000.0, "a request was answered");
     response
@@ -90,6 +98,11 @@ fn strip<'a>(prefix: &str, path: &'a str) -> Option<&'a str> {
 /// Whether a path is below the API.
 pub(super) fn is_api(state: &State, path: &str) -> bool {
     strip(state.shared.config.web.route_prefix.as_str(), path).is_some_and(|below| below.starts_with(API))
+}
+
+/// Whether a path is this one, below the prefix.
+pub(super) fn is_at(state: &State, path: &str, route: &str) -> bool {
+    strip(state.shared.config.web.route_prefix.as_str(), path) == Some(route)
 }
 
 /// Compresses what is large enough, for those who ask for it. A scrape is waited for, so speed counts more than size.

@@ -8,6 +8,7 @@ use super::identity::Identity;
 use super::problem::{Present, Problem};
 use super::query::{self, Pairs};
 use crate::actions::{Action, Actions, Actor, MOST_ITEMS, Refusal, Role, Source, Subject};
+use crate::alerts::Alerts;
 
 impl State {
     /// What operators may order.
@@ -17,6 +18,14 @@ impl State {
     pub(super) fn actions(&self) -> Result<&Actions, Problem> {
         let none = || Problem::new(StatusCode::FORBIDDEN, "This server takes no orders.");
         self.shared.actions.as_ref().ok_or_else(none)
+    }
+
+    /// Alerts that act.
+    ///
+    /// # Errors
+    /// Where this server takes none.
+    pub(super) fn alerts(&self) -> Result<&Alerts, Problem> {
+        self.shared.alerts.get().ok_or_else(|| Problem::missing("This server takes no alerts, and has no rules."))
     }
 
     /// The role by which pages offer what may be ordered. Whether he may is decided again when he orders it.
@@ -105,7 +114,7 @@ impl From<Refusal> for Problem {
 }
 
 /// A sentence, as all that is said to people; a name at its beginning, such as a job's id, stays as it is.
-fn sentence(text: &str) -> String {
+pub(super) fn sentence(text: &str) -> String {
     let word = text.split(' ').next().unwrap_or_default();
     let is_word = word.bytes().all(|byte| byte.is_ascii_lowercase());
     match text.get(..1) {

@@ -84,7 +84,12 @@ async fn look_at_web(state: &State, told: &mut Told) {
 async fn look_at_config(state: &State, told: &mut Told) {
     let Some(file) = state.file() else { return };
     let path = file.path().to_owned();
-    let taken = take(&state.shared.file, &path, told.what, move || file.read_again()).await;
+    let before = Arc::clone(&file);
+    let taken = take(&state.shared.file, &path, told.what, move || before.read_again()).await;
+    if let Some((alerts, now)) = state.shared.alerts.get().zip(state.file()).filter(|(_, now)| !Arc::ptr_eq(now, &file))
+    {
+        alerts.set_rules(now.rules().clone());
+    }
     // A role of nobody, as of a user who was taken out of the other file first, does no harm; to leave the whole file
     // where it is for that could leave a token valid that was taken out of it.
     let web = state.web_file();

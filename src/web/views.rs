@@ -18,6 +18,7 @@ pub(crate) mod locks;
 pub(crate) mod node;
 pub(crate) mod orders;
 pub(crate) mod overview;
+pub(crate) mod rules;
 mod session;
 pub(crate) mod status;
 

@@ -158,6 +158,8 @@ impl Recent {
                     kept.by_id.pop_first();
                 }
             }
+            // These are no orders: the page of rules shows them.
+            Record::Alerts { .. } | Record::Decision { .. } => {}
             Record::Outcome { id, subject, outcome, detail, after, cancelled_by, duration_seconds, .. } => {
                 let Some(entry) = kept.by_id.get_mut(&id) else { return };
                 if let Some(subject) = subject {

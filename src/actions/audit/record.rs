@@ -97,6 +97,60 @@ pub enum Record {
         /// How long it took.
         duration_seconds: f64,
     },
+    /// Alertmanager called, and what was decided. An alert that no rule names is only counted.
+    Alerts {
+        /// The call's id.
+        id: OrderId,
+        /// When.
+        at: Timestamp,
+        /// Who called: the name of the token.
+        actor: String,
+        /// The address that it called from.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        from: Option<String>,
+        /// The receiver of Alertmanager.
+        receiver: String,
+        /// What the alerts are grouped by.
+        group: String,
+        /// How many alerts Alertmanager left out.
+        truncated: u64,
+        /// How many no rule names.
+        unmatched: u64,
+        /// What was decided of each of the others.
+        decisions: Vec<Decided>,
+    },
+    /// A decision was carried out, or given up; the orders that it gave have lines of their own.
+    Decision {
+        /// The decision's id.
+        id: OrderId,
+        /// When.
+        at: Timestamp,
+        /// By which rule, about which alert, and what came of it.
+        #[serde(flatten)]
+        decided: Decided,
+    },
+}
+
+/// What a rule decided of an alert.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decided {
+    /// The rule.
+    pub rule: String,
+    /// The alert's name, as the rule names it.
+    pub alert: String,
+    /// Alertmanager's hash of its labels.
+    pub fingerprint: String,
+    /// Since when it is on.
+    pub starts_at: Timestamp,
+    /// Whether it is on: `firing` or `resolved`.
+    pub status: String,
+    /// What came of it; `accepted` where it is to be carried out.
+    pub outcome: String,
+    /// In words.
+    pub detail: String,
+    /// What it was done to, or would have been in a dry run; a hundred at most.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub subjects: Vec<String>,
 }
 
 impl Record {
@@ -104,7 +158,10 @@ impl Record {
     #[must_use]
     pub fn id(&self) -> OrderId {
         match self {
-            Self::Ordered { id, .. } | Self::Outcome { id, .. } => *id,
+            Self::Ordered { id, .. }
+            | Self::Outcome { id, .. }
+            | Self::Alerts { id, .. }
+            | Self::Decision { id, .. } => *id,
         }
     }
 

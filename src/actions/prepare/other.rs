@@ -87,6 +87,15 @@ impl Desk<'_> {
             }
             (Action::Release, Some(hold)) => {
                 check_lock(order, &hold.lock)?;
+                if let Some((who, since)) = order.seen.as_ref().and_then(|seen| seen.hold.as_ref())
+                    && (**who != *hold.who || *since != hold.since)
+                {
+                    let (who, since) = (&hold.who, hold.since);
+                    let why = format!(
+                        "the collection {mnemonic} is held by another order, of {who:?} at {since}; nothing was done"
+                    );
+                    return Err(Refusal::conflict(why));
+                }
                 let plan = self.queue.plan_release_collection(mnemonic, Some(&hold.lock)).await?;
                 let known = self.store.and_then(|store| held_jobs(store, mnemonic, self.now));
                 let held = known.unwrap_or_default();

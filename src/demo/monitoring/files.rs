@@ -13,8 +13,8 @@ use crate::config::{ConfigFile, Secret, TokenLine};
 /// The principal that Alertmanager is, in the audit too.
 const PRINCIPAL: &str = "alertmanager";
 
-/// What it may do: the orders that can be undone.
-const ROLE: Role = Role::Operator;
+/// What it may do: tell of alerts, and nothing else.
+const ROLE: Role = Role::Alertmanager;
 
 /// The directory with its files.
 #[derive(Clone, Copy, Debug)]

@@ -163,6 +163,7 @@ impl Image {
             | Path::LockFolder(_)
             | Path::PublishedLocalIds
             | Path::Foreign
+            | Path::Own(_)
             | Path::Unexpected(_) => {}
         }
     }

@@ -69,7 +69,8 @@ impl Redaction {
                 | Path::QueueLock(_)
                 | Path::LockFolder(_)
                 | Path::PublishedLocalIds
-                | Path::Foreign => true,
+                | Path::Foreign
+                | Path::Own(_) => true,
             };
         if is_shown {
             return name.into();
@@ -133,6 +134,7 @@ impl Redaction {
             | Path::PublishedLocalIds
             | Path::PublishedLocalId(_)
             | Path::Foreign
+            | Path::Own(_)
             | Path::Unexpected(_) => length(data).into(),
         }
     }

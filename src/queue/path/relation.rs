@@ -7,7 +7,7 @@ impl Path {
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
         let parent = match self {
-            Self::Root | Self::Foreign => return None,
+            Self::Root | Self::Foreign | Self::Own(_) => return None,
             Self::BatchUuids | Self::Batches | Self::Jobs | Self::Access | Self::Locks => Self::Root,
             Self::BatchUuid(_) => Self::BatchUuids,
             Self::Batch(_) => Self::Batches,
@@ -83,6 +83,7 @@ impl Path {
             | Self::PublishedLocalIds
             | Self::PublishedLocalId(_)
             | Self::Foreign
+            | Self::Own(_)
             | Self::Unexpected(_) => false,
         }
     }

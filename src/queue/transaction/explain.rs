@@ -10,7 +10,7 @@ use crate::queue::path::{LockFolder, Path};
 
 impl Queue {
     /// Says what a refused transaction ran into, by a look at the znode that it was refused for.
-    pub(in crate::queue) async fn explain(&self, error: CommitError) -> Error {
+    pub async fn explain(&self, error: CommitError) -> Error {
         let (operation, reason) = match error {
             CommitError::Refused { operation, reason, .. } => (*operation, reason),
             CommitError::NotDone { operation, cause } => return Error::Commit { operation, cause },
@@ -94,6 +94,7 @@ impl Path {
             | Self::LockFolder(_)
             | Self::PublishedLocalIds
             | Self::Foreign
+            | Self::Own(_)
             | Self::Unexpected(_) => false,
         }
     }

@@ -40,7 +40,7 @@ pub(super) struct OrderBody {
     on: String,
     /// Why, in a few words.
     #[schema(example = "storage node is back")]
-    reason: String,
+    pub(super) reason: String,
     /// What was seen of it: refused, 409, where that has changed.
     seen: Option<SeenBody>,
     /// The state to resume a job in; the one after its last successful state, unless it is given.
@@ -101,7 +101,7 @@ pub(super) struct ListBody {
 pub(super) struct ReasonBody {
     /// Why, in a few words.
     #[schema(example = "storage node is back")]
-    reason: String,
+    pub(super) reason: String,
 }
 
 /// `POST /api/v1/orders`: orders something, or shows what it would do.
@@ -251,6 +251,7 @@ impl OrderBody {
                 version: seen.version,
                 czxid: seen.czxid,
                 plan: seen.plan.as_deref().map(plan).transpose()?,
+                hold: None,
             })
         });
         let seen = seen.transpose()?;

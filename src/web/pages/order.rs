@@ -68,7 +68,7 @@ impl Asked {
         let plan = given(self.plan.as_ref()).map(plan).transpose()?;
         let is_seen = state.is_some() || version.is_some() || czxid.is_some() || plan.is_some();
         Ok(Order {
-            seen: is_seen.then_some(Seen { state, version, czxid, plan }),
+            seen: is_seen.then_some(Seen { state, version, czxid, plan, hold: None }),
             to: job_state(given(self.to.as_ref()))?,
             priority: priority(number("priority", self.priority.as_ref())?)?,
             force: given(self.force.as_ref()).is_some(),

@@ -165,6 +165,7 @@ fn better(path: &Znode) -> Option<Link> {
         | Znode::PublishedLocalIds
         | Znode::PublishedLocalId(_)
         | Znode::Foreign
+        | Znode::Own(_)
         | Znode::Unexpected(_) => None,
     }
 }

@@ -1,0 +1,155 @@
+//! Orders that are carried out together with writes to znodes of our own, in one transaction: all of it is done, or
+//! nothing.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use jiff::Timestamp;
+
+use super::actor::Actor;
+use super::audit::{OrderId, Record};
+use super::carry_out::Given;
+use super::execute::{Actions, Shared};
+use super::order::{Order, Reason};
+use super::prepare::{Prepared, Step};
+use super::refusal::Refusal;
+use super::work::{Outcome, Work};
+use crate::queue::path::Path;
+use crate::queue::{CommitError, Transaction};
+use crate::zookeeper::Write;
+
+/// Why an order was not carried out together with other writes. Nothing was done, unless it says that this is not known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotBeside {
+    /// The order itself was refused.
+    #[error(transparent)]
+    Order(#[from] Refusal),
+    /// One of the other writes was, and with it the order.
+    #[error("{path}: {why}")]
+    Write {
+        /// The znode that it was about.
+        path: String,
+        /// Why, in ZooKeeper's words.
+        why: zookeeper_client::Error,
+    },
+}
+
+impl Actions {
+    /// Carries an order out together with these writes, in one transaction. It is written down before and after, as
+    /// every order.
+    ///
+    /// # Errors
+    /// When the order or a write stands against it, and when it takes more than one transaction.
+    pub async fn execute_beside(
+        &self,
+        order: &Order,
+        actor: &Actor,
+        reason: &Reason,
+        writes: &[Write],
+        now: Timestamp,
+    ) -> Result<Outcome, NotBeside> {
+        if self.shared.tasks.is_closed() {
+            return Err(Refusal::Unavailable("the server is ending; nothing was done".to_owned()).into());
+        }
+        // Whoever ends the server waits for it.
+        let _going_on = self.shared.tasks.token();
+        let on = order.subject.to_string();
+        let work = Work::new(OrderId::new(now), order.action, on, reason.to_string(), actor.name.clone());
+        let outcome = self.shared.carry_out_beside(order, Given { actor, reason, work: &work, now }, writes).await;
+        let label = match &outcome {
+            Ok(outcome) => outcome.label(),
+            Err(refusal) => refusal.refusal().label(),
+        };
+        self.shared.metrics.count(order.action, actor.source, label);
+        self.remember(work, &outcome);
+        outcome
+    }
+
+    /// Lets it be asked after by its id.
+    fn remember(&self, work: Arc<Work>, outcome: &Result<Outcome, NotBeside>) {
+        work.end(outcome.clone().map_err(|error| error.refusal()));
+        // It has no key, so that it is new in any case.
+        let _ = self.shared.works.add(&work, None, 0);
+    }
+}
+
+impl NotBeside {
+    /// What it is to whoever asks after the order.
+    #[must_use]
+    pub fn refusal(&self) -> Refusal {
+        match self {
+            Self::Order(refusal) => refusal.clone(),
+            Self::Write { .. } => Refusal::conflict(format!("{self}; nothing was done")),
+        }
+    }
+}
+
+impl Shared {
+    async fn carry_out_beside(&self, order: &Order, given: Given<'_>, writes: &[Write]) -> Result<Outcome, NotBeside> {
+        let Given { actor, reason, work, now } = given;
+        let began = Instant::now();
+        let prepared = self.prepare(order, actor, reason.as_str(), now).await?;
+        let transaction = whole(&prepared, writes)?;
+        let queue = self.connected.queue()?;
+        let mut ordered = given.ordered(order.action);
+        if let Record::Ordered { subjects, count, before, after, operations, .. } = &mut ordered {
+            (*subjects, *count) = (vec![order.subject.to_string()], 1);
+            (*before, *after) = (prepared.before.map(str::to_owned), prepared.after.map(str::to_owned));
+            *operations = prepared.operations();
+        }
+        let unwritten = |why| Refusal::Unavailable(format!("{why}; nothing was done"));
+        self.audit.write(ordered).await.map_err(unwritten)?;
+        let committed = match queue.try_commit(&transaction).await {
+            Ok(_) => Ok(()),
+            Err(CommitError::Refused { operation, reason, .. }) if matches!(operation.path(), Path::Own(_)) => {
+                Err(NotBeside::Write { path: operation.path().to_string(), why: reason })
+            }
+            Err(error) => Err(Refusal::of_job(queue.explain(error).await).into()),
+        };
+        let mut outcome = committed.map(|()| Outcome {
+            before: prepared.before,
+            after: prepared.after,
+            warnings: prepared.warnings.clone(),
+            ..Outcome::default()
+        });
+        let refusal = outcome.as_ref().err().map(NotBeside::refusal);
+        let record = Record::Outcome {
+            id: work.id,
+            at: now + began.elapsed(),
+            subject: None,
+            outcome: refusal.as_ref().map_or(super::metrics::DONE, Refusal::label).to_owned(),
+            detail: refusal.map(|refusal| refusal.to_string()),
+            after: outcome.as_ref().ok().and_then(|done| done.after).map(str::to_owned),
+            cancelled_by: None,
+            duration_seconds: began.elapsed().as_secs_f64(),
+        };
+        let unwritten = self.end(record, work).await;
+        if let Ok(done) = &mut outcome {
+            done.warnings.extend(unwritten);
+        }
+        outcome
+    }
+}
+
+/// The one transaction of an order, with what is written besides.
+fn whole(prepared: &Prepared, writes: &[Write]) -> Result<Transaction, Refusal> {
+    let many = || Refusal::Invalid("this takes more than one transaction, and is not done by itself".to_owned());
+    let [step] = prepared.work.as_slice() else { return Err(many()) };
+    let mut transaction = match step {
+        Step::Job(plan) => plan.transaction.clone(),
+        Step::One(transaction) | Step::BreakLock(_, transaction) => transaction.clone(),
+        Step::Many(_) | Step::ThenPurge(_) | Step::CleanUp(_) | Step::ReleaseJobs(_) => return Err(many()),
+    };
+    for write in writes {
+        let foreign = || Refusal::Invalid(format!("{} is no znode of queuekeeper's own", write.path()));
+        let path = Path::own(write.path()).ok_or_else(foreign)?;
+        match write {
+            Write::Present(_) => transaction.check_exists(path),
+            Write::Absent(_) => transaction.create(path.clone(), Vec::new()).delete(path, None),
+            Write::Create(_, data) => transaction.create(path, data.clone()),
+            Write::Set(_, data, version) => transaction.set(path, data.clone(), *version),
+            Write::Delete(_, version) => transaction.delete(path, Some(*version)),
+        };
+    }
+    Ok(transaction)
+}

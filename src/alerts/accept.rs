@@ -1,0 +1,352 @@
+//! Taking a call of Alertmanager: what is to be done is written down before it is answered.
+
+use jiff::Timestamp;
+
+use super::book::Line;
+use super::decision::{Cause, Decision, Kind, Target, act_name};
+use super::guard::{self, Stop};
+use super::item::Item;
+use super::memory::{Hold, Memory};
+use super::outcome::Outcome;
+use super::payload::{Alert, BadPayload, Payload, Status};
+use super::rule::{Mode, Remedy, Rule, Rules};
+use super::server::{Alerts, Shared};
+use crate::actions::Actor;
+use crate::actions::audit::{Decided, OrderId, Record};
+use crate::coordination::{self, CoordinationError, Snapshot, Write};
+
+/// How many decisions may wait, of all processes.
+pub(super) const MOST_PENDING: usize = 1_000;
+
+/// How many subjects of a dry run are named.
+const MOST_NAMED: usize = 100;
+
+/// What came of a call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Received {
+    /// What was decided of each alert by each rule that names it.
+    pub decisions: Vec<Decided>,
+    /// How many alerts no rule names.
+    pub unmatched: u64,
+}
+
+/// Why a call was not taken. What of it was decided before stays so, and is not decided twice.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotReceived {
+    /// It is no message of Alertmanager that we know. Sending it again does not help.
+    #[error(transparent)]
+    Invalid(#[from] BadPayload),
+    /// Nothing can be decided now.
+    #[error("{0}; nothing was decided, send it again")]
+    NotSynced(String),
+    /// Too much waits.
+    #[error("{0}; send it again later")]
+    Full(String),
+    /// It could not be written down.
+    #[error("what was decided cannot be written down: {0}; send it again")]
+    Unrecorded(String),
+}
+
+/// What a rule makes of an alert.
+struct Verdict {
+    /// `None` for what is accepted, and counts when it is done.
+    outcome: Option<Outcome>,
+    detail: String,
+    subjects: Vec<String>,
+}
+
+impl From<Stop> for Verdict {
+    fn from(stop: Stop) -> Self {
+        Self { outcome: Some(stop.outcome), detail: stop.why, subjects: Vec::new() }
+    }
+}
+
+impl Alerts {
+    /// Takes a call of Alertmanager. When this returns, what was decided is written down: it is done by whoever leads,
+    /// though this process ends.
+    ///
+    /// # Errors
+    /// When it is not understood, or cannot be decided or written down now.
+    pub async fn receive(&self, body: &[u8], caller: &Actor, now: Timestamp) -> Result<Received, NotReceived> {
+        let received = self.shared.receive(body, caller, now).await;
+        if let Err(error) = &received {
+            let outcome = match error {
+                NotReceived::Invalid(_) => Outcome::Invalid,
+                NotReceived::NotSynced(_) => Outcome::NotSynced,
+                NotReceived::Full(_) => Outcome::QueueFull,
+                NotReceived::Unrecorded(_) => Outcome::Failed,
+            };
+            self.shared.metrics.count(outcome);
+            let line = Line {
+                at: now,
+                rule: None,
+                alert: String::new(),
+                outcome: Some(outcome),
+                detail: error.to_string(),
+                count: 1,
+            };
+            self.shared.book.note(line);
+        }
+        received
+    }
+}
+
+impl Shared {
+    async fn receive(&self, body: &[u8], caller: &Actor, now: Timestamp) -> Result<Received, NotReceived> {
+        let payload = Payload::read(body)?;
+        let _permit =
+            self.calls.try_acquire().map_err(|_| NotReceived::Full("too many calls are looked after".to_owned()))?;
+        let rules = self.rules.read().clone();
+        let matched = matches(&rules, &payload);
+        let snapshot = if matched.iter().any(|(_, rule)| rule.mode == Mode::Enforce) {
+            Some(self.coordination.read().await.map_err(|error| NotReceived::NotSynced(error.to_string()))?)
+        } else {
+            None
+        };
+        if matched.iter().any(|(alert, _)| alert.status == Status::Firing) {
+            self.check_synced(now).map_err(NotReceived::NotSynced)?;
+        }
+        let mut received = Received::default();
+        for alert in &payload.alerts {
+            if !rules.rules.iter().any(|rule| rule.names(alert)) {
+                received.unmatched += 1;
+            }
+        }
+        self.metrics.count_many(Outcome::NoMatch, received.unmatched);
+        let mut waiting = snapshot.as_ref().map_or(0, |snapshot| snapshot.pending.len());
+        for (alert, rule) in matched {
+            let verdict = self.decide(rule, alert, snapshot.as_ref(), &mut waiting, now).await?;
+            if let Some(outcome) = verdict.outcome {
+                self.metrics.count(outcome);
+            }
+            self.book.note(Line {
+                at: now,
+                rule: Some(rule.name.clone()),
+                alert: rule.alert.clone(),
+                outcome: verdict.outcome,
+                detail: verdict.detail.clone(),
+                count: 1,
+            });
+            received.decisions.push(Decided {
+                rule: rule.name.clone(),
+                alert: rule.alert.clone(),
+                fingerprint: alert.fingerprint.clone(),
+                starts_at: alert.starts_at,
+                status: if alert.status == Status::Firing { "firing" } else { "resolved" }.to_owned(),
+                outcome: verdict.outcome.map_or("accepted", Outcome::label).to_owned(),
+                detail: verdict.detail,
+                subjects: verdict.subjects,
+            });
+        }
+        let record = Record::Alerts {
+            id: OrderId::new(now),
+            at: now,
+            actor: caller.name.clone(),
+            from: caller.from.map(|from| from.to_string()),
+            receiver: payload.receiver,
+            group: payload.group,
+            truncated: payload.truncated,
+            unmatched: received.unmatched,
+            decisions: received.decisions.clone(),
+        };
+        let written = self.actions.audit().write(record).await;
+        written.map_err(|why| NotReceived::Unrecorded(why.to_string()))?;
+        if payload.truncated > 0 {
+            tracing::warn!(truncated = payload.truncated, "Alertmanager left alerts out of a message (max_alerts)");
+        }
+        self.wake.notify_one();
+        Ok(received)
+    }
+
+    async fn decide(
+        &self,
+        rule: &Rule,
+        alert: &Alert,
+        snapshot: Option<&Snapshot>,
+        waiting: &mut usize,
+        now: Timestamp,
+    ) -> Result<Verdict, NotReceived> {
+        let target = match Target::of(rule, alert) {
+            Ok(target) => target,
+            Err(narrow) => {
+                let why = format!("its label {} names none that the rule has", narrow.label());
+                return Ok(Stop::new(Outcome::NoMatch, why).into());
+            }
+        };
+        match (alert.status, snapshot.filter(|_| rule.mode == Mode::Enforce)) {
+            (Status::Firing, Some(snapshot)) => self.accept(rule, alert, target, snapshot, waiting, now).await,
+            (Status::Resolved, Some(snapshot)) => self.resolve(rule, alert, &target, snapshot, waiting, now).await,
+            (Status::Firing, None) => Ok(self.rehearse(rule, alert, &target, now)),
+            (Status::Resolved, None) => Ok(self.rehearse_undoing(rule, alert)),
+        }
+    }
+
+    /// Accepts what a rule is to do, unless something is against it already. Budgets are looked at when it is done.
+    async fn accept(
+        &self,
+        rule: &Rule,
+        alert: &Alert,
+        target: Target,
+        snapshot: &Snapshot,
+        waiting: &mut usize,
+        now: Timestamp,
+    ) -> Result<Verdict, NotReceived> {
+        if snapshot.paused.is_some() {
+            return Ok(Stop::new(Outcome::Paused, "all automatic action is paused").into());
+        }
+        let cause = Cause::of(alert);
+        let memory = match memory_of(snapshot, &rule.name) {
+            Ok(memory) => memory,
+            Err(stop) => return Ok(stop.into()),
+        };
+        let open = guard::admit(rule, &memory, &cause, &target.key(), now);
+        let chosen = open.and_then(|()| self.sight(now).choose(rule, &target, &memory));
+        if let Err(stop) = chosen {
+            return Ok(stop.into());
+        }
+        self.add(&Decision::new(Kind::Act, rule, cause, target, now), waiting).await
+    }
+
+    /// An alert is over: cancels what has not begun, and takes back what was done for it, where the rule says so.
+    async fn resolve(
+        &self,
+        rule: &Rule,
+        alert: &Alert,
+        target: &Target,
+        snapshot: &Snapshot,
+        waiting: &mut usize,
+        now: Timestamp,
+    ) -> Result<Verdict, NotReceived> {
+        let resolved = |why: &str| Stop::new(Outcome::Resolved, why).into();
+        let waits = snapshot.pending(&act_name(&rule.name, target));
+        let is_it = |decision: &Decision| decision.cause.fingerprint == alert.fingerprint;
+        let waits = waits.and_then(|node| Some((node, Decision::read(&node.data).ok().filter(is_it)?)));
+        let mut is_begun = false;
+        if let Some((node, decision)) = waits {
+            let delete = Write::Delete(coordination::pending(&node.name), node.version);
+            if decision.is_begun() {
+                is_begun = true;
+            } else {
+                match self.coordination.commit(&[delete]).await {
+                    Ok(()) => return Ok(resolved("what was to be done had not begun, and is not done")),
+                    // It was begun just now, or is done.
+                    Err(CoordinationError::Changed { .. }) => is_begun = true,
+                    Err(error) => return Err(NotReceived::Unrecorded(error.to_string())),
+                }
+            }
+        }
+        if !rule.is_undone {
+            return Ok(resolved("nothing is taken back"));
+        }
+        let memory = memory_of(snapshot, &rule.name).unwrap_or_default();
+        let holds = memory.holds.iter().any(|hold| hold.fingerprint == alert.fingerprint);
+        if !holds && !is_begun {
+            return Ok(resolved("nothing of it is held"));
+        }
+        let undoing = Decision::new(Kind::Undo, rule, Cause::of(alert), Target::default(), now);
+        let verdict = self.add(&undoing, waiting).await?;
+        Ok(Verdict { outcome: Some(Outcome::Resolved), ..verdict })
+    }
+
+    async fn add(&self, decision: &Decision, waiting: &mut usize) -> Result<Verdict, NotReceived> {
+        if *waiting >= MOST_PENDING {
+            return Err(NotReceived::Full(format!("{MOST_PENDING} decisions wait already")));
+        }
+        let create = Write::Create(coordination::pending(&decision.name()), decision.data());
+        match self.coordination.commit(&[create]).await {
+            Ok(()) => {
+                *waiting += 1;
+                let detail = match decision.kind {
+                    Kind::Act => "it is to be carried out",
+                    Kind::Undo => "what the rule did is to be taken back",
+                };
+                Ok(Verdict { outcome: None, detail: detail.to_owned(), subjects: Vec::new() })
+            }
+            Err(CoordinationError::Changed { .. }) => {
+                Ok(Stop::new(Outcome::Duplicate, "the same waits to be carried out already").into())
+            }
+            Err(error) => Err(NotReceived::Unrecorded(error.to_string())),
+        }
+    }
+
+    /// Goes the whole way but for the last step: remembers, in this process only, as if it had been done.
+    fn rehearse(&self, rule: &Rule, alert: &Alert, target: &Target, now: Timestamp) -> Verdict {
+        let cause = Cause::of(alert);
+        let all = self.rules.read().budget;
+        let mut dry = self.dry.lock();
+        let super::server::Dry { memories, together } = &mut *dry;
+        let memory = memories.entry(rule.name.clone()).or_default();
+        let chosen = guard::admit(rule, memory, &cause, &target.key(), now)
+            .and_then(|()| self.sight(now).choose(rule, target, memory));
+        let choice = match chosen {
+            Ok(choice) => choice,
+            Err(stop) => return stop.into(),
+        };
+        let (room, why) = guard::room(rule, memory, (together, all), choice.present, now);
+        let wanted = choice.items.len();
+        let items: Vec<Item> = choice.items.into_iter().take(usize::try_from(room).unwrap_or(usize::MAX)).collect();
+        if items.is_empty() {
+            memory.trip(why, now);
+            return Stop::new(Outcome::Budget, format!("{why}, and {wanted} are to be done: the breaker opens")).into();
+        }
+        for item in &items {
+            guard::take(rule, memory, together, all, &item.on, now);
+            if rule.remedy == Remedy::HoldCollections
+                && let Some(collection) = item.collection()
+            {
+                memory.holds.retain(|hold| hold.collection != collection);
+                let fingerprint = cause.fingerprint.clone();
+                memory.holds.push(Hold { collection, since: now, fingerprint });
+            }
+        }
+        memory.see(&target.key(), &cause.fingerprint, cause.starts_at, rule.cooldown, now);
+        let limited = if items.len() < wanted { format!("; {why}") } else { String::new() };
+        let subjects: Vec<_> = items.iter().map(|item| item.on.clone()).take(MOST_NAMED).collect();
+        let detail =
+            format!("would {} {} of {}: {}{limited}", rule.remedy.verb(), items.len(), choice.of, named(&subjects));
+        memory.tell(Outcome::DryRun, &detail, now);
+        Verdict { outcome: Some(Outcome::DryRun), detail, subjects }
+    }
+
+    fn rehearse_undoing(&self, rule: &Rule, alert: &Alert) -> Verdict {
+        let mut dry = self.dry.lock();
+        let memory = dry.memories.entry(rule.name.clone()).or_default();
+        let is_of = |hold: &Hold| hold.fingerprint == alert.fingerprint;
+        let holds: Vec<_> = memory.holds.iter().filter(|hold| is_of(hold)).map(|hold| Item::hold(hold).on).collect();
+        if !rule.is_undone || holds.is_empty() {
+            return Stop::new(Outcome::Resolved, "nothing would be taken back").into();
+        }
+        memory.holds.retain(|hold| !is_of(hold));
+        let detail = format!("would release {}, and the jobs that are Held since", named(&holds));
+        Verdict { outcome: Some(Outcome::Resolved), detail, subjects: holds }
+    }
+}
+
+/// Each alert with each rule that names it.
+fn matches<'a>(rules: &'a Rules, payload: &'a Payload) -> Vec<(&'a Alert, &'a Rule)> {
+    let mut found = Vec::new();
+    for alert in &payload.alerts {
+        for rule in &rules.rules {
+            if rule.names(alert) {
+                found.push((alert, rule));
+            }
+        }
+    }
+    found
+}
+
+/// What a rule remembers, as it was just read.
+pub(super) fn memory_of(snapshot: &Snapshot, rule: &str) -> Result<Memory, Stop> {
+    let Some(node) = snapshot.rules.get(rule) else { return Ok(Memory::default()) };
+    Memory::read(&node.data).map_err(|_| {
+        let path = coordination::rule(rule);
+        Stop::new(Outcome::Failed, format!("what the rule remembers cannot be read; delete {path} to begin anew"))
+    })
+}
+
+/// The first of many, in words.
+fn named(subjects: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown = subjects.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    if subjects.len() > SHOWN { format!("{shown} and {} more", subjects.len() - SHOWN) } else { shown }
+}

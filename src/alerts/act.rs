@@ -1,0 +1,323 @@
+//! Carrying decisions out: one process leads, and goes through them in the order in which they were accepted.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+use super::accept::memory_of;
+use super::book::Line;
+use super::decision::{Decision, Kind};
+use super::guard;
+use super::memory::{Memory, Together};
+use super::metrics::RuleFigures;
+use super::outcome::Outcome;
+use super::rule::{Mode, Rule, Rules};
+use super::server::Shared;
+use crate::actions::audit::{Decided, Record};
+use crate::coordination::{self, CoordinationError, Lead, Node, Snapshot, Write};
+
+mod begin;
+mod item;
+
+/// How long a decision waits for a rule that this process does not know: another may, that is configured anew just now.
+const STRANGE_FOR: Duration = Duration::from_hours(1);
+
+/// How often a decision may fail until it is given up.
+const MOST_FAILURES: u32 = 6;
+
+/// A decision that is being looked after, with what its rule remembers; each with the version of its znode.
+pub(super) struct Case<'a> {
+    pub(super) lead: &'a Lead,
+    pub(super) rules: &'a Rules,
+    pub(super) rule: &'a Rule,
+    pub(super) node: String,
+    pub(super) decision: Decision,
+    pub(super) version: i32,
+    pub(super) memory: Memory,
+    /// `None` where there is no znode yet.
+    pub(super) memory_version: Option<i32>,
+    pub(super) together: Together,
+    pub(super) together_version: i32,
+}
+
+/// Whether a decision can be gone on with at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// It can.
+    On,
+    /// It is over.
+    Over,
+    /// Not now: it is looked at again.
+    Later,
+}
+
+impl Shared {
+    /// Looks at our own znodes once, shows how things stand, and carries out what waits if this process leads.
+    pub(super) async fn look(&self, shutdown: &CancellationToken) {
+        let snapshot = match self.coordination.read().await {
+            Ok(snapshot) => snapshot,
+            Err(error) => {
+                tracing::debug!("our own znodes cannot be read: {error}");
+                *self.seen.write() = None;
+                return;
+            }
+        };
+        let lead = self.coordination.lead();
+        let rules = self.rules.read().clone();
+        self.show(&snapshot, lead.is_some(), &rules, Timestamp::now());
+        if let Some(lead) = &lead {
+            self.forget(lead, &snapshot, &rules).await;
+        }
+        let (waits, is_paused) = (snapshot.pending.clone(), snapshot.paused.is_some());
+        *self.seen.write() = Some((snapshot, Timestamp::now()));
+        let Some(lead) = lead.filter(|_| !is_paused) else { return };
+        for node in waits {
+            if shutdown.is_cancelled() {
+                return;
+            }
+            if !self.attend(&lead, &node, &rules, shutdown).await {
+                // Something is not as it was thought to be, or cannot be reached: it is all read again first.
+                return;
+            }
+        }
+    }
+
+    fn show(&self, snapshot: &Snapshot, leads: bool, rules: &Rules, now: Timestamp) {
+        let together = snapshot.all.as_ref().and_then(|node| Together::read(&node.data).ok()).unwrap_or_default();
+        let dry = self.dry.lock();
+        let figures = rules.rules.iter().filter(|rule| rule.mode != Mode::Off).map(|rule| {
+            let (memory, together) = if rule.mode == Mode::Enforce {
+                (memory_of(snapshot, &rule.name).unwrap_or_default(), &together)
+            } else {
+                (dry.memories.get(&rule.name).cloned().unwrap_or_default(), &dry.together)
+            };
+            RuleFigures {
+                rule: rule.name.clone(),
+                last_action: memory.last_action.filter(|_| rule.mode == Mode::Enforce),
+                is_open: memory.breaker.is_some(),
+                budget_left: guard::room(
+                    &Rule { max_share: None, ..rule.clone() },
+                    &memory,
+                    (together, rules.budget),
+                    0,
+                    now,
+                )
+                .0,
+                holds: if rule.mode == Mode::Enforce { memory.holds.len() } else { 0 },
+            }
+        });
+        self.metrics.show(snapshot.pending.len(), snapshot.paused.is_some(), leads, figures.collect());
+    }
+
+    /// Removes what rules remember that are gone and have nothing to remember any more.
+    async fn forget(&self, lead: &Lead, snapshot: &Snapshot, rules: &Rules) {
+        let now = Timestamp::now();
+        for (name, node) in &snapshot.rules {
+            let is_idle = Memory::read(&node.data).is_ok_and(|memory| memory.is_idle(now));
+            let is_old = node.changed + Duration::from_hours(24) < now;
+            if rules.get(name).is_none() && is_idle && is_old {
+                let writes = [lead.check(), Write::Delete(coordination::rule(name), node.version)];
+                if let Err(error) = self.coordination.commit(&writes).await {
+                    tracing::debug!(rule = name, "what a rule that is gone remembers was not removed: {error}");
+                }
+            }
+        }
+    }
+
+    /// Looks after one decision. Gives whether the others can be looked after at once.
+    async fn attend(&self, lead: &Lead, node: &Node, rules: &Rules, shutdown: &CancellationToken) -> bool {
+        let now = Timestamp::now();
+        let Some(decision) = Decision::read(&node.data).ok().filter(|decision| decision.name() == node.name) else {
+            tracing::error!(znode = coordination::pending(&node.name), "this is no decision of ours, and is removed");
+            self.metrics.count(Outcome::Invalid);
+            return self.drop_node(lead, node).await;
+        };
+        if decision.not_before.is_some_and(|at| at > now) {
+            return true;
+        }
+        let Some(rule) = rules.get(&decision.rule).filter(|rule| rule.mode == Mode::Enforce) else {
+            if decision.at + STRANGE_FOR > now {
+                return true;
+            }
+            let is_dropped = self.drop_node(lead, node).await;
+            if is_dropped {
+                self.close(&decision, Outcome::NoMatch, "its rule is gone or does not act any more", now).await;
+            }
+            return is_dropped;
+        };
+        if self.check_synced(now).is_err() {
+            return false;
+        }
+        // What a rule remembers is read for each decision: the one before may have changed it.
+        let Ok(snapshot) = self.coordination.read().await else { return false };
+        let Some(node) = snapshot.pending(&node.name).filter(|found| found.czxid == node.czxid) else { return true };
+        let Ok(decision) = Decision::read(&node.data) else { return false };
+        let memory = memory_of(&snapshot, &rule.name);
+        let together = snapshot.all.as_ref().and_then(|all| Some((Together::read(&all.data).ok()?, all.version)));
+        let (Ok(memory), Some((together, together_version))) = (memory, together) else {
+            let path = coordination::rule(&rule.name);
+            tracing::error!(
+                path,
+                "what rules remember cannot be read; nothing is done by this rule until it is deleted"
+            );
+            self.metrics.count(Outcome::Failed);
+            return true;
+        };
+        let mut case = Case {
+            lead,
+            rules,
+            rule,
+            node: node.name.clone(),
+            version: node.version,
+            memory,
+            memory_version: snapshot.rules.get(&rule.name).map(|node| node.version),
+            together,
+            together_version,
+            decision,
+        };
+        if !self.make_memory(&mut case).await {
+            return false;
+        }
+        if case.decision.list.is_none() {
+            match self.begin(&mut case).await {
+                Next::On => {}
+                Next::Over => return true,
+                Next::Later => return false,
+            }
+        }
+        loop {
+            if shutdown.is_cancelled() {
+                return false;
+            }
+            match self.next(&mut case).await {
+                Next::On => {}
+                Next::Over => return true,
+                Next::Later => return false,
+            }
+        }
+    }
+
+    async fn drop_node(&self, lead: &Lead, node: &Node) -> bool {
+        let delete = Write::Delete(coordination::pending(&node.name), node.version);
+        self.coordination.commit(&[lead.check(), delete]).await.is_ok()
+    }
+
+    /// Makes the znode of what the rule remembers, where there is none yet: a transaction that sets it takes one.
+    async fn make_memory(&self, case: &mut Case<'_>) -> bool {
+        if case.memory_version.is_none() {
+            let create = Write::Create(coordination::rule(&case.rule.name), case.memory.data());
+            if let Err(error) = self.coordination.commit(&[case.lead.check(), create]).await {
+                self.lost(case, &error);
+                return false;
+            }
+            case.memory_version = Some(0);
+        }
+        true
+    }
+
+    /// Writes down how things stand, without doing anything to the queue. Gives whether that is done.
+    pub(super) async fn write(&self, case: &mut Case<'_>) -> bool {
+        let writes = [&[case.lead.check()][..], &case.writes(false)[..]].concat();
+        match self.coordination.commit(&writes).await {
+            Ok(()) => {
+                case.moved();
+                true
+            }
+            Err(error) => {
+                self.lost(case, &error);
+                false
+            }
+        }
+    }
+
+    /// Ends a decision without doing anything more.
+    pub(super) async fn finish(&self, case: &mut Case<'_>, outcome: Outcome, why: &str) -> Next {
+        let now = Timestamp::now();
+        case.memory.tell(outcome, why, now);
+        let writes = [&[case.lead.check()][..], &case.writes(true)[..]].concat();
+        match self.coordination.commit(&writes).await {
+            Ok(()) => {
+                self.close(&case.decision, outcome, why, now).await;
+                Next::Over
+            }
+            Err(error) => {
+                self.lost(case, &error);
+                Next::Later
+            }
+        }
+    }
+
+    /// Counts and tells what came of a decision.
+    pub(super) async fn close(&self, decision: &Decision, outcome: Outcome, why: &str, now: Timestamp) {
+        self.metrics.count(outcome);
+        tracing::info!(rule = decision.rule, alert = decision.cause.alert, outcome = outcome.label(), "{why}");
+        self.book.note(Line {
+            at: now,
+            rule: Some(decision.rule.clone()),
+            alert: decision.cause.alert.clone(),
+            outcome: Some(outcome),
+            detail: why.to_owned(),
+            count: 1,
+        });
+        let decided = Decided {
+            rule: decision.rule.clone(),
+            alert: decision.cause.alert.clone(),
+            fingerprint: decision.cause.fingerprint.clone(),
+            starts_at: decision.cause.starts_at,
+            status: if decision.kind == Kind::Act { "firing" } else { "resolved" }.to_owned(),
+            outcome: outcome.label().to_owned(),
+            detail: why.to_owned(),
+            subjects: Vec::new(),
+        };
+        if let Err(why) = self.actions.audit().write(Record::Decision { id: decision.id, at: now, decided }).await {
+            tracing::error!(decision = %decision.id, "{why}; what came of it is not recorded");
+        }
+    }
+
+    /// A write was refused or is not known: everything is read again before anything more is done.
+    pub(super) fn lost(&self, case: &Case<'_>, error: &CoordinationError) {
+        match error {
+            CoordinationError::Changed { path, .. } if case.lead.is_at(path) => self.coordination.resign(),
+            CoordinationError::Changed { .. } | CoordinationError::Refused { .. } => {
+                tracing::warn!(rule = case.rule.name, "a decision is looked at anew: {error}");
+            }
+            CoordinationError::NotConnected | CoordinationError::Unanswered(_) => {
+                tracing::debug!(rule = case.rule.name, "a decision waits: {error}");
+            }
+        }
+    }
+}
+
+impl Case<'_> {
+    /// What is written of the decision and of what rules remember; with the last, it is over.
+    pub(super) fn writes(&self, is_last: bool) -> Vec<Write> {
+        let pending = coordination::pending(&self.node);
+        let decision = if is_last {
+            Write::Delete(pending, self.version)
+        } else {
+            Write::Set(pending, self.decision.data(), self.version)
+        };
+        let version = self.memory_version.unwrap_or(0);
+        let memory = Write::Set(coordination::rule(&self.rule.name), self.memory.data(), version);
+        let together = Write::Set(coordination::rules(), self.together.data(), self.together_version);
+        vec![decision, memory, together]
+    }
+
+    /// What [`Self::writes`] has was written.
+    pub(super) fn moved(&mut self) {
+        self.version += 1;
+        self.memory_version = self.memory_version.map(|version| version + 1);
+        self.together_version += 1;
+    }
+
+    /// What the budgets leave, for so many jobs in the rule's states.
+    pub(super) fn room(&self, present: u64, now: Timestamp) -> (u64, &'static str) {
+        guard::room(self.rule, &self.memory, (&self.together, self.rules.budget), present, now)
+    }
+
+    pub(super) fn holds_of_cause(&self) -> Vec<super::memory::Hold> {
+        let fingerprint = &self.decision.cause.fingerprint;
+        self.memory.holds.iter().filter(|hold| hold.fingerprint == *fingerprint).cloned().collect()
+    }
+}

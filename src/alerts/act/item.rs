@@ -1,0 +1,244 @@
+//! One item of a decision: looked at again, and done by one transaction with all that is written of it.
+
+use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
+
+use super::{Case, MOST_FAILURES, Next};
+use crate::actions::{Action, Actor, NotBeside, Order, Reason, Refusal, Role, Source, Subject};
+use crate::alerts::decision::{Decision, Kind, List};
+use crate::alerts::guard;
+use crate::alerts::item::Item;
+use crate::alerts::memory::Hold;
+use crate::alerts::outcome::Outcome;
+use crate::alerts::rule::Remedy;
+use crate::alerts::server::Shared;
+
+impl Shared {
+    /// Goes on with a decision by one item.
+    pub(super) async fn next(&self, case: &mut Case<'_>) -> Next {
+        let now = Timestamp::now();
+        if self.check_synced(now).is_err() {
+            return Next::Later;
+        }
+        let Some(item) = case.list().items.front().cloned() else { return self.end(case).await };
+        let order = match self.order(case, &item, now) {
+            Ok(order) => order,
+            Err(why) => return self.pass(case, &item, &why).await,
+        };
+        if case.decision.kind == Kind::Act && case.room(u64::MAX >> 1, now).0 == 0 {
+            return self.stop(case, now).await;
+        }
+        let (actor, reason) = (self.actor(case), case.decision.reason());
+        let reason = Reason::new(&reason).unwrap_or_else(|_| {
+            Reason::new(&format!("rule {}", case.rule.name)).expect("a rule's name is short and not empty")
+        });
+        let (before, memory, together) = (case.decision.clone(), case.memory.clone(), case.together.clone());
+        case.done(&item, now);
+        // What a decision over many ends with is a transaction of its own: it may find more to take back.
+        let writes = [&case.lead.writes()[..], &case.writes(false)[..]].concat();
+        // A hold notes since when it is in whole seconds, by which it is known again.
+        let at = if order.action == Action::Hold { whole_second(now) } else { now };
+        match self.actions.execute_beside(&order, &actor, &reason, &writes, at).await {
+            Ok(_) => {
+                case.moved();
+                Next::On
+            }
+            Err(error) => {
+                (case.decision, case.memory, case.together) = (before, memory, together);
+                self.not_done(case, &item, error, now).await
+            }
+        }
+    }
+
+    /// The order of an item, if it still is as it was chosen.
+    fn order(&self, case: &Case<'_>, item: &Item, now: Timestamp) -> Result<Order, String> {
+        let subject = item.subject().ok_or("this is nothing that anything is done to")?;
+        let sight = self.sight(now);
+        match case.decision.kind {
+            Kind::Act => {
+                sight.still(case.rule, &case.decision.target, &subject)?;
+                if case.memory.attempts_on(&item.on) >= case.rule.attempts {
+                    return Err("it was tried often enough".to_owned());
+                }
+                Ok(item.order(case.rule.remedy, subject))
+            }
+            Kind::Undo => {
+                if let Subject::Job(job) = &subject
+                    && !item.since.is_some_and(|since| sight.is_held_since(*job, since))
+                {
+                    return Err("it is not Held any more".to_owned());
+                }
+                Ok(item.undoing(&case.rule.actor(), subject))
+            }
+        }
+    }
+
+    fn actor(&self, case: &Case<'_>) -> Actor {
+        let may_all = case.rules.are_destructive_allowed && case.rule.remedy.is_destructive();
+        let role = if may_all && case.decision.kind == Kind::Act { Role::Admin } else { Role::Operator };
+        Actor { name: case.rule.actor(), role, source: Source::Alert, from: None }
+    }
+
+    /// An item was not done.
+    async fn not_done(&self, case: &mut Case<'_>, item: &Item, error: NotBeside, now: Timestamp) -> Next {
+        match error {
+            NotBeside::Write { path, why } => {
+                if case.lead.is_at(&path) {
+                    self.coordination.resign();
+                } else {
+                    tracing::debug!(rule = case.rule.name, path, %why, "a decision is looked at anew");
+                }
+                Next::Later
+            }
+            NotBeside::Order(
+                refusal @ (Refusal::Conflict { .. }
+                | Refusal::Missing(_)
+                | Refusal::Invalid(_)
+                | Refusal::Forbidden { .. }),
+            ) => self.pass(case, item, &refusal.to_string()).await,
+            NotBeside::Order(refusal @ Refusal::Unavailable(_)) => {
+                tracing::debug!(rule = case.rule.name, "a decision waits: {refusal}");
+                Next::Later
+            }
+            // Whether it was done stands in the decision itself, which is read again.
+            NotBeside::Order(Refusal::Unknown(why) | Refusal::InPart(why)) => {
+                tracing::warn!(rule = case.rule.name, "{why}; the decision tells, and is read again");
+                self.metrics.count(Outcome::Unknown);
+                Next::Later
+            }
+            NotBeside::Order(Refusal::Failed(why)) => self.fail(case, &why, now).await,
+        }
+    }
+
+    /// Leaves an item that is not as it was.
+    async fn pass(&self, case: &mut Case<'_>, item: &Item, why: &str) -> Next {
+        tracing::info!(rule = case.rule.name, item = item.on, "not done: {why}");
+        let list = case.list_mut();
+        list.items.pop_front();
+        list.passed += 1;
+        if case.decision.kind == Kind::Undo
+            && let Some(collection) = item.collection()
+        {
+            // Somebody released it before us, or holds it himself: it is none of the rule's any more.
+            case.memory.holds.retain(|hold| hold.collection != collection);
+        }
+        if self.write(case).await { Next::On } else { Next::Later }
+    }
+
+    /// Another rule has used up what there was: the rest is not done, and the breaker opens.
+    async fn stop(&self, case: &mut Case<'_>, now: Timestamp) -> Next {
+        let (_, why) = case.room(u64::MAX >> 1, now);
+        case.memory.trip(why, now);
+        let list = case.list_mut();
+        list.items.clear();
+        list.limited = Some(why.to_owned());
+        if self.write(case).await { Next::On } else { Next::Later }
+    }
+
+    /// ZooKeeper refused it: it is tried again later, and not for ever.
+    async fn fail(&self, case: &mut Case<'_>, why: &str, now: Timestamp) -> Next {
+        self.metrics.count(Outcome::Failed);
+        case.decision.failures += 1;
+        let failures = case.decision.failures;
+        if failures >= MOST_FAILURES {
+            return self.finish(case, Outcome::GaveUp, &format!("it failed {failures} times: {why}")).await;
+        }
+        let pause = guard::pause_after(failures);
+        case.decision.not_before = Some(now + pause);
+        case.memory.tell(Outcome::Failed, &format!("{why}; tried again in {} min", pause.as_secs() / 60), now);
+        tracing::error!(rule = case.rule.name, failures, "a decision failed and is tried again: {why}");
+        // The others of the queue are looked after meanwhile.
+        if self.write(case).await { Next::Over } else { Next::Later }
+    }
+
+    /// Everything of the list is behind us: there may be more to take back; otherwise it is over.
+    async fn end(&self, case: &mut Case<'_>) -> Next {
+        let now = Timestamp::now();
+        if case.decision.kind == Kind::Undo {
+            let more = self.held_still(case, now);
+            if !more.is_empty() {
+                let list = case.list_mut();
+                list.of += more.len();
+                list.items.extend(more);
+                return if self.write(case).await { Next::On } else { Next::Later };
+            }
+        }
+        let Decision { kind, cause, target, .. } = &case.decision;
+        let (verb, is_act) = match kind {
+            Kind::Act => (case.rule.remedy.verb(), true),
+            Kind::Undo => ("release", false),
+        };
+        let (list, key) = (case.list(), target.key());
+        let why = list.in_words(&past(verb));
+        let outcome = if list.done > 0 { Outcome::Executed } else { Outcome::NothingToDo };
+        if list.done > 0 && is_act {
+            let cause = cause.clone();
+            case.memory.see(&key, &cause.fingerprint, cause.starts_at, case.rule.cooldown, now);
+        }
+        self.finish(case, outcome, &why).await
+    }
+
+    /// The jobs that are Held because of what the rule held, of collections that are free by now.
+    fn held_still(&self, case: &Case<'_>, now: Timestamp) -> Vec<Item> {
+        let sight = self.sight(now);
+        let list = case.list();
+        // What was looked at once and could not be released is not looked at again.
+        if list.passed > list.done {
+            return Vec::new();
+        }
+        let free = list.held_from.iter().filter(|(collection, _)| sight.is_free(collection));
+        free.flat_map(|(collection, since)| {
+            let held = sight.held_since(collection, *since);
+            held.into_iter().map(|item| Item { since: Some(*since), ..item })
+        })
+        .collect()
+    }
+}
+
+impl Case<'_> {
+    fn list(&self) -> &List {
+        self.decision.list.as_ref().expect("a decision is begun before its items are looked at")
+    }
+
+    fn list_mut(&mut self) -> &mut List {
+        self.decision.list.get_or_insert_default()
+    }
+
+    /// Notes that an item is done, in everything that is written together with it.
+    fn done(&mut self, item: &Item, now: Timestamp) {
+        let list = self.list_mut();
+        list.items.pop_front();
+        list.done += 1;
+        self.decision.not_before = None;
+        match self.decision.kind {
+            Kind::Act => {
+                guard::take(self.rule, &mut self.memory, &mut self.together, self.rules.budget, &item.on, now);
+                if self.rule.remedy == Remedy::HoldCollections
+                    && let Some(collection) = item.collection()
+                {
+                    let fingerprint = self.decision.cause.fingerprint.clone();
+                    self.memory.holds.push(Hold { collection, since: whole_second(now), fingerprint });
+                }
+            }
+            Kind::Undo => {
+                if let Some(collection) = item.collection() {
+                    self.memory.holds.retain(|hold| hold.collection != collection);
+                }
+            }
+        }
+    }
+}
+
+/// The instant as a hold's own note says it.
+fn whole_second(now: Timestamp) -> Timestamp {
+    now.round(TimestampRound::new().smallest(Unit::Second).mode(RoundMode::Trunc)).unwrap_or(now)
+}
+
+/// What was done, in a word.
+fn past(verb: &str) -> String {
+    match verb {
+        "hold" => "held".to_owned(),
+        "break" => "broke".to_owned(),
+        "mend" => "mended".to_owned(),
+        verb => format!("{verb}d"),
+    }
+}

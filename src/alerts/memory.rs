@@ -1,0 +1,232 @@
+//! What a rule remembers, as JSON in its znode: what it has spent, what it holds, and where it has given up.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::outcome::Outcome;
+
+/// How long attempts on an item are remembered after the last one.
+const ATTEMPTS_FOR: Duration = Duration::from_hours(7 * 24);
+
+/// How many items' attempts are remembered; a rule that has touched more does nothing more until some are forgotten.
+/// It is a bound on the znode: some 130 KiB of the 1 MiB that a request may have.
+pub(super) const MOST_ATTEMPTED: usize = 4_000;
+
+/// How much longer than it matters something is remembered: clocks are put back, and the next leader's may be behind.
+const CLOCK_SLACK: Duration = Duration::from_hours(1);
+
+/// How many alerts that were acted upon are remembered; a rule that acted on more within its cooldown waits.
+const MOST_SEEN: usize = 1_000;
+
+/// How many events are remembered.
+const MOST_TOLD: usize = 20;
+
+/// How many characters an event's detail has at most.
+const LONGEST_DETAIL: usize = 300;
+
+/// Tokens that were taken, each with when: they come back when their time is over.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Spent(VecDeque<(i64, u32)>);
+
+impl Spent {
+    /// How many were taken within a span that ends now. What is dated later, by another's clock, counts too.
+    pub(super) fn within(&self, span: Duration, now: Timestamp) -> u64 {
+        let since = now.as_millisecond().saturating_sub(millis(span));
+        self.0.iter().filter(|(at, _)| *at > since).map(|(_, count)| u64::from(*count)).sum()
+    }
+
+    /// Takes some, and forgets those that came back before a span.
+    pub(super) fn take(&mut self, count: u32, longest: Duration, now: Timestamp) {
+        let now_ms = now.as_millisecond();
+        let since = now_ms.saturating_sub(millis(longest.saturating_add(CLOCK_SLACK)));
+        self.0.retain(|(at, _)| *at > since);
+        match self.0.back_mut() {
+            Some((at, taken)) if *at == now_ms => *taken = taken.saturating_add(count),
+            Some(_) | None => self.0.push_back((now_ms, count)),
+        }
+    }
+}
+
+fn millis(span: Duration) -> i64 {
+    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// How often an item was tried, and when it last was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Attempts(u32, i64);
+
+/// A breaker that is open.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Breaker {
+    /// Since when.
+    pub since: Timestamp,
+    /// Why.
+    pub why: String,
+}
+
+/// A collection that a rule holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hold {
+    /// Its mnemonic.
+    pub collection: String,
+    /// Since when, as the hold itself says: whole seconds.
+    pub since: Timestamp,
+    /// The alert that it was held for.
+    pub fingerprint: String,
+}
+
+/// An alert that was acted upon.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Seen {
+    target: String,
+    fingerprint: String,
+    starts_at: Timestamp,
+    at: Timestamp,
+}
+
+/// Something that a rule did or did not do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Event {
+    pub(super) at: Timestamp,
+    pub(super) outcome: Outcome,
+    pub(super) detail: String,
+}
+
+/// What a rule remembers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Memory {
+    pub(super) spent: Spent,
+    /// The breaker, while it is open.
+    pub breaker: Option<Breaker>,
+    seen: VecDeque<Seen>,
+    pub(super) attempts: BTreeMap<String, Attempts>,
+    /// What it holds.
+    pub holds: Vec<Hold>,
+    /// When it last did something.
+    pub last_action: Option<Timestamp>,
+    /// The items that it has left to a person, as it last looked; at most a hundred.
+    pub left: Vec<String>,
+    pub(super) told: VecDeque<Event>,
+}
+
+/// What all rules remember together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Together {
+    pub(super) spent: Spent,
+}
+
+/// How an alert stands to what a rule has done before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Before {
+    /// Nothing that matters.
+    Nothing,
+    /// This very alert was acted upon.
+    This,
+    /// Another one was, on the same.
+    Another,
+}
+
+impl Memory {
+    /// Reads it; empty data is an empty memory.
+    ///
+    /// # Errors
+    /// When it is none: somebody wrote over it.
+    pub(super) fn read(data: &[u8]) -> Result<Self, serde_json::Error> {
+        if data.is_empty() { Ok(Self::default()) } else { serde_json::from_slice(data) }
+    }
+
+    pub(super) fn data(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("a memory holds texts and numbers only")
+    }
+
+    /// What the rule has done on a target within its cooldown.
+    pub(super) fn before(
+        &self,
+        target: &str,
+        fingerprint: &str,
+        starts_at: Timestamp,
+        cooldown: Duration,
+        now: Timestamp,
+    ) -> Before {
+        let recent = self.seen.iter().filter(|seen| seen.target == target && seen.at + cooldown > now);
+        let mut before = Before::Nothing;
+        for seen in recent {
+            if seen.fingerprint == fingerprint && seen.starts_at == starts_at {
+                return Before::This;
+            }
+            before = Before::Another;
+        }
+        before
+    }
+
+    /// Notes that an alert was acted upon; what is older than the cooldown is forgotten.
+    pub(super) fn see(
+        &mut self,
+        target: &str,
+        fingerprint: &str,
+        starts_at: Timestamp,
+        cooldown: Duration,
+        now: Timestamp,
+    ) {
+        let is_it =
+            |seen: &Seen| seen.target == target && seen.fingerprint == fingerprint && seen.starts_at == starts_at;
+        self.seen.retain(|seen| !is_it(seen) && seen.at + cooldown + CLOCK_SLACK > now);
+        let (target, fingerprint) = (target.to_owned(), fingerprint.to_owned());
+        self.seen.push_back(Seen { target, fingerprint, starts_at, at: now });
+    }
+
+    /// Whether it can remember one more alert that it acts upon.
+    pub(super) fn has_room(&self) -> bool {
+        self.seen.len() < MOST_SEEN
+    }
+
+    /// How often an item was tried.
+    pub(super) fn attempts_on(&self, item: &str) -> u32 {
+        self.attempts.get(item).map_or(0, |Attempts(count, _)| *count)
+    }
+
+    /// Notes a try.
+    pub(super) fn attempt(&mut self, item: &str, now: Timestamp) {
+        let forgotten = now.as_millisecond().saturating_sub(millis(ATTEMPTS_FOR));
+        self.attempts.retain(|_, Attempts(_, last_ms)| *last_ms > forgotten);
+        let Attempts(count, last_ms) = self.attempts.entry(item.to_owned()).or_insert(Attempts(0, 0));
+        (*count, *last_ms) = (count.saturating_add(1), now.as_millisecond());
+    }
+
+    /// Opens the breaker, unless it is open already.
+    pub(super) fn trip(&mut self, why: impl Into<String>, now: Timestamp) {
+        self.breaker.get_or_insert_with(|| Breaker { since: now, why: why.into() });
+    }
+
+    /// Notes what came of a decision, for whoever looks.
+    pub(super) fn tell(&mut self, outcome: Outcome, detail: &str, now: Timestamp) {
+        let detail = detail.chars().take(LONGEST_DETAIL).collect();
+        self.told.push_front(Event { at: now, outcome, detail });
+        self.told.truncate(MOST_TOLD);
+    }
+
+    /// Whether it has nothing to remember any more, however it is configured.
+    pub(super) fn is_idle(&self, now: Timestamp) -> bool {
+        let day = Duration::from_hours(24);
+        self.holds.is_empty()
+            && self.breaker.is_none()
+            && self.last_action.is_none_or(|last| last + day < now)
+            && self.told.front().is_none_or(|event| event.at + day < now)
+    }
+}
+
+impl Together {
+    pub(super) fn read(data: &[u8]) -> Result<Self, serde_json::Error> {
+        if data.is_empty() { Ok(Self::default()) } else { serde_json::from_slice(data) }
+    }
+
+    pub(super) fn data(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("it holds numbers only")
+    }
+}

@@ -1,0 +1,139 @@
+//! What is counted of alerts and rules.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use super::outcome::Outcome;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OutcomeLabel {
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RuleLabel {
+    rule: String,
+}
+
+type Seconds = Gauge<f64, AtomicU64>;
+
+/// The counters of alerts and the gauges of rules; cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Metrics {
+    alerts: Family<OutcomeLabel, Counter>,
+    last_action: Family<RuleLabel, Seconds>,
+    breaker_open: Family<RuleLabel, Gauge>,
+    budget_left: Family<RuleLabel, Gauge>,
+    holds: Family<RuleLabel, Gauge>,
+    pending: Gauge,
+    paused: Gauge,
+    leader: Gauge,
+    /// The rules that have gauges now.
+    rules: Arc<Mutex<BTreeSet<String>>>,
+}
+
+/// What the gauges of a rule show.
+#[derive(Clone, Debug)]
+pub(super) struct RuleFigures {
+    pub(super) rule: String,
+    pub(super) last_action: Option<Timestamp>,
+    pub(super) is_open: bool,
+    pub(super) budget_left: u64,
+    pub(super) holds: usize,
+}
+
+impl Metrics {
+    /// Registers them; every counter is there at 0.
+    #[must_use]
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        for outcome in Outcome::ALL {
+            drop(metrics.alerts.get_or_create_owned(&OutcomeLabel { outcome: outcome.label() }));
+        }
+        registry.register(
+            "queuekeeper_alerts",
+            "Alerts that Alertmanager sent, by what came of them; one that several rules name counts for each",
+            metrics.alerts.clone(),
+        );
+        registry.register(
+            "queuekeeper_alert_rule_last_action_timestamp_seconds",
+            "When a rule last did something",
+            metrics.last_action.clone(),
+        );
+        registry.register(
+            "queuekeeper_alert_rule_breaker_open",
+            "Whether a rule's breaker is open, so that it does nothing until a person resets it",
+            metrics.breaker_open.clone(),
+        );
+        registry.register(
+            "queuekeeper_alert_rule_budget_left",
+            "How many items a rule may still touch at this moment",
+            metrics.budget_left.clone(),
+        );
+        registry.register(
+            "queuekeeper_alert_rule_holds",
+            "Collections that a rule holds at this moment",
+            metrics.holds.clone(),
+        );
+        registry.register(
+            "queuekeeper_alert_decisions_pending",
+            "Decisions that were accepted and are not carried out yet, of all processes",
+            metrics.pending.clone(),
+        );
+        registry.register(
+            "queuekeeper_alert_actions_paused",
+            "Whether all automatic action is paused",
+            metrics.paused.clone(),
+        );
+        registry.register(
+            "queuekeeper_alert_actions_leader",
+            "Whether this process carries out what alerts set off",
+            metrics.leader.clone(),
+        );
+        metrics
+    }
+
+    pub(super) fn count(&self, outcome: Outcome) {
+        self.count_many(outcome, 1);
+    }
+
+    pub(super) fn count_many(&self, outcome: Outcome, number: u64) {
+        self.alerts.get_or_create_owned(&OutcomeLabel { outcome: outcome.label() }).inc_by(number);
+    }
+
+    /// Shows how things stand.
+    pub(super) fn show(&self, pending: usize, is_paused: bool, leads: bool, rules: Vec<RuleFigures>) {
+        self.pending.set(i64::try_from(pending).unwrap_or(i64::MAX));
+        self.paused.set(i64::from(is_paused));
+        self.leader.set(i64::from(leads));
+        let mut shown = self.rules.lock();
+        let present: BTreeSet<_> = rules.iter().map(|figures| figures.rule.clone()).collect();
+        for gone in shown.difference(&present) {
+            let label = RuleLabel { rule: gone.clone() };
+            self.last_action.remove(&label);
+            self.breaker_open.remove(&label);
+            self.budget_left.remove(&label);
+            self.holds.remove(&label);
+        }
+        *shown = present;
+        for figures in rules {
+            let label = RuleLabel { rule: figures.rule };
+            self.breaker_open.get_or_create_owned(&label).set(i64::from(figures.is_open));
+            let left = i64::try_from(figures.budget_left).unwrap_or(i64::MAX);
+            self.budget_left.get_or_create_owned(&label).set(left);
+            self.holds.get_or_create_owned(&label).set(i64::try_from(figures.holds).unwrap_or(i64::MAX));
+            if let Some(at) = figures.last_action {
+                self.last_action.get_or_create_owned(&label).set(at.as_millisecond() as f64 / 1000.0);
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! How the rules stand, for the page, the API and the attention list.
+
+use jiff::Timestamp;
+
+use super::accept::memory_of;
+use super::decision::{Decision, Kind};
+use super::guard;
+use super::memory::{Breaker, Hold, Memory, Together};
+use super::outcome::Outcome;
+use super::rule::{Mode, Rule};
+use super::server::Alerts;
+
+/// How the rules stand at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Overview {
+    /// Each rule, in the order of the file.
+    pub rules: Vec<RuleOverview>,
+    /// Rules that are in no file of this process any more, and still hold collections.
+    pub orphans: Vec<(String, Vec<Hold>)>,
+    /// Who paused all automatic action, why and since when, as it was noted; `None` while it is not.
+    pub paused: Option<Pause>,
+    /// Whether this process carries decisions out.
+    pub leads: bool,
+    /// When our own znodes were last read; `None` while they cannot be. Without rules that act, nobody reads them.
+    pub read: Option<Timestamp>,
+    /// How much all rules may still do together, now.
+    pub budget_left: u64,
+    /// The last that this process decided, the newest first.
+    pub told: Vec<Told>,
+}
+
+/// The kill switch is set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// By whom; empty where that is not said.
+    pub who: String,
+    /// Why; empty where that is not said.
+    pub why: String,
+    /// Since when, by the servers' clock.
+    pub since: Timestamp,
+}
+
+/// How one rule stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RuleOverview {
+    /// The rule.
+    pub rule: Rule,
+    /// Its breaker, while it is open.
+    pub breaker: Option<Breaker>,
+    /// How many items it may still touch now; what its share of the jobs leaves is told when it is looked at.
+    pub budget_left: u64,
+    /// What it holds; in a dry run, what it would.
+    pub holds: Vec<Hold>,
+    /// The decisions of it that wait or are being carried out, in words, each with since when.
+    pub waiting: Vec<(String, Timestamp)>,
+    /// The items that it has left to a person.
+    pub left: Vec<String>,
+    /// When it last did something; in a dry run, would have.
+    pub last_action: Option<Timestamp>,
+    /// Why what it remembers cannot be read; it does nothing then.
+    pub unreadable: Option<String>,
+    /// What it did and did not do, the newest first.
+    pub told: Vec<Told>,
+}
+
+/// Something that was decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// When; of many alike, the last.
+    pub at: Timestamp,
+    /// By which rule; `None` for a call that was refused.
+    pub rule: Option<String>,
+    /// About which alert.
+    pub alert: String,
+    /// What came of it; `None` for what was accepted to be carried out.
+    pub outcome: Option<Outcome>,
+    /// In words.
+    pub detail: String,
+    /// How often the same came one after the other.
+    pub count: u64,
+}
+
+impl Alerts {
+    /// How the rules stand now: as our own znodes were when they were last read, within the last second or so.
+    #[must_use]
+    pub fn overview(&self, now: Timestamp) -> Overview {
+        let shared = &self.shared;
+        let rules = self.rules();
+        let seen = shared.seen.read().clone();
+        let (snapshot, read) = seen.map_or((None, None), |(snapshot, read)| (Some(snapshot), Some(read)));
+        let snapshot = snapshot.unwrap_or_default();
+        let together = snapshot.all.as_ref().and_then(|all| Together::read(&all.data).ok()).unwrap_or_default();
+        let decisions: Vec<_> = snapshot.pending.iter().filter_map(|node| Decision::read(&node.data).ok()).collect();
+        let dry = shared.dry.lock();
+        let lines = shared.book.lines();
+        let of_rule = |rule: &Rule| {
+            let is_real = rule.mode == Mode::Enforce;
+            let (memory, unreadable) = if is_real {
+                memory_of(&snapshot, &rule.name)
+                    .map_or_else(|stop| (Memory::default(), Some(stop.why)), |memory| (memory, None))
+            } else {
+                (dry.memories.get(&rule.name).cloned().unwrap_or_default(), None)
+            };
+            let together = if is_real { &together } else { &dry.together };
+            // Without the share: that takes a look at the queue.
+            let unshared = Rule { max_share: None, ..rule.clone() };
+            let remembered = memory.told.iter().map(|event| Told {
+                at: event.at,
+                rule: Some(rule.name.clone()),
+                alert: rule.alert.clone(),
+                outcome: Some(event.outcome),
+                detail: event.detail.clone(),
+                count: 1,
+            });
+            let is_remembered = |told: &Told| {
+                memory.told.iter().any(|event| Some(event.outcome) == told.outcome && event.detail == told.detail)
+            };
+            let here = lines.iter().filter(|line| line.rule.as_ref() == Some(&rule.name)).map(Told::of);
+            let mut told: Vec<_> = here.filter(|told| !is_remembered(told)).chain(remembered).collect();
+            told.sort_by_key(|told| std::cmp::Reverse(told.at));
+            told.truncate(20);
+            let waiting = decisions.iter().filter(|decision| decision.rule == rule.name);
+            RuleOverview {
+                budget_left: guard::room(&unshared, &memory, (together, rules.budget), 0, now).0,
+                waiting: waiting.map(|decision| (decision.in_words(now), decision.at)).collect(),
+                breaker: memory.breaker.clone(),
+                holds: memory.holds.clone(),
+                left: memory.left.clone(),
+                last_action: memory.last_action,
+                unreadable,
+                told,
+                rule: rule.clone(),
+            }
+        };
+        let orphans = snapshot.rules.iter().filter(|(name, _)| rules.get(name).is_none()).filter_map(|(name, node)| {
+            let memory = Memory::read(&node.data).ok().filter(|memory| !memory.holds.is_empty())?;
+            Some((name.clone(), memory.holds))
+        });
+        Overview {
+            rules: rules.rules.iter().map(of_rule).collect(),
+            orphans: orphans.collect(),
+            paused: snapshot.paused.as_ref().map(|node| Pause::read(&node.data, node.created)),
+            leads: shared.coordination.lead().is_some(),
+            read,
+            budget_left: u64::from(rules.budget.items).saturating_sub(together.spent.within(rules.budget.per, now)),
+            told: lines.iter().map(Told::of).collect(),
+        }
+    }
+}
+
+impl Told {
+    fn of(line: &super::book::Line) -> Self {
+        let super::book::Line { at, rule, alert, outcome, detail, count } = line.clone();
+        Self { at, rule, alert, outcome, detail, count }
+    }
+}
+
+impl Pause {
+    fn read(data: &[u8], since: Timestamp) -> Self {
+        #[derive(Default, serde::Deserialize)]
+        #[serde(default)]
+        struct Note {
+            who: String,
+            why: String,
+        }
+        let Note { who, why } = serde_json::from_slice(data).unwrap_or_default();
+        let brief = |text: String| text.chars().take(500).collect();
+        Self { who: brief(who), why: brief(why), since }
+    }
+}
+
+impl Decision {
+    fn in_words(&self, now: Timestamp) -> String {
+        let what = match self.kind {
+            Kind::Act => "acts on",
+            Kind::Undo => "takes back what it did for",
+        };
+        let alert = &self.cause.alert;
+        match (&self.list, self.not_before.filter(|at| *at > now)) {
+            (_, Some(at)) => format!("{what} {alert}: failed, and is tried again at {at:.0}"),
+            (None, None) => format!("{what} {alert}: not begun"),
+            (Some(list), None) => {
+                let left = list.items.len();
+                format!("{what} {alert}: {} done, {left} to come", list.done)
+            }
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Looking after decisions, as long as the process goes on.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::server::Alerts;
+
+/// How often our own znodes are looked at: how soon a decision that another process accepted is carried out by the one
+/// that leads.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// What carries decisions out; awaited by whoever made it.
+#[derive(Debug)]
+pub struct Runner {
+    alerts: Alerts,
+}
+
+impl Runner {
+    pub(super) fn new(alerts: Alerts) -> Self {
+        Self { alerts }
+    }
+
+    /// Looks after decisions until `shutdown`. An item that is under way then is finished; the rest is for whoever leads
+    /// next.
+    pub async fn run(self, shutdown: CancellationToken) {
+        let shared = &self.alerts.shared;
+        let mut wanted = self.alerts.wanted();
+        // There is always a sender: this very handle has it.
+        let _ = shutdown.run_until_cancelled(wanted.wait_for(|wanted| *wanted)).await;
+        while !shutdown.is_cancelled() {
+            shared.look(&shutdown).await;
+            tokio::select! {
+                () = shutdown.cancelled() => {}
+                () = shared.wake.notified() => {}
+                () = tokio::time::sleep(EVERY) => {}
+            }
+        }
+    }
+}

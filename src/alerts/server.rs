@@ -1,0 +1,274 @@
+//! The handle: what the rest of the program knows of alerts.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use jiff::Timestamp;
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::{Notify, Semaphore, watch};
+
+use super::book::Book;
+use super::memory::{Memory, Together};
+use super::metrics::Metrics;
+use super::rule::{Mode, Rule, Rules};
+use super::run::Runner;
+use super::select::Sight;
+use crate::actions::audit::{OrderId, Record};
+use crate::actions::{Actions, Actor, Reason, Refusal, Role};
+use crate::coordination::{self, Coordination, CoordinationError, Snapshot, Write};
+use crate::mirror::Store;
+
+/// How many calls are looked after at once.
+const MOST_CALLS: usize = 16;
+
+/// How many bytes of working storage a job may need and not be kept back; `None` where that is not measured.
+pub(super) type Space = Arc<dyn Fn() -> Option<i64> + Send + Sync>;
+
+/// Alerts that act; cheap to clone.
+#[derive(Clone)]
+pub struct Alerts {
+    pub(super) shared: Arc<Shared>,
+}
+
+impl fmt::Debug for Alerts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Alerts").field("rules", &self.rules()).finish_non_exhaustive()
+    }
+}
+
+pub(super) struct Shared {
+    pub(super) store: Store,
+    pub(super) space: Space,
+    pub(super) actions: Actions,
+    pub(super) coordination: Coordination,
+    pub(super) rules: RwLock<Arc<Rules>>,
+    pub(super) metrics: Metrics,
+    pub(super) book: Book,
+    /// What rules in dry run would remember: only here, and only until the process ends.
+    pub(super) dry: Mutex<Dry>,
+    /// What stood below `/queuekeeper` when it was last looked at, and when; `None` before, and while it cannot be read.
+    pub(super) seen: RwLock<Option<(Snapshot, Timestamp)>>,
+    pub(super) calls: Semaphore,
+    /// A decision was just accepted here.
+    pub(super) wake: Notify,
+    wanted: watch::Sender<bool>,
+}
+
+/// What rules in dry run would remember.
+#[derive(Debug, Default)]
+pub(super) struct Dry {
+    pub(super) memories: BTreeMap<String, Memory>,
+    pub(super) together: Together,
+}
+
+/// Why somebody could not change how rules act.
+#[derive(Debug, thiserror::Error)]
+pub enum NotChanged {
+    /// He may not, or the order cannot be written down.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// It is so already, or there is no such thing.
+    #[error("{0}")]
+    Already(String),
+    /// Our own znodes cannot be read or written.
+    #[error("nothing was changed: {0}")]
+    Coordination(#[from] CoordinationError),
+}
+
+impl Alerts {
+    /// Alerts by these rules. The returned part carries decisions out; nothing is, unless it runs.
+    #[must_use]
+    pub fn new(
+        store: Store,
+        space: impl Fn() -> Option<i64> + Send + Sync + 'static,
+        actions: Actions,
+        coordination: Coordination,
+        rules: Rules,
+        metrics: Metrics,
+    ) -> (Self, Runner) {
+        let shared = Shared {
+            store,
+            space: Arc::new(space),
+            actions,
+            coordination,
+            wanted: watch::Sender::new(!rules.rules.is_empty()),
+            rules: RwLock::new(Arc::new(rules)),
+            metrics,
+            book: Book::default(),
+            dry: Mutex::default(),
+            seen: RwLock::default(),
+            calls: Semaphore::new(MOST_CALLS),
+            wake: Notify::new(),
+        };
+        let alerts = Self { shared: Arc::new(shared) };
+        (alerts.clone(), Runner::new(alerts))
+    }
+
+    /// The rules as they are now.
+    #[must_use]
+    pub fn rules(&self) -> Arc<Rules> {
+        Arc::clone(&self.shared.rules.read())
+    }
+
+    /// Takes other rules. What was accepted by the ones before is carried out by these.
+    pub fn set_rules(&self, rules: Rules) {
+        let is_some = !rules.rules.is_empty();
+        *self.shared.rules.write() = Arc::new(rules);
+        // Who has connected once stays: what rules that are gone hold must be seen.
+        self.shared
+            .wanted
+            .send_if_modified(|wanted| std::mem::replace(wanted, *wanted || is_some) != (*wanted || is_some));
+    }
+
+    /// Tells when there are rules, and so a connection is wanted.
+    #[must_use]
+    pub fn wanted(&self) -> watch::Receiver<bool> {
+        self.shared.wanted.subscribe()
+    }
+
+    /// Counts a call of somebody who may not.
+    pub fn count_unauthorized(&self) {
+        self.shared.metrics.count(super::Outcome::Unauthorized);
+    }
+
+    /// Closes a rule's breaker, whoever leads.
+    ///
+    /// # Errors
+    /// When there is no such rule, its breaker is not open, the actor may not, or it cannot be written.
+    pub async fn reset(&self, rule: &str, actor: &Actor, reason: &Reason, now: Timestamp) -> Result<(), NotChanged> {
+        let rules = self.rules();
+        let known = rules.get(rule).ok_or_else(|| Refusal::Missing(format!("there is no rule {rule}")))?;
+        let (shared, on) = (&self.shared, format!("rule:{rule}"));
+        shared.written_down("reset_breaker", &on, (actor, reason, now), shared.close_breaker(known)).await
+    }
+
+    /// Stops all automatic action, of all processes, until it is unpaused.
+    ///
+    /// # Errors
+    /// When it is paused already, the actor may not, or it cannot be written.
+    pub async fn pause(&self, actor: &Actor, reason: &Reason, now: Timestamp) -> Result<(), NotChanged> {
+        let note = serde_json::json!({ "who": actor.name, "why": reason.as_str(), "since": now.to_string() });
+        let pause = async {
+            match self.shared.coordination.pause(note.to_string().into_bytes()).await {
+                Err(CoordinationError::Changed { .. }) => {
+                    Err(NotChanged::Already("automatic action is paused already".to_owned()))
+                }
+                paused => Ok(paused?),
+            }
+        };
+        self.shared.written_down("pause_rules", "rules", (actor, reason, now), pause).await
+    }
+
+    /// Lets automatic action go on.
+    ///
+    /// # Errors
+    /// When it is not paused, the actor may not, or it cannot be written.
+    pub async fn unpause(&self, actor: &Actor, reason: &Reason, now: Timestamp) -> Result<(), NotChanged> {
+        let unpause = async {
+            match self.shared.coordination.unpause().await {
+                Err(CoordinationError::Changed { .. }) => {
+                    Err(NotChanged::Already("automatic action is not paused".to_owned()))
+                }
+                unpaused => Ok(unpaused?),
+            }
+        };
+        self.shared.written_down("unpause_rules", "rules", (actor, reason, now), unpause).await
+    }
+}
+
+fn may(actor: &Actor) -> Result<(), Refusal> {
+    let needs = Role::Operator;
+    if actor.role >= needs { Ok(()) } else { Err(Refusal::Forbidden { needs, has: actor.role }) }
+}
+
+impl Shared {
+    async fn close_breaker(&self, rule: &Rule) -> Result<(), NotChanged> {
+        let name = &rule.name;
+        let closed = || NotChanged::Already(format!("the breaker of the rule {name} is not open"));
+        if rule.mode != Mode::Enforce {
+            let mut dry = self.dry.lock();
+            return dry.memories.get_mut(name).and_then(|memory| memory.breaker.take()).map(|_| ()).ok_or_else(closed);
+        }
+        let snapshot = self.coordination.read().await?;
+        let node = snapshot.rules.get(name).ok_or_else(closed)?;
+        let mut memory = Memory::read(&node.data).map_err(|_| {
+            let path = coordination::rule(name);
+            Refusal::Failed(format!("what the rule {name} remembers cannot be read; delete {path} to begin anew"))
+        })?;
+        memory.breaker.take().ok_or_else(closed)?;
+        Ok(self.coordination.commit(&[Write::Set(coordination::rule(name), memory.data(), node.version)]).await?)
+    }
+
+    /// Does what somebody ordered of the rules themselves, written down before and after.
+    async fn written_down(
+        &self,
+        action: &str,
+        on: &str,
+        (actor, reason, now): (&Actor, &Reason, Timestamp),
+        work: impl Future<Output = Result<(), NotChanged>>,
+    ) -> Result<(), NotChanged> {
+        may(actor)?;
+        let (id, began) = (OrderId::new(now), Instant::now());
+        let ordered = Record::Ordered {
+            id,
+            at: now,
+            actor: actor.name.clone(),
+            role: actor.role.label().to_owned(),
+            source: actor.source.label().to_owned(),
+            from: actor.from.map(|from| from.to_string()),
+            action: action.to_owned(),
+            subjects: vec![on.to_owned()],
+            count: 1,
+            reason: reason.to_string(),
+            before: None,
+            after: None,
+            operations: Vec::new(),
+        };
+        let unwritten = |why| Refusal::Unavailable(format!("{why}; nothing was done"));
+        self.actions.audit().write(ordered).await.map_err(unwritten)?;
+        let done = work.await;
+        let outcome = match &done {
+            Ok(()) => "done",
+            Err(NotChanged::Already(_)) => "conflict",
+            Err(NotChanged::Refused(refusal)) => refusal.label(),
+            Err(NotChanged::Coordination(CoordinationError::Unanswered(_))) => "unknown",
+            Err(NotChanged::Coordination(_)) => "failed",
+        };
+        let record = Record::Outcome {
+            id,
+            at: now + began.elapsed(),
+            subject: None,
+            outcome: outcome.to_owned(),
+            detail: done.as_ref().err().map(ToString::to_string),
+            after: None,
+            cancelled_by: None,
+            duration_seconds: began.elapsed().as_secs_f64(),
+        };
+        if let Err(why) = self.actions.audit().write(record).await {
+            tracing::error!(order = %id, "{why}; the order was carried out, and what came of it is not recorded");
+        }
+        self.wake.notify_one();
+        done
+    }
+
+    /// The queue as it is at this moment.
+    pub(super) fn sight(&self, now: Timestamp) -> Sight<'_> {
+        Sight { store: &self.store, space: (self.space)(), now }
+    }
+
+    /// Whether the image can be acted upon; if not, why.
+    pub(super) fn check_synced(&self, now: Timestamp) -> Result<(), String> {
+        /// How far an image may be behind that is acted upon: events under load are gathered for some 10 ms.
+        const BEHIND: std::time::Duration = std::time::Duration::from_secs(2);
+        let freshness = self.store.freshness();
+        if !freshness.is_connected() {
+            Err("ZooKeeper is not connected".to_owned())
+        } else if !freshness.is_synced() || self.store.behind(now) > BEHIND {
+            Err("the image of the queue is behind".to_owned())
+        } else {
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! The part `alerts` of the file: what may be done about alerts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_saphyr::Spanned;
+
+use super::super::PrometheusDuration;
+use super::super::source::{FileError, refuse};
+use crate::alerts::{Budget, Mode, Narrow, Remedy, Rule, Rules, Selector};
+use crate::queue::fault::Fault;
+use crate::queue::state::{JobState, State as _};
+
+/// How many rules there may be.
+const MOST_RULES: usize = 100;
+
+/// How many items a rule may touch for one alert, and how many within its budget's span.
+const MOST_ITEMS: u64 = 500;
+const MOST_BUDGET: u64 = 10_000;
+
+/// How long a rule's name may be: it names a znode.
+const LONGEST_NAME: usize = 64;
+
+/// The shortest cooldown: Alertmanager sends the same from several peers within seconds.
+const SHORTEST_COOLDOWN: Duration = Duration::from_secs(1);
+
+/// The longest span of a budget: what was spent within it is remembered.
+const LONGEST_SPAN: Duration = Duration::from_hours(7 * 24);
+
+/// The keys below `alerts`.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Keys {
+    #[serde(default)]
+    allow_destructive: bool,
+    budget: Option<Spanned<BudgetKeys>>,
+    #[serde(default)]
+    rules: Vec<Spanned<RuleKeys>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BudgetKeys {
+    items: Spanned<u64>,
+    per: Spanned<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleKeys {
+    name: Spanned<String>,
+    alert: Spanned<String>,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    mode: Option<Spanned<String>>,
+    action: Spanned<String>,
+    #[serde(default)]
+    select: SelectKeys,
+    #[serde(default)]
+    narrow_by: Vec<Spanned<String>>,
+    budget: Spanned<BudgetKeys>,
+    max_share: Option<Spanned<f64>>,
+    cooldown: Spanned<String>,
+    attempts: Option<Spanned<u64>>,
+    on_resolved: Option<Spanned<String>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SelectKeys {
+    states: Option<Vec<Spanned<String>>>,
+    #[serde(default)]
+    collections: Vec<String>,
+    min_age: Option<Spanned<String>>,
+    max_age: Option<Spanned<String>>,
+    locked: Option<bool>,
+    max_retries: Option<Spanned<u64>>,
+    faults: Option<Vec<Spanned<String>>>,
+    limit: Option<Spanned<u64>>,
+}
+
+/// Checks the rules.
+pub(super) fn check(path: &Path, keys: Keys) -> Result<Rules, FileError> {
+    let budget = keys.budget.map(|keys| budget(path, keys)).transpose()?.unwrap_or(Rules::BUDGET);
+    let mut rules = Rules { rules: Vec::new(), are_destructive_allowed: keys.allow_destructive, budget };
+    let mut names = BTreeSet::new();
+    for keys in keys.rules {
+        if rules.rules.len() >= MOST_RULES {
+            return Err(refuse(path, keys.referenced.line(), format!("there are more than {MOST_RULES} rules")));
+        }
+        let line = keys.value.name.referenced.line();
+        let rule = rule(path, keys, rules.are_destructive_allowed)?;
+        if !names.insert(rule.name.clone()) {
+            return Err(refuse(path, line, format!("there are two rules {}; each has a name of its own", rule.name)));
+        }
+        rules.rules.push(rule);
+    }
+    Ok(rules)
+}
+
+fn rule(path: &Path, keys: Spanned<RuleKeys>, is_destructive_allowed: bool) -> Result<Rule, FileError> {
+    let keys = keys.value;
+    let name = keys.name.value;
+    let at = |line: u64, why: String| refuse(path, line, format!("rule {name}: {why}"));
+    let is_name = crate::coordination::is_name(&name) && name.len() <= LONGEST_NAME && !name.contains('.');
+    if !is_name {
+        let why = format!("a rule's name has at most {LONGEST_NAME} lower-case letters, digits, - and _");
+        return Err(refuse(path, keys.name.referenced.line(), why));
+    }
+    if keys.alert.value.is_empty() {
+        return Err(at(keys.alert.referenced.line(), "alert is empty; it is the name of the alert".to_owned()));
+    }
+    let mode = match &keys.mode {
+        None => Mode::default(),
+        Some(mode) => Mode::from_label(&mode.value)
+            .ok_or_else(|| at(mode.referenced.line(), one_of("mode", Mode::ALL.map(Mode::label))))?,
+    };
+    let line = keys.action.referenced.line();
+    let remedy = Remedy::from_label(&keys.action.value)
+        .ok_or_else(|| at(line, one_of("action", Remedy::ALL.map(Remedy::label))))?;
+    if remedy.is_destructive() && mode == Mode::Enforce && !is_destructive_allowed {
+        let why = format!("{} cannot be undone; it takes allow_destructive: true below alerts, too", remedy.label());
+        return Err(at(line, why));
+    }
+    let select = selector(remedy, keys.select, line, &at)?;
+    let narrow_by = keys.narrow_by.iter().map(|narrow| {
+        let found = Narrow::from_label(&narrow.value);
+        let found =
+            found.ok_or_else(|| at(narrow.referenced.line(), one_of("narrow_by", Narrow::ALL.map(Narrow::label))))?;
+        let is_right = match found {
+            Narrow::State | Narrow::Collection => remedy.is_of_jobs() || remedy == Remedy::HoldCollections,
+            Narrow::Fault => !remedy.faults().is_empty(),
+        };
+        let wrong = || at(narrow.referenced.line(), format!("{} is not narrowed by {}", remedy.label(), found.label()));
+        if is_right { Ok(found) } else { Err(wrong()) }
+    });
+    let max_share = keys.max_share.map(|share| {
+        let wrong = |why: &str| at(share.referenced.line(), format!("max_share {why}"));
+        if !remedy.is_of_jobs() {
+            Err(wrong(&format!("is for actions on jobs, and {} is none", remedy.label())))
+        } else if share.value > 0.0 && share.value <= 1.0 {
+            Ok(share.value)
+        } else {
+            Err(wrong("is a part of the jobs, above 0 and at most 1"))
+        }
+    });
+    let cooldown =
+        duration(&keys.cooldown).map_err(|why| at(keys.cooldown.referenced.line(), format!("cooldown: {why}")))?;
+    if cooldown < SHORTEST_COOLDOWN {
+        return Err(at(keys.cooldown.referenced.line(), "cooldown is 1s at the least".to_owned()));
+    }
+    let is_undone = match &keys.on_resolved {
+        None => false,
+        Some(undo) if undo.value == "release" && remedy == Remedy::HoldCollections => true,
+        Some(undo) => {
+            let why = "on_resolved is release, and only for hold_collections: nothing else has a harmless inverse";
+            return Err(at(undo.referenced.line(), why.to_owned()));
+        }
+    };
+    let attempts = keys.attempts.map(|attempts| {
+        let wrong = || at(attempts.referenced.line(), "attempts is a number from 1 to 100".to_owned());
+        u32::try_from(attempts.value).ok().filter(|count| (1..=100).contains(count)).ok_or_else(wrong)
+    });
+    let (narrow_by, max_share, attempts) =
+        (narrow_by.collect::<Result<Vec<_>, _>>()?, max_share.transpose()?, attempts.transpose()?.unwrap_or(3));
+    let budget = budget(path, keys.budget)?;
+    Ok(Rule {
+        alert: keys.alert.value,
+        labels: keys.labels,
+        mode,
+        remedy,
+        select,
+        narrow_by,
+        budget,
+        max_share,
+        cooldown,
+        attempts,
+        is_undone,
+        name,
+    })
+}
+
+fn selector(
+    remedy: Remedy,
+    keys: SelectKeys,
+    line: u64,
+    at: &impl Fn(u64, String) -> FileError,
+) -> Result<Selector, FileError> {
+    let mut select = Selector { collections: keys.collections, locked: keys.locked, ..Selector::default() };
+    match keys.states {
+        None if remedy == Remedy::HoldCollections => select.states = vec![JobState::Provisioning],
+        None => select.states = remedy.states().to_vec(),
+        Some(states) => {
+            for state in states {
+                let found = remedy.states().iter().copied().find(|known| known.label() == state.value);
+                let known = || one_of("states", remedy.states().iter().map(|state| state.label()));
+                select.states.push(found.ok_or_else(|| at(state.referenced.line(), known()))?);
+            }
+        }
+    }
+    match keys.faults {
+        None if remedy.faults().is_empty() => {}
+        None if remedy == Remedy::BreakLocks => select.faults = remedy.faults().to_vec(),
+        None => {
+            return Err(at(
+                line,
+                format!(
+                    "{}, of faults below select",
+                    one_of("faults", remedy.faults().iter().map(|fault| fault.label()))
+                ),
+            ));
+        }
+        Some(faults) => {
+            for fault in faults {
+                let found = Fault::from_label(&fault.value).filter(|found| remedy.faults().contains(found));
+                let known = || one_of("faults", remedy.faults().iter().map(|fault| fault.label()));
+                select.faults.push(found.ok_or_else(|| at(fault.referenced.line(), known()))?);
+            }
+        }
+    }
+    if select.states.is_empty() && select.faults.is_empty() {
+        return Err(at(line, "select chooses nothing".to_owned()));
+    }
+    let age = |name: &str, age: Option<Spanned<String>>| {
+        age.map(|age| duration(&age).map_err(|why| at(age.referenced.line(), format!("{name}: {why}")))).transpose()
+    };
+    select.min_age = age("min_age", keys.min_age)?;
+    select.max_age = age("max_age", keys.max_age)?;
+    select.max_retries = keys
+        .max_retries
+        .map(|most| {
+            u32::try_from(most.value).map_err(|_| at(most.referenced.line(), "max_retries is too large".to_owned()))
+        })
+        .transpose()?;
+    select.limit = match keys.limit {
+        None => {
+            return Err(at(line, format!("limit is missing below select: how many for one alert, 1 to {MOST_ITEMS}")));
+        }
+        Some(limit) if (1..=MOST_ITEMS).contains(&limit.value) => usize::try_from(limit.value).unwrap_or(1),
+        Some(limit) => return Err(at(limit.referenced.line(), format!("limit is a number from 1 to {MOST_ITEMS}"))),
+    };
+    Ok(select)
+}
+
+fn budget(path: &Path, keys: Spanned<BudgetKeys>) -> Result<Budget, FileError> {
+    let BudgetKeys { items, per } = keys.value;
+    let at = |line, why: String| refuse(path, line, format!("budget: {why}"));
+    let span = duration(&per).map_err(|why| at(per.referenced.line(), why))?;
+    if span < Duration::from_secs(1) || span > LONGEST_SPAN {
+        return Err(at(per.referenced.line(), "per is 1s to 1w".to_owned()));
+    }
+    let count = u32::try_from(items.value).ok().filter(|_| (1..=MOST_BUDGET).contains(&items.value));
+    let count =
+        count.ok_or_else(|| at(items.referenced.line(), format!("items is a number from 1 to {MOST_BUDGET}")))?;
+    Ok(Budget { items: count, per: span })
+}
+
+fn duration(text: &Spanned<String>) -> Result<Duration, String> {
+    text.value.parse::<PrometheusDuration>().map(PrometheusDuration::get).map_err(|error| error.to_string())
+}
+
+fn one_of(key: &str, values: impl IntoIterator<Item = &'static str>) -> String {
+    format!("{key} is one of {}", values.into_iter().collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::source::yaml;
+    use super::*;
+
+    #[derive(Default, Deserialize)]
+    struct File {
+        alerts: Keys,
+    }
+
+    fn read(text: &str) -> Result<Rules, String> {
+        let path = Path::new("config.yml");
+        let file: File = yaml(path, text.as_bytes()).map_err(|error| error.to_string())?;
+        check(path, file.alerts).map_err(|error| error.to_string())
+    }
+
+    const RULE: &str = "alerts:
+  rules:
+    - name: again
+      alert: MerrittJobsFailed
+      action: resume_jobs
+      select: {max_age: 1d, max_retries: 2, limit: 20}
+      budget: {items: 20, per: 1h}
+      max_share: 0.25
+      cooldown: 30m
+";
+
+    #[test]
+    fn a_rule_is_read_and_only_tells_unless_it_says_otherwise() {
+        let rules = read(RULE).unwrap();
+        let [rule] = &rules.rules[..] else { panic!("{rules:?}") };
+        assert_eq!((rule.mode, rule.remedy), (Mode::DryRun, Remedy::ResumeJobs));
+        assert_eq!((rule.select.states.as_slice(), rule.attempts), (&[JobState::Failed][..], 3));
+        assert_eq!(rule.budget, Budget { items: 20, per: Duration::from_hours(1) });
+        assert!(!rules.are_destructive_allowed);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line() {
+        for (from, to, told) in [
+            ("name: again", "name: ../again", "line 3: a rule's name has"),
+            ("name: again", "name: Again", "line 3: a rule's name has"),
+            ("action: resume_jobs", "action: reboot", "line 5: rule again: action is one of hold_collections, "),
+            ("      budget: {items: 20, per: 1h}\n", "", "missing field `budget`"),
+            ("items: 20, per: 1h", "items: 0, per: 1h", "line 7: budget: items is a number from 1 to"),
+            ("items: 20, per: 1h", "items: 20, per: 1", "line 7: budget: a number lacks its unit"),
+            ("items: 20, per: 1h", "items: 20, per: 2w", "line 7: budget: per is 1s to 1w"),
+            ("max_share: 0.25", "max_share: 25", "line 8: rule again: max_share is a part"),
+            ("max_share: 0.25", "max_share: 0", "line 8: rule again: max_share is a part"),
+            ("cooldown: 30m", "cooldown: 0", "line 9: rule again: cooldown is 1s at the least"),
+            ("max_age: 1d", "max_age: 1 day", "line 6: rule again: max_age: "),
+            ("max_age: 1d", "states: [storing]", "line 6: rule again: states is one of failed"),
+            ("max_age: 1d", "colour: red", "the key colour is not taken"),
+            (", limit: 20", "", "line 5: rule again: limit is missing"),
+            ("limit: 20", "limit: 501", "line 6: rule again: limit is a number from 1 to 500"),
+            (
+                "cooldown: 30m",
+                "cooldown: 30m\n      mode: on",
+                "line 10: rule again: mode is one of off, dry-run, enforce",
+            ),
+            (
+                "cooldown: 30m",
+                "cooldown: 30m\n      on_resolved: resume",
+                "line 10: rule again: on_resolved is release",
+            ),
+            (
+                "cooldown: 30m",
+                "cooldown: 30m\n      narrow_by: [fault]",
+                "line 10: rule again: resume_jobs is not narrowed",
+            ),
+            ("cooldown: 30m", "cooldown: 30m\n      attempts: 0", "line 10: rule again: attempts is a number from 1"),
+            (
+                "action: resume_jobs",
+                "action: delete_jobs\n      mode: enforce",
+                "line 5: rule again: delete_jobs cannot be undone",
+            ),
+            ("action: resume_jobs", "action: mend_faults", "line 5: rule again: faults is one of orphan_entry"),
+        ] {
+            let text = RULE.replacen(from, to, 1);
+            assert_ne!(text, RULE);
+            let error = read(&text).unwrap_err();
+            assert!(error.contains(told), "{to}: {error}");
+        }
+        let twice = format!("{RULE}{}", RULE.split_once("rules:\n").unwrap().1);
+        assert!(read(&twice).unwrap_err().contains("line 10: there are two rules again"), "{:?}", read(&twice));
+    }
+
+    #[test]
+    fn what_cannot_be_undone_takes_a_switch_of_its_own() {
+        let text = RULE.replace("resume_jobs", "delete_jobs\n      mode: enforce");
+        assert!(read(&text).is_err());
+        assert!(read(&text.replacen("alerts:\n", "alerts:\n  allow_destructive: true\n", 1)).is_ok());
+        assert!(read(&RULE.replace("resume_jobs", "delete_jobs")).is_ok(), "a dry run does nothing");
+    }
+}

@@ -1,0 +1,26 @@
+//! Our own znodes below `/queuekeeper`, by which several processes of ours act as one.
+//!
+//! | znode | what it is |
+//! |---|---|
+//! | `/queuekeeper/pending/ID` | a decision that was accepted and is not carried out yet |
+//! | `/queuekeeper/rules/NAME` | what a rule remembers; `/queuekeeper/rules` itself: what all of them do together |
+//! | `/queuekeeper/election/..` | who wants to act; the first of them does |
+//! | `/queuekeeper/paused` | while it is there, nothing acts by itself anywhere |
+//!
+//! Any process may accept a decision, one acts. What it does to the queue and what it writes here go into one
+//! transaction, which is refused when it does not lead any more or when everything is paused ([`Lead::writes`]). So a crash at any
+//! point neither loses nor repeats anything.
+//!
+//! Nothing here knows what is decided; the data of the znodes is whoever's calls it.
+
+mod election;
+mod keeper;
+mod nodes;
+mod snapshot;
+
+pub use election::Lead;
+pub use keeper::{Coordination, CoordinationError, Keeper};
+pub use nodes::{PAUSED, is_name, pending, rule, rules};
+pub use snapshot::{Node, Snapshot};
+
+pub use crate::zookeeper::Write;

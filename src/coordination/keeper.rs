@@ -1,0 +1,230 @@
+//! The connection to our own znodes, and what is asked of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+use zookeeper_client::{Acl, Acls, Client, CreateMode, Error as ClientError, MultiWriteError};
+
+use super::election::{self, Lead};
+use super::nodes::{PAUSED, PENDING, ROOT, RULES};
+use super::snapshot::Snapshot;
+use crate::zookeeper::{ConnectError, RequestError, Sessions, Write, within};
+
+/// How long a request may take.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// Our own znodes; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Coordination {
+    client: watch::Receiver<Option<Client>>,
+    lead: watch::Receiver<Option<Lead>>,
+    resign: Arc<Notify>,
+    acl: Arc<[Acl]>,
+}
+
+/// What keeps the connection; awaited by whoever made it.
+#[derive(Debug)]
+pub struct Keeper {
+    client: watch::Sender<Option<Client>>,
+    lead: watch::Sender<Option<Lead>>,
+    resign: Arc<Notify>,
+    acl: Arc<[Acl]>,
+}
+
+/// Why our own znodes could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum CoordinationError {
+    /// There is no connection.
+    #[error("ZooKeeper is not connected")]
+    NotConnected,
+    /// No answer came, or the connection was lost. Whether a write was done is not known.
+    #[error("{0}")]
+    Unanswered(RequestError),
+    /// A znode is not as it was thought to be: it is there or is not, or has another version.
+    #[error("{path}: {why}")]
+    Changed {
+        /// Which.
+        path: String,
+        /// How, in ZooKeeper's words.
+        why: ClientError,
+    },
+    /// ZooKeeper refused it.
+    #[error("{path}: {why}")]
+    Refused {
+        /// Which znode it was about.
+        path: String,
+        /// Why.
+        why: ClientError,
+    },
+}
+
+impl Coordination {
+    /// A connection that is kept by the returned part, for znodes with this ACL; an empty one is open to everyone.
+    #[must_use]
+    pub fn new(acl: Vec<Acl>) -> (Self, Keeper) {
+        let (client, connected) = watch::channel(None);
+        let (lead, leads) = watch::channel(None);
+        let (resign, acl) = (Arc::new(Notify::new()), Arc::from(acl));
+        let keeper = Keeper { client, lead, resign: Arc::clone(&resign), acl: Arc::clone(&acl) };
+        (Self { client: connected, lead: leads, resign, acl }, keeper)
+    }
+
+    /// One over a connection that its caller keeps: it reads, and never leads.
+    #[must_use]
+    pub fn over(client: Client) -> Self {
+        let (client, lead) = (watch::channel(Some(client)).1, watch::channel(None).1);
+        Self { client, lead, resign: Arc::new(Notify::new()), acl: Arc::from([]) }
+    }
+
+    /// The right to act, while this process has it. It may be lost at any moment, which the transactions check.
+    #[must_use]
+    pub fn lead(&self) -> Option<Lead> {
+        self.lead.borrow().clone()
+    }
+
+    /// Gives up the right to act, because its znode was found to be gone.
+    pub fn resign(&self) {
+        self.resign.notify_one();
+    }
+
+    /// Everything below `/queuekeeper`.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn read(&self) -> Result<Snapshot, CoordinationError> {
+        let client = self.client()?;
+        within(LIMIT, Snapshot::read(&client)).await.map_err(|error| Self::failed(ROOT, error))
+    }
+
+    /// Writes all of these, or nothing.
+    ///
+    /// # Errors
+    /// When one of them does not apply, or it cannot be written.
+    pub async fn commit(&self, writes: &[Write]) -> Result<(), CoordinationError> {
+        let client = self.client()?;
+        let acls = self.acls();
+        let mut writer = client.new_multi_writer();
+        for write in writes {
+            let added = match write {
+                Write::Present(path) => writer.add_check_version(path, -1),
+                Write::Absent(path) => writer
+                    .add_create(path, b"", &CreateMode::Persistent.with_acls(acls))
+                    .and_then(|()| writer.add_delete(path, None)),
+                Write::Create(path, data) => writer.add_create(path, data, &CreateMode::Persistent.with_acls(acls)),
+                Write::Set(path, data, version) => writer.add_set_data(path, data, Some(*version)),
+                Write::Delete(path, version) => writer.add_delete(path, Some(*version)),
+            };
+            added.map_err(|error| Self::failed(write.path(), RequestError::Refused(error)))?;
+        }
+        // Absence takes two operations.
+        let paths = || {
+            let twice = |write: &Write| 1 + usize::from(matches!(write, Write::Absent(_)));
+            writes.iter().flat_map(move |write| std::iter::repeat_n(write.path(), twice(write)))
+        };
+        match tokio::time::timeout(LIMIT, writer.commit()).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(MultiWriteError::OperationFailed { index, source })) => {
+                Err(Self::failed(paths().nth(index).unwrap_or(ROOT), RequestError::Refused(source)))
+            }
+            Ok(Err(MultiWriteError::RequestFailed { source })) => {
+                Err(Self::failed(ROOT, RequestError::Refused(source)))
+            }
+            Err(_elapsed) => Err(CoordinationError::Unanswered(RequestError::TimedOut { limit: LIMIT })),
+        }
+    }
+
+    /// Sets the kill switch. `data` says who and why.
+    ///
+    /// # Errors
+    /// [`CoordinationError::Changed`] where it is set already; when it cannot be written.
+    pub async fn pause(&self, data: Vec<u8>) -> Result<(), CoordinationError> {
+        let client = self.client()?;
+        self.make_folders(&client).await?;
+        self.commit(&[Write::Create(PAUSED.to_owned(), data)]).await
+    }
+
+    /// Takes the kill switch away, whatever stands in it.
+    ///
+    /// # Errors
+    /// [`CoordinationError::Changed`] where it is not set; when it cannot be written.
+    pub async fn unpause(&self) -> Result<(), CoordinationError> {
+        self.commit(&[Write::Delete(PAUSED.to_owned(), -1)]).await
+    }
+
+    /// Makes the folders that are missing.
+    async fn make_folders(&self, client: &Client) -> Result<(), CoordinationError> {
+        for folder in [PENDING, RULES] {
+            let options = CreateMode::Persistent.with_acls(self.acls());
+            let made = within(LIMIT, client.mkdir(folder, &options)).await;
+            made.map_err(|error| Self::failed(folder, error))?;
+        }
+        Ok(())
+    }
+
+    fn client(&self) -> Result<Client, CoordinationError> {
+        self.client.borrow().clone().ok_or(CoordinationError::NotConnected)
+    }
+
+    fn acls(&self) -> Acls<'_> {
+        if self.acl.is_empty() { Acls::anyone_all() } else { Acls::from(&*self.acl) }
+    }
+
+    fn failed(path: &str, error: RequestError) -> CoordinationError {
+        match error {
+            RequestError::Refused(why) if !RequestError::Refused(why.clone()).is_connection() => {
+                let path = path.to_owned();
+                match why {
+                    ClientError::NoNode | ClientError::NodeExists | ClientError::BadVersion => {
+                        CoordinationError::Changed { path, why }
+                    }
+                    why => CoordinationError::Refused { path, why },
+                }
+            }
+            lost => CoordinationError::Unanswered(lost),
+        }
+    }
+}
+
+impl Keeper {
+    /// Connects as soon as `wanted`, stands for election, and connects anew when a session is over, until `shutdown`.
+    /// Nothing is written before it is wanted.
+    ///
+    /// # Errors
+    /// As [`Sessions::establish`].
+    pub async fn run(
+        self,
+        mut sessions: Sessions,
+        mut wanted: watch::Receiver<bool>,
+        shutdown: CancellationToken,
+    ) -> Result<(), ConnectError> {
+        let keep = async {
+            // Without a sender it can only stay as it is.
+            if wanted.wait_for(|wanted| *wanted).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            loop {
+                let client = sessions.establish().await?;
+                let coordination = self.handle(&client);
+                if let Err(error) = coordination.make_folders(&client).await {
+                    tracing::warn!("our own znodes cannot be made, and no alert can be acted upon: {error}");
+                }
+                self.client.send_replace(Some(client.clone()));
+                tokio::select! {
+                    _end = sessions.follow(&client) => {}
+                    () = election::stand(&client, coordination.acls(), &self.lead, &self.resign) => {}
+                }
+                self.lead.send_replace(None);
+                self.client.send_replace(None);
+            }
+        };
+        let kept = shutdown.run_until_cancelled(keep).await.unwrap_or(Ok(()));
+        self.lead.send_replace(None);
+        kept
+    }
+
+    fn handle(&self, client: &Client) -> Coordination {
+        Coordination { acl: Arc::clone(&self.acl), ..Coordination::over(client.clone()) }
+    }
+}

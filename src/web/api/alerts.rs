@@ -1,0 +1,107 @@
+//! Alertmanager's webhook.
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{DefaultBodyLimit, State as FromState};
+use axum::http::{HeaderValue, StatusCode, header};
+use jiff::Timestamp;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::Answer;
+use crate::actions::{Actor, Role, Source};
+use crate::alerts::NotReceived;
+use crate::web::identity::{Identity, Means};
+use crate::web::problem::Problem;
+use crate::web::views::rules::ReceivedView;
+use crate::web::{ALERTS_LIMIT, State};
+
+/// The route, which takes larger bodies than the others.
+pub(super) fn router() -> OpenApiRouter<State> {
+    OpenApiRouter::new().routes(routes!(alerts)).layer(DefaultBodyLimit::max(ALERTS_LIMIT))
+}
+
+/// A message of Alertmanager's webhook, version 4, as far as it is used.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it only describes what is read elsewhere")]
+struct AlertsBody {
+    /// The version: `4`.
+    #[schema(example = "4")]
+    version: String,
+    /// The alerts.
+    #[schema(example = json!([]))]
+    alerts: Vec<AlertBody>,
+    /// How many alerts Alertmanager left out.
+    #[serde(rename = "truncatedAlerts")]
+    truncated_alerts: Option<u64>,
+}
+
+/// An alert.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it only describes what is read elsewhere")]
+struct AlertBody {
+    /// `firing` or `resolved`.
+    #[schema(example = "firing")]
+    status: String,
+    /// Its labels.
+    labels: std::collections::BTreeMap<String, String>,
+    /// Since when it is on.
+    #[serde(rename = "startsAt")]
+    starts_at: Timestamp,
+    /// Alertmanager's hash of its labels.
+    #[schema(example = "0f1e2d3c4b5a6978")]
+    fingerprint: String,
+}
+
+/// `POST /api/v1/alerts`: where Alertmanager calls. What is to be done is written down when this is answered.
+///
+/// Whoever calls has the role `alertmanager`, which may do nothing else. An answer of 2xx says that everything is decided
+/// and, where something is to be done, will be, though this server ends; after 503 it has to be sent again.
+#[utoipa::path(
+    post, path = "/alerts",
+    request_body = AlertsBody,
+    responses(
+        (status = 200, body = ReceivedView),
+        (status = 400, body = Problem, content_type = "application/problem+json", description = "It is no message of Alertmanager in version 4, or holds too much"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "This server takes no alerts"),
+        (status = 413, body = Problem, content_type = "application/problem+json", description = "It is larger than 1 MiB"),
+        (status = 503, body = Problem, content_type = "application/problem+json", description = "It cannot be decided or written down now: send it again"),
+    ),
+)]
+async fn alerts(
+    FromState(state): FromState<State>,
+    identity: Identity,
+    body: Result<Bytes, BytesRejection>,
+) -> Answer<ReceivedView> {
+    if identity.role != Role::Alertmanager {
+        return Err(refused(&state, &identity));
+    }
+    let body = body.map_err(|rejection| {
+        Problem::new(rejection.status(), "The body cannot be read, or is larger than the 1 MiB that is taken.")
+    })?;
+    let caller = Actor { name: identity.name, role: identity.role, source: Source::Alert, from: identity.peer };
+    let received = state.alerts()?.receive(&body, &caller, Timestamp::now()).await?;
+    Ok(Json(received.into()))
+}
+
+/// Nobody else tells of alerts, whatever he may order himself: who reads the audit trail must be able to rely on it.
+fn refused(state: &State, identity: &Identity) -> Problem {
+    let why = "Telling of alerts needs a token of the role alertmanager, and nothing else has it: queuekeeper token \
+               alertmanager --role alertmanager makes one, for credentials_file in Alertmanager's http_config.";
+    if identity.means == Means::Nobody { state.challenge(why) } else { Problem::new(StatusCode::FORBIDDEN, why) }
+}
+
+impl From<NotReceived> for Problem {
+    fn from(error: NotReceived) -> Self {
+        let why = crate::web::orders::sentence(&error.to_string());
+        match error {
+            NotReceived::Invalid(_) => Self::new(StatusCode::BAD_REQUEST, why),
+            NotReceived::NotSynced(_) | NotReceived::Full(_) | NotReceived::Unrecorded(_) => {
+                let later = HeaderValue::from_static("5");
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, why).with(header::RETRY_AFTER, later)
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Rules: what may be done about alerts, what was, and why not.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::actions::audit::Decided;
+use crate::alerts::{Hold, Mode, Overview, Received, RuleOverview, Told};
+
+/// What came of a call of Alertmanager.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct ReceivedView {
+    /// What was decided of each alert by each rule that names it.
+    pub(crate) decisions: Vec<DecisionView>,
+    /// How many alerts no rule names.
+    pub(crate) unmatched: u64,
+}
+
+/// What a rule decided of an alert.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct DecisionView {
+    /// The rule.
+    #[schema(example = "make-room")]
+    pub(crate) rule: String,
+    /// The alert's name.
+    #[schema(example = "MerrittProvisioningStuck")]
+    pub(crate) alert: String,
+    /// Its fingerprint.
+    pub(crate) fingerprint: String,
+    /// `accepted`, which is carried out, or what came of it, as in the metrics.
+    #[schema(example = "accepted")]
+    pub(crate) outcome: String,
+    /// In words.
+    pub(crate) detail: String,
+    /// What would be done to, in a dry run; a hundred at most.
+    pub(crate) subjects: Vec<String>,
+}
+
+impl From<Received> for ReceivedView {
+    fn from(received: Received) -> Self {
+        let decision = |decided: Decided| {
+            let Decided { rule, alert, fingerprint, outcome, detail, subjects, .. } = decided;
+            DecisionView { rule, alert, fingerprint, outcome, detail, subjects }
+        };
+        Self { decisions: received.decisions.into_iter().map(decision).collect(), unmatched: received.unmatched }
+    }
+}
+
+/// How the rules stand.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct RulesView {
+    /// Each rule, in the order of the file.
+    pub(crate) rules: Vec<RuleView>,
+    /// Since when all automatic action is paused; null while it is not.
+    pub(crate) paused_since: Option<Timestamp>,
+    /// Who paused it; null where that is not said.
+    pub(crate) paused_by: Option<String>,
+    /// Why; null where that is not said.
+    pub(crate) paused_why: Option<String>,
+    /// Whether this process carries out what is decided.
+    pub(crate) leads: bool,
+    /// When queuekeeper's own znodes were last read; null while they cannot be, and where no rule acts.
+    pub(crate) read: Option<Timestamp>,
+    /// How many items all rules may still touch together now.
+    pub(crate) budget_left: u64,
+    /// The last that this process decided, the newest first; the decisions of each rule stand with it.
+    pub(crate) refused: Vec<ToldView>,
+}
+
+/// How one rule stands.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct RuleView {
+    /// Its name.
+    #[schema(example = "make-room")]
+    pub(crate) name: String,
+    /// The alert that it is about.
+    #[schema(example = "MerrittProvisioningStuck")]
+    pub(crate) alert: String,
+    /// `off`, `dry-run` or `enforce`.
+    #[schema(example = "dry-run")]
+    pub(crate) mode: String,
+    /// What it does.
+    #[schema(example = "hold_collections")]
+    pub(crate) action: String,
+    /// Since when its breaker is open; null while it is not.
+    pub(crate) breaker_open_since: Option<Timestamp>,
+    /// Why it is open.
+    pub(crate) breaker_why: Option<String>,
+    /// How many items it may still touch now.
+    pub(crate) budget_left: u64,
+    /// Of how many.
+    pub(crate) budget_items: u32,
+    /// Within how many seconds.
+    pub(crate) budget_seconds: f64,
+    /// The collections that it holds; in a dry run, would.
+    pub(crate) holds: Vec<HoldView>,
+    /// The decisions that wait or are carried out, in words.
+    pub(crate) waiting: Vec<String>,
+    /// The items that it has left to a person, at most a hundred.
+    pub(crate) left: Vec<String>,
+    /// When it last did something; null before. In a dry run, when it would have.
+    pub(crate) last_action: Option<Timestamp>,
+    /// Why what it remembers cannot be read; null where it can.
+    pub(crate) unreadable: Option<String>,
+    /// What it did and did not do, the newest first.
+    pub(crate) told: Vec<ToldView>,
+}
+
+/// A collection that a rule holds.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct HoldView {
+    /// Its mnemonic.
+    #[schema(example = "merritt_demo")]
+    pub(crate) collection: String,
+    /// Since when.
+    pub(crate) since: Timestamp,
+}
+
+/// Something that was decided.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct ToldView {
+    /// When; of many alike, the last.
+    pub(crate) at: Timestamp,
+    /// About which alert; empty for a call that was refused.
+    pub(crate) alert: String,
+    /// What came of it, as in the metrics; `accepted` for what is to be carried out.
+    #[schema(example = "executed")]
+    pub(crate) outcome: String,
+    /// In words.
+    pub(crate) detail: String,
+    /// How often the same came one after the other.
+    pub(crate) count: u64,
+}
+
+impl RulesView {
+    pub(crate) fn new(overview: Overview) -> Self {
+        let Overview { rules, paused, leads, read, budget_left, told, .. } = overview;
+        let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        Self {
+            rules: rules.into_iter().map(RuleView::new).collect(),
+            paused_since: paused.as_ref().map(|pause| pause.since),
+            paused_by: paused.as_ref().and_then(|pause| text(&pause.who)),
+            paused_why: paused.as_ref().and_then(|pause| text(&pause.why)),
+            leads,
+            read,
+            budget_left,
+            refused: told.into_iter().filter(|told| told.rule.is_none()).map(ToldView::new).collect(),
+        }
+    }
+}
+
+impl RuleView {
+    fn new(overview: RuleOverview) -> Self {
+        let RuleOverview { rule, breaker, budget_left, holds, waiting, left, last_action, unreadable, told } = overview;
+        let hold = |Hold { collection, since, .. }: Hold| HoldView { collection, since };
+        Self {
+            mode: rule.mode.label().to_owned(),
+            action: rule.remedy.label().to_owned(),
+            breaker_open_since: breaker.as_ref().map(|breaker| breaker.since),
+            breaker_why: breaker.map(|breaker| breaker.why),
+            budget_left,
+            budget_items: rule.budget.items,
+            budget_seconds: rule.budget.per.as_secs_f64(),
+            holds: holds.into_iter().map(hold).collect(),
+            waiting: waiting.into_iter().map(|(words, _)| words).collect(),
+            left,
+            last_action: last_action.filter(|_| rule.mode != Mode::Off),
+            unreadable,
+            told: told.into_iter().map(ToldView::new).collect(),
+            name: rule.name,
+            alert: rule.alert,
+        }
+    }
+}
+
+impl ToldView {
+    fn new(told: Told) -> Self {
+        let Told { at, alert, outcome, detail, count, .. } = told;
+        let outcome = outcome.map_or("accepted", crate::alerts::Outcome::label).to_owned();
+        Self { at, alert, outcome, detail, count }
+    }
+}

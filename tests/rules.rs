@@ -1,0 +1,18 @@
+//! Alerts that act, against a real ZooKeeper: what is decided is done once, within its limits, whoever is called, restarted,
+//! cut off or killed.
+
+#[path = "support"]
+mod support {
+    pub(crate) mod proxy;
+    pub(crate) mod tree;
+    pub(crate) mod wait;
+}
+
+#[path = "rules"]
+mod rules {
+    mod acts;
+    mod once;
+    mod refused;
+    mod storms;
+    mod world;
+}

@@ -1,0 +1,260 @@
+//! What rules do, and what they leave.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use queuekeeper::actions::audit::Record;
+use queuekeeper::alerts::NotChanged;
+use queuekeeper::queue::path::{EntryName, Path};
+use queuekeeper::queue::state::JobState;
+use serde_json::json;
+
+use super::world::{LIMIT, PERSISTENT, World, alert, failed_jobs, operator, resume, rules, stuck};
+use crate::support::tree::read_tree;
+use crate::support::wait::eventually;
+
+const TWENTY: &str = "mode: enforce\nselect: {max_retries: 2, limit: 20}\nbudget: {items: 20, per: 1h}\ncooldown: 1s";
+
+const HOLD: &str = "alerts:
+  rules:
+    - name: make-room
+      alert: MerrittProvisioningStuck
+      labels: {cause: waiting_for_space}
+      mode: enforce
+      action: hold_collections
+      select: {limit: 1}
+      budget: {items: 3, per: 1h}
+      cooldown: 1s
+      on_resolved: release
+";
+
+const PROVISIONING: [JobState; 2] = [JobState::Estimating, JobState::Provisioning];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failed_jobs_are_resumed_within_the_budget_and_no_further() {
+    let world = World::new().await;
+    let keeper = world.keeper(resume(TWENTY)).await;
+    keeper.ready(true).await;
+    let jobs = world.failed(30).await;
+    keeper.sees(JobState::Failed, 30).await;
+    assert_eq!(keeper.outcome(failed_jobs("01")).await, "accepted");
+    keeper.settled(&world).await;
+    assert_eq!(world.count(&jobs, JobState::Failed).await, 10);
+    assert_eq!((keeper.counted("executed"), keeper.done()), (1, 20));
+    // Each of them is resumed as an operator would, and says why.
+    let status = world.raw.get_data(&format!("/jobs/{}/status", jobs[0])).await.unwrap().0;
+    let status: serde_json::Value = serde_json::from_slice(&status).unwrap();
+    assert_eq!(status["retry_count"], 1);
+    assert!(status["message"].as_str().unwrap().contains("rule again"), "{status}");
+
+    // More is more than the budget: the breaker opens, and stays open until somebody closes it.
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    keeper.sees(JobState::Failed, 10).await;
+    assert_eq!(keeper.outcome(failed_jobs("02")).await, "accepted");
+    keeper.settled(&world).await;
+    assert_eq!((keeper.counted("budget"), keeper.done()), (1, 20));
+    eventually(LIMIT, "the breaker is told", async || {
+        keeper.series("queuekeeper_alert_rule_breaker_open{rule=\"again\"}") == Some(1.0)
+    })
+    .await;
+    assert_eq!(keeper.outcome(failed_jobs("03")).await, "breaker_open");
+    let (actor, reason) = operator();
+    keeper.alerts.reset("again", &actor, &reason, Timestamp::now()).await.unwrap();
+    let again = keeper.alerts.reset("again", &actor, &reason, Timestamp::now()).await;
+    assert!(matches!(again, Err(NotChanged::Already(_))), "{again:?}");
+    // Closing it gives nothing back: what was spent was spent.
+    assert_eq!(keeper.outcome(failed_jobs("04")).await, "accepted");
+    keeper.settled(&world).await;
+    assert_eq!((keeper.counted("budget"), keeper.done()), (2, 20));
+    keeper.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_share_of_the_failed_and_so_many_attempts_and_no_more() {
+    let world = World::new().await;
+    let share = "mode: enforce\nselect: {limit: 20}\nbudget: {items: 20, per: 1h}\nmax_share: 0.25\ncooldown: 1s";
+    let keeper = world.keeper(resume(share)).await;
+    keeper.ready(true).await;
+    let jobs = world.failed(12).await;
+    keeper.sees(JobState::Failed, 12).await;
+    keeper.outcome(failed_jobs("01")).await;
+    keeper.settled(&world).await;
+    assert_eq!(world.count(&jobs, JobState::Failed).await, 9, "a quarter of all");
+    keeper.end().await;
+
+    // What fails again and again is left to a person, and so is said.
+    let world = World::new().await;
+    let twice = "mode: enforce\nselect: {limit: 5}\nbudget: {items: 20, per: 1h}\nattempts: 2\ncooldown: 1s";
+    let keeper = world.keeper(resume(twice)).await;
+    keeper.ready(true).await;
+    let jobs = world.failed(1).await;
+    for round in 0..3 {
+        keeper.sees(JobState::Failed, 1).await;
+        let outcome = keeper.outcome(failed_jobs(&format!("0{round}"))).await;
+        assert_eq!(outcome, if round < 2 { "accepted" } else { "gave_up" });
+        keeper.settled(&world).await;
+        if round < 2 {
+            world.take(&jobs, &[JobState::Failed]).await;
+            tokio::time::sleep(Duration::from_millis(1_100)).await;
+        }
+    }
+    assert_eq!((keeper.done(), keeper.counted("gave_up")), (2, 1));
+    keeper.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_neediest_collection_is_held_and_what_the_rule_held_is_released() {
+    let world = World::new().await;
+    let keeper = world.keeper(rules(HOLD)).await;
+    keeper.ready(true).await;
+    let (small, large) = (world.jobs("small", 2, 1_000).await, world.jobs("large", 2, 9_000).await);
+    world.take(&small[..1], &PROVISIONING).await;
+    world.take(&large[..1], &PROVISIONING).await;
+    keeper.sees(JobState::Provisioning, 2).await;
+    // Nobody waits while there is space, and nobody knows where it is not measured.
+    assert_eq!(keeper.outcome(stuck("firing")).await, "nothing_to_do");
+    keeper.space.store(10_000, Ordering::Relaxed);
+    assert_eq!(keeper.outcome(stuck("firing")).await, "nothing_to_do");
+    keeper.space.store(500, Ordering::Relaxed);
+    // Of another cause nothing is known.
+    let other = alert(
+        "firing",
+        json!({"alertname": "MerrittProvisioningStuck", "cause": "locked"}),
+        "aa",
+        "2026-11-21T10:00:00Z",
+    );
+    assert_eq!(keeper.receive(&[other]).await.unwrap().unmatched, 1);
+    assert_eq!(keeper.outcome(stuck("firing")).await, "accepted");
+    keeper.settled(&world).await;
+    let hold = world.queue.held_collection("large").await.unwrap().unwrap();
+    assert_eq!(hold.who, "rule make-room");
+    assert!(world.queue.held_collection("small").await.unwrap().is_none());
+    assert_eq!(world.queue.held_collections().await.unwrap(), ["large"]);
+
+    // The daemons hold its Pending job; one was Held before, by somebody else, and is none of the rule's.
+    let before = world.jobs("small", 1, 0).await;
+    world.take(&before, &[JobState::Held]).await;
+    world.take(&large[1..], &[JobState::Held]).await;
+    keeper.sees(JobState::Held, 2).await;
+    assert_eq!(keeper.outcome(stuck("resolved")).await, "resolved");
+    keeper.settled(&world).await;
+    assert_eq!(world.queue.held_collections().await.unwrap(), [""; 0]);
+    assert_eq!(world.state(large[1]).await, JobState::Pending);
+    assert_eq!(world.state(before[0]).await, JobState::Held);
+    // Once more changes nothing.
+    assert_eq!(keeper.outcome(stuck("resolved")).await, "resolved");
+    keeper.settled(&world).await;
+    assert_eq!(keeper.done(), 3, "held, released, and one job released");
+    keeper.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_person_holds_is_none_of_the_rules() {
+    let world = World::new().await;
+    let keeper = world.keeper(rules(HOLD)).await;
+    keeper.ready(true).await;
+    let jobs = world.jobs("large", 2, 9_000).await;
+    world.take(&jobs[..1], &PROVISIONING).await;
+    keeper.sees(JobState::Provisioning, 1).await;
+    keeper.space.store(500, Ordering::Relaxed);
+    keeper.outcome(stuck("firing")).await;
+    keeper.settled(&world).await;
+    // A person releases it and holds it anew, for reasons of his own.
+    let hold = world.queue.held_collection("large").await.unwrap().unwrap();
+    world.queue.unlock(&hold.lock).await.unwrap();
+    world.queue.hold_collection("large", "alice", "she knows why", Timestamp::now()).await.unwrap();
+    world.take(&jobs[1..], &[JobState::Held]).await;
+    keeper.sees(JobState::Held, 1).await;
+    assert_eq!(keeper.outcome(stuck("resolved")).await, "resolved");
+    keeper.settled(&world).await;
+    assert_eq!(world.queue.held_collection("large").await.unwrap().unwrap().who, "alice");
+    assert_eq!(world.state(jobs[1]).await, JobState::Held);
+    keeper.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_orphan_entry_is_removed_and_held_jobs_of_a_free_collection_are_released() {
+    let world = World::new().await;
+    let both = "alerts:
+  rules:
+    - name: orphans
+      alert: MerrittQueueHeadBlocked
+      mode: enforce
+      action: mend_faults
+      select: {faults: [orphan_entry], limit: 10}
+      narrow_by: [fault]
+      budget: {items: 10, per: 1h}
+      cooldown: 1s
+    - name: free
+      alert: MerrittHeldWithoutHold
+      mode: enforce
+      action: release_jobs
+      select: {limit: 10}
+      narrow_by: [collection]
+      budget: {items: 10, per: 1h}
+      cooldown: 1s
+";
+    let keeper = world.keeper(rules(both)).await;
+    keeper.ready(true).await;
+    let jobs = world.jobs("demo", 4, 0).await;
+    let orphan = Path::entry(JobState::Storing, queuekeeper::queue::id::Priority::default(), jobs[0]);
+    assert_eq!(orphan.to_string(), format!("/jobs/states/storing/{}", EntryName { priority: 5, job: jobs[0] }));
+    world.raw.mkdir("/jobs/states/storing", &PERSISTENT).await.unwrap();
+    world.raw.create(&orphan.to_string(), b"", &PERSISTENT).await.unwrap();
+    let labels = |fault: &str| json!({"alertname": "MerrittQueueHeadBlocked", "fault": fault});
+    let blocked = |fault| alert("firing", labels(fault), "0a", "2026-11-21T10:00:00Z");
+    // A fault that the rule has not, though the alert names it.
+    assert_eq!(keeper.outcome(blocked("unloadable_job")).await, "no_match");
+    assert_eq!(keeper.outcome(blocked("../../jobs")).await, "no_match");
+    eventually(LIMIT, "the orphan counts", async || keeper.outcome(blocked("orphan_entry")).await == "accepted").await;
+    keeper.settled(&world).await;
+    let is_gone = world.raw.check_stat(&orphan.to_string()).await.unwrap().is_none();
+    assert!(is_gone, "{:#?}", keeper.records());
+    assert_eq!(world.state(jobs[0]).await, JobState::Pending, "the entry only, never a job");
+
+    // Two are Held and free, one is Held and its collection is, too.
+    let kept = world.jobs("kept", 1, 0).await;
+    world.take(&jobs[1..3], &[JobState::Held]).await;
+    world.take(&kept, &[JobState::Held]).await;
+    world.queue.hold_collection("kept", "alice", "why", Timestamp::now()).await.unwrap();
+    keeper.sees(JobState::Held, 3).await;
+    let held = |collection: &str| {
+        let labels = json!({"alertname": "MerrittHeldWithoutHold", "collection": collection});
+        alert("firing", labels, "0b", "2026-11-21T10:00:00Z")
+    };
+    assert_eq!(keeper.outcome(held("nowhere")).await, "no_match", "only values that exist");
+    assert_eq!(keeper.outcome(held("../locks")).await, "no_match");
+    assert_eq!(keeper.outcome(held("demo")).await, "accepted");
+    keeper.settled(&world).await;
+    assert_eq!(world.count(&jobs, JobState::Held).await, 0);
+    assert_eq!(world.state(kept[0]).await, JobState::Held);
+    keeper.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_changes_nothing_and_tells_what_it_would_have_done() {
+    let world = World::new().await;
+    let dry = resume(&TWENTY.replace("enforce", "dry-run"));
+    let keeper = world.keeper(dry).await;
+    keeper.ready(false).await;
+    world.failed(30).await;
+    keeper.sees(JobState::Failed, 30).await;
+    let before = read_tree(&world.raw, "/jobs", &[]).await;
+    let received = keeper.receive(&[failed_jobs("01")]).await.unwrap();
+    let [decided] = &received.decisions[..] else { panic!("{received:?}") };
+    assert_eq!((decided.outcome.as_str(), decided.subjects.len()), ("dry_run", 20));
+    assert!(decided.detail.starts_with("would resume 20 of 30: jid0000000000, "), "{}", decided.detail);
+    // It keeps to the same limits.
+    assert_eq!(keeper.outcome(failed_jobs("01")).await, "duplicate");
+    assert_eq!(keeper.outcome(failed_jobs("02")).await, "cooldown");
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    assert_eq!(keeper.outcome(failed_jobs("03")).await, "budget");
+    assert_eq!(keeper.outcome(failed_jobs("04")).await, "breaker_open");
+    assert_eq!(read_tree(&world.raw, "/jobs", &[]).await, before);
+    assert!(world.pending().await.is_empty());
+    // It is in the audit trail, though nothing was ordered.
+    let told = keeper.records().into_iter().filter(|record| matches!(record, Record::Alerts { decisions, .. } if decisions.iter().any(|decided| decided.outcome == "dry_run" && decided.subjects.len() == 20)));
+    assert_eq!((told.count(), keeper.done()), (1, 0));
+    keeper.end().await;
+}

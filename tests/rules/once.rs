@@ -1,0 +1,177 @@
+//! What was answered with 2xx is done exactly once, whatever happens between.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use queuekeeper::alerts::NotReceived;
+use queuekeeper::queue::state::JobState;
+
+use super::world::{Keeper, LIMIT, World, failed_jobs, operator, resume, server};
+use crate::support::proxy::{Newcomers, Proxy};
+use crate::support::wait::eventually;
+
+const ALL: &str = "mode: enforce\nselect: {limit: 100}\nbudget: {items: 200, per: 1h}\ncooldown: 1m";
+
+/// How often each job was resumed.
+async fn resumed(world: &World) -> Vec<u64> {
+    let mut counts = Vec::new();
+    for name in world.raw.list_children("/jobs").await.unwrap() {
+        if let Ok((status, _)) = world.raw.get_data(&format!("/jobs/{name}/status")).await {
+            let status: serde_json::Value = serde_json::from_slice(&status).unwrap();
+            counts.push(status["retry_count"].as_u64().unwrap());
+        }
+    }
+    counts
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_alertmanagers_and_a_replay_are_one() {
+    let world = World::new().await;
+    let (one, two) = (world.keeper(resume(ALL)).await, world.keeper(resume(ALL)).await);
+    one.ready(false).await;
+    two.ready(false).await;
+    world.failed(10).await;
+    one.sees(JobState::Failed, 10).await;
+    two.sees(JobState::Failed, 10).await;
+    let calls = [&one, &two, &one, &two].map(|keeper| keeper.outcome(failed_jobs("01")));
+    let outcomes = futures::future::join_all(calls).await;
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == "accepted").count(), 1, "{outcomes:?}");
+    one.settled(&world).await;
+    // A replay of the same, and another alert on the same.
+    for keeper in [&one, &two] {
+        eventually(LIMIT, "the replay is known", async || {
+            keeper.outcome(failed_jobs("01")).await == "nothing_to_do"
+                || keeper.outcome(failed_jobs("01")).await == "duplicate"
+        })
+        .await;
+    }
+    world.failed(5).await;
+    two.sees(JobState::Failed, 5).await;
+    assert_eq!(two.outcome(failed_jobs("01")).await, "duplicate");
+    assert_eq!(two.outcome(failed_jobs("02")).await, "cooldown");
+    assert_eq!(resumed(&world).await.iter().sum::<u64>(), 10);
+    assert_eq!(one.done() + two.done(), 10);
+    one.end().await;
+    two.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_one_that_acts_is_killed_and_the_other_goes_on_from_the_frozen_list() {
+    let world = World::new().await;
+    let address = world.address(None, &server().await.connect_string());
+    // Its session ends soon after it does.
+    let one = Keeper::start(&address, resume(ALL), Duration::from_secs(4)).await;
+    one.ready(true).await;
+    let two = world.keeper(resume(ALL)).await;
+    two.ready(false).await;
+    let jobs = world.failed(100).await;
+    one.sees(JobState::Failed, 100).await;
+    two.sees(JobState::Failed, 100).await;
+    assert_eq!(two.outcome(failed_jobs("01")).await, "accepted");
+    eventually(LIMIT, "it has begun", async || world.count(&jobs[..20], JobState::Failed).await < 20).await;
+    one.kill();
+    // What fails now is not on the list.
+    let later = world.failed(3).await;
+    two.settled(&world).await;
+    assert_eq!(world.count(&jobs, JobState::Failed).await, 0);
+    assert_eq!(world.count(&later, JobState::Failed).await, 3, "only what was frozen");
+    assert_eq!(resumed(&world).await.iter().sum::<u64>(), 100, "each of them once");
+    assert!(two.done() > 0, "the other did the rest");
+    two.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_between_alert_and_action_loses_nothing() {
+    let world = World::new().await;
+    let (actor, reason) = operator();
+    let keeper = world.keeper(resume(ALL)).await;
+    keeper.ready(true).await;
+    let jobs = world.failed(5).await;
+    keeper.sees(JobState::Failed, 5).await;
+    assert_eq!(keeper.outcome(failed_jobs("0a")).await, "accepted");
+    keeper.settled(&world).await;
+    assert_eq!(world.count(&jobs, JobState::Failed).await, 0);
+    keeper.end().await;
+
+    // Paused and killed between the answer and the action.
+    let more = world.failed(5).await;
+    let acceptor = world.keeper(resume(&ALL.replace("1m", "1s"))).await;
+    acceptor.ready(true).await;
+    acceptor.sees(JobState::Failed, 5).await;
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    let (accepted, paused) =
+        tokio::join!(acceptor.outcome(failed_jobs("0b")), acceptor.alerts.pause(&actor, &reason, Timestamp::now()),);
+    paused.unwrap();
+    acceptor.kill();
+    if accepted == "accepted" {
+        let restarted = world.keeper(resume(&ALL.replace("1m", "1s"))).await;
+        restarted.ready(true).await;
+        // While it is paused, nothing is done anywhere.
+        assert!(world.is_paused().await);
+        restarted.alerts.unpause(&actor, &reason, Timestamp::now()).await.unwrap();
+        restarted.settled(&world).await;
+        restarted.end().await;
+        assert_eq!(world.count(&more, JobState::Failed).await, 0);
+    } else {
+        assert_eq!(accepted, "paused");
+        assert_eq!(world.count(&more, JobState::Failed).await, 5);
+    }
+    assert!(resumed(&world).await.iter().all(|times| *times <= 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_stops_everything_everywhere_at_once() {
+    let world = World::new().await;
+    let (one, two) = (world.keeper(resume(ALL)).await, world.keeper(resume(ALL)).await);
+    one.ready(false).await;
+    two.ready(false).await;
+    let (actor, reason) = operator();
+    let jobs = world.failed(100).await;
+    one.sees(JobState::Failed, 100).await;
+    two.sees(JobState::Failed, 100).await;
+    assert_eq!(one.outcome(failed_jobs("01")).await, "accepted");
+    eventually(LIMIT, "it has begun", async || world.count(&jobs[..20], JobState::Failed).await < 20).await;
+    two.alerts.pause(&actor, &reason, Timestamp::now()).await.unwrap();
+    // From the moment on that the znode is there, no transaction goes through.
+    let left = world.count(&jobs, JobState::Failed).await;
+    assert!(left > 0, "it was paused in the middle");
+    for keeper in [&one, &two] {
+        assert_eq!(keeper.outcome(failed_jobs("02")).await, "paused");
+        eventually(LIMIT, "the pause is told", async || keeper.series("queuekeeper_alert_actions_paused") == Some(1.0))
+            .await;
+    }
+    assert_eq!(world.count(&jobs, JobState::Failed).await, left, "nothing since");
+    one.alerts.unpause(&actor, &reason, Timestamp::now()).await.unwrap();
+    one.settled(&world).await;
+    assert_eq!(world.count(&jobs, JobState::Failed).await, 0);
+    assert_eq!(resumed(&world).await, vec![1; 100]);
+    one.end().await;
+    two.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_connection_repeats_nothing_and_what_cannot_be_recorded_is_asked_for_again() {
+    let world = World::new().await;
+    let port = server().await.connect_string().rsplit_once(':').unwrap().1.parse().unwrap();
+    let proxy = Proxy::start(port).await;
+    let address = format!("{}{}", proxy.connect_string(), world.chroot);
+    let keeper = Keeper::start(&address, resume(ALL), Duration::from_secs(30)).await;
+    keeper.ready(true).await;
+    let jobs = world.failed(100).await;
+    keeper.sees(JobState::Failed, 100).await;
+    assert_eq!(keeper.outcome(failed_jobs("01")).await, "accepted");
+    // Cut in the middle, again and again.
+    for left in [95, 70, 40, 10] {
+        eventually(LIMIT, "it goes on", async || world.count(&jobs, JobState::Failed).await < left).await;
+        proxy.cut(Newcomers::Close);
+        eventually(LIMIT, "the loss is seen", async || !keeper.store.freshness().is_synced()).await;
+        let refused = keeper.receive(&[failed_jobs("02")]).await.unwrap_err();
+        assert!(matches!(refused, NotReceived::NotSynced(_)), "{refused:?}");
+        proxy.restore();
+    }
+    keeper.settled(&world).await;
+    assert_eq!(resumed(&world).await, vec![1; 100]);
+    assert_eq!(keeper.counted("executed"), 1);
+    assert!(keeper.counted("not_synced") >= 4);
+    keeper.end().await;
+}

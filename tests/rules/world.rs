@@ -1,0 +1,307 @@
+//! A queue of its own for each test, and any number of queuekeepers that act on it.
+
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use prometheus_client::registry::Registry;
+use queuekeeper::actions::audit::{Audit, Destination, Record, Rotation};
+use queuekeeper::actions::{self, Actions, Actor, Reason, Role, Source};
+use queuekeeper::alerts::{self, Alerts, NotReceived, Received, Rules};
+use queuekeeper::config::ConfigFile;
+use queuekeeper::coordination::Coordination;
+use queuekeeper::mirror::{self, Store, Writer};
+use queuekeeper::queue::fault::Limits;
+use queuekeeper::queue::id::{BatchId, JobId};
+use queuekeeper::queue::state::JobState;
+use queuekeeper::queue::{Due, JobChange, JobValue, NewJob, Queue};
+use queuekeeper::zookeeper::server::Options;
+use queuekeeper::zookeeper::{self, PrivateServer, Sessions};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use zookeeper_client::{Acls, Client, CreateMode, CreateOptions};
+
+use crate::support::wait::eventually;
+
+pub(crate) const LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const PERSISTENT: CreateOptions<'static> = CreateMode::Persistent.with_acls(Acls::anyone_all());
+
+/// One server for all tests of this binary; it ends with the process.
+pub(crate) async fn server() -> &'static PrivateServer {
+    static SERVER: OnceCell<PrivateServer> = OnceCell::const_new();
+    SERVER.get_or_init(async || PrivateServer::start(Options::default()).await.unwrap()).await
+}
+
+/// A queue of one's own, below a chroot of its own.
+pub(crate) struct World {
+    pub(crate) queue: Queue,
+    pub(crate) raw: Client,
+    pub(crate) chroot: String,
+    pub(crate) batch: BatchId,
+}
+
+/// A queuekeeper that acts, as a server does.
+pub(crate) struct Keeper {
+    pub(crate) alerts: Alerts,
+    pub(crate) store: Store,
+    /// How many bytes a job may need and not be kept back; the least there is for not measured.
+    pub(crate) space: Arc<AtomicI64>,
+    registry: Registry,
+    audit: PathBuf,
+    _folder: TempDir,
+    shutdown: CancellationToken,
+    tasks: Vec<AbortOnDropHandle<()>>,
+}
+
+fn config(address: &str, session_timeout: Duration) -> zookeeper::Config {
+    zookeeper::Config { session_timeout, ..zookeeper::Config::new(address.parse().unwrap()) }
+}
+
+pub(crate) async fn connect(address: &str) -> Client {
+    config(address, Duration::from_secs(30)).connect().await.unwrap()
+}
+
+/// Rules as the configuration file has them.
+pub(crate) fn rules(yaml: &str) -> Rules {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.yml");
+    std::fs::write(&path, yaml).unwrap();
+    ConfigFile::read(&path).unwrap_or_else(|error| panic!("{error}\n{yaml}")).rules().clone()
+}
+
+/// One rule that resumes failed jobs, with keys of its own.
+pub(crate) fn resume(more: &str) -> Rules {
+    rules(&format!(
+        "alerts:\n  rules:\n    - name: again\n      alert: MerrittJobsFailed\n      action: resume_jobs\n      {}\n",
+        more.replace('\n', "\n      ")
+    ))
+}
+
+impl World {
+    /// An empty queue with one batch.
+    pub(crate) async fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let chroot = format!("/r{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        let client = connect(&server().await.connect_string()).await;
+        client.create(&chroot, b"", &PERSISTENT).await.unwrap();
+        let address = format!("{}{chroot}", server().await.connect_string());
+        let raw = connect(&address).await;
+        let queue = Queue::new(connect(&address).await);
+        let submission = json!({"batchID": "uuid-1", "profile": "demo"}).to_string();
+        let batch = queue.create_batch(submission.as_bytes(), Timestamp::now()).await.unwrap();
+        let (acquired, _) = queue.acquire_batch(Due::Jobs, Timestamp::now()).await.unwrap();
+        queue.unlock(&acquired.unwrap().lock).await.unwrap();
+        Self { queue, raw, chroot, batch }
+    }
+
+    /// New jobs of a collection, Pending.
+    pub(crate) async fn jobs(&self, collection: &str, count: usize, space: u64) -> Vec<JobId> {
+        let job = NewJob::new(json!({"profile": collection, "batchID": "uuid-1"}).to_string());
+        let job = job.with(JobValue::SpaceNeeded(Some(space)));
+        self.queue.create_jobs(self.batch, &vec![job; count], Timestamp::now()).await.unwrap()
+    }
+
+    /// Takes jobs to a state.
+    pub(crate) async fn take(&self, jobs: &[JobId], path: &[JobState]) {
+        for job in jobs {
+            for state in path {
+                self.queue.change_job(*job, &JobChange::to(*state), Timestamp::now()).await.unwrap();
+            }
+        }
+    }
+
+    pub(crate) async fn failed(&self, count: usize) -> Vec<JobId> {
+        let jobs = self.jobs("demo", count, 0).await;
+        self.take(&jobs, &[JobState::Failed]).await;
+        jobs
+    }
+
+    pub(crate) async fn state(&self, job: JobId) -> JobState {
+        self.queue.load_job(job).await.unwrap().state().unwrap()
+    }
+
+    /// How many of these jobs are in a state.
+    pub(crate) async fn count(&self, jobs: &[JobId], state: JobState) -> usize {
+        let mut count = 0;
+        for job in jobs {
+            count += usize::from(self.state(*job).await == state);
+        }
+        count
+    }
+
+    pub(crate) fn address(&self, port: Option<u16>, server: &str) -> String {
+        match port {
+            Some(port) => format!("127.0.0.1:{port}{}", self.chroot),
+            None => format!("{server}{}", self.chroot),
+        }
+    }
+
+    /// The names of the decisions that wait.
+    pub(crate) async fn pending(&self) -> Vec<String> {
+        self.raw.list_children("/queuekeeper/pending").await.unwrap_or_default()
+    }
+
+    pub(crate) async fn is_paused(&self) -> bool {
+        self.raw.check_stat("/queuekeeper/paused").await.unwrap().is_some()
+    }
+
+    /// A queuekeeper on this queue.
+    pub(crate) async fn keeper(&self, rules: Rules) -> Keeper {
+        let address = self.address(None, &server().await.connect_string());
+        Keeper::start(&address, rules, Duration::from_secs(30)).await
+    }
+}
+
+impl Keeper {
+    /// Starts one and waits until it sees the queue.
+    pub(crate) async fn start(address: &str, rules: Rules, session_timeout: Duration) -> Self {
+        let connect = || config(address, session_timeout);
+        let (writer, mut registry) = (Writer::new(), Registry::default());
+        let (store, seen) = (writer.store(), mirror::Metrics::register(&mut registry));
+        let shutdown = CancellationToken::new();
+        let mirrored = mirror::run(Sessions::new(connect()), writer, seen, None, shutdown.clone());
+        let folder = tempfile::tempdir().unwrap();
+        let audit = folder.path().join("audit.jsonl");
+        let trail = Audit::open(Destination::File(audit.clone(), Rotation::default())).unwrap();
+        let counted = actions::Metrics::register(&mut registry);
+        let (actions, orders) = Actions::new(store.clone(), Limits::default(), trail, counted);
+        let (coordination, keeper) = Coordination::new(Vec::new());
+        let counted = alerts::Metrics::register(&mut registry);
+        let space = Arc::new(AtomicI64::new(i64::MIN));
+        let measured = Arc::clone(&space);
+        let space_left = move || Some(measured.load(Ordering::Relaxed)).filter(|space| *space != i64::MIN);
+        let (alerts, runner) = Alerts::new(store.clone(), space_left, actions, coordination, rules, counted);
+        let ordered = orders.run(Sessions::new(connect()), shutdown.clone());
+        let kept = keeper.run(Sessions::new(connect()), alerts.wanted(), shutdown.clone());
+        let ran = runner.run(shutdown.clone());
+        let tasks = vec![
+            AbortOnDropHandle::new(tokio::spawn(async move { mirrored.await.unwrap() })),
+            AbortOnDropHandle::new(tokio::spawn(async move { ordered.await.unwrap() })),
+            AbortOnDropHandle::new(tokio::spawn(async move { kept.await.unwrap() })),
+            AbortOnDropHandle::new(tokio::spawn(ran)),
+        ];
+        let keeper = Self { alerts, store, space, registry, audit, _folder: folder, shutdown, tasks };
+        eventually(LIMIT, "the image follows the tree", async || keeper.store.freshness().is_synced()).await;
+        keeper
+    }
+
+    /// Waits until it has seen its own znodes, and until it leads where that is asked for.
+    pub(crate) async fn ready(&self, leads: bool) {
+        eventually(LIMIT, "it looks after decisions", async || {
+            let overview = self.alerts.overview(Timestamp::now());
+            overview.read.is_some() && (!leads || overview.leads)
+        })
+        .await;
+    }
+
+    /// Waits until its image has so many jobs in a state.
+    pub(crate) async fn sees(&self, state: JobState, count: u64) {
+        eventually(LIMIT, "the jobs are in the image", async || {
+            let summary = self.store.summary(Timestamp::now(), None);
+            summary.is_some_and(|summary| summary.jobs.get(Some(state)).count == count)
+        })
+        .await;
+    }
+
+    pub(crate) async fn receive(&self, alerts: &[Value]) -> Result<Received, NotReceived> {
+        self.alerts.receive(payload(alerts).as_bytes(), &caller(), Timestamp::now()).await
+    }
+
+    /// What came of one alert by one rule.
+    pub(crate) async fn outcome(&self, alert: Value) -> String {
+        let received = self.receive(&[alert]).await.unwrap();
+        assert_eq!(received.decisions.len(), 1, "{received:?}");
+        received.decisions[0].outcome.clone()
+    }
+
+    /// Waits until nothing waits any more.
+    pub(crate) async fn settled(&self, world: &World) {
+        eventually(LIMIT, "everything is carried out", async || world.pending().await.is_empty()).await;
+    }
+
+    /// How many alerts had an outcome.
+    pub(crate) fn counted(&self, outcome: &str) -> u64 {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.registry).unwrap();
+        let name = format!("queuekeeper_alerts_total{{outcome=\"{outcome}\"}} ");
+        text.lines().find_map(|line| line.strip_prefix(&name)).unwrap().parse().unwrap()
+    }
+
+    /// The value of a series, by its name and labels.
+    pub(crate) fn series(&self, series: &str) -> Option<f64> {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.registry).unwrap();
+        text.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
+    }
+
+    /// What the audit trail says.
+    pub(crate) fn records(&self) -> Vec<Record> {
+        let text = std::fs::read_to_string(&self.audit).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// How many orders of a rule were carried out.
+    pub(crate) fn done(&self) -> usize {
+        let records = self.records();
+        let ordered: Vec<_> = records
+            .iter()
+            .filter_map(|record| match record {
+                Record::Ordered { id, source, .. } if source == "alert" => Some(*id),
+                _ => None,
+            })
+            .collect();
+        let is_done = |record: &&Record| matches!(record, Record::Outcome { id, outcome, .. } if ordered.contains(id) && outcome == "done");
+        records.iter().filter(is_done).count()
+    }
+
+    /// Ends it as a signal does.
+    pub(crate) async fn end(mut self) {
+        self.shutdown.cancel();
+        for task in self.tasks.drain(..) {
+            task.await.unwrap();
+        }
+    }
+
+    /// Ends it at once, without a word to anybody.
+    pub(crate) fn kill(self) {}
+}
+
+pub(crate) fn operator() -> (Actor, Reason) {
+    let actor = Actor { name: "oscar".to_owned(), role: Role::Operator, source: Source::Api, from: None };
+    (actor, Reason::new("tried").unwrap())
+}
+
+fn caller() -> Actor {
+    Actor { name: "alertmanager".to_owned(), role: Role::Alertmanager, source: Source::Alert, from: None }
+}
+
+pub(crate) fn payload(alerts: &[Value]) -> String {
+    json!({"version": "4", "groupKey": "{}:{}", "truncatedAlerts": 0, "status": "firing", "receiver": "queuekeeper",
+           "groupLabels": {}, "commonLabels": {}, "commonAnnotations": {}, "externalURL": "http://am", "alerts": alerts})
+    .to_string()
+}
+
+/// An alert as Alertmanager tells of it.
+pub(crate) fn alert(status: &str, labels: Value, fingerprint: &str, starts_at: &str) -> Value {
+    json!({"status": status, "labels": labels, "annotations": {}, "startsAt": starts_at,
+           "endsAt": "0001-01-01T00:00:00Z", "generatorURL": "http://prometheus", "fingerprint": fingerprint})
+}
+
+/// That jobs failed.
+pub(crate) fn failed_jobs(fingerprint: &str) -> Value {
+    let labels = json!({"alertname": "MerrittJobsFailed", "instance": "a", "severity": "warning"});
+    alert("firing", labels, fingerprint, "2026-11-21T10:00:00Z")
+}
+
+/// That provisioning waits for space.
+pub(crate) fn stuck(status: &str) -> Value {
+    let labels = json!({"alertname": "MerrittProvisioningStuck", "cause": "waiting_for_space"});
+    alert(status, labels, "0123456789abcdef", "2026-11-21T10:00:00Z")
+}
