@@ -7,6 +7,7 @@
 //! - `jobs` and `shift`: the daemons of the job states; `batches`: those that make jobs and report; `access`: those
 //!   that assemble what readers ask for. Each has a session of its own (`daemon`), and its locks end with it;
 //! - `submit`: depositors and readers; `operator`: who mends, holds, releases and cleans up; `mishap`: who makes faults;
+//! - `monitoring`: Prometheus and Alertmanager beside it, where they are wanted;
 //! - `scenario`, `catalogue`, `fate`: what is deposited by whom, and what fails of what, all following from the seed
 //!   (`dice`); `pace`: how fast; `volume`: the simulated working storage.
 //!
@@ -22,6 +23,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use zookeeper_client::Error as ClientError;
 
+pub use self::monitoring::Error as MonitoringError;
+use self::monitoring::{Installation, Monitoring};
 use self::place::Place;
 use self::scenario::Scenario;
 use self::world::World;
@@ -45,6 +48,7 @@ mod greeting;
 mod janitor;
 mod jobs;
 mod mishap;
+mod monitoring;
 mod operator;
 mod pace;
 mod past;
@@ -71,7 +75,12 @@ pub struct Options {
     pub zookeeper: Option<Servers>,
     /// The names that the addresses to listen on were given by.
     pub names: Vec<String>,
+    /// Whether Prometheus and Alertmanager are started beside it.
+    pub with_prometheus: bool,
 }
+
+/// The fastest rate at which alerts can be watched: beyond it a stall is over before one is raised.
+pub const FASTEST_WITH_PROMETHEUS: f64 = 40.0;
 
 /// Why a demo ended, or did not begin.
 #[derive(Debug, thiserror::Error)]
@@ -95,6 +104,9 @@ pub enum Error {
     /// The queue cannot be filled.
     #[error("cannot fill the queue: {0}")]
     Fill(#[from] queue::Error),
+    /// Prometheus or Alertmanager cannot begin, or ended.
+    #[error(transparent)]
+    Monitoring(#[from] MonitoringError),
     /// A simulated daemon panicked.
     #[error("a simulated daemon failed: {0}")]
     Daemon(#[from] tokio::task::JoinError),
@@ -108,37 +120,54 @@ pub enum Error {
 /// # Errors
 /// When a part of it cannot begin or fails.
 pub async fn run(options: Options, listeners: Vec<TcpListener>, shutdown: &CancellationToken) -> Result<(), Error> {
+    // What is missing should be said before anything was begun.
+    let installation = options.with_prometheus.then(Installation::find).transpose()?;
     let Some(place) = Place::open(options.zookeeper.as_ref(), options.jobs, shutdown).await? else { return Ok(()) };
-    let outcome = run_in(&place, &options, listeners, shutdown).await;
+    // On the heap: with every part in it, it is large.
+    let outcome = Box::pin(run_in(&place, installation, &options, listeners, shutdown)).await;
     outcome.and(place.close().await)
 }
 
 async fn run_in(
     place: &Place,
+    installation: Option<Installation>,
     options: &Options,
     listeners: Vec<TcpListener>,
     shutdown: &CancellationToken,
 ) -> Result<(), Error> {
     let zookeeper = place.config();
     let world = Arc::new(World::new(options, zookeeper.clone()));
-    let greeting = greeting::greeting(options, world.pace, &listeners, &zookeeper.servers);
+    let mut monitoring = None;
+    if let Some(installation) = installation
+        && let Some(address) = listeners.iter().find_map(|listener| listener.local_addr().ok())
+    {
+        let start = Monitoring::start(installation, address, world.pace);
+        // What is given up while it starts is killed, and its directory removed.
+        match shutdown.run_until_cancelled(start).await {
+            Some(started) => monitoring = Some(started?),
+            None => return Ok(()),
+        }
+    }
+    let greeting = greeting::greeting(options, world.pace, &listeners, &zookeeper.servers, monitoring.as_ref());
     // Who closed standard output does not want to read it.
     let _ = std::io::stdout().write_all(greeting.as_bytes());
     let end = shutdown.child_token();
-    // The first of the two that ends ends the other.
-    let both = end.clone().drop_guard();
+    // The first part that ends ends the others.
+    let first = end.clone().drop_guard();
     let mut config = Config::new(zookeeper);
     config.web.names.clone_from(&options.names);
     if let Some(directory) = place.directory() {
         config.audit = Destination::File(directory.join("audit.jsonl"), Rotation::default());
     }
+    // Who may call, and the rules of what is done then.
+    config.file = monitoring.as_ref().map(|monitoring| monitoring.config.clone());
     config.web.loopback = Some(Loopback { role: Role::Admin, notice: NOTICE });
     let served = async {
-        let _both = both;
+        let _first = first;
         serve::serve_beside(Some(world.volume.told().clone()), config, listeners, &end).await
     };
     let simulated = async {
-        let _both = end.clone().drop_guard();
+        let _first = end.clone().drop_guard();
         simulate(&world, &end).await
     };
     let tidied = async {
@@ -146,8 +175,14 @@ async fn run_in(
             end.run_until_cancelled(janitor::keep_tidy(directory)).await;
         }
     };
-    let (served, simulated, ()) = tokio::join!(served, simulated, tidied);
-    // What failed first made the other end well.
+    let watched = async {
+        let Some(monitoring) = monitoring else { return Ok(()) };
+        let _first = end.clone().drop_guard();
+        monitoring.watch(&end).await
+    };
+    let (served, simulated, watched, ()) = tokio::join!(served, simulated, watched, tidied);
+    // What failed first made the others end well.
+    watched?;
     simulated.and(served.map_err(Error::Serve))
 }
 

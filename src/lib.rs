@@ -22,6 +22,7 @@
 //! | [`web`] | thin handlers over the mirror's figures. They touch no ZooKeeper client and join no path |
 //! | [`demo`] | a queue that is made up, with simulated daemons that work on it through the queue core |
 //! | [`config`], [`cli`] | flags and wiring |
+//! | [`child`] | processes that we start and that do not outlive us. It does not know which |
 //!
 //! # Invariants
 //!
@@ -36,6 +37,7 @@
 
 pub mod actions;
 pub mod alerts;
+pub mod child;
 pub mod cli;
 pub mod config;
 pub mod coordination;

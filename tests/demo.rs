@@ -11,6 +11,7 @@ mod support {
 #[path = "demo"]
 mod demo {
     mod consistent;
+    mod monitoring;
     mod program;
     mod refused;
     mod show;

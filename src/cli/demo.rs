@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::{LogArgs, UsageError, on_signal, serve};
 use crate::config::ListenAddress;
-use crate::demo::{self, Options};
+use crate::demo::{self, MonitoringError, Options};
 use crate::zookeeper::{ServerError, Servers};
 
 /// The fastest that is of any use: beyond it ZooKeeper and the daemons set the pace.
@@ -63,6 +63,15 @@ pub struct DemoArgs {
     )]
     zookeeper: Option<Servers>,
 
+    /// Start Prometheus and Alertmanager beside it, wired up, to watch alerts act; they must be installed
+    #[arg(
+        long = "with-prometheus",
+        env = "QUEUEKEEPER_DEMO_WITH_PROMETHEUS",
+        hide_env_values = true,
+        help_heading = "Demo"
+    )]
+    with_prometheus: bool,
+
     /// Where to listen: host:port, or :port for every interface; may be repeated
     #[arg(
         long = "web.listen-address",
@@ -90,9 +99,16 @@ impl DemoArgs {
     /// Runs the demo until SIGTERM or SIGINT.
     ///
     /// # Errors
-    /// When ZooKeeper is not installed ([`UsageError`]), an address cannot be listened on, or a part of the demo fails.
+    /// When a program is not installed ([`UsageError`]), an address cannot be listened on, or a part of the demo fails.
     pub async fn run(self) -> anyhow::Result<()> {
         self.log.begin();
+        if self.with_prometheus && self.rate > demo::FASTEST_WITH_PROMETHEUS {
+            let why = format!(
+                "with --with-prometheus it is at most {}: beyond that a stall is over before its alert is raised",
+                demo::FASTEST_WITH_PROMETHEUS
+            );
+            return Err(UsageError::flag("--rate", why).into());
+        }
         let (shutdown, signals) = on_signal().context("cannot listen to signals")?;
         let listeners = serve::listen(&self.listen_address).await?;
         let options = Options {
@@ -100,13 +116,15 @@ impl DemoArgs {
             rate: self.rate,
             seed: self.seed,
             zookeeper: self.zookeeper,
+            with_prometheus: self.with_prometheus,
             names: self.listen_address.iter().filter_map(ListenAddress::host).map(str::to_owned).collect(),
         };
         let outcome = demo::run(options, listeners, &shutdown).await;
         shutdown.cancel();
         signals.await.context("the task that waits for signals failed")?;
         outcome.map_err(|error| match error {
-            demo::Error::Server(ServerError::NotInstalled(what)) => UsageError(what).into(),
+            demo::Error::Server(ServerError::NotInstalled(what))
+            | demo::Error::Monitoring(MonitoringError::NotInstalled(what)) => UsageError(what).into(),
             error => error.into(),
         })
     }

@@ -9,6 +9,7 @@ use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
 
+use super::catalogue::FILMS;
 use super::daemon::Daemon;
 use super::details::Details;
 use super::dice::Dice;
@@ -33,6 +34,9 @@ pub(super) const CREWS: [(JobState, usize); 8] = [
 /// An object of this size takes twice the time of a small one, one of five times the size six times.
 const SLOW_BYTES: f64 = 100.0 * (1u64 << 30) as f64;
 
+/// The same of a large object where alerts are raised: the first one is done with some time after a stall's alert.
+const SLOW_BYTES_WITH_ALERTS: f64 = 50.0 * (1u64 << 30) as f64;
+
 /// The daemon of one state.
 #[derive(Debug)]
 pub(super) struct JobDaemon {
@@ -51,12 +55,18 @@ impl JobDaemon {
     /// How long a job will be worked on.
     fn time(&mut self, bytes: u64) -> Duration {
         let pace = self.world.pace;
-        let spread = self.dice.float(0.4, 1.6);
+        let mut spread = self.dice.float(0.4, 1.6);
+        let mut slow_bytes = SLOW_BYTES;
+        if self.world.alerts && bytes >= FILMS.sizes.0 {
+            // They are done with soon one after the other, so that the stall is over for good when it ends.
+            spread = 0.95 + 0.1 * (spread - 0.4) / 1.2;
+            slow_bytes = SLOW_BYTES_WITH_ALERTS;
+        }
         match self.state {
             JobState::Pending => pace.between_jobs().mul_f64(spread),
             JobState::Provisioning => pace.time(0.5),
             JobState::Downloading | JobState::Processing | JobState::Storing => {
-                pace.work(self.crew).mul_f64(spread * (1.0 + bytes as f64 / SLOW_BYTES))
+                pace.work(self.crew).mul_f64(spread * (1.0 + bytes as f64 / slow_bytes))
             }
             JobState::Estimating
             | JobState::Recording

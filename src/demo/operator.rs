@@ -31,14 +31,24 @@ pub(super) struct Operator {
     turn: usize,
     next_turn: Instant,
     next_mending: Instant,
+    /// The shortest and the longest time between two looks for failed jobs, in seconds.
+    mending_seconds: (f64, f64),
 }
+
+/// How often the operator looks for failed jobs.
+const MENDING_SECONDS: (f64, f64) = (10.0, 30.0);
+
+/// The same where alerts are raised, so that there is something left for what they start.
+const MENDING_SECONDS_WITH_ALERTS: (f64, f64) = (60.0, 120.0);
 
 impl Operator {
     /// An operator who has just held the first of the collections.
     pub(super) fn new(world: &Arc<World>) -> Self {
         let now = Instant::now();
-        let (next_turn, next_mending) = (now + world.pace.time(360.0), now + world.pace.time(20.0));
-        Self { world: Arc::clone(world), dice: Dice::new(world.seed, "operator"), turn: 0, next_turn, next_mending }
+        let mending_seconds = if world.alerts { MENDING_SECONDS_WITH_ALERTS } else { MENDING_SECONDS };
+        let (next_turn, next_mending) = (now + world.pace.time(360.0), now + world.pace.time(2.0 * mending_seconds.0));
+        let dice = Dice::new(world.seed, "operator");
+        Self { world: Arc::clone(world), dice, turn: 0, next_turn, next_mending, mending_seconds }
     }
 
     /// Releases the held collection with its jobs, and holds the next.
@@ -193,7 +203,8 @@ impl Daemon for Operator {
                 self.hold_another(&queue).await?;
             }
             if Instant::now() >= self.next_mending {
-                self.next_mending = Instant::now() + self.world.pace.time(self.dice.float(10.0, 30.0));
+                let (from, to) = self.mending_seconds;
+                self.next_mending = Instant::now() + self.world.pace.time(self.dice.float(from, to));
                 self.mend(&queue).await?;
             }
             self.clean_up(&queue).await?;

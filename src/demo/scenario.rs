@@ -57,11 +57,14 @@ pub(super) enum Kind {
         most: usize,
     },
     /// A few urgent objects, so large that they fill working storage.
-    Large,
+    Large {
+        /// How many.
+        objects: usize,
+    },
 }
 
-/// How many objects a large submission has: two waves of what fits at once, and a few more.
-const LARGE_OBJECTS: usize = 10;
+/// How many objects fill it: two waves of what fits at once, and a few more.
+pub(super) const LARGE_OBJECTS: usize = 10;
 
 /// The submissions of a demo, one after the other.
 #[derive(Debug)]
@@ -86,10 +89,10 @@ impl Scenario {
                 let held = COLLECTIONS.iter().find(|each| each.mnemonic == mnemonic);
                 (held.expect("the collections held in turn are in the catalogue"), batch_size(dice, most.min(12)))
             }
-            Kind::Large => (&FILMS, LARGE_OBJECTS),
+            Kind::Large { objects } => (&FILMS, objects),
         };
         let priority = match kind {
-            Kind::Large => 1,
+            Kind::Large { .. } => 1,
             Kind::Ordinary { .. } | Kind::OfHeld { .. } => {
                 dice.weighted(&[(8, 5), (2, 3), (1, 2), (3, 7), (2, 10), (1, 25)])
             }
@@ -232,7 +235,7 @@ mod tests {
 
     fn draw(seed: u64) -> Vec<Submission> {
         let mut scenario = Scenario::new(seed);
-        let kinds = [Kind::Ordinary { most: 300 }, Kind::Large, Kind::OfHeld { turn: 1, most: 300 }];
+        let kinds = [Kind::Ordinary { most: 300 }, Kind::Large { objects: 10 }, Kind::OfHeld { turn: 1, most: 300 }];
         (0..60).map(|index| scenario.next(kinds[index % kinds.len()])).collect()
     }
 
@@ -274,7 +277,7 @@ mod tests {
     fn batches_are_of_mixed_size_and_a_large_one_does_not_fit_at_once() {
         let sizes: Vec<usize> = draw(2).iter().step_by(3).map(|each| each.objects.len()).collect();
         assert!(sizes.iter().any(|size| *size <= 3) && sizes.iter().any(|size| *size > 30), "{sizes:?}");
-        let large = Scenario::new(3).next(Kind::Large);
+        let large = Scenario::new(3).next(Kind::Large { objects: LARGE_OBJECTS });
         assert!(large.objects.iter().map(|object| object.bytes).sum::<u64>() > 3 * TIB);
     }
 }

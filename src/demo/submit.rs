@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use super::daemon::{Daemon, unless_lost};
 use super::dice::Dice;
 use super::pace::Pace;
-use super::scenario::{self, Kind, Scenario};
+use super::scenario::{self, Kind, LARGE_OBJECTS, Scenario};
 use super::world::World;
 use crate::queue::path::{AccessQueue, StateFolder};
 use crate::queue::state::JobState;
@@ -22,6 +22,11 @@ const WAITING_BATCHES: usize = 6;
 /// No more requests than this are in an access queue, in whatever state.
 const MOST_REQUESTS: usize = 40;
 
+/// Where alerts are raised, the depositor of a large submission sends one more object after each of these seconds: the
+/// stall's alert is raised by that time, and whoever holds the collection keeps them from making the stall longer. They
+/// are few, so that they make no other stall when they are released.
+const MORE_LARGE_SECONDS: [f64; 2] = [60.0, 68.0];
+
 /// Everyone who sends something.
 #[derive(Debug)]
 pub(super) struct Depositors {
@@ -29,6 +34,8 @@ pub(super) struct Depositors {
     scenario: Scenario,
     dice: Dice,
     next_large: Instant,
+    /// When one more comes of the kind that came last, the latest first.
+    more_large: Vec<Instant>,
 }
 
 /// When the first large submission comes, from the start of the simulation.
@@ -40,7 +47,8 @@ impl Depositors {
     /// Goes on with a scenario whose first submissions have been made.
     pub(super) fn new(world: &Arc<World>, scenario: Scenario) -> Self {
         let next_large = Instant::now() + first_large(world.pace);
-        Self { world: Arc::clone(world), scenario, dice: Dice::new(world.seed, "depositors"), next_large }
+        let dice = Dice::new(world.seed, "depositors");
+        Self { world: Arc::clone(world), scenario, dice, next_large, more_large: Vec::new() }
     }
 
     async fn submit(&mut self, queue: &Queue, kind: Kind) -> Result<(), Error> {
@@ -50,7 +58,7 @@ impl Depositors {
         let data = submission.data(now);
         self.world.manifests.leave(submission);
         match unless_lost("a submission", queue.create_batch(&data, now).await)? {
-            Some(batch) if kind == Kind::Large => {
+            Some(batch) if matches!(kind, Kind::Large { .. }) => {
                 tracing::info!(%batch, collection, jobs, "an urgent submission of very large objects arrived");
             }
             Some(batch) => tracing::debug!(%batch, collection, jobs, "a submission arrived"),
@@ -64,8 +72,16 @@ impl Depositors {
             return Ok(());
         }
         if Instant::now() >= self.next_large {
-            self.next_large = Instant::now() + self.world.pace.time(self.dice.float(300.0, 420.0));
-            return self.submit(queue, Kind::Large).await;
+            let now = Instant::now();
+            let pace = self.world.pace;
+            self.next_large = now + pace.time(self.dice.float(300.0, 420.0));
+            if self.world.alerts {
+                self.more_large = MORE_LARGE_SECONDS.iter().rev().map(|after| now + pace.time(*after)).collect();
+            }
+            return self.submit(queue, Kind::Large { objects: LARGE_OBJECTS }).await;
+        }
+        if self.more_large.pop_if(|due| Instant::now() >= *due).is_some() {
+            return self.submit(queue, Kind::Large { objects: 1 }).await;
         }
         let counts = queue.count_entries().await?;
         let pending = counts.get(&StateFolder::Known(JobState::Pending)).copied().unwrap_or(0);

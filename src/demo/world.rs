@@ -27,6 +27,8 @@ pub(super) struct World {
     pub(super) volume: Volume,
     /// The manifests of batches that are not yet acquired.
     pub(super) manifests: Manifests,
+    /// Whether alerts are raised. A stall lasts long enough for one then, and people leave time for what it starts.
+    pub(super) alerts: bool,
     /// The jobs that wait for space, each inside its daemon.
     pub(super) waiting: Arc<Waiting>,
 }
@@ -41,6 +43,7 @@ impl World {
             pace: Pace::new(options.rate),
             volume: Volume::new(),
             manifests: Manifests::default(),
+            alerts: options.with_prometheus,
             waiting: Arc::default(),
         }
     }

@@ -5,27 +5,24 @@
 //! without warning.
 
 mod files;
-mod guard;
 mod install;
 mod options;
 
-use std::fs::{File, OpenOptions};
-use std::io::Write;
-use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::process::CommandExt;
+use std::fs::File;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 use tracing::debug;
 
 use self::files::Layout;
-use self::guard::Guard;
 pub use self::install::Installation;
 pub use self::options::{ClientAuth, Options, ServerTls};
+use crate::child::{self, Guard};
 
 /// How often the server is looked at while something is awaited of it.
 const LOOK: Duration = Duration::from_millis(20);
@@ -152,12 +149,8 @@ impl PrivateServer {
     /// # Errors
     /// When its end cannot be awaited.
     pub fn kill(&mut self) -> Result<(), ServerError> {
-        let Some(mut java) = self.java.take() else { return Ok(()) };
-        java.kill().map_err(doing("kill ZooKeeper"))?;
-        // The guard forgets the process before it is reaped: afterwards its id may be another's.
-        self.guard.forget();
-        java.wait().map_err(doing("await the end of ZooKeeper"))?;
-        Ok(())
+        let Some(java) = self.java.take() else { return Ok(()) };
+        self.guard.kill(java).map_err(doing("end ZooKeeper"))
     }
 
     /// Starts the server again after [`Self::kill`] or [`Self::stop`], on the same port with the same data; one that
@@ -183,12 +176,9 @@ impl PrivateServer {
         self.signal(Signal::CONT);
     }
 
-    /// Signals the process. It is not reaped yet, so its id is its own, and a signal to one that ended does nothing.
     fn signal(&self, signal: Signal) {
-        if let Some(java) = &self.java
-            && let Err(error) = kill_process(Pid::from_child(java), signal)
-        {
-            debug!(pid = java.id(), %error, "cannot signal the private ZooKeeper");
+        if let Some(java) = &self.java {
+            child::signal(java, signal);
         }
     }
 
@@ -213,29 +203,12 @@ impl PrivateServer {
     fn launch(&mut self) -> Result<(), ServerError> {
         let config = self.layout.write(&self.options, self.port, self.secure_port);
         let config = config.map_err(doing("write the server's configuration"))?;
-        let log = self.layout.log();
-        let log: File =
-            OpenOptions::new().create(true).write(true).truncate(true).open(&log).map_err(doing("open its log"))?;
-        let errors = log.try_clone().map_err(doing("open its log"))?;
-        // The shell waits for our word before it becomes Java: were we killed between its start and the guard's
-        // learning of it, it would read the end of its input instead, and end.
-        let mut command = Command::new("sh");
-        command
-            .args(["-c", r#"read -r go && exec "$@" </dev/null"#, "sh"])
-            .args(self.installation.command(&self.options, &self.layout))
-            .arg(config)
-            .current_dir(self.layout.directory())
-            .stdin(Stdio::piped())
-            .stdout(log)
-            .stderr(errors)
-            // A group of its own: the terminal's Ctrl-C is for us, and we end the server in our own time.
-            .process_group(0);
-        let mut java = command.spawn().map_err(doing("start a shell for ZooKeeper"))?;
-        self.guard.watch(java.id());
-        let mut stdin = java.stdin.take().expect("its standard input was asked to be a pipe");
-        let told = stdin.write_all(b"go\n");
-        self.java = Some(java);
-        told.map_err(doing("start ZooKeeper"))
+        let log = File::create(self.layout.log()).map_err(doing("open its log"))?;
+        let mut program = self.installation.command(&self.options, &self.layout);
+        program.push(config.into());
+        let java = self.guard.launch(&program, self.layout.directory(), log);
+        self.java = Some(java.map_err(doing("start ZooKeeper"))?);
+        Ok(())
     }
 
     async fn await_answer(&mut self) -> Result<(), ServerError> {
@@ -293,10 +266,8 @@ fn place(options: &Options) -> Result<(PathBuf, Option<TempDir>), ServerError> {
     Ok((temporary.path().to_owned(), Some(temporary)))
 }
 
-/// Asks the system for a free port of the loopback interface, and lets go of it.
 fn free_port() -> Result<u16, ServerError> {
-    let find = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr();
-    Ok(find().map_err(doing("find a free port"))?.port())
+    child::free_port().map_err(doing("find a free port"))
 }
 
 fn doing(what: &str) -> impl FnOnce(std::io::Error) -> ServerError {

@@ -35,6 +35,7 @@ impl Served {
             seed: 1,
             zookeeper: Some(zookeeper.connect_string().parse().unwrap()),
             names: Vec::new(),
+            with_prometheus: false,
         };
         let ended = shutdown.clone();
         let running = tokio::spawn(async move { demo::run(options, vec![listener], &ended).await.unwrap() });

@@ -19,6 +19,8 @@ pub(super) struct Demo {
     pub(super) web: String,
     /// The connect string of its queue.
     pub(super) zookeeper: String,
+    /// `http://127.0.0.1:PORT` of Prometheus and of Alertmanager, and the directory of both, where they run beside it.
+    pub(super) monitoring: Option<[String; 3]>,
 }
 
 /// A command with a temporary directory and a port of its own.
@@ -35,19 +37,33 @@ pub(super) fn command(temporary: &Path) -> Command {
 impl Demo {
     /// Starts one and reads where to look.
     pub(super) fn start(arguments: &[&str]) -> Self {
+        Self::start_with(arguments, Stdio::inherit())
+    }
+
+    /// The same of one whose standard error will be asked for.
+    pub(super) fn start_heard(arguments: &[&str]) -> Self {
+        Self::start_with(arguments, Stdio::piped())
+    }
+
+    fn start_with(arguments: &[&str], errors: Stdio) -> Self {
         let temporary = tempfile::tempdir().unwrap();
-        let mut child = command(temporary.path()).args(arguments).spawn().unwrap();
+        let mut child = command(temporary.path()).args(arguments).stderr(errors).spawn().unwrap();
         let greeting = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
         let (mut web, mut zookeeper) = (None, None);
+        let mut monitoring = Vec::new();
         for line in greeting.take_while(|line| !line.starts_with("Ctrl-C")) {
             let words: Vec<&str> = line.split_whitespace().collect();
             match words[..] {
                 ["Status", "page", address] => web = Some(address.trim_end_matches('/').to_owned()),
                 ["ZooKeeper", address, ..] => zookeeper = Some(address.to_owned()),
+                ["Prometheus", address] => monitoring.push(address.trim_end_matches("/alerts").to_owned()),
+                ["Alertmanager", address, ..] => monitoring.push(address.trim_end_matches('/').to_owned()),
+                ["their", "files", directory] => monitoring.push(directory.to_owned()),
                 _ => {}
             }
         }
-        Self { child, temporary, web: web.expect("the page"), zookeeper: zookeeper.expect("ZooKeeper's address") }
+        let (web, zookeeper) = (web.expect("the page"), zookeeper.expect("ZooKeeper's address"));
+        Self { child, temporary, web, zookeeper, monitoring: monitoring.try_into().ok() }
     }
 
     /// The metrics as they are now; empty while they are not served.
@@ -59,25 +75,45 @@ impl Demo {
     /// Sends a signal and waits for the end.
     pub(super) async fn end(&mut self, signal: Signal) -> ExitStatus {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
+        self.ended().await
+    }
+
+    /// Waits for the end.
+    pub(super) async fn ended(&mut self) -> ExitStatus {
         eventually_some(Duration::from_secs(5), "the demo ends", async || self.child.try_wait().unwrap()).await
+    }
+
+    /// What it said on standard error, of one that was started with [`Demo::start_heard`], once it has ended.
+    pub(super) fn said(&mut self) -> String {
+        let mut said = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        said
     }
 
     /// What is left of it: files, and processes that were started in its temporary directory.
     pub(super) fn left(&self) -> Vec<String> {
         let files = std::fs::read_dir(self.temporary.path()).unwrap();
         let mut left: Vec<_> = files.map(|file| file.unwrap().path().display().to_string()).collect();
+        left.extend(self.processes().into_iter().map(|(id, line)| format!("{id}: {line}")));
+        left
+    }
+
+    /// The processes that were started in its temporary directory, with their command lines.
+    pub(super) fn processes(&self) -> Vec<(i32, String)> {
         let directory = self.temporary.path().to_str().unwrap();
-        for process in std::fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path()) {
+        let mut found = Vec::new();
+        for process in std::fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap()) {
             let mut line = Vec::new();
             // A process may end while it is looked at.
-            if let Ok(mut file) = std::fs::File::open(process.join("cmdline")) {
+            if let Ok(mut file) = std::fs::File::open(process.path().join("cmdline")) {
                 let _ = file.read_to_end(&mut line);
             }
-            if String::from_utf8_lossy(&line).contains(directory) {
-                left.push(process.display().to_string());
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            if line.contains(directory) {
+                found.push((process.file_name().to_str().unwrap().parse().unwrap_or_default(), line));
             }
         }
-        left
+        found
     }
 }
 

@@ -31,6 +31,17 @@ fn what_keeps_a_demo_from_beginning_is_said_in_a_line_with_its_exit_code() {
     assert_eq!(code, Some(2), "{said}");
     assert!(said.starts_with("error: ") && said.lines().count() == 1, "{said}");
 
+    // Nothing is begun where Prometheus is missing: not even the ZooKeeper that would not be found either.
+    let (code, said) = refused(&["--with-prometheus"], |command| {
+        command.env("PATH", nowhere.path());
+    });
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("`apt-get install prometheus prometheus-alertmanager`"), "{said}");
+    assert!(said.starts_with("error: Prometheus and Alertmanager") && said.lines().count() == 1, "{said}");
+    let (code, said) = refused(&["--with-prometheus", "--rate", "41"], |_| {});
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("--rate") && said.contains("at most 40") && said.lines().count() == 1, "{said}");
+
     let unused = { std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string() };
     let (code, said) = refused(&["--zookeeper", &unused], |_| {});
     assert_eq!(code, Some(1), "{said}");

@@ -1,0 +1,128 @@
+//! What Prometheus, Alertmanager and our own server are told, in files of the private directory.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use super::Error;
+use super::rules::Lapse;
+use crate::actions::Role;
+use crate::config::{ConfigFile, Secret, TokenLine};
+
+/// The principal that Alertmanager is, in the audit too.
+const PRINCIPAL: &str = "alertmanager";
+
+/// What it may do: tell of alerts, and nothing else.
+const ROLE: Role = Role::Alertmanager;
+
+/// The directory with its files.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Files<'a>(pub(super) &'a Path);
+
+impl Files<'_> {
+    fn path(self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Where a program prints.
+    pub(super) fn log(self, program: &str) -> PathBuf {
+        self.path(&format!("{program}.log"))
+    }
+
+    /// Where a program keeps what it knows.
+    pub(super) fn data(self, program: &str) -> PathBuf {
+        self.path(program)
+    }
+
+    /// The configuration of a program.
+    pub(super) fn config(self, program: &str) -> PathBuf {
+        self.path(&format!("{program}.yml"))
+    }
+
+    fn write(self, name: &str, text: &str) -> Result<PathBuf, Error> {
+        let path = self.path(name);
+        match fs::write(&path, text) {
+            Ok(()) => Ok(path),
+            Err(source) => Err(Error::Io { doing: format!("write {}", path.display()), source }),
+        }
+    }
+
+    /// What our own server is told: that it knows Alertmanager by its token.
+    pub(super) fn write_ours(self) -> Result<ConfigFile, Error> {
+        let secret = Secret::make();
+        let token = self.path("alertmanager.token");
+        let private = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&token);
+        private
+            .and_then(|mut file| file.write_all(secret.reveal().as_bytes()))
+            .map_err(|source| Error::Io { doing: format!("write {}", token.display()), source })?;
+        let line = TokenLine::new(PRINCIPAL, ROLE, None, &secret).expect("its name is a word of letters");
+        self.write("tokens.yml", &format!("{line}\n"))?;
+        let path = self.write("queuekeeper.yml", "tokens_file: tokens.yml\n")?;
+        Ok(ConfigFile::read(&path)?)
+    }
+
+    /// What Alertmanager is told: to call our server, which is at `target`.
+    pub(super) fn write_alertmanager(self, target: &str) -> Result<(), Error> {
+        let credentials = quoted(&self.path("alertmanager.token"));
+        let config = format!(
+            "route:
+  receiver: queuekeeper
+  group_by: [alertname, cause]
+  group_wait: 1s
+  group_interval: 5s
+  repeat_interval: 30s
+receivers:
+  - name: queuekeeper
+    webhook_configs:
+      - url: http://{target}/api/v1/alerts
+        send_resolved: true
+        max_alerts: 100
+        http_config:
+          authorization:
+            type: Bearer
+            credentials_file: {credentials}
+"
+        );
+        self.write("alertmanager.yml", &config).map(drop)
+    }
+
+    /// What Prometheus is told: to scrape our server, which is at `target`, and to tell Alertmanager.
+    pub(super) fn write_prometheus(self, target: &str, alertmanager: u16, lapse: Lapse) -> Result<(), Error> {
+        let mut names = Vec::new();
+        for (name, text) in lapse.rules()? {
+            names.push(quoted(&self.write(name, &text)?));
+        }
+        let rules = names.join(", ");
+        let config = format!(
+            "global:
+  scrape_interval: 1s
+  scrape_timeout: 1s
+  evaluation_interval: 1s
+scrape_configs:
+  - job_name: merritt
+    static_configs:
+      - targets: [\"{target}\"]
+rule_files: [{rules}]
+alerting:
+  alertmanagers:
+    - static_configs:
+        - targets: [\"127.0.0.1:{alertmanager}\"]
+"
+        );
+        self.write("prometheus.yml", &config).map(drop)
+    }
+
+    /// The last line that a program printed.
+    pub(super) fn last_line(self, program: &str) -> io::Result<String> {
+        let log = fs::read(self.log(program))?;
+        let log = String::from_utf8_lossy(&log);
+        Ok(log.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("nothing").to_owned())
+    }
+}
+
+/// A path as a string of YAML.
+fn quoted(path: &Path) -> String {
+    // What JSON writes in quotes YAML reads alike.
+    serde_json::Value::from(path.display().to_string()).to_string()
+}

@@ -1,0 +1,249 @@
+//! The rules that ship, for a queue whose hours last seconds.
+//!
+//! Whatever they measure and call stays as it is. An hour of theirs becomes that of the demo, in `for` and in the windows
+//! of expressions; and of the limits at their top the one of Provisioning is set to an hour, since a stall of the demo
+//! lasts for a few. Everything that is to be changed must be found, or there are no rules at all.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::pace::Pace;
+use crate::config::PrometheusDuration;
+
+/// The rules that ship, with the names of their files.
+const SHIPPED: [(&str, &str); 2] = [
+    ("recording.yml", include_str!("../../../dashboards/prometheus/recording.yml")),
+    ("alerts.yml", include_str!("../../../dashboards/prometheus/alerts.yml")),
+];
+
+/// What stands for an hour at ten transitions a second: shorter than large objects keep the daemons busy, so that nothing
+/// leaves Provisioning for so long, and longer than the time between two of them that leave.
+const HOUR_SECONDS: f64 = 24.0;
+
+/// No window is shorter: it takes a few scrapes to tell an increase.
+const SHORTEST_WINDOW: Duration = Duration::from_secs(4);
+
+/// No alert is raised earlier: it takes a scrape until a server that has just begun is not absent any more.
+const SHORTEST_FOR: Duration = Duration::from_secs(2);
+
+/// The limit that is set.
+const LIMIT: (&str, &str) = ("merritt:state_age:limit_seconds", "provisioning");
+
+/// The rule that says for how long queuekeeper has watched, and the hour in it.
+const WATCHED: (&str, &str) = ("queuekeeper:watched_for_an_hour", "3600");
+
+const HOUR: Duration = Duration::from_hours(1);
+
+/// A part of a file of rules which cannot be made to fit.
+#[derive(Debug, thiserror::Error)]
+#[error("{file}: {why}")]
+pub struct RulesError {
+    file: &'static str,
+    why: String,
+}
+
+/// A file of rules.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Rules {
+    groups: Vec<Group>,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Group {
+    name: String,
+    rules: Vec<Rule>,
+}
+
+/// A recording rule or an alert. A key that is not known here may hold a duration, and is refused.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Rule {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    record: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    alert: Option<String>,
+    expr: String,
+    #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+    lasting: Option<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    labels: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    annotations: BTreeMap<String, String>,
+}
+
+/// How much faster than the rules' own time that of the demo is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Lapse {
+    hour: Duration,
+}
+
+impl Lapse {
+    pub(super) fn new(pace: Pace) -> Self {
+        Self { hour: pace.time(HOUR_SECONDS) }
+    }
+
+    /// What stands for an hour.
+    pub(super) fn hour(self) -> Duration {
+        self.hour.max(SHORTEST_WINDOW)
+    }
+
+    /// The rules that ship as they fit the demo, each file by its name and text.
+    pub(super) fn rules(self) -> Result<Vec<(&'static str, String)>, RulesError> {
+        let (mut limits, mut watched) = (0, 0);
+        let mut files = Vec::new();
+        for (file, text) in SHIPPED {
+            let mut rules = read(file, text)?;
+            for rule in rules.groups.iter_mut().flat_map(|group| &mut group.rules) {
+                limits += usize::from(self.set_limit(rule));
+                watched += usize::from(self.set_watched(rule));
+                self.shorten(rule).map_err(|why| RulesError { file, why })?;
+            }
+            let text = serde_json::to_string_pretty(&rules);
+            // YAML is what Prometheus reads, and JSON is YAML.
+            files.push((file, text.map_err(|error| RulesError { file, why: error.to_string() })?));
+        }
+        for (found, what) in [(limits, LIMIT.0), (watched, WATCHED.0)] {
+            if found != 1 {
+                let why = format!("{what} should be found once as the demo knows it, and is found {found} times");
+                return Err(RulesError { file: SHIPPED[0].0, why });
+            }
+        }
+        Ok(files)
+    }
+
+    fn set_limit(self, rule: &mut Rule) -> bool {
+        let is_limit = rule.record.as_deref() == Some(LIMIT.0)
+            && rule.labels.get("state").map(String::as_str) == Some(LIMIT.1)
+            && rule.expr.starts_with("vector(");
+        if is_limit {
+            rule.expr = format!("vector({})", self.hour().as_secs_f64());
+        }
+        is_limit
+    }
+
+    fn set_watched(self, rule: &mut Rule) -> bool {
+        let is_it = rule.record.as_deref() == Some(WATCHED.0) && rule.expr.matches(WATCHED.1).count() == 1;
+        if is_it {
+            rule.expr = rule.expr.replace(WATCHED.1, &self.hour().as_secs_f64().to_string());
+        }
+        is_it
+    }
+
+    fn shorten(self, rule: &mut Rule) -> Result<(), String> {
+        if let Some(lasting) = &mut rule.lasting {
+            *lasting = self.shortened(lasting, SHORTEST_FOR)?;
+        }
+        rule.expr = windows(&rule.expr, |window| self.shortened(window, SHORTEST_WINDOW))?;
+        Ok(())
+    }
+
+    fn shortened(self, text: &str, least: Duration) -> Result<String, String> {
+        let duration: PrometheusDuration = text.parse().map_err(|error| format!("{text}: {error}"))?;
+        let shorter = duration.get().mul_f64(self.hour.as_secs_f64() / HOUR.as_secs_f64());
+        Ok(PrometheusDuration::from(shorter.max(least)).to_string())
+    }
+}
+
+fn read(file: &'static str, text: &str) -> Result<Rules, RulesError> {
+    serde_saphyr::from_str(text).map_err(|error| RulesError { file, why: error.to_string() })
+}
+
+/// An expression with each of its windows, which stand in brackets outside of its strings, changed.
+fn windows(expression: &str, change: impl Fn(&str) -> Result<String, String>) -> Result<String, String> {
+    let mut changed = String::with_capacity(expression.len());
+    let mut string = None;
+    let mut rest = expression;
+    while let Some(next) = rest.chars().next() {
+        let (mut taken, after) = rest.split_at(next.len_utf8());
+        rest = after;
+        match (string, next) {
+            (None, '[') => {
+                let (window, after) = rest.split_once(']').ok_or("a bracket is not closed")?;
+                changed.push('[');
+                changed.push_str(&change(window)?);
+                (taken, rest) = ("]", after);
+            }
+            (None, '"' | '\'' | '`') => string = Some(next),
+            (Some('"' | '\''), '\\') => {
+                changed.push_str(taken);
+                (taken, rest) = rest.split_at(rest.chars().next().map_or(0, char::len_utf8));
+            }
+            (Some(quote), _) if quote == next => string = None,
+            (None | Some(_), _) => {}
+        }
+        changed.push_str(taken);
+    }
+    Ok(changed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ours(rate: f64) -> Vec<Rule> {
+        let files = Lapse::new(Pace::new(rate)).rules().unwrap();
+        let all = files.iter().flat_map(|(file, text)| read(file, text).unwrap().groups);
+        all.flat_map(|group| group.rules).collect()
+    }
+
+    fn shipped() -> Vec<Rule> {
+        SHIPPED.iter().flat_map(|(file, text)| read(file, text).unwrap().groups).flat_map(|group| group.rules).collect()
+    }
+
+    #[test]
+    fn rules_differ_from_those_that_ship_in_nothing_but_their_times() {
+        let (ours, shipped) = (ours(10.0), shipped());
+        assert_eq!(ours.len(), shipped.len());
+        let mut changed = Vec::new();
+        for (ours, shipped) in ours.iter().zip(&shipped) {
+            let times = |rule: &Rule| Rule { expr: String::new(), lasting: None, ..rule.clone() };
+            assert_eq!(times(ours), times(shipped));
+            match (&ours.lasting, &shipped.lasting) {
+                (Some(ours), Some(shipped)) => {
+                    assert_eq!(duration(ours), (duration(shipped) / 150).max(Duration::from_secs(2)));
+                }
+                (ours, shipped) => assert_eq!(ours, shipped),
+            }
+            let is_windowed = shipped.expr.contains('[');
+            assert_eq!(is_windowed, ours.expr.contains('['), "{}", ours.expr);
+            if is_windowed {
+                assert_eq!(ours.expr, shipped.expr.replace("[1h]", "[24s]"));
+            } else if ours.expr != shipped.expr {
+                changed.push((ours.record.clone().unwrap(), ours.expr.clone()));
+            }
+        }
+        let [(limit, is), (watched, since)] = &changed[..] else { panic!("{changed:?}") };
+        assert_eq!((limit.as_str(), is.as_str()), ("merritt:state_age:limit_seconds", "vector(24)"));
+        assert_eq!(watched, "queuekeeper:watched_for_an_hour");
+        assert!(since.contains("> bool 24)"), "{since}");
+    }
+
+    fn duration(text: &str) -> Duration {
+        text.parse::<PrometheusDuration>().unwrap().get()
+    }
+
+    #[test]
+    fn times_are_never_too_short_for_scrapes() {
+        for rule in ours(2_000.0) {
+            assert!(rule.lasting.is_none_or(|lasting| lasting == "2s"), "{}", rule.expr);
+            assert!(!rule.expr.contains('[') || rule.expr.contains("[4s]"), "{}", rule.expr);
+        }
+    }
+
+    #[test]
+    fn windows_are_found_outside_of_strings_only() {
+        let mark = |window: &str| Ok(format!("<{window}>"));
+        let expression = r#"increase(a{b=~"[1h]\"[2h]",c='[3h]'}[1h]) > b[5m] * 2"#;
+        assert_eq!(
+            windows(expression, mark).unwrap(),
+            expression.replace("}[1h]", "}[<1h>]").replace("[5m]", "[<5m>]")
+        );
+        assert!(windows("a[1h", mark).is_err());
+        let lapse = Lapse::new(Pace::new(10.0));
+        assert!(windows("a[1h:5m]", |window| lapse.shortened(window, HOUR)).is_err(), "a subquery is not known here");
+    }
+}

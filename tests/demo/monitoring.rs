@@ -1,0 +1,143 @@
+//! A demo with Prometheus and Alertmanager beside it, both real.
+
+use std::path::Path;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use queuekeeper::queue::Queue;
+use queuekeeper::queue::state::JobState;
+use queuekeeper::zookeeper::Config;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::program::Demo;
+use crate::support::wait::{eventually, eventually_some};
+
+const LIMIT: Duration = Duration::from_secs(90);
+
+/// What is there at an address; `None` while nothing answers well.
+async fn get(url: &str) -> Option<Value> {
+    let response = reqwest::get(url).await.ok()?;
+    if !response.status().is_success() {
+        return None;
+    }
+    serde_json::from_str(&response.text().await.ok()?).ok()
+}
+
+/// All rules that Prometheus has.
+async fn rules(prometheus: &str) -> Option<Vec<Value>> {
+    let answer = get(&format!("{prometheus}/api/v1/rules")).await?;
+    let groups = answer["data"]["groups"].as_array()?;
+    Some(groups.iter().flat_map(|group| group["rules"].as_array().unwrap()).cloned().collect())
+}
+
+/// The rules that ship, by what their lines begin with.
+fn shipped(file: &str, mark: &str) -> usize {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("dashboards/prometheus").join(file);
+    std::fs::read_to_string(path).unwrap().lines().filter(|line| line.trim_start().starts_with(mark)).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stall_raises_the_alert_that_ships_and_alertmanager_hears_of_it() {
+    let mut demo = Demo::start(&["--with-prometheus", "--jobs", "300", "--rate", "40"]);
+    let [prometheus, alertmanager, directory] = demo.monitoring.clone().expect("they are told of");
+
+    eventually(LIMIT, "the demo is scraped", async || {
+        let answer = get(&format!("{prometheus}/api/v1/query?query=up")).await;
+        answer.is_some_and(|answer| answer["data"]["result"][0]["value"][1] == "1")
+    })
+    .await;
+    let known = eventually_some(LIMIT, "Prometheus knows Alertmanager", async || {
+        let answer = get(&format!("{prometheus}/api/v1/alertmanagers")).await?;
+        answer["data"]["activeAlertmanagers"][0]["url"].as_str().map(str::to_owned)
+    })
+    .await;
+    assert!(known.starts_with(&alertmanager), "{known} is not of {alertmanager}");
+
+    // A rule that was not evaluated yet is in unknown health.
+    let all = eventually_some(LIMIT, "all rules are evaluated", async || {
+        rules(&prometheus).await.filter(|rules| rules.iter().all(|rule| rule["health"] != "unknown"))
+    })
+    .await;
+    let ill: Vec<_> = all.iter().filter(|rule| rule["health"] != "ok").collect();
+    assert!(ill.is_empty(), "{ill:?}");
+    let alerts = all.iter().filter(|rule| rule["type"] == "alerting").count();
+    assert_eq!(alerts, shipped("alerts.yml", "- alert:"));
+    let records = shipped("recording.yml", "- record:") + shipped("recording.yml", "- {record:");
+    assert_eq!(all.len() - alerts, records);
+
+    let token = std::fs::read_to_string(Path::new(&directory).join("alertmanager.token")).unwrap();
+    let client = reqwest::Client::new();
+    let asked = client.get(format!("{}/api/v1/identity", demo.web)).header("authorization", format!("Bearer {token}"));
+    let answer: Value = serde_json::from_str(&asked.send().await.unwrap().text().await.unwrap()).unwrap();
+    let detail = answer["detail"].as_str().unwrap_or_default();
+    assert!(detail.starts_with("alertmanager tells of alerts, and may do nothing else"), "{answer}");
+
+    eventually(LIMIT, "the stall is told to Alertmanager", async || {
+        let alerts = get(&format!("{alertmanager}/api/v2/alerts?active=true")).await.unwrap_or_default();
+        alerts.as_array().is_some_and(|alerts| alerts.iter().map(|alert| &alert["labels"]).any(is_stall))
+    })
+    .await;
+    eventually(LIMIT, "Alertmanager calls", async || {
+        let text = async { reqwest::get(format!("{alertmanager}/metrics")).await?.text().await }.await;
+        let calls = r#"alertmanager_notifications_total{integration="webhook"} "#;
+        let text = text.unwrap_or_default();
+        text.lines().filter_map(|line| line.strip_prefix(calls)).any(|calls| calls.parse::<f64>().unwrap() > 0.0)
+    })
+    .await;
+
+    // What a rule would do now.
+    let queue = Queue::new(Config::new(demo.zookeeper.parse().unwrap()).connect().await.unwrap());
+    queue.hold_collection("film_archive_8k", "a test", "it fills working storage", Timestamp::now()).await.unwrap();
+    eventually(LIMIT, "more large objects are held", async || {
+        for entry in queue.entries(JobState::Held).await.unwrap().entries {
+            // It may be released meanwhile, and even be purged.
+            if let Ok(job) = queue.load_job(entry.job).await
+                && job.configuration().value.collection == "film_archive_8k"
+            {
+                return true;
+            }
+        }
+        false
+    })
+    .await;
+    eventually(LIMIT, "the end of the stall is told to Alertmanager", async || {
+        let alerts = get(&format!("{alertmanager}/api/v2/alerts?active=true")).await;
+        alerts.is_some_and(|alerts| !alerts.as_array().unwrap().iter().map(|alert| &alert["labels"]).any(is_stall))
+    })
+    .await;
+
+    assert_eq!(demo.end(Signal::INT).await.code(), Some(0));
+    assert_eq!(demo.left(), [""; 0]);
+}
+
+fn is_stall(labels: &Value) -> bool {
+    labels["alertname"] == "MerrittProvisioningStuck" && labels["cause"] == "waiting_for_space"
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_demo_that_is_killed_leaves_no_process_and_no_file() {
+    let mut demo = Demo::start(&["--with-prometheus", "--jobs", "60"]);
+    let running = demo.processes();
+    for program in ["/prometheus.yml", "/alertmanager.yml", "/zoo.cfg"] {
+        assert!(running.iter().any(|(_, line)| line.contains(program)), "{program} of {running:?}");
+    }
+    demo.end(Signal::KILL).await;
+    eventually(LIMIT, "nothing is left", async || demo.left().is_empty()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_prometheus_or_alertmanager_ends_the_demo_with_a_line_that_says_so() {
+    for (name, config) in [("Prometheus", "/prometheus.yml"), ("Alertmanager", "/alertmanager.yml")] {
+        let mut demo = Demo::start_heard(&["--with-prometheus", "--jobs", "60"]);
+        let running = demo.processes();
+        let (id, _) = running.iter().find(|(_, line)| line.contains(config)).unwrap();
+        kill_process(Pid::from_raw(*id).unwrap(), Signal::KILL).unwrap();
+        assert_eq!(demo.ended().await.code(), Some(1));
+        let said = demo.said();
+        let line =
+            said.lines().find(|line| line.starts_with("error: ")).unwrap_or_else(|| panic!("no error in {said}"));
+        assert!(line.contains(&format!("{name} ended by itself (signal: 9")), "{line}");
+        assert_eq!(demo.left(), [""; 0]);
+    }
+}
