@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use queuekeeper::queue::Queue;
 use queuekeeper::queue::state::JobState;
 use queuekeeper::zookeeper::Config;
@@ -38,7 +37,7 @@ fn shipped(file: &str, mark: &str) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stall_raises_the_alert_that_ships_and_alertmanager_hears_of_it() {
+async fn a_stall_raises_the_alert_and_the_rule_makes_room_and_takes_it_back() {
     let mut demo = Demo::start(&["--with-prometheus", "--jobs", "300", "--rate", "40"]);
     let [prometheus, alertmanager, directory] = demo.monitoring.clone().expect("they are told of");
 
@@ -86,19 +85,23 @@ async fn a_stall_raises_the_alert_that_ships_and_alertmanager_hears_of_it() {
     })
     .await;
 
-    // What a rule would do now.
+    // The rule holds what needs most, without anybody's doing.
     let queue = Queue::new(Config::new(demo.zookeeper.parse().unwrap()).connect().await.unwrap());
-    queue.hold_collection("film_archive_8k", "a test", "it fills working storage", Timestamp::now()).await.unwrap();
-    eventually(LIMIT, "more large objects are held", async || {
+    let hold = eventually_some(LIMIT, "the rule holds the collection that needs most space", async || {
+        queue.held_collection("film_archive_8k").await.unwrap().filter(|hold| hold.who == "rule make-room")
+    })
+    .await;
+    assert!(hold.why.contains("alert MerrittProvisioningStuck"), "{hold:?}");
+    let held = eventually_some(LIMIT, "more large objects are held", async || {
         for entry in queue.entries(JobState::Held).await.unwrap().entries {
             // It may be released meanwhile, and even be purged.
             if let Ok(job) = queue.load_job(entry.job).await
                 && job.configuration().value.collection == "film_archive_8k"
             {
-                return true;
+                return Some(entry.job);
             }
         }
-        false
+        None
     })
     .await;
     eventually(LIMIT, "the end of the stall is told to Alertmanager", async || {
@@ -106,6 +109,18 @@ async fn a_stall_raises_the_alert_that_ships_and_alertmanager_hears_of_it() {
         alerts.is_some_and(|alerts| !alerts.as_array().unwrap().iter().map(|alert| &alert["labels"]).any(is_stall))
     })
     .await;
+    eventually(LIMIT, "the rule releases what it held, and the jobs that were held by it", async || {
+        let is_held = queue.held_collection("film_archive_8k").await.unwrap().is_some();
+        // A job that is through may be purged by now.
+        let state = queue.load_job(held).await.ok().and_then(|job| job.state());
+        !is_held && state != Some(JobState::Held)
+    })
+    .await;
+    let rules = get(&format!("{}/api/v1/rules", demo.web)).await.unwrap();
+    let rule = rules["rules"].as_array().unwrap().iter().find(|rule| rule["name"] == "make-room").unwrap();
+    assert_eq!((&rule["mode"], &rule["breaker_open_since"]), (&"enforce".into(), &Value::Null), "{rule}");
+    let executed = rule["told"].as_array().unwrap().iter().filter(|told| told["outcome"] == "executed").count();
+    assert!(executed >= 2, "held, and released: {rule}");
 
     assert_eq!(demo.end(Signal::INT).await.code(), Some(0));
     assert_eq!(demo.left(), [""; 0]);

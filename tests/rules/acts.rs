@@ -120,7 +120,7 @@ async fn the_neediest_collection_is_held_and_what_the_rule_held_is_released() {
     // Of another cause nothing is known.
     let other = alert(
         "firing",
-        json!({"alertname": "MerrittProvisioningStuck", "cause": "locked"}),
+        &json!({"alertname": "MerrittProvisioningStuck", "cause": "locked"}),
         "aa",
         "2026-11-21T10:00:00Z",
     );

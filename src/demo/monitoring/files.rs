@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::Error;
-use super::rules::Lapse;
+use super::rules::{Lapse, RulesError};
 use crate::actions::Role;
 use crate::config::{ConfigFile, Secret, TokenLine};
 
@@ -58,7 +58,7 @@ impl Files<'_> {
             .map_err(|source| Error::Io { doing: format!("write {}", token.display()), source })?;
         let line = TokenLine::new(PRINCIPAL, ROLE, None, &secret).expect("its name is a word of letters");
         self.write("tokens.yml", &format!("{line}\n"))?;
-        let path = self.write("queuekeeper.yml", "tokens_file: tokens.yml\n")?;
+        let path = self.write("queuekeeper.yml", &hasty_rules()?)?;
         Ok(ConfigFile::read(&path)?)
     }
 
@@ -119,6 +119,27 @@ alerting:
         let log = String::from_utf8_lossy(&log);
         Ok(log.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("nothing").to_owned())
     }
+}
+
+/// Our own rules as they ship, but that they act, and in the demo's time.
+fn hasty_rules() -> Result<String, RulesError> {
+    const SHIPPED: &str = include_str!("../../../dashboards/queuekeeper/config.yml");
+    const CHANGES: [(&str, &str); 10] = [
+        ("mode: dry-run", "mode: enforce"),
+        ("budget: {items: 6, per: 1d}", "budget: {items: 30, per: 10m}"),
+        ("budget: {items: 20, per: 1h}", "budget: {items: 200, per: 10m}"),
+        // In the demo there are few failed jobs, and their causes are thrown by dice.
+        ("max_share: 0.25", "max_share: 1.0"),
+        ("cooldown: 1h", "cooldown: 30s"),
+        ("cooldown: 15m", "cooldown: 30s"),
+        ("cooldown: 5m", "cooldown: 10s"),
+        ("cooldown: 10m", "cooldown: 10s"),
+        ("min_age: 2m", "min_age: 5s"),
+        ("min_age: 10m", "min_age: 10s"),
+    ];
+    CHANGES.iter().try_fold(SHIPPED.to_owned(), |text, (from, to)| {
+        if text.contains(from) { Ok(text.replace(from, to)) } else { Err(RulesError::missing("config.yml", from)) }
+    })
 }
 
 /// A path as a string of YAML.

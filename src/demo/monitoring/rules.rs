@@ -44,6 +44,13 @@ pub struct RulesError {
     why: String,
 }
 
+impl RulesError {
+    /// Something is not in a file that the demo changes.
+    pub(super) fn missing(file: &'static str, what: &str) -> Self {
+        Self { file, why: format!("“{what}” should be in it as the demo knows it, and is not") }
+    }
+}
+
 /// A file of rules.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(deny_unknown_fields)]
