@@ -1,5 +1,6 @@
 //! Carrying decisions out: one process leads, and goes through them in the order in which they were accepted.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -39,6 +40,8 @@ pub(super) struct Case<'a> {
     pub(super) memory_version: Option<i32>,
     pub(super) together: Together,
     pub(super) together_version: i32,
+    /// The jobs that were released just now, each with its version before: the image may not have heard of it yet.
+    pub(super) released: BTreeSet<(String, Option<i32>)>,
 }
 
 /// Whether a decision can be gone on with at once.
@@ -175,6 +178,7 @@ impl Shared {
             together,
             together_version,
             decision,
+            released: BTreeSet::new(),
         };
         if !self.make_memory(&mut case).await {
             return false;

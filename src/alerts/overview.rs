@@ -118,6 +118,9 @@ impl Alerts {
             let here = lines.iter().filter(|line| line.rule.as_ref() == Some(&rule.name)).map(Told::of);
             let mut told: Vec<_> = here.filter(|told| !is_remembered(told)).chain(remembered).collect();
             told.sort_by_key(|told| std::cmp::Reverse(told.at));
+            // What was accepted and is over needs not be told twice.
+            let over = told.iter().find(|told| told.outcome.is_some()).map(|told| told.at);
+            told.retain(|told| told.outcome.is_some() || over.is_none_or(|over| told.at > over));
             told.truncate(20);
             let waiting = decisions.iter().filter(|decision| decision.rule == rule.name);
             RuleOverview {

@@ -63,7 +63,14 @@ impl Sight<'_> {
             found.into_iter().partition(|item| memory.attempts_on(&item.on) >= rule.attempts);
         let left: Vec<_> = left.into_iter().map(|item| item.on).take(MOST_LEFT).collect();
         let of = open.len();
-        let items: Vec<_> = open.into_iter().take(rule.select.limit).collect();
+        // What is held stays so until it is taken back, and counts for as long.
+        let held = if rule.remedy == Remedy::HoldCollections { memory.holds.len() } else { 0 };
+        let limit = rule.select.limit.saturating_sub(held);
+        if limit == 0 {
+            let why = format!("it holds {held} collections, which is as many as it may");
+            return Err(Stop::new(Outcome::NothingToDo, why));
+        }
+        let items: Vec<_> = open.into_iter().take(limit).collect();
         if items.is_empty() {
             return Err(if left.is_empty() {
                 Stop::new(Outcome::NothingToDo, "nothing is as the rule wants it")

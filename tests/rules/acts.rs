@@ -131,6 +131,9 @@ async fn the_neediest_collection_is_held_and_what_the_rule_held_is_released() {
     assert_eq!(hold.who, "rule make-room");
     assert!(world.queue.held_collection("small").await.unwrap().is_none());
     assert_eq!(world.queue.held_collections().await.unwrap(), ["large"]);
+    // The next alert finds as many held as may be, whatever its budget.
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    assert_eq!(keeper.outcome(stuck("firing")).await, "nothing_to_do");
 
     // The daemons hold its Pending job; one was Held before, by somebody else, and is none of the rule's.
     let before = world.jobs("small", 1, 0).await;

@@ -8,7 +8,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::ordering::World;
-use super::site::{Answer, Asker, Examples, FORM, JSON, Site};
+use super::site::{Answer, Asker, Examples, FORM, JSON, Route, Site};
 use crate::support::tree::{Tree, read_tree};
 
 /// Methods that nothing here takes, besides those that something does.
@@ -114,23 +114,8 @@ async fn whoever_may_not_order_is_refused_on_every_route_and_changes_nothing() {
         assert_eq!(all_of(&world).await, before, "nothing of that was an order");
     }
 
-    // Where nobody was named who may order something, nobody may.
-    for has_users in [true, false] {
-        let site = Site::without_orders(&world, has_users).await;
-        for who in &site.askers {
-            for route in routes.iter().filter(|route| route.pattern != ALERTS) {
-                let is_order = route.takes(&Method::POST);
-                let answer = site.send(who, &Method::GET, route).await;
-                assert!(is_order || (200..400).contains(&answer.code), "{}: {}", route.pattern, answer.text);
-                if is_order {
-                    let answer = site.send(who, &Method::POST, route).await;
-                    assert_eq!(answer.code, 403, "{}: {}", route.pattern, answer.text);
-                    assert!(answer.text.contains("--config.file"), "{}: {}", route.pattern, answer.text);
-                }
-            }
-        }
-        assert_eq!(all_of(&world).await, before, "nobody may order anything");
-    }
+    nobody_may_where_nobody_was_named(&world, &routes).await;
+    assert_eq!(all_of(&world).await, before, "nobody may order anything");
 
     // Whoever may is let through everywhere.
     for site in [&users, &tokens] {
@@ -146,6 +131,25 @@ async fn whoever_may_not_order_is_refused_on_every_route_and_changes_nothing() {
                 let answer = site.ask(who, &Method::POST, &own.path(&route.pattern), &headers, &route.body).await;
                 let is_passed = ![400, 401, 403, 405, 413, 415].contains(&answer.code) && answer.code < 500;
                 assert!(is_passed, "{} as {role}: {} {}", route.pattern, answer.code, answer.text);
+            }
+        }
+    }
+}
+
+/// Where nobody was named who may order something, nobody may.
+async fn nobody_may_where_nobody_was_named(world: &World, routes: &[Route]) {
+    for has_users in [true, false] {
+        let site = Site::without_orders(world, has_users).await;
+        for who in &site.askers {
+            for route in routes.iter().filter(|route| route.pattern != ALERTS) {
+                let is_order = route.takes(&Method::POST);
+                let answer = site.send(who, &Method::GET, route).await;
+                assert!(is_order || (200..400).contains(&answer.code), "{}: {}", route.pattern, answer.text);
+                if is_order {
+                    let answer = site.send(who, &Method::POST, route).await;
+                    assert_eq!(answer.code, 403, "{}: {}", route.pattern, answer.text);
+                    assert!(answer.text.contains("--config.file"), "{}: {}", route.pattern, answer.text);
+                }
             }
         }
     }

@@ -40,6 +40,9 @@ impl Shared {
         match self.actions.execute_beside(&order, &actor, &reason, &writes, at).await {
             Ok(_) => {
                 case.moved();
+                if case.decision.kind == Kind::Undo {
+                    case.released.insert((item.on, item.version));
+                }
                 Next::On
             }
             Err(error) => {
@@ -175,7 +178,7 @@ impl Shared {
     fn held_still(&self, case: &Case<'_>, now: Timestamp) -> Vec<Item> {
         let sight = self.sight(now);
         let list = case.list();
-        // What was looked at once and could not be released is not looked at again.
+        // What was looked at and could not be released, again and again, is left to a person.
         if list.passed > list.done {
             return Vec::new();
         }
@@ -184,6 +187,7 @@ impl Shared {
             let held = sight.held_since(collection, *since);
             held.into_iter().map(|item| Item { since: Some(*since), ..item })
         })
+        .filter(|item| !case.released.contains(&(item.on.clone(), item.version)))
         .collect()
     }
 }

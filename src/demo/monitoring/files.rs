@@ -124,8 +124,9 @@ alerting:
 /// Our own rules as they ship, but that they act, and in the demo's time.
 fn hasty_rules() -> Result<String, RulesError> {
     const SHIPPED: &str = include_str!("../../../dashboards/queuekeeper/config.yml");
-    const CHANGES: [(&str, &str); 10] = [
+    const CHANGES: [(&str, &str); 11] = [
         ("mode: dry-run", "mode: enforce"),
+        ("budget: {items: 100, per: 1h}", "budget: {items: 1000, per: 10m}"),
         ("budget: {items: 6, per: 1d}", "budget: {items: 30, per: 10m}"),
         ("budget: {items: 20, per: 1h}", "budget: {items: 200, per: 10m}"),
         // In the demo there are few failed jobs, and their causes are thrown by dice.

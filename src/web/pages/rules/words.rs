@@ -56,8 +56,9 @@ pub(super) fn does(rule: &Rule) -> String {
 /// What keeps it from doing too much.
 pub(super) fn limits(rule: &Rule) -> String {
     let share = rule.max_share.map(|share| format!(", {} of the jobs in their state within an hour", percent(share)));
+    let at_once = if rule.remedy == Remedy::HoldCollections { "at once" } else { "for one alert" };
     format!(
-        "At most {} for one alert, {} within {}{}; the same not again for {}; {} tries on one, then it is left to a person.",
+        "At most {} {at_once}, {} within {}{}; the same not again for {}; {} tries on one, then it is left to a person.",
         rule.select.limit,
         rule.budget.items,
         span(rule.budget.per),
