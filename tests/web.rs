@@ -12,6 +12,7 @@ mod support {
 
 #[path = "web"]
 mod web {
+    mod alerts;
     mod command_line;
     mod config_file;
     mod cross_site;

@@ -5,7 +5,9 @@ use std::time::Duration;
 use prometheus_client::registry::Registry;
 use queuekeeper::actions::audit::{Audit, Destination, Rotation};
 use queuekeeper::actions::{self, Actions};
+use queuekeeper::alerts::{self, Alerts, Rules};
 use queuekeeper::config::{Config, ConfigFile, Web, WebFile};
+use queuekeeper::coordination::Coordination;
 use queuekeeper::mirror::{self, Store, Writer};
 use queuekeeper::queue::fault::Limits;
 use queuekeeper::zookeeper::server::Options;
@@ -119,6 +121,18 @@ impl World {
         serve(&self.store, &self.actions, users, file).await
     }
 
+    /// A server over the same queue that takes alerts, too, by no rules.
+    pub(crate) async fn with_alerts(&self, file: ConfigFile) -> (String, AbortOnDropHandle<()>) {
+        let (coordination, _) = Coordination::new(Vec::new());
+        let mut registry = metrics::registry();
+        let (counted, store) = (alerts::Metrics::register(&mut registry), self.store.clone());
+        let rules = Rules::default();
+        let (alerts, _) = Alerts::new(store.clone(), || None, self.actions.clone(), coordination, rules, counted);
+        let config = Config { file: Some(file), ..Config::new(zookeeper::Config::new("127.0.0.1:1".parse().unwrap())) };
+        let state = web::State::new(config, store, None, Some(self.actions.clone()), registry).with_alerts(alerts);
+        run(state).await
+    }
+
     async fn seed(&self) {
         for path in ["/access", "/access/small", "/access/large", "/batch-uuids", "/batches", "/jobs", "/jobs/states"] {
             self.create(path, "").await;
@@ -213,9 +227,12 @@ async fn serve(
     // Nobody asks ZooKeeper by what the server's configuration says of it.
     let zookeeper = zookeeper::Config::new("127.0.0.1:1".parse().unwrap());
     let config = Config { web: Web { file: users, ..Web::default() }, file, ..Config::new(zookeeper) };
+    run(web::State::new(config, store.clone(), None, Some(actions.clone()), metrics::registry())).await
+}
+
+async fn run(state: web::State) -> (String, AbortOnDropHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
-    let state = web::State::new(config, store.clone(), None, Some(actions.clone()), metrics::registry());
     let run = async move { web::run(vec![listener], state, CancellationToken::new()).await.unwrap() };
     (base, AbortOnDropHandle::new(tokio::spawn(run)))
 }

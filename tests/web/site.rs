@@ -63,6 +63,22 @@ fn basic(name: &str) -> String {
     format!("Basic {}", BASE64_STANDARD.encode(format!("{name}:{name}")))
 }
 
+/// A file with a token for each role, and who shows them.
+fn tokens() -> (ConfigFile, Vec<Asker>) {
+    let files = tempfile::tempdir().unwrap();
+    let (mut lines, mut askers) = (String::new(), vec![Asker { role: None, header: None }]);
+    for role in Role::ALL {
+        let secret = Secret::make();
+        lines.push_str(&TokenLine::new(role.label(), role, None, &secret).unwrap().to_string());
+        lines.push('\n');
+        askers.push(Asker { role: Some(role), header: Some(format!("Bearer {}", secret.reveal())) });
+    }
+    std::fs::write(files.path().join("tokens.yml"), lines).unwrap();
+    let config = files.path().join("config.yml");
+    std::fs::write(&config, "tokens_file: tokens.yml\n").unwrap();
+    (ConfigFile::read(&config).unwrap(), askers)
+}
+
 impl<'a> Site<'a> {
     /// The server that all users can log in to.
     pub(crate) fn with_users(world: &'a World) -> Self {
@@ -74,18 +90,15 @@ impl<'a> Site<'a> {
 
     /// A server without users, that knows a token for each role.
     pub(crate) async fn with_tokens(world: &'a World) -> Self {
-        let files = tempfile::tempdir().unwrap();
-        let (mut lines, mut askers) = (String::new(), vec![Asker { role: None, header: None }]);
-        for role in Role::ALL {
-            let secret = Secret::make();
-            lines.push_str(&TokenLine::new(role.label(), role, None, &secret).unwrap().to_string());
-            lines.push('\n');
-            askers.push(Asker { role: Some(role), header: Some(format!("Bearer {}", secret.reveal())) });
-        }
-        std::fs::write(files.path().join("tokens.yml"), lines).unwrap();
-        let config = files.path().join("config.yml");
-        std::fs::write(&config, "tokens_file: tokens.yml\n").unwrap();
-        let (base, served) = world.another(false, Some(ConfigFile::read(&config).unwrap())).await;
+        let (file, askers) = tokens();
+        let (base, served) = world.another(false, Some(file)).await;
+        Self { world, base, askers, is_closed: false, _served: Some(served) }
+    }
+
+    /// The same, that takes alerts.
+    pub(crate) async fn with_alerts(world: &'a World) -> Self {
+        let (file, askers) = tokens();
+        let (base, served) = world.with_alerts(file).await;
         Self { world, base, askers, is_closed: false, _served: Some(served) }
     }
 

@@ -1,0 +1,68 @@
+//! Alertmanager's webhook over HTTP: who may call, and what he may send.
+
+use queuekeeper::actions::Role;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::ordering::World;
+use super::site::{JSON, Site};
+
+/// One alert, and labels that make it so large.
+fn payload(padding: usize) -> String {
+    json!({"version": "4", "groupKey": "x".repeat(padding), "status": "firing", "receiver": "queuekeeper", "alerts": [{
+        "status": "firing", "labels": {"alertname": "MerrittJobsFailed"}, "startsAt": "2026-11-21T10:00:00Z",
+        "fingerprint": "0f1e2d3c4b5a6978"}]})
+    .to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_a_token_for_it_tells_of_alerts_and_what_it_sends_is_bounded() {
+    let world = Box::pin(World::start()).await;
+    let site = Site::with_alerts(&world).await;
+    let caller = site.asker(Role::Alertmanager);
+    let call = async |who, body: &str, kind: &str| {
+        site.ask(who, &Method::POST, "/api/v1/alerts", &[("content-type", kind), ("connection", "close")], body).await
+    };
+    let answer = call(caller, &payload(0), JSON).await;
+    assert_eq!(answer.code, 200, "{}", answer.text);
+    assert_eq!(serde_json::from_str::<Value>(&answer.text).unwrap()["unmatched"], 1);
+    // Larger than any other request may be, but not without bound.
+    assert_eq!(call(caller, &payload(900_000), JSON).await.code, 200);
+    let answer = call(caller, &payload(1_100_000), JSON).await;
+    assert_eq!(answer.code, 413, "{}", answer.text);
+    for (body, told) in [
+        ("", "ends too early"),
+        ("{\"version\":\"5\"}", r#"\"5\""#),
+        ("{\"version\":\"4\",\"alerts\":[{\"status\":\"hunter2\"}]}", "something is missing"),
+    ] {
+        let answer = call(caller, body, JSON).await;
+        assert_eq!(answer.code, 400, "{}", answer.text);
+        assert!(answer.text.contains(told), "{}", answer.text);
+        assert!(!answer.text.contains("hunter2"));
+    }
+    assert_eq!(call(caller, &payload(0), "text/plain").await.code, 415);
+
+    // Nobody else, whatever he may order himself, and no token that is none.
+    let refused = async || {
+        let answer = site.ask(site.asker(Role::Viewer), &Method::GET, "/metrics", &[], "").await;
+        let name = "queuekeeper_alerts_total{outcome=\"unauthorized\"} ";
+        answer.text.lines().find_map(|line| line.strip_prefix(name)?.parse::<f64>().ok()).unwrap()
+    };
+    assert!(refused().await.abs() < 0.5);
+    for role in [Role::Viewer, Role::Operator, Role::Admin] {
+        let answer = call(site.asker(role), &payload(0), JSON).await;
+        assert_eq!(answer.code, 403, "{role}: {}", answer.text);
+        assert!(answer.text.contains("--role alertmanager"), "{}", answer.text);
+    }
+    let wrong = super::site::Asker { role: None, header: Some(format!("Bearer qk_{}", "x".repeat(43))) };
+    assert_eq!(call(&wrong, &payload(0), JSON).await.code, 401);
+    let nobody = super::site::Asker { role: None, header: None };
+    // Without credentials it could be the page of somebody else.
+    assert_eq!(call(&nobody, &payload(0), JSON).await.code, 403);
+    assert!((refused().await - 5.0).abs() < 0.5, "each of them is counted");
+    // And who tells of alerts looks at nothing.
+    for path in ["/", "/metrics", "/api/v1/jobs", "/api/v1/rules", "/rules", "/audit"] {
+        assert_eq!(site.ask(caller, &Method::GET, path, &[], "").await.code, 403, "{path}");
+    }
+    assert_eq!(site.ask(caller, &Method::GET, "/-/healthy", &[], "").await.code, 200);
+}
