@@ -17,6 +17,7 @@ mod change;
 pub mod check;
 mod client;
 mod completion;
+mod dashboards;
 pub mod demo;
 pub mod dump;
 mod exit;
@@ -91,6 +92,8 @@ enum Command {
     #[command(after_help = exit::CODES)]
     Faults(faults::FaultsArgs),
     #[command(after_help = exit::CODES)]
+    Dashboards(dashboards::DashboardsArgs),
+    #[command(after_help = exit::CODES)]
     CheckWebConfig(check::CheckArgs),
     #[command(after_help = exit::CODES)]
     Completion(completion::CompletionArgs),
@@ -126,6 +129,7 @@ pub fn run() -> ExitCode {
         Command::Load(args) => block_on(args.run()),
         Command::CheckWebConfig(args) => args.run(),
         Command::Completion(args) => args.run(),
+        Command::Dashboards(args) => args.run(),
         Command::Status(args) => block_on(args.run()),
         Command::Jobs(args) => block_on(args.run()),
         Command::Job(args) => block_on(args.run()),

@@ -35,6 +35,7 @@ mod api;
 mod assets;
 mod auth;
 mod connection;
+pub(crate) mod dashboards;
 mod events;
 mod guard;
 pub mod health;
@@ -218,6 +219,7 @@ fn own_routes(config: &config::Web) -> Vec<(&str, MethodRouter<State>)> {
         ("/-/ready", get(health::ready)),
         (events::ROUTE, get(events::events)),
         (assets::ROUTE, get(assets::asset)),
+        (dashboards::ROUTE, get(dashboards::file)),
     ]
 }
 

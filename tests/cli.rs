@@ -13,6 +13,7 @@ mod cli {
     mod acting;
     mod api;
     mod bulk;
+    mod dashboards;
     mod hostile;
     mod looking;
     mod program;

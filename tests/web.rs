@@ -16,6 +16,7 @@ mod web {
     mod command_line;
     mod config_file;
     mod cross_site;
+    mod dashboards;
     mod detail;
     mod events;
     mod harness;

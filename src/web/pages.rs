@@ -26,6 +26,7 @@ mod batch;
 mod batches;
 mod bulk;
 mod buttons;
+mod dashboards;
 mod failures;
 mod faults;
 mod frame;
@@ -40,6 +41,7 @@ mod progress;
 mod reference;
 mod rows;
 mod rules;
+mod runbook;
 mod tree;
 
 use frame::{root_from, ways};
@@ -100,6 +102,8 @@ pub(super) fn followed() -> Vec<(&'static str, MethodRouter<State>)> {
         ("/orders/{id}", get(orders::show)),
         ("/api", get(show_api)),
         ("/api/bodies", get(show_bodies)),
+        ("/dashboards", get(show_dashboards)),
+        ("/runbook", get(show_runbook)),
     ]
 }
 
@@ -200,6 +204,16 @@ async fn show_api(FromState(state): FromState<State>) -> Response {
 /// `GET /api/bodies`: what requests and answers carry.
 async fn show_bodies(FromState(state): FromState<State>) -> Response {
     render(StatusCode::OK, &reference::BodiesPage::new(&state.view(Timestamp::now())))
+}
+
+/// `GET /dashboards`: what there is for the programs around this one.
+async fn show_dashboards(FromState(state): FromState<State>) -> Response {
+    render(StatusCode::OK, &dashboards::DashboardsPage::new(&state.view(Timestamp::now())))
+}
+
+/// `GET /runbook`: what to do when an alert is raised.
+async fn show_runbook(FromState(state): FromState<State>) -> Response {
+    render(StatusCode::OK, &runbook::RunbookPage::new(&state.view(Timestamp::now())))
 }
 
 /// A page for an error, whose links lead on from wherever the browser believes to be: from a path below the prefix, or

@@ -35,9 +35,21 @@ async fn every_page_is_whole_and_accessible_in_every_look() {
     let browser = Browser::start().await;
     let axe = std::fs::read_to_string(AXE).expect("axe-core is installed: .ci/install");
     let pages = pages(&served, &browser).await;
-    for section in
-        ["/", "/jobs", "/failures", "/batches", "/access", "/locks", "/faults", "/audit", "/order", "/tree", "/api"]
-    {
+    for section in [
+        "/",
+        "/jobs",
+        "/failures",
+        "/batches",
+        "/access",
+        "/locks",
+        "/faults",
+        "/audit",
+        "/order",
+        "/tree",
+        "/api",
+        "/dashboards",
+        "/runbook",
+    ] {
         assert!(pages.contains_key(section), "the overview does not lead to {section}: {:?}", pages.keys());
     }
     for item in ["/jobs/{}", "/batches/{}", "/api/{}"] {
@@ -95,7 +107,8 @@ async fn links(served: &Served, browser: &Browser) -> Vec<(String, String)> {
     let links = links.as_array().unwrap().iter().filter_map(Value::as_str).filter_map(|link| {
         let path = link.strip_prefix(&served.base).unwrap_or_else(|| panic!("a link leads away to {link}"));
         let path = path.split(['?', '#']).next().unwrap();
-        let is_page = !(path.starts_with("/api/v1") || path == "/metrics" || path.starts_with("/static"));
+        let is_page = !(["/api/v1", "/static", "/dashboards/", "/-/"].iter().any(|files| path.starts_with(files))
+            || path == "/metrics");
         is_page.then(|| (kind(path), link.to_owned()))
     });
     links.collect()

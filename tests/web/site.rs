@@ -259,6 +259,7 @@ impl Examples {
             ("{*path}", "jobs/states"),
             ("{rule}", "make-room"),
             ("{asset}", &*self.asset),
+            ("{file}", "overview.json"),
         ] {
             path = path.replace(name, value);
         }

@@ -85,8 +85,10 @@ pub(super) struct Banner {
 }
 
 impl Frame {
-    /// The frame of a page whose way up to the root is `root`; see [`root_from`].
-    pub(super) fn new(view: &View, root: String, section: Section) -> Self {
+    /// The frame of a page whose way up to the root is `root`; see [`root_from`]. Pages that only the footer leads to
+    /// are of no section.
+    pub(super) fn new(view: &View, root: String, section: impl Into<Option<Section>>) -> Self {
+        let section = section.into();
         let summary = view.summary.as_ref();
         let count = |section: Section| match (section, summary) {
             (Section::Failures, Some(summary)) => summary.jobs.get(Some(JobState::Failed)).count,
@@ -98,7 +100,7 @@ impl Frame {
             name: part.name(),
             href: format!("{root}{}", part.href()),
             count: some(count(part)),
-            is_current: part == section,
+            is_current: Some(part) == section,
         };
         let jobs: u64 = summary.map_or(0, |summary| summary.jobs.iter().map(|(_, jobs)| jobs.count).sum());
         let batches: u64 = summary.map_or(0, |summary| summary.batches.iter().map(|(_, batches)| batches.count).sum());

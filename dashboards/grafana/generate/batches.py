@@ -1,0 +1,184 @@
+"""Batches, and requests for assembly."""
+
+from frame import board
+from panels import bars, dashed, link, query, says, series, stat, steps, timeline
+from words import GREEN, ORANGE, RED, age, of, per_minute, state
+
+BATCHES = ["pending", "processing", "reporting", "update-reporting", "failed", "held"]
+OPEN = state("pending", "processing", "reporting", "update-reporting")
+QUEUES = {"access_small": "small", "access_large": "large"}
+TO_BATCHES = link("These batches", "/batches?state=${__field.labels.state}")
+TO_ACCESS = link("Requests", "/access")
+
+
+def figures():
+    """What is worth a number of its own."""
+    paused = says(_0=("Runs", GREEN), _1=("Paused", ORANGE))
+    return [
+        stat(
+            "Batches in work",
+            "Deposits that are not reported yet.",
+            f"sum({of('merritt_batches', OPEN)})",
+            "short",
+            links=[link("Batches", "/batches")],
+        ),
+        stat(
+            "Failed batches",
+            "Batches that ended with failed jobs, or could not be made. Once their jobs are done, they can be reported again.",
+            of("merritt_batches", state("failed")),
+            "short",
+            thresholds=steps((None, GREEN), (1, ORANGE)),
+            links=[link("Failed batches", "/batches?state=failed")],
+        ),
+        stat(
+            "Without end",
+            "Batches whose jobs are done and that are not: their depositors get no report. See whether the batch daemon runs.",
+            of("merritt_faults", 'fault="batch_without_end"'),
+            "short",
+            thresholds=steps((None, GREEN), (1, RED)),
+            links=[link("These batches", "/faults?fault=batch_without_end")],
+        ),
+        stat(
+            "Oldest in work",
+            "For how long the batch has been in its state that is longest in it. A large deposit may well take days.",
+            f"max({age('merritt_batch_oldest_entered_timestamp_seconds', OPEN)})",
+            "s",
+            empty="None in work",
+        ),
+        stat(
+            "Requests waiting",
+            "Requests for assembly that no daemon has taken yet.",
+            f"sum({of('merritt_access_requests', state('pending'))})",
+            "short",
+            links=[TO_ACCESS],
+        ),
+        stat(
+            "Failed requests",
+            "Requests for assembly that failed. Somebody waits for an object and does not get it.",
+            f"sum({of('merritt_access_requests', state('failed'))})",
+            "short",
+            thresholds=steps((None, GREEN), (1, ORANGE)),
+            links=[TO_ACCESS],
+        ),
+        *(
+            stat(
+                f"Queue of {name} requests",
+                f"Whether somebody has paused the queue of {name} requests.",
+                of("merritt_queue_paused", f'queue="{queue}"'),
+                "none",
+                mappings=paused,
+                links=[link("Who paused it?", "/locks?kind=queue")],
+            )
+            for queue, name in QUEUES.items()
+        ),
+    ]
+
+
+def of_batches():
+    """Deposits."""
+    return [
+        (
+            9,
+            [
+                bars(
+                    "Batches by state",
+                    "Where deposits are now. Completed and deleted ones are left out.",
+                    [query(of("merritt_batches", state(name)), name, instant=True) for name in BATCHES],
+                    "short",
+                    width=8,
+                    links=[TO_BATCHES],
+                ),
+                series(
+                    "Batches by state over time",
+                    "Deposits that are not done with. Reporting waits for the last job of a deposit.",
+                    query(of("merritt_batches", state(*BATCHES)), "{{state}}"),
+                    "short",
+                    width=16,
+                    stacked=True,
+                    links=[TO_BATCHES],
+                ),
+            ],
+        ),
+        (
+            8,
+            [
+                series(
+                    "Batches that change their state",
+                    "How many come into each state in a minute.",
+                    query(per_minute("to", "merritt_batch_transitions_total", 'to!="none"'), "{{to}}"),
+                    "suffix:/min",
+                ),
+                series(
+                    "Age of the oldest batch",
+                    "For how long the oldest batch of each state has been in it.",
+                    query(age("merritt_batch_oldest_entered_timestamp_seconds", state(*BATCHES)), "{{state}}"),
+                    "s",
+                    empty="No batch is in work",
+                    links=[TO_BATCHES],
+                ),
+            ],
+        ),
+    ]
+
+
+def of_requests(queue, name):
+    """One of the two queues of requests."""
+    this = f'queue="{queue}"'
+    requests = "merritt_access_oldest_entered_timestamp_seconds"
+    wait = (
+        f"{age(requests, this, state('pending'))} unless on (instance, queue) {of('merritt_queue_paused', this)} == 1"
+    )
+    limit = "merritt:access_wait:limit_seconds{" + this + "}"
+    return [
+        series(
+            f"{name.capitalize()} requests by state",
+            f"Requests for assembly in the queue of {name} ones, without those that are done with.",
+            query(of("merritt_access_requests", this, state("pending", "processing", "failed", "other")), "{{state}}"),
+            "short",
+            width=8,
+            stacked=True,
+            links=[TO_ACCESS],
+        ),
+        series(
+            f"{name.capitalize()} requests: longest wait",
+            "For how long the oldest request has waited for a daemon, unless its queue is paused, and the limit above which an alert is raised.",
+            [query(wait, "oldest"), query(limit, "limit")],
+            "s",
+            width=8,
+            overrides=[dashed("limit", RED)],
+            empty="None waits",
+            links=[TO_ACCESS],
+        ),
+        series(
+            f"{name.capitalize()} requests: size",
+            "What the requests of each state ask for, in all. One very large request may hold up its queue.",
+            query(
+                of("merritt_access_requested_bytes", this, state("pending", "processing", "failed", "other")),
+                "{{state}}",
+            ),
+            "bytes",
+            width=8,
+            stacked=True,
+            links=[link("Largest first", "/access?sort=largest")],
+        ),
+    ]
+
+
+def dashboard():
+    """The dashboard."""
+    paused = timeline(
+        "What was paused",
+        "When each queue was paused. A request that waits in a paused queue is no alert.",
+        query(of("merritt_queue_paused"), "{{queue}}"),
+        width=24,
+        mappings=says(_0=("runs", GREEN), _1=("paused", ORANGE)),
+    )
+    rows = [(4, figures()), *of_batches(), *((8, of_requests(*queue)) for queue in QUEUES.items()), (5, [paused])]
+    pages = {"Batches": "/batches", "Access": "/access"}
+    return board(
+        "batches",
+        "queuekeeper / Batches and access",
+        "How far deposits are, and who waits for an object to be assembled.",
+        rows,
+        pages,
+    )

@@ -1,0 +1,123 @@
+//! What to do when an alert is raised: the runbook as a page, which the alerts lead to.
+
+use std::sync::LazyLock;
+
+use askama::Template;
+use pulldown_cmark::{CowStr, Event, HeadingLevel, LinkType, Parser, Tag, TagEnd, html};
+
+use super::View;
+use super::frame::Frame;
+use crate::web::dashboards;
+
+/// The runbook, ready to be rendered.
+#[derive(Debug, Template)]
+#[template(path = "runbook.html")]
+pub(super) struct RunbookPage {
+    frame: Frame,
+    runbook: &'static Runbook,
+}
+
+impl RunbookPage {
+    pub(super) fn new(view: &View) -> Self {
+        Self { frame: Frame::new(view, ROOT.to_owned(), None), runbook: &RUNBOOK }
+    }
+}
+
+/// The way from the page up to the root.
+const ROOT: &str = "./";
+
+/// It is the same as long as the program runs.
+static RUNBOOK: LazyLock<Runbook> = LazyLock::new(|| Runbook::new(dashboards::runbook()));
+
+/// A text with a heading, and sections with headings below it.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Runbook {
+    title: String,
+    /// What stands before the first section, as HTML.
+    introduction: String,
+    sections: Vec<Section>,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Section {
+    /// Where links to it lead: the title in lower case, with dashes for spaces.
+    id: String,
+    title: String,
+    html: String,
+}
+
+impl Runbook {
+    fn new(markdown: &str) -> Self {
+        let mut book = Self::default();
+        let mut events: Vec<Event<'_>> = Vec::new();
+        let mut heading: Option<String> = None;
+        for event in Parser::new(markdown) {
+            match event {
+                Event::Start(Tag::Heading { level: HeadingLevel::H1 | HeadingLevel::H2, .. }) => {
+                    book.take(&mut events);
+                    heading = Some(String::new());
+                }
+                Event::End(TagEnd::Heading(level @ (HeadingLevel::H1 | HeadingLevel::H2))) => {
+                    let title = heading.take().unwrap_or_default();
+                    if level == HeadingLevel::H1 {
+                        book.title = title;
+                    } else {
+                        book.sections.push(Section { id: anchor(&title), title, html: String::new() });
+                    }
+                }
+                Event::Text(text) | Event::Code(text) if heading.is_some() => {
+                    heading.get_or_insert_default().push_str(&text);
+                }
+                Event::Code(text) => events.extend(code(text)),
+                // There is no HTML in it, and none would be let through.
+                Event::Html(text) | Event::InlineHtml(text) => events.push(Event::Text(text)),
+                other => events.push(other),
+            }
+        }
+        book.take(&mut events);
+        book
+    }
+
+    /// Renders what was gathered into the part that it belongs to.
+    fn take(&mut self, events: &mut Vec<Event<'_>>) {
+        let part = self.sections.last_mut().map_or(&mut self.introduction, |section| &mut section.html);
+        html::push_html(part, events.drain(..));
+    }
+}
+
+fn anchor(title: &str) -> String {
+    title.to_lowercase().replace(' ', "-")
+}
+
+/// Code; a page of ours leads there, unless something has to be filled in.
+fn code(text: CowStr<'_>) -> Vec<Event<'_>> {
+    let Some(page) = text.strip_prefix('/').filter(|page| !page.contains(char::is_uppercase)) else {
+        return vec![Event::Code(text)];
+    };
+    let dest_url = format!("{ROOT}{page}").into();
+    let link = Tag::Link { link_type: LinkType::Inline, dest_url, title: "".into(), id: "".into() };
+    vec![Event::Start(link), Event::Code(text), Event::End(TagEnd::Link)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sections_are_told_apart_pages_are_linked_and_nothing_else_gets_through() {
+        let text =
+            "# All\nbegin\n\n## A `b` c\nSee `/jobs?a=1&b=2`, `/jobs?state=STATE`, `rm`.\n\n## D\n<script>x</script>\n";
+        let book = Runbook::new(text);
+        let section = |id: &str, title: &str, html: &str| Section {
+            id: id.to_owned(),
+            title: title.to_owned(),
+            html: html.to_owned(),
+        };
+        assert_eq!((book.title.as_str(), book.introduction.as_str()), ("All", "<p>begin</p>\n"));
+        let linked = "<p>See <a href=\"./jobs?a=1&amp;b=2\"><code>/jobs?a=1&amp;b=2</code></a>, \
+                      <code>/jobs?state=STATE</code>, <code>rm</code>.</p>\n";
+        assert_eq!(book.sections[0], section("a-b-c", "A b c", linked));
+        assert!(!book.sections[1].html.contains("<script"), "{:?}", book.sections[1]);
+        assert!(RUNBOOK.sections.len() > 15 && !RUNBOOK.title.is_empty());
+    }
+}

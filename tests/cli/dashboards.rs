@@ -1,0 +1,78 @@
+//! The files for Grafana, Prometheus and Alertmanager, written out and read by whom they are for.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use super::program::run;
+
+/// Has a program read a file; it must find nothing wrong.
+fn is_right(program: &str, arguments: &[&str], file: &Path) {
+    let output = Command::new(program).args(arguments).arg(file).output();
+    let output = output.unwrap_or_else(|error| panic!("{program} cannot be run (.ci/install): {error}"));
+    let told = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    assert!(output.status.success(), "{program} of {}: {told}", file.display());
+}
+
+#[tokio::test]
+async fn what_is_written_is_read_by_the_programs_that_it_is_for() {
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("made/by it");
+    let (at, written) = (directory.to_str().unwrap(), |name: &str| directory.join(name));
+    let ran = run(home.path(), &["dashboards", at]).await;
+    ran.is(0, &["wrote", "grafana/overview.json", "prometheus/alerts.yml", "alertmanager/alertmanager.yml"]);
+    is_right("promtool", &["check", "config"], &written("prometheus/prometheus.yml"));
+    is_right("amtool", &["check-config"], &written("alertmanager/alertmanager.yml"));
+    for name in ["datasources/datasource.yml", "dashboards/provider.yml"] {
+        let text = std::fs::read_to_string(written("grafana/provisioning").join(name)).unwrap();
+        let read: serde_json::Value = serde_saphyr::from_str(&text).unwrap();
+        assert_eq!(read["apiVersion"], 1, "{name}");
+    }
+    assert!(!written("grafana/generate").exists() && !written("prometheus/tests").exists());
+    // Whoever runs Grafana is somebody else.
+    let mode = written("grafana/overview.json").metadata().unwrap().permissions().mode();
+    assert_ne!(mode & 0o044, 0, "{mode:o}");
+
+    // Again, it changes nothing.
+    let again = run(home.path(), &["dashboards", at]).await;
+    assert!(!again.is(0, &["is so already"]).out.contains("wrote"), "{again:?}");
+}
+
+#[tokio::test]
+async fn what_was_changed_is_kept_unless_it_is_to_be_replaced() {
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("files");
+    let (at, limits) = (directory.to_str().unwrap(), directory.join("prometheus/recording.yml"));
+    std::fs::create_dir_all(limits.parent().unwrap()).unwrap();
+    std::fs::write(&limits, "ours").unwrap();
+    let ran = run(home.path(), &["dashboards", at]).await;
+    ran.is(6, &["kept", "recording.yml: it was changed; --force replaces it", "1 were kept and 0 could not"]);
+    assert_eq!(std::fs::read_to_string(&limits).unwrap(), "ours");
+    assert!(directory.join("prometheus/alerts.yml").exists(), "all others are written");
+
+    run(home.path(), &["dashboards", at, "--force"]).await.is(0, &["wrote", "recording.yml"]);
+    assert!(std::fs::read_to_string(&limits).unwrap().contains("merritt:state_age:limit_seconds"));
+
+    // A directory in the place of a file cannot be replaced.
+    std::fs::remove_file(&limits).unwrap();
+    std::fs::create_dir(&limits).unwrap();
+    run(home.path(), &["dashboards", at, "--force"]).await.is(6, &["cannot write", "recording.yml"]);
+
+    // And below a file there is no place for any.
+    let file = home.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let ran = run(home.path(), &["dashboards", file.to_str().unwrap()]).await;
+    ran.is(1, &["cannot write", "none of the files could be written"]);
+}
+
+#[tokio::test]
+async fn links_lead_to_the_address_that_people_use() {
+    let home = tempfile::tempdir().unwrap();
+    let (at, url) = (home.path().join("files"), "https://queue.example/merritt");
+    run(home.path(), &["dashboards", at.to_str().unwrap(), "--url", &format!("{url}/")]).await.is(0, &["wrote"]);
+    let read = |name: &str| std::fs::read_to_string(at.join(name)).unwrap();
+    assert!(read("prometheus/alerts.yml").contains(&format!("runbook: {url}/runbook#failed-jobs\n")));
+    assert!(read("alertmanager/alertmanager.yml").contains(&format!("url: {url}/api/v1/alerts\n")));
+    assert!(read("grafana/overview.json").contains(&format!("\"query\": \"{url}\"")));
+    run(home.path(), &["dashboards", at.to_str().unwrap(), "--url", "queue"]).await.is(2, &["--url"]);
+}

@@ -1,0 +1,153 @@
+//! Every query, run as Grafana runs it, and every link, followed.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use super::board::{NAMES, Query, list, queries, read, strings, text};
+use super::running::{Demo, Prometheus};
+use crate::support::wait::{eventually, eventually_some};
+
+const LIMIT: Duration = Duration::from_mins(1);
+
+/// What the demo does not make: the beginning of a query's metric, and why there is nothing. None of them may return data.
+const NEVER: [(&str, &str); 8] = [
+    ("queuekeeper_alerts_total", "no Alertmanager sends anything to the demo"),
+    ("queuekeeper_alert_rule_last_action_timestamp_seconds", "the demo has no rules for alerts"),
+    ("queuekeeper_alert_rule_breaker_open", "the demo has no rules for alerts"),
+    ("queuekeeper_alert_rule_budget_left", "the demo has no rules for alerts"),
+    ("queuekeeper_alert_rule_holds", "the demo has no rules for alerts"),
+    ("queuekeeper_config_last_reload_successful", "the demo has no configuration file"),
+    ("queuekeeper_web_config_last_reload_successful", "the demo has no web configuration"),
+    ("merritt_collection_jobs", "the demo is not told to count by collection"),
+];
+
+/// A text with the variables in it as Grafana fills them in for all instances, the state Provisioning and the last minutes.
+fn filled(text: &str, demo: &Demo) -> String {
+    let mut text = text.to_owned();
+    // In a query, a backslash stands for itself only when it is escaped, too.
+    let instance = format!("({})", demo.address.replace('.', r"\\."));
+    for (name, value) in [
+        ("$__rate_interval", "15s"),
+        ("$__interval", "5s"),
+        ("$__range", "300s"),
+        ("$instance", &*instance),
+        ("$state", "provisioning"),
+    ] {
+        text = text.replace(name, value);
+    }
+    assert!(!text.contains('$'), "a variable is left: {text}");
+    text
+}
+
+/// How many series a query has, over the last minutes or now.
+async fn found(prometheus: &Prometheus, query: &Query, demo: &Demo) -> usize {
+    let promql = filled(&query.promql, demo);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let (start, end) = ((now - 300).to_string(), now.to_string());
+    let answer = if query.is_instant {
+        prometheus.ask("query", &[("query", &promql)]).await
+    } else {
+        let range = [("query", &*promql), ("start", &start), ("end", &end), ("step", "5")];
+        prometheus.ask("query_range", &range).await
+    };
+    list(&answer.unwrap(), "/result").len()
+}
+
+fn never(query: &Query) -> Option<&'static str> {
+    NEVER.iter().find(|(metric, _)| query.promql.contains(&format!("{metric}{{"))).map(|(_, reason)| *reason)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_query_parses_and_has_data_where_the_demo_makes_it_and_every_link_leads_somewhere() {
+    let demo = Demo::start();
+    let prometheus = Prometheus::start(&demo.address);
+    let has = async |promql: &str| {
+        let answer = prometheus.ask("query", &[("query", promql)]).await;
+        answer.is_some_and(|answer| !list(&answer, "/result").is_empty())
+    };
+    eventually(LIMIT, "the demo is scraped", async || has("merritt_jobs{state=\"failed\"} > 0").await).await;
+
+    // What happens in the demo only by hand.
+    demo.order("pause", "queue:accessSmall").await;
+    let paused = "merritt_queue_paused_timestamp_seconds{queue=\"access_small\"}";
+    eventually(LIMIT, "the pause is scraped", async || has(paused).await).await;
+    demo.order("unpause", "queue:accessSmall").await;
+
+    let (rare, mut wanted): (Vec<_>, Vec<_>) =
+        NAMES.iter().flat_map(|name| queries(name)).partition(|query| never(query).is_some());
+    assert!(wanted.len() > 120, "{}", wanted.len());
+    // What the variables are chosen from.
+    for name in NAMES {
+        for variable in list(&read(name), "/templating/list").iter().filter(|each| each["type"] == "query") {
+            let asked = text(variable, "/query/query").strip_prefix("label_values(").unwrap();
+            let (metric, label) = asked.trim_end_matches(')').split_once(", ").unwrap();
+            let values = prometheus.ask(&format!("label/{label}/values"), &[("match[]", metric)]).await.unwrap();
+            assert!(!values.as_array().unwrap().is_empty(), "{name}: {asked}");
+        }
+    }
+    let deadline = Instant::now() + LIMIT;
+    while !wanted.is_empty() {
+        let mut left = Vec::new();
+        for query in wanted {
+            if found(&prometheus, &query, &demo).await == 0 {
+                left.push(query);
+            }
+        }
+        wanted = left;
+        assert!(Instant::now() < deadline, "no data within {LIMIT:?}: {wanted:#?}");
+        sleep(Duration::from_millis(200)).await;
+    }
+    for query in &rare {
+        let series = found(&prometheus, query, &demo).await;
+        assert_eq!(series, 0, "{} has data by now: take it off the list ({})", query.what, never(query).unwrap());
+    }
+    every_link_leads_somewhere(&demo).await;
+    the_alerts_lead_to_the_runbook(&prometheus, &demo).await;
+}
+
+/// Follows what the dashboards say of the status page.
+async fn every_link_leads_somewhere(demo: &Demo) {
+    let boards = NAMES.map(read);
+    let links: BTreeSet<&str> =
+        boards.iter().flat_map(strings).filter_map(|found| found.strip_prefix("${url:raw}")).collect();
+    assert!(links.len() > 20, "{links:?}");
+    let jobs: Value = serde_json::from_str(&demo.get("/api/v1/jobs?limit=1").await.1).unwrap();
+    let collection = text(&jobs, "/items/0/collection").to_owned();
+    for link in links {
+        let mut path = link.to_owned();
+        for (name, value) in [
+            ("${state}", "provisioning"),
+            ("${__field.labels.state}", "pending"),
+            ("${__field.labels.kind}", "job"),
+            ("${__field.labels.fault}", "orphan_entry"),
+            ("${__data.fields.Fault}", "leaked_lock"),
+            // Which may have jobs in no state by now.
+            ("state=${state}&collection=${__field.labels.collection}", &*format!("collection={collection}")),
+            ("${__field.labels.collection}", &*collection),
+        ] {
+            path = path.replace(name, value);
+        }
+        let (code, page) = demo.get(&path).await;
+        assert_eq!(code, 200, "{link}: {page}");
+    }
+}
+
+/// Takes an alert that fires, and follows its link as its reader would.
+async fn the_alerts_lead_to_the_runbook(prometheus: &Prometheus, demo: &Demo) {
+    let link = eventually_some(LIMIT, "an alert is raised", async || {
+        let alerts = prometheus.ask("alerts", &[]).await?;
+        let failed =
+            list(&alerts, "/alerts").iter().find(|alert| text(alert, "/labels/alertname") == "MerrittJobsFailed");
+        failed.map(|alert| text(alert, "/annotations/runbook").to_owned())
+    });
+    let link = link.await;
+    let (address, path) = link.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    assert_eq!(address, demo.address);
+    let (page, section) = path.split_once('#').unwrap();
+    let (code, text) = demo.get(&format!("/{page}")).await;
+    assert_eq!(code, 200, "{link}: {text}");
+    assert!(text.contains(&format!("id=\"{section}\"")) && text.contains("MerrittJobsFailed"), "{link}: {text}");
+}
