@@ -19,7 +19,7 @@ mod nodes;
 mod snapshot;
 
 pub use election::Lead;
-pub use keeper::{Coordination, CoordinationError, Keeper};
+pub use keeper::{Coordination, CoordinationError, Keeper, Wanted};
 pub use nodes::{PAUSED, is_name, pending, rule, rules};
 pub use snapshot::{Node, Snapshot};
 

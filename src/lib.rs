@@ -19,6 +19,8 @@
 //! | [`mirror`] | the image of the tree in memory: one writer, many readers. It answers no HTTP and writes nothing to ZooKeeper |
 //! | [`metrics`] | the collectors over the mirror's figures, and the exposition. They read no znode |
 //! | [`actions`] | what an operator may order: who may, what it would write, carried out whole, written down. They write to ZooKeeper by the queue core's transactions only |
+//! | [`coordination`] | our own znodes below `/queuekeeper`: who acts, what was decided, what rules remember, the kill switch. It does not know what is decided |
+//! | [`alerts`] | alerts that act: Alertmanager's calls, rules and what bounds them, decisions carried out once. They change the queue by [`actions`] only |
 //! | [`web`] | thin handlers over the mirror's figures. They touch no ZooKeeper client and join no path |
 //! | [`demo`] | a queue that is made up, with simulated daemons that work on it through the queue core |
 //! | [`config`], [`cli`] | flags and wiring |
@@ -33,6 +35,7 @@
 //!   list.
 //! - What a znode holds is hostile: it may be anything, of any size, and it ends up in HTML, labels and logs.
 //! - What is ordered happens whole or says why not, and is written down before and after.
+//! - What acts by itself does so once, by whoever leads, within budgets that outlive it, and stops for one znode.
 //! - Staleness is never hidden: what may be behind says so, and is left out of the metrics when it is too old.
 
 pub mod actions;

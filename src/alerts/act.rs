@@ -156,16 +156,25 @@ impl Shared {
         let Ok(snapshot) = self.coordination.read().await else { return false };
         let Some(node) = snapshot.pending(&node.name).filter(|found| found.czxid == node.czxid) else { return true };
         let Ok(decision) = Decision::read(&node.data) else { return false };
-        let memory = memory_of(&snapshot, &rule.name);
-        let together = snapshot.all.as_ref().and_then(|all| Some((Together::read(&all.data).ok()?, all.version)));
-        let (Ok(memory), Some((together, together_version))) = (memory, together) else {
-            let path = coordination::rule(&rule.name);
-            tracing::error!(
-                path,
-                "what rules remember cannot be read; nothing is done by this rule until it is deleted"
-            );
-            self.metrics.count(Outcome::Failed);
-            return true;
+        let Some(all) = &snapshot.all else {
+            // Somebody removed the folders.
+            if let Err(error) = self.coordination.make_folders().await {
+                tracing::warn!("our own znodes cannot be made: {error}");
+            }
+            return false;
+        };
+        let (memory, together) = match (memory_of(&snapshot, &rule.name), Together::read(&all.data)) {
+            (Ok(memory), Ok(together)) => (memory, together),
+            (memory, _) => {
+                let path = if memory.is_err() { coordination::rule(&rule.name) } else { coordination::rules() };
+                let why = format!("what rules remember cannot be read; empty or delete {path}");
+                tracing::error!(rule = rule.name, "{why}");
+                let is_dropped = self.drop_node(lead, node).await;
+                if is_dropped {
+                    self.close(&decision, Outcome::Failed, &why, now).await;
+                }
+                return is_dropped;
+            }
         };
         let mut case = Case {
             lead,
@@ -176,7 +185,7 @@ impl Shared {
             memory,
             memory_version: snapshot.rules.get(&rule.name).map(|node| node.version),
             together,
-            together_version,
+            together_version: all.version,
             decision,
             released: BTreeSet::new(),
         };

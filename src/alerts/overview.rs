@@ -15,7 +15,7 @@ use super::server::Alerts;
 pub struct Overview {
     /// Each rule, in the order of the file.
     pub rules: Vec<RuleOverview>,
-    /// Rules that are in no file of this process any more, and still hold collections.
+    /// Rules that do not act any more, or are in no file of this process, and still hold collections.
     pub orphans: Vec<(String, Vec<Hold>)>,
     /// Who paused all automatic action, why and since when, as it was noted; `None` while it is not.
     pub paused: Option<Pause>,
@@ -135,10 +135,14 @@ impl Alerts {
                 rule: rule.clone(),
             }
         };
-        let orphans = snapshot.rules.iter().filter(|(name, _)| rules.get(name).is_none()).filter_map(|(name, node)| {
-            let memory = Memory::read(&node.data).ok().filter(|memory| !memory.holds.is_empty())?;
-            Some((name.clone(), memory.holds))
-        });
+        let orphans = snapshot
+            .rules
+            .iter()
+            .filter(|(name, _)| rules.get(name).is_none_or(|rule| rule.mode != Mode::Enforce))
+            .filter_map(|(name, node)| {
+                let memory = Memory::read(&node.data).ok().filter(|memory| !memory.holds.is_empty())?;
+                Some((name.clone(), memory.holds))
+            });
         Overview {
             rules: rules.rules.iter().map(of_rule).collect(),
             orphans: orphans.collect(),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::server::Alerts;
+use crate::coordination::Wanted;
 
 /// How often our own znodes are looked at: how soon a decision that another process accepted is carried out by the one
 /// that leads.
@@ -27,7 +28,7 @@ impl Runner {
         let shared = &self.alerts.shared;
         let mut wanted = self.alerts.wanted();
         // There is always a sender: this very handle has it.
-        let _ = shutdown.run_until_cancelled(wanted.wait_for(|wanted| *wanted)).await;
+        let _ = shutdown.run_until_cancelled(wanted.wait_for(|wanted| *wanted > Wanted::Nothing)).await;
         while !shutdown.is_cancelled() {
             shared.look(&shutdown).await;
             tokio::select! {

@@ -17,7 +17,7 @@ use super::run::Runner;
 use super::select::Sight;
 use crate::actions::audit::{OrderId, Record};
 use crate::actions::{Actions, Actor, Reason, Refusal, Role};
-use crate::coordination::{self, Coordination, CoordinationError, Snapshot, Write};
+use crate::coordination::{self, Coordination, CoordinationError, Snapshot, Wanted, Write};
 use crate::mirror::Store;
 
 /// How many calls are looked after at once.
@@ -53,7 +53,7 @@ pub(super) struct Shared {
     pub(super) calls: Semaphore,
     /// A decision was just accepted here.
     pub(super) wake: Notify,
-    wanted: watch::Sender<bool>,
+    wanted: watch::Sender<Wanted>,
 }
 
 /// What rules in dry run would remember.
@@ -93,7 +93,7 @@ impl Alerts {
             space: Arc::new(space),
             actions,
             coordination,
-            wanted: watch::Sender::new(!rules.rules.is_empty()),
+            wanted: watch::Sender::new(wanted_by(&rules)),
             rules: RwLock::new(Arc::new(rules)),
             metrics,
             book: Book::default(),
@@ -114,17 +114,19 @@ impl Alerts {
 
     /// Takes other rules. What was accepted by the ones before is carried out by these.
     pub fn set_rules(&self, rules: Rules) {
-        let is_some = !rules.rules.is_empty();
+        let new = wanted_by(&rules);
         *self.shared.rules.write() = Arc::new(rules);
-        // Who has connected once stays: what rules that are gone hold must be seen.
-        self.shared
-            .wanted
-            .send_if_modified(|wanted| std::mem::replace(wanted, *wanted || is_some) != (*wanted || is_some));
+        // Who has acted once stays: what was accepted has to be done, and what rules that are gone hold must be seen.
+        self.shared.wanted.send_if_modified(|wanted| {
+            let is_more = new > *wanted;
+            *wanted = new.max(*wanted);
+            is_more
+        });
     }
 
-    /// Tells when there are rules, and so a connection is wanted.
+    /// Tells what our own znodes are wanted for.
     #[must_use]
-    pub fn wanted(&self) -> watch::Receiver<bool> {
+    pub fn wanted(&self) -> watch::Receiver<Wanted> {
         self.shared.wanted.subscribe()
     }
 
@@ -175,6 +177,14 @@ impl Alerts {
             }
         };
         self.shared.written_down("unpause_rules", "rules", (actor, reason, now), unpause).await
+    }
+}
+
+fn wanted_by(rules: &Rules) -> Wanted {
+    match (rules.rules.is_empty(), rules.act()) {
+        (true, _) => Wanted::Nothing,
+        (false, false) => Wanted::Reading,
+        (false, true) => Wanted::Acting,
     }
 }
 

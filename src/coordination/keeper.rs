@@ -33,6 +33,17 @@ pub struct Keeper {
     acl: Arc<[Acl]>,
 }
 
+/// What our own znodes are wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Wanted {
+    /// For nothing: there is no connection.
+    Nothing,
+    /// To be read. Nothing is written, and nobody stands for election.
+    Reading,
+    /// To act: the folders are made, and this process stands for election.
+    Acting,
+}
+
 /// Why our own znodes could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum CoordinationError {
@@ -140,8 +151,7 @@ impl Coordination {
     /// # Errors
     /// [`CoordinationError::Changed`] where it is set already; when it cannot be written.
     pub async fn pause(&self, data: Vec<u8>) -> Result<(), CoordinationError> {
-        let client = self.client()?;
-        self.make_folders(&client).await?;
+        self.make_folders().await?;
         self.commit(&[Write::Create(PAUSED.to_owned(), data)]).await
     }
 
@@ -154,7 +164,11 @@ impl Coordination {
     }
 
     /// Makes the folders that are missing.
-    async fn make_folders(&self, client: &Client) -> Result<(), CoordinationError> {
+    ///
+    /// # Errors
+    /// When they cannot be made.
+    pub async fn make_folders(&self) -> Result<(), CoordinationError> {
+        let client = self.client()?;
         for folder in [PENDING, RULES] {
             let options = CreateMode::Persistent.with_acls(self.acls());
             let made = within(LIMIT, client.mkdir(folder, &options)).await;
@@ -188,32 +202,39 @@ impl Coordination {
 }
 
 impl Keeper {
-    /// Connects as soon as `wanted`, stands for election, and connects anew when a session is over, until `shutdown`.
-    /// Nothing is written before it is wanted.
+    /// Connects as soon as that is `wanted`, stands for election as soon as that is, and connects anew when a session is
+    /// over, until `shutdown`.
     ///
     /// # Errors
     /// As [`Sessions::establish`].
     pub async fn run(
         self,
         mut sessions: Sessions,
-        mut wanted: watch::Receiver<bool>,
+        mut wanted: watch::Receiver<Wanted>,
         shutdown: CancellationToken,
     ) -> Result<(), ConnectError> {
         let keep = async {
             // Without a sender it can only stay as it is.
-            if wanted.wait_for(|wanted| *wanted).await.is_err() {
+            if wanted.wait_for(|wanted| *wanted > Wanted::Nothing).await.is_err() {
                 std::future::pending::<()>().await;
             }
             loop {
                 let client = sessions.establish().await?;
                 let coordination = self.handle(&client);
-                if let Err(error) = coordination.make_folders(&client).await {
-                    tracing::warn!("our own znodes cannot be made, and no alert can be acted upon: {error}");
-                }
+                let mut wanted = wanted.clone();
+                let act = async {
+                    if wanted.wait_for(|wanted| *wanted == Wanted::Acting).await.is_err() {
+                        std::future::pending::<()>().await;
+                    }
+                    if let Err(error) = coordination.make_folders().await {
+                        tracing::warn!("our own znodes cannot be made, and no alert can be acted upon: {error}");
+                    }
+                    election::stand(&client, coordination.acls(), &self.lead, &self.resign).await;
+                };
                 self.client.send_replace(Some(client.clone()));
                 tokio::select! {
                     _end = sessions.follow(&client) => {}
-                    () = election::stand(&client, coordination.acls(), &self.lead, &self.resign) => {}
+                    () = act => {}
                 }
                 self.lead.send_replace(None);
                 self.client.send_replace(None);

@@ -44,6 +44,12 @@ async fn what_others_put_among_our_znodes_orders_nothing() {
     assert_eq!(received.decisions[0].outcome, "failed");
     assert!(received.decisions[0].detail.contains("delete /queuekeeper/rules/again"), "{received:?}");
     world.raw.delete(path, None).await.unwrap();
+    // So does garbage in what all rules have together: what was accepted is told to have failed, and not done.
+    world.raw.set_data("/queuekeeper/rules", b"[1", None).await.unwrap();
+    assert_eq!(keeper.outcome(failed_jobs("00")).await, "accepted");
+    eventually(LIMIT, "it is told", async || keeper.counted("failed") >= 2).await;
+    assert_eq!(world.count(&jobs, JobState::Failed).await, 3);
+    world.raw.set_data("/queuekeeper/rules", b"", None).await.unwrap();
     assert_eq!(keeper.outcome(failed_jobs("01")).await, "accepted");
     eventually(LIMIT, "it is done", async || world.count(&jobs, JobState::Failed).await == 0).await;
 

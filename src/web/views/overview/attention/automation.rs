@@ -98,7 +98,10 @@ pub(super) fn items(overview: &Overview) -> Vec<Attention> {
             ..of_rules(
                 "automation_orphan",
                 Severity::Bad,
-                format!("A rule that is gone holds {}", counted(held.len() as u64, "collection", "collections")),
+                format!(
+                    "A rule that does not act any more holds {}",
+                    counted(held.len() as u64, "collection", "collections")
+                ),
                 format!("{} held {}, and nothing releases them by itself.", visible(rule), held.join(", ")),
             )
         });
