@@ -17,5 +17,6 @@ mod cli {
     mod hostile;
     mod looking;
     mod program;
+    mod rules;
     mod world;
 }
