@@ -24,6 +24,7 @@ mod metrics;
 mod outcome;
 mod overview;
 mod payload;
+mod rehearse;
 mod rule;
 mod run;
 mod select;

@@ -5,11 +5,10 @@ use jiff::Timestamp;
 use super::book::Line;
 use super::decision::{Cause, Decision, Kind, Target, act_name};
 use super::guard::{self, Stop};
-use super::item::Item;
-use super::memory::{Hold, Memory};
+use super::memory::Memory;
 use super::outcome::Outcome;
 use super::payload::{Alert, BadPayload, Payload, Status};
-use super::rule::{Mode, Remedy, Rule, Rules};
+use super::rule::{Mode, Rule, Rules};
 use super::server::{Alerts, Shared};
 use crate::actions::Actor;
 use crate::actions::audit::{Decided, OrderId, Record};
@@ -17,9 +16,6 @@ use crate::coordination::{self, CoordinationError, Snapshot, Write};
 
 /// How many decisions may wait, of all processes.
 pub(super) const MOST_PENDING: usize = 1_000;
-
-/// How many subjects of a dry run are named.
-const MOST_NAMED: usize = 100;
 
 /// What came of a call.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -48,11 +44,11 @@ pub enum NotReceived {
 }
 
 /// What a rule makes of an alert.
-struct Verdict {
+pub(super) struct Verdict {
     /// `None` for what is accepted, and counts when it is done.
-    outcome: Option<Outcome>,
-    detail: String,
-    subjects: Vec<String>,
+    pub(super) outcome: Option<Outcome>,
+    pub(super) detail: String,
+    pub(super) subjects: Vec<String>,
 }
 
 impl From<Stop> for Verdict {
@@ -268,58 +264,6 @@ impl Shared {
             Err(error) => Err(NotReceived::Unrecorded(error.to_string())),
         }
     }
-
-    /// Goes the whole way but for the last step: remembers, in this process only, as if it had been done.
-    fn rehearse(&self, rule: &Rule, alert: &Alert, target: &Target, now: Timestamp) -> Verdict {
-        let cause = Cause::of(alert);
-        let all = self.rules.read().budget;
-        let mut dry = self.dry.lock();
-        let super::server::Dry { memories, together } = &mut *dry;
-        let memory = memories.entry(rule.name.clone()).or_default();
-        let chosen = guard::admit(rule, memory, &cause, &target.key(), now)
-            .and_then(|()| self.sight(now).choose(rule, target, memory));
-        let choice = match chosen {
-            Ok(choice) => choice,
-            Err(stop) => return stop.into(),
-        };
-        let (room, why) = guard::room(rule, memory, (together, all), choice.present, now);
-        let wanted = choice.items.len();
-        let items: Vec<Item> = choice.items.into_iter().take(usize::try_from(room).unwrap_or(usize::MAX)).collect();
-        if items.is_empty() {
-            memory.trip(why, now);
-            return Stop::new(Outcome::Budget, format!("{why}, and {wanted} are to be done: the breaker opens")).into();
-        }
-        for item in &items {
-            guard::take(rule, memory, together, all, &item.on, now);
-            if rule.remedy == Remedy::HoldCollections
-                && let Some(collection) = item.collection()
-            {
-                memory.holds.retain(|hold| hold.collection != collection);
-                let fingerprint = cause.fingerprint.clone();
-                memory.holds.push(Hold { collection, since: now, fingerprint });
-            }
-        }
-        memory.see(&target.key(), &cause.fingerprint, cause.starts_at, rule.cooldown, now);
-        let limited = if items.len() < wanted { format!("; {why}") } else { String::new() };
-        let subjects: Vec<_> = items.iter().map(|item| item.on.clone()).take(MOST_NAMED).collect();
-        let detail =
-            format!("would {} {} of {}: {}{limited}", rule.remedy.verb(), items.len(), choice.of, named(&subjects));
-        memory.tell(Outcome::DryRun, &detail, now);
-        Verdict { outcome: Some(Outcome::DryRun), detail, subjects }
-    }
-
-    fn rehearse_undoing(&self, rule: &Rule, alert: &Alert) -> Verdict {
-        let mut dry = self.dry.lock();
-        let memory = dry.memories.entry(rule.name.clone()).or_default();
-        let is_of = |hold: &Hold| hold.fingerprint == alert.fingerprint;
-        let holds: Vec<_> = memory.holds.iter().filter(|hold| is_of(hold)).map(|hold| Item::hold(hold).on).collect();
-        if !rule.is_undone || holds.is_empty() {
-            return Stop::new(Outcome::Resolved, "nothing would be taken back").into();
-        }
-        memory.holds.retain(|hold| !is_of(hold));
-        let detail = format!("would release {}, and the jobs that are Held since", named(&holds));
-        Verdict { outcome: Some(Outcome::Resolved), detail, subjects: holds }
-    }
 }
 
 /// Each alert with each rule that names it.
@@ -342,11 +286,4 @@ pub(super) fn memory_of(snapshot: &Snapshot, rule: &str) -> Result<Memory, Stop>
         let path = coordination::rule(rule);
         Stop::new(Outcome::Failed, format!("what the rule remembers cannot be read; delete {path} to begin anew"))
     })
-}
-
-/// The first of many, in words.
-fn named(subjects: &[String]) -> String {
-    const SHOWN: usize = 5;
-    let shown = subjects.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
-    if subjects.len() > SHOWN { format!("{shown} and {} more", subjects.len() - SHOWN) } else { shown }
 }

@@ -1,0 +1,77 @@
+//! Dry runs: the whole way but for the last step.
+
+use jiff::Timestamp;
+
+use super::accept::Verdict;
+use super::decision::{Cause, Target};
+use super::guard::{self, Stop};
+use super::item::Item;
+use super::memory::Hold;
+use super::outcome::Outcome;
+use super::payload::Alert;
+use super::rule::{Remedy, Rule};
+use super::server::{Dry, Shared};
+
+/// How many subjects are named.
+const MOST_NAMED: usize = 100;
+
+impl Shared {
+    /// Goes the whole way but for the last step: remembers, in this process only, as if it had been done.
+    pub(super) fn rehearse(&self, rule: &Rule, alert: &Alert, target: &Target, now: Timestamp) -> Verdict {
+        let cause = Cause::of(alert);
+        let all = self.rules.read().budget;
+        let mut dry = self.dry.lock();
+        let Dry { memories, together } = &mut *dry;
+        let memory = memories.entry(rule.name.clone()).or_default();
+        let chosen = guard::admit(rule, memory, &cause, &target.key(), now)
+            .and_then(|()| self.sight(now).choose(rule, target, memory));
+        let choice = match chosen {
+            Ok(choice) => choice,
+            Err(stop) => return stop.into(),
+        };
+        let (room, why) = guard::room(rule, memory, (together, all), choice.present, now);
+        let wanted = choice.items.len();
+        let items: Vec<Item> = choice.items.into_iter().take(usize::try_from(room).unwrap_or(usize::MAX)).collect();
+        if items.is_empty() {
+            memory.trip(why, now);
+            return Stop::new(Outcome::Budget, format!("{why}, and {wanted} are to be done: the breaker opens")).into();
+        }
+        for item in &items {
+            guard::take(rule, memory, together, all, &item.on, now);
+            if rule.remedy == Remedy::HoldCollections
+                && let Some(collection) = item.collection()
+            {
+                memory.holds.retain(|hold| hold.collection != collection);
+                let fingerprint = cause.fingerprint.clone();
+                memory.holds.push(Hold { collection, since: now, fingerprint });
+            }
+        }
+        memory.see(&target.key(), &cause.fingerprint, cause.starts_at, rule.cooldown, now);
+        let limited = if items.len() < wanted { format!("; {why}") } else { String::new() };
+        let subjects: Vec<_> = items.iter().map(|item| item.on.clone()).take(MOST_NAMED).collect();
+        let detail =
+            format!("would {} {} of {}: {}{limited}", rule.remedy.verb(), items.len(), choice.of, named(&subjects));
+        memory.tell(Outcome::DryRun, &detail, now);
+        Verdict { outcome: Some(Outcome::DryRun), detail, subjects }
+    }
+
+    pub(super) fn rehearse_undoing(&self, rule: &Rule, alert: &Alert) -> Verdict {
+        let mut dry = self.dry.lock();
+        let memory = dry.memories.entry(rule.name.clone()).or_default();
+        let is_of = |hold: &Hold| hold.fingerprint == alert.fingerprint;
+        let holds: Vec<_> = memory.holds.iter().filter(|hold| is_of(hold)).map(|hold| Item::hold(hold).on).collect();
+        if !rule.is_undone || holds.is_empty() {
+            return Stop::new(Outcome::Resolved, "nothing would be taken back").into();
+        }
+        memory.holds.retain(|hold| !is_of(hold));
+        let detail = format!("would release {}, and the jobs that are Held since", named(&holds));
+        Verdict { outcome: Some(Outcome::Resolved), detail, subjects: holds }
+    }
+}
+
+/// The first of many, in words.
+fn named(subjects: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown = subjects.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    if subjects.len() > SHOWN { format!("{shown} and {} more", subjects.len() - SHOWN) } else { shown }
+}
