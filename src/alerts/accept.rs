@@ -131,6 +131,7 @@ impl Shared {
                 status: if alert.status == Status::Firing { "firing" } else { "resolved" }.to_owned(),
                 outcome: verdict.outcome.map_or("accepted", Outcome::label).to_owned(),
                 detail: verdict.detail,
+                selector: rule.select.to_string(),
                 subjects: verdict.subjects,
             });
         }

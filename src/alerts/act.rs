@@ -281,7 +281,8 @@ impl Shared {
             status: if decision.kind == Kind::Act { "firing" } else { "resolved" }.to_owned(),
             outcome: outcome.label().to_owned(),
             detail: why.to_owned(),
-            subjects: Vec::new(),
+            selector: self.rules.read().get(&decision.rule).map(|rule| rule.select.to_string()).unwrap_or_default(),
+            subjects: decision.list.as_ref().map(|list| list.did.clone()).unwrap_or_default(),
         };
         if let Err(why) = self.actions.audit().write(Record::Decision { id: decision.id, at: now, decided }).await {
             tracing::error!(decision = %decision.id, "{why}; what came of it is not recorded");

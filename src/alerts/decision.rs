@@ -98,6 +98,9 @@ pub(super) struct List {
     pub(super) items: VecDeque<Item>,
     /// How many were done.
     pub(super) done: usize,
+    /// Which, the first hundred.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(super) did: Vec<String>,
     /// How many were not done, since they had changed.
     pub(super) passed: usize,
     /// How many there were that the rule would have taken without its limits.

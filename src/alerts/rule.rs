@@ -1,10 +1,11 @@
 //! Rules: what may be done about an alert.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use super::payload::Alert;
-use crate::actions::{Action, Fault, JobState};
+use crate::actions::{Action, Fault, JobState, State as _};
 
 /// Whether a rule acts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -192,6 +193,28 @@ pub struct Selector {
     pub faults: Vec<Fault>,
     /// How many for one alert.
     pub limit: usize,
+}
+
+impl fmt::Display for Selector {
+    /// As the audit trail has it: `states=failed max_age_seconds=86400 limit=20`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let joined = |names: Vec<&str>| names.join(",");
+        if !self.states.is_empty() {
+            write!(f, "states={} ", joined(self.states.iter().map(|state| state.label()).collect()))?;
+        }
+        if !self.faults.is_empty() {
+            write!(f, "faults={} ", joined(self.faults.iter().map(|fault| fault.label()).collect()))?;
+        }
+        if !self.collections.is_empty() {
+            write!(f, "collections={} ", joined(self.collections.iter().map(String::as_str).collect()))?;
+        }
+        for (name, age) in [("min_age_seconds", self.min_age), ("max_age_seconds", self.max_age)] {
+            age.map_or(Ok(()), |age| write!(f, "{name}={} ", age.as_secs_f64()))?;
+        }
+        self.locked.map_or(Ok(()), |locked| write!(f, "locked={locked} "))?;
+        self.max_retries.map_or(Ok(()), |most| write!(f, "max_retries={most} "))?;
+        write!(f, "limit={}", self.limit)
+    }
 }
 
 /// What may be done about an alert.

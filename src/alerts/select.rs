@@ -104,10 +104,10 @@ impl Sight<'_> {
         if fits { Ok(()) } else { changed() }
     }
 
-    /// Since when a collection is held: by the servers' clock, as the jobs' times are. What its hold's note says, where it
-    /// is gone already.
+    /// Since when a collection is held: by the servers' clock, as the jobs' times are that it is compared with. What its
+    /// hold's note says, where it is gone already.
     pub(super) fn held_from(&self, hold: &Hold) -> Timestamp {
-        let found = Path::hold(&hold.collection).and_then(|path| self.store.locked_since(&path));
+        let found = Path::hold(&hold.collection).and_then(|path| self.store.locked_by_servers(&path));
         found.unwrap_or(hold.since)
     }
 
@@ -116,21 +116,21 @@ impl Sight<'_> {
         Path::hold(collection).is_none_or(|hold| self.store.locked_since(&hold).is_none())
     }
 
-    /// The jobs of a collection that are Held since an instant or later: some of them, where there are very many.
+    /// The jobs of a collection that are Held since an instant of the servers' or later: some of them, where there are very
+    /// many.
     pub(super) fn held_since(&self, collection: &str, since: Timestamp) -> Vec<Item> {
         let query = JobQuery {
             states: vec![Some(JobState::Held)],
             collection: Some(collection.to_owned()),
             ..JobQuery::default()
         };
-        self.pages(query, |job| job.entered.is_some_and(|entered| entered >= since))
+        self.pages(query, |job| self.is_held_since(job.id, since))
     }
 
     /// Whether a job is still Held since then.
     pub(super) fn is_held_since(&self, job: JobId, since: Timestamp) -> bool {
-        self.store
-            .job(job)
-            .is_some_and(|job| job.state == Some(JobState::Held) && job.entered.is_some_and(|entered| entered >= since))
+        self.store.job(job).is_some_and(|job| job.state == Some(JobState::Held))
+            && self.store.entered_by_servers(job).is_some_and(|entered| entered >= since)
     }
 
     fn check_collection(&self, target: &Target) -> Result<(), Stop> {
@@ -231,9 +231,10 @@ impl Sight<'_> {
         summary.is_some_and(|summary| summary.waiting_for_space > 0)
     }
 
-    /// How many jobs are in the rule's states.
+    /// How many jobs are in the rule's states, of whatever collection: a share is one of a state.
     fn present(&self, rule: &Rule, target: &Target) -> u64 {
-        let query = JobQuery { min_age: None, locked: None, limit: 1, ..query(rule, target) };
+        let states = query(rule, target).states;
+        let query = JobQuery { states, limit: 1, ..JobQuery::default() };
         self.store.find_jobs(&query, self.now).map_or(0, |page| page.total as u64)
     }
 

@@ -149,7 +149,7 @@ impl Alerts {
     /// Stops all automatic action, of all processes, until it is unpaused.
     ///
     /// # Errors
-    /// When it is paused already, the actor may not, or it cannot be written.
+    /// When it is paused already, there are no rules, the actor may not, or it cannot be written.
     pub async fn pause(&self, actor: &Actor, reason: &Reason, now: Timestamp) -> Result<(), NotChanged> {
         let note = serde_json::json!({ "who": actor.name, "why": reason.as_str(), "since": now.to_string() });
         let pause = async {
@@ -166,7 +166,7 @@ impl Alerts {
     /// Lets automatic action go on.
     ///
     /// # Errors
-    /// When it is not paused, the actor may not, or it cannot be written.
+    /// When it is not paused, there are no rules, the actor may not, or it cannot be written.
     pub async fn unpause(&self, actor: &Actor, reason: &Reason, now: Timestamp) -> Result<(), NotChanged> {
         let unpause = async {
             match self.shared.coordination.unpause().await {
@@ -220,6 +220,9 @@ impl Shared {
         work: impl Future<Output = Result<(), NotChanged>>,
     ) -> Result<(), NotChanged> {
         may(actor)?;
+        if self.rules.read().rules.is_empty() {
+            return Err(Refusal::Missing("this server has no rules, and so no connection for them".to_owned()).into());
+        }
         let (id, began) = (OrderId::new(now), Instant::now());
         let ordered = Record::Ordered {
             id,

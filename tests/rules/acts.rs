@@ -1,7 +1,6 @@
 //! What rules do, and what they leave.
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use queuekeeper::actions::audit::Record;
@@ -49,9 +48,8 @@ async fn failed_jobs_are_resumed_within_the_budget_and_no_further() {
     assert!(status["message"].as_str().unwrap().contains("rule again"), "{status}");
 
     // More is more than the budget: the breaker opens, and stays open until somebody closes it.
-    tokio::time::sleep(Duration::from_millis(1_100)).await;
     keeper.sees(JobState::Failed, 10).await;
-    assert_eq!(keeper.outcome(failed_jobs("02")).await, "accepted");
+    assert_eq!(keeper.outcome_when_cool(failed_jobs("02")).await, "accepted");
     keeper.settled(&world).await;
     assert_eq!((keeper.counted("budget"), keeper.done()), (1, 20));
     eventually(LIMIT, "the breaker is told", async || {
@@ -91,12 +89,11 @@ async fn a_share_of_the_failed_and_so_many_attempts_and_no_more() {
     let jobs = world.failed(1).await;
     for round in 0..3 {
         keeper.sees(JobState::Failed, 1).await;
-        let outcome = keeper.outcome(failed_jobs(&format!("0{round}"))).await;
+        let outcome = keeper.outcome_when_cool(failed_jobs(&format!("0{round}"))).await;
         assert_eq!(outcome, if round < 2 { "accepted" } else { "gave_up" });
         keeper.settled(&world).await;
         if round < 2 {
             world.take(&jobs, &[JobState::Failed]).await;
-            tokio::time::sleep(Duration::from_millis(1_100)).await;
         }
     }
     assert_eq!((keeper.done(), keeper.counted("gave_up")), (2, 1));
@@ -124,7 +121,7 @@ async fn the_neediest_collection_is_held_and_what_the_rule_held_is_released() {
         "aa",
         "2026-11-21T10:00:00Z",
     );
-    assert_eq!(keeper.receive(&[other]).await.unwrap().unmatched, 1);
+    assert_eq!(keeper.tell(&[other]).await.unmatched, 1);
     assert_eq!(keeper.outcome(stuck("firing")).await, "accepted");
     keeper.settled(&world).await;
     let hold = world.queue.held_collection("large").await.unwrap().unwrap();
@@ -132,8 +129,7 @@ async fn the_neediest_collection_is_held_and_what_the_rule_held_is_released() {
     assert!(world.queue.held_collection("small").await.unwrap().is_none());
     assert_eq!(world.queue.held_collections().await.unwrap(), ["large"]);
     // The next alert finds as many held as may be, whatever its budget.
-    tokio::time::sleep(Duration::from_millis(1_100)).await;
-    assert_eq!(keeper.outcome(stuck("firing")).await, "nothing_to_do");
+    assert_eq!(keeper.outcome_when_cool(stuck("firing")).await, "nothing_to_do");
 
     // The daemons hold its Pending job; one was Held before, by somebody else, and is none of the rule's.
     let before = world.jobs("small", 1, 0).await;
@@ -244,15 +240,14 @@ async fn a_dry_run_changes_nothing_and_tells_what_it_would_have_done() {
     world.failed(30).await;
     keeper.sees(JobState::Failed, 30).await;
     let before = read_tree(&world.raw, "/jobs", &[]).await;
-    let received = keeper.receive(&[failed_jobs("01")]).await.unwrap();
+    let received = keeper.tell(&[failed_jobs("01")]).await;
     let [decided] = &received.decisions[..] else { panic!("{received:?}") };
     assert_eq!((decided.outcome.as_str(), decided.subjects.len()), ("dry_run", 20));
     assert!(decided.detail.starts_with("would resume 20 of 30: jid0000000000, "), "{}", decided.detail);
     // It keeps to the same limits.
     assert_eq!(keeper.outcome(failed_jobs("01")).await, "duplicate");
     assert_eq!(keeper.outcome(failed_jobs("02")).await, "cooldown");
-    tokio::time::sleep(Duration::from_millis(1_100)).await;
-    assert_eq!(keeper.outcome(failed_jobs("03")).await, "budget");
+    assert_eq!(keeper.outcome_when_cool(failed_jobs("03")).await, "budget");
     assert_eq!(keeper.outcome(failed_jobs("04")).await, "breaker_open");
     assert_eq!(read_tree(&world.raw, "/jobs", &[]).await, before);
     assert!(world.raw.check_stat("/queuekeeper").await.unwrap().is_none(), "nothing of ours is made for it");

@@ -71,40 +71,40 @@ async fn the_one_that_acts_is_killed_and_the_other_goes_on_from_the_frozen_list(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_between_alert_and_action_loses_nothing() {
     let world = World::new().await;
-    let (actor, reason) = operator();
-    let keeper = world.keeper(resume(ALL)).await;
-    keeper.ready(true).await;
     let jobs = world.failed(5).await;
-    keeper.sees(JobState::Failed, 5).await;
-    assert_eq!(keeper.outcome(failed_jobs("0a")).await, "accepted");
-    keeper.settled(&world).await;
-    assert_eq!(world.count(&jobs, JobState::Failed).await, 0);
-    keeper.end().await;
+    let answering = world.answering(resume(ALL)).await;
+    answering.sees(JobState::Failed, 5).await;
+    eventually(LIMIT, "it has made its folders", async || {
+        world.raw.check_stat("/queuekeeper/pending").await.unwrap().is_some()
+    })
+    .await;
+    assert_eq!(answering.outcome(failed_jobs("0a")).await, "accepted");
+    assert_eq!(answering.outcome(failed_jobs("0a")).await, "duplicate");
+    assert_eq!(world.pending().await.len(), 1);
+    answering.kill();
+    assert_eq!(world.count(&jobs, JobState::Failed).await, 5, "nothing was done yet");
+    let restarted = world.keeper(resume(ALL)).await;
+    restarted.settled(&world).await;
+    assert_eq!(world.resumed().await, vec![1; 5]);
+    assert_eq!(restarted.counted("executed"), 1);
 
-    // Paused and killed between the answer and the action.
-    let more = world.failed(5).await;
-    let acceptor = world.keeper(resume(&ALL.replace("1m", "1s"))).await;
-    acceptor.ready(true).await;
-    acceptor.sees(JobState::Failed, 5).await;
-    tokio::time::sleep(Duration::from_millis(1_100)).await;
-    let (accepted, paused) =
-        tokio::join!(acceptor.outcome(failed_jobs("0b")), acceptor.alerts.pause(&actor, &reason, Timestamp::now()),);
-    paused.unwrap();
-    acceptor.kill();
-    if accepted == "accepted" {
-        let restarted = world.keeper(resume(&ALL.replace("1m", "1s"))).await;
-        restarted.ready(true).await;
-        // While it is paused, nothing is done anywhere.
-        assert!(world.is_paused().await);
-        restarted.alerts.unpause(&actor, &reason, Timestamp::now()).await.unwrap();
-        restarted.settled(&world).await;
-        restarted.end().await;
-        assert_eq!(world.count(&more, JobState::Failed).await, 0);
-    } else {
-        assert_eq!(accepted, "paused");
-        assert_eq!(world.count(&more, JobState::Failed).await, 5);
-    }
-    assert!(world.resumed().await.iter().all(|times| *times <= 1));
+    // What is resolved before anybody has begun is not done.
+    restarted.end().await;
+    let world = World::new().await;
+    let jobs = world.failed(5).await;
+    let answering = world.answering(resume(ALL)).await;
+    answering.sees(JobState::Failed, 5).await;
+    eventually(LIMIT, "it has made its folders", async || {
+        world.raw.check_stat("/queuekeeper/pending").await.unwrap().is_some()
+    })
+    .await;
+    assert_eq!(answering.outcome(failed_jobs("0b")).await, "accepted");
+    let mut resolved = failed_jobs("0b");
+    resolved["status"] = "resolved".into();
+    assert_eq!(answering.outcome(resolved).await, "resolved");
+    assert!(world.pending().await.is_empty());
+    answering.kill();
+    assert_eq!(world.count(&jobs, JobState::Failed).await, 5);
 }
 
 #[tokio::test(flavor = "multi_thread")]

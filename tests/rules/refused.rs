@@ -40,7 +40,7 @@ async fn what_others_put_among_our_znodes_orders_nothing() {
         world.raw.create(path, b"", &PERSISTENT).await.unwrap();
     }
     world.raw.set_data(path, b"garbage", None).await.unwrap();
-    let received = keeper.receive(&[failed_jobs("01")]).await.unwrap();
+    let received = keeper.tell(&[failed_jobs("01")]).await;
     assert_eq!(received.decisions[0].outcome, "failed");
     assert!(received.decisions[0].detail.contains("delete /queuekeeper/rules/again"), "{received:?}");
     world.raw.delete(path, None).await.unwrap();

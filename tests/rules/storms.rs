@@ -30,7 +30,7 @@ async fn ten_thousand_alerts_do_what_one_does() {
     let mut outcomes = std::collections::BTreeMap::new();
     for group in 0..100 {
         let alerts: Vec<Value> = (0..100).map(|number| one(group * 100 + number)).collect();
-        let received = keeper.receive(&alerts).await.unwrap();
+        let received = keeper.tell(&alerts).await;
         for decided in received.decisions {
             *outcomes.entry(decided.outcome).or_insert(0) += 1;
         }
@@ -47,7 +47,7 @@ async fn ten_thousand_alerts_do_what_one_does() {
         alert("firing", &labels, &format!("{number:016x}"), "2026-11-21T10:00:00Z")
     };
     let alerts: Vec<Value> = (0..500).map(invented).collect();
-    let received = keeper.receive(&alerts).await.unwrap();
+    let received = keeper.tell(&alerts).await;
     assert!(received.decisions.iter().all(|decided| decided.outcome == "no_match"));
     assert!(world.pending().await.is_empty());
     keeper.end().await;

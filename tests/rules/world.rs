@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use zookeeper_client::{Acls, Client, CreateMode, CreateOptions};
 
-use crate::support::wait::eventually;
+use crate::support::wait::{eventually, eventually_some};
 
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 pub(crate) const PERSISTENT: CreateOptions<'static> = CreateMode::Persistent.with_acls(Acls::anyone_all());
@@ -58,6 +58,8 @@ pub(crate) struct Keeper {
     _folder: TempDir,
     shutdown: CancellationToken,
     tasks: Vec<AbortOnDropHandle<()>>,
+    /// What carries decisions out.
+    acting: Option<AbortOnDropHandle<()>>,
 }
 
 fn config(address: &str, session_timeout: Duration) -> zookeeper::Config {
@@ -169,6 +171,14 @@ impl World {
         let address = self.address(None, &server().await.connect_string());
         Keeper::start(&address, rules, Duration::from_secs(30)).await
     }
+
+    /// One that answers, and never comes to carry anything out.
+    pub(crate) async fn answering(&self, rules: Rules) -> Keeper {
+        let address = self.address(None, &server().await.connect_string());
+        let mut keeper = Keeper::start(&address, rules, Duration::from_secs(30)).await;
+        drop(keeper.acting.take());
+        keeper
+    }
 }
 
 impl Keeper {
@@ -197,9 +207,9 @@ impl Keeper {
             AbortOnDropHandle::new(tokio::spawn(async move { mirrored.await.unwrap() })),
             AbortOnDropHandle::new(tokio::spawn(async move { ordered.await.unwrap() })),
             AbortOnDropHandle::new(tokio::spawn(async move { kept.await.unwrap() })),
-            AbortOnDropHandle::new(tokio::spawn(ran)),
         ];
-        let keeper = Self { alerts, store, space, registry, audit, _folder: folder, shutdown, tasks };
+        let acting = Some(AbortOnDropHandle::new(tokio::spawn(ran)));
+        let keeper = Self { alerts, store, space, registry, audit, _folder: folder, shutdown, tasks, acting };
         eventually(LIMIT, "the image follows the tree", async || keeper.store.freshness().is_synced()).await;
         keeper
     }
@@ -226,11 +236,30 @@ impl Keeper {
         self.alerts.receive(payload(alerts).as_bytes(), &caller(), Timestamp::now()).await
     }
 
+    /// The same, sent again for as long as it cannot be decided, as Alertmanager does.
+    pub(crate) async fn tell(&self, alerts: &[Value]) -> Received {
+        eventually_some(LIMIT, "it can be decided", async || match self.receive(alerts).await {
+            Ok(received) => Some(received),
+            Err(NotReceived::NotSynced(_)) => None,
+            Err(error) => panic!("{error}"),
+        })
+        .await
+    }
+
     /// What came of one alert by one rule.
     pub(crate) async fn outcome(&self, alert: Value) -> String {
-        let received = self.receive(&[alert]).await.unwrap();
+        let received = self.tell(&[alert]).await;
         assert_eq!(received.decisions.len(), 1, "{received:?}");
         received.decisions[0].outcome.clone()
+    }
+
+    /// The same when the rule's cooldown is over.
+    pub(crate) async fn outcome_when_cool(&self, alert: Value) -> String {
+        eventually_some(LIMIT, "the cooldown is over", async || {
+            let outcome = self.outcome(alert.clone()).await;
+            Some(outcome).filter(|outcome| outcome != "cooldown" && outcome != "duplicate")
+        })
+        .await
     }
 
     /// Waits until nothing waits any more.
@@ -276,7 +305,7 @@ impl Keeper {
     /// Ends it as a signal does.
     pub(crate) async fn end(mut self) {
         self.shutdown.cancel();
-        for task in self.tasks.drain(..) {
+        for task in self.tasks.drain(..).chain(self.acting.take()) {
             task.await.unwrap();
         }
     }

@@ -148,6 +148,9 @@ pub struct Decided {
     pub outcome: String,
     /// In words.
     pub detail: String,
+    /// On what the rule acts, as `states=failed max_retries=2 limit=20`.
+    #[serde(default)]
+    pub selector: String,
     /// What it was done to, or would have been in a dry run; a hundred at most.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub subjects: Vec<String>,

@@ -12,6 +12,9 @@ use crate::alerts::outcome::Outcome;
 use crate::alerts::rule::Remedy;
 use crate::alerts::server::Shared;
 
+/// How many items that were done are named when all is over.
+const MOST_NAMED: usize = 100;
+
 impl Shared {
     /// Goes on with a decision by one item.
     pub(super) async fn next(&self, case: &mut Case<'_>) -> Next {
@@ -213,6 +216,9 @@ impl Case<'_> {
         let list = self.list_mut();
         list.items.pop_front();
         list.done += 1;
+        if list.did.len() < MOST_NAMED {
+            list.did.push(item.on.clone());
+        }
         self.decision.not_before = None;
         match self.decision.kind {
             Kind::Act => {

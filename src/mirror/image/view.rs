@@ -148,6 +148,12 @@ impl Image {
         self.jobs.get(id).map(|row| self.view(row, offset))
     }
 
+    /// When a job entered its state, by the servers' clock.
+    pub(in crate::mirror) fn entered_ms(&self, id: JobId) -> Option<i64> {
+        let entered = self.jobs.get(id)?.standing.entered_ms;
+        own(entered, Offset::default()).map(|_| entered)
+    }
+
     /// The jobs in a range of the table, in no order.
     pub(in crate::mirror) fn jobs(&self, range: std::ops::Range<usize>, offset: Offset) -> Vec<Job> {
         self.jobs.slice(range).map(|row| self.view(row, offset)).collect()

@@ -11,7 +11,7 @@ use crate::mirror::lists::{
 };
 use crate::mirror::page::{ListError, Page, Part};
 use crate::queue::fault::Fault;
-use crate::queue::id::BatchId;
+use crate::queue::id::{BatchId, JobId};
 use crate::queue::path::Path;
 
 impl Store {
@@ -76,6 +76,21 @@ impl Store {
     #[must_use]
     pub fn locked_since(&self, lock: &Path) -> Option<Timestamp> {
         self.read(|image, offset| image.lock_stat(lock).map(|stat| offset.to_own(stat.created_ms))).flatten()
+    }
+
+    /// When a lock was created, by the servers' clock: to be compared with other instants of theirs, since what we think
+    /// of the distance to ours changes.
+    #[must_use]
+    pub fn locked_by_servers(&self, lock: &Path) -> Option<Timestamp> {
+        let created = self.read(|image, _| image.lock_stat(lock).map(|stat| stat.created_ms)).flatten();
+        Timestamp::from_millisecond(created?).ok()
+    }
+
+    /// When a job entered its state, by the servers' clock; `None` for one that is not there, or of which it is not known.
+    #[must_use]
+    pub fn entered_by_servers(&self, job: JobId) -> Option<Timestamp> {
+        let entered = self.read(|image, _| image.entered_ms(job)).flatten();
+        Timestamp::from_millisecond(entered?).ok()
     }
 
     /// The sessions that hold the most locks, at most `limit` of them, and how many there are; `None` before the first

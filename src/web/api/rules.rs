@@ -36,6 +36,7 @@ pub(super) async fn rules(FromState(state): FromState<State>) -> Answer<RulesVie
     request_body = ReasonBody,
     responses(
         (status = 200, body = RulesView),
+        (status = 400, body = Problem, content_type = "application/problem+json", description = "There is no reason"),
         (status = 404, body = Problem, content_type = "application/problem+json", description = "There is no such rule"),
         (status = 409, body = Problem, content_type = "application/problem+json", description = "Its breaker is not open"),
     ),
@@ -59,7 +60,8 @@ pub(super) async fn reset(
     request_body = ReasonBody,
     responses(
         (status = 200, body = RulesView),
-        (status = 404, body = Problem, content_type = "application/problem+json", description = "This server takes no alerts"),
+        (status = 400, body = Problem, content_type = "application/problem+json", description = "There is no reason"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "This server has no rules"),
         (status = 409, body = Problem, content_type = "application/problem+json", description = "It is paused already"),
     ),
 )]
@@ -81,7 +83,8 @@ pub(super) async fn pause(
     request_body = ReasonBody,
     responses(
         (status = 200, body = RulesView),
-        (status = 404, body = Problem, content_type = "application/problem+json", description = "This server takes no alerts"),
+        (status = 400, body = Problem, content_type = "application/problem+json", description = "There is no reason"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "This server has no rules"),
         (status = 409, body = Problem, content_type = "application/problem+json", description = "It is not paused"),
     ),
 )]
