@@ -29,6 +29,7 @@ mod rule;
 mod run;
 mod select;
 mod server;
+mod time;
 mod trial;
 
 pub use accept::{NotReceived, Received};

@@ -41,7 +41,7 @@ impl fmt::Display for Role {
 
 /// There is no such role.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("“{0}” is no role: viewer, operator, admin and, to tell of alerts, alertmanager are")]
+#[error("“{0}” is no role: viewer, operator and admin are, and alertmanager for what tells of alerts")]
 pub struct UnknownRole(String);
 
 impl FromStr for Role {
@@ -104,7 +104,7 @@ mod tests {
             assert_eq!(role.label().parse(), Ok(role));
         }
         for text in ["", "Admin", "root", "admin "] {
-            assert!(text.parse::<Role>().unwrap_err().to_string().contains("viewer, operator, admin"), "{text}");
+            assert!(text.parse::<Role>().unwrap_err().to_string().contains("viewer, operator and admin"), "{text}");
         }
         assert!(Role::ALL.is_sorted_by(|a, b| a < b));
     }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::book::Line;
 use super::decision::{Cause, Decision, Kind, Target, act_name};
 use super::guard::{self, Stop};
-use super::memory::Memory;
+use super::memory::{Memory, Together};
 use super::outcome::Outcome;
 use super::payload::{Alert, BadPayload, Payload, Status};
 use super::rule::{Mode, Rule, Rules};
@@ -41,6 +41,17 @@ pub enum NotReceived {
     /// It could not be written down.
     #[error("what was decided cannot be written down: {0}; send it again")]
     Unrecorded(String),
+}
+
+/// What was taken away of a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cancelled {
+    /// There is none on this alert.
+    Nothing,
+    /// All of it: it had not begun.
+    All,
+    /// The rest of it.
+    Rest,
 }
 
 /// What a rule makes of an alert.
@@ -99,6 +110,11 @@ impl Shared {
         } else {
             None
         };
+        let all = snapshot.as_ref().and_then(|snapshot| snapshot.all.as_ref());
+        if all.is_some_and(|all| Together::read(&all.data).is_err()) {
+            let why = format!("{} cannot be read: empty it", coordination::rules());
+            return Err(NotReceived::Unrecorded(why));
+        }
         if matched.iter().any(|(alert, _)| alert.status == Status::Firing) {
             self.check_synced(now).map_err(NotReceived::NotSynced)?;
         }
@@ -196,12 +212,29 @@ impl Shared {
             Ok(memory) => memory,
             Err(stop) => return Ok(stop.into()),
         };
+        if rule.is_undone {
+            self.keep_holds(rule, snapshot).await;
+        }
         let open = guard::admit(rule, &memory, &cause, &target.key(), now);
         let chosen = open.and_then(|()| self.sight(now).choose(rule, &target, &memory));
         if let Err(stop) = chosen {
             return Ok(stop.into());
         }
         self.add(&Decision::new(Kind::Act, rule, cause, target, now), waiting).await
+    }
+
+    /// The alert is on: what waits to take back what the rule did is not done, unless it has begun.
+    async fn keep_holds(&self, rule: &Rule, snapshot: &Snapshot) {
+        for node in &snapshot.pending {
+            let Ok(decision) = Decision::read(&node.data) else { continue };
+            if decision.rule == rule.name && decision.kind == Kind::Undo && !decision.is_begun() {
+                let delete = Write::Delete(coordination::pending(&node.name), node.version);
+                match self.coordination.commit(&[delete]).await {
+                    Ok(()) => tracing::info!(rule = rule.name, "what it holds stays held: its alert is on"),
+                    Err(error) => tracing::debug!(rule = rule.name, "what it holds is being released: {error}"),
+                }
+            }
+        }
     }
 
     /// An alert is over: cancels what has not begun, and takes back what was done for it, where the rule says so.
@@ -215,42 +248,80 @@ impl Shared {
         now: Timestamp,
     ) -> Result<Verdict, NotReceived> {
         let resolved = |why: &str| Stop::new(Outcome::Resolved, why).into();
-        let waits = snapshot.pending(&act_name(&rule.name, target));
-        let is_it = |decision: &Decision| decision.cause.fingerprint == alert.fingerprint;
-        let waits = waits.and_then(|node| Some((node, Decision::read(&node.data).ok().filter(is_it)?)));
-        let mut is_begun = false;
-        if let Some((node, decision)) = waits {
-            let delete = Write::Delete(coordination::pending(&node.name), node.version);
-            if decision.is_begun() {
-                is_begun = true;
-            } else {
-                match self.coordination.commit(&[delete]).await {
-                    Ok(()) => return Ok(resolved("what was to be done had not begun, and is not done")),
-                    // It was begun just now, or is done.
-                    Err(CoordinationError::Changed { .. }) => is_begun = true,
-                    Err(error) => return Err(NotReceived::Unrecorded(error.to_string())),
-                }
-            }
+        let cancelled = self.cancel(rule, alert, target, snapshot).await?;
+        if cancelled == Cancelled::All {
+            return Ok(resolved("what was to be done had not begun, and is not done"));
         }
         if !rule.is_undone {
-            return Ok(resolved("nothing is taken back"));
+            let rest = cancelled == Cancelled::Rest;
+            return Ok(resolved(if rest {
+                "the rest of what was being done is not done"
+            } else {
+                "nothing is taken back"
+            }));
         }
         let memory = memory_of(snapshot, &rule.name).unwrap_or_default();
-        let holds = memory.holds.iter().any(|hold| hold.fingerprint == alert.fingerprint);
-        if !holds && !is_begun {
-            return Ok(resolved("nothing of it is held"));
+        if memory.holds.is_empty() && cancelled == Cancelled::Nothing {
+            return Ok(resolved("nothing is held"));
         }
         let undoing = Decision::new(Kind::Undo, rule, Cause::of(alert), Target::default(), now);
         let verdict = self.add(&undoing, waiting).await?;
         Ok(Verdict { outcome: Some(Outcome::Resolved), ..verdict })
     }
 
+    /// Takes away of a decision on this alert what has not begun: all of it, or the rest of its list.
+    async fn cancel(
+        &self,
+        rule: &Rule,
+        alert: &Alert,
+        target: &Target,
+        snapshot: &Snapshot,
+    ) -> Result<Cancelled, NotReceived> {
+        /// How often it is tried beside a process that is just going on with it.
+        const TRIES: usize = 20;
+        let name = act_name(&rule.name, target);
+        let mut snapshot = snapshot.clone();
+        for _ in 0..TRIES {
+            let Some(node) = snapshot.pending(&name) else { return Ok(Cancelled::Nothing) };
+            let is_it = |decision: &Decision| decision.cause.fingerprint == alert.fingerprint;
+            let decision = Decision::read(&node.data).ok().filter(is_it);
+            let Some(mut decision) = decision else { return Ok(Cancelled::Nothing) };
+            let path = coordination::pending(&node.name);
+            let (write, cancelled) = if let Some(list) = &mut decision.list {
+                if list.items.is_empty() {
+                    return Ok(Cancelled::Rest);
+                }
+                list.items.clear();
+                list.limited = Some("the alert was resolved".to_owned());
+                decision.not_before = None;
+                (Write::Set(path, decision.data(), node.version), Cancelled::Rest)
+            } else {
+                (Write::Delete(path, node.version), Cancelled::All)
+            };
+            match self.coordination.commit(&[write]).await {
+                Ok(()) => return Ok(cancelled),
+                // It went on meanwhile.
+                Err(CoordinationError::Changed { .. }) => {}
+                Err(error) => return Err(NotReceived::Unrecorded(error.to_string())),
+            }
+            snapshot = self.coordination.read().await.map_err(|error| NotReceived::NotSynced(error.to_string()))?;
+        }
+        Err(NotReceived::Unrecorded("what is being done goes on faster than it can be cancelled".to_owned()))
+    }
+
     async fn add(&self, decision: &Decision, waiting: &mut usize) -> Result<Verdict, NotReceived> {
         if *waiting >= MOST_PENDING {
             return Err(NotReceived::Full(format!("{MOST_PENDING} decisions wait already")));
         }
-        let create = Write::Create(coordination::pending(&decision.name()), decision.data());
-        match self.coordination.commit(&[create]).await {
+        let create = [Write::Create(coordination::pending(&decision.name()), decision.data())];
+        let mut created = self.coordination.commit(&create).await;
+        if created.as_ref().is_err_and(CoordinationError::is_missing) {
+            // Somebody removed the folder, or nobody has made it yet.
+            let made = self.coordination.make_folders().await;
+            made.map_err(|error| NotReceived::Unrecorded(error.to_string()))?;
+            created = self.coordination.commit(&create).await;
+        }
+        match created {
             Ok(()) => {
                 *waiting += 1;
                 let detail = match decision.kind {
@@ -259,7 +330,7 @@ impl Shared {
                 };
                 Ok(Verdict { outcome: None, detail: detail.to_owned(), subjects: Vec::new() })
             }
-            Err(CoordinationError::Changed { .. }) => {
+            Err(error) if error.is_there() => {
                 Ok(Stop::new(Outcome::Duplicate, "the same waits to be carried out already").into())
             }
             Err(error) => Err(NotReceived::Unrecorded(error.to_string())),

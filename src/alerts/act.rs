@@ -9,12 +9,13 @@ use tokio_util::sync::CancellationToken;
 use super::accept::memory_of;
 use super::book::Line;
 use super::decision::{Decision, Kind};
-use super::guard;
+use super::guard::{self, Bound};
 use super::memory::{Memory, Together};
 use super::metrics::RuleFigures;
 use super::outcome::Outcome;
 use super::rule::{Mode, Rule, Rules};
 use super::server::Shared;
+use super::time::later;
 use crate::actions::audit::{Decided, Record};
 use crate::coordination::{self, CoordinationError, Lead, Node, Snapshot, Write};
 
@@ -42,6 +43,8 @@ pub(super) struct Case<'a> {
     pub(super) together_version: i32,
     /// The jobs that were released just now, each with its version before: the image may not have heard of it yet.
     pub(super) released: BTreeSet<(String, Option<i32>)>,
+    /// The collections that were.
+    pub(super) freed: BTreeSet<String>,
 }
 
 /// Whether a decision can be gone on with at once.
@@ -79,8 +82,9 @@ impl Shared {
             if shutdown.is_cancelled() {
                 return;
             }
-            if !self.attend(&lead, &node, &rules, shutdown).await {
-                // Something is not as it was thought to be, or cannot be reached: it is all read again first.
+            // What cannot be gone on with is looked at again; it must not keep the others waiting, unless nothing can be
+            // reached at all.
+            if !self.attend(&lead, &node, &rules, shutdown).await && self.check_synced(Timestamp::now()).is_err() {
                 return;
             }
         }
@@ -118,7 +122,7 @@ impl Shared {
         let now = Timestamp::now();
         for (name, node) in &snapshot.rules {
             let is_idle = Memory::read(&node.data).is_ok_and(|memory| memory.is_idle(now));
-            let is_old = node.changed + Duration::from_hours(24) < now;
+            let is_old = later(node.changed, Duration::from_hours(24)) < now;
             if rules.get(name).is_none() && is_idle && is_old {
                 let writes = [lead.check(), Write::Delete(coordination::rule(name), node.version)];
                 if let Err(error) = self.coordination.commit(&writes).await {
@@ -140,7 +144,7 @@ impl Shared {
             return true;
         }
         let Some(rule) = rules.get(&decision.rule).filter(|rule| rule.mode == Mode::Enforce) else {
-            if decision.at + STRANGE_FOR > now {
+            if decision.at <= now && later(decision.at, STRANGE_FOR) > now {
                 return true;
             }
             let is_dropped = self.drop_node(lead, node).await;
@@ -188,9 +192,15 @@ impl Shared {
             together_version: all.version,
             decision,
             released: BTreeSet::new(),
+            freed: BTreeSet::new(),
         };
         if !self.make_memory(&mut case).await {
             return false;
+        }
+        // An alert may be over for a moment only, or another is on: as long as jobs wait, what was held for them stays held.
+        let undoing = case.decision.kind == Kind::Undo && case.decision.list.is_none();
+        if undoing && later(case.decision.at, rule.cooldown) > now && self.sight(now).waits() {
+            return true;
         }
         if case.decision.list.is_none() {
             match self.begin(&mut case).await {
@@ -326,12 +336,7 @@ impl Case<'_> {
     }
 
     /// What the budgets leave, for so many jobs in the rule's states.
-    pub(super) fn room(&self, present: u64, now: Timestamp) -> (u64, &'static str) {
+    pub(super) fn room(&self, present: u64, now: Timestamp) -> (u64, Bound) {
         guard::room(self.rule, &self.memory, (&self.together, self.rules.budget), present, now)
-    }
-
-    pub(super) fn holds_of_cause(&self) -> Vec<super::memory::Hold> {
-        let fingerprint = &self.decision.cause.fingerprint;
-        self.memory.holds.iter().filter(|hold| hold.fingerprint == *fingerprint).cloned().collect()
     }
 }

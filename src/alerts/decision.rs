@@ -120,6 +120,17 @@ impl List {
         let limited = self.limited.as_ref().map(|why| format!("; {why}")).unwrap_or_default();
         format!("{what} {} of {}{passed}{limited}", self.done, self.of)
     }
+
+    /// The first of those that were done.
+    pub(super) fn named(&self) -> String {
+        const SHOWN: usize = 3;
+        let shown: Vec<_> = self.did.iter().take(SHOWN).map(|on| on.trim_start_matches("collection:")).collect();
+        match (shown.is_empty(), self.done > SHOWN) {
+            (true, _) => String::new(),
+            (false, true) => format!(": {} and {} more", shown.join(", "), self.done - SHOWN),
+            (false, false) => format!(": {}", shown.join(", ")),
+        }
+    }
 }
 
 /// A decision that was accepted, as JSON in its znode.
@@ -150,11 +161,11 @@ impl Decision {
     }
 
     /// The name of its znode. What must not be decided twice at once has the same: a rule on a target, and the undoing
-    /// of what a rule did for an alert.
+    /// of what a rule did.
     pub(super) fn name(&self) -> String {
         match self.kind {
             Kind::Act => act_name(&self.rule, &self.target),
-            Kind::Undo => format!("{}.undo.{}", self.rule, hash(&self.cause.fingerprint)),
+            Kind::Undo => format!("{}.undo", self.rule),
         }
     }
 

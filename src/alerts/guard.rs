@@ -17,27 +17,62 @@ const SHARE_SPAN: Duration = Duration::from_hours(1);
 pub(super) struct Stop {
     pub(super) outcome: Outcome,
     pub(super) why: String,
+    /// The items that are left to a person.
+    pub(super) left: Vec<String>,
 }
 
 impl Stop {
     pub(super) fn new(outcome: Outcome, why: impl Into<String>) -> Self {
-        Self { outcome, why: why.into() }
+        Self { outcome, why: why.into(), left: Vec::new() }
     }
 }
 
 /// Whether a rule may act on an alert at all, by what it has done before.
 pub(super) fn admit(rule: &Rule, memory: &Memory, cause: &Cause, target: &str, now: Timestamp) -> Result<(), Stop> {
     if let Some(breaker) = &memory.breaker {
-        let why = format!("its breaker is open since {}: {}", breaker.since, breaker.why);
+        let why = format!("its breaker is open since {:.0}: {}", breaker.since, breaker.why);
         return Err(Stop::new(Outcome::BreakerOpen, why));
     }
     match memory.before(target, &cause.fingerprint, cause.starts_at, rule.cooldown, now) {
-        Before::Nothing if !memory.has_room() => {
+        Before::Nothing if !memory.has_room(rule.cooldown, now) => {
             Err(Stop::new(Outcome::Cooldown, "the rule has acted on as many alerts just now as it can remember"))
         }
         Before::Nothing => Ok(()),
         Before::This => Err(Stop::new(Outcome::Duplicate, "this alert was acted upon just now")),
         Before::Another => Err(Stop::new(Outcome::Cooldown, "the rule has acted on the same just now")),
+    }
+}
+
+/// What keeps a rule from touching more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bound {
+    /// Its own budget. Past that its breaker opens: it wants more than it was thought to.
+    Budget,
+    /// What all rules may do together, which others may have used up.
+    Together,
+    /// The share of the jobs, which has a new hour.
+    Share,
+    /// How much it can remember.
+    Memory,
+}
+
+impl Bound {
+    /// In words.
+    pub(super) fn why(self) -> &'static str {
+        match self {
+            Self::Budget => "the rule's budget is spent",
+            Self::Together => "the budget of all rules is spent",
+            Self::Share => "the share of its jobs is used up for this hour",
+            Self::Memory => "it has touched more than it can remember",
+        }
+    }
+
+    /// Whether somebody has to look before the rule does anything more.
+    pub(super) fn trips(self) -> bool {
+        match self {
+            Self::Budget => true,
+            Self::Together | Self::Share | Self::Memory => false,
+        }
     }
 }
 
@@ -48,21 +83,21 @@ pub(super) fn room(
     (together, all): (&Together, Budget),
     present: u64,
     now: Timestamp,
-) -> (u64, &'static str) {
+) -> (u64, Bound) {
     let left = |spent: u64, budget: Budget| u64::from(budget.items).saturating_sub(spent);
-    let mut room = (left(memory.spent.within(rule.budget.per, now), rule.budget), "the rule's budget is spent");
-    let mut narrow = |to: u64, why| {
+    let mut room = (left(memory.spent.within(rule.budget.per, now), rule.budget), Bound::Budget);
+    let mut narrow = |to: u64, bound| {
         if to < room.0 {
-            room = (to, why);
+            room = (to, bound);
         }
     };
-    narrow(left(together.spent.within(all.per, now), all), "the budget of all rules is spent");
+    narrow(left(together.spent.within(all.per, now), all), Bound::Together);
     if let Some(share) = rule.max_share {
         let touched = memory.spent.within(SHARE_SPAN, now);
-        narrow(share_of(share, present + touched).saturating_sub(touched), "the share of its jobs is used up");
+        narrow(share_of(share, present + touched).saturating_sub(touched), Bound::Share);
     }
-    let remembered = MOST_ATTEMPTED.saturating_sub(memory.attempts.len()) as u64;
-    narrow(remembered, "it has touched more than it can remember");
+    let remembered = MOST_ATTEMPTED.saturating_sub(memory.attempted(now)) as u64;
+    narrow(remembered, Bound::Memory);
     room
 }
 

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::outcome::Outcome;
+use super::time::later;
 
 /// How long attempts on an item are remembered after the last one.
 const ATTEMPTS_FOR: Duration = Duration::from_hours(7 * 24);
@@ -154,7 +155,7 @@ impl Memory {
         cooldown: Duration,
         now: Timestamp,
     ) -> Before {
-        let recent = self.seen.iter().filter(|seen| seen.target == target && seen.at + cooldown > now);
+        let recent = self.seen.iter().filter(|seen| seen.target == target && later(seen.at, cooldown) > now);
         let mut before = Before::Nothing;
         for seen in recent {
             if seen.fingerprint == fingerprint && seen.starts_at == starts_at {
@@ -176,14 +177,29 @@ impl Memory {
     ) {
         let is_it =
             |seen: &Seen| seen.target == target && seen.fingerprint == fingerprint && seen.starts_at == starts_at;
-        self.seen.retain(|seen| !is_it(seen) && seen.at + cooldown + CLOCK_SLACK > now);
+        self.seen.retain(|seen| !is_it(seen) && later(seen.at, cooldown.saturating_add(CLOCK_SLACK)) > now);
         let (target, fingerprint) = (target.to_owned(), fingerprint.to_owned());
         self.seen.push_back(Seen { target, fingerprint, starts_at, at: now });
     }
 
     /// Whether it can remember one more alert that it acts upon.
-    pub(super) fn has_room(&self) -> bool {
-        self.seen.len() < MOST_SEEN
+    pub(super) fn has_room(&self, cooldown: Duration, now: Timestamp) -> bool {
+        let kept = cooldown.saturating_add(CLOCK_SLACK);
+        self.seen.iter().filter(|seen| later(seen.at, kept) > now).count() < MOST_SEEN
+    }
+
+    /// How many items' attempts have to be remembered.
+    pub(super) fn attempted(&self, now: Timestamp) -> usize {
+        let forgotten = now.as_millisecond().saturating_sub(millis(ATTEMPTS_FOR));
+        self.attempts.values().filter(|Attempts(_, last_ms)| *last_ms > forgotten).count()
+    }
+
+    /// Forgets how often something was tried: it worked, or a person says so.
+    pub(super) fn forget_attempts(&mut self, item: Option<&str>) {
+        match item {
+            Some(item) => drop(self.attempts.remove(item)),
+            None => self.attempts.clear(),
+        }
     }
 
     /// How often an item was tried.
@@ -216,8 +232,8 @@ impl Memory {
         let day = Duration::from_hours(24);
         self.holds.is_empty()
             && self.breaker.is_none()
-            && self.last_action.is_none_or(|last| last + day < now)
-            && self.told.front().is_none_or(|event| event.at + day < now)
+            && self.last_action.is_none_or(|last| later(last, day) < now)
+            && self.told.front().is_none_or(|event| later(event.at, day) < now)
     }
 }
 

@@ -29,12 +29,15 @@ impl Shared {
             Ok(choice) => choice,
             Err(stop) => return stop.into(),
         };
-        let (room, why) = guard::room(rule, memory, (together, all), choice.present, now);
+        let (room, bound) = guard::room(rule, memory, (together, all), choice.present, now);
         let wanted = choice.items.len();
         let items: Vec<Item> = choice.items.into_iter().take(usize::try_from(room).unwrap_or(usize::MAX)).collect();
         if items.is_empty() {
-            memory.trip(why, now);
-            return Stop::new(Outcome::Budget, format!("{why}, and {wanted} are to be done: the breaker opens")).into();
+            let why = bound.why();
+            if bound.trips() {
+                memory.trip(why, now);
+            }
+            return Stop::new(Outcome::Budget, format!("{why}, and {wanted} would be to do")).into();
         }
         for item in &items {
             guard::take(rule, memory, together, all, &item.on, now);
@@ -47,7 +50,7 @@ impl Shared {
             }
         }
         memory.see(&target.key(), &cause.fingerprint, cause.starts_at, rule.cooldown, now);
-        let limited = if items.len() < wanted { format!("; {why}") } else { String::new() };
+        let limited = if items.len() < wanted { format!("; {}", bound.why()) } else { String::new() };
         let subjects: Vec<_> = items.iter().map(|item| item.on.clone()).take(MOST_NAMED).collect();
         let detail =
             format!("would {} {} of {}: {}{limited}", rule.remedy.verb(), items.len(), choice.of, named(&subjects));

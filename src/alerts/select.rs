@@ -10,9 +10,10 @@ use super::item::Item;
 use super::memory::{Hold, Memory};
 use super::outcome::Outcome;
 use super::rule::{Remedy, Rule};
+use super::time::later;
 use crate::actions::{Fault, JobId, JobState, Path, Subject};
-use crate::mirror::Store;
 use crate::mirror::find::{JobQuery, PAGE_LIMIT};
+use crate::mirror::{Job, Store};
 
 /// How many jobs are looked at for one alert: more than are ever done at once, and few enough that it is soon over.
 const MOST_LOOKED_AT: usize = 200_000;
@@ -52,37 +53,47 @@ impl Sight<'_> {
     /// What a rule would act on now.
     pub(super) fn choose(&self, rule: &Rule, target: &Target, memory: &Memory) -> Result<Choice, Stop> {
         self.check_collection(target)?;
-        let found = match rule.remedy {
-            Remedy::HoldCollections => self.neediest(rule, target)?,
-            Remedy::MendFaults | Remedy::BreakLocks => self.faulty(rule, target),
-            Remedy::ResumeJobs | Remedy::ReleaseJobs | Remedy::DeleteJobs | Remedy::PurgeJobs => {
-                self.jobs(rule, target)
-            }
-        };
-        let (left, open): (Vec<_>, Vec<_>) =
-            found.into_iter().partition(|item| memory.attempts_on(&item.on) >= rule.attempts);
-        let left: Vec<_> = left.into_iter().map(|item| item.on).take(MOST_LEFT).collect();
-        let of = open.len();
         // What is held stays so until it is taken back, and counts for as long.
         let held = if rule.remedy == Remedy::HoldCollections { memory.holds.len() } else { 0 };
         let limit = rule.select.limit.saturating_sub(held);
-        if limit == 0 {
-            let why = format!("it holds {held} collections, which is as many as it may");
-            return Err(Stop::new(Outcome::NothingToDo, why));
+        let mut choice = Choice { present: self.present(rule, target), ..Choice::default() };
+        let mut add = |item: Item| {
+            if memory.attempts_on(&item.on) >= rule.attempts {
+                if choice.left.len() < MOST_LEFT {
+                    choice.left.push(item.on);
+                }
+                return;
+            }
+            choice.of += 1;
+            if choice.items.len() < limit {
+                choice.items.push(item);
+            }
+        };
+        match rule.remedy {
+            Remedy::HoldCollections => self.neediest(rule, target)?.into_iter().for_each(&mut add),
+            Remedy::MendFaults | Remedy::BreakLocks => self.faulty(rule, target).into_iter().for_each(&mut add),
+            Remedy::ResumeJobs | Remedy::ReleaseJobs | Remedy::DeleteJobs | Remedy::PurgeJobs => {
+                self.each(query(rule, target), |job| {
+                    if self.fits(rule, target, job) {
+                        add(item(job));
+                    }
+                    true
+                });
+            }
         }
-        let items: Vec<_> = open.into_iter().take(limit).collect();
-        if items.is_empty() {
-            return Err(if left.is_empty() {
-                Stop::new(Outcome::NothingToDo, "nothing is as the rule wants it")
-            } else {
-                let (count, attempts) = (left.len(), rule.attempts);
-                Stop::new(
-                    Outcome::GaveUp,
-                    format!("{count} items were tried {attempts} times and are left to a person"),
-                )
-            });
+        if !choice.items.is_empty() {
+            return Ok(choice);
         }
-        Ok(Choice { items, of, present: self.present(rule, target), left })
+        let Choice { left, of, .. } = choice;
+        let stop = if of > 0 {
+            Stop::new(Outcome::NothingToDo, "it holds as many collections as it may at once")
+        } else if left.is_empty() {
+            Stop::new(Outcome::NothingToDo, "nothing is as the rule wants it")
+        } else {
+            let attempts = rule.attempts;
+            Stop::new(Outcome::GaveUp, format!("all of it was tried {attempts} times, and is left to a person"))
+        };
+        Err(Stop { left, ..stop })
     }
 
     /// Whether one item still is as its rule wants it; if not, why.
@@ -129,7 +140,7 @@ impl Sight<'_> {
 
     /// Whether a job is still Held since then.
     pub(super) fn is_held_since(&self, job: JobId, since: Timestamp) -> bool {
-        self.store.job(job).is_some_and(|job| job.state == Some(JobState::Held))
+        self.store.job(job).is_some_and(|job| job.state == Some(JobState::Held) && !is_held_by_hand(&job))
             && self.store.entered_by_servers(job).is_some_and(|entered| entered >= since)
     }
 
@@ -198,14 +209,10 @@ impl Sight<'_> {
         items
     }
 
-    fn jobs(&self, rule: &Rule, target: &Target) -> Vec<Item> {
-        self.pages(query(rule, target), |job| self.fits(rule, target, job))
-    }
-
     /// Whether a job is one that the rule acts on.
-    fn fits(&self, rule: &Rule, target: &Target, job: &crate::mirror::Job) -> bool {
+    fn fits(&self, rule: &Rule, target: &Target, job: &Job) -> bool {
         let select = &rule.select;
-        let is_old = |limit| job.entered.is_some_and(|entered| entered + limit < self.now);
+        let is_old = |limit| job.entered.is_some_and(|entered| later(entered, limit) < self.now);
         job.state.is_some_and(|state| select.states.contains(&state) && target.has_state(state))
             && target.collection.as_deref().is_none_or(|only| *job.collection == *only)
             && (select.collections.is_empty() || select.collections.iter().any(|only| *job.collection == **only))
@@ -213,11 +220,11 @@ impl Sight<'_> {
             && select.max_age.is_none_or(|age| job.entered.is_some() && !is_old(age))
             && select.locked.is_none_or(|locked| job.lock.is_some() == locked)
             && select.max_retries.is_none_or(|most| job.retry_count.unwrap_or(0) <= most)
-            && (rule.remedy != Remedy::ReleaseJobs || self.is_free(&job.collection))
+            && (rule.remedy != Remedy::ReleaseJobs || (self.is_free(&job.collection) && !is_held_by_hand(job)))
     }
 
     fn is_too_young(&self, rule: &Rule, since: Option<Timestamp>) -> bool {
-        rule.select.min_age.is_some_and(|age| since.is_none_or(|since| since + age > self.now))
+        rule.select.min_age.is_some_and(|age| since.is_none_or(|since| later(since, age) > self.now))
     }
 
     fn shows(&self, fault: Fault, item: &Path) -> bool {
@@ -226,7 +233,7 @@ impl Sight<'_> {
     }
 
     /// Whether jobs wait for working storage.
-    fn waits(&self) -> bool {
+    pub(super) fn waits(&self) -> bool {
         let summary = self.space.and_then(|space| self.store.summary(self.now, Some(space)));
         summary.is_some_and(|summary| summary.waiting_for_space > 0)
     }
@@ -238,11 +245,11 @@ impl Sight<'_> {
         self.store.find_jobs(&query, self.now).map_or(0, |page| page.total as u64)
     }
 
-    fn pages(&self, query: JobQuery, take: impl Fn(&crate::mirror::Job) -> bool) -> Vec<Item> {
+    fn pages(&self, query: JobQuery, take: impl Fn(&Job) -> bool) -> Vec<Item> {
         let mut items = Vec::new();
         self.each(query, |job| {
             if take(job) {
-                items.push(Item::new(&Subject::Job(job.id), Some(job.status_version)));
+                items.push(item(job));
             }
             items.len() < MOST_ITEMS
         });
@@ -250,7 +257,7 @@ impl Sight<'_> {
     }
 
     /// Goes through the jobs of a query, those first that are longest in their state, as long as it is told to.
-    fn each(&self, query: JobQuery, mut look: impl FnMut(&crate::mirror::Job) -> bool) {
+    fn each(&self, query: JobQuery, mut look: impl FnMut(&Job) -> bool) {
         let mut query = JobQuery { limit: PAGE_LIMIT, ..query };
         for _ in 0..MOST_LOOKED_AT / PAGE_LIMIT {
             let Some(page) = self.store.find_jobs(&query, self.now) else { return };
@@ -275,4 +282,15 @@ fn query(rule: &Rule, target: &Target) -> JobQuery {
         locked: rule.select.locked,
         ..JobQuery::default()
     }
+}
+
+/// Whether a person holds a job: whoever orders it says why, in the job's own message. What the daemons do because of a
+/// held collection has no words but their own for success.
+fn is_held_by_hand(job: &Job) -> bool {
+    let message = job.message.trim();
+    !message.is_empty() && !message.eq_ignore_ascii_case("success")
+}
+
+fn item(job: &Job) -> Item {
+    Item::new(&Subject::Job(job.id), Some(job.status_version))
 }

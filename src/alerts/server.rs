@@ -135,10 +135,11 @@ impl Alerts {
         self.shared.metrics.count(super::Outcome::Unauthorized);
     }
 
-    /// Closes a rule's breaker, whoever leads.
+    /// Closes a rule's breaker, whoever leads, and lets it try again what it has left to a person.
     ///
     /// # Errors
-    /// When there is no such rule, its breaker is not open, the actor may not, or it cannot be written.
+    /// When there is no such rule, it has neither an open breaker nor given up on anything, the actor may not, or it cannot
+    /// be written.
     pub async fn reset(&self, rule: &str, actor: &Actor, reason: &Reason, now: Timestamp) -> Result<(), NotChanged> {
         let rules = self.rules();
         let known = rules.get(rule).ok_or_else(|| Refusal::Missing(format!("there is no rule {rule}")))?;
@@ -196,7 +197,11 @@ fn may(actor: &Actor) -> Result<(), Refusal> {
 impl Shared {
     async fn close_breaker(&self, rule: &Rule) -> Result<(), NotChanged> {
         let name = &rule.name;
-        let closed = || NotChanged::Already(format!("the breaker of the rule {name} is not open"));
+        let closed = || {
+            NotChanged::Already(format!(
+                "the breaker of the rule {name} is not open, and it has not given up on anything"
+            ))
+        };
         if rule.mode != Mode::Enforce {
             let mut dry = self.dry.lock();
             return dry.memories.get_mut(name).and_then(|memory| memory.breaker.take()).map(|_| ()).ok_or_else(closed);
@@ -207,7 +212,12 @@ impl Shared {
             let path = coordination::rule(name);
             Refusal::Failed(format!("what the rule {name} remembers cannot be read; delete {path} to begin anew"))
         })?;
-        memory.breaker.take().ok_or_else(closed)?;
+        if memory.breaker.take().is_none() && memory.left.is_empty() {
+            return Err(closed());
+        }
+        // Whoever closes it has looked: what was left to him may be tried again.
+        memory.left.clear();
+        memory.forget_attempts(None);
         Ok(self.coordination.commit(&[Write::Set(coordination::rule(name), memory.data(), node.version)]).await?)
     }
 

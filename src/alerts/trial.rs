@@ -99,15 +99,16 @@ impl Trial {
             Err(stop) => return Self::of(alert, Some(rule), Some(stop.outcome.label()), stop.why),
         };
         let together = snapshot.all.as_ref().and_then(|all| Together::read(&all.data).ok()).unwrap_or_default();
-        let (room, why) = guard::room(rule, &memory, (&together, rules.budget), choice.present, now);
+        let (room, bound) = guard::room(rule, &memory, (&together, rules.budget), choice.present, now);
         let wanted = choice.items.len();
         if room == 0 {
-            let why = format!("{why}, and {wanted} are to be done: the breaker would open");
+            let open = if bound.trips() { ": the breaker would open" } else { "" };
+            let why = format!("{}, and {wanted} would be to do{open}", bound.why());
             return Self::of(alert, Some(rule), Some("budget"), why);
         }
         let items = choice.items.into_iter().take(usize::try_from(room).unwrap_or(usize::MAX));
         let subjects: Vec<_> = items.map(|item| item.on).collect();
-        let limited = if subjects.len() < wanted { format!("; {why}") } else { String::new() };
+        let limited = if subjects.len() < wanted { format!("; {}", bound.why()) } else { String::new() };
         let detail = format!("{} {} of {}{limited}", rule.remedy.verb(), subjects.len(), choice.of);
         Self { subjects, ..Self::of(alert, Some(rule), None, detail) }
     }

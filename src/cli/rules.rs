@@ -11,7 +11,6 @@ use super::client::ClientArgs;
 use super::exit::{Ending, FAILED};
 use super::output::{Screen, write};
 use super::serve::volume::VolumeArgs;
-use super::words::count;
 use super::{UsageError, block_on};
 use crate::alerts::{Mode, Trial};
 use crate::config::ConfigFile;
@@ -77,20 +76,19 @@ impl CheckArgs {
     /// # Errors
     /// When a file cannot be taken ([`UsageError`]).
     fn run(&self) -> anyhow::Result<()> {
-        let mut wrong = Vec::new();
+        let mut wrong: Vec<String> = Vec::new();
         for path in &self.files {
             match ConfigFile::read(path) {
                 Ok(file) => {
                     let rules = file.rules();
                     let acting = rules.rules.iter().filter(|rule| rule.mode == Mode::Enforce).count();
                     let mut screen = Screen::new();
-                    screen.say(&format!(
-                        "{} is right: {} {}, of which {} acts or act",
-                        path.display(),
-                        rules.rules.len(),
-                        if rules.rules.len() == 1 { "rule" } else { "rules" },
-                        count(acting as u64),
-                    ));
+                    let all = rules.rules.len();
+                    screen.say(&match (all, acting) {
+                        (0, _) => format!("{} is right, and has no rules", path.display()),
+                        (1, _) => format!("{} is right: 1 rule", path.display()),
+                        (all, acting) => format!("{} is right: {all} rules, {acting} of them acting", path.display()),
+                    });
                     for rule in &rules.rules {
                         screen.say(&format!(
                             "  {} ({}): on {}, {}",
@@ -102,7 +100,7 @@ impl CheckArgs {
                     }
                     write(screen.text())?;
                 }
-                Err(error) => wrong.push(format!("{} cannot be taken: {error}", path.display())),
+                Err(error) => wrong.push(error.to_string()),
             }
         }
         if wrong.is_empty() { Ok(()) } else { Err(UsageError(wrong.join("\n")).into()) }

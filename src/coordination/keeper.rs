@@ -71,6 +71,20 @@ pub enum CoordinationError {
     },
 }
 
+impl CoordinationError {
+    /// Whether a znode was to be made that is there already.
+    #[must_use]
+    pub fn is_there(&self) -> bool {
+        matches!(self, Self::Changed { why: ClientError::NodeExists, .. })
+    }
+
+    /// Whether a znode is missing, or the folder of one that was to be made.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::Changed { why: ClientError::NoNode, .. })
+    }
+}
+
 impl Coordination {
     /// A connection that is kept by the returned part, for znodes with this ACL; an empty one is open to everyone.
     #[must_use]

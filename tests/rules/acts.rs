@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use jiff::Timestamp;
 use queuekeeper::actions::audit::Record;
 use queuekeeper::alerts::NotChanged;
+use queuekeeper::queue::JobChange;
 use queuekeeper::queue::path::{EntryName, Path};
 use queuekeeper::queue::state::JobState;
 use serde_json::json;
@@ -135,16 +136,52 @@ async fn the_neediest_collection_is_held_and_what_the_rule_held_is_released() {
     let before = world.jobs("small", 1, 0).await;
     world.take(&before, &[JobState::Held]).await;
     world.take(&large[1..], &[JobState::Held]).await;
-    keeper.sees(JobState::Held, 2).await;
+    // And one of that very collection is Held by a person since, who says why.
+    let by_hand = world.jobs("large", 1, 0).await;
+    let hold = JobChange::to(JobState::Held).with_message("a court says so");
+    world.queue.change_job(by_hand[0], &hold, Timestamp::now()).await.unwrap();
+    keeper.sees(JobState::Held, 3).await;
     assert_eq!(keeper.outcome(stuck("resolved")).await, "resolved");
     keeper.settled(&world).await;
     assert_eq!(world.queue.held_collections().await.unwrap(), [""; 0]);
     assert_eq!(world.state(large[1]).await, JobState::Pending);
     assert_eq!(world.state(before[0]).await, JobState::Held);
+    assert_eq!(world.state(by_hand[0]).await, JobState::Held);
     // Once more changes nothing.
     assert_eq!(keeper.outcome(stuck("resolved")).await, "resolved");
     keeper.settled(&world).await;
     assert_eq!(keeper.done(), 3, "held, released, and one job released");
+    keeper.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_held_stays_so_while_jobs_wait_and_when_the_alert_comes_again() {
+    let world = World::new().await;
+    let keeper = world.keeper(rules(&HOLD.replace("cooldown: 1s", "cooldown: 1h"))).await;
+    keeper.ready(true).await;
+    let jobs = world.jobs("large", 1, 9_000).await;
+    world.take(&jobs, &PROVISIONING).await;
+    keeper.sees(JobState::Provisioning, 1).await;
+    keeper.space.store(500, Ordering::Relaxed);
+    assert_eq!(keeper.outcome(stuck("firing")).await, "accepted");
+    keeper.settled(&world).await;
+    let held = async || world.queue.held_collections().await.unwrap();
+    assert_eq!(held().await, ["large"]);
+    // Over for a moment, as after a restart of Prometheus or with a second queuekeeper: jobs wait as before.
+    assert_eq!(keeper.outcome(stuck("resolved")).await, "resolved");
+    assert_eq!(world.pending().await, ["make-room.undo"]);
+    let mut again = stuck("firing");
+    again["fingerprint"] = "fedcba9876543210".into();
+    assert_eq!(keeper.outcome(again.clone()).await, "cooldown");
+    assert!(world.pending().await.is_empty(), "it is on: nothing is taken back");
+    assert_eq!(held().await, ["large"]);
+    // Over, and there is room: it is released, whichever of the alerts it was held for.
+    again["status"] = "resolved".into();
+    assert_eq!(keeper.outcome(again).await, "resolved");
+    assert_eq!(held().await, ["large"], "not before there is room");
+    keeper.space.store(10_000, Ordering::Relaxed);
+    keeper.settled(&world).await;
+    assert_eq!(held().await, [""; 0]);
     keeper.end().await;
 }
 

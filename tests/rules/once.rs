@@ -110,7 +110,8 @@ async fn a_restart_between_alert_and_action_loses_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pause_stops_everything_everywhere_at_once() {
     let world = World::new().await;
-    let (one, two) = (world.keeper(resume(ALL)).await, world.keeper(resume(ALL)).await);
+    let soon = ALL.replace("1m", "1s");
+    let (one, two) = (world.keeper(resume(&soon)).await, world.keeper(resume(&soon)).await);
     one.ready(false).await;
     two.ready(false).await;
     let (actor, reason) = operator();
@@ -129,7 +130,18 @@ async fn a_pause_stops_everything_everywhere_at_once() {
             .await;
     }
     assert_eq!(world.count(&jobs, JobState::Failed).await, left, "nothing since");
+    // What is resolved meanwhile is not gone on with.
+    let mut resolved = failed_jobs("01");
+    resolved["status"] = "resolved".into();
+    assert_eq!(two.outcome(resolved).await, "resolved");
     one.alerts.unpause(&actor, &reason, Timestamp::now()).await.unwrap();
+    one.settled(&world).await;
+    assert_eq!(world.count(&jobs, JobState::Failed).await, left, "nor when it goes on");
+    eventually(LIMIT, "it is acted upon anew", async || {
+        let received = two.receive(&[failed_jobs("03")]).await;
+        received.is_ok_and(|received| received.decisions[0].outcome == "accepted")
+    })
+    .await;
     one.settled(&world).await;
     assert_eq!(world.count(&jobs, JobState::Failed).await, 0);
     assert_eq!(world.resumed().await, vec![1; 100]);

@@ -24,6 +24,8 @@ async fn what_others_put_among_our_znodes_orders_nothing() {
         ("again.act.junk", "{".to_owned()),
         ("again.act.0000000000000000", forged("again")),
         ("nothing.act.e3b0c44298fc1c14", forged("nothing")),
+        // Of the end of time, at which nobody must stumble.
+        ("later.act.e3b0c44298fc1c14", forged("later").replace("2026-11-21T10:00:00Z", "9999-12-30T22:00:00Z")),
         ("UPPER", forged("again")),
     ] {
         world.raw.create(&format!("/queuekeeper/pending/{name}"), data.as_bytes(), &PERSISTENT).await.unwrap();
@@ -44,14 +46,25 @@ async fn what_others_put_among_our_znodes_orders_nothing() {
     assert_eq!(received.decisions[0].outcome, "failed");
     assert!(received.decisions[0].detail.contains("delete /queuekeeper/rules/again"), "{received:?}");
     world.raw.delete(path, None).await.unwrap();
-    // So does garbage in what all rules have together: what was accepted is told to have failed, and not done.
+    // So does garbage in what all rules have together: Alertmanager is asked to come again.
     world.raw.set_data("/queuekeeper/rules", b"[1", None).await.unwrap();
-    assert_eq!(keeper.outcome(failed_jobs("00")).await, "accepted");
-    eventually(LIMIT, "it is told", async || keeper.counted("failed") >= 2).await;
+    let refused = keeper.receive(&[failed_jobs("00")]).await.unwrap_err();
+    assert!(matches!(&refused, NotReceived::Unrecorded(why) if why.contains("/queuekeeper/rules cannot")), "{refused}");
     assert_eq!(world.count(&jobs, JobState::Failed).await, 3);
     world.raw.set_data("/queuekeeper/rules", b"", None).await.unwrap();
     assert_eq!(keeper.outcome(failed_jobs("01")).await, "accepted");
     eventually(LIMIT, "it is done", async || world.count(&jobs, JobState::Failed).await == 0).await;
+
+    // The folder of what waits is removed by hand: it is made again by whoever has something to put there.
+    for name in world.pending().await {
+        world.raw.delete(&format!("/queuekeeper/pending/{name}"), None).await.unwrap();
+    }
+    world.raw.delete("/queuekeeper/pending", None).await.unwrap();
+    let more = world.failed(1).await;
+    keeper.sees(JobState::Failed, 1).await;
+    world.raw.delete(path, None).await.unwrap();
+    assert_eq!(keeper.outcome(failed_jobs("06")).await, "accepted");
+    eventually(LIMIT, "it is done", async || world.count(&more, JobState::Failed).await == 0).await;
 
     // The whole folder is removed by hand: it is made again, and nothing is done twice.
     for name in world.raw.list_children("/queuekeeper/election").await.unwrap() {

@@ -81,7 +81,7 @@ pub(crate) fn rules(yaml: &str) -> Rules {
 /// One rule that resumes failed jobs, with keys of its own.
 pub(crate) fn resume(more: &str) -> Rules {
     rules(&format!(
-        "alerts:\n  rules:\n    - name: again\n      alert: MerrittJobsFailed\n      action: resume_jobs\n      {}\n",
+        "alerts:\n  budget: {{items: 1000, per: 1h}}\n  rules:\n    - name: again\n      alert: MerrittJobsFailed\n      action: resume_jobs\n      {}\n",
         more.replace('\n', "\n      ")
     ))
 }

@@ -1,5 +1,7 @@
 //! Beginning a decision: what there is to do now, frozen as a list.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 use super::{Case, Next};
@@ -8,6 +10,10 @@ use crate::alerts::guard::{self, Stop};
 use crate::alerts::item::Item;
 use crate::alerts::outcome::Outcome;
 use crate::alerts::server::Shared;
+use crate::alerts::time::later;
+
+/// Within what time a hold that was made is in the image for certain.
+const SEEN_WITHIN: Duration = Duration::from_secs(10);
 
 impl Shared {
     /// Freezes the list of a decision, or ends it where nothing is to be done.
@@ -22,10 +28,9 @@ impl Shared {
                 case.decision.list = Some(list);
                 if self.write(case).await { Next::On } else { Next::Later }
             }
-            Err(Stop { outcome, why }) => {
-                if outcome == Outcome::Budget {
-                    case.memory.trip(why.clone(), now);
-                    tracing::warn!(rule = case.rule.name, "the breaker of a rule opens: {why}");
+            Err(Stop { outcome, why, left }) => {
+                if case.decision.kind == Kind::Act && outcome != Outcome::BreakerOpen {
+                    case.memory.left = left;
                 }
                 self.finish(case, outcome, &why).await
             }
@@ -33,24 +38,32 @@ impl Shared {
     }
 
     fn list(&self, case: &mut Case<'_>, now: Timestamp) -> Result<List, Stop> {
+        // What a person has released is none of the rule's any more. What was held just now may not be in the image yet.
+        let sight = self.sight(now);
+        case.memory.holds.retain(|hold| !sight.is_free(&hold.collection) || later(hold.since, SEEN_WITHIN) > now);
         let Case { rule, decision, memory, .. } = &*case;
         let (target, key) = (&decision.target, decision.target.key());
         guard::admit(rule, memory, &decision.cause, &key, now)?;
         let choice = self.sight(now).choose(rule, target, memory)?;
-        let (room, why) = case.room(choice.present, now);
+        let (room, bound) = case.room(choice.present, now);
         let wanted = choice.items.len();
         if room == 0 {
-            return Err(Stop::new(Outcome::Budget, format!("{why}, and {wanted} are to be done")));
+            let why = format!("{}, and {wanted} would be to do", bound.why());
+            if bound.trips() {
+                tracing::warn!(rule = rule.name, "the breaker of a rule opens: {why}");
+                case.memory.trip(why.clone(), now);
+            }
+            return Err(Stop { left: choice.left, ..Stop::new(Outcome::Budget, why) });
         }
         let items: std::collections::VecDeque<Item> =
             choice.items.into_iter().take(usize::try_from(room).unwrap_or(usize::MAX)).collect();
-        let limited = (items.len() < wanted).then(|| why.to_owned());
+        let limited = (items.len() < wanted).then(|| bound.why().to_owned());
         case.memory.left = choice.left;
         Ok(List { items, of: choice.of, limited, ..List::default() })
     }
 
     fn list_of_holds(&self, case: &Case<'_>, now: Timestamp) -> Result<List, Stop> {
-        let holds = case.holds_of_cause();
+        let holds = case.memory.holds.clone();
         if holds.is_empty() {
             return Err(Stop::new(Outcome::NothingToDo, "nothing of it is held any more"));
         }

@@ -11,6 +11,7 @@ use crate::alerts::memory::Hold;
 use crate::alerts::outcome::Outcome;
 use crate::alerts::rule::Remedy;
 use crate::alerts::server::Shared;
+use crate::alerts::time::later;
 
 /// How many items that were done are named when all is over.
 const MOST_NAMED: usize = 100;
@@ -124,13 +125,15 @@ impl Shared {
         if self.write(case).await { Next::On } else { Next::Later }
     }
 
-    /// Another rule has used up what there was: the rest is not done, and the breaker opens.
+    /// Another rule has used up what there was: the rest is not done.
     async fn stop(&self, case: &mut Case<'_>, now: Timestamp) -> Next {
-        let (_, why) = case.room(u64::MAX >> 1, now);
-        case.memory.trip(why, now);
+        let (_, bound) = case.room(u64::MAX >> 1, now);
+        if bound.trips() {
+            case.memory.trip(bound.why(), now);
+        }
         let list = case.list_mut();
         list.items.clear();
-        list.limited = Some(why.to_owned());
+        list.limited = Some(bound.why().to_owned());
         if self.write(case).await { Next::On } else { Next::Later }
     }
 
@@ -143,7 +146,7 @@ impl Shared {
             return self.finish(case, Outcome::GaveUp, &format!("it failed {failures} times: {why}")).await;
         }
         let pause = guard::pause_after(failures);
-        case.decision.not_before = Some(now + pause);
+        case.decision.not_before = Some(later(now, pause));
         case.memory.tell(Outcome::Failed, &format!("{why}; tried again in {} min", pause.as_secs() / 60), now);
         tracing::error!(rule = case.rule.name, failures, "a decision failed and is tried again: {why}");
         // The others of the queue are looked after meanwhile.
@@ -168,7 +171,7 @@ impl Shared {
             Kind::Undo => ("release", false),
         };
         let (list, key) = (case.list(), target.key());
-        let why = list.in_words(&past(verb));
+        let why = format!("{}{}", list.in_words(&past(verb)), list.named());
         let outcome = if list.done > 0 { Outcome::Executed } else { Outcome::NothingToDo };
         if list.done > 0 && is_act {
             let cause = cause.clone();
@@ -185,7 +188,9 @@ impl Shared {
         if list.passed > list.done {
             return Vec::new();
         }
-        let free = list.held_from.iter().filter(|(collection, _)| sight.is_free(collection));
+        // What was just released here may still be held in the image.
+        let is_free = |collection: &str| case.freed.contains(collection) || sight.is_free(collection);
+        let free = list.held_from.iter().filter(|(collection, _)| is_free(collection));
         free.flat_map(|(collection, since)| {
             let held = sight.held_since(collection, *since);
             held.into_iter().map(|item| Item { since: Some(*since), ..item })
@@ -233,6 +238,9 @@ impl Case<'_> {
             Kind::Undo => {
                 if let Some(collection) = item.collection() {
                     self.memory.holds.retain(|hold| hold.collection != collection);
+                    // To hold it did what it should: it was no try that failed.
+                    self.memory.forget_attempts(Some(&item.on));
+                    self.freed.insert(collection);
                 }
             }
         }

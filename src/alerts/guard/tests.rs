@@ -94,12 +94,14 @@ proptest! {
                     prop_assert!(!is_open, "an open breaker lets nothing through");
                     let names = (0..wanted).map(|number| format!("jid{number:010}"));
                     let open: Vec<_> = names.filter(|name| memory.attempts_on(name) < attempts).collect();
-                    let (room, why) = room(&rule, &memory, (&together, all), present, now);
+                    let (room, bound) = room(&rule, &memory, (&together, all), present, now);
                     if open.is_empty() {
                         continue;
                     }
                     if room == 0 {
-                        memory.trip(why, now);
+                        if bound.trips() {
+                            memory.trip(bound.why(), now);
+                        }
                         continue;
                     }
                     let touched = memory.spent.within(SHARE_SPAN, now);
@@ -156,7 +158,7 @@ fn a_share_is_of_what_there_was_before_the_rule_touched_it() {
     for number in 0..10 {
         take(&rule, &mut memory, &mut together, all, &number.to_string(), now);
     }
-    assert_eq!(room(&rule, &memory, (&together, all), 30, now), (0, "the share of its jobs is used up"));
+    assert_eq!(room(&rule, &memory, (&together, all), 30, now), (0, Bound::Share));
     assert_eq!(room(&rule, &memory, (&together, all), 30, now + Duration::from_hours(1)).0, 7);
     // One of few is always left to be tried.
     assert_eq!(room(&rule, &Memory::default(), (&together, all), 2, now).0, 1);

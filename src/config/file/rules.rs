@@ -26,6 +26,9 @@ const LONGEST_NAME: usize = 64;
 /// The shortest cooldown: Alertmanager sends the same from several peers within seconds.
 const SHORTEST_COOLDOWN: Duration = Duration::from_secs(1);
 
+/// The longest of any duration: nothing here is thought of in years.
+const LONGEST: Duration = Duration::from_hours(365 * 24);
+
 /// The longest span of a budget: what was spent within it is remembered.
 const LONGEST_SPAN: Duration = Duration::from_hours(7 * 24);
 
@@ -90,8 +93,15 @@ pub(super) fn check(path: &Path, keys: Keys) -> Result<Rules, FileError> {
         if rules.rules.len() >= MOST_RULES {
             return Err(refuse(path, keys.referenced.line(), format!("there are more than {MOST_RULES} rules")));
         }
-        let line = keys.value.name.referenced.line();
+        let (line, spent) = (keys.value.name.referenced.line(), keys.value.budget.value.items.referenced.line());
         let rule = rule(path, keys, rules.are_destructive_allowed)?;
+        if rule.budget.items > rules.budget.items && rule.budget.per <= rules.budget.per {
+            let why = format!(
+                "rule {}: budget: items is above the {} of all rules together (alerts: budget)",
+                rule.name, rules.budget.items
+            );
+            return Err(refuse(path, spent, why));
+        }
         if !names.insert(rule.name.clone()) {
             return Err(refuse(path, line, format!("there are two rules {}; each has a name of its own", rule.name)));
         }
@@ -226,8 +236,27 @@ fn selector(
     let age = |name: &str, age: Option<Spanned<String>>| {
         age.map(|age| duration(&age).map_err(|why| at(age.referenced.line(), format!("{name}: {why}")))).transpose()
     };
+    let looks_at_jobs = remedy.is_of_jobs() || remedy == Remedy::HoldCollections;
+    if !looks_at_jobs {
+        for (name, is_given) in [
+            ("collections", !select.collections.is_empty()),
+            ("max_age", keys.max_age.is_some()),
+            ("locked", select.locked.is_some()),
+            ("max_retries", keys.max_retries.is_some()),
+        ] {
+            if is_given {
+                return Err(at(line, format!("{} does not look at {name} of select: leave it out", remedy.label())));
+            }
+        }
+    }
+    let oldest = keys.max_age.as_ref().map(|age| age.referenced.line());
     select.min_age = age("min_age", keys.min_age)?;
     select.max_age = age("max_age", keys.max_age)?;
+    if let (Some(min), Some(max), Some(line)) = (select.min_age, select.max_age, oldest)
+        && min >= max
+    {
+        return Err(at(line, "max_age is not above min_age, and nothing is ever chosen".to_owned()));
+    }
     select.max_retries = keys
         .max_retries
         .map(|most| {
@@ -258,7 +287,8 @@ fn budget(path: &Path, keys: Spanned<BudgetKeys>) -> Result<Budget, FileError> {
 }
 
 fn duration(text: &Spanned<String>) -> Result<Duration, String> {
-    text.value.parse::<PrometheusDuration>().map(PrometheusDuration::get).map_err(|error| error.to_string())
+    let span = text.value.parse::<PrometheusDuration>().map_err(|error| error.to_string())?.get();
+    if span > LONGEST { Err("it is 1y at the most".to_owned()) } else { Ok(span) }
 }
 
 fn one_of(key: &str, values: impl IntoIterator<Item = &'static str>) -> String {
@@ -316,6 +346,10 @@ mod tests {
             ("max_share: 0.25", "max_share: 0", "line 8: rule again: max_share is a part"),
             ("cooldown: 30m", "cooldown: 0", "line 9: rule again: cooldown is 1s at the least"),
             ("max_age: 1d", "max_age: 1 day", "line 6: rule again: max_age: "),
+            ("max_age: 1d", "max_age: 8000y", "line 6: rule again: max_age: it is 1y at the most"),
+            ("max_age: 1d", "min_age: 2d, max_age: 1d", "line 6: rule again: max_age is not above min_age"),
+            ("items: 20", "items: 101", "line 7: rule again: budget: items is above the 100 of all rules"),
+            ("cooldown: 30m", "cooldown: 8000y", "line 9: rule again: cooldown: it is 1y at the most"),
             ("max_age: 1d", "states: [storing]", "line 6: rule again: states is one of failed"),
             ("max_age: 1d", "colour: red", "the key colour is not taken"),
             (", limit: 20", "", "line 5: rule again: limit is missing"),
@@ -342,6 +376,7 @@ mod tests {
                 "line 5: rule again: delete_jobs cannot be undone",
             ),
             ("action: resume_jobs", "action: mend_faults", "line 5: rule again: faults is one of orphan_entry"),
+            ("action: resume_jobs", "action: break_locks", "line 5: rule again: break_locks does not look at max_age"),
         ] {
             let text = RULE.replacen(from, to, 1);
             assert_ne!(text, RULE);
