@@ -149,7 +149,10 @@ impl Follower {
             tokio::select! {
                 event = watch.next() => {
                     event?;
-                    self.writer.falls_behind(Timestamp::now());
+                    // An event of what is no part of the queue leaves nothing to be read.
+                    if !watch.is_clean() {
+                        self.writer.falls_behind(Timestamp::now());
+                    }
                 }
                 () = sleep_until(next_request), if !watch.is_clean() => {
                     watch.drain()?;

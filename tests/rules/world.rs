@@ -264,7 +264,20 @@ impl Keeper {
 
     /// Waits until nothing waits any more.
     pub(crate) async fn settled(&self, world: &World) {
-        eventually(LIMIT, "everything is carried out", async || world.pending().await.is_empty()).await;
+        let deadline = tokio::time::Instant::now() + LIMIT;
+        loop {
+            let pending = world.pending().await;
+            let Some(first) = pending.first() else { return };
+            if tokio::time::Instant::now() > deadline {
+                let path = format!("/queuekeeper/pending/{first}");
+                let data = world.raw.get_data(&path).await.map(|(data, _)| String::from_utf8_lossy(&data).into_owned());
+                panic!(
+                    "not everything is carried out: {pending:?}, {data:?}, {:#?}",
+                    self.alerts.overview(Timestamp::now())
+                );
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     }
 
     /// How many alerts had an outcome.
