@@ -162,10 +162,6 @@ impl World {
         self.raw.list_children("/queuekeeper/pending").await.unwrap_or_default()
     }
 
-    pub(crate) async fn is_paused(&self) -> bool {
-        self.raw.check_stat("/queuekeeper/paused").await.unwrap().is_some()
-    }
-
     /// A queuekeeper on this queue.
     pub(crate) async fn keeper(&self, rules: Rules) -> Keeper {
         let address = self.address(None, &server().await.connect_string());

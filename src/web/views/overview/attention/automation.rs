@@ -1,7 +1,7 @@
 //! What is done by itself, and where that has come to an end.
 
 use super::{Attention, Severity, item};
-use crate::alerts::Overview;
+use crate::alerts::{Mode, Overview, RuleOverview};
 use crate::web::show::{counted, visible};
 
 /// What automatic action is at, and what it waits for.
@@ -21,75 +21,7 @@ pub(super) fn items(overview: &Overview) -> Vec<Attention> {
             )
         });
     }
-    for rule in &overview.rules {
-        let name = &rule.rule.name;
-        if let Some(breaker) = &rule.breaker {
-            items.push(Attention {
-                since: Some(breaker.since),
-                remedy: "Look why so much of it was wanted; then close the breaker on the page of rules.".to_owned(),
-                ..of_rules(
-                    "breaker_open",
-                    Severity::Bad,
-                    format!("The breaker of the rule {name} is open"),
-                    format!("It does nothing by itself any more: {}.", breaker.why),
-                )
-            });
-        }
-        if !rule.left.is_empty() {
-            let left = counted(rule.left.len() as u64, "item", "items");
-            let named: Vec<_> = rule.left.iter().take(3).map(|on| visible(on)).collect();
-            items.push(Attention {
-                remedy: "A person has to look at them.".to_owned(),
-                ..of_rules(
-                    "automation_gave_up",
-                    Severity::Bad,
-                    format!("The rule {name} gave up on {left}"),
-                    format!("It has tried them {} times: {}.", rule.rule.attempts, named.join(", ")),
-                )
-            });
-        }
-        if let Some(why) = &rule.unreadable {
-            items.push(Attention {
-                remedy: "Until then it does nothing.".to_owned(),
-                ..of_rules(
-                    "automation_failing",
-                    Severity::Bad,
-                    format!("The rule {name} cannot act"),
-                    format!("{why}."),
-                )
-            });
-        }
-        if let Some((words, since)) = rule.waiting.first() {
-            items.push(Attention {
-                since: Some(*since),
-                remedy: "Nothing needs to be done; it can be paused on the page of rules.".to_owned(),
-                ..of_rules(
-                    "automation_at_work",
-                    Severity::Warn,
-                    format!("The rule {name} is at work"),
-                    format!("It {words}."),
-                )
-            });
-        }
-        if rule.rule.mode == crate::alerts::Mode::Enforce && !rule.holds.is_empty() {
-            let held: Vec<_> = rule.holds.iter().map(|hold| visible(&hold.collection)).collect();
-            let until = if rule.rule.is_undone {
-                "It releases them when the alert is resolved."
-            } else {
-                "A person has to release them."
-            };
-            items.push(Attention {
-                since: rule.holds.iter().map(|hold| hold.since).min(),
-                remedy: until.to_owned(),
-                ..of_rules(
-                    "automation_holds",
-                    Severity::Warn,
-                    format!("The rule {name} holds {}", counted(held.len() as u64, "collection", "collections")),
-                    format!("New jobs of {} are held back, so that work under way can end.", held.join(", ")),
-                )
-            });
-        }
-    }
+    overview.rules.iter().for_each(|rule| items.extend(of_rule(rule)));
     for (rule, holds) in &overview.orphans {
         let held: Vec<_> = holds.iter().map(|hold| visible(&hold.collection)).collect();
         items.push(Attention {
@@ -103,6 +35,74 @@ pub(super) fn items(overview: &Overview) -> Vec<Attention> {
                     counted(held.len() as u64, "collection", "collections")
                 ),
                 format!("{} held {}, and nothing releases them by itself.", visible(rule), held.join(", ")),
+            )
+        });
+    }
+    items
+}
+
+/// What one rule is at.
+fn of_rule(rule: &RuleOverview) -> Vec<Attention> {
+    let mut items = Vec::new();
+    let name = &rule.rule.name;
+    if let Some(breaker) = &rule.breaker {
+        items.push(Attention {
+            since: Some(breaker.since),
+            remedy: "Look why so much of it was wanted; then close the breaker on the page of rules.".to_owned(),
+            ..of_rules(
+                "breaker_open",
+                Severity::Bad,
+                format!("The breaker of the rule {name} is open"),
+                format!("It does nothing by itself any more: {}.", breaker.why),
+            )
+        });
+    }
+    if !rule.left.is_empty() {
+        let left = counted(rule.left.len() as u64, "item", "items");
+        let named: Vec<_> = rule.left.iter().take(3).map(|on| visible(on)).collect();
+        items.push(Attention {
+            remedy: "A person has to look at them.".to_owned(),
+            ..of_rules(
+                "automation_gave_up",
+                Severity::Bad,
+                format!("The rule {name} gave up on {left}"),
+                format!("It has tried them {} times: {}.", rule.rule.attempts, named.join(", ")),
+            )
+        });
+    }
+    if let Some(why) = &rule.unreadable {
+        items.push(Attention {
+            remedy: "Until then it does nothing.".to_owned(),
+            ..of_rules("automation_failing", Severity::Bad, format!("The rule {name} cannot act"), format!("{why}."))
+        });
+    }
+    if let Some((words, since)) = rule.waiting.first() {
+        items.push(Attention {
+            since: Some(*since),
+            remedy: "Nothing needs to be done; it can be paused on the page of rules.".to_owned(),
+            ..of_rules(
+                "automation_at_work",
+                Severity::Warn,
+                format!("The rule {name} is at work"),
+                format!("It {words}."),
+            )
+        });
+    }
+    if rule.rule.mode == Mode::Enforce && !rule.holds.is_empty() {
+        let held: Vec<_> = rule.holds.iter().map(|hold| visible(&hold.collection)).collect();
+        let until = if rule.rule.is_undone {
+            "It releases them when the alert is resolved."
+        } else {
+            "A person has to release them."
+        };
+        items.push(Attention {
+            since: rule.holds.iter().map(|hold| hold.since).min(),
+            remedy: until.to_owned(),
+            ..of_rules(
+                "automation_holds",
+                Severity::Warn,
+                format!("The rule {name} holds {}", counted(held.len() as u64, "collection", "collections")),
+                format!("New jobs of {} are held back, so that work under way can end.", held.join(", ")),
             )
         });
     }
