@@ -78,6 +78,9 @@ impl Trial {
                 return Self::of(alert, Some(rule), Some("no_match"), why);
             }
         };
+        // What a rule in dry run remembers stands in its process only, and is not known here.
+        let nothing = Snapshot { paused: snapshot.paused.clone(), ..Snapshot::default() };
+        let snapshot = if rule.mode == Mode::DryRun { &nothing } else { snapshot };
         let memory = match memory_of(snapshot, &rule.name) {
             Ok(memory) => memory,
             Err(stop) => return Self::of(alert, Some(rule), Some(stop.outcome.label()), stop.why),
