@@ -239,6 +239,7 @@ pub fn router(state: State) -> Router {
     let config = &state.shared.config.web;
     prefix::below(&config.route_prefix, assemble(config).0)
         .fallback(|| async { StatusCode::NOT_FOUND })
+        .layer(middleware::from_fn_with_state(state.clone(), layers::limit))
         .layer(RequestBodyLimitLayer::new(ALERTS_LIMIT))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, ANSWER_LIMIT))

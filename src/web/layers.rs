@@ -12,10 +12,9 @@ use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
 
-use super::State;
-use super::api;
 use super::pages;
 use super::problem::Problem;
+use super::{ALERTS_LIMIT, BODY_LIMIT, State, api};
 use crate::metrics::http::REFUSED;
 
 /// Bodies below this size are not worth compressing, in bytes.
@@ -98,6 +97,17 @@ fn strip<'a>(prefix: &str, path: &'a str) -> Option<&'a str> {
 /// Whether a path is below the API.
 pub(super) fn is_api(state: &State, path: &str) -> bool {
     strip(state.shared.config.web.route_prefix.as_str(), path).is_some_and(|below| below.starts_with(API))
+}
+
+/// Refuses a body that says itself that it is larger than its route takes. What says nothing of its size is cut by whoever
+/// reads it.
+pub(super) async fn limit(FromState(state): FromState<State>, request: Request, next: Next) -> Response {
+    let length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    let most = if is_at(&state, request.uri().path(), api::ALERTS) { ALERTS_LIMIT } else { BODY_LIMIT };
+    if length.is_some_and(|length: u64| length > most as u64) {
+        return StatusCode::PAYLOAD_TOO_LARGE.into_response();
+    }
+    next.run(request).await
 }
 
 /// Whether a path is this one, below the prefix.
