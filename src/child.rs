@@ -7,7 +7,9 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
+use procfs::process::Process;
 use rustix::process::{Pid, Signal, kill_process};
 use tracing::debug;
 
@@ -133,6 +135,24 @@ pub fn signal(child: &Child, signal: Signal) {
     if let Err(error) = kill_process(Pid::from_child(child), signal) {
         debug!(pid = child.id(), %error, "cannot signal a process of ours");
     }
+}
+
+/// Waits until a process that was told to stop stands still, each of its threads: on a busy machine that takes a moment.
+pub fn await_stop(child: &Child) {
+    /// Longer is not waited for.
+    const LIMIT: Duration = Duration::from_secs(2);
+    let began = Instant::now();
+    while began.elapsed() < LIMIT && !stands_still(child) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn stands_still(child: &Child) -> bool {
+    let threads = i32::try_from(child.id()).ok().and_then(|pid| Process::new(pid).ok()?.tasks().ok());
+    let is_still = |state: char| matches!(state, 'T' | 't');
+    threads.is_some_and(|mut threads| {
+        threads.all(|thread| thread.and_then(|thread| thread.stat()).map_or(true, |stat| is_still(stat.state)))
+    })
 }
 
 /// Asks the system for a free port of the loopback interface, and lets go of it.

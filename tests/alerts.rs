@@ -40,7 +40,7 @@ fn each_alert_is_tested_and_leads_to_a_section_of_the_runbook_that_names_it() {
     assert!(names.len() > 15 && names.len() == links.len(), "{names:?}");
     for (name, link) in names.into_iter().zip(links) {
         assert!(tests.contains(&format!("alertname=\"{name}\"")), "{name} is raised in no test");
-        let start = if name == "QueuekeeperAbsent" { FILE } else { PAGE };
+        let start = if ["QueuekeeperAbsent", "QueuekeeperDown"].contains(&name) { FILE } else { PAGE };
         let section = link.strip_prefix(start).unwrap_or_else(|| panic!("{name} leads to {link}"));
         // As such pages are rendered: in lower case, with dashes for spaces.
         let parts = runbook

@@ -166,9 +166,12 @@ impl PrivateServer {
         self.await_answer().await
     }
 
-    /// Stops the process where it stands: it keeps its connections and answers nothing.
+    /// Stops the process where it stands: it keeps its connections and answers nothing. It stands still when this returns.
     pub fn suspend(&self) {
         self.signal(Signal::STOP);
+        if let Some(java) = &self.java {
+            child::await_stop(java);
+        }
     }
 
     /// Lets a suspended process go on.
