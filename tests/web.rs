@@ -30,6 +30,7 @@ mod web {
     mod passwords;
     mod prefix;
     mod roles;
+    mod secrets;
     mod server;
     mod site;
     mod slow;

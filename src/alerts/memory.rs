@@ -246,3 +246,72 @@ impl Together {
         serde_json::to_vec(self).expect("it holds numbers only")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Instants that somebody may have written, the first and the last there are among them.
+    fn instants() -> impl Strategy<Value = &'static str> {
+        prop_oneof![
+            Just("-009999-01-02T01:59:59Z"),
+            Just("1970-01-01T00:00:00Z"),
+            Just("2026-11-21T10:00:00Z"),
+            Just("9999-12-30T22:00:00.999999999Z"),
+        ]
+    }
+
+    fn memories() -> impl Strategy<Value = Value> {
+        let numbers = || prop_oneof![any::<i64>(), Just(i64::MIN), Just(i64::MAX), Just(0)];
+        (instants(), instants(), numbers(), any::<u32>(), numbers(), any::<u32>()).prop_map(
+            |(one, other, spent, taken, tried, count)| {
+                json!({
+                    "spent": [[spent, taken], [tried, count]],
+                    "breaker": {"since": one, "why": "\u{0}<script>"},
+                    "seen": [{"target": "", "fingerprint": "f", "starts_at": other, "at": one}],
+                    "attempts": {"jid0000000001": [count, tried]},
+                    "holds": [{"collection": "../..", "since": other, "fingerprint": "f"}],
+                    "last_action": one,
+                    "left": ["x"],
+                    "told": [{"at": other, "outcome": "executed", "detail": "y"}],
+                })
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_stands_in_its_znode_a_rule_stumbles_over_nothing(
+            written in memories(),
+            now in instants(),
+            seconds in prop_oneof![0_u64..100_000, Just(u64::MAX)],
+        ) {
+            let now: Timestamp = now.parse().unwrap();
+            let (span, text) = (Duration::from_secs(seconds), written.to_string());
+            let Ok(mut memory) = Memory::read(text.as_bytes()) else { return Ok(()) };
+            memory.spent.within(span, now);
+            memory.before("", "f", now, span, now);
+            memory.has_room(span, now);
+            memory.attempted(now);
+            memory.is_idle(now);
+            memory.spent.take(u32::MAX, span, now);
+            memory.attempt("jid0000000001", now);
+            memory.see("", "f", now, span, now);
+            memory.trip("why", now);
+            memory.tell(Outcome::Executed, "detail", now);
+            // And what it writes, it reads.
+            prop_assert_eq!(Memory::read(&memory.data()).unwrap(), memory);
+        }
+
+        #[test]
+        fn any_bytes_are_a_memory_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Memory::read(&bytes);
+            let _ = Together::read(&bytes);
+            let _ = super::super::Decision::read(&bytes);
+            let _ = super::super::Payload::read(&bytes);
+        }
+    }
+}

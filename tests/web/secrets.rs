@@ -1,0 +1,176 @@
+//! What has to be kept secret is planted everywhere that the program takes it, and looked for everywhere that it speaks.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use queuekeeper::actions::Role;
+use queuekeeper::config::{Secret, TokenLine};
+use queuekeeper::zookeeper::PrivateServer;
+use queuekeeper::zookeeper::server::Options;
+use reqwest::{Client, Method};
+
+use super::command_line::queuekeeper;
+use crate::support::wait::eventually;
+
+/// What a password is hashed with in this test: cheap, since strength is not what is tried.
+const COST: u32 = 4;
+
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What must not be seen again, each with what it is.
+struct Planted(Vec<(&'static str, String)>);
+
+impl Planted {
+    #[track_caller]
+    fn are_not_in(&self, place: &str, text: &str) {
+        for (what, secret) in &self.0 {
+            assert!(!text.contains(secret.as_str()), "{what} is in {place}: {text}");
+        }
+    }
+}
+
+fn write(directory: &Path, name: &str, text: &str) -> String {
+    let path = directory.join(name);
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_secret_is_in_a_log_an_answer_a_metric_the_audit_trail_or_a_dump() {
+    let server = PrivateServer::start(Options::default()).await.unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let (operator, alertmanager, foreign) = (Secret::make(), Secret::make(), Secret::make());
+    let line = |name, role, secret: &Secret| TokenLine::new(name, role, None, secret).unwrap().to_string();
+    let tokens = [line("ci", Role::Operator, &operator), line("alertmanager", Role::Alertmanager, &alertmanager)];
+    write(home.path(), "tokens.yml", &tokens.join("\n"));
+    let hash = bcrypt::hash("correct-horse-battery", COST).unwrap();
+    let web = write(home.path(), "web.yml", &format!("basic_auth_users: {{alice: {hash}}}\n"));
+    let config = write(home.path(), "config.yml", "users: {alice: admin}\ntokens_file: tokens.yml\n");
+    let auth = write(home.path(), "auth", "digest:keeper:zookeeper-s3cret\n");
+    let hashes = tokens.iter().map(|line| line.split("sha256: \"").nth(1).unwrap().split('"').next().unwrap());
+    let mut planted = Planted(vec![
+        ("a password", "correct-horse-battery".to_owned()),
+        ("a password that is wrong", "wrong-horse-battery".to_owned()),
+        ("the hash of a password", hash.clone()),
+        ("a token", operator.reveal().to_owned()),
+        ("Alertmanager's token", alertmanager.reveal().to_owned()),
+        ("a token that nobody knows", foreign.reveal().to_owned()),
+        ("credentials for ZooKeeper", "zookeeper-s3cret".to_owned()),
+    ]);
+    planted.0.extend(hashes.map(|hash| ("the hash of a token", hash.to_owned())));
+
+    let audit = home.path().join("audit.jsonl");
+    let mut child =
+        queuekeeper(&["serve", "--web.listen-address=127.0.0.1:0", "--log.level=debug", "--log.format=json"])
+            .args(["--zookeeper", &server.connect_string(), "--zookeeper.auth-file", &auth])
+            .args(["--web.config.file", &web, "--config.file", &config, "--audit.file", audit.to_str().unwrap()])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+    let mut log = BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    let base = loop {
+        let before = said.len();
+        assert_ne!(log.read_line(&mut said).unwrap(), 0, "it listens before it ends: {said}");
+        if let Some((_, rest)) = said[before..].split_once("\"address\":\"") {
+            break format!("http://{}", rest.split('"').next().unwrap());
+        }
+    };
+    let mut served = Ended(child);
+    // It is read all the time, so that the program never waits for us.
+    let rest = std::thread::spawn(move || {
+        let mut rest = String::new();
+        log.read_to_string(&mut rest).map(|_| rest)
+    });
+
+    let http = Client::new();
+    eventually(super::ordering::LIMIT, "it is ready", async || {
+        http.get(format!("{base}/-/ready")).send().await.is_ok_and(|answer| answer.status().is_success())
+    })
+    .await;
+    let order = r#"{"action": "pause", "on": "queue:ingest", "reason": "to look for secrets"}"#;
+    let alerts = r#"{"version": "4", "alerts": []}"#;
+    let bearer = |secret: &Secret| format!("Bearer {}", secret.reveal());
+    let basic = |password: &str| {
+        use base64::Engine as _;
+        format!("Basic {}", base64::prelude::BASE64_STANDARD.encode(format!("alice:{password}")))
+    };
+    let askers = [
+        bearer(&operator),
+        bearer(&alertmanager),
+        bearer(&foreign),
+        basic("correct-horse-battery"),
+        basic("wrong-horse-battery"),
+        format!("Basic {}", operator.reveal()),
+        format!("Nonsense {}", foreign.reveal()),
+    ];
+    for (number, asker) in askers.iter().enumerate() {
+        // Who is not known waits longer each time.
+        let every = if [0, 1, 3].contains(&number) { 1 } else { 4 };
+        let requests = [
+            (Method::GET, "/", ""),
+            (Method::GET, "/metrics", ""),
+            (Method::GET, "/api/v1/identity", ""),
+            (Method::GET, "/api/v1/status", ""),
+            (Method::GET, "/rules", ""),
+            (Method::GET, "/audit", ""),
+            (Method::GET, "/tree", ""),
+            (Method::GET, "/nothing", ""),
+            (Method::POST, "/api/v1/orders", order),
+            (Method::POST, "/api/v1/orders", "{"),
+            (Method::POST, "/api/v1/alerts", alerts),
+            (Method::POST, "/api/v1/alerts", "{\"version\": 4}"),
+        ];
+        for (method, path, body) in requests.into_iter().step_by(every) {
+            let request = http.request(method.clone(), format!("{base}{path}")).header("authorization", asker);
+            let request = request.header("content-type", "application/json").header("accept", "text/html");
+            let answer = request.body(body.to_owned()).send().await.unwrap();
+            let headers = format!("{:?}", answer.headers());
+            let place = format!("the answer to {method} {path}: {}", answer.status());
+            planted.are_not_in(&place, &(headers + &answer.text().await.unwrap()));
+        }
+    }
+    planted.are_not_in("the audit trail", &std::fs::read_to_string(&audit).unwrap());
+    assert!(std::fs::read_to_string(&audit).unwrap().contains("to look for secrets"), "orders were given");
+
+    elsewhere(&planted, home.path(), &server.connect_string(), &tokens[0], &hash);
+
+    served.0.kill().unwrap();
+    let log = said + &rest.join().unwrap().unwrap();
+    assert!(log.contains("a request was answered"), "it is the whole log: {log}");
+    planted.are_not_in("the log", &log);
+}
+
+/// Looks where no server speaks: in a dump, and in what is said of files that are wrong.
+#[track_caller]
+fn elsewhere(planted: &Planted, home: &Path, server: &str, token: &str, hash: &str) {
+    let file = |name: &str| home.join(name).to_str().unwrap().to_owned();
+    let (auth, config) = (file("auth"), file("config.yml"));
+    let dump = queuekeeper(&["dump", "--zookeeper", server, "--zookeeper.auth-file", &auth]).output();
+    let dump = dump.unwrap();
+    assert!(dump.status.success(), "{}", String::from_utf8_lossy(&dump.stderr));
+    for text in [&dump.stdout, &dump.stderr] {
+        planted.are_not_in("a dump", &String::from_utf8_lossy(text));
+    }
+    // Files that are wrong are told of by their lines, and not by what is in them.
+    for (name, flag, text) in [
+        ("web.yml", "--web.config.file", format!("basic_auth_users: {{alice: \"{hash} \"}}\n")),
+        ("tokens.yml", "--config.file", token.replace("role: operator", "role: nothing")),
+        ("auth", "--zookeeper.auth-file", "digest zookeeper-s3cret\n".to_owned()),
+    ] {
+        let path = write(home, name, &text);
+        let named = if name == "tokens.yml" { &config } else { &path };
+        let refused = queuekeeper(&["serve", flag, named]).output().unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{}", String::from_utf8_lossy(&refused.stderr));
+        planted.are_not_in(name, &String::from_utf8_lossy(&refused.stderr));
+    }
+}
