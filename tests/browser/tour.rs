@@ -1,6 +1,7 @@
 //! Every page as readers have it: dark and light, on a phone and on a wall, with scripts and without.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -117,13 +118,17 @@ async fn links(served: &Served, browser: &Browser) -> Vec<(String, String)> {
 /// Opens a page. What was there may be done and purged by now: then another of its kind.
 async fn open(served: &Served, browser: &Browser, page: &Page) -> String {
     let mut address = page.address.clone();
-    for _ in 0..10 {
-        if reqwest::get(&address).await.unwrap().status() != 404 {
-            break;
-        }
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+    while reqwest::get(&address).await.unwrap().status() == 404 {
+        assert!(tokio::time::Instant::now() < deadline, "{} is gone, and no other of its kind comes", page.kind);
         browser.page.goto(&page.parent).await.unwrap();
         let others = links(served, browser).await.into_iter().filter(|(kind, _)| *kind == page.kind);
-        address = others.map(|(_, other)| other).find(|other| *other != address).expect("there is another");
+        // For a moment there may be none, as on a list that is just empty.
+        if let Some((_, other)) = others.into_iter().find(|(_, other)| *other != address) {
+            address = other;
+        } else {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
     }
     browser.page.goto(&address).await.unwrap();
     address
