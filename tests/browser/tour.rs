@@ -143,9 +143,18 @@ fn kind(path: &str) -> String {
     }
 }
 
-/// What is wrong with a page in a look.
+/// What is wrong with a page in a look. One whose item went away while it was looked at is looked at as another.
 async fn look_at(served: &Served, browser: &Browser, page: &Page, look: Look, axe: &str) -> Vec<String> {
-    let address = open(served, browser, page).await;
+    loop {
+        let address = open(served, browser, page).await;
+        let wrong = look_once(browser, &address, look, axe).await;
+        if wrong.is_empty() || reqwest::get(&address).await.unwrap().status() != 404 {
+            return wrong;
+        }
+    }
+}
+
+async fn look_once(browser: &Browser, address: &str, look: Look, axe: &str) -> Vec<String> {
     let mut wrong = texts(&browser.run(TOO_WIDE).await);
     let heads = browser.run("return [document.querySelectorAll('h1').length, document.documentElement.lang]").await;
     if heads != serde_json::json!([1, "en"]) {

@@ -6,7 +6,7 @@ use askama::Template;
 use pulldown_cmark::{CowStr, Event, HeadingLevel, LinkType, Parser, Tag, TagEnd, html};
 
 use super::View;
-use super::frame::Frame;
+use super::frame::{Frame, ways};
 use crate::web::dashboards;
 
 /// The runbook, ready to be rendered.
@@ -89,9 +89,14 @@ fn anchor(title: &str) -> String {
     title.to_lowercase().replace(' ', "-")
 }
 
-/// Code; a page of ours leads there, unless something has to be filled in.
+/// Code; a page of ours leads there, unless something has to be filled in. A znode's path is none.
 fn code(text: CowStr<'_>) -> Vec<Event<'_>> {
-    let Some(page) = text.strip_prefix('/').filter(|page| !page.contains(char::is_uppercase)) else {
+    let is_page = |page: &&str| {
+        let part = page.split(['/', '?']).next().unwrap_or_default();
+        let is_part = part == "-" || ways("").iter().any(|(_, href)| href == part);
+        is_part && !page.contains(char::is_uppercase)
+    };
+    let Some(page) = text.strip_prefix('/').filter(is_page) else {
         return vec![Event::Code(text)];
     };
     let dest_url = format!("{ROOT}{page}").into();
@@ -105,8 +110,7 @@ mod tests {
 
     #[test]
     fn sections_are_told_apart_pages_are_linked_and_nothing_else_gets_through() {
-        let text =
-            "# All\nbegin\n\n## A `b` c\nSee `/jobs?a=1&b=2`, `/jobs?state=STATE`, `rm`.\n\n## D\n<script>x</script>\n";
+        let text = "# All\nbegin\n\n## A `b` c\nSee `/jobs?a=1&b=2`, `/jobs?state=STATE`, `/queuekeeper/paused`, `rm`.\n\n## D\n<script>x</script>\n";
         let book = Runbook::new(text);
         let section = |id: &str, title: &str, html: &str| Section {
             id: id.to_owned(),
@@ -115,7 +119,7 @@ mod tests {
         };
         assert_eq!((book.title.as_str(), book.introduction.as_str()), ("All", "<p>begin</p>\n"));
         let linked = "<p>See <a href=\"./jobs?a=1&amp;b=2\"><code>/jobs?a=1&amp;b=2</code></a>, \
-                      <code>/jobs?state=STATE</code>, <code>rm</code>.</p>\n";
+                      <code>/jobs?state=STATE</code>, <code>/queuekeeper/paused</code>, <code>rm</code>.</p>\n";
         assert_eq!(book.sections[0], section("a-b-c", "A b c", linked));
         assert!(!book.sections[1].html.contains("<script"), "{:?}", book.sections[1]);
         assert!(RUNBOOK.sections.len() > 15 && !RUNBOOK.title.is_empty());
