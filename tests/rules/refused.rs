@@ -68,6 +68,19 @@ async fn what_others_put_among_our_znodes_orders_nothing() {
     eventually(LIMIT, "it is done", async || world.count(&more, JobState::Failed).await == 0).await;
     // Until it is over, it would be remembered after what is removed now.
     keeper.settled(&world).await;
+
+    // The whole folder is removed by hand: it is made again, and nothing is done twice.
+    for name in world.raw.list_children("/queuekeeper/election").await.unwrap() {
+        world.raw.delete(&format!("/queuekeeper/election/{name}"), None).await.unwrap();
+    }
+    let more = world.failed(2).await;
+    keeper.sees(JobState::Failed, 2).await;
+    world.raw.delete(path, None).await.unwrap();
+    eventually(LIMIT, "it leads again and acts", async || {
+        let _ = keeper.receive(&[failed_jobs("07")]).await;
+        world.count(&more, JobState::Failed).await == 0
+    })
+    .await;
     keeper.end().await;
 }
 
