@@ -18,7 +18,7 @@ pub mod storage;
 
 pub use exposition::Format;
 
-/// A registry with the families of every program: `queuekeeper_build_info` and `process_*`.
+/// A registry with the families of every program: `queuekeeper_build_info`, `process_*` and `queuekeeper_tasks`.
 #[must_use]
 pub fn registry() -> Registry {
     let mut registry = Registry::default();

@@ -5,6 +5,8 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
 use crate::desk::Desk;
 use crate::fill::state_of;
 use crate::steps::{Moving, RESUME, Target};
@@ -22,13 +24,14 @@ pub(crate) async fn run(jobs: usize, durable: bool) -> anyhow::Result<()> {
     crate::fill::fill(&client, jobs).await?;
     let failed = Moving::fail(&client, jobs).await?.0;
     let desk = Desk::start(&server.connect_string()).await?;
+    let orderer = desk.orderer();
     desk.sees_failed(failed.len()).await?;
     println!("actions: one order after another by POST /api/v1/orders, in turn with a bare read and transaction");
     println!("  {jobs} jobs, {}", with_disk(durable));
 
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     for pair in failed.as_chunks::<2>().0.iter().take(WARMING + ORDERS) {
-        ours.push(desk.order(&pair[0].jid(), r#""action":"resume""#).await?);
+        ours.push(orderer.order(json!({"action": "resume", "on": pair[0].jid()})).await?);
         let started = Instant::now();
         pair[1].read(&client, "batch-failed", "failed").await?;
         pair[1].take(&client, &RESUME).await?;
@@ -40,8 +43,8 @@ pub(crate) async fn run(jobs: usize, durable: bool) -> anyhow::Result<()> {
     // From the last on: those at the beginning have failed.
     let pending: Vec<Target> = (0..jobs).rev().filter(|job| state_of(*job).0 == "Pending").map(Target::new).collect();
     for pair in pending.as_chunks::<2>().0.iter().take(WARMING + ORDERS) {
-        let what = format!(r#""action":"set_priority","priority":{PRIORITY}"#);
-        ours.push(desk.order(&pair[0].jid(), &what).await?);
+        let order = json!({"action": "set_priority", "on": pair[0].jid(), "priority": PRIORITY});
+        ours.push(orderer.order(order).await?);
         let started = Instant::now();
         pair[1].read(&client, "batch-processing", "pending").await?;
         pair[1].set_priority(&client, PRIORITY).await?;

@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
 use crate::desk::Desk;
 use crate::served::Served;
 use crate::steps::{FAIL, Moving, RESUME};
@@ -36,6 +38,7 @@ pub(crate) async fn run(jobs: usize, durable: bool) -> anyhow::Result<()> {
     let mut moving = Moving::fail(&client, jobs).await?;
     let count = moving.0.len();
     let desk = Desk::start(&server.connect_string()).await?;
+    let (orderer, list) = (desk.orderer(), json!({"action": "resume", "jobs": "state=failed"}));
     println!(
         "bulk: the {count} failed jobs of {jobs} resumed, 32 in flight, with the mirror beside; {}",
         with_disk(durable)
@@ -49,8 +52,8 @@ pub(crate) async fn run(jobs: usize, durable: bool) -> anyhow::Result<()> {
             let mut frozen = Duration::ZERO;
             let took = if is_ours {
                 let id;
-                (id, frozen) = desk.freeze(count).await?;
-                let took = desk.execute(&id).await?;
+                (id, frozen) = orderer.freeze(&list, count).await?;
+                let took = orderer.execute(&id).await?;
                 moving.were_taken();
                 took
             } else {
@@ -92,8 +95,8 @@ pub(crate) async fn run(jobs: usize, durable: bool) -> anyhow::Result<()> {
         desk.sees_failed(0).await?;
         moving.take(&client, &FAIL).await?;
         desk.sees_failed(count).await?;
-        let (id, _) = desk.freeze(count).await?;
-        took.push(asking_beside(&desk.served, &mut beside_ours, desk.execute(&id)).await?);
+        let (id, _) = orderer.freeze(&list, count).await?;
+        took.push(asking_beside(&desk.served, &mut beside_ours, orderer.execute(&id)).await?);
         moving.were_taken();
         desk.sees_failed(0).await?;
         moving.take(&client, &FAIL).await?;

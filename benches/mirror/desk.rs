@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use queuekeeper::actions::Role;
 use queuekeeper::config::{Secret, TokenLine};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::served::Served;
+use crate::served::{Reader, Served};
 use crate::steps::REASON;
 
 /// How long to wait for something that is under way.
@@ -19,6 +19,12 @@ pub(crate) struct Desk {
     token: Secret,
     /// Of the configuration and the audit file.
     pub(crate) directory: TempDir,
+}
+
+/// Who gives orders, with connections of their own.
+pub(crate) struct Orderer {
+    reader: Reader,
+    token: String,
 }
 
 impl Desk {
@@ -34,39 +40,9 @@ impl Desk {
         Ok(Self { served, token, directory })
     }
 
-    /// Orders something on a job, and gives how long the answer took.
-    pub(crate) async fn order(&self, jid: &str, what: &str) -> anyhow::Result<Duration> {
-        let order = format!(r#"{{"on":"{jid}","reason":"{REASON}",{what}}}"#);
-        let started = Instant::now();
-        let answer = self.post("/api/v1/orders", &order, 200).await?;
-        let took = started.elapsed();
-        anyhow::ensure!(answer["outcome"] == "done", "{answer}");
-        Ok(took)
-    }
-
-    /// Freezes the list of all failed jobs, to resume them, and gives its id and how long that took.
-    pub(crate) async fn freeze(&self, count: usize) -> anyhow::Result<(String, Duration)> {
-        let started = Instant::now();
-        let list = self.post("/api/v1/lists", r#"{"action":"resume","jobs":"state=failed"}"#, 201).await?;
-        let took = started.elapsed();
-        anyhow::ensure!(list["count"] == count, "{} of {count} are on the list", list["count"]);
-        Ok((list["id"].as_str().context("a list has an id")?.to_owned(), took))
-    }
-
-    /// Carries out what a frozen list says, and gives how long it took until all of it was done.
-    pub(crate) async fn execute(&self, id: &str) -> anyhow::Result<Duration> {
-        let started = Instant::now();
-        self.post(&format!("/api/v1/lists/{id}/execute"), &format!(r#"{{"reason":"{REASON}"}}"#), 202).await?;
-        let order = format!("/api/v1/orders/{id}");
-        while started.elapsed() < LIMIT {
-            let answer: Value = serde_json::from_str(&self.served.get(&order).await?.1)?;
-            if answer["outcome"] != "going_on" {
-                anyhow::ensure!(answer["outcome"] == "done" && answer["done"] == answer["count"], "{answer}");
-                return Ok(started.elapsed());
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        anyhow::bail!("the order goes on for more than {LIMIT:?}")
+    /// Somebody who gives it orders.
+    pub(crate) fn orderer(&self) -> Orderer {
+        Orderer { reader: self.served.reader(), token: self.token.reveal().to_owned() }
     }
 
     /// Waits until the image has so many failed jobs.
@@ -81,10 +57,47 @@ impl Desk {
         }
         anyhow::bail!("the image has not {count} failed jobs after {LIMIT:?}")
     }
+}
 
-    async fn post(&self, path: &str, body: &str, wanted: u16) -> anyhow::Result<Value> {
-        let (code, answer) = self.served.post(path, self.token.reveal(), body.to_owned()).await?;
-        anyhow::ensure!(code == wanted, "{path}: {code} {answer}");
+impl Orderer {
+    /// Orders something, and gives how long the answer took.
+    pub(crate) async fn order(&self, mut order: Value) -> anyhow::Result<Duration> {
+        order["reason"] = REASON.into();
+        let started = Instant::now();
+        let answer = self.post("/api/v1/orders", &order, 200).await?;
+        let took = started.elapsed();
+        anyhow::ensure!(answer["outcome"] == "done", "{answer}");
+        Ok(took)
+    }
+
+    /// Freezes the list of so many items, and gives its id and how long that took.
+    pub(crate) async fn freeze(&self, list: &Value, count: usize) -> anyhow::Result<(String, Duration)> {
+        let started = Instant::now();
+        let frozen = self.post("/api/v1/lists", list, 201).await?;
+        let took = started.elapsed();
+        anyhow::ensure!(frozen["count"] == count, "{} of {count} are on the list", frozen["count"]);
+        Ok((frozen["id"].as_str().context("a list has an id")?.to_owned(), took))
+    }
+
+    /// Carries out what a frozen list says, and gives how long it took until all of it was done.
+    pub(crate) async fn execute(&self, id: &str) -> anyhow::Result<Duration> {
+        let started = Instant::now();
+        self.post(&format!("/api/v1/lists/{id}/execute"), &json!({"reason": REASON}), 202).await?;
+        let order = format!("/api/v1/orders/{id}");
+        while started.elapsed() < LIMIT {
+            let answer: Value = serde_json::from_str(&self.reader.get(&order).await?.1)?;
+            if answer["outcome"] != "going_on" {
+                anyhow::ensure!(answer["outcome"] == "done" && answer["done"] == answer["count"], "{answer}");
+                return Ok(started.elapsed());
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        anyhow::bail!("the order goes on for more than {LIMIT:?}")
+    }
+
+    async fn post(&self, path: &str, body: &Value, wanted: u16) -> anyhow::Result<Value> {
+        let (code, answer) = self.reader.post(path, &self.token, body.to_string()).await?;
+        anyhow::ensure!(code == wanted, "{path}: {code} {answer} to {body}");
         Ok(serde_json::from_str(&answer)?)
     }
 }

@@ -8,6 +8,7 @@ mod cold_start;
 mod delay;
 mod desk;
 mod dump;
+mod endurance;
 mod fill;
 mod histories;
 mod load;
@@ -35,7 +36,7 @@ const ROUNDS: usize = 5;
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let (mut names, mut sizes) = (Vec::new(), vec![2_000, 20_000, 200_000]);
-    let mut histories = None;
+    let (mut histories, mut minutes) = (None, endurance::MINUTES);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
@@ -44,6 +45,9 @@ async fn main() -> anyhow::Result<()> {
             "--jobs" => {
                 let jobs = arguments.next().ok_or_else(|| anyhow::anyhow!("--jobs takes a number"))?;
                 sizes = vec![jobs.parse()?];
+            }
+            endurance::ARGUMENT => {
+                minutes = arguments.next().ok_or_else(|| anyhow::anyhow!("--minutes takes a number"))?.parse()?;
             }
             _ => names.push(argument),
         }
@@ -90,6 +94,10 @@ async fn main() -> anyhow::Result<()> {
         for durable in [false, true] {
             bulk::run(largest, durable).await?;
         }
+    }
+    // Only where it is asked for: it takes its time.
+    if names.iter().any(|name| name == "endurance") {
+        endurance::run(largest, minutes).await?;
     }
     Ok(())
 }

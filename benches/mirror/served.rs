@@ -9,31 +9,16 @@ use anyhow::Context as _;
 /// `queuekeeper serve`, killed when dropped.
 pub(crate) struct Served {
     child: Child,
+    reader: Reader,
+}
+
+/// Somebody who reads what it serves, with connections of their own.
+pub(crate) struct Reader {
     base: String,
     http: reqwest::Client,
 }
 
-impl Served {
-    /// Starts it and waits until it is ready.
-    pub(crate) async fn start(zookeeper: &str, flags: &[&str]) -> anyhow::Result<Self> {
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let address = format!("127.0.0.1:{port}");
-        let child = Command::new(env!("CARGO_BIN_EXE_queuekeeper"))
-            .args(["serve", "--zookeeper", zookeeper, "--web.listen-address", &address, "--log.level", "error"])
-            .args(flags)
-            .stdin(Stdio::null())
-            .spawn()?;
-        let served = Self { child, base: format!("http://{address}"), http: reqwest::Client::new() };
-        let deadline = Instant::now() + Duration::from_mins(2);
-        loop {
-            match served.get("/-/ready").await {
-                Ok((200, _)) => return Ok(served),
-                _ if Instant::now() > deadline => anyhow::bail!("queuekeeper is not ready after two minutes"),
-                _ => tokio::time::sleep(Duration::from_millis(20)).await,
-            }
-        }
-    }
-
+impl Reader {
     /// Status and body.
     pub(crate) async fn get(&self, path: &str) -> anyhow::Result<(u16, String)> {
         let response = self.http.get(format!("{}{path}", self.base)).send().await?;
@@ -50,6 +35,39 @@ impl Served {
     /// A response whose body is read piece by piece.
     pub(crate) async fn open(&self, path: &str) -> anyhow::Result<reqwest::Response> {
         Ok(self.http.get(format!("{}{path}", self.base)).send().await?.error_for_status()?)
+    }
+}
+
+impl Served {
+    /// Starts it and waits until it is ready.
+    pub(crate) async fn start(zookeeper: &str, flags: &[&str]) -> anyhow::Result<Self> {
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let address = format!("127.0.0.1:{port}");
+        let child = Command::new(env!("CARGO_BIN_EXE_queuekeeper"))
+            .args(["serve", "--zookeeper", zookeeper, "--web.listen-address", &address, "--log.level", "error"])
+            .args(flags)
+            .stdin(Stdio::null())
+            .spawn()?;
+        let reader = Reader { base: format!("http://{address}"), http: reqwest::Client::new() };
+        let served = Self { child, reader };
+        let deadline = Instant::now() + Duration::from_mins(2);
+        loop {
+            match served.get("/-/ready").await {
+                Ok((200, _)) => return Ok(served),
+                _ if Instant::now() > deadline => anyhow::bail!("queuekeeper is not ready after two minutes"),
+                _ => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    }
+
+    /// Status and body.
+    pub(crate) async fn get(&self, path: &str) -> anyhow::Result<(u16, String)> {
+        self.reader.get(path).await
+    }
+
+    /// Another reader.
+    pub(crate) fn reader(&self) -> Reader {
+        Reader { base: self.reader.base.clone(), http: reqwest::Client::new() }
     }
 
     /// The sum over the samples of a metric whose labels contain a text.

@@ -30,9 +30,9 @@ pub(crate) async fn run(jobs: usize) -> anyhow::Result<()> {
 async fn measure(served: &Served, when: &str) -> anyhow::Result<()> {
     let without = busy(served).await?;
     let bytes = Arc::new(AtomicU64::new(0));
-    let mut readers = JoinSet::new();
+    let (reader, mut readers) = (served.reader(), JoinSet::new());
     for _ in 0..STREAMS {
-        let (mut response, bytes) = (served.open("/events?page=").await?, Arc::clone(&bytes));
+        let (mut response, bytes) = (reader.open("/events?page=").await?, Arc::clone(&bytes));
         readers.spawn(async move {
             while let Ok(Some(chunk)) = response.chunk().await {
                 bytes.fetch_add(chunk.len() as u64, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! `process_*`, named as Prometheus' own client libraries name them.
+//! `process_*`, named as Prometheus' own client libraries name them, and the tasks in it, as others count goroutines.
 
 use std::fmt;
 
@@ -6,10 +6,11 @@ use procfs::process::{LimitValue, Process};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Registry;
+use tokio::runtime::Handle;
 
 use super::encode::Families;
 
-/// Registers the families of this process, read from `/proc/self` at each scrape.
+/// Registers the families of this process, read from `/proc/self` and the runtime at each scrape.
 pub fn register(registry: &mut Registry) {
     registry.register_collector(Box::new(Collect));
 }
@@ -20,6 +21,10 @@ struct Collect;
 impl Collector for Collect {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut families = Families::new(encoder);
+        if let Ok(runtime) = Handle::try_current() {
+            let tasks = runtime.metrics().num_alive_tasks() as u64;
+            families.count("queuekeeper_tasks", "Tasks of the runtime that have not ended.", tasks)?;
+        }
         // Where /proc is hidden from us a scrape still has everything else.
         let Ok(process) = Process::myself() else { return Ok(()) };
         if let Ok(stat) = process.stat() {

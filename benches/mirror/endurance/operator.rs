@@ -1,0 +1,116 @@
+//! Somebody who gives one order after the other, at random.
+
+use std::time::Duration;
+
+use rand::seq::SliceRandom;
+use serde_json::json;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::desk::Orderer;
+use crate::fill::state_of;
+
+/// How long is thought between two orders, in milliseconds.
+const THINKS: std::ops::Range<u64> = 500..2_500;
+
+/// How many jobs are on a list.
+const LIST: usize = 50;
+
+/// The collections that are held and released.
+const COLLECTION: &str = "collection:merritt_demo_content";
+
+/// Jobs by what was done to them last, so that each order is one that can be carried out.
+struct Knows {
+    failed: Vec<usize>,
+    resumed: Vec<usize>,
+    provisioning: Vec<usize>,
+    is_paused: bool,
+    is_held: bool,
+}
+
+pub(super) struct Operator {
+    task: JoinHandle<anyhow::Result<u64>>,
+    over: CancellationToken,
+}
+
+impl Operator {
+    pub(super) fn start(orderer: Orderer, jobs: usize) -> Self {
+        let over = CancellationToken::new();
+        let of = |name: &str| {
+            let mut jobs: Vec<usize> = (0..jobs).filter(|job| state_of(*job).0 == name).collect();
+            jobs.shuffle(&mut rand::rng());
+            jobs
+        };
+        let knows = Knows {
+            failed: of("Failed"),
+            resumed: Vec::new(),
+            provisioning: of("Provisioning"),
+            is_paused: false,
+            is_held: false,
+        };
+        let task = tokio::spawn(order_on(orderer, knows, over.clone()));
+        Self { task, over }
+    }
+
+    /// Gives how many orders were carried out.
+    pub(super) async fn stop(self) -> anyhow::Result<u64> {
+        self.over.cancel();
+        self.task.await?
+    }
+}
+
+fn jid(job: usize) -> String {
+    format!("jid{job:010}")
+}
+
+async fn order_on(orderer: Orderer, mut knows: Knows, over: CancellationToken) -> anyhow::Result<u64> {
+    for orders in 0.. {
+        if over.is_cancelled() {
+            return Ok(orders);
+        }
+        let which = rand::random_range(0..10);
+        match which {
+            0..=2 if !knows.failed.is_empty() => {
+                let job = knows.failed.pop().expect("there is one");
+                orderer.order(json!({"action": "resume", "on": jid(job)})).await?;
+                knows.resumed.push(job);
+            }
+            3..=4 if !knows.resumed.is_empty() => {
+                let job = knows.resumed.pop().expect("there is one");
+                orderer.order(json!({"action": "fail", "on": jid(job)})).await?;
+                knows.failed.insert(0, job);
+            }
+            5..=6 => {
+                let priority = rand::random_range(0..100);
+                let at = rand::random_range(0..knows.provisioning.len());
+                let job = jid(knows.provisioning[at]);
+                orderer.order(json!({"action": "set_priority", "on": job, "priority": priority})).await?;
+            }
+            7 => {
+                let action = if knows.is_paused { "unpause" } else { "pause" };
+                orderer.order(json!({"action": action, "on": "queue:ingest"})).await?;
+                knows.is_paused = !knows.is_paused;
+            }
+            8 => {
+                let action = if knows.is_held { "release" } else { "hold" };
+                orderer.order(json!({"action": action, "on": COLLECTION})).await?;
+                knows.is_held = !knows.is_held;
+            }
+            _ => {
+                let (action, from, to) = if knows.resumed.len() < LIST {
+                    ("resume", &mut knows.failed, &mut knows.resumed)
+                } else {
+                    ("fail", &mut knows.resumed, &mut knows.failed)
+                };
+                let jobs: Vec<usize> = from.drain(..LIST.min(from.len())).collect();
+                let items: Vec<String> = jobs.iter().map(|job| jid(*job)).collect();
+                let list = orderer.freeze(&json!({"action": action, "items": items}), jobs.len()).await?.0;
+                orderer.execute(&list).await?;
+                to.splice(0..0, jobs);
+            }
+        }
+        let pause = Duration::from_millis(rand::random_range(THINKS));
+        tokio::time::sleep(pause).await;
+    }
+    unreachable!("there is always one more order")
+}
