@@ -4,6 +4,8 @@
 //! request for the time, and the mirror writes nothing, so the difference is learnt from changes as they are seen: a
 //! change cannot be seen before it was made.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 /// Clocks that are kept by NTP agree within this; a difference this small may as well be the way of the news.
@@ -31,11 +33,26 @@ impl Offset {
     }
 }
 
-/// Learns the [`Offset`] from changes and the instants at which they were seen.
+/// An instant by our clock and by the time that has gone by, which no setting of a clock changes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moment {
+    pub(super) own: Timestamp,
+    /// Since any fixed moment.
+    pub(super) elapsed: Duration,
+}
+
+impl Moment {
+    fn elapsed_ms(self) -> i64 {
+        i64::try_from(self.elapsed.as_millis()).unwrap_or(i64::MAX)
+    }
+}
+
+/// Learns the [`Offset`] from changes and the moments at which they were seen.
 ///
 /// Seen `s` by our clock, made `m` by the servers', the offset is at least `m - s`; the largest of many such bounds is
-/// nearly exact, short by the fastest way of the news. Bounds are forgotten after one to two windows, since clocks are
-/// corrected now and then.
+/// nearly exact, short by the fastest way of the news. What is remembered counts `s` by the time that has gone by, so
+/// that our clock may be set at any time. Bounds are forgotten after one to two windows, since the servers' clocks are
+/// corrected now and then, too.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
     current: Option<i64>,
@@ -44,23 +61,21 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Takes note of a change made at `made_ms` by the servers' clock and seen at `seen` by ours.
-    pub(super) fn saw(&mut self, made_ms: i64, seen: Timestamp) {
-        let seen_ms = seen.as_millisecond();
-        // Our own clock may be set back, too.
-        if !(0..WINDOW_MS).contains(&(seen_ms - self.opened_ms)) {
+    /// Takes note of a change made at `made_ms` by the servers' clock and seen at `seen`.
+    pub(super) fn saw(&mut self, made_ms: i64, seen: Moment) {
+        let seen_ms = seen.elapsed_ms();
+        if seen_ms - self.opened_ms >= WINDOW_MS {
             self.previous = self.current.take();
             self.opened_ms = seen_ms;
         }
         self.current = self.current.max(Some(made_ms.saturating_sub(seen_ms)));
     }
 
-    /// The offset as far as it is known; none before the first change.
-    pub(super) fn offset(&self) -> Offset {
-        match self.current.max(self.previous) {
-            Some(bound) if !(-TRUSTED_MS..=0).contains(&bound) => Offset(bound),
-            Some(_) | None => Offset(0),
-        }
+    /// The offset now as far as it is known; none before the first change.
+    pub(super) fn offset(&self, now: Moment) -> Offset {
+        let Some(bound) = self.current.max(self.previous) else { return Offset(0) };
+        let offset = bound.saturating_add(now.elapsed_ms()).saturating_sub(now.own.as_millisecond());
+        Offset(if (-TRUSTED_MS..=0).contains(&offset) { 0 } else { offset })
     }
 }
 
@@ -72,14 +87,20 @@ mod tests {
         Timestamp::from_millisecond(ms).unwrap()
     }
 
+    /// So long after the start, with our clock at it plus something.
+    fn moment(elapsed_ms: i64, own_ms: i64) -> Moment {
+        Moment { own: at(own_ms), elapsed: Duration::from_millis(elapsed_ms.try_into().unwrap()) }
+    }
+
     #[test]
     fn clocks_that_agree_have_no_offset_however_slow_the_news() {
         let mut clock = Clock::default();
-        assert_eq!(clock.offset(), Offset(0));
+        let now = |delay| moment(5 + delay, 1_000_000 + delay);
+        assert_eq!(clock.offset(now(0)), Offset(0));
         for delay in [3, 40, 2_000, 7] {
-            clock.saw(1_000_000, at(1_000_000 + delay));
+            clock.saw(1_000_000, now(delay));
         }
-        assert_eq!(clock.offset(), Offset(0));
+        assert_eq!(clock.offset(now(9_000)), Offset(0));
     }
 
     #[test]
@@ -87,15 +108,33 @@ mod tests {
         for true_offset in [90_000, -90_000] {
             let mut clock = Clock::default();
             for i in 0..1000 {
-                clock.saw(1_000_000 + i * 10 + true_offset, at(1_000_000 + i * 10 + 5 + i % 7));
+                let seen = i * 10 + 5 + i % 7;
+                clock.saw(1_000_000 + i * 10 + true_offset, moment(seen, 1_000_000 + seen));
             }
-            assert_eq!(clock.offset(), Offset(true_offset - 5));
-            assert_eq!(clock.offset().to_own(1_000_000 + true_offset), at(1_000_005));
+            let offset = clock.offset(moment(20_000, 1_020_000));
+            assert_eq!(offset, Offset(true_offset - 5));
+            assert_eq!(offset.to_own(1_000_000 + true_offset), at(1_000_005));
             for window in 1..=2 {
-                let now = 1_000_000 + window * 2 * WINDOW_MS;
-                clock.saw(now, at(now + 5));
+                let seen = window * 2 * WINDOW_MS;
+                clock.saw(1_000_000 + seen, moment(seen + 5, 1_000_000 + seen + 5));
             }
-            assert_eq!(clock.offset(), Offset(0));
+            let seen = 5 * WINDOW_MS;
+            assert_eq!(clock.offset(moment(seen, 1_000_000 + seen)), Offset(0));
+        }
+    }
+
+    #[test]
+    fn our_own_clock_may_be_set_at_any_time() {
+        for set_by in [3_600_000, -3_600_000, 500] {
+            let mut clock = Clock::default();
+            clock.saw(9_000_000, moment(10, 9_000_003));
+            assert_eq!(clock.offset(moment(20, 9_000_013)), Offset(0));
+            // Nothing has been seen since.
+            let offset = clock.offset(moment(30, 9_000_023 + set_by));
+            assert_eq!(offset, Offset(-3 - set_by));
+            assert_eq!(offset.to_server(at(9_000_023 + set_by)), 9_000_020);
+            clock.saw(9_000_030, moment(42, 9_000_035 + set_by));
+            assert_eq!(clock.offset(moment(42, 9_000_035 + set_by)), Offset(-3 - set_by));
         }
     }
 
@@ -104,6 +143,9 @@ mod tests {
         for at in [i64::MIN, i64::MAX, 0] {
             let _ = Offset(90).to_own(at);
             let _ = Offset(-90).to_own(at);
+            let mut clock = Clock::default();
+            clock.saw(at, moment(7, 1_000_000));
+            let _ = clock.offset(moment(8, 1_000_000)).to_server(Timestamp::MAX);
         }
     }
 }

@@ -21,7 +21,7 @@ use tracing::debug;
 
 use self::files::Layout;
 pub use self::install::Installation;
-pub use self::options::{ClientAuth, Options, ServerTls};
+pub use self::options::{ClientAuth, Member, Options, ServerTls};
 use crate::child::{self, Guard};
 
 /// How often the server is looked at while something is awaited of it.
@@ -151,6 +151,14 @@ impl PrivateServer {
     pub fn kill(&mut self) -> Result<(), ServerError> {
         let Some(java) = self.java.take() else { return Ok(()) };
         self.guard.kill(java).map_err(doing("end ZooKeeper"))
+    }
+
+    /// Removes the data of a killed or stopped server, as a lost disk does.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub fn lose_data(&self) -> Result<(), ServerError> {
+        self.layout.clear().map_err(doing("remove the server's data"))
     }
 
     /// Starts the server again after [`Self::kill`] or [`Self::stop`], on the same port with the same data; one that

@@ -14,8 +14,11 @@ use super::grammar::OUTCOMES;
 /// Everything about a queue: a name for each thing, and what is to say about it.
 pub(crate) type Facts = BTreeMap<String, String>;
 
-/// Where two accounts differ: the thing, what is expected and what is said.
-pub(crate) fn differences(expected: &Facts, said: &Facts) -> Vec<(String, Option<String>, Option<String>)> {
+/// The thing in which two accounts differ, what is expected and what is said.
+pub(crate) type Difference = (String, Option<String>, Option<String>);
+
+/// Where two accounts differ.
+pub(crate) fn differences(expected: &Facts, said: &Facts) -> Vec<Difference> {
     let things: std::collections::BTreeSet<_> = expected.keys().chain(said.keys()).collect();
     let differing = things.into_iter().filter(|thing| expected.get(*thing) != said.get(*thing));
     differing.map(|thing| (thing.clone(), expected.get(thing).cloned(), said.get(thing).cloned())).collect()

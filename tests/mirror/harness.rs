@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use zookeeper_client::{Acls, Client, CreateMode};
 
-use super::facts::{self, Facts, differences};
+use super::facts::{self, Difference, Facts, differences};
 use super::oracle;
 use crate::support::tree::{Tree, read_tree};
 use crate::support::wait::eventually;
@@ -133,36 +133,41 @@ impl Mirror {
     }
 
     pub(crate) async fn equals_within(&self, limit: Duration, client: &Client, closed: &BTreeSet<String>) -> Facts {
-        let mut last = (Facts::new(), Facts::new());
         let deadline = tokio::time::Instant::now() + limit;
         loop {
             // Anew each time: the locks of a session that was closed may be gone a moment later.
             let tree = read_tree(client, "/", &[]).await;
-            // With everything young, and with half of it older than a minute.
-            let mut nows = [Timestamp::now(), middle(&tree) + AGE_BOUNDS[0]].into_iter();
-            let is_equal = nows.all(|now| {
-                let Some(said) = facts::of_store(&self.store, now, SPACE) else { return false };
-                let expected = oracle::of_tree(&tree, closed, now, SPACE);
-                let is_equal = differences(&expected, &said).is_empty();
-                last = (expected, said);
-                is_equal
-            });
-            if is_equal && self.store.freshness().is_synced() {
+            let (expected, differing) = self.compared(&tree, closed);
+            if differing.is_empty() && self.store.freshness().is_synced() {
                 assert!(!self.task.is_finished(), "the mirror ended");
-                return last.0;
+                return expected;
             }
             if tokio::time::Instant::now() > deadline {
-                let differing = differences(&last.0, &last.1);
                 let shown: Vec<_> = differing.iter().take(20).collect();
                 panic!(
                     "{} of {} facts differ (thing, expected, said), freshness {:?}: {shown:#?}",
                     differing.len(),
-                    last.0.len(),
+                    expected.len(),
                     self.store.freshness()
                 );
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// What there is to say of a tree, and where the mirror says something else.
+    pub(crate) fn compared(&self, tree: &Tree, closed: &BTreeSet<String>) -> (Facts, Vec<Difference>) {
+        // With everything young, and with half of it older than a minute; nothing is later than now.
+        let now = Timestamp::now();
+        for now in [now, now.max(middle(tree) + AGE_BOUNDS[0])] {
+            let said = facts::of_store(&self.store, now, SPACE).unwrap_or_default();
+            let expected = oracle::of_tree(tree, closed, now, SPACE);
+            let differing = differences(&expected, &said);
+            if !differing.is_empty() {
+                return (expected, differing);
+            }
+        }
+        (oracle::of_tree(tree, closed, Timestamp::now(), SPACE), Vec::new())
     }
 
     /// Checks the age bands, with each of their bounds in the midst of all ages. The mirror equals the tree.

@@ -37,6 +37,7 @@ pub(crate) enum Direction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Pass,
+    Slow(Duration),
     Stall(Direction),
     Cut(Newcomers),
 }
@@ -88,6 +89,11 @@ impl Proxy {
     /// What is held back is passed then.
     pub(crate) fn stall(&self, direction: Direction) {
         self.state.send_modify(|state| state.mode = Mode::Stall(direction));
+    }
+
+    /// Passes everything, but holds each piece of it back for so long, as a server does that is busy with something else.
+    pub(crate) fn slow(&self, each: Duration) {
+        self.state.send_modify(|state| state.mode = Mode::Slow(each));
     }
 
     /// Passes everything again.
@@ -166,13 +172,17 @@ async fn pass(
     mut states: watch::Receiver<State>,
 ) {
     let flows = |state: &State| match state.mode {
-        Mode::Pass => true,
+        Mode::Pass | Mode::Slow(_) => true,
         Mode::Stall(stalled) => stalled != direction && stalled != Direction::Both,
         Mode::Cut(_) => false,
     };
     let mut buffer = vec![0; 64 * 1024];
     loop {
         let Ok(read @ 1..) = from.read(&mut buffer).await else { return };
+        let mode = states.borrow().mode;
+        if let Mode::Slow(each) = mode {
+            tokio::time::sleep(each).await;
+        }
         if states.wait_for(flows).await.is_err() || to.write_all(&buffer[..read]).await.is_err() {
             return;
         }
@@ -181,7 +191,8 @@ async fn pass(
 
 /// Every test binary has its own copy of this file and few use all of it, which each of them would be warned of.
 const _: fn() = || {
-    let _ = (Proxy::start, Proxy::connect_string, Proxy::accepted, Proxy::cut, Proxy::stall, Proxy::restore);
+    let _ =
+        (Proxy::start, Proxy::connect_string, Proxy::accepted, Proxy::cut, Proxy::stall, Proxy::slow, Proxy::restore);
     let _ = [Newcomers::Refuse, Newcomers::Close];
     let _ = [Direction::ToServer, Direction::ToClient, Direction::Both];
 };

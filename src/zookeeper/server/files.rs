@@ -57,6 +57,12 @@ impl Layout {
         self.directory.join("data")
     }
 
+    /// Removes the data, and keeps its folder.
+    pub(super) fn clear(&self) -> io::Result<()> {
+        fs::remove_dir_all(self.data())?;
+        fs::create_dir(self.data())
+    }
+
     /// For temporary files of Java and its native libraries.
     pub(super) fn scratch(&self) -> PathBuf {
         self.directory.join("tmp")
@@ -79,6 +85,9 @@ impl Layout {
     pub(super) fn write(&self, options: &Options, port: u16, secure_port: Option<u16>) -> io::Result<PathBuf> {
         fs::write(self.log4j(), LOG4J)?;
         fs::write(self.logback(), LOGBACK)?;
+        if let Some(member) = &options.member {
+            fs::write(self.data().join("myid"), member.index.to_string())?;
+        }
         let path = self.directory.join("zoo.cfg");
         fs::write(&path, self.config(options, port, secure_port))?;
         Ok(path)
@@ -98,6 +107,11 @@ impl Layout {
         ];
         if let Some(count) = options.snap_count {
             lines.push(format!("snapCount={count}"));
+        }
+        if let Some(member) = &options.member {
+            lines.extend(["initLimit=20".to_owned(), "syncLimit=10".to_owned()]);
+            let peers = member.peers.iter().enumerate();
+            lines.extend(peers.map(|(id, [quorum, election])| format!("server.{id}={host}:{quorum}:{election}")));
         }
         if let (Some(tls), Some(port)) = (&options.tls, secure_port) {
             lines.extend([

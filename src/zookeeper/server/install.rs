@@ -90,7 +90,11 @@ impl Installation {
         }
         let class_path = self.class_path.iter().map(|jar| jar.as_os_str()).collect::<Vec<_>>();
         command.extend(["-cp".into(), class_path.join(std::ffi::OsStr::new(":"))]);
-        command.push("org.apache.zookeeper.server.ZooKeeperServerMain".into());
+        command.push(match options.member {
+            Some(_) => "org.apache.zookeeper.server.quorum.QuorumPeerMain".into(),
+            // It would take the list of members as nothing to do with it, and be a server alone.
+            None => "org.apache.zookeeper.server.ZooKeeperServerMain".into(),
+        });
         command
     }
 }

@@ -25,6 +25,8 @@ pub struct Options {
     pub durable: bool,
     /// How long the server may take until it answers.
     pub start_limit: Duration,
+    /// Its place among several servers that are one; `None` for a server alone.
+    pub member: Option<Member>,
 }
 
 impl Default for Options {
@@ -40,8 +42,19 @@ impl Default for Options {
             heap_mib: 512,
             durable: false,
             start_limit: Duration::from_mins(1),
+            member: None,
         }
     }
+}
+
+/// The place of a private server in an ensemble. It answers only once more than half of the members run, so they are to
+/// be started at the same time.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// Which of `peers` it is itself, from 0.
+    pub index: usize,
+    /// The ports of all members, for their quorum and for their elections, the same list for each of them.
+    pub peers: Vec<[u16; 2]>,
 }
 
 /// Certificates of a private server.

@@ -1,0 +1,173 @@
+//! The program itself, in a process that can be killed and whose clock can be set.
+
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::daemons::Steps;
+
+/// Where Debian puts the library that sets a clock.
+const FAKETIME: &str = "faketime/libfaketime.so.1";
+
+/// How long a request may take.
+const ANSWERS: Duration = Duration::from_secs(10);
+
+/// What it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Holds {
+    pub(super) descriptors: u64,
+    pub(super) tasks: u64,
+    pub(super) threads: u64,
+    pub(super) resident_bytes: u64,
+}
+
+pub(super) struct Program {
+    child: Child,
+    zookeeper: String,
+    port: u16,
+    http: reqwest::Client,
+    directory: TempDir,
+    /// How often each step was made before it was started.
+    before: Steps,
+}
+
+impl Program {
+    pub(super) fn start(zookeeper: String) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("clock"), "+0").unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let child = launch(&zookeeper, port, &directory);
+        let http = reqwest::Client::builder().timeout(ANSWERS).pool_max_idle_per_host(1).build().unwrap();
+        Self { child, zookeeper, port, http, directory, before: Steps::new() }
+    }
+
+    /// Kills it without warning and starts it again.
+    pub(super) fn kill_and_restart(&mut self, steps: &Steps) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.child = launch(&self.zookeeper, self.port, &self.directory);
+        self.before = steps.clone();
+    }
+
+    /// Sets its clock off by so many seconds, and the clock of nobody else.
+    pub(super) fn set_clock(&self, seconds: i64) {
+        let clock = self.directory.path().join("clock");
+        let new = self.directory.path().join("clock.new");
+        std::fs::write(&new, format!("{seconds:+}")).unwrap();
+        std::fs::rename(new, clock).unwrap();
+    }
+
+    /// What it answers; `None` while it does not listen yet.
+    pub(super) async fn get(&mut self, path: &str) -> Option<(u16, String)> {
+        let ended = self.child.try_wait().unwrap();
+        assert!(ended.is_none(), "queuekeeper ended by itself, {ended:?}: {}", self.log());
+        let answer = self.http.get(format!("http://127.0.0.1:{}{path}", self.port)).send().await;
+        match answer {
+            Ok(answer) => Some((answer.status().as_u16(), answer.text().await.unwrap())),
+            Err(error) if error.is_connect() => None,
+            Err(error) => panic!("{path}: {error:?}; {}", self.log()),
+        }
+    }
+
+    pub(super) async fn samples(&mut self) -> Option<Samples> {
+        let (code, text) = self.get("/metrics").await?;
+        assert_eq!(code, 200, "{text}");
+        Some(Samples::new(&text))
+    }
+
+    /// The steps that it should have counted, if these were made in all.
+    pub(super) fn counts_of(&self, steps: &Steps) -> Steps {
+        let mut since = steps.clone();
+        for (step, before) in &self.before {
+            *since.get_mut(step).unwrap() -= before;
+        }
+        since.retain(|_, count| *count > 0);
+        since
+    }
+
+    /// What it has logged since its last start.
+    pub(super) fn log(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It may have ended by itself; then there is nothing to kill.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn launch(zookeeper: &str, port: u16, directory: &TempDir) -> Child {
+    let log = File::create(directory.path().join("log")).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_queuekeeper"));
+    command
+        .args(["serve", "--zookeeper", zookeeper, "--web.listen-address", &format!("127.0.0.1:{port}")])
+        .args(["--zookeeper.session-timeout=4s", "--mirror.drift-interval=10s"])
+        .env("LD_PRELOAD", faketime())
+        .env("FAKETIME_TIMESTAMP_FILE", directory.path().join("clock"))
+        .env("FAKETIME_NO_CACHE", "1")
+        // What runs by the monotonic clock, as all waiting does, goes on as it did.
+        .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+        .env("DONT_FAKE_MONOTONIC", "1")
+        .stdin(Stdio::null())
+        .stderr(log);
+    command.spawn().unwrap()
+}
+
+fn faketime() -> std::path::PathBuf {
+    let folders = std::fs::read_dir("/usr/lib").unwrap().map(|folder| folder.unwrap().path().join(FAKETIME));
+    folders.into_iter().find(|path| path.exists()).expect("libfaketime is installed: .ci/install libfaketime")
+}
+
+/// Every sample of an exposition by name and labels, all as written in it.
+pub(super) struct Samples(BTreeMap<String, f64>);
+
+impl Samples {
+    fn new(text: &str) -> Self {
+        let samples = text.lines().filter(|line| !line.starts_with('#'));
+        let samples = samples.map(|line| line.rsplit_once(' ').unwrap());
+        Self(samples.map(|(name, value)| (name.to_owned(), value.parse().unwrap())).collect())
+    }
+
+    pub(super) fn value(&self, name: &str) -> f64 {
+        *self.0.get(name).unwrap_or_else(|| panic!("there is no sample {name}"))
+    }
+
+    /// Labels and values of all samples of a metric that are not 0.
+    pub(super) fn all<'s>(&'s self, metric: &'s str) -> impl Iterator<Item = (&'s str, u64)> {
+        self.0.iter().filter(|(_, value)| **value != 0.0).filter_map(move |(name, value)| {
+            let labels = name.strip_prefix(metric)?.strip_prefix('{')?.strip_suffix('}')?;
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "these are counts")]
+            Some((labels, *value as u64))
+        })
+    }
+
+    /// The counted steps of jobs, as `from->to`.
+    pub(super) fn steps(&self) -> Steps {
+        let steps = self.all("merritt_job_transitions_total").map(|(labels, count)| {
+            let (from, to) = labels.split_once(',').unwrap();
+            let value = |label: &str| label.split('"').nth(1).unwrap().to_owned();
+            (format!("{}->{}", value(from), value(to)), count)
+        });
+        steps.collect()
+    }
+
+    pub(super) fn holds(&self) -> Holds {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "these are counts")]
+        let count = |name| self.value(name) as u64;
+        Holds {
+            descriptors: count("process_open_fds"),
+            tasks: count("queuekeeper_tasks"),
+            threads: count("process_threads"),
+            resident_bytes: count("process_resident_memory_bytes"),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! One episode after the other, and what came of them.
+
+#![expect(clippy::print_stdout, reason = "the report is what the long form is for")]
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rand::seq::SliceRandom;
+use tokio::time::Instant;
+
+use super::episode::Episode;
+use super::world::{Recovery, World};
+use crate::support::proxy::Proxy;
+
+/// Within which the mirror should say what the tree says.
+const GOAL: Duration = Duration::from_secs(2);
+
+/// How many jobs move after each episode, to see that events are heard again.
+const MOVED: usize = 10;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|value| value.parse().ok())
+}
+
+/// Plays every episode once in a random order, and goes on as long as it was asked for.
+async fn survives(members: usize) {
+    let seed = number("QUEUEKEEPER_CHAOS_SEED").unwrap_or_else(rand::random);
+    // Both kinds of cluster have half of the time.
+    let until = Instant::now() + Duration::from_secs(number("QUEUEKEEPER_CHAOS_MINUTES").unwrap_or(0) * 30);
+    println!("{members} server(s), seed {seed}");
+    let mut world = World::start(members, seed).await;
+    let mut recoveries: BTreeMap<Episode, Vec<Recovery>> = BTreeMap::new();
+    loop {
+        let mut episodes: Vec<Episode> = Episode::ALL.into_iter().filter(|kind| kind.is_for(members)).collect();
+        episodes.shuffle(&mut world.rng);
+        for episode in episodes {
+            let name = format!("{episode:?} (seed {seed})");
+            println!("  {name}");
+            let over = episode.happens(&mut world).await;
+            let recovery = world.comes_right(&name, over).await;
+            world.cluster.proxies.iter().for_each(Proxy::restore);
+            recoveries.entry(episode).or_default().push(recovery);
+            if world.daemons.is_crowded() {
+                world.daemons.clear().await;
+                let recovery = world.comes_right(&format!("the end of {name}"), Instant::now()).await;
+                recoveries.entry(episode).or_default().push(recovery);
+            }
+            world.daemons.work(MOVED).await;
+            world.comes_right(&format!("{name}, and more work"), Instant::now()).await;
+            world.holds_no_more(&name).await;
+        }
+        if Instant::now() >= until {
+            break;
+        }
+    }
+    report(&recoveries);
+    println!("  at first {:?}", world.base());
+    println!("  at last  {:?}", world.holds_no_more("all").await);
+}
+
+fn report(recoveries: &BTreeMap<Episode, Vec<Recovery>>) {
+    let mut all = 0;
+    let mut late = 0;
+    println!("  {:<16} {:>8}  seconds until right: median, most (mirror; program)", "episode", "times");
+    for (episode, taken) in recoveries {
+        let of = |take: fn(&Recovery) -> Duration| {
+            let mut times: Vec<Duration> = taken.iter().map(take).collect();
+            times.sort_unstable();
+            (times[times.len() / 2].as_secs_f64(), times[times.len() - 1].as_secs_f64())
+        };
+        let (mirror, program) = (of(|taken| taken.mirror), of(|taken| taken.program));
+        all += taken.len();
+        late += taken.iter().filter(|taken| taken.mirror.max(taken.program) > GOAL).count();
+        let name = format!("{episode:?}");
+        println!("  {name:<16} {:>8}  {:.2} {:.2}; {:.2} {:.2}", taken.len(), mirror.0, mirror.1, program.0, program.1);
+    }
+    println!("  {all} episodes, no difference; {late} took longer than {GOAL:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_server_and_all_that_may_happen_to_it() {
+    survives(1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_servers_and_all_that_may_happen_to_them() {
+    survives(3).await;
+}

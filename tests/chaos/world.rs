@@ -1,0 +1,212 @@
+//! A cluster, its daemons, a mirror that is looked at from within, and the program, which is looked at from outside.
+
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use queuekeeper::queue::state::State;
+use queuekeeper::zookeeper::Config;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use super::cluster::Cluster;
+use super::daemons::{CHROOT, Daemons};
+use super::program::{Holds, Program, Samples};
+use crate::mirror::harness::{Mirror, config};
+use crate::support::tree::{Tree, read_tree};
+
+/// How long it may take until all is as it should be again, on however busy a machine. The goal is two seconds, and
+/// how often it was reached is told at the end.
+const LIMIT: Duration = Duration::from_mins(1);
+
+/// How much more memory it may hold in the end: what an allocator keeps, and what 8 remembered steps of a job take.
+const SLACK_BYTES: u64 = 24 << 20;
+
+pub(super) struct World {
+    pub(super) cluster: Cluster,
+    pub(super) daemons: Daemons,
+    pub(super) program: Program,
+    pub(super) rng: StdRng,
+    mirror: Mirror,
+    base: Holds,
+}
+
+/// How long it took after an episode until the mirror said what the tree says, and until the program did.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Recovery {
+    pub(super) mirror: Duration,
+    pub(super) program: Duration,
+}
+
+impl World {
+    pub(super) async fn start(members: usize, seed: u64) -> Self {
+        let cluster = Cluster::start(members).await;
+        let rng = StdRng::seed_from_u64(seed);
+        let address = format!("{}{CHROOT}", cluster.through_proxies());
+        let session = Config { session_timeout: Duration::from_secs(4), ..config(&address) };
+        // Without drift checks: nothing but walks and events may mend it.
+        let mirror = Mirror::with(session, None);
+        let program = Program::start(address);
+        let base = Holds { descriptors: 0, tasks: 0, threads: 0, resident_bytes: 0 };
+        let daemons = Daemons::new(&cluster).await;
+        let mut world = Self { cluster, daemons, program, rng, mirror, base };
+        // What is there when they begin, they do not count.
+        world.program_is_ready().await;
+        world.mirror.is_synced().await;
+        world.daemons.build(&world.cluster).await;
+        world.comes_right("the start", Instant::now()).await;
+        world.base = world.samples().await.holds();
+        world
+    }
+
+    async fn samples(&mut self) -> Samples {
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            match self.program.samples().await {
+                Some(samples) => return samples,
+                None => assert!(Instant::now() < deadline, "it does not listen: {}", self.program.log()),
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Waits until the program has walked the tree.
+    pub(super) async fn program_is_ready(&mut self) {
+        let deadline = Instant::now() + LIMIT;
+        while !matches!(self.program.get("/-/ready").await, Some((200, _))) {
+            assert!(Instant::now() < deadline, "it is not ready: {}", self.program.log());
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Waits until both have counted what was done and no more, and say where all jobs are; then both must say all that a
+    /// plain reading of the tree says, which has come to rest. From then on each job may move again.
+    pub(super) async fn comes_right(&mut self, after: &str, since: Instant) -> Recovery {
+        let (mut mirror, mut program) = (None, None);
+        while mirror.is_none() || program.is_none() {
+            let (in_mirror, in_program) = (self.wrong_in_mirror(), self.wrong_in_program().await);
+            if in_mirror.is_none() {
+                mirror = mirror.or(Some(since.elapsed()));
+            }
+            if in_program.is_none() {
+                program = program.or(Some(since.elapsed()));
+            }
+            assert!(
+                since.elapsed() < LIMIT,
+                "after {after}: mirror {in_mirror:?}, program {in_program:?}; {}",
+                self.program.log()
+            );
+            sleep(Duration::from_millis(5)).await;
+        }
+        let client = self.daemons.client().clone();
+        client.sync("/").await.unwrap();
+        let tree = read_tree(&client, "/", &[]).await;
+        let (_, differing) = self.mirror.compared(&tree, &BTreeSet::new());
+        assert!(differing.is_empty(), "after {after} these differ (thing, expected, said): {differing:#?}");
+        self.jobs_are(&tree).await;
+        self.daemons.turn(&mut self.rng);
+        Recovery { mirror: mirror.unwrap(), program: program.unwrap() }
+    }
+
+    fn wrong_in_mirror(&self) -> Option<String> {
+        if !self.mirror.is_synced_now() {
+            return Some(format!("{:?}", self.mirror.store.freshness()));
+        }
+        let summary = self.mirror.store.summary(Timestamp::now(), None)?;
+        let jobs = summary.jobs.iter().filter(|(_, figures)| figures.count > 0);
+        let shown: BTreeMap<String, u64> =
+            jobs.map(|(state, figures)| (state.map_or("other", State::label).to_owned(), figures.count)).collect();
+        let states = self.daemons.states();
+        if shown != states {
+            return Some(format!("{shown:?} of {states:?}"));
+        }
+        let (counted, made) = (self.mirror.steps(), &self.daemons.steps);
+        (counted != *made).then(|| format!("{counted:?} is counted of {made:?}"))
+    }
+
+    async fn wrong_in_program(&mut self) -> Option<String> {
+        let states = self.daemons.states();
+        let samples = self.program.samples().await?;
+        for figure in ["queuekeeper_zookeeper_connected", "queuekeeper_mirror_synced"] {
+            if samples.value(figure) != 1.0 {
+                return Some(format!("{figure} is not 1"));
+            }
+        }
+        let faults: Vec<_> = samples.all("merritt_faults").collect();
+        assert!(faults.is_empty(), "there is no fault: {faults:?}");
+        assert_eq!(samples.value("queuekeeper_mirror_drift_total"), 0.0, "what events should have brought and did not");
+        let shown: BTreeMap<String, u64> = samples
+            .all("merritt_jobs")
+            .map(|(labels, count)| (labels.split('"').nth(1).unwrap_or_default().to_owned(), count))
+            .collect();
+        if shown != states {
+            return Some(format!("{shown:?} of {states:?}"));
+        }
+        // All of them were entered moments ago, by whatever clock.
+        let old: Vec<_> = samples.all("merritt_jobs_by_age").filter(|(labels, _)| !is_young(labels)).collect();
+        if !old.is_empty() {
+            return Some(format!("no job is that old: {old:?}"));
+        }
+        let (counted, made) = (samples.steps(), self.program.counts_of(&self.daemons.steps));
+        (counted != made).then(|| format!("{counted:?} is counted of {made:?}"))
+    }
+
+    /// The API shows every job as the tree has it.
+    async fn jobs_are(&mut self, tree: &Tree) {
+        let mut expected = BTreeMap::new();
+        for (path, (data, stat)) in tree {
+            if let Some(job) = path.strip_prefix("/jobs/").and_then(|path| path.strip_suffix("/status")) {
+                expected.insert(job.to_owned(), (state_of(data), stat.version));
+            }
+        }
+        let (mut shown, mut cursor) = (BTreeMap::new(), String::new());
+        loop {
+            let (code, body) = self.program.get(&format!("/api/v1/jobs?limit=500{cursor}")).await.unwrap();
+            assert_eq!(code, 200, "{body}");
+            let list: Value = serde_json::from_str(&body).unwrap();
+            for job in list["items"].as_array().unwrap() {
+                let text = |name: &str| job[name].as_str().unwrap().to_owned();
+                let version = i32::try_from(job["status_version"].as_i64().unwrap()).unwrap();
+                shown.insert(text("id"), (text("state"), version));
+            }
+            match list["next"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => break,
+            }
+        }
+        assert_eq!(shown, expected);
+    }
+
+    /// Neither descriptors nor tasks are left over; how many threads wait for work is the runtime's affair.
+    pub(super) async fn holds_no_more(&mut self, after: &str) -> Holds {
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            let holds = self.samples().await.holds();
+            if holds.descriptors <= self.base.descriptors
+                && holds.tasks <= self.base.tasks
+                && holds.resident_bytes <= self.base.resident_bytes + SLACK_BYTES
+            {
+                return holds;
+            }
+            assert!(Instant::now() < deadline, "after {after} it holds {holds:?}, and at first {:?}", self.base);
+            sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    pub(super) fn base(&self) -> Holds {
+        self.base
+    }
+}
+
+fn is_young(labels: &str) -> bool {
+    ["1m", "10m", "1h"].iter().any(|age| labels.contains(&format!(r#"age="{age}""#)))
+}
+
+fn state_of(status: &[u8]) -> String {
+    let status: Value = serde_json::from_slice(status).unwrap();
+    status["status"].as_str().unwrap().to_lowercase()
+}
