@@ -5,6 +5,7 @@
 
 #[path = "support"]
 mod support {
+    pub(crate) mod prometheus;
     pub(crate) mod wait;
 }
 

@@ -236,8 +236,8 @@ async fn kill(world: &mut World, one: usize, is_lost: bool) -> Instant {
         server.restart().await.unwrap();
     }
     world.cluster.serves().await;
-    let over = Instant::now();
     world.daemons.work(MOVED).await;
+    let over = Instant::now();
     if !is_alone {
         world.comes_right("a kill, before the server is back", over).await;
         world.cluster.servers[one].restart().await.unwrap();

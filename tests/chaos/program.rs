@@ -47,6 +47,11 @@ impl Program {
         Self { child, zookeeper, port, http, directory, before: Steps::new() }
     }
 
+    /// `127.0.0.1:PORT`
+    pub(super) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
     /// Kills it without warning and starts it again.
     pub(super) fn kill_and_restart(&mut self, steps: &Steps) {
         self.child.kill().unwrap();

@@ -6,10 +6,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rand::seq::SliceRandom;
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::episode::Episode;
 use super::world::{Recovery, World};
+use crate::support::prometheus::{Alerts, Prometheus};
 use crate::support::proxy::Proxy;
 
 /// Within which the mirror should say what the tree says.
@@ -25,10 +27,11 @@ fn number(name: &str) -> Option<u64> {
 /// Plays every episode once in a random order, and goes on as long as it was asked for.
 async fn survives(members: usize) {
     let seed = number("QUEUEKEEPER_CHAOS_SEED").unwrap_or_else(rand::random);
-    // Both kinds of cluster have half of the time.
-    let until = Instant::now() + Duration::from_secs(number("QUEUEKEEPER_CHAOS_MINUTES").unwrap_or(0) * 30);
+    let minutes = number("QUEUEKEEPER_CHAOS_MINUTES").unwrap_or(0);
+    let until = Instant::now() + Duration::from_secs(minutes * 60);
     println!("{members} server(s), seed {seed}");
     let mut world = World::start(members, seed).await;
+    let prometheus = (minutes > 0).then(|| Prometheus::start(&world.program.address(), Alerts::Patient));
     let mut recoveries: BTreeMap<Episode, Vec<Recovery>> = BTreeMap::new();
     loop {
         let mut episodes: Vec<Episode> = Episode::ALL.into_iter().filter(|kind| kind.is_for(members)).collect();
@@ -54,8 +57,30 @@ async fn survives(members: usize) {
         }
     }
     report(&recoveries);
+    if let Some(prometheus) = prometheus {
+        nothing_was_raised(&prometheus, minutes).await;
+    }
     println!("  at first {:?}", world.base());
     println!("  at last  {:?}", world.holds_no_more("all").await);
+}
+
+/// However often all was lost and found again, it was never for as long as an alert waits.
+async fn nothing_was_raised(prometheus: &Prometheus, minutes: u64) {
+    let ask = async |query: String| {
+        let answer = prometheus.ask("query", &[("query", &query)]).await.expect("Prometheus answers");
+        answer["result"].as_array().expect("a list").clone()
+    };
+    let time = format!("{}m", minutes + 10);
+    let scraped = ask(format!("count_over_time(queuekeeper_mirror_synced[{time}])")).await;
+    let scrapes: f64 = scraped[0]["value"][1].as_str().expect("a number").parse().expect("a number");
+    assert!(scrapes > 20.0 * minutes as f64, "Prometheus has scraped all the time, not {scrapes} times");
+    let raised = ask(format!(r#"max by (alertname) (max_over_time(ALERTS{{alertstate="firing"}}[{time}]))"#)).await;
+    let waited = ask(format!("max by (alertname) (max_over_time(ALERTS[{time}]))")).await;
+    let names = |alerts: &[Value]| -> Vec<String> {
+        alerts.iter().map(|alert| alert["metric"]["alertname"].to_string()).collect()
+    };
+    println!("  {scrapes} scrapes; no alert was raised; these waited, and came to nothing: {:?}", names(&waited));
+    assert!(raised.is_empty(), "these alerts were raised: {:?}", names(&raised));
 }
 
 fn report(recoveries: &BTreeMap<Episode, Vec<Recovery>>) {

@@ -7,7 +7,8 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::board::{NAMES, Query, list, queries, read, strings, text};
-use super::running::{Demo, Prometheus};
+use super::running::Demo;
+use crate::support::prometheus::{Alerts, Prometheus};
 use crate::support::wait::{eventually, eventually_some};
 
 const LIMIT: Duration = Duration::from_mins(1);
@@ -63,7 +64,7 @@ fn never(query: &Query) -> Option<&'static str> {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_query_parses_and_has_data_where_the_demo_makes_it_and_every_link_leads_somewhere() {
     let demo = Demo::start();
-    let prometheus = Prometheus::start(&demo.address);
+    let prometheus = Prometheus::start(&demo.address, Alerts::AtOnce);
     let has = async |promql: &str| {
         let answer = prometheus.ask("query", &[("query", promql)]).await;
         answer.is_some_and(|answer| !list(&answer, "/result").is_empty())

@@ -1,23 +1,11 @@
-//! A demo and a Prometheus that scrapes it with our rules, both in processes of their own.
+//! A demo in a process of its own.
 
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use serde_json::Value;
 use tempfile::TempDir;
 
-/// A child process, killed by its id when dropped.
-pub(super) struct Program(Child);
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to kill.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+use crate::support::prometheus::Program;
 
 pub(super) struct Demo {
     _program: Program,
@@ -69,52 +57,5 @@ impl Demo {
         let request = request.header("content-type", "application/json").header("sec-fetch-site", "same-origin");
         let answer = request.body(order.to_string()).send().await.unwrap();
         assert!(answer.status().is_success(), "{action} {on}: {}", answer.text().await.unwrap());
-    }
-}
-
-pub(super) struct Prometheus {
-    _program: Program,
-    port: u16,
-    _directory: TempDir,
-}
-
-impl Prometheus {
-    /// Debian's, with our rules. Alerts are raised at once: how long they wait is `promtool`'s to test.
-    pub(super) fn start(target: &str) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("dashboards/prometheus");
-        for name in ["recording.yml", "alerts.yml"] {
-            let text = std::fs::read_to_string(rules.join(name)).unwrap();
-            let at_once =
-                |line: &str| if line.trim().starts_with("for:") { String::new() } else { format!("{line}\n") };
-            std::fs::write(directory.path().join(name), text.lines().map(at_once).collect::<String>()).unwrap();
-        }
-        let config = format!(
-            "global: {{scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}}\n\
-             rule_files: [recording.yml, alerts.yml]\n\
-             scrape_configs:\n- {{job_name: queuekeeper, static_configs: [{{targets: ['{target}']}}]}}\n"
-        );
-        let file = directory.path().join("prometheus.yml");
-        std::fs::write(&file, config).unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let child = Command::new("prometheus")
-            .arg(format!("--config.file={}", file.display()))
-            .arg(format!("--storage.tsdb.path={}", directory.path().join("data").display()))
-            .arg(format!("--web.listen-address=127.0.0.1:{port}"))
-            .arg("--log.level=error")
-            .stdout(Stdio::null())
-            .spawn();
-        let program = Program(child.expect("prometheus is installed: .ci/install prometheus"));
-        Self { _program: program, port, _directory: directory }
-    }
-
-    /// What its API answers as `data`; `None` while it does not listen yet.
-    pub(super) async fn ask(&self, path: &str, pairs: &[(&str, &str)]) -> Option<Value> {
-        let url = format!("http://127.0.0.1:{}/api/v1/{path}", self.port);
-        let url = reqwest::Url::parse_with_params(&url, pairs).unwrap();
-        let answer = reqwest::get(url).await.ok()?.text().await.ok()?;
-        let mut answer: Value = serde_json::from_str(&answer).ok()?;
-        assert_eq!(answer["status"], "success", "{path} {pairs:?}: {answer}");
-        Some(answer["data"].take())
     }
 }
