@@ -16,6 +16,7 @@
 mod accept;
 mod act;
 mod book;
+mod call;
 mod decision;
 mod guard;
 mod item;

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use super::book::Line;
+use super::call::Call;
 use super::decision::{Cause, Decision, Kind, Target, act_name};
 use super::guard::{self, Stop};
 use super::memory::{Memory, Together};
@@ -55,6 +56,7 @@ enum Cancelled {
 }
 
 /// What a rule makes of an alert.
+#[derive(Clone)]
 pub(super) struct Verdict {
     /// `None` for what is accepted, and counts when it is done.
     pub(super) outcome: Option<Outcome>,
@@ -125,9 +127,11 @@ impl Shared {
             }
         }
         self.metrics.count_many(Outcome::NoMatch, received.unmatched);
-        let mut waiting = snapshot.as_ref().map_or(0, |snapshot| snapshot.pending.len());
+        let mut call = Call::new(snapshot.as_ref());
         for (alert, rule) in matched {
-            let verdict = self.decide(rule, alert, snapshot.as_ref(), &mut waiting, now).await?;
+            // Each may take a while, and others want to be answered meanwhile.
+            tokio::task::yield_now().await;
+            let verdict = self.decide(rule, alert, &mut call, now).await?;
             if let Some(outcome) = verdict.outcome {
                 self.metrics.count(outcome);
             }
@@ -171,12 +175,11 @@ impl Shared {
         Ok(received)
     }
 
-    async fn decide(
+    async fn decide<'a>(
         &self,
-        rule: &Rule,
+        rule: &'a Rule,
         alert: &Alert,
-        snapshot: Option<&Snapshot>,
-        waiting: &mut usize,
+        call: &mut Call<'a>,
         now: Timestamp,
     ) -> Result<Verdict, NotReceived> {
         let target = match Target::of(rule, alert) {
@@ -186,41 +189,70 @@ impl Shared {
                 return Ok(Stop::new(Outcome::NoMatch, why).into());
             }
         };
-        match (alert.status, snapshot.filter(|_| rule.mode == Mode::Enforce)) {
-            (Status::Firing, Some(snapshot)) => self.accept(rule, alert, target, snapshot, waiting, now).await,
-            (Status::Resolved, Some(snapshot)) => self.resolve(rule, alert, &target, snapshot, waiting, now).await,
-            (Status::Firing, None) => Ok(self.rehearse(rule, alert, &target, now)),
+        match (alert.status, call.snapshot.filter(|_| rule.mode == Mode::Enforce)) {
+            (Status::Firing, Some(snapshot)) => self.accept(rule, alert, target, (call, snapshot), now).await,
+            (Status::Resolved, Some(snapshot)) => self.resolve(rule, alert, &target, (call, snapshot), now).await,
+            (Status::Firing, None) => Ok(self.rehearse_once(rule, alert, &target, call, now)),
             (Status::Resolved, None) => Ok(self.rehearse_undoing(rule, alert)),
         }
     }
 
-    /// Accepts what a rule is to do, unless something is against it already. Budgets are looked at when it is done.
-    async fn accept(
+    /// Rehearses an alert, unless nothing was found to be done about another that narrows the rule in the same way.
+    fn rehearse_once<'a>(
         &self,
-        rule: &Rule,
+        rule: &'a Rule,
+        alert: &Alert,
+        target: &Target,
+        call: &mut Call<'a>,
+        now: Timestamp,
+    ) -> Verdict {
+        let place = (&*rule.name, target.key());
+        if let Some(Err(stop)) = call.decided.get(&place) {
+            return stop.clone().into();
+        }
+        let verdict = self.rehearse(rule, alert, target, now);
+        if let Some(outcome @ (Outcome::NothingToDo | Outcome::GaveUp)) = verdict.outcome {
+            call.decided.insert(place, Err(Stop::new(outcome, verdict.detail.clone())));
+        }
+        verdict
+    }
+
+    /// Accepts what a rule is to do, unless something is against it already. Budgets are looked at when it is done.
+    async fn accept<'a>(
+        &self,
+        rule: &'a Rule,
         alert: &Alert,
         target: Target,
-        snapshot: &Snapshot,
-        waiting: &mut usize,
+        (call, snapshot): (&mut Call<'a>, &'a Snapshot),
         now: Timestamp,
     ) -> Result<Verdict, NotReceived> {
         if snapshot.paused.is_some() {
             return Ok(Stop::new(Outcome::Paused, "all automatic action is paused").into());
         }
         let cause = Cause::of(alert);
-        let memory = match memory_of(snapshot, &rule.name) {
+        let memory = match call.memory(&rule.name) {
             Ok(memory) => memory,
             Err(stop) => return Ok(stop.into()),
         };
-        if rule.is_undone {
+        if rule.is_undone && call.kept.insert(&rule.name) {
             self.keep_holds(rule, snapshot).await;
         }
-        let open = guard::admit(rule, &memory, &cause, &target.key(), now);
-        let chosen = open.and_then(|()| self.sight(now).choose(rule, &target, &memory));
-        if let Err(stop) = chosen {
+        let key = target.key();
+        if let Err(stop) = guard::admit(rule, &memory, &cause, &key, now) {
             return Ok(stop.into());
         }
-        self.add(&Decision::new(Kind::Act, rule, cause, target, now), waiting).await
+        let place = (&*rule.name, key);
+        match call.decided.get(&place) {
+            Some(Ok(())) => return Ok(duplicate()),
+            Some(Err(stop)) => return Ok(stop.clone().into()),
+            None => {}
+        }
+        let chosen = self.sight(now).choose(rule, &target, &memory).map(drop);
+        call.decided.insert(place, chosen.clone());
+        match chosen {
+            Err(stop) => Ok(stop.into()),
+            Ok(()) => self.add(&Decision::new(Kind::Act, rule, cause, target, now), &mut call.waiting).await,
+        }
     }
 
     /// The alert is on: what waits to take back what the rule did is not done, unless it has begun.
@@ -238,13 +270,12 @@ impl Shared {
     }
 
     /// An alert is over: cancels what has not begun, and takes back what was done for it, where the rule says so.
-    async fn resolve(
+    async fn resolve<'a>(
         &self,
-        rule: &Rule,
+        rule: &'a Rule,
         alert: &Alert,
         target: &Target,
-        snapshot: &Snapshot,
-        waiting: &mut usize,
+        (call, snapshot): (&mut Call<'a>, &'a Snapshot),
         now: Timestamp,
     ) -> Result<Verdict, NotReceived> {
         let resolved = |why: &str| Stop::new(Outcome::Resolved, why).into();
@@ -260,13 +291,18 @@ impl Shared {
                 "nothing is taken back"
             }));
         }
-        let memory = memory_of(snapshot, &rule.name).unwrap_or_default();
-        if memory.holds.is_empty() && cancelled == Cancelled::Nothing {
+        let is_empty = call.memory(&rule.name).map_or(true, |memory| memory.holds.is_empty());
+        if is_empty && cancelled == Cancelled::Nothing {
             return Ok(resolved("nothing is held"));
         }
+        if let Some(verdict) = call.undone.get(&*rule.name) {
+            return Ok(verdict.clone());
+        }
         let undoing = Decision::new(Kind::Undo, rule, Cause::of(alert), Target::default(), now);
-        let verdict = self.add(&undoing, waiting).await?;
-        Ok(Verdict { outcome: Some(Outcome::Resolved), ..verdict })
+        let verdict = self.add(&undoing, &mut call.waiting).await?;
+        let verdict = Verdict { outcome: Some(Outcome::Resolved), ..verdict };
+        call.undone.insert(&rule.name, verdict.clone());
+        Ok(verdict)
     }
 
     /// Takes away of a decision on this alert what has not begun: all of it, or the rest of its list.
@@ -330,12 +366,14 @@ impl Shared {
                 };
                 Ok(Verdict { outcome: None, detail: detail.to_owned(), subjects: Vec::new() })
             }
-            Err(error) if error.is_there() => {
-                Ok(Stop::new(Outcome::Duplicate, "the same waits to be carried out already").into())
-            }
+            Err(error) if error.is_there() => Ok(duplicate()),
             Err(error) => Err(NotReceived::Unrecorded(error.to_string())),
         }
     }
+}
+
+fn duplicate() -> Verdict {
+    Stop::new(Outcome::Duplicate, "the same waits to be carried out already").into()
 }
 
 /// Each alert with each rule that names it.

@@ -1,9 +1,13 @@
 //! Very many alerts, and what they cost.
 
 use queuekeeper::queue::state::JobState;
+use std::time::Duration;
+
+use queuekeeper::zookeeper::PrivateServer;
+use queuekeeper::zookeeper::server::Options;
 use serde_json::{Value, json};
 
-use super::world::{World, alert, rules};
+use super::world::{Keeper, PERSISTENT, World, alert, rules};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_alerts_do_what_one_does() {
@@ -50,5 +54,48 @@ async fn ten_thousand_alerts_do_what_one_does() {
     let received = keeper.tell(&alerts).await;
     assert!(received.decisions.iter().all(|decided| decided.outcome == "no_match"));
     assert!(world.pending().await.is_empty());
+    keeper.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_alerts_in_one_call_cost_what_one_does() {
+    // A server of its own: its transactions are counted.
+    let server = PrivateServer::start(Options::default()).await.unwrap();
+    let world = World::on(&server).await;
+    let (holding, resuming) = (
+        "{name: hold, alert: Full, mode: enforce, action: hold_collections, on_resolved: release, \
+         select: {states: [provisioning], limit: 1}, budget: {items: 1, per: 1h}, cooldown: 1m}",
+        "{name: again, alert: Failed, mode: enforce, action: resume_jobs, select: {limit: 1}, \
+         budget: {items: 1, per: 1h}, cooldown: 1m, max_share: 1}",
+    );
+    let rules = rules(&format!("alerts:\n  rules:\n    - {holding}\n    - {resuming}\n"));
+    let address = world.address(None, &server.connect_string());
+    let keeper = Keeper::start(&address, rules.clone(), Duration::from_secs(30)).await;
+    keeper.ready(true).await;
+    keeper.end().await;
+    // Its folders are there, and nothing is carried out any more.
+    let mut keeper = Keeper::start(&address, rules, Duration::from_secs(30)).await;
+    keeper.only_answers();
+    world.failed(3).await;
+    keeper.sees(JobState::Failed, 3).await;
+    let call = |name: &str, status: &str| -> Vec<Value> {
+        let labels = json!({"alertname": name});
+        (0..1_000).map(|number| alert(status, &labels, &format!("{number:x}"), "2026-11-21T10:00:00Z")).collect()
+    };
+    let mut number = 0;
+    let mut zxid = async || {
+        number += 1;
+        let created = world.raw.create(&format!("/mark{number}"), b"", &PERSISTENT).await.unwrap();
+        created.0.czxid
+    };
+    let before = zxid().await;
+    let received = keeper.tell(&call("Failed", "firing")).await;
+    let count = |outcome: &str| received.decisions.iter().filter(|decided| decided.outcome == outcome).count();
+    assert_eq!((count("accepted"), count("duplicate")), (1, 999));
+    assert_eq!(world.pending().await.len(), 1);
+    keeper.tell(&call("Full", "resolved")).await;
+    keeper.tell(&call("Nobody", "firing")).await;
+    let transactions = zxid().await - before;
+    assert!(transactions < 20, "{transactions}");
     keeper.end().await;
 }

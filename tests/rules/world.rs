@@ -89,11 +89,16 @@ pub(crate) fn resume(more: &str) -> Rules {
 impl World {
     /// An empty queue with one batch.
     pub(crate) async fn new() -> Self {
+        Self::on(server().await).await
+    }
+
+    /// The same on a server that is not shared with other tests.
+    pub(crate) async fn on(server: &PrivateServer) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let chroot = format!("/r{}", NUMBER.fetch_add(1, Ordering::Relaxed));
-        let client = connect(&server().await.connect_string()).await;
+        let client = connect(&server.connect_string()).await;
         client.create(&chroot, b"", &PERSISTENT).await.unwrap();
-        let address = format!("{}{chroot}", server().await.connect_string());
+        let address = format!("{}{chroot}", server.connect_string());
         let raw = connect(&address).await;
         let queue = Queue::new(connect(&address).await);
         let submission = json!({"batchID": "uuid-1", "profile": "demo"}).to_string();
@@ -172,7 +177,7 @@ impl World {
     pub(crate) async fn answering(&self, rules: Rules) -> Keeper {
         let address = self.address(None, &server().await.connect_string());
         let mut keeper = Keeper::start(&address, rules, Duration::from_secs(30)).await;
-        drop(keeper.acting.take());
+        keeper.only_answers();
         keeper
     }
 }
@@ -208,6 +213,11 @@ impl Keeper {
         let keeper = Self { alerts, store, space, registry, audit, _folder: folder, shutdown, tasks, acting };
         eventually(LIMIT, "the image follows the tree", async || keeper.store.freshness().is_synced()).await;
         keeper
+    }
+
+    /// It never comes to carry anything out.
+    pub(crate) fn only_answers(&mut self) {
+        drop(self.acting.take());
     }
 
     /// Waits until it has seen its own znodes, and until it leads where that is asked for.
