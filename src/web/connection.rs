@@ -15,7 +15,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
 use hyper::Request;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -25,7 +25,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use self::room::{Answer, Busy, Place, Room};
+use self::room::{Answer, Asked, Busy, Place, Room};
 use self::stall::Stalling;
 use super::host::Ends;
 use super::{State, tls};
@@ -102,15 +102,18 @@ impl Server {
 
     /// Takes the next connection, and then a place for it: nobody has to leave for a client that is not there.
     async fn take(&self, listener: &TcpListener) -> io::Result<(TcpStream, Ends, Place)> {
-        let (stream, peer, local) = loop {
+        loop {
             let (stream, peer) = listener.accept().await?;
             // Small answers would wait for the client's delayed acknowledgement otherwise, some 40 ms. Where this
             // fails, the client has gone again.
-            if let Ok(local) = stream.set_nodelay(true).and_then(|()| stream.local_addr()) {
-                break (stream, peer, local);
+            let Ok(local) = stream.set_nodelay(true).and_then(|()| stream.local_addr()) else { continue };
+            let ends = Ends { local, peer: peer.ip().to_canonical() };
+            match self.room.enter(ends.peer).await {
+                Some(place) => return Ok((stream, ends, place)),
+                // It is closed at once: to answer it would cost what it has too much of.
+                None => tracing::debug!(peer = %ends.peer, "a connection was refused, its address has too many"),
             }
-        };
-        Ok((stream, Ends { local, peer: peer.ip().to_canonical() }, self.room.enter().await))
+        }
     }
 
     /// Serves a connection until it ends or has to leave.
@@ -142,10 +145,14 @@ impl Server {
         let (place, router) = (Arc::new(place), TowerToHyperService::new(self.router.clone()));
         let answer = service_fn(move |mut request: Request<Incoming>| {
             let busy = Busy::new(Arc::clone(&place));
+            if request.body().is_end_stream() {
+                busy.begin();
+            }
             request.extensions_mut().insert(ends);
-            let answer = router.call(request);
+            let answer = router.call(request.map(|body| Asked { body, busy: Arc::clone(&busy) }));
             async move {
                 let answer: Response<Body> = answer.await?;
+                busy.begin();
                 Ok::<_, std::convert::Infallible>(answer.map(|body| Answer { body, _busy: busy }))
             }
         });

@@ -3,7 +3,7 @@
 //! A page of somebody else whose name suddenly points at this machine would otherwise be read by us as our own: the
 //! browser believes that both are one site.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use axum::extract::{Request, State as FromState};
@@ -28,6 +28,14 @@ pub(super) struct Ends {
     pub(super) local: SocketAddr,
     /// The client's, or a proxy's.
     pub(super) peer: IpAddr,
+}
+
+/// What counts as one address: of IPv6, everybody has 2^64 to himself.
+pub(super) fn network(peer: IpAddr) -> IpAddr {
+    match peer {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
+        IpAddr::V4(_) => peer,
+    }
 }
 
 /// The hosts that are ours whichever address a connection was made to.

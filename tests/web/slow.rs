@@ -78,6 +78,30 @@ async fn clients_that_do_not_read_or_send_byte_by_byte_disturb_nobody() {
 }
 
 #[tokio::test]
+async fn bodies_that_do_not_come_keep_nobody_out() {
+    let server = Server::start().await;
+    let alone = ten_requests(&server).await;
+    let connect = async |last: u8| {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(([127, 0, 0, last], 0).into()).unwrap();
+        socket.connect(([127, 0, 0, 1], server.ports[0]).into()).await.unwrap()
+    };
+    // More of them than there is room for, from two addresses, and each is waited for.
+    let mut open = Vec::new();
+    for last in [2, 3].into_iter().cycle().take(600) {
+        let mut stream = connect(last).await;
+        let head = "POST /order HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: none\r\n\
+                    Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000\r\n\r\naction=";
+        // One that had to leave already cannot be written to.
+        let _ = stream.write_all(head.as_bytes()).await;
+        open.push(stream);
+    }
+    let among = ten_requests(&server).await;
+    assert!(among < alone * 10 + Duration::from_millis(500), "{among:?} among them, {alone:?} alone");
+    assert!(server.stop().await < Duration::from_secs(2));
+}
+
+#[tokio::test]
 async fn a_body_is_not_waited_for_and_not_taken_for_the_next_request() {
     let server = Server::start().await;
     let hidden = "GET /-/healthy HTTP/1.1\r\nHost: localhost\r\n\r\n";

@@ -18,9 +18,13 @@ use super::logins::Logins;
 use super::patience::Patience;
 use crate::actions::Role;
 use crate::config::{Presented, Tokens, Users};
+use crate::web::host::network;
 
 /// How many verified passwords are remembered.
 const MOST_REMEMBERED: usize = 128;
+
+/// How much of a password bcrypt looks at, in bytes.
+const LONGEST_PASSWORD: usize = 72;
 
 /// How many requests of one address may wait for their password to be verified.
 const MOST_WAITING_OF_ONE: usize = 16;
@@ -216,6 +220,7 @@ impl Gate {
     }
 
     fn wait(&self, peer: Option<IpAddr>) -> Option<Waiting<'_>> {
+        let peer = peer.map(network);
         let mut waiting = self.waiting.lock();
         let of_one = waiting.get(&peer).copied().unwrap_or(0);
         if of_one >= MOST_WAITING_OF_ONE || waiting.values().sum::<usize>() >= MOST_WAITING {
@@ -230,7 +235,10 @@ impl Gate {
         let mut context = hmac::Context::with_key(&self.key);
         // With their lengths, or another part could begin where one ends.
         let hash = users.hash(&login.user).unwrap_or_default();
-        for part in [login.user.as_bytes(), hash.as_bytes(), &login.password] {
+        // More of it is not looked at when it is verified: whoever has one that long would else be remembered, and
+        // forgiven, by as many as he likes.
+        let password = &login.password[..login.password.len().min(LONGEST_PASSWORD)];
+        for part in [login.user.as_bytes(), hash.as_bytes(), password] {
             context.update(&part.len().to_be_bytes());
             context.update(part);
         }
@@ -262,6 +270,9 @@ mod tests {
         assert!(gate.wait(other).is_some());
         drop(held);
         assert!(gate.wait(one).is_some() && gate.waiting.lock().is_empty());
+        // Whoever has a network of IPv6 is one, too, and does not take the places of all.
+        let held: Vec<_> = (0..MOST_WAITING).map(|n| gate.wait(Some(address(&format!("2001:db8::{n:x}"))))).collect();
+        assert_eq!(held.iter().flatten().count(), MOST_WAITING_OF_ONE);
     }
 
     #[tokio::test(start_paused = true)]
@@ -312,5 +323,17 @@ mod tests {
         }
         assert_eq!(gate.verify(&users, login("secret"), peer).await, Verdict::Right(alice.to_owned()));
         assert!(!gate.patience.wait(peer).is_zero(), "the login was remembered, and nothing was verified");
+
+        // What bcrypt does not look at makes no other password of it.
+        let long = "x".repeat(LONGEST_PASSWORD);
+        std::fs::write(file.path(), format!("basic_auth_users: {{alice: {}}}", bcrypt::hash(&long, 4).unwrap()))
+            .unwrap();
+        let users = Arc::clone(WebFile::read(file.path()).unwrap().users());
+        assert_eq!(gate.verify(&users, login(&long), peer).await, Verdict::Right(alice.to_owned()));
+        for _ in 0..3 {
+            gate.patience.failed(peer);
+        }
+        assert_eq!(gate.verify(&users, login(&format!("{long}y")), peer).await, Verdict::Right(alice.to_owned()));
+        assert!(!gate.patience.wait(peer).is_zero(), "it is the same password, and nothing was verified");
     }
 }

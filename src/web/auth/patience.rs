@@ -1,11 +1,13 @@
 //! Who fails again and again waits longer and longer.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
+
+use crate::web::host::network;
 
 /// The first wait; each further one is twice as long.
 const FIRST: Duration = Duration::from_millis(100);
@@ -83,13 +85,13 @@ impl Patience {
     /// How long somebody from there waits now.
     pub(super) fn wait(&self, peer: Option<IpAddr>) -> Duration {
         let (now, inner) = (Instant::now(), self.inner.lock());
-        let of_one = Failures::wait(inner.of_one.get(&network(peer)).copied(), OF_ONE, now);
+        let of_one = Failures::wait(inner.of_one.get(&peer.map(network)).copied(), OF_ONE, now);
         of_one.max(Failures::wait(inner.of_all, OF_ALL, now))
     }
 
     /// Remembers a failure.
     pub(super) fn failed(&self, peer: Option<IpAddr>) {
-        let (now, peer, mut inner) = (Instant::now(), network(peer), self.inner.lock());
+        let (now, peer, mut inner) = (Instant::now(), peer.map(network), self.inner.lock());
         inner.of_all = Some(Failures::more(inner.of_all, OF_ALL, now));
         let failures = Failures::more(inner.of_one.get(&peer).copied(), OF_ONE, now);
         if !inner.of_one.contains_key(&peer) && inner.of_one.len() >= MOST_ADDRESSES {
@@ -101,15 +103,7 @@ impl Patience {
 
     /// Forgets the failures of an address, from which somebody has shown a right password.
     pub(super) fn forgive(&self, peer: Option<IpAddr>) {
-        self.inner.lock().of_one.remove(&network(peer));
-    }
-}
-
-/// What counts as one address: of IPv6, everybody has 2^64 to himself.
-fn network(peer: Option<IpAddr>) -> Option<IpAddr> {
-    match peer {
-        Some(IpAddr::V6(address)) => Some(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into()),
-        peer => peer,
+        self.inner.lock().of_one.remove(&peer.map(network));
     }
 }
 
