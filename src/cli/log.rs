@@ -1,5 +1,7 @@
 //! The log: to standard error, as text for people or as JSON for programs.
 
+use std::io::{self, Write};
+
 use clap::{Args, ValueEnum};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -69,7 +71,9 @@ impl LogArgs {
         let begun = match self.format {
             Format::Text => {
                 let is_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
-                registry.with(fmt::layer().with_writer(std::io::stderr).with_ansi(is_terminal)).try_init()
+                registry
+                    .with(fmt::layer().with_writer(move || Lines::stderr(is_terminal)).with_ansi(is_terminal))
+                    .try_init()
             }
             Format::Json => registry.with(fmt::layer().json().with_writer(std::io::stderr)).try_init(),
         };
@@ -81,6 +85,92 @@ impl LogArgs {
 /// Begins to log what whoever typed a command must know beside its answer: warnings and errors of ours, as plain lines.
 pub(super) fn begin_for_people() {
     let filter = Targets::new().with_target("queuekeeper", LevelFilter::WARN);
-    let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(false).with_target(false).without_time();
+    let lines = fmt::layer().with_writer(|| Lines::stderr(false)).with_ansi(false).with_target(false).without_time();
     drop(tracing_subscriber::registry().with(filter).with(lines).try_init());
+}
+
+/// The attributes that messages have on a terminal: dim and bold, slanted, and the colours of levels.
+const ATTRIBUTES: [&str; 10] = ["0", "1", "2", "3", "31", "32", "33", "34", "35", "36"];
+
+/// Writes each message as one line that shows all there is in it, whatever texts of others that are: a line end would make
+/// a second message of the rest, a mark that turns the direction would show it in another order, and a terminal obeys some
+/// texts.
+struct Lines<W> {
+    to: W,
+    /// Whether messages have attributes.
+    is_terminal: bool,
+}
+
+impl Lines<io::Stderr> {
+    fn stderr(is_terminal: bool) -> Self {
+        Self { to: io::stderr(), is_terminal }
+    }
+}
+
+impl<W: Write> Write for Lines<W> {
+    /// Takes a whole message, as the layer gives it.
+    fn write(&mut self, message: &[u8]) -> io::Result<usize> {
+        self.to.write_all(one_line(&String::from_utf8_lossy(message), self.is_terminal).as_bytes())?;
+        Ok(message.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+fn one_line(message: &str, is_terminal: bool) -> String {
+    let message = message.strip_suffix('\n').unwrap_or(message);
+    let mut line = String::with_capacity(message.len() + 1);
+    for (at, found) in message.char_indices() {
+        let attribute = || message[at..].strip_prefix("\u{1b}[")?.split_once('m').map(|(code, _)| code);
+        let is_hidden = match found {
+            '\u{1b}' => !(is_terminal && attribute().is_some_and(|code| ATTRIBUTES.contains(&code))),
+            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+            other => other.is_control(),
+        };
+        if is_hidden { line.extend(found.escape_debug()) } else { line.push(found) }
+    }
+    line.push('\n');
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn whatever_texts_are_in_it_a_message_is_one_line() {
+        let evil = "x\r\n2026-01-01T00:00:00Z ERROR forged \u{1b}[2J\u{1b}[8m\u{9b}2J\u{202e}\u{2028}ß";
+        for is_terminal in [false, true] {
+            let kept = Kept::default();
+            let to = kept.clone();
+            let writer = move || Lines { to: to.clone(), is_terminal };
+            let layer = fmt::layer().with_writer(writer).with_ansi(is_terminal);
+            tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
+                tracing::warn!(path = %evil, text = evil, "what was read is {evil}");
+            });
+            let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+            assert_eq!((text.lines().count(), text.ends_with('\n')), (1, true), "{text:?}");
+            assert!(!text.contains(['\r', '\u{9b}', '\u{202e}', '\u{2028}']), "{text:?}");
+            assert!(!text.contains("\u{1b}[2J") && !text.contains("\u{1b}[8m"), "{text:?}");
+            assert_eq!(text.contains('\u{1b}'), is_terminal, "the level has its colour on a terminal: {text:?}");
+            assert_eq!(text.matches("ß").count(), 3, "nothing is lost: {text:?}");
+        }
+    }
 }
