@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::book::Line;
-use super::call::Call;
+use super::call::{ACCEPTED, Call, to_be_told};
 use super::decision::{Cause, Decision, Kind, Target, act_name};
 use super::guard::{self, Stop};
 use super::memory::{Memory, Together};
@@ -149,12 +149,13 @@ impl Shared {
                 fingerprint: alert.fingerprint.clone(),
                 starts_at: alert.starts_at,
                 status: if alert.status == Status::Firing { "firing" } else { "resolved" }.to_owned(),
-                outcome: verdict.outcome.map_or("accepted", Outcome::label).to_owned(),
+                outcome: verdict.outcome.map_or(ACCEPTED, Outcome::label).to_owned(),
                 detail: verdict.detail,
                 selector: rule.select.to_string(),
                 subjects: verdict.subjects,
             });
         }
+        let decisions = to_be_told(&received.decisions);
         let record = Record::Alerts {
             id: OrderId::new(now),
             at: now,
@@ -164,7 +165,8 @@ impl Shared {
             group: payload.group,
             truncated: payload.truncated,
             unmatched: received.unmatched,
-            decisions: received.decisions.clone(),
+            more: (received.decisions.len() - decisions.len()) as u64,
+            decisions,
         };
         let written = self.actions.audit().write(record).await;
         written.map_err(|why| NotReceived::Unrecorded(why.to_string()))?;
@@ -291,8 +293,7 @@ impl Shared {
                 "nothing is taken back"
             }));
         }
-        let is_empty = call.memory(&rule.name).map_or(true, |memory| memory.holds.is_empty());
-        if is_empty && cancelled == Cancelled::Nothing {
+        if call.memory(&rule.name).map_or(true, |memory| memory.holds.is_empty()) && cancelled == Cancelled::Nothing {
             return Ok(resolved("nothing is held"));
         }
         if let Some(verdict) = call.undone.get(&*rule.name) {

@@ -6,7 +6,14 @@ use std::sync::Arc;
 use super::accept::{Verdict, memory_of};
 use super::guard::Stop;
 use super::memory::Memory;
+use crate::actions::audit::Decided;
 use crate::coordination::Snapshot;
+
+/// How many decisions by which nothing is carried out are named in the audit trail, of one call.
+const MOST_TOLD: usize = 100;
+
+/// What a decision is called that is to be carried out.
+pub(super) const ACCEPTED: &str = "accepted";
 
 /// What was found out already. A thousand alerts in one call cost what one does: whoever can have Alertmanager call chooses
 /// how many there are, and what stands in them.
@@ -46,4 +53,15 @@ impl<'a> Call<'a> {
         let read = || snapshot.map_or_else(|| Ok(Memory::default()), |snapshot| memory_of(snapshot, rule));
         self.memories.entry(rule).or_insert_with(|| read().map(Arc::new)).clone()
     }
+}
+
+/// Those decisions that the audit trail names: whoever has alerts sent chooses how many there are, and could push what
+/// others ordered out of its files with them.
+pub(super) fn to_be_told(decisions: &[Decided]) -> Vec<Decided> {
+    let mut others = 0;
+    let is_told = |decided: &&Decided| {
+        others += usize::from(decided.outcome != ACCEPTED);
+        decided.outcome == ACCEPTED || others <= MOST_TOLD
+    };
+    decisions.iter().filter(is_told).cloned().collect()
 }

@@ -1,5 +1,6 @@
 //! Very many alerts, and what they cost.
 
+use queuekeeper::actions::audit::Record;
 use queuekeeper::queue::state::JobState;
 use std::time::Duration;
 
@@ -93,6 +94,11 @@ async fn a_thousand_alerts_in_one_call_cost_what_one_does() {
     let count = |outcome: &str| received.decisions.iter().filter(|decided| decided.outcome == outcome).count();
     assert_eq!((count("accepted"), count("duplicate")), (1, 999));
     assert_eq!(world.pending().await.len(), 1);
+    // The audit trail has what is to be done, and of the rest how much there was.
+    let records = keeper.records();
+    let Some(Record::Alerts { decisions, more, .. }) = records.last() else { panic!("{records:?}") };
+    assert_eq!((decisions.len(), *more), (101, 899));
+    assert_eq!(decisions.iter().filter(|decided| decided.outcome == "accepted").count(), 1);
     keeper.tell(&call("Full", "resolved")).await;
     keeper.tell(&call("Nobody", "firing")).await;
     let transactions = zxid().await - before;

@@ -116,8 +116,11 @@ pub enum Record {
         truncated: u64,
         /// How many no rule names.
         unmatched: u64,
-        /// What was decided of each of the others.
+        /// What was decided of each of the others; all that is to be carried out, and a hundred besides.
         decisions: Vec<Decided>,
+        /// How many there were beyond these.
+        #[serde(default)]
+        more: u64,
     },
     /// A decision was carried out, or given up; the orders that it gave have lines of their own.
     Decision {

@@ -58,6 +58,29 @@ fn lines(path: &Path) -> Vec<Record> {
 }
 
 #[tokio::test]
+async fn whatever_texts_are_in_it_a_record_is_one_line_and_only_its_owner_reads_it() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    // Small enough that it is put aside between the two.
+    let (audit, writer) = open(&path, 1, 2);
+    let forged = ordered(9, "mallory", "jid0000000009").line();
+    let evil = format!("x\r\n{forged}\u{85}\u{2028}\u{1b}[2J");
+    let record = ordered(1, &evil, &evil);
+    beside(writer, async {
+        audit.write(record.clone()).await.unwrap();
+        audit.write(record.clone()).await.unwrap();
+    })
+    .await;
+    for path in [&path, &folder.path().join("audit.jsonl.1")] {
+        assert_eq!(lines(path), [record.clone()]);
+        assert!(!std::fs::read_to_string(path).unwrap().contains('\u{1b}'));
+        assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600, "{}", path.display());
+    }
+}
+
+#[tokio::test]
 async fn what_was_written_is_there_after_a_restart_and_is_found_by_everything_it_says() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.jsonl");
