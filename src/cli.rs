@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
@@ -120,7 +121,7 @@ impl UsageError {
 /// Reads the command line, does what it says and gives back what the process ends with.
 #[must_use]
 pub fn run() -> ExitCode {
-    let matches = command().get_matches();
+    let matches = command().try_get_matches().unwrap_or_else(|error| conceal(error).exit());
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let outcome = match cli.command {
         Command::Serve(args) => block_on(args.run()),
@@ -161,6 +162,19 @@ pub fn run() -> ExitCode {
             ExitCode::from(code)
         }
     }
+}
+
+/// Takes out of what is said of a wrong value what stands before an `@`, as a password does in a URL: values come from the
+/// environment, too, and what is said ends up in a log.
+fn conceal(mut error: clap::Error) -> clap::Error {
+    let shown = match error.get(ContextKind::InvalidValue) {
+        Some(ContextValue::String(value)) => value.rsplit_once('@').map(|(_, behind)| format!("…@{behind}")),
+        _other => None,
+    };
+    if let Some(shown) = shown {
+        error.insert(ContextKind::InvalidValue, ContextValue::String(shown));
+    }
+    error
 }
 
 fn command() -> clap::Command {

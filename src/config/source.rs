@@ -1,6 +1,7 @@
 //! What the files of a configuration have in common: they are read together, and told about in one line.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -64,7 +65,7 @@ pub(super) struct Sources {
 
 impl Files {
     pub(super) fn read(&mut self, path: &Path) -> Result<Vec<u8>, FileError> {
-        let refuse = |source| FileError::Read { path: path.to_owned(), source };
+        let refuse = |source| FileError::Read { path: conceal(path), source };
         // Before it is opened: a pipe would be waited for.
         let facts = std::fs::metadata(path).map_err(refuse)?;
         if !facts.is_file() {
@@ -72,6 +73,10 @@ impl Files {
         }
         if facts.len() > MOST_BYTES {
             return Err(refuse(std::io::Error::other("it is larger than 1 MiB")));
+        }
+        // It says who may do what: whoever may write it could let himself do anything.
+        if facts.permissions().mode() & 0o002 != 0 {
+            return Err(refuse(std::io::Error::other("everyone on this machine may write it; chmod o-w")));
         }
         let bytes = std::fs::read(path).map_err(refuse)?;
         bytes.hash(&mut self.hasher);
@@ -82,6 +87,16 @@ impl Files {
     pub(super) fn sources(self) -> Sources {
         Sources { fingerprint: self.hasher.finish(), paths: self.read }
     }
+}
+
+/// A path as it may be told. Where a key in a file is missing or is another, what stands below it is taken for a name: a
+/// private key, for one.
+fn conceal(path: &Path) -> PathBuf {
+    let is_part =
+        |part: &str| part.len() >= 48 && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+');
+    let text = path.to_string_lossy();
+    let is_content = text.contains("-----") || text.contains(char::is_control) || text.split('/').any(is_part);
+    if is_content { "a file whose name looks like what should be in one".into() } else { path.to_owned() }
 }
 
 impl Sources {
@@ -111,13 +126,30 @@ pub(super) fn yaml<T: DeserializeOwned + Default>(path: &Path, bytes: &[u8]) -> 
 fn explain(error: &YamlError) -> String {
     match error {
         YamlError::SerdeUnknownField { field, expected, .. } => {
-            format!("the key {field} is not taken; taken are {}", expected.join(", "))
+            format!("{} is not taken; taken are {}", key(field), expected.join(", "))
         }
         YamlError::SerdeInvalidType { expected, .. } | YamlError::SerdeInvalidValue { expected, .. } => {
             let expected = if expected.starts_with("struct") { "keys and values" } else { expected };
             format!("something else was expected here: {expected}")
         }
-        YamlError::DuplicateMappingKey { key: Some(key), .. } => format!("the key {key} is there twice"),
-        other => other.render().split_whitespace().collect::<Vec<_>>().join(" "),
+        YamlError::DuplicateMappingKey { key: Some(key), .. } => format!("{} is there twice", self::key(key)),
+        other => other.render().split_whitespace().map(word).collect::<Vec<_>>().join(" "),
     }
+}
+
+/// A key as it may be told: what is no word may be what belongs behind one.
+fn key(key: &str) -> String {
+    let is_word = key.len() <= 32 && key.bytes().all(|byte| byte.is_ascii_lowercase() || b"_-.".contains(&byte));
+    if is_word {
+        format!("the key {key}")
+    } else {
+        "something that is no word, or looks like a token itself, stands where a key belongs, and".to_owned()
+    }
+}
+
+/// A word of what the parser says, which may be one of what it read.
+fn word(word: &str) -> &str {
+    let is_long =
+        word.split(|found: char| !(found.is_ascii_alphanumeric() || "+/$_".contains(found))).any(|run| run.len() >= 16);
+    if is_long { "…" } else { word }
 }

@@ -93,6 +93,11 @@ impl FromStr for Servers {
     type Err = ServersError;
 
     fn from_str(text: &str) -> Result<Self, ServersError> {
+        if let Some((_, behind)) = text.rsplit_once('@') {
+            // Whoever writes this takes it for a URL, and what stands before may be a password.
+            let why = "credentials are taken from a file, that of --zookeeper.auth-file".to_owned();
+            return Err(ServersError { text: format!("…@{behind}"), why });
+        }
         parse(text.trim()).map_err(|why| ServersError { text: text.to_owned(), why })
     }
 }

@@ -1,6 +1,7 @@
 //! Credentials for nodes that are not open to everyone.
 
 use std::fmt;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use super::connect::ConfigError;
@@ -49,7 +50,16 @@ impl Auth {
     /// When the file cannot be read, holds no credentials, or a line is not of that form. An error names the file and
     /// the line and never what stands there.
     pub fn read_file(path: &Path) -> Result<Vec<Self>, ConfigError> {
-        let text = std::fs::read(path).map_err(|source| ConfigError::ReadFile { path: path.to_owned(), source })?;
+        let refuse = |source| {
+            // Whoever takes the flag for that of the credentials themselves need not find them in a log.
+            let is_file = !path.to_string_lossy().starts_with("digest:");
+            let path = if is_file { path.to_owned() } else { "digest:…, which is no file".into() };
+            ConfigError::ReadFile { path, source }
+        };
+        if std::fs::metadata(path).map_err(refuse)?.permissions().mode() & 0o002 != 0 {
+            return Err(refuse(std::io::Error::other("everyone on this machine may write it; chmod o-w")));
+        }
+        let text = std::fs::read(path).map_err(refuse)?;
         let mut all = Vec::new();
         for (n, line) in text.split(|&byte| byte == b'\n').enumerate() {
             let line = line.strip_suffix(b"\r").unwrap_or(line).trim_ascii_start();
@@ -105,6 +115,17 @@ mod tests {
         assert_eq!(all[0], Auth::digest("keeper", "a:b #c "));
         assert_eq!((all[1].scheme(), all[1].credentials()), ("x509", &b"CN=q"[..]));
         assert_eq!(all.len(), 2);
+    }
+
+    #[test]
+    fn a_file_that_everyone_may_write_is_refused_and_credentials_in_place_of_one_are_not_told() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "digest:keeper:hunter2").unwrap();
+        assert!(Auth::read_file(file.path()).is_ok());
+        std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o602)).unwrap();
+        assert!(Auth::read_file(file.path()).unwrap_err().to_string().contains("may write it"));
+        let error = Auth::read_file(Path::new("digest:keeper:hunter2")).unwrap_err().to_string();
+        assert!(error.contains("no file") && !error.contains("hunter2"), "{error}");
     }
 
     #[test]

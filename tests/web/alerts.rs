@@ -42,6 +42,24 @@ async fn only_a_token_for_it_tells_of_alerts_and_what_it_sends_is_bounded() {
     }
     assert_eq!(call(caller, &payload(0), "text/plain").await.code, 415);
 
+    // What an alert says of itself stands on no page, as a link least of all.
+    let mut forged: Value = serde_json::from_str(&payload(0)).unwrap();
+    let evil = "javascript:window.owned=1//<b>owned</b>\u{202e}";
+    for key in ["groupKey", "receiver", "externalURL"] {
+        forged[key] = evil.into();
+    }
+    for key in ["generatorURL", "silenceURL", "dashboardURL"] {
+        forged["alerts"][0][key] = evil.into();
+    }
+    forged["alerts"][0]["annotations"] = json!({"summary": evil, "runbook_url": evil});
+    forged["alerts"][0]["labels"][evil] = evil.into();
+    assert_eq!(call(caller, &forged.to_string(), JSON).await.code, 200);
+    for path in ["/", "/rules", "/audit", "/api/v1/rules", "/api/v1/audit", "/metrics"] {
+        let answer = site.ask(site.asker(Role::Admin), &Method::GET, path, &[], "").await;
+        assert_eq!(answer.code, 200, "{path}");
+        assert!(!answer.text.contains("owned"), "{path}: {}", answer.text);
+    }
+
     // Nobody else, whatever he may order himself, and no token that is none.
     let refused = async || {
         let answer = site.ask(site.asker(Role::Viewer), &Method::GET, "/metrics", &[], "").await;

@@ -108,6 +108,32 @@ fn what_is_not_taken_is_refused_by_name_and_line_and_shows_no_secret() {
 }
 
 #[test]
+fn a_file_that_everyone_may_write_is_not_taken() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let directory = tempfile::tempdir().unwrap();
+    let tokens = write(directory.path(), "tokens.yml", "{}");
+    let config = write(directory.path(), "config.yml", "tokens_file: tokens.yml");
+    let web = write(directory.path(), "web.yml", "{}");
+    let set = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    let before = ConfigFile::read(&config).unwrap();
+    for path in [&tokens, &config, &web] {
+        set(path, 0o666);
+        let read = if path == &web {
+            queuekeeper::config::WebFile::read(&web).map(drop)
+        } else {
+            // Neither by a server that runs already.
+            assert!(before.read_again().is_err(), "{}", path.display());
+            ConfigFile::read(&config).map(drop)
+        };
+        let error = read.unwrap_err().to_string();
+        assert!(error.contains("may write it; chmod o-w") && error.contains(path.to_str().unwrap()), "{error}");
+        set(path, 0o664);
+    }
+    assert!(ConfigFile::read(&config).is_ok());
+}
+
+#[test]
 fn a_file_is_checked_with_the_users_and_serve_refuses_what_is_wrong() {
     let directory = tempfile::tempdir().unwrap();
     let web = write(directory.path(), "web.yml", &format!("basic_auth_users: {{alice: {HASH}}}"));

@@ -240,6 +240,8 @@ async fn run(state: web::State) -> (String, AbortOnDropHandle<()>) {
 async fn page(request: reqwest::RequestBuilder) -> Page {
     let response = request.send().await.unwrap();
     let location = response.headers().get("location").map(|value| value.to_str().unwrap().to_owned());
+    // None leads away from us, whatever was sent.
+    assert!(location.as_ref().is_none_or(|to| !to.starts_with('/') && !to.contains(':')), "{location:?}");
     Page {
         code: response.status().as_u16(),
         location: location.unwrap_or_default(),

@@ -5,16 +5,20 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 
 use queuekeeper::actions::Role;
-use queuekeeper::config::{Secret, TokenLine};
+use queuekeeper::config::{ConfigFile, Secret, TokenLine, WebFile};
 use queuekeeper::zookeeper::PrivateServer;
 use queuekeeper::zookeeper::server::Options;
 use reqwest::{Client, Method};
 
 use super::command_line::queuekeeper;
+use crate::support::certs::Authority;
 use crate::support::wait::eventually;
 
 /// What a password is hashed with in this test: cheap, since strength is not what is tried.
 const COST: u32 = 4;
+
+/// How much of a secret is as bad as all of it, in bytes.
+const PART: usize = 16;
 
 struct Ended(Child);
 
@@ -29,12 +33,21 @@ impl Drop for Ended {
 struct Planted(Vec<(&'static str, String)>);
 
 impl Planted {
+    /// Looks for each of them, and for any part that is long enough to be of use.
     #[track_caller]
     fn are_not_in(&self, place: &str, text: &str) {
         for (what, secret) in &self.0 {
-            assert!(!text.contains(secret.as_str()), "{what} is in {place}: {text}");
+            for start in 0..=secret.len().saturating_sub(PART) {
+                let part = &secret[start..secret.len().min(start + PART)];
+                assert!(!text.contains(part), "{what} is in {place}: {text}");
+            }
         }
     }
+}
+
+/// The lines of a private key.
+fn lines(pem: &str) -> impl Iterator<Item = &str> {
+    pem.lines().filter(|line| line.len() >= PART && !line.starts_with('-'))
 }
 
 fn write(directory: &Path, name: &str, text: &str) -> String {
@@ -66,10 +79,13 @@ async fn no_secret_is_in_a_log_an_answer_a_metric_the_audit_trail_or_a_dump() {
         ("credentials for ZooKeeper", "zookeeper-s3cret".to_owned()),
     ]);
     planted.0.extend(hashes.map(|hash| ("the hash of a token", hash.to_owned())));
+    let key = std::fs::read_to_string(Authority::new(home.path(), "ca").certify("server").key_file).unwrap();
+    planted.0.extend(lines(&key).map(|line| ("a private key", line.to_owned())));
+    assert!(planted.0.len() > 10, "the key has lines");
 
     let audit = home.path().join("audit.jsonl");
     let mut child =
-        queuekeeper(&["serve", "--web.listen-address=127.0.0.1:0", "--log.level=debug", "--log.format=json"])
+        queuekeeper(&["serve", "--web.listen-address=127.0.0.1:0", "--log.level=trace", "--log.format=json"])
             .args(["--zookeeper", &server.connect_string(), "--zookeeper.auth-file", &auth])
             .args(["--web.config.file", &web, "--config.file", &config, "--audit.file", audit.to_str().unwrap()])
             .stdout(Stdio::piped())
@@ -124,6 +140,10 @@ async fn no_secret_is_in_a_log_an_answer_a_metric_the_audit_trail_or_a_dump() {
             (Method::GET, "/rules", ""),
             (Method::GET, "/audit", ""),
             (Method::GET, "/tree", ""),
+            (Method::GET, "/tree/queuekeeper", ""),
+            (Method::GET, "/api/v1/audit", ""),
+            (Method::GET, "/-/ready", ""),
+            (Method::GET, "/events?page=nothing", ""),
             (Method::GET, "/nothing", ""),
             (Method::POST, "/api/v1/orders", order),
             (Method::POST, "/api/v1/orders", "{"),
@@ -142,7 +162,16 @@ async fn no_secret_is_in_a_log_an_answer_a_metric_the_audit_trail_or_a_dump() {
     planted.are_not_in("the audit trail", &std::fs::read_to_string(&audit).unwrap());
     assert!(std::fs::read_to_string(&audit).unwrap().contains("to look for secrets"), "orders were given");
 
-    elsewhere(&planted, home.path(), &server.connect_string(), &tokens[0], &hash);
+    let address = server.connect_string();
+    let home_path = home.path().to_owned();
+    let planted = tokio::task::spawn_blocking(move || {
+        elsewhere(&planted, &home_path, &address, &tokens[0], &hash);
+        in_wrong_files(&planted, &home_path);
+        on_a_command_line(&planted, &home_path, &foreign);
+        with_a_key_in_the_file(&planted, &home_path);
+        planted
+    });
+    let planted = planted.await.unwrap();
 
     served.0.kill().unwrap();
     let log = said + &rest.join().unwrap().unwrap();
@@ -173,4 +202,125 @@ fn elsewhere(planted: &Planted, home: &Path, server: &str, token: &str, hash: &s
         assert_eq!(refused.status.code(), Some(2), "{}", String::from_utf8_lossy(&refused.stderr));
         planted.are_not_in(name, &String::from_utf8_lossy(&refused.stderr));
     }
+}
+
+/// Damages files that are right in every way that a slip of the hand does, and looks at what is said of them.
+#[track_caller]
+fn in_wrong_files(planted: &Planted, home: &Path) {
+    let key = std::fs::read_to_string(home.join("server-key.pem")).unwrap();
+    let key: String = key.lines().map(|line| format!("    {line}\n")).collect();
+    let hash = &planted.0.iter().find(|(what, _)| *what == "the hash of a password").unwrap().1;
+    let web = format!(
+        "tls_server_config:\n  cert_file: server.pem\n  key: |\n{key}basic_auth_users:\n  alice: {hash}\n\
+         http_server_config:\n  http2: false\n"
+    );
+    let sums = planted.0.iter().filter(|(what, _)| *what == "the hash of a token");
+    let tokens: String =
+        sums.enumerate().map(|(n, (_, sum))| format!("token{n}:\n  role: viewer\n  sha256: {sum}\n")).collect();
+    let config = home.join("damaged.yml");
+    std::fs::write(&config, "tokens_file: damaged-file.yml\n").unwrap();
+    let path = home.join("damaged-file.yml");
+    let read = |is_web: bool, text: &str| {
+        std::fs::write(&path, text).unwrap();
+        let read = if is_web { WebFile::read(&path).map(drop) } else { ConfigFile::read(&config).map(drop) };
+        read.err().map(|error| error.to_string())
+    };
+    let mut refused = 0;
+    for (is_web, right) in [(true, &web), (false, &tokens)] {
+        assert_eq!(read(is_web, right), None);
+        let lines: Vec<&str> = right.lines().collect();
+        for (number, line) in lines.iter().enumerate() {
+            let middle = line.len() / 2;
+            let damages = [
+                String::new(),
+                format!("{line}\n{line}"),
+                format!("  {line}"),
+                line.trim_start().to_owned(),
+                line.replace(':', ""),
+                line.replace(": ", ": ["),
+                line.replace(": ", ": \""),
+                line.replace(": ", ": *"),
+                line.replace(": ", ": !!int "),
+                line.replace(": ", ": {"),
+                line.replacen(' ', "\t", 1),
+                format!("{}: {}", &line[..middle], &line[middle..]),
+                format!("{}\n{}", &line[..middle], &line[middle..]),
+                format!("? {line}"),
+                format!("- {line}"),
+                format!("{line}\u{0}"),
+            ];
+            for damage in damages {
+                let mut all = lines.clone();
+                all[number] = &damage;
+                if let Some(error) = read(is_web, &all.join("\n")) {
+                    refused += 1;
+                    planted.are_not_in(&format!("what is said of {damage:?}"), &error);
+                }
+            }
+            if let Some(error) = read(is_web, &lines[..number].join("\n")) {
+                planted.are_not_in("what is said of half a file", &error);
+            }
+        }
+    }
+    assert!(refused > 100, "{refused}");
+    // The key is no key any more, and what it belongs to needs one.
+    let broken: String = std::fs::read_to_string(home.join("server-key.pem")).unwrap().replace("END", "ENDE");
+    let broken = write(home, "broken-key.pem", &broken);
+    let certificate = home.join("server.pem");
+    let flags = ["serve", "--zookeeper.tls-key-file", &broken, "--zookeeper.tls-cert-file"];
+    let said = queuekeeper(&flags).arg(&certificate).output().unwrap();
+    assert_eq!(said.status.code(), Some(2), "{said:?}");
+    planted.are_not_in("what is said of a key", &String::from_utf8_lossy(&said.stderr));
+}
+
+/// Secrets where none is taken: whoever puts one there does not find it in a log.
+#[track_caller]
+fn on_a_command_line(planted: &Planted, home: &Path, token: &Secret) {
+    let url = "https://alice:correct-horse-battery@queue.example/";
+    let servers = "keeper:correct-horse-battery@127.0.0.1:1";
+    let folder = home.join("files");
+    let folder = folder.to_str().unwrap();
+    for arguments in [
+        &["serve", "--web.external-url", url][..],
+        &["dashboards", folder, "--url", url],
+        &["serve", "--zookeeper", servers],
+        &["serve", "--web.listen-address", servers],
+        &["jobs", "--zookeeper", servers],
+        &["serve", "--zookeeper.auth-file", "digest:keeper:correct-horse-battery"],
+        &["token", token.reveal(), "--role", "viewer"],
+    ] {
+        let said = queuekeeper(arguments).output().unwrap();
+        assert_eq!(said.status.code(), Some(2), "{arguments:?}: {said:?}");
+        planted.are_not_in("what is said of a flag", &String::from_utf8_lossy(&said.stderr));
+        planted.are_not_in("what is said of a flag", &String::from_utf8_lossy(&said.stdout));
+    }
+    let mut help = queuekeeper(&["serve", "--help"]);
+    for name in ["WEB_EXTERNAL_URL", "ZOOKEEPER", "ZOOKEEPER_ACL", "WEB_LISTEN_ADDRESS", "ZOOKEEPER_AUTH_FILE"] {
+        help.env(format!("QUEUEKEEPER_{name}"), url);
+    }
+    planted.are_not_in("the help", &String::from_utf8_lossy(&help.output().unwrap().stdout));
+    let said = queuekeeper(&["serve"]).env("QUEUEKEEPER_WEB_EXTERNAL_URL", url).output().unwrap();
+    planted.are_not_in("what is said of a variable", &String::from_utf8_lossy(&said.stderr));
+}
+
+/// Serves with a key that stands in the web configuration itself, and reads the log up to where it listens.
+#[track_caller]
+fn with_a_key_in_the_file(planted: &Planted, home: &Path) {
+    let key = std::fs::read_to_string(home.join("server-key.pem")).unwrap();
+    let key: String = key.lines().map(|line| format!("    {line}\n")).collect();
+    let web = write(home, "inline.yml", &format!("tls_server_config:\n  cert_file: server.pem\n  key: |\n{key}"));
+    let checked = queuekeeper(&["check-web-config", &web]).output().unwrap();
+    assert!(checked.status.success(), "{checked:?}");
+    planted.are_not_in("what is said of a file that is right", &format!("{checked:?}"));
+    let mut serve = queuekeeper(&["serve", "--web.listen-address=127.0.0.1:0", "--log.level=trace"]);
+    serve.args(["--zookeeper", "127.0.0.1:1", "--web.config.file", &web]).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut served = Ended(serve.spawn().unwrap());
+    let mut log = BufReader::new(served.0.stderr.take().unwrap());
+    let mut said = String::new();
+    while !said.contains("listening") {
+        assert_ne!(log.read_line(&mut said).unwrap(), 0, "it listens before it ends: {said}");
+    }
+    served.0.kill().unwrap();
+    log.read_to_string(&mut said).unwrap();
+    planted.are_not_in("the log of a server with TLS", &said);
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -36,11 +37,24 @@ fn processes_of(directory: &Path) -> Vec<u32> {
     numbers.filter(names_it).collect()
 }
 
+/// The addresses on which somebody listens at a port, as the kernel writes them.
+fn listening_at(port: u16) -> Vec<String> {
+    let tables = ["tcp", "tcp6"].map(|table| std::fs::read_to_string(format!("/proc/net/{table}")).unwrap_or_default());
+    let sockets = tables.iter().flat_map(|table| table.lines()).map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let listening = sockets.filter(|fields| fields.get(3) == Some(&"0A"));
+    let ending = format!(":{port:04X}");
+    listening.filter_map(|fields| Some(fields[1].strip_suffix(&*ending)?.to_owned())).collect()
+}
+
 #[tokio::test]
 async fn a_dropped_server_leaves_neither_process_nor_directory() {
     let server = PrivateServer::start(Options::default()).await.unwrap();
     let (pid, directory) = (server.pid().unwrap(), server.directory().to_owned());
     assert!(runs(pid) && directory.join("zoo.cfg").is_file());
+    // Nobody else on the machine sees what is in it, and nobody elsewhere reaches it.
+    assert_eq!(directory.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    let listening = listening_at(server.port());
+    assert!(!listening.is_empty() && listening.iter().all(|address| address.ends_with("0100007F")), "{listening:?}");
     assert_eq!(processes_of(&directory).len(), 2);
     let group = |pid: Option<u32>| getpgid(pid.and_then(|pid| Pid::from_raw(pid.cast_signed()))).unwrap();
     for process in processes_of(&directory) {
