@@ -1,0 +1,85 @@
+//! What is built in: its licences, and what of it is there twice. `deny.toml` says what may be; `cargo deny` looks at more,
+//! and this at every change.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::process::Command;
+
+use serde_json::Value;
+
+const DENY: &str = include_str!("../deny.toml");
+
+/// The texts in quotes behind each place where `before` stands.
+fn quoted(before: &str, text: &'static str) -> Vec<&'static str> {
+    text.split(before).skip(1).map(|rest| rest.split('"').nth(1).unwrap()).collect()
+}
+
+/// Every package that is needed here, by its id; and those that are in the binary or build it.
+fn packages() -> (HashMap<String, Value>, BTreeSet<String>) {
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let arguments = ["metadata", "--locked", "--offline", "--format-version=1", "--filter-platform", &target];
+    let told = Command::new(env!("CARGO")).args(arguments).output().unwrap();
+    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
+    let told: Value = serde_json::from_slice(&told.stdout).unwrap();
+    let by_id = |list: &Value| -> HashMap<String, Value> {
+        list.as_array().unwrap().iter().map(|one| (one["id"].as_str().unwrap().to_owned(), one.clone())).collect()
+    };
+    let (packages, nodes) = (by_id(&told["packages"]), by_id(&told["resolve"]["nodes"]));
+    let mut built = BTreeSet::new();
+    let mut left = vec![told["resolve"]["root"].as_str().unwrap().to_owned()];
+    while let Some(id) = left.pop() {
+        if !built.insert(id.clone()) {
+            continue;
+        }
+        for needed in nodes[&id]["deps"].as_array().unwrap() {
+            if needed["dep_kinds"].as_array().unwrap().iter().any(|kind| kind["kind"] != "dev") {
+                left.push(needed["pkg"].as_str().unwrap().to_owned());
+            }
+        }
+    }
+    let packages = packages.into_iter().filter(|(id, _)| nodes.contains_key(id)).collect();
+    (packages, built)
+}
+
+/// Whether a licence expression can be met by licences that are allowed.
+fn is_met(expression: &str, allowed: &[&str]) -> bool {
+    let is_outside = |at: usize| expression[..at].matches('(').count() == expression[..at].matches(')').count();
+    for joint in [" OR ", " AND "] {
+        if let Some((at, _)) = expression.match_indices(joint).find(|(at, _)| is_outside(*at)) {
+            let sides = [&expression[..at], &expression[at + joint.len()..]].map(|side| is_met(side, allowed));
+            return if joint == " OR " { sides.contains(&true) } else { !sides.contains(&false) };
+        }
+    }
+    match expression.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')) {
+        Some(inner) => is_met(inner, allowed),
+        None => allowed.contains(&expression),
+    }
+}
+
+#[test]
+fn what_is_built_in_is_allowed_comes_from_the_registry_and_is_there_once() {
+    let allowed: Vec<_> = DENY.split("allow = [").nth(1).unwrap().split(']').next().unwrap().split('"').collect();
+    assert!(is_met("ISC AND (GPL-3.0 OR MIT)", &allowed) && !is_met("MIT AND GPL-3.0 OR GPL-2.0", &allowed));
+    let (packages, built) = packages();
+    let mut versions = BTreeMap::<&str, Vec<&str>>::new();
+    for (id, package) in &packages {
+        let text = |key: &str| package[key].as_str().unwrap_or_default();
+        // The older way of writing it.
+        let license = text("license").replace(" / ", "/").replace('/', " OR ");
+        assert!(is_met(&license, &allowed), "{id}: {license:?}");
+        assert!(text("name") == "queuekeeper" || text("source").starts_with("registry+"), "{id}: {}", text("source"));
+        if built.contains(id) {
+            versions.entry(text("name")).or_default().push(text("version"));
+        }
+    }
+    assert!(versions.len() > 100, "it looked at all of them: {}", versions.len());
+    let known = quoted("{ crate =", DENY);
+    let is_known = |name: &str, version: &str| known.contains(&name) || known.contains(&&*format!("{name}@{version}"));
+    for (name, versions) in &versions {
+        let unknown = versions.iter().filter(|version| !is_known(name, version)).count();
+        assert!(unknown <= 1, "{name} is there more than once: {versions:?}; deny.toml knows why others are");
+    }
+    for known in known {
+        let name = known.split('@').next().unwrap();
+        assert!(versions.get(name).is_some_and(|versions| versions.len() > 1), "{known} is there once, or not at all");
+    }
+}
