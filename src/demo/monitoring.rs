@@ -3,9 +3,10 @@
 //! Prometheus scrapes our server and evaluates the rules that ship, in the demo's time ([`rules`]); Alertmanager calls our
 //! server with a token that was made for this run ([`files`]). Both live in a private directory and end with us.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener as Port};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
 use std::time::Duration;
@@ -107,7 +108,10 @@ impl Monitoring {
     /// # Errors
     /// When a program does not start.
     pub(super) async fn start(installation: Installation, server: SocketAddr, pace: Pace) -> Result<Self, Error> {
-        let temporary = tempfile::Builder::new().prefix("queuekeeper-prometheus-").tempdir();
+        let temporary = tempfile::Builder::new()
+            .prefix("queuekeeper-prometheus-")
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir();
         let temporary = temporary.map_err(doing("make a temporary directory"))?;
         let directory = temporary.path().canonicalize().map_err(doing("find a temporary directory"))?;
         let path = directory.clone();

@@ -108,11 +108,11 @@ impl Server {
             // fails, the client has gone again.
             let Ok(local) = stream.set_nodelay(true).and_then(|()| stream.local_addr()) else { continue };
             let ends = Ends { local, peer: peer.ip().to_canonical() };
-            match self.room.enter(ends.peer).await {
-                Some(place) => return Ok((stream, ends, place)),
-                // It is closed at once: to answer it would cost what it has too much of.
-                None => tracing::debug!(peer = %ends.peer, "a connection was refused, its address has too many"),
+            if let Some(place) = self.room.enter(ends.peer).await {
+                return Ok((stream, ends, place));
             }
+            // It is closed at once: to answer it would cost what it has too much of.
+            tracing::debug!(peer = %ends.peer, "a connection was refused, its address has too many");
         }
     }
 

@@ -8,8 +8,9 @@ mod files;
 mod install;
 mod options;
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::net::Ipv4Addr;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
 use std::time::Duration;
@@ -272,7 +273,9 @@ fn place(options: &Options) -> Result<(PathBuf, Option<TempDir>), ServerError> {
     if let Some(directory) = &options.directory {
         return Ok((directory.clone(), None));
     }
-    let made = tempfile::Builder::new().prefix("queuekeeper-zookeeper-").tempdir();
+    // By itself it would be readable by everyone on the machine.
+    let made =
+        tempfile::Builder::new().prefix("queuekeeper-zookeeper-").permissions(Permissions::from_mode(0o700)).tempdir();
     let temporary = made.map_err(doing("make a temporary directory"))?;
     Ok((temporary.path().to_owned(), Some(temporary)))
 }

@@ -1,5 +1,6 @@
 //! A demo with Prometheus and Alertmanager beside it, both real.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -65,6 +66,8 @@ async fn a_stall_raises_the_alert_and_the_rule_makes_room_and_takes_it_back() {
     let records = shipped("recording.yml", "- record:") + shipped("recording.yml", "- {record:");
     assert_eq!(all.len() - alerts, records);
 
+    let mode = std::fs::metadata(&directory).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700, "nobody else on the machine sees what is in it");
     let token = std::fs::read_to_string(Path::new(&directory).join("alertmanager.token")).unwrap();
     let client = reqwest::Client::new();
     let asked = client.get(format!("{}/api/v1/identity", demo.web)).header("authorization", format!("Bearer {token}"));

@@ -45,6 +45,11 @@ impl Planted {
     }
 }
 
+/// A text as it stands below a key of a file.
+fn indented(text: &str) -> String {
+    format!("    {}\n", text.trim_end().replace('\n', "\n    "))
+}
+
 /// The lines of a private key.
 fn lines(pem: &str) -> impl Iterator<Item = &str> {
     pem.lines().filter(|line| line.len() >= PART && !line.starts_with('-'))
@@ -113,6 +118,29 @@ async fn no_secret_is_in_a_log_an_answer_a_metric_the_audit_trail_or_a_dump() {
         http.get(format!("{base}/-/ready")).send().await.is_ok_and(|answer| answer.status().is_success())
     })
     .await;
+    ask(&http, &base, &planted, &operator, &alertmanager, &foreign).await;
+    planted.are_not_in("the audit trail", &std::fs::read_to_string(&audit).unwrap());
+    assert!(std::fs::read_to_string(&audit).unwrap().contains("to look for secrets"), "orders were given");
+
+    let address = server.connect_string();
+    let home_path = home.path().to_owned();
+    let planted = tokio::task::spawn_blocking(move || {
+        elsewhere(&planted, &home_path, &address, &tokens[0], &hash);
+        in_wrong_files(&planted, &home_path);
+        on_a_command_line(&planted, &home_path, &foreign);
+        with_a_key_in_the_file(&planted, &home_path);
+        planted
+    });
+    let planted = planted.await.unwrap();
+
+    served.0.kill().unwrap();
+    let log = said + &rest.join().unwrap().unwrap();
+    assert!(log.contains("a request was answered"), "it is the whole log: {log}");
+    planted.are_not_in("the log", &log);
+}
+
+/// Asks for everything that tells of much, as everyone and as nobody, and gives orders.
+async fn ask(http: &Client, base: &str, planted: &Planted, operator: &Secret, alertmanager: &Secret, foreign: &Secret) {
     let order = r#"{"action": "pause", "on": "queue:ingest", "reason": "to look for secrets"}"#;
     let alerts = r#"{"version": "4", "alerts": []}"#;
     let bearer = |secret: &Secret| format!("Bearer {}", secret.reveal());
@@ -121,9 +149,9 @@ async fn no_secret_is_in_a_log_an_answer_a_metric_the_audit_trail_or_a_dump() {
         format!("Basic {}", base64::prelude::BASE64_STANDARD.encode(format!("alice:{password}")))
     };
     let askers = [
-        bearer(&operator),
-        bearer(&alertmanager),
-        bearer(&foreign),
+        bearer(operator),
+        bearer(alertmanager),
+        bearer(foreign),
         basic("correct-horse-battery"),
         basic("wrong-horse-battery"),
         format!("Basic {}", operator.reveal()),
@@ -159,24 +187,6 @@ async fn no_secret_is_in_a_log_an_answer_a_metric_the_audit_trail_or_a_dump() {
             planted.are_not_in(&place, &(headers + &answer.text().await.unwrap()));
         }
     }
-    planted.are_not_in("the audit trail", &std::fs::read_to_string(&audit).unwrap());
-    assert!(std::fs::read_to_string(&audit).unwrap().contains("to look for secrets"), "orders were given");
-
-    let address = server.connect_string();
-    let home_path = home.path().to_owned();
-    let planted = tokio::task::spawn_blocking(move || {
-        elsewhere(&planted, &home_path, &address, &tokens[0], &hash);
-        in_wrong_files(&planted, &home_path);
-        on_a_command_line(&planted, &home_path, &foreign);
-        with_a_key_in_the_file(&planted, &home_path);
-        planted
-    });
-    let planted = planted.await.unwrap();
-
-    served.0.kill().unwrap();
-    let log = said + &rest.join().unwrap().unwrap();
-    assert!(log.contains("a request was answered"), "it is the whole log: {log}");
-    planted.are_not_in("the log", &log);
 }
 
 /// Looks where no server speaks: in a dump, and in what is said of files that are wrong.
@@ -208,15 +218,16 @@ fn elsewhere(planted: &Planted, home: &Path, server: &str, token: &str, hash: &s
 #[track_caller]
 fn in_wrong_files(planted: &Planted, home: &Path) {
     let key = std::fs::read_to_string(home.join("server-key.pem")).unwrap();
-    let key: String = key.lines().map(|line| format!("    {line}\n")).collect();
+    let key = indented(&key);
     let hash = &planted.0.iter().find(|(what, _)| *what == "the hash of a password").unwrap().1;
     let web = format!(
         "tls_server_config:\n  cert_file: server.pem\n  key: |\n{key}basic_auth_users:\n  alice: {hash}\n\
          http_server_config:\n  http2: false\n"
     );
     let sums = planted.0.iter().filter(|(what, _)| *what == "the hash of a token");
-    let tokens: String =
+    let tokens: Vec<_> =
         sums.enumerate().map(|(n, (_, sum))| format!("token{n}:\n  role: viewer\n  sha256: {sum}\n")).collect();
+    let tokens = tokens.concat();
     let config = home.join("damaged.yml");
     std::fs::write(&config, "tokens_file: damaged-file.yml\n").unwrap();
     let path = home.join("damaged-file.yml");
@@ -307,7 +318,7 @@ fn on_a_command_line(planted: &Planted, home: &Path, token: &Secret) {
 #[track_caller]
 fn with_a_key_in_the_file(planted: &Planted, home: &Path) {
     let key = std::fs::read_to_string(home.join("server-key.pem")).unwrap();
-    let key: String = key.lines().map(|line| format!("    {line}\n")).collect();
+    let key = indented(&key);
     let web = write(home, "inline.yml", &format!("tls_server_config:\n  cert_file: server.pem\n  key: |\n{key}"));
     let checked = queuekeeper(&["check-web-config", &web]).output().unwrap();
     assert!(checked.status.success(), "{checked:?}");

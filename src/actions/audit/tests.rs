@@ -74,7 +74,7 @@ async fn whatever_texts_are_in_it_a_record_is_one_line_and_only_its_owner_reads_
     })
     .await;
     for path in [&path, &folder.path().join("audit.jsonl.1")] {
-        assert_eq!(lines(path), [record.clone()]);
+        assert_eq!(lines(path), std::slice::from_ref(&record));
         assert!(!std::fs::read_to_string(path).unwrap().contains('\u{1b}'));
         assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600, "{}", path.display());
     }
