@@ -18,7 +18,15 @@ const WARMING: usize = 200;
 
 const PRIORITY: u8 = 7;
 
-pub(crate) async fn run(jobs: usize, durable: bool) -> anyhow::Result<()> {
+pub(crate) async fn run(sizes: &[usize], durable: bool) -> anyhow::Result<()> {
+    println!("actions: one order after another by POST /api/v1/orders, in turn with a bare read and transaction");
+    for jobs in sizes {
+        measure(*jobs, durable).await?;
+    }
+    Ok(())
+}
+
+async fn measure(jobs: usize, durable: bool) -> anyhow::Result<()> {
     let server = server_that_syncs(durable).await?;
     let client = connect(&server).await?;
     crate::fill::fill(&client, jobs).await?;
@@ -26,7 +34,6 @@ pub(crate) async fn run(jobs: usize, durable: bool) -> anyhow::Result<()> {
     let desk = Desk::start(&server.connect_string()).await?;
     let orderer = desk.orderer();
     desk.sees_failed(failed.len()).await?;
-    println!("actions: one order after another by POST /api/v1/orders, in turn with a bare read and transaction");
     println!("  {jobs} jobs, {}", with_disk(durable));
 
     let (mut ours, mut bare) = (Vec::new(), Vec::new());

@@ -31,7 +31,14 @@ const PATHS: [&str; 8] = [
 /// The times of each path.
 type Times = [Vec<Duration>; PATHS.len()];
 
-pub(crate) async fn run(jobs: usize, durable: bool) -> anyhow::Result<()> {
+pub(crate) async fn run(sizes: &[usize], durable: bool) -> anyhow::Result<()> {
+    for jobs in sizes {
+        measure(*jobs, durable).await?;
+    }
+    Ok(())
+}
+
+async fn measure(jobs: usize, durable: bool) -> anyhow::Result<()> {
     let server = server_that_syncs(durable).await?;
     let client = connect(&server).await?;
     crate::fill::fill(&client, jobs).await?;

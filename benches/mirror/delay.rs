@@ -9,13 +9,22 @@ use crate::served::{Served, sum};
 use crate::{connect, quantile, server};
 
 /// Transitions a second.
-const RATE: u32 = 500;
+const RATES: [u32; 2] = [500, 1_000];
 
 /// How many transitions are timed.
 const TRANSITIONS: usize = 10_000;
 
-pub(crate) async fn run(jobs: usize) -> anyhow::Result<()> {
+pub(crate) async fn run(sizes: &[usize]) -> anyhow::Result<()> {
     println!("delay: from a committed transition to its being in /metrics, beyond what a bare recursive watcher needs");
+    for jobs in sizes {
+        for rate in RATES {
+            measure(*jobs, rate).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn measure(jobs: usize, rate: u32) -> anyhow::Result<()> {
     let server = server().await?;
     let client = connect(&server).await?;
     crate::fill::fill(&client, jobs).await?;
@@ -34,7 +43,7 @@ pub(crate) async fn run(jobs: usize) -> anyhow::Result<()> {
         }
         heard
     });
-    let load = Load::start(client, jobs, 0, RATE);
+    let load = Load::start(client, jobs, 0, rate);
     let mut visible = Vec::with_capacity(transitions);
     let mut scrapes = 0u64;
     while visible.len() < transitions {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use futures::stream::{self, StreamExt, TryStreamExt};
 use tokio::task::JoinHandle;
 use zookeeper_client::{Acls, Client, CreateMode};
 
@@ -18,10 +19,19 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Starts committing `rate` transitions a second, until it is stopped.
+    /// Starts committing `rate` transitions a second, one after the other, until it is stopped.
     pub(crate) fn start(client: Client, jobs: usize, skip: usize, rate: u32) -> Self {
+        Self::with(client, jobs, skip, Pace::Steady(rate))
+    }
+
+    /// Starts committing as many as the server takes with so many of them in flight, until it is stopped.
+    pub(crate) fn as_fast(client: Client, jobs: usize, skip: usize, in_flight: usize) -> Self {
+        Self::with(client, jobs, skip, Pace::InFlight(in_flight))
+    }
+
+    fn with(client: Client, jobs: usize, skip: usize, pace: Pace) -> Self {
         let (stop, committed) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let task = tokio::spawn(commit_all(client, jobs, skip, rate, Arc::clone(&stop), Arc::clone(&committed)));
+        let task = tokio::spawn(commit_all(client, jobs, skip, pace, Arc::clone(&stop), Arc::clone(&committed)));
         Self { stop, committed, task }
     }
 
@@ -38,44 +48,66 @@ impl Load {
     }
 }
 
+enum Pace {
+    /// So many a second.
+    Steady(u32),
+    /// So many at once.
+    InFlight(usize),
+}
+
 async fn commit_all(
     client: Client,
     jobs: usize,
     skip: usize,
-    rate: u32,
+    pace: Pace,
     stop: Arc<AtomicBool>,
     committed: Arc<AtomicU64>,
 ) -> anyhow::Result<()> {
-    let spacing = Duration::from_secs(1) / rate;
-    let started = Instant::now();
     let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
-    let lock = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
     match client.create("/jobs/states/held", b"", &options).await {
         Ok(_) | Err(zookeeper_client::Error::NodeExists) => {}
         Err(error) => return Err(error.into()),
     }
     let pending: Vec<usize> = (0..jobs).filter(|job| state_of(*job).0 == "Pending").collect();
-    for number in 0.. {
-        if stop.load(Ordering::Relaxed) {
-            break;
+    let turns = stream::iter(skip..).take_while(|_| futures::future::ready(!stop.load(Ordering::Relaxed)));
+    let started = Instant::now();
+    let (spacing, in_flight) = match pace {
+        Pace::Steady(rate) => (Duration::from_secs(1) / rate, 1),
+        Pace::InFlight(in_flight) => (Duration::ZERO, in_flight.min(pending.len())),
+    };
+    let steps = turns.map(|turn| {
+        let (client, pending) = (&client, &pending);
+        async move {
+            let number = u32::try_from(turn - skip)?;
+            tokio::time::sleep_until((started + spacing * number).into()).await;
+            step(client, pending[turn % pending.len()], turn / pending.len()).await
         }
-        tokio::time::sleep_until((started + spacing * number).into()).await;
-        let turn = skip + number as usize;
-        let jid = format!("jid{:010}", pending[turn % pending.len()]);
-        let round = turn / pending.len();
-        let (from, to, status) =
-            if round.is_multiple_of(2) { ("pending", "held", "Held") } else { ("held", "pending", "Pending") };
-        let status = format!(
-            r#"{{"status":"{status}","last_modified":"2026-03-02 10:17:05 -0800","last_successful_status":null,"retry_count":0,"message":"Success"}}"#
-        );
-        let mut writer = client.new_multi_writer();
-        writer.add_create(&format!("/jobs/{jid}/lock"), b"", &lock)?;
-        writer.add_set_data(&format!("/jobs/{jid}/status"), status.as_bytes(), Some(i32::try_from(round)?))?;
-        writer.add_delete(&format!("/jobs/states/{from}/05-{jid}"), None)?;
-        writer.add_create(&format!("/jobs/states/{to}/05-{jid}"), b"", &options)?;
-        writer.add_delete(&format!("/jobs/{jid}/lock"), None)?;
-        writer.commit().await?;
-        committed.fetch_add(1, Ordering::Relaxed);
-    }
+    });
+    steps
+        .buffered(in_flight)
+        .try_for_each(|()| {
+            committed.fetch_add(1, Ordering::Relaxed);
+            futures::future::ready(Ok(()))
+        })
+        .await
+}
+
+/// Takes a job from Pending to Held, or back, in the round of that number.
+async fn step(client: &Client, job: usize, round: usize) -> anyhow::Result<()> {
+    let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    let lock = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
+    let jid = format!("jid{job:010}");
+    let (from, to, status) =
+        if round.is_multiple_of(2) { ("pending", "held", "Held") } else { ("held", "pending", "Pending") };
+    let status = format!(
+        r#"{{"status":"{status}","last_modified":"2026-03-02 10:17:05 -0800","last_successful_status":null,"retry_count":0,"message":"Success"}}"#
+    );
+    let mut writer = client.new_multi_writer();
+    writer.add_create(&format!("/jobs/{jid}/lock"), b"", &lock)?;
+    writer.add_set_data(&format!("/jobs/{jid}/status"), status.as_bytes(), Some(i32::try_from(round)?))?;
+    writer.add_delete(&format!("/jobs/states/{from}/05-{jid}"), None)?;
+    writer.add_create(&format!("/jobs/states/{to}/05-{jid}"), b"", &options)?;
+    writer.add_delete(&format!("/jobs/{jid}/lock"), None)?;
+    writer.commit().await?;
     Ok(())
 }

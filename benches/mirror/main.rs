@@ -19,6 +19,7 @@ mod served;
 mod steady;
 mod steps;
 mod streams;
+mod throughput;
 
 use std::time::Duration;
 
@@ -62,7 +63,6 @@ async fn main() -> anyhow::Result<()> {
     if wanted("cold-start") {
         cold_start::run(&sizes).await?;
     }
-    let largest = sizes.iter().copied().max().unwrap_or(0);
     if wanted("dump") || wanted("load") {
         dump::run(&sizes, wanted("dump"), wanted("load")).await?;
     }
@@ -71,35 +71,42 @@ async fn main() -> anyhow::Result<()> {
         memory::run(&sizes).await?;
     }
     if wanted("delay") {
-        delay::run(largest).await?;
+        delay::run(&sizes).await?;
     }
     if wanted("scrape") {
         scrape::run(&sizes).await?;
     }
     if wanted("pages") {
-        pages::run(largest).await?;
+        pages::run(largest(&sizes)).await?;
+    }
+    if wanted("throughput") {
+        throughput::run(&sizes).await?;
     }
     if wanted("steady") {
-        steady::run(largest).await?;
+        steady::run(&sizes).await?;
     }
     if wanted("streams") {
-        streams::run(largest).await?;
+        streams::run(&sizes).await?;
     }
     if wanted("actions") {
         for durable in [false, true] {
-            actions::run(largest, durable).await?;
+            actions::run(&sizes, durable).await?;
         }
     }
     if wanted("bulk") {
         for durable in [false, true] {
-            bulk::run(largest, durable).await?;
+            bulk::run(&sizes, durable).await?;
         }
     }
     // Only where it is asked for: it takes its time.
     if names.iter().any(|name| name == "endurance") {
-        endurance::run(largest, minutes).await?;
+        endurance::run(largest(&sizes), minutes).await?;
     }
     Ok(())
+}
+
+fn largest(sizes: &[usize]) -> usize {
+    sizes.iter().copied().max().unwrap_or(0)
 }
 
 async fn server() -> anyhow::Result<PrivateServer> {

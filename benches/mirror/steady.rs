@@ -10,8 +10,15 @@ use crate::{connect, server};
 /// How long each rate is watched.
 const WATCHED: Duration = Duration::from_secs(10);
 
-pub(crate) async fn run(jobs: usize) -> anyhow::Result<()> {
+pub(crate) async fn run(sizes: &[usize]) -> anyhow::Result<()> {
     println!("steady state: requests to ZooKeeper and processor time, {} s each", WATCHED.as_secs());
+    for jobs in sizes {
+        measure(*jobs).await?;
+    }
+    Ok(())
+}
+
+async fn measure(jobs: usize) -> anyhow::Result<()> {
     let server = server().await?;
     let client = connect(&server).await?;
     crate::fill::fill(&client, jobs).await?;

@@ -14,16 +14,18 @@ const STREAMS: usize = 200;
 const RATE: u32 = 500;
 const TIME: Duration = Duration::from_secs(20);
 
-pub(crate) async fn run(jobs: usize) -> anyhow::Result<()> {
-    println!("streams: {STREAMS} event streams on the overview, {jobs} jobs");
-    let server = server().await?;
-    let client = connect(&server).await?;
-    crate::fill::fill(&client, jobs).await?;
-    let served = Served::start(&server.connect_string(), &[]).await?;
-    measure(&served, "at rest").await?;
-    let load = Load::start(client, jobs, 0, RATE);
-    measure(&served, &format!("at {RATE} transitions/s")).await?;
-    load.stop().await?;
+pub(crate) async fn run(sizes: &[usize]) -> anyhow::Result<()> {
+    println!("streams: {STREAMS} event streams on the overview");
+    for jobs in sizes {
+        let server = server().await?;
+        let client = connect(&server).await?;
+        crate::fill::fill(&client, *jobs).await?;
+        let served = Served::start(&server.connect_string(), &[]).await?;
+        measure(&served, &format!("{jobs:>7} jobs at rest")).await?;
+        let load = Load::start(client, *jobs, 0, RATE);
+        measure(&served, &format!("{jobs:>7} jobs at {RATE} transitions/s")).await?;
+        load.stop().await?;
+    }
     Ok(())
 }
 
