@@ -17,7 +17,7 @@ use crate::web::identity::Identity;
 use crate::web::lists::given;
 use crate::web::params::Sent;
 use crate::web::problem::Problem;
-use crate::web::show::{Count, Moment, brief, counted, visible};
+use crate::web::show::{Count, Moment, brief, counted};
 
 mod words;
 
@@ -168,13 +168,13 @@ impl Known {
             leads: acting,
             paused: paused.map(|pause| Paused {
                 since: Moment::new(pause.since, now),
-                by: visible(&pause.who),
+                by: brief(&pause.who, LONG),
                 why: brief(&pause.why, LONG),
             }),
             orphans: orphans
                 .into_iter()
                 .map(|(rule, holds)| {
-                    let held: Vec<_> = holds.iter().map(|hold| visible(&hold.collection)).collect();
+                    let held: Vec<_> = holds.iter().map(|hold| brief(&hold.collection, LONG)).collect();
                     (rule, held.join(", "))
                 })
                 .collect(),
@@ -197,12 +197,12 @@ impl Shown {
             when: words::when(&rule),
             does: words::does(&rule),
             limits: words::limits(&rule),
-            breaker: breaker.map(|breaker| (Moment::new(breaker.since, now), breaker.why)),
-            unreadable: unreadable.unwrap_or_default(),
+            breaker: breaker.map(|breaker| (Moment::new(breaker.since, now), brief(&breaker.why, LONG))),
+            unreadable: unreadable.map(|why| brief(&why, LONG)).unwrap_or_default(),
             budget: format!("{} of {}", Count(budget_left), Count(rule.budget.items.into())),
             last: last_action.map(|at| Moment::new(at, now)),
-            holds: holds.iter().map(|hold| (visible(&hold.collection), Moment::new(hold.since, now))).collect(),
-            waiting: waiting.into_iter().map(|(words, since)| (words, Moment::new(since, now))).collect(),
+            holds: holds.iter().map(|hold| (brief(&hold.collection, LONG), Moment::new(hold.since, now))).collect(),
+            waiting: waiting.iter().map(|(words, since)| (brief(words, LONG), Moment::new(*since, now))).collect(),
             left: left.iter().take(LEFT).map(|on| named(on, root)).collect(),
             more_left: if more > 0 { format!("and {} more", Count(more)) } else { String::new() },
             lines: told.into_iter().map(|told| Line::new(told, now)).collect(),

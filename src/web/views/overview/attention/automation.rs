@@ -2,14 +2,20 @@
 
 use super::{Attention, Severity, item};
 use crate::alerts::{Mode, Overview, RuleOverview};
-use crate::web::show::{counted, visible};
+use crate::web::show::{brief, counted};
+
+/// So much is shown of a text that stands in a znode of ours, where anybody may have put it, in characters.
+const LONG: usize = 160;
 
 /// What automatic action is at, and what it waits for.
 pub(super) fn items(overview: &Overview) -> Vec<Attention> {
     let mut items = Vec::new();
     if let Some(pause) = &overview.paused {
-        let by =
-            if pause.who.is_empty() { String::new() } else { format!(" It was paused by {}.", visible(&pause.who)) };
+        let by = if pause.who.is_empty() {
+            String::new()
+        } else {
+            format!(" It was paused by {}.", brief(&pause.who, LONG))
+        };
         items.push(Attention {
             since: Some(pause.since),
             remedy: "It goes on when somebody unpauses it on the page of rules.".to_owned(),
@@ -23,7 +29,7 @@ pub(super) fn items(overview: &Overview) -> Vec<Attention> {
     }
     overview.rules.iter().for_each(|rule| items.extend(of_rule(rule)));
     for (rule, holds) in &overview.orphans {
-        let held: Vec<_> = holds.iter().map(|hold| visible(&hold.collection)).collect();
+        let held: Vec<_> = holds.iter().map(|hold| brief(&hold.collection, LONG)).collect();
         items.push(Attention {
             since: holds.iter().map(|hold| hold.since).min(),
             remedy: "Release them on the page of locks, or put the rule back.".to_owned(),
@@ -34,7 +40,7 @@ pub(super) fn items(overview: &Overview) -> Vec<Attention> {
                     "A rule that does not act any more holds {}",
                     counted(held.len() as u64, "collection", "collections")
                 ),
-                format!("{} held {}, and nothing releases them by itself.", visible(rule), held.join(", ")),
+                format!("{} held {}, and nothing releases them by itself.", brief(rule, LONG), held.join(", ")),
             )
         });
     }
@@ -53,13 +59,13 @@ fn of_rule(rule: &RuleOverview) -> Vec<Attention> {
                 "breaker_open",
                 Severity::Bad,
                 format!("The breaker of the rule {name} is open"),
-                format!("It does nothing by itself any more: {}.", breaker.why),
+                format!("It does nothing by itself any more: {}.", brief(&breaker.why, LONG)),
             )
         });
     }
     if !rule.left.is_empty() {
         let left = counted(rule.left.len() as u64, "item", "items");
-        let named: Vec<_> = rule.left.iter().take(3).map(|on| visible(on)).collect();
+        let named: Vec<_> = rule.left.iter().take(3).map(|on| brief(on, LONG)).collect();
         items.push(Attention {
             remedy: "A person has to look at them.".to_owned(),
             ..of_rules(
@@ -73,7 +79,12 @@ fn of_rule(rule: &RuleOverview) -> Vec<Attention> {
     if let Some(why) = &rule.unreadable {
         items.push(Attention {
             remedy: "Until then it does nothing.".to_owned(),
-            ..of_rules("automation_failing", Severity::Bad, format!("The rule {name} cannot act"), format!("{why}."))
+            ..of_rules(
+                "automation_failing",
+                Severity::Bad,
+                format!("The rule {name} cannot act"),
+                format!("{}.", brief(why, LONG)),
+            )
         });
     }
     if let Some((words, since)) = rule.waiting.first() {
@@ -84,12 +95,12 @@ fn of_rule(rule: &RuleOverview) -> Vec<Attention> {
                 "automation_at_work",
                 Severity::Warn,
                 format!("The rule {name} is at work"),
-                format!("It {words}."),
+                format!("It {}.", brief(words, LONG)),
             )
         });
     }
     if rule.rule.mode == Mode::Enforce && !rule.holds.is_empty() {
-        let held: Vec<_> = rule.holds.iter().map(|hold| visible(&hold.collection)).collect();
+        let held: Vec<_> = rule.holds.iter().map(|hold| brief(&hold.collection, LONG)).collect();
         let until = if rule.rule.is_undone {
             "It releases them when the alert is resolved."
         } else {
