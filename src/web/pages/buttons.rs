@@ -11,6 +11,7 @@ use crate::queue::id::BatchId;
 use crate::queue::path::{BatchNode, JobNode, LockFolder, Path};
 use crate::queue::state::{AccessState, BatchState, JobState, State};
 use crate::web::query::{Pairs, address};
+use crate::web::show::visible;
 
 /// Something that may be ordered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +42,7 @@ impl<'a> Desk<'a> {
             let what = [("action", action.label().to_owned()), ("on", subject.to_string())];
             let what = what.map(|(name, value)| (name.to_owned(), value));
             let href = address(&format!("{}order", self.root), what.iter().chain(more));
-            Button { text: action.title(), href, on: subject.to_string() }
+            Button { text: action.title(), href, on: visible(&subject.to_string()) }
         })
     }
 
