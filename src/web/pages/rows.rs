@@ -4,6 +4,7 @@ use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use crate::web::params::pairs_of;
 use crate::web::problem::Problem;
 
 /// The most rows of a page: with texts as they are found in production it is below 60 KB.
@@ -11,8 +12,9 @@ const MOST: usize = 50;
 
 /// Refuses a page of more rows than a browser should be sent at once; the API takes more.
 pub(super) async fn few(request: Request, next: Next) -> Response {
-    let pairs = request.uri().query().unwrap_or_default().split('&');
-    let limit = pairs.filter_map(|pair| pair.strip_prefix("limit=")).find_map(|limit| limit.parse::<usize>().ok());
+    // As the page itself will read it: its name may be written in escapes. What is no query, the page refuses.
+    let pairs = pairs_of(request.uri().query().unwrap_or_default()).unwrap_or_default();
+    let limit = pairs.iter().filter(|(name, _)| name == "limit").find_map(|(_, limit)| limit.parse::<usize>().ok());
     match limit {
         Some(limit) if limit > MOST => {
             let detail = format!("A page has at most {MOST} rows: for more at once ask the API, which gives 1 to 500.");
