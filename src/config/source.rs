@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde_saphyr::Error as YamlError;
 
+use crate::web::show::visible;
+
 /// No such file is larger, in bytes; chains of certificates included.
 const MOST_BYTES: u64 = 1024 * 1024;
 
@@ -109,7 +111,9 @@ impl Sources {
 
 /// Refuses what stands at a line; 0 for a line that is not known.
 pub(super) fn refuse(path: &Path, line: u64, why: impl Into<String>) -> FileError {
-    FileError::Format { path: path.to_owned(), line: Some(line).filter(|line| *line > 0), why: why.into() }
+    // A name in it may be anything that YAML can write, and is told in one line that shows what it is.
+    let why = visible(&why.into());
+    FileError::Format { path: path.to_owned(), line: Some(line).filter(|line| *line > 0), why }
 }
 
 /// Reads YAML. A file without a key gives the default.
