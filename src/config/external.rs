@@ -116,6 +116,9 @@ impl FromStr for Authority {
         if host.is_empty() {
             return Err("the host is missing");
         }
+        if host.split('.').any(str::is_empty) {
+            return Err("the host has an empty part");
+        }
         if !host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
             return Err("the host holds a character that no host has");
         }
@@ -193,6 +196,7 @@ mod tests {
             ("ops.example.org/queue", "scheme is missing"),
             ("ftp://host", "neither http nor https"),
             ("http:///queue", "host is missing"),
+            ("http://../queue", "empty part"),
             ("http://user:word@host/", "credentials"),
             ("http://host:port/", "no number"),
             ("http://host:+80/", "no number"),
