@@ -107,7 +107,7 @@ fn parse(text: &str) -> Result<Servers, String> {
         return Err("it is empty".to_owned());
     }
     if let Some((scheme, _)) = text.split_once("://") {
-        return Err(format!("it has a scheme ({scheme}://); TLS has flags of its own"));
+        return Err(format!("it has a scheme ({}://); TLS has flags of its own", scheme.escape_debug()));
     }
     let (hosts, chroot) = match text.find('/') {
         Some(at) => text.split_at(at),
@@ -163,6 +163,10 @@ fn parse_chroot(text: &str) -> Result<Option<String>, String> {
     }
     if path.contains(',') {
         return Err(format!("the chroot {path:?} has a comma; it stands once, after the last host"));
+    }
+    // Whoever reads a connect string takes white space at its ends away.
+    if path.trim_end() != path {
+        return Err(format!("the chroot {path:?} ends with white space"));
     }
     let names = path.strip_prefix('/').ok_or_else(|| format!("the chroot {path:?} does not begin with a slash"))?;
     for name in names.split('/') {
@@ -232,6 +236,8 @@ mod tests {
             ("zk1//a", "empty name"),
             ("zk1/a/../b", "relative name"),
             ("zk1/a\u{7}", "does not allow"),
+            ("zk1/a\t/", "white space"),
+            ("t\u{7}cp\n://zk1", "a scheme (t\\u{7}cp\\n://)"),
         ] {
             let error = text.parse::<Servers>().unwrap_err().to_string();
             assert!(error.contains(reason), "{text:?} gave {error}");
