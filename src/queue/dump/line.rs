@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -117,7 +118,7 @@ pub(super) struct End {
 #[derive(Debug, thiserror::Error)]
 pub enum BadLine {
     /// It is not JSON, or not of the form of a line.
-    #[error("is no line of a dump: {0}")]
+    #[error("is no line of a dump: {}", told(.0))]
     Json(#[from] serde_json::Error),
     /// It is neither a znode's line nor the last one, or both.
     #[error("is neither a znode's line nor the last one")]
@@ -128,6 +129,23 @@ pub enum BadLine {
     /// What should be base64 is not.
     #[error("has a value that is not base64: {0}")]
     Base64(#[from] base64::DecodeError),
+}
+
+/// A text out of a dump as an error tells it: its beginning, with escapes for what a terminal would obey.
+pub(in crate::queue) fn told(text: &impl fmt::Display) -> String {
+    const LONGEST: usize = 300;
+    let text = text.to_string();
+    let mut told = String::new();
+    for found in text.chars().take(LONGEST) {
+        match found {
+            '"' | '\'' | '\\' => told.push(found),
+            other => told.extend(other.escape_debug()),
+        }
+    }
+    if text.chars().nth(LONGEST).is_some() {
+        told.push('…');
+    }
+    told
 }
 
 #[derive(Deserialize)]

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use crate::queue::dump::line::{self, BadLine, Line, NodeLine};
+use crate::queue::dump::line::{self, BadLine, Line, NodeLine, told};
 use crate::queue::dump::{FORMAT, Header, NUMBERED, Trailer};
 use crate::queue::id::{BatchId, JobId, RequestId};
 use crate::queue::path::{InvalidPath, NodePath, Path};
@@ -28,7 +28,7 @@ pub struct BadDump {
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
     /// The first line is not that of a dump.
-    #[error("is not the first line of a dump: {0}")]
+    #[error("is not the first line of a dump: {}", told(.0))]
     Header(serde_json::Error),
     /// A newer version wrote it.
     #[error("says that the dump has format {0}; this version reads up to {FORMAT}")]
@@ -43,16 +43,16 @@ pub enum Problem {
     #[error("has a path that no znode can have: {0}")]
     Path(InvalidPath),
     /// Its path lies where no dump reaches.
-    #[error("has the path {0}, which is no part of the queue")]
+    #[error("has the path {}, which is no part of the queue", told(.0))]
     Foreign(String),
     /// Its path came before.
-    #[error("has the path {0} a second time")]
+    #[error("has the path {} a second time", told(.0))]
     Twice(String),
     /// It does not follow the line before it.
-    #[error("has the path {0}, which should have come earlier")]
+    #[error("has the path {}, which should have come earlier", told(.0))]
     Order(String),
     /// Nothing above it can have it as a child.
-    #[error("has the path {0}, whose parent did not come before it")]
+    #[error("has the path {}, whose parent did not come before it", told(.0))]
     Parent(String),
     /// It lies too deep.
     #[error("has a path of more than {DEEPEST} parts")]
