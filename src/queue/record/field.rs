@@ -22,7 +22,7 @@ pub(super) enum Field<'a> {
     Int(i64),
     /// `true` or `false`.
     Bool(bool),
-    /// A number that is not whole or does not fit.
+    /// A number that is not whole.
     Float(f64),
     /// An array: its texts and numbers as texts, and whether it held nothing else.
     List(Vec<Cow<'a, str>>, bool),
@@ -50,7 +50,8 @@ impl Checked {
             Field::Absent | Field::Null => None,
             Field::Text(text) => Some(text),
             Field::Int(number) => Some(Cow::Owned(number.to_string())),
-            Field::Float(number) => Some(Cow::Owned(number.to_string())),
+            // With its exponent: `1e300` would be 301 digits, and there may be as many of them as a value has room for.
+            Field::Float(number) => Some(Cow::Owned(format!("{number:?}"))),
             Field::Bool(truth) => Some(Cow::Borrowed(if truth { "true" } else { "false" })),
             Field::List(..) | Field::Object => {
                 self.wrong(what, "text");
@@ -130,7 +131,8 @@ impl<'de> Visitor<'de> for FieldVisitor {
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
-        Ok(i64::try_from(number).map_or(Field::Float(number as f64), Field::Int))
+        // As a text it keeps all of its digits, and is no more a number of ours than it was.
+        Ok(i64::try_from(number).map_or_else(|_| Field::Text(Cow::Owned(number.to_string())), Field::Int))
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
