@@ -18,6 +18,8 @@ mod act;
 mod book;
 mod call;
 mod decision;
+#[doc(hidden)]
+pub mod fuzzing;
 mod guard;
 mod item;
 mod memory;

@@ -14,6 +14,8 @@ mod faults;
 pub mod find;
 mod follow;
 mod freshness;
+#[doc(hidden)]
+pub mod fuzzing;
 mod history;
 mod image;
 pub mod lists;

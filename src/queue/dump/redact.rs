@@ -86,7 +86,8 @@ impl Redaction {
     }
 
     /// The value that a znode is shown with.
-    pub(super) fn data<'a>(&self, path: &Path, data: &'a [u8]) -> Cow<'a, [u8]> {
+    #[must_use]
+    pub fn data<'a>(&self, path: &Path, data: &'a [u8]) -> Cow<'a, [u8]> {
         if data.is_empty() {
             return data.into();
         }

@@ -1,0 +1,48 @@
+//! What must hold of every decoder, whatever it is given. Each module is one decoder and has one `check`, which panics
+//! where something does not hold.
+//!
+//! The fuzz targets call them with what libFuzzer makes up, and the project's tests with what stands in `corpus`.
+
+pub mod address;
+pub mod audit;
+pub mod auth_file;
+pub mod board;
+pub mod config_file;
+pub mod connect_string;
+pub mod cursor;
+pub mod dump;
+pub mod duration;
+pub mod host;
+pub mod order;
+pub mod own_znodes;
+pub mod path;
+pub mod query;
+pub mod record;
+pub mod shown;
+pub mod tree;
+pub mod web_config_file;
+pub mod webhook;
+
+/// A decoder, and what must hold of it.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All of them, by the names of their folders in `corpus`.
+pub const TARGETS: [Target; 17] = [
+    ("address", address::check),
+    ("audit", audit::check),
+    ("auth_file", auth_file::check),
+    ("config_file", config_file::check),
+    ("connect_string", connect_string::check),
+    ("cursor", cursor::check),
+    ("dump", dump::check),
+    ("duration", duration::check),
+    ("host", host::check),
+    ("order", order::check),
+    ("own_znodes", own_znodes::check),
+    ("path", path::check),
+    ("query", query::check),
+    ("record", record::check),
+    ("tree", tree::check),
+    ("web_config_file", web_config_file::check),
+    ("webhook", webhook::check),
+];

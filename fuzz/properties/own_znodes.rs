@@ -1,0 +1,53 @@
+//! Our own znodes below `/queuekeeper`: decisions, what rules remember, and the kill switch.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use queuekeeper::alerts::fuzzing::{decision, memory, see, together};
+use queuekeeper::coordination::{Node, Snapshot};
+
+use super::board;
+
+/// Puts the bytes into each of them, and looks at what is told of it.
+///
+/// # Panics
+/// When what is read is not written as what reads as the same, when the rules' overview is not bounded, or when the server
+/// fails.
+pub fn check(data: &[u8]) {
+    for again in [decision, memory, together] {
+        if let Some(written) = again(data) {
+            assert_eq!(again(&written).as_ref(), Some(&written), "what is written is read as what it was");
+        }
+    }
+    let node = |name: &str| Node {
+        name: name.to_owned(),
+        data: data.to_vec(),
+        version: 0,
+        czxid: 1,
+        created: Timestamp::UNIX_EPOCH,
+        changed: Timestamp::UNIX_EPOCH,
+    };
+    let rules = ["again", "full", "gone"].map(|name| (name.to_owned(), node(name)));
+    let snapshot = Snapshot {
+        pending: vec![node("again.act.0011223344556677"), node("full.undo")],
+        rules: BTreeMap::from(rules),
+        all: Some(node("rules")),
+        paused: Some(node("paused")),
+    };
+    board::with(|board| {
+        let now: Timestamp = "2026-03-02T18:17:05Z".parse().expect("this is an instant");
+        see(&board.alerts, snapshot, now);
+        let overview = board.alerts.overview(now);
+        assert_eq!(overview.rules.len(), 4, "every rule is told of");
+        for rule in &overview.rules {
+            assert!(rule.told.len() <= 20, "what is told is bounded");
+        }
+        let pause = overview.paused.expect("the switch is there");
+        assert!(pause.who.chars().count() <= 500 && pause.why.chars().count() <= 500, "a note is bounded");
+        for page in ["/rules", "/api/v1/rules", "/"] {
+            let answer = board.get(page).expect("this is an address");
+            assert!(answer.status.is_success(), "{page}: {}", answer.body);
+        }
+        see(&board.alerts, Snapshot::default(), now);
+    });
+}

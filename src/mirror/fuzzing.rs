@@ -1,0 +1,98 @@
+//! An image of any znodes, for the fuzzing and for the tests that repeat what it found: outside the crate nobody else
+//! sees an image without a server.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use zookeeper_client::Stat;
+
+use super::image::Image;
+use super::read::Found;
+use super::store::{Store, Writer};
+use crate::queue::path::Path;
+
+/// When the first of the znodes was made, in milliseconds by the servers' clock: long enough ago for every fault.
+const FIRST_MS: i64 = 1_700_000_000_000;
+
+/// A znode as it stands in a tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Znode {
+    /// Its path, relative to the chroot.
+    pub path: String,
+    /// Its value.
+    pub data: Vec<u8>,
+    /// Whether it is bound to a session.
+    pub is_ephemeral: bool,
+}
+
+impl Znode {
+    /// What reading it finds. The times follow from its place in the tree, so they are the same whichever way it is read.
+    fn found(&self, at: usize) -> Found {
+        let at = i64::try_from(at).unwrap_or_default();
+        let ms = FIRST_MS + at * 1_000;
+        let stat = Stat {
+            czxid: at,
+            mzxid: at,
+            pzxid: at,
+            ctime: ms,
+            mtime: ms,
+            version: 0,
+            cversion: 0,
+            aversion: 0,
+            ephemeral_owner: if self.is_ephemeral { 0x1_0000 + at } else { 0 },
+            data_length: i32::try_from(self.data.len()).unwrap_or(i32::MAX),
+            num_children: 0,
+        };
+        Found::Node { data: self.data.clone(), stat }
+    }
+}
+
+/// A mirror without a server.
+#[derive(Debug, Default)]
+pub struct Mirrored {
+    writer: Writer,
+}
+
+impl Mirrored {
+    /// A reader's handle to what it shows.
+    #[must_use]
+    pub fn store(&self) -> Store {
+        self.writer.store()
+    }
+
+    /// Shows these znodes as a walk finds them, all at once.
+    pub fn walk(&self, znodes: &[Znode]) {
+        self.show(|image| {
+            for (at, znode) in znodes.iter().enumerate() {
+                image.apply(Path::parse(&znode.path), &znode.found(at));
+            }
+        });
+    }
+
+    /// Shows the same, but as watch events tell of them, the last one first.
+    pub fn hear(&self, znodes: &[Znode]) {
+        self.show(|image| {
+            image.apply(Path::Root, &Znode { path: "/".to_owned(), data: Vec::new(), is_ephemeral: false }.found(0));
+        });
+        let reads = znodes.iter().enumerate().rev().map(|(at, znode)| (Path::parse(&znode.path), znode.found(at)));
+        self.writer.apply(reads.collect(), |_, _| {});
+    }
+
+    /// Shows an image in the place of the one before, of which nothing is inherited.
+    fn show(&self, fill: impl FnOnce(&mut Image)) {
+        let now = Timestamp::now();
+        let mut nothing = Image::default();
+        nothing.finish();
+        self.writer.swap(nothing, now);
+        let mut image = Image::default();
+        fill(&mut image);
+        image.finish();
+        self.writer.swap(image, now);
+        self.writer.set_marks(now);
+        self.writer.with_freshness(|freshness| {
+            freshness.session = Some("fuzzing".to_owned());
+            freshness.last_walk = Some(now);
+            freshness.last_walk_duration = Some(Duration::ZERO);
+        });
+    }
+}
