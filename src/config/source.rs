@@ -16,7 +16,7 @@ const MOST_BYTES: u64 = 1024 * 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// A file cannot be read.
-    #[error("cannot read {path}: {source}")]
+    #[error("cannot read {}: {source}", visible(&path.to_string_lossy()))]
     Read {
         /// The file.
         path: PathBuf,
@@ -24,7 +24,7 @@ pub enum FileError {
         source: std::io::Error,
     },
     /// The file itself holds something that is not taken.
-    #[error("{path}{at}: {why}", at = line.map(|line| format!(", line {line}")).unwrap_or_default())]
+    #[error("{path}{at}: {why}", path = visible(&path.to_string_lossy()), at = line.map(|line| format!(", line {line}")).unwrap_or_default())]
     Format {
         /// The file.
         path: PathBuf,
@@ -34,7 +34,7 @@ pub enum FileError {
         why: String,
     },
     /// A certificate or a key cannot be used.
-    #[error("{what}: {why}")]
+    #[error("{}: {why}", visible(what))]
     Unusable {
         /// The file, or the key that holds it.
         what: String,
