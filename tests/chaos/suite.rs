@@ -31,7 +31,10 @@ async fn survives(members: usize) {
     let until = Instant::now() + Duration::from_secs(minutes * 60);
     println!("{members} server(s), seed {seed}");
     let mut world = World::start(members, seed).await;
-    let prometheus = (minutes > 0).then(|| Prometheus::start(&world.program.address(), Alerts::Patient));
+    let prometheus = (minutes > 0).then(|| {
+        world.is_visited();
+        Prometheus::start(&world.program.address(), Alerts::Patient)
+    });
     let mut recoveries: BTreeMap<Episode, Vec<Recovery>> = BTreeMap::new();
     loop {
         let mut episodes: Vec<Episode> = Episode::ALL.into_iter().filter(|kind| kind.is_for(members)).collect();

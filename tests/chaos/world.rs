@@ -197,6 +197,12 @@ impl World {
         }
     }
 
+    /// From now on somebody else has a connection to the program, too, as Prometheus keeps one.
+    pub(super) fn is_visited(&mut self) {
+        self.base.descriptors += 1;
+        self.base.tasks += 1;
+    }
+
     pub(super) fn base(&self) -> Holds {
         self.base
     }
