@@ -20,7 +20,7 @@ use super::harness::{Mirror, connect, create};
 
 const PAGES: [&str; 12] = [
     "/",
-    "/jobs?limit=500",
+    "/jobs?limit=50",
     "/failures",
     "/batches",
     "/access",

@@ -20,7 +20,7 @@ pub enum InvalidPath {
     #[error("a path has no empty part and none that is \".\" or \"..\"")]
     Part,
     /// It has a character that ZooKeeper does not take.
-    #[error("a path has no control characters and none from the private or special Unicode ranges")]
+    #[error("a path has no control characters and none from the private or special Unicode ranges, or beyond U+FFEF")]
     Character,
     /// It is longer than any request may be.
     #[error("a path is at most {} bytes long", NodePath::LONGEST)]
@@ -49,8 +49,8 @@ impl NodePath {
         if !rest.is_empty() && rest.split('/').any(|part| matches!(part, "" | "." | "..")) {
             return Err(InvalidPath::Part);
         }
-        // As `PathUtils.validatePath` of ZooKeeper has it.
-        let is_refused = |character: char| matches!(character, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..='\u{ffff}');
+        // As `PathUtils.validatePath` of ZooKeeper has it, which looks at UTF-16: of two halves it takes neither.
+        let is_refused = |character: char| matches!(character, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..);
         if text.contains(is_refused) { Err(InvalidPath::Character) } else { Ok(Self(text.into())) }
     }
 
@@ -124,6 +124,7 @@ mod tests {
             ("/./jobs", InvalidPath::Part),
             ("/a\nb", InvalidPath::Character),
             ("/\u{f8ff}", InvalidPath::Character),
+            ("/\u{1f980}", InvalidPath::Character),
         ] {
             assert_eq!(NodePath::parse(text), Err(error), "{text:?}");
         }
