@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn clocks_that_agree_have_no_offset_however_slow_the_news() {
         let mut clock = Clock::default();
-        let now = |delay| moment(5 + delay, 1_000_000 + delay);
+        let now = |delay: i64| moment(5 + delay, 1_000_000 + delay);
         assert_eq!(clock.offset(now(0)), Offset(0));
         for delay in [3, 40, 2_000, 7] {
             clock.saw(1_000_000, now(delay));

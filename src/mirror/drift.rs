@@ -1,16 +1,34 @@
 //! Comparing the image with the tree, which should never find anything.
 
+use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 use zookeeper_client::Client;
 
 use super::follow::{Follower, read};
 use super::image::{Change, Image};
 use super::read::Found;
+use super::walk::{Walk, walk_beside};
 use super::watch::{Interrupted, Watch};
 use crate::queue::path::Path;
 
 /// How many rows are compared under one lock, for some tenths of a millisecond.
 const ROWS_AT_ONCE: usize = 512;
+
+/// How many rows are compared between two looks at what has changed meanwhile, for some ten milliseconds.
+const ROWS_BETWEEN: usize = 32 * ROWS_AT_ONCE;
+
+/// Walks the tree in a task of its own: to fill and sort an image takes a core for a while, in which events are applied
+/// as ever. It ends with the future.
+pub(super) async fn walk_aside(client: Client) -> Result<Walk, Interrupted> {
+    let walk = tokio::spawn(async move { walk_beside(&client).await });
+    match AbortOnDropHandle::new(walk).await {
+        Ok(walked) => Ok(walked?),
+        Err(ended) => match ended.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(ended) => Err(Interrupted::Failed(ended.to_string())),
+        },
+    }
+}
 
 impl Follower {
     /// Reads what an image from a walk has otherwise than ours, counts what a second read confirms and no event has
@@ -34,6 +52,10 @@ impl Follower {
             });
             paths.extend(differing.unwrap_or_default());
             tokio::task::yield_now().await;
+            if start % ROWS_BETWEEN == 0 {
+                watch.drain()?;
+                self.flush(client, watch).await?;
+            }
         }
         watch.drain()?;
         paths.retain(|path| !watch.is_touched(path));

@@ -12,6 +12,7 @@ use tracing::{info, warn};
 use zookeeper_client::{AddWatchMode, Client, PersistentWatcher};
 
 use super::clock::{Clock, Moment};
+use super::drift::walk_aside;
 use super::image::{Change, Image};
 use super::metrics::{Cause, Metrics};
 use super::read::{Answer, Found, Query, ReadError, Reader};
@@ -180,7 +181,7 @@ impl Follower {
                     next_check = None;
                     self.metrics.walk(Cause::DriftCheck);
                     watch.keep_touched();
-                    check.set(walk(client).fuse());
+                    check.set(walk_aside(client.clone()).fuse());
                 }
                 walked = &mut check => {
                     let walked: Walk = walked?;
@@ -195,7 +196,7 @@ impl Follower {
     }
 
     /// Reads what is dirty and applies it. Gives the number of requests that this took.
-    async fn flush(&mut self, client: &Client, watch: &mut Watch) -> Result<u32, Interrupted> {
+    pub(super) async fn flush(&mut self, client: &Client, watch: &mut Watch) -> Result<u32, Interrupted> {
         let paths = watch.take_dirty();
         if paths.is_empty() {
             return Ok(0);

@@ -140,6 +140,7 @@ pub(super) struct Reader<'a> {
     /// The reads still to be sent, last first.
     waiting: Vec<Query>,
     reads_a_request: usize,
+    requests_in_flight: usize,
     pub(super) reads: u64,
     pub(super) requests: u32,
     /// How many znodes our credentials do not allow us to read, and the first of them.
@@ -148,7 +149,20 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub(super) fn new(client: &'a Client) -> Self {
-        Self { client, waiting: Vec::new(), reads_a_request: READS_A_REQUEST, reads: 0, requests: 0, denied: None }
+        Self {
+            client,
+            waiting: Vec::new(),
+            reads_a_request: READS_A_REQUEST,
+            requests_in_flight: REQUESTS_IN_FLIGHT,
+            reads: 0,
+            requests: 0,
+            denied: None,
+        }
+    }
+
+    /// A reader that leaves the server to others between any two of its requests.
+    pub(super) fn patient(client: &'a Client) -> Self {
+        Self { requests_in_flight: 1, ..Self::new(client) }
     }
 
     pub(super) fn push(&mut self, query: Query) {
@@ -159,7 +173,7 @@ impl<'a> Reader<'a> {
     pub(super) async fn run(&mut self, mut take: impl FnMut(Answer, &mut Vec<Query>)) -> Result<(), ReadError> {
         let mut in_flight = FuturesUnordered::new();
         loop {
-            while in_flight.len() < REQUESTS_IN_FLIGHT && !self.waiting.is_empty() {
+            while in_flight.len() < self.requests_in_flight && !self.waiting.is_empty() {
                 in_flight.push(request(self.client, self.next()));
             }
             let Some(answers) = in_flight.next().await else { return Ok(()) };

@@ -46,8 +46,19 @@ const USUAL_REQUEST_NODES: [RequestNode; 2] = [RequestNode::Token, RequestNode::
 /// # Errors
 /// When a read fails or is not answered; what was read until then is lost.
 pub(super) async fn walk(client: &Client) -> Result<Walk, ReadError> {
+    walk_with(Reader::new(client)).await
+}
+
+/// The same beside other work, for which nobody waits: it takes longer, and keeps nothing else from the server.
+///
+/// # Errors
+/// As [`walk`].
+pub(super) async fn walk_beside(client: &Client) -> Result<Walk, ReadError> {
+    walk_with(Reader::patient(client)).await
+}
+
+async fn walk_with(mut reader: Reader<'_>) -> Result<Walk, ReadError> {
     let started = Instant::now();
-    let mut reader = Reader::new(client);
     let mut image = Image::default();
     // The jobs come first, so that entries and references find the rows of their jobs already there.
     let mut later = vec![Query::Folder(Path::Root)];
