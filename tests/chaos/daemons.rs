@@ -9,6 +9,7 @@ use futures::stream::{self, StreamExt};
 use queuekeeper::queue::state::{JobState, State};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
+use zookeeper_client::MultiWriteError::{OperationFailed, RequestFailed};
 use zookeeper_client::{Acls, Client, CreateMode, Error};
 
 use super::cluster::{Cluster, LIMIT, connect};
@@ -145,8 +146,10 @@ impl Daemons {
         }
     }
 
-    /// From now on each job may move again: the mirror has seen all that was done.
-    pub(super) fn turn(&mut self, rng: &mut StdRng) {
+    /// From now on each job may move again: the mirror has seen all that was done. The daemons' own session may have been
+    /// lost in what happened, so they go on with another.
+    pub(super) fn turn(&mut self, client: Client, rng: &mut StdRng) {
+        self.client = client;
         self.unmoved = self.jobs.keys().copied().collect();
         self.unmoved.shuffle(rng);
     }
@@ -159,14 +162,13 @@ impl Daemons {
         stream::iter(made).for_each_concurrent(IN_FLIGHT, async |writes| self.commit(writes).await).await;
         for (id, (_, next)) in steps {
             let from = self.jobs[&id].state.label();
+            self.count(from, next.map_or("none", State::label));
             match next {
-                Some(next) => {
-                    self.count(from, next.label());
-                    let job = self.jobs.get_mut(&id).unwrap();
-                    *job = Job { state: next, version: job.version + 1 };
+                Some(state) => {
+                    let version = self.jobs[&id].version + 1;
+                    self.jobs.insert(id, Job { state, version });
                 }
                 None => {
-                    self.count(from, "none");
                     self.jobs.remove(&id);
                 }
             }
@@ -245,7 +247,6 @@ impl Daemons {
                     Write::Delete(path) => writer.add_delete(path, None).unwrap(),
                 }
             }
-            use zookeeper_client::MultiWriteError::{OperationFailed, RequestFailed};
             match writer.commit().await {
                 Ok(_) => return,
                 // The first attempt was committed, and its answer lost.
@@ -255,15 +256,11 @@ impl Daemons {
                     return;
                 }
                 Err(RequestFailed { .. }) if tokio::time::Instant::now() < deadline => {
-                    client = connect(&self.address).await
+                    client = connect(&self.address).await;
                 }
                 Err(error) => panic!("a daemon's transaction failed: {error:?}"),
             }
         }
-    }
-
-    pub(super) fn client(&self) -> &Client {
-        &self.client
     }
 }
 

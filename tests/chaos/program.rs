@@ -142,8 +142,10 @@ impl Samples {
         Self(samples.map(|(name, value)| (name.to_owned(), value.parse().unwrap())).collect())
     }
 
-    pub(super) fn value(&self, name: &str) -> f64 {
-        *self.0.get(name).unwrap_or_else(|| panic!("there is no sample {name}"))
+    /// A sample that is a count.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a count")]
+    pub(super) fn count(&self, name: &str) -> u64 {
+        *self.0.get(name).unwrap_or_else(|| panic!("there is no sample {name}")) as u64
     }
 
     /// Labels and values of all samples of a metric that are not 0.
@@ -166,13 +168,11 @@ impl Samples {
     }
 
     pub(super) fn holds(&self) -> Holds {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "these are counts")]
-        let count = |name| self.value(name) as u64;
         Holds {
-            descriptors: count("process_open_fds"),
-            tasks: count("queuekeeper_tasks"),
-            threads: count("process_threads"),
-            resident_bytes: count("process_resident_memory_bytes"),
+            descriptors: self.count("process_open_fds"),
+            tasks: self.count("queuekeeper_tasks"),
+            threads: self.count("process_threads"),
+            resident_bytes: self.count("process_resident_memory_bytes"),
         }
     }
 }

@@ -102,13 +102,13 @@ impl World {
             );
             sleep(Duration::from_millis(5)).await;
         }
-        let client = self.daemons.client().clone();
+        let client = self.cluster.connect(CHROOT).await;
         client.sync("/").await.unwrap();
         let tree = read_tree(&client, "/", &[]).await;
         let (_, differing) = self.mirror.compared(&tree, &BTreeSet::new());
         assert!(differing.is_empty(), "after {after} these differ (thing, expected, said): {differing:#?}");
         self.jobs_are(&tree).await;
-        self.daemons.turn(&mut self.rng);
+        self.daemons.turn(client, &mut self.rng);
         Recovery { mirror: mirror.unwrap(), program: program.unwrap() }
     }
 
@@ -132,13 +132,13 @@ impl World {
         let states = self.daemons.states();
         let samples = self.program.samples().await?;
         for figure in ["queuekeeper_zookeeper_connected", "queuekeeper_mirror_synced"] {
-            if samples.value(figure) != 1.0 {
+            if samples.count(figure) != 1 {
                 return Some(format!("{figure} is not 1"));
             }
         }
         let faults: Vec<_> = samples.all("merritt_faults").collect();
         assert!(faults.is_empty(), "there is no fault: {faults:?}");
-        assert_eq!(samples.value("queuekeeper_mirror_drift_total"), 0.0, "what events should have brought and did not");
+        assert_eq!(samples.count("queuekeeper_mirror_drift_total"), 0, "what events should have brought and did not");
         let shown: BTreeMap<String, u64> = samples
             .all("merritt_jobs")
             .map(|(labels, count)| (labels.split('"').nth(1).unwrap_or_default().to_owned(), count))
