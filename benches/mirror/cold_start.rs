@@ -18,6 +18,7 @@ pub(crate) async fn run(sizes: &[usize]) -> anyhow::Result<()> {
         let client = connect(&server).await?;
         let paths = crate::fill::fill(&client, *jobs).await?;
         drop(client);
+        let single = one_by_one(&connect(&server).await?, &paths).await?;
         let (mut bare, mut walked) = (Vec::new(), Vec::new());
         for round in 0..=ROUNDS {
             let client = connect(&server).await?;
@@ -33,11 +34,14 @@ pub(crate) async fn run(sizes: &[usize]) -> anyhow::Result<()> {
         }
         let (bare, walked) = (median(&mut bare), median(&mut walked));
         println!(
-            "  {jobs:>7} jobs, {:>9} znodes: {:>8.1?} / {:>8.1?} = {:.2}",
+            "  {jobs:>7} jobs, {:>9} znodes: {:>8.1?} / {:>8.1?} = {:.2}; one by one, at {:.0} reads/s, {:.0?} = {:.0} times as long",
             paths.len(),
             walked,
             bare,
-            walked.as_secs_f64() / bare.as_secs_f64()
+            walked.as_secs_f64() / bare.as_secs_f64(),
+            1.0 / single.as_secs_f64(),
+            single * u32::try_from(paths.len())?,
+            single.as_secs_f64() * paths.len() as f64 / walked.as_secs_f64()
         );
     }
     Ok(())
@@ -53,6 +57,18 @@ pub(crate) async fn read_all(client: &Client, paths: &[String]) -> anyhow::Resul
     let read: Vec<usize> = stream::iter(requests).buffer_unordered(4).try_collect().await?;
     anyhow::ensure!(read.iter().sum::<usize>() == paths.len(), "every znode was read");
     Ok(())
+}
+
+/// How long one read takes on the average of many, each begun when the one before is done, as operators' scripts do.
+async fn one_by_one(client: &Client, paths: &[String]) -> anyhow::Result<Duration> {
+    const READS: usize = 10_000;
+    let step = (paths.len() / READS).max(1);
+    let (started, mut reads) = (Instant::now(), 0);
+    for path in paths.iter().step_by(step) {
+        client.get_data(path).await?;
+        reads += 1;
+    }
+    Ok(started.elapsed() / reads)
 }
 
 async fn start_mirror(server: &PrivateServer) -> anyhow::Result<Duration> {

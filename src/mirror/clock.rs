@@ -4,7 +4,8 @@
 //! request for the time, and the mirror writes nothing, so the difference is learnt from changes as they are seen: a
 //! change cannot be seen before it was made.
 
-use std::time::Duration;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
@@ -36,14 +37,51 @@ impl Offset {
 /// An instant by our clock and by the time that has gone by, which no setting of a clock changes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
-    pub(super) own: Timestamp,
-    /// Since any fixed moment.
-    pub(super) elapsed: Duration,
+    own: Timestamp,
+    /// Since the first moment of all.
+    elapsed: Duration,
 }
 
 impl Moment {
+    pub(super) fn now() -> Self {
+        static FIRST: LazyLock<Instant> = LazyLock::new(Instant::now);
+        Self { elapsed: FIRST.elapsed(), own: Timestamp::now() }
+    }
+
     fn elapsed_ms(self) -> i64 {
         i64::try_from(self.elapsed.as_millis()).unwrap_or(i64::MAX)
+    }
+}
+
+/// The offset as it was at a moment, for whoever asks later: our clock may have been set since, and nothing changed from
+/// which that could be seen.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Told {
+    offset: Offset,
+    at: Moment,
+}
+
+impl Default for Told {
+    /// None that is known of.
+    fn default() -> Self {
+        Self { offset: Offset(0), at: Moment::now() }
+    }
+}
+
+impl Told {
+    pub(super) fn new(offset: Offset, at: Moment) -> Self {
+        Self { offset, at }
+    }
+
+    /// The offset now. It stays what it is, to the millisecond, unless our clock was set.
+    pub(super) fn offset(self, now: Moment) -> Offset {
+        let own = now.own.as_millisecond().saturating_sub(self.at.own.as_millisecond());
+        let set_by = own.saturating_sub(now.elapsed_ms().saturating_sub(self.at.elapsed_ms()));
+        if (-TRUSTED_MS..=TRUSTED_MS).contains(&set_by) {
+            self.offset
+        } else {
+            Offset(self.offset.0.saturating_sub(set_by))
+        }
     }
 }
 
@@ -130,6 +168,9 @@ mod tests {
             clock.saw(9_000_000, moment(10, 9_000_003));
             assert_eq!(clock.offset(moment(20, 9_000_013)), Offset(0));
             // Nothing has been seen since.
+            let told = Told::new(clock.offset(moment(20, 9_000_013)), moment(20, 9_000_013));
+            assert_eq!(told.offset(moment(30, 9_000_023)), Offset(0));
+            assert_eq!(told.offset(moment(30, 9_000_023 + set_by)), Offset(-set_by));
             let offset = clock.offset(moment(30, 9_000_023 + set_by));
             assert_eq!(offset, Offset(-3 - set_by));
             assert_eq!(offset.to_server(at(9_000_023 + set_by)), 9_000_020);

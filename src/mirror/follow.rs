@@ -11,7 +11,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 use tracing::{info, warn};
 use zookeeper_client::{AddWatchMode, Client, PersistentWatcher};
 
-use super::clock::{Clock, Moment};
+use super::clock::{Clock, Moment, Told};
 use super::drift::walk_aside;
 use super::image::{Change, Image};
 use super::metrics::{Cause, Metrics};
@@ -39,8 +39,6 @@ pub(super) struct Follower {
     /// How often the image is compared with the tree; `None` for never.
     pub(super) drift_interval: Option<Duration>,
     pub(super) clock: Clock,
-    /// When it began, for what is measured by the time that has gone by.
-    pub(super) began: Instant,
     /// The chroot as configured, for messages.
     pub(super) chroot: String,
     /// The unknown states that the log has named, while they are there.
@@ -91,10 +89,6 @@ impl Follower {
         let watch = watch.insert(Watch::new(watcher, self.metrics.events.clone()));
         self.walk(client, cause, watch).await?;
         self.live(client, watch).await
-    }
-
-    fn moment(&self) -> Moment {
-        Moment { own: Timestamp::now(), elapsed: self.began.elapsed() }
     }
 
     fn lose_sync(&self) {
@@ -170,8 +164,6 @@ impl Follower {
                     self.gain_sync();
                 }
                 _ = marks.tick() => {
-                    // Our clock may have been set while nothing changed.
-                    self.writer.set_offset(self.clock.offset(self.moment()));
                     let now = Timestamp::now();
                     self.writer.set_marks(now);
                     self.writer.sample(now);
@@ -203,7 +195,7 @@ impl Follower {
         }
         let (reads, requests) = watch.during(read(client, paths)).await??;
         self.metrics.reads.inc_by(reads.len() as u64);
-        let read_at = self.moment();
+        let read_at = Moment::now();
         for (path, found) in &reads {
             // Of a znode that nobody expects the event may have told of something far below it: its own last change
             // may be months ago.
@@ -212,7 +204,7 @@ impl Follower {
             }
         }
         let offset = self.clock.offset(read_at);
-        self.writer.set_offset(offset);
+        self.writer.set_offset(Told::new(offset, read_at));
         let metrics = &self.metrics;
         self.writer.apply(reads, |found, change| {
             metrics.change(change);

@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 use zookeeper_client::{Client, Error, SessionState, Stat};
 
 use self::cache::{Listings, Recent};
-use super::clock::Offset;
+use super::clock::{Moment, Told};
 use crate::queue::path::NodePath;
 
 /// How many reads are in flight at once.
@@ -139,7 +139,7 @@ struct Shared {
     client: RwLock<Option<Client>>,
     in_flight: Semaphore,
     waiting: Semaphore,
-    offset: RwLock<Offset>,
+    offset: RwLock<Told>,
     listings: Mutex<Listings>,
     recent: Mutex<Recent>,
 }
@@ -180,7 +180,7 @@ impl Nodes {
     }
 
     /// Takes note of how the servers' clock stands to ours.
-    pub(super) fn set_offset(&self, offset: Offset) {
+    pub(super) fn set_offset(&self, offset: Told) {
         *self.shared.offset.write() = offset;
     }
 
@@ -263,7 +263,7 @@ impl Nodes {
     }
 
     fn found(&self, path: NodePath, (mut data, stat): (Vec<u8>, Stat)) -> Node {
-        let offset = *self.shared.offset.read();
+        let offset = self.shared.offset.read().offset(Moment::now());
         let stat = NodeStat {
             czxid: stat.czxid,
             mzxid: stat.mzxid,

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::watch;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::clock::Clock;
@@ -30,15 +29,8 @@ pub async fn run(
     let report = report(writer.store(), sessions.subscribe());
     let chroot = sessions.config().servers.chroot().unwrap_or("/").to_owned();
     let nodes = writer.store().nodes();
-    let mut follower = Follower {
-        writer,
-        metrics,
-        drift_interval,
-        clock: Clock::default(),
-        began: Instant::now(),
-        chroot,
-        unknown_states: Vec::new(),
-    };
+    let mut follower =
+        Follower { writer, metrics, drift_interval, clock: Clock::default(), chroot, unknown_states: Vec::new() };
     let follow = async {
         let mut cause = Cause::Start;
         loop {

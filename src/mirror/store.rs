@@ -13,7 +13,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
 pub use self::writer::Writer;
-use super::clock::Offset;
+use super::clock::{Moment, Offset, Told};
 use super::failures::{FailureCursor, FailureGroup, FailureKey};
 use super::faults::FoundFault;
 use super::find::{JobQuery, PAGE_LIMIT, Page};
@@ -40,7 +40,7 @@ struct Shared {
     freshness: RwLock<Freshness>,
     /// What readers last asked about space, for the writer to prepare; see [`Image::set_marks`].
     space: AtomicI64,
-    offset: RwLock<Offset>,
+    offset: RwLock<Told>,
     /// From when on something counts as a fault.
     limits: Limits,
     /// Since when changes wait to be read, by our own clock; `None` while none do.
@@ -53,6 +53,10 @@ struct Shared {
 }
 
 impl Shared {
+    fn offset(&self) -> Offset {
+        self.offset.read().offset(Moment::now())
+    }
+
     fn has_changed(&self) {
         self.version.send_modify(|version| *version = version.wrapping_add(1));
     }
@@ -305,7 +309,7 @@ impl Store {
     }
 
     pub(super) fn read<T>(&self, take: impl FnOnce(&Image, Offset) -> T) -> Option<T> {
-        let offset = *self.shared.offset.read();
+        let offset = self.shared.offset();
         self.shared.image.read().as_ref().map(|image| take(image, offset))
     }
 }

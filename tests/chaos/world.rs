@@ -116,7 +116,9 @@ impl World {
         if !self.mirror.is_synced_now() {
             return Some(format!("{:?}", self.mirror.store.freshness()));
         }
-        let summary = self.mirror.store.summary(Timestamp::now(), None)?;
+        let Some(summary) = self.mirror.store.summary(Timestamp::now(), None) else {
+            return Some("there is no image".to_owned());
+        };
         let jobs = summary.jobs.iter().filter(|(_, figures)| figures.count > 0);
         let shown: BTreeMap<String, u64> =
             jobs.map(|(state, figures)| (state.map_or("other", State::label).to_owned(), figures.count)).collect();
@@ -130,7 +132,7 @@ impl World {
 
     async fn wrong_in_program(&mut self) -> Option<String> {
         let states = self.daemons.states();
-        let samples = self.program.samples().await?;
+        let Some(samples) = self.program.samples().await else { return Some("it does not listen".to_owned()) };
         for figure in ["queuekeeper_zookeeper_connected", "queuekeeper_mirror_synced"] {
             if samples.count(figure) != 1 {
                 return Some(format!("{figure} is not 1"));

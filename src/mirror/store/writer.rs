@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use jiff::Timestamp;
 
 use super::{Shared, Store};
-use crate::mirror::clock::Offset;
+use crate::mirror::clock::Told;
 use crate::mirror::freshness::Freshness;
 use crate::mirror::image::{Change, Image, age_marks};
 use crate::mirror::read::Found;
@@ -46,7 +46,7 @@ impl Writer {
 
     /// Puts a finished image in the place of the old one, which it gives back.
     pub(in crate::mirror) fn swap(&self, mut image: Image, now: Timestamp) -> Option<Image> {
-        let (horizon, offset) = (self.store().horizon(now), *self.shared.offset.read());
+        let (horizon, offset) = (self.store().horizon(now), self.shared.offset());
         let (until_ms, now_ms) = (offset.to_server(horizon), offset.to_server(now));
         image.judge_all(self.shared.image.read().as_ref(), until_ms, now_ms, &self.shared.limits);
         image.inherit(self.shared.image.read().as_ref(), now_ms);
@@ -64,7 +64,7 @@ impl Writer {
 
     /// Takes note of the present figures.
     pub(in crate::mirror) fn sample(&self, now: Timestamp) {
-        let offset = *self.shared.offset.read();
+        let offset = self.shared.offset();
         let sample = |image: &Image| image.is_read().then(|| image.sample(now, offset, PACED_BATCHES));
         if let Some(sample) = self.with_image(sample).flatten() {
             self.shared.history.write().sample(sample, now);
@@ -73,7 +73,7 @@ impl Writer {
 
     /// Applies reads, handing on what each changed. Readers come in between.
     pub(in crate::mirror) fn apply(&self, reads: Vec<(Path, Found)>, mut changed: impl FnMut(&Found, Change)) {
-        let now_ms = self.shared.offset.read().to_server(Timestamp::now());
+        let now_ms = self.shared.offset().to_server(Timestamp::now());
         let mut reads = reads.into_iter().peekable();
         while reads.peek().is_some() {
             let mut changes = Vec::with_capacity(APPLIED_AT_ONCE);
@@ -111,7 +111,7 @@ impl Writer {
 
     /// Brings the image's marks to the present.
     pub(in crate::mirror) fn set_marks(&self, now: Timestamp) {
-        let now_ms = self.shared.offset.read().to_server(now);
+        let now_ms = self.shared.offset().to_server(now);
         let ages = age_marks(now_ms);
         let space = self.shared.space.load(Ordering::Relaxed);
         if let Some(image) = self.shared.image.write().as_mut() {
@@ -120,11 +120,9 @@ impl Writer {
         }
     }
 
-    pub(in crate::mirror) fn set_offset(&self, offset: Offset) {
-        if *self.shared.offset.read() != offset {
-            *self.shared.offset.write() = offset;
-            self.shared.nodes.set_offset(offset);
-        }
+    pub(in crate::mirror) fn set_offset(&self, offset: Told) {
+        *self.shared.offset.write() = offset;
+        self.shared.nodes.set_offset(offset);
     }
 
     /// Changes what readers are told of connection and age.
