@@ -14,7 +14,7 @@ const TRUSTED_MS: i64 = 100;
 
 /// How long a window is open. Two windows together are remembered: long enough that a slow quarter of a minute is no
 /// offset, short enough that a corrected clock is.
-const WINDOW_MS: i64 = 5 * 60 * 1000;
+const WINDOW_US: i64 = 5 * 60 * 1_000_000;
 
 /// By how many milliseconds the servers' clock is ahead of ours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,8 +48,14 @@ impl Moment {
         Self { elapsed: FIRST.elapsed(), own: Timestamp::now() }
     }
 
-    fn elapsed_ms(self) -> i64 {
-        i64::try_from(self.elapsed.as_millis()).unwrap_or(i64::MAX)
+    fn elapsed_us(self) -> i64 {
+        i64::try_from(self.elapsed.as_micros()).unwrap_or(i64::MAX)
+    }
+
+    /// By how much our clock is ahead of the time that has gone by. It stays the same until our clock is set; in
+    /// milliseconds, two roundings would come between.
+    fn ahead_us(self) -> i64 {
+        self.own.as_microsecond().saturating_sub(self.elapsed_us())
     }
 }
 
@@ -75,8 +81,7 @@ impl Told {
 
     /// The offset now. It stays what it is, to the millisecond, unless our clock was set.
     pub(super) fn offset(self, now: Moment) -> Offset {
-        let own = now.own.as_millisecond().saturating_sub(self.at.own.as_millisecond());
-        let set_by = own.saturating_sub(now.elapsed_ms().saturating_sub(self.at.elapsed_ms()));
+        let set_by = now.ahead_us().saturating_sub(self.at.ahead_us()) / 1_000;
         if (-TRUSTED_MS..=TRUSTED_MS).contains(&set_by) {
             self.offset
         } else {
@@ -93,26 +98,26 @@ impl Told {
 /// corrected now and then, too.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
-    current: Option<i64>,
-    previous: Option<i64>,
-    opened_ms: i64,
+    current_us: Option<i64>,
+    previous_us: Option<i64>,
+    opened_us: i64,
 }
 
 impl Clock {
     /// Takes note of a change made at `made_ms` by the servers' clock and seen at `seen`.
     pub(super) fn saw(&mut self, made_ms: i64, seen: Moment) {
-        let seen_ms = seen.elapsed_ms();
-        if seen_ms - self.opened_ms >= WINDOW_MS {
-            self.previous = self.current.take();
-            self.opened_ms = seen_ms;
+        let seen_us = seen.elapsed_us();
+        if seen_us - self.opened_us >= WINDOW_US {
+            self.previous_us = self.current_us.take();
+            self.opened_us = seen_us;
         }
-        self.current = self.current.max(Some(made_ms.saturating_sub(seen_ms)));
+        self.current_us = self.current_us.max(Some(made_ms.saturating_mul(1_000).saturating_sub(seen_us)));
     }
 
     /// The offset now as far as it is known; none before the first change.
     pub(super) fn offset(&self, now: Moment) -> Offset {
-        let Some(bound) = self.current.max(self.previous) else { return Offset(0) };
-        let offset = bound.saturating_add(now.elapsed_ms()).saturating_sub(now.own.as_millisecond());
+        let Some(bound_us) = self.current_us.max(self.previous_us) else { return Offset(0) };
+        let offset = bound_us.saturating_sub(now.ahead_us()).div_euclid(1_000);
         Offset(if (-TRUSTED_MS..=0).contains(&offset) { 0 } else { offset })
     }
 }
@@ -153,10 +158,10 @@ mod tests {
             assert_eq!(offset, Offset(true_offset - 5));
             assert_eq!(offset.to_own(1_000_000 + true_offset), at(1_000_005));
             for window in 1..=2 {
-                let seen = window * 2 * WINDOW_MS;
+                let seen = window * 2 * (WINDOW_US / 1_000);
                 clock.saw(1_000_000 + seen, moment(seen + 5, 1_000_000 + seen + 5));
             }
-            let seen = 5 * WINDOW_MS;
+            let seen = 5 * (WINDOW_US / 1_000);
             assert_eq!(clock.offset(moment(seen, 1_000_000 + seen)), Offset(0));
         }
     }
@@ -176,6 +181,22 @@ mod tests {
             assert_eq!(offset.to_server(at(9_000_023 + set_by)), 9_000_020);
             clock.saw(9_000_030, moment(42, 9_000_035 + set_by));
             assert_eq!(clock.offset(moment(42, 9_000_035 + set_by)), Offset(-3 - set_by));
+        }
+    }
+
+    #[test]
+    fn rounding_makes_no_offset() {
+        for us in 0..2_000 {
+            // A change in the very millisecond in which it is seen, and asked for at any part of another.
+            let at = |us: i64| Moment {
+                own: Timestamp::from_microsecond(1_000_000_700 + us).unwrap(),
+                elapsed: Duration::from_micros(u64::try_from(5_900 + us).unwrap()),
+            };
+            let mut clock = Clock::default();
+            clock.saw((1_000_000_700 + us) / 1_000, at(us));
+            for later in [0, 1, 299, 300, 999] {
+                assert_eq!(clock.offset(at(us + later)), Offset(0), "{us} {later}");
+            }
         }
     }
 
