@@ -14,7 +14,7 @@ const TRUSTED_MS: i64 = 100;
 
 /// How long a window is open. Two windows together are remembered: long enough that a slow quarter of a minute is no
 /// offset, short enough that a corrected clock is.
-const WINDOW_US: i64 = 5 * 60 * 1_000_000;
+const WINDOW: Duration = Duration::from_mins(5);
 
 /// By how many milliseconds the servers' clock is ahead of ours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,18 +100,18 @@ impl Told {
 pub(super) struct Clock {
     current_us: Option<i64>,
     previous_us: Option<i64>,
-    opened_us: i64,
+    opened: Duration,
 }
 
 impl Clock {
     /// Takes note of a change made at `made_ms` by the servers' clock and seen at `seen`.
     pub(super) fn saw(&mut self, made_ms: i64, seen: Moment) {
-        let seen_us = seen.elapsed_us();
-        if seen_us - self.opened_us >= WINDOW_US {
+        if seen.elapsed.saturating_sub(self.opened) >= WINDOW {
             self.previous_us = self.current_us.take();
-            self.opened_us = seen_us;
+            self.opened = seen.elapsed;
         }
-        self.current_us = self.current_us.max(Some(made_ms.saturating_mul(1_000).saturating_sub(seen_us)));
+        let bound_us = made_ms.saturating_mul(1_000).saturating_sub(seen.elapsed_us());
+        self.current_us = self.current_us.max(Some(bound_us));
     }
 
     /// The offset now as far as it is known; none before the first change.
@@ -125,6 +125,8 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const WINDOW_MS: i64 = 5 * 60 * 1_000;
 
     fn at(ms: i64) -> Timestamp {
         Timestamp::from_millisecond(ms).unwrap()
@@ -158,10 +160,10 @@ mod tests {
             assert_eq!(offset, Offset(true_offset - 5));
             assert_eq!(offset.to_own(1_000_000 + true_offset), at(1_000_005));
             for window in 1..=2 {
-                let seen = window * 2 * (WINDOW_US / 1_000);
+                let seen = window * 2 * WINDOW_MS;
                 clock.saw(1_000_000 + seen, moment(seen + 5, 1_000_000 + seen + 5));
             }
-            let seen = 5 * (WINDOW_US / 1_000);
+            let seen = 5 * WINDOW_MS;
             assert_eq!(clock.offset(moment(seen, 1_000_000 + seen)), Offset(0));
         }
     }
