@@ -31,9 +31,9 @@ pub(super) enum Episode {
     Expire,
     /// Connections stay open, and nothing passes.
     Stall,
-    /// Requests are lost, and answers are not.
+    /// Requests are held back, and answers are not: what a loss of packets one way is to a connection.
     StallRequests,
-    /// Answers and events are lost, and requests are not.
+    /// Answers and events are held back, and requests are not.
     StallAnswers,
     /// Every answer comes late.
     Slow,

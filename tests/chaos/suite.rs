@@ -82,8 +82,8 @@ async fn nothing_was_raised(prometheus: &Prometheus, minutes: u64) {
     let names = |alerts: &[Value]| -> Vec<String> {
         alerts.iter().map(|alert| alert["metric"]["alertname"].to_string()).collect()
     };
-    println!("  {scrapes} scrapes; no alert was raised; these waited, and came to nothing: {:?}", names(&waited));
     assert!(raised.is_empty(), "these alerts were raised: {:?}", names(&raised));
+    println!("  {scrapes} scrapes; no alert was raised; these waited, and came to nothing: {:?}", names(&waited));
 }
 
 fn report(recoveries: &BTreeMap<Episode, Vec<Recovery>>) {
