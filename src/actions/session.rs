@@ -1,11 +1,16 @@
 //! The connection that orders are carried out over: one of its own, so that no large answer holds them up.
 
+use std::time::Duration;
+
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::refusal::Refusal;
 use crate::queue::Queue;
-use crate::zookeeper::{ConnectError, Sessions};
+use crate::zookeeper::{ConnectError, Sessions, within};
+
+/// How long a server may take to catch up with its leader.
+const SYNC_LIMIT: Duration = Duration::from_secs(5);
 
 /// Where orders find the queue.
 #[derive(Clone, Debug)]
@@ -27,10 +32,15 @@ impl Connection {
     ///
     /// # Errors
     /// As [`Sessions::establish`].
-    pub(super) async fn run(self, mut sessions: Sessions, shutdown: CancellationToken) -> Result<(), ConnectError> {
+    pub(super) async fn run(self, sessions: Sessions, shutdown: CancellationToken) -> Result<(), ConnectError> {
+        let mut sessions = sessions.without_ephemerals();
         let keep = async {
             loop {
                 let client = sessions.establish().await?;
+                // Another server than before may be behind it, and would make an order look outdated that is not.
+                if let Err(error) = within(SYNC_LIMIT, client.sync("/")).await {
+                    tracing::warn!("the server that orders go to does not catch up with its leader: {error}");
+                }
                 let queue = Queue::new(client.clone()).with_acl(sessions.config().acl.as_slice());
                 self.queue.send_replace(Some(queue));
                 sessions.follow(&client).await;

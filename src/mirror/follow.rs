@@ -20,10 +20,13 @@ use super::store::Writer;
 use super::walk::{Walk, walk};
 use super::watch::{DIRTY_LIMIT, Interrupted, Watch};
 use crate::queue::path::Path;
-use crate::zookeeper::RequestError;
+use crate::zookeeper::{RequestError, within};
 
 /// How far apart requests are while changes keep coming: at most a hundred a second.
 const REQUEST_SPACING: Duration = Duration::from_millis(10);
+
+/// How long a server may take to catch up with its leader.
+const SYNC_LIMIT: Duration = Duration::from_secs(30);
 
 /// How often the marks of age are moved on while nothing else happens.
 const MARKS_INTERVAL: Duration = Duration::from_secs(5);
@@ -87,6 +90,10 @@ impl Follower {
         // The old watch is dropped only now that the new one is set: as the last one on its path, the client library
         // would have it removed at the server, and the new one with it.
         let watch = watch.insert(Watch::new(watcher, self.metrics.events.clone()));
+        // This server may be behind the one before: what it has not heard of yet would look as if it had been undone.
+        let synced = watch.during(within(SYNC_LIMIT, client.sync("/"))).await?;
+        synced
+            .map_err(|error| Interrupted::Failed(format!("the server does not catch up with its leader: {error}")))?;
         self.walk(client, cause, watch).await?;
         self.live(client, watch).await
     }

@@ -23,9 +23,9 @@ const STATE_BUCKETS: [f64; 11] =
 pub(super) enum Cause {
     /// The process has started.
     Start,
-    /// The connection was lost and found again in the same session.
+    /// The connection was lost and found again, in the same session or in one that replaced it.
     Reconnect,
-    /// The session is a new one.
+    /// The session was over, and another was made.
     Expired,
     /// More came than is remembered.
     Overflow,

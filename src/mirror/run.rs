@@ -10,7 +10,7 @@ use super::clock::Clock;
 use super::follow::Follower;
 use super::metrics::{Cause, Metrics};
 use super::store::{Store, Writer};
-use crate::zookeeper::{ConnectError, Connection, Sessions};
+use crate::zookeeper::{ConnectError, Connection, SessionEnd, Sessions};
 
 /// Mirrors the tree until `shutdown`.
 ///
@@ -20,12 +20,13 @@ use crate::zookeeper::{ConnectError, Connection, Sessions};
 /// When the very first connection fails in a way that trying again will not mend, such as a certificate file that
 /// cannot be read. After that it never ends by itself.
 pub async fn run(
-    mut sessions: Sessions,
+    sessions: Sessions,
     writer: Writer,
     metrics: Metrics,
     drift_interval: Option<Duration>,
     shutdown: CancellationToken,
 ) -> Result<(), ConnectError> {
+    let mut sessions = sessions.without_ephemerals();
     let report = report(writer.store(), sessions.subscribe());
     let chroot = sessions.config().servers.chroot().unwrap_or("/").to_owned();
     let nodes = writer.store().nodes();
@@ -36,11 +37,11 @@ pub async fn run(
         loop {
             let client = sessions.establish().await?;
             let _lent = nodes.lend(&client);
-            tokio::select! {
-                _ = sessions.follow(&client) => {}
-                () = follower.session(&client, cause) => {}
-            }
-            cause = Cause::Expired;
+            let end = tokio::select! {
+                end = sessions.follow(&client) => Some(end),
+                () = follower.session(&client, cause) => None,
+            };
+            cause = if end == Some(SessionEnd::Replaced) { Cause::Reconnect } else { Cause::Expired };
         }
     };
     tokio::select! {

@@ -8,7 +8,7 @@ use zookeeper_client::{Acl, Client, Error};
 use super::address::Servers;
 use super::auth::Auth;
 use super::diagnose::{self, Failures};
-use super::tls::Tls;
+use super::tls::{Loaded, Tls};
 
 /// The session timeout asked for where the operator says nothing.
 pub const DEFAULT_SESSION_TIMEOUT: Duration = Duration::from_secs(10);
@@ -81,6 +81,27 @@ impl Config {
     pub async fn connect(&self) -> Result<Client, ConnectError> {
         self.check_timeouts()?;
         let tls = self.tls.as_ref().map(Tls::load).transpose()?;
+        match self.attempt(tls.as_ref()).await {
+            Ok(client) => Ok(client),
+            Err(Error::AuthFailed) => Err(ConnectError::AuthRefused { schemes: self.schemes() }),
+            Err(source) => {
+                let failures = diagnose::look(self.servers.hosts(), tls.as_ref()).await;
+                if failures.all_serve() {
+                    Err(ConnectError::NoSession { servers: self.servers.to_string(), source })
+                } else {
+                    Err(ConnectError::NoServer { failures })
+                }
+            }
+        }
+    }
+
+    /// The same for who needs no reason: none is looked for, which may take as long as the attempt.
+    pub(super) async fn connect_quickly(&self) -> Option<Client> {
+        let tls = self.tls.as_ref().map(Tls::load).transpose().ok()?;
+        self.attempt(tls.as_ref()).await.ok()
+    }
+
+    async fn attempt(&self, tls: Option<&Loaded>) -> Result<Client, Error> {
         let mut connector = Client::connector()
             .with_session_timeout(self.session_timeout)
             // Without it, one attempt would last as long as the session timeout; trying again is the caller's part.
@@ -92,21 +113,9 @@ impl Config {
             connector = connector.with_auth(auth.scheme(), auth.credentials());
         }
         let servers = self.servers.to_string();
-        let outcome = match &tls {
+        match tls {
             None => connector.connect(&servers).await,
             Some(tls) => connector.with_tls(tls.options.clone()).secure_connect(&servers).await,
-        };
-        match outcome {
-            Ok(client) => Ok(client),
-            Err(Error::AuthFailed) => Err(ConnectError::AuthRefused { schemes: self.schemes() }),
-            Err(source) => {
-                let failures = diagnose::look(self.servers.hosts(), tls.as_ref()).await;
-                if failures.all_serve() {
-                    Err(ConnectError::NoSession { servers, source })
-                } else {
-                    Err(ConnectError::NoServer { failures })
-                }
-            }
         }
     }
 

@@ -16,10 +16,12 @@
 //! # }
 //! ```
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use futures::future::{Fuse, FutureExt};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
@@ -30,8 +32,13 @@ use super::connect::{Config, ConnectError};
 /// The first pause between two attempts; each is twice the one before, and up to as much again is added at random.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
-/// The longest pause before its random part. A session that lasted longer than this starts the pauses anew.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// The longest pause before its random part, so that a server which refused us is found within a second of its return. A
+/// session that lasted longer than this starts the pauses anew.
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// How long the client library is left alone with a session that has no connection, where nothing hangs on it. It tries
+/// all servers in turn with pauses that double, and a server that has lost its data refuses the session for ever.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How we stand with ZooKeeper.
 #[derive(Clone, Debug)]
@@ -56,7 +63,8 @@ pub enum Connection {
         /// Which connection of this process it is, from 1. Persistent watches do not survive the change to another.
         connections: u64,
     },
-    /// A session without a connection: the client library tries all servers in turn until the session is over.
+    /// A session without a connection: the client library tries all servers in turn until the session is over or, by
+    /// [`Sessions::without_ephemerals`], replaced.
     Disconnected {
         /// When the connection was lost.
         since: Instant,
@@ -94,7 +102,8 @@ impl Connection {
     }
 }
 
-/// How a session ended. Its ephemeral nodes are gone or soon will be, and its client will answer nothing more.
+/// How a session ended. Its ephemeral nodes are gone or soon will be, and its client will answer nothing more; one that was
+/// replaced may be answered once more, and then closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionEnd {
     /// Without contact for too long, by the server's word or, after 7/5 of the session timeout, by the library's.
@@ -103,6 +112,9 @@ pub enum SessionEnd {
     AuthFailed,
     /// Closed from our side: the last clone of its client was dropped.
     Closed,
+    /// Given up without a connection, since there is another session already: [`Sessions::establish`] gives it. The client
+    /// library closes it when it finds a server again, or forgets it after 7/5 of the session timeout.
+    Replaced,
 }
 
 /// Gets sessions, one after the other, and tells everyone who wants to know how it goes.
@@ -119,6 +131,10 @@ pub struct Sessions {
     connections: u64,
     /// The last failure that was logged, word for word, while it lasts.
     logged: Option<String>,
+    /// Whether a session may be given up for another.
+    replaceable: bool,
+    /// The session for which the last one was given up, and since when there was no connection.
+    replacement: Option<(Client, Instant)>,
 }
 
 impl Sessions {
@@ -134,7 +150,16 @@ impl Sessions {
             count: 0,
             connections: 0,
             logged: None,
+            replaceable: false,
+            replacement: None,
         }
+    }
+
+    /// For who has no ephemeral znodes, and so loses nothing with a session: after a second without a connection another
+    /// session is sought beside it, and whichever has a connection first stays.
+    #[must_use]
+    pub fn without_ephemerals(self) -> Self {
+        Self { replaceable: true, ..self }
     }
 
     /// The configuration they are made by.
@@ -161,6 +186,10 @@ impl Sessions {
     /// passing thing, and trying goes on.
     pub async fn establish(&mut self) -> Result<Client, ConnectError> {
         let since = Instant::now();
+        if let Some((client, since)) = self.replacement.take() {
+            self.welcome(&client, since);
+            return Ok(client);
+        }
         self.state.send_replace(Connection::Connecting { since, failed_attempts: 0, last_error: None });
         match self.established {
             Some(last) if last.elapsed() <= LONGEST_PAUSE => self.pause().await,
@@ -194,15 +223,32 @@ impl Sessions {
         // What was missed before the watcher was made shows as a state that differs from the published one.
         let mut state = watcher.state();
         let mut repeated = false;
+        let mut replacement = pin!(Fuse::terminated());
         loop {
             match state {
-                SessionState::SyncConnected | SessionState::ConnectedReadOnly => self.reconnected(session, repeated),
-                SessionState::Disconnected => self.disconnected(client),
+                SessionState::SyncConnected | SessionState::ConnectedReadOnly => {
+                    replacement.set(Fuse::terminated());
+                    self.reconnected(session, repeated);
+                }
+                SessionState::Disconnected => {
+                    self.disconnected(client);
+                    if self.replaceable {
+                        replacement.set(find_replacement(self.config.clone()).fuse());
+                    }
+                }
                 SessionState::Expired => return self.ended(session, SessionEnd::Expired),
                 SessionState::AuthFailed => return self.ended(session, SessionEnd::AuthFailed),
                 SessionState::Closed => return self.ended(session, SessionEnd::Closed),
             }
-            state = watcher.changed().await;
+            state = tokio::select! {
+                biased;
+                state = watcher.changed() => state,
+                found = &mut replacement => {
+                    let since = self.state.borrow().since();
+                    self.replacement = Some((found, since));
+                    return self.ended(session, SessionEnd::Replaced);
+                }
+            };
             repeated = true;
         }
     }
@@ -245,7 +291,7 @@ impl Sessions {
             zookeeper = %self.config.servers,
             %session,
             session_timeout_ms = millis(client.session_timeout()),
-            "connection to ZooKeeper lost; the session is saved if a server is found in time",
+            "connection to ZooKeeper lost; looking for a server",
         );
         self.state.send_replace(Connection::Disconnected { since: Instant::now(), session });
     }
@@ -259,6 +305,9 @@ impl Sessions {
                 warn!(zookeeper = %self.config.servers, %session, "ZooKeeper refused our credentials; the session is over");
             }
             SessionEnd::Closed => info!(zookeeper = %self.config.servers, %session, "session with ZooKeeper closed"),
+            SessionEnd::Replaced => {
+                info!(zookeeper = %self.config.servers, %session, "session with ZooKeeper given up for a new one");
+            }
         }
         self.state.send_replace(Connection::Ended { since: Instant::now(), end });
         end
@@ -275,6 +324,18 @@ impl Sessions {
             warn!(zookeeper = %self.config.servers, "not connected, trying on: {said}");
             self.logged = Some(said);
         }
+    }
+}
+
+/// Leaves the library its time, and then tries until there is a session.
+async fn find_replacement(config: Config) -> Client {
+    sleep(PATIENCE).await;
+    let mut pauses = pauses();
+    loop {
+        if let Some(client) = config.connect_quickly().await {
+            return client;
+        }
+        sleep(pauses.next().unwrap_or(LONGEST_PAUSE)).await;
     }
 }
 

@@ -144,6 +144,32 @@ async fn a_cut_is_reported_and_a_lost_session_replaced() {
 }
 
 #[tokio::test]
+async fn a_session_that_no_server_knows_any_more_is_replaced_long_before_it_ends() {
+    let mut server = PrivateServer::start(Options::default()).await.unwrap();
+    let long = Duration::from_secs(40);
+    let mut sessions = Sessions::new(Config { session_timeout: long, ..config(&server.connect_string()) });
+    let mut states = sessions.subscribe();
+    sessions = sessions.without_ephemerals();
+    let client = sessions.establish().await.unwrap();
+    // What it has seen, an empty server has not, and so refuses it.
+    create(&client, "/seen", b"").await;
+    let first = client.session_id();
+    let follower = tokio::spawn(async move { (sessions.follow(&client).await, sessions) });
+    server.kill().unwrap();
+    server.lose_data().unwrap();
+    server.restart().await.unwrap();
+
+    let (end, mut sessions) = timeout(LIMIT, follower).await.unwrap().unwrap();
+    assert_eq!(end, SessionEnd::Replaced);
+    assert!(matches!(*states.borrow_and_update(), Connection::Ended { end: SessionEnd::Replaced, .. }));
+    let client = timeout(LIMIT, sessions.establish()).await.unwrap().unwrap();
+    let state = states.borrow_and_update().clone();
+    let Connection::Connected { session, sessions: 2, connections: 2, .. } = state else { panic!("{state:?}") };
+    assert!(session == client.session_id() && session != first);
+    create(&client, "/new", b"").await;
+}
+
+#[tokio::test]
 async fn a_stalled_answer_leaves_a_request_unanswered_in_time_although_it_was_carried_out() {
     let server = PrivateServer::start(Options::default()).await.unwrap();
     let proxy = Proxy::start(server.port()).await;
