@@ -28,6 +28,8 @@ mod chaos {
     mod daemons;
     mod episode;
     mod program;
+    mod samples;
+    mod sentry;
     mod suite;
     mod world;
 }

@@ -178,6 +178,7 @@ impl Episode {
                 Instant::now()
             }
             Self::Rebuild => {
+                world.sentry.excuse(true);
                 world.daemons.delete_tree().await;
                 world.daemons.build(&world.cluster).await;
                 Instant::now()
@@ -234,9 +235,11 @@ async fn kill(world: &mut World, one: usize, is_lost: bool) -> Instant {
     world.cluster.serves().await;
     world.daemons.work(MOVED).await;
     let over = Instant::now();
-    if !is_alone {
-        world.comes_right("a kill, before the server is back", over).await;
-        world.cluster.servers[one].restart().await.unwrap();
+    if is_alone {
+        return over;
     }
-    over
+    let recovery = world.comes_right("a kill, before the server is back", over).await;
+    world.early.push(recovery);
+    world.cluster.servers[one].restart().await.unwrap();
+    Instant::now()
 }

@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
@@ -11,21 +10,13 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::daemons::Steps;
+use super::samples::Samples;
 
 /// Where Debian puts the library that sets a clock.
 const FAKETIME: &str = "faketime/libfaketime.so.1";
 
 /// How long a request may take.
 const ANSWERS: Duration = Duration::from_secs(10);
-
-/// What it holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Holds {
-    pub(super) descriptors: u64,
-    pub(super) tasks: u64,
-    pub(super) threads: u64,
-    pub(super) resident_bytes: u64,
-}
 
 pub(super) struct Program {
     child: Child,
@@ -132,49 +123,4 @@ fn launch(zookeeper: &str, port: u16, directory: &TempDir) -> Child {
 fn faketime() -> std::path::PathBuf {
     let folders = std::fs::read_dir("/usr/lib").unwrap().map(|folder| folder.unwrap().path().join(FAKETIME));
     folders.into_iter().find(|path| path.exists()).expect("libfaketime is installed: .ci/install libfaketime")
-}
-
-/// Every sample of an exposition by name and labels, all as written in it.
-pub(super) struct Samples(BTreeMap<String, f64>);
-
-impl Samples {
-    fn new(text: &str) -> Self {
-        let samples = text.lines().filter(|line| !line.starts_with('#'));
-        let samples = samples.map(|line| line.rsplit_once(' ').unwrap());
-        Self(samples.map(|(name, value)| (name.to_owned(), value.parse().unwrap())).collect())
-    }
-
-    /// A sample that is a count.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a count")]
-    pub(super) fn count(&self, name: &str) -> u64 {
-        *self.0.get(name).unwrap_or_else(|| panic!("there is no sample {name}")) as u64
-    }
-
-    /// Labels and values of all samples of a metric that are not 0.
-    pub(super) fn all<'s>(&'s self, metric: &'s str) -> impl Iterator<Item = (&'s str, u64)> {
-        self.0.iter().filter(|(_, value)| **value != 0.0).filter_map(move |(name, value)| {
-            let labels = name.strip_prefix(metric)?.strip_prefix('{')?.strip_suffix('}')?;
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "these are counts")]
-            Some((labels, *value as u64))
-        })
-    }
-
-    /// The counted steps of jobs, as `from->to`.
-    pub(super) fn steps(&self) -> Steps {
-        let steps = self.all("merritt_job_transitions_total").map(|(labels, count)| {
-            let (from, to) = labels.split_once(',').unwrap();
-            let value = |label: &str| label.split('"').nth(1).unwrap().to_owned();
-            (format!("{}->{}", value(from), value(to)), count)
-        });
-        steps.collect()
-    }
-
-    pub(super) fn holds(&self) -> Holds {
-        Holds {
-            descriptors: self.count("process_open_fds"),
-            tasks: self.count("queuekeeper_tasks"),
-            threads: self.count("process_threads"),
-            resident_bytes: self.count("process_resident_memory_bytes"),
-        }
-    }
 }

@@ -42,10 +42,13 @@ async fn survives(members: usize) {
         for episode in episodes {
             let name = format!("{episode:?} (seed {seed})");
             println!("  {name}");
+            let looks = world.looks();
             let over = episode.happens(&mut world).await;
             let recovery = world.comes_right(&name, over).await;
             world.cluster.proxies.iter().for_each(Proxy::restore);
-            recoveries.entry(episode).or_default().push(recovery);
+            let taken = recoveries.entry(episode).or_default();
+            taken.append(&mut world.early);
+            taken.push(recovery);
             if world.daemons.is_crowded() {
                 world.daemons.clear().await;
                 let recovery = world.comes_right(&format!("the end of {name}"), Instant::now()).await;
@@ -54,12 +57,14 @@ async fn survives(members: usize) {
             world.daemons.work(MOVED).await;
             world.comes_right(&format!("{name}, and more work"), Instant::now()).await;
             world.holds_no_more(&name).await;
+            world.is_looked_at_after(looks).await;
         }
         if Instant::now() >= until {
             break;
         }
     }
     report(&recoveries);
+    println!("  {} looks at the program meanwhile: no fault, no age that nothing has", world.looks());
     if let Some(prometheus) = prometheus {
         nothing_was_raised(&prometheus, minutes).await;
     }
