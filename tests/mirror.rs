@@ -17,6 +17,10 @@ mod mirror {
     mod oracle;
     mod outages;
     mod pace;
+    // One list for these trees and for those that fuzzing makes.
+    #[path = "../../fuzz/properties/pages.rs"]
+    #[expect(unreachable_pub, reason = "to the fuzz targets it is a library")]
+    mod pages;
     mod roots;
     mod storms;
     mod transitions;

@@ -15,6 +15,7 @@ pub mod duration;
 pub mod host;
 pub mod order;
 pub mod own_znodes;
+pub mod pages;
 pub mod path;
 pub mod query;
 pub mod record;

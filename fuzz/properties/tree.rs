@@ -11,30 +11,7 @@ use queuekeeper::queue::fault::Fault;
 use queuekeeper::queue::id::JobId;
 
 use super::board::Board;
-
-/// The pages and lists that show a whole tree.
-pub const PAGES: [&str; 20] = [
-    "/",
-    "/jobs",
-    "/jobs?limit=3&sort=retries&direction=desc",
-    "/jobs?text=qk",
-    "/failures",
-    "/batches",
-    "/access",
-    "/locks",
-    "/faults",
-    "/metrics",
-    "/api/v1/overview",
-    "/api/v1/history",
-    "/api/v1/jobs",
-    "/api/v1/failures",
-    "/api/v1/batches",
-    "/api/v1/access",
-    "/api/v1/locks",
-    "/api/v1/faults",
-    "/api/v1/status",
-    "/rules",
-];
+use super::pages::PAGES;
 
 /// The znodes in the lines of a dump; what is no such line is passed over, and of two with one path the last counts.
 #[must_use]

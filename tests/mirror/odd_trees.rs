@@ -17,21 +17,7 @@ use queuekeeper::zookeeper::server::Options;
 use tower::ServiceExt as _;
 
 use super::harness::{Mirror, connect, create};
-
-const PAGES: [&str; 12] = [
-    "/",
-    "/jobs?limit=50",
-    "/failures",
-    "/batches",
-    "/access",
-    "/locks",
-    "/faults",
-    "/metrics",
-    "/api/v1/overview",
-    "/api/v1/jobs?limit=500",
-    "/api/v1/batches",
-    "/api/v1/faults",
-];
+use super::pages::PAGES;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn however_odd_a_tree_is_the_mirror_equals_it_and_answers() {
