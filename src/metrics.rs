@@ -32,8 +32,8 @@ pub fn registry() -> Registry {
 /// # Errors
 /// When a collector fails to write; none of ours does by itself.
 pub fn expose(registry: &Registry, format: Format) -> Result<String, std::fmt::Error> {
-    // A usual exposition is some 60 KB, and growing to that by doubling would copy it twice over.
-    let mut openmetrics = String::with_capacity(64 * 1024);
+    // A usual exposition is some 115 KB, and growing to that by doubling would copy it twice over.
+    let mut openmetrics = String::with_capacity(128 * 1024);
     text::encode(&mut openmetrics, registry)?;
     match format {
         Format::OpenMetrics1 | Format::OpenMetrics0 => Ok(openmetrics),

@@ -28,6 +28,7 @@ mod actions {
     mod cancelled;
     mod cuts;
     mod desk;
+    mod lost;
     mod races;
     mod shown;
     mod table;

@@ -148,7 +148,7 @@ impl Board {
         let (actions, _runner) = Actions::new(store.clone(), Limits::default(), audit, counted);
         let (coordination, _keeper) = Coordination::new(Vec::new());
         let counted = alerts::Metrics::register(&mut registry);
-        let (alerts, _runner) = Alerts::new(store.clone(), || None, actions.clone(), coordination, rules, counted);
+        let (alerts, _runner) = Alerts::new(store.clone(), || Some(0), actions.clone(), coordination, rules, counted);
         let state = web::State::new(config, store, None, Some(actions), registry).with_alerts(alerts.clone());
         let (admin, alertmanager) = (bearer(&admin), bearer(&alertmanager));
         Self { mirrored, alerts, router: web::router(state), runtime, admin, alertmanager }

@@ -166,7 +166,8 @@ impl Sight<'_> {
         let mut needs: BTreeMap<String, u64> = BTreeMap::new();
         self.each(query(rule, target), |job| {
             if self.fits(rule, target, job) && !job.collection.is_empty() {
-                *needs.entry(job.collection.to_string()).or_default() += job.space_needed_bytes;
+                let need = needs.entry(job.collection.to_string()).or_default();
+                *need = need.saturating_add(job.space_needed_bytes);
             }
             true
         });

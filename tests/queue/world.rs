@@ -84,11 +84,7 @@ impl World {
     }
 
     pub(crate) async fn make(&self, nodes: &[(&str, &str)]) {
-        let mut writer = self.raw.new_multi_writer();
-        for (path, data) in nodes {
-            writer.add_create(path, data.as_bytes(), &PERSISTENT).unwrap();
-        }
-        writer.commit().await.unwrap();
+        make(&self.raw, nodes).await;
     }
 
     pub(crate) async fn tree(&self) -> Tree {
@@ -117,6 +113,15 @@ impl World {
     pub(crate) async fn stat(&self, path: &str) -> Stat {
         self.raw.check_stat(path).await.unwrap().unwrap()
     }
+}
+
+/// Writes these znodes, in one transaction.
+pub(crate) async fn make(client: &Client, nodes: &[(&str, &str)]) {
+    let mut writer = client.new_multi_writer();
+    for (path, data) in nodes {
+        writer.add_create(path, data.as_bytes(), &PERSISTENT).unwrap();
+    }
+    writer.commit().await.unwrap();
 }
 
 /// Data by path, without what differs from run to run.

@@ -159,9 +159,11 @@ async fn what_is_held_stays_so_while_jobs_wait_and_when_the_alert_comes_again() 
     let world = World::new().await;
     let keeper = world.keeper(rules(&HOLD.replace("cooldown: 1s", "cooldown: 1h"))).await;
     keeper.ready(true).await;
-    let jobs = world.jobs("large", 1, 9_000).await;
-    world.take(&jobs, &PROVISIONING).await;
-    keeper.sees(JobState::Provisioning, 1).await;
+    // Together they claim more than there are numbers for, which makes them no less needy.
+    let jobs = world.jobs("large", 3, i64::MAX.unsigned_abs()).await;
+    let small = world.jobs("small", 1, 1_000).await;
+    world.take(&[&jobs[..], &small[..]].concat(), &PROVISIONING).await;
+    keeper.sees(JobState::Provisioning, 4).await;
     keeper.space.store(500, Ordering::Relaxed);
     assert_eq!(keeper.outcome(stuck("firing")).await, "accepted");
     keeper.settled(&world).await;
@@ -179,7 +181,7 @@ async fn what_is_held_stays_so_while_jobs_wait_and_when_the_alert_comes_again() 
     again["status"] = "resolved".into();
     assert_eq!(keeper.outcome(again).await, "resolved");
     assert_eq!(held().await, ["large"], "not before there is room");
-    keeper.space.store(10_000, Ordering::Relaxed);
+    keeper.space.store(i64::MAX, Ordering::Relaxed);
     keeper.settled(&world).await;
     assert_eq!(held().await, [""; 0]);
     keeper.end().await;

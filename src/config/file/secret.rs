@@ -10,7 +10,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 pub(super) const PREFIX: &str = "qk_";
 
 /// The fewest characters of a token: of 32 that are chosen at random, hexadecimal ones at the least are 128 bits.
-const FEWEST: usize = 32;
+pub(super) const FEWEST: usize = 32;
 
 /// The most characters of a token.
 pub(super) const MOST: usize = 512;

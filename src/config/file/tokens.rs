@@ -99,8 +99,13 @@ impl Tokens {
     }
 
     /// What a token is that somebody presents. How long it takes says nothing of any of those that are known.
+    ///
+    /// One that is too short to be chosen by chance is none, even if somebody wrote its hash into the file by hand.
     #[must_use]
     pub fn find(&self, presented: &[u8], now: Timestamp) -> Presented<'_> {
+        if presented.len() < secret::FEWEST {
+            return Presented::Unknown;
+        }
         let hash = secret::hash(presented);
         let mut found = None;
         for token in &self.tokens {
@@ -270,6 +275,18 @@ mod tests {
         for name in ["", "1a", "a b", "a:b", "é", &"a".repeat(65)] {
             assert!(TokenLine::new(name, Role::Viewer, None, &Secret::make()).is_err(), "{name}");
         }
+    }
+
+    #[test]
+    fn what_is_short_enough_to_be_guessed_is_no_token_even_if_its_hash_stands_there() {
+        let hash = |text: &str| secret::hash(text.as_bytes()).map(|byte| format!("{byte:02x}")).concat();
+        let (short, long) = ("x".repeat(secret::FEWEST - 1), "x".repeat(secret::FEWEST));
+        let lines = [("short", &short), ("long", &long)];
+        let lines = lines.map(|(name, text)| format!("{name}: {{role: admin, sha256: \"{}\"}}\n", hash(text)));
+        let tokens = tokens(&lines.concat()).unwrap();
+        let now = Timestamp::UNIX_EPOCH;
+        assert!(matches!(tokens.find(short.as_bytes(), now), Presented::Unknown));
+        assert!(matches!(tokens.find(long.as_bytes(), now), Presented::Valid(token) if token.name == "long"));
     }
 
     #[test]

@@ -1,0 +1,63 @@
+//! A server that comes back with an empty disk: it refuses the sessions that have seen more than it has, for as long as
+//! they last, and the image and the orders go on without them.
+
+use std::time::Duration;
+
+use prometheus_client::registry::Registry;
+use queuekeeper::actions::audit::{Audit, Destination, Rotation};
+use queuekeeper::actions::{self, Action, Actions, Order, Reason, Role, Subject};
+use queuekeeper::mirror::{self, Writer};
+use queuekeeper::queue::fault::Limits;
+use queuekeeper::queue::id::JobId;
+use queuekeeper::zookeeper::server::Options;
+use queuekeeper::zookeeper::{Config, PrivateServer, Sessions};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::desk::actor;
+use crate::queue::world::{base, borrowed, connect, job, make, now};
+use crate::support::wait::eventually;
+
+/// Both sessions last longer than this.
+const LIMIT: Duration = Duration::from_secs(30);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_server_has_lost_its_data_orders_are_taken_long_before_the_sessions_end() {
+    let mut server = PrivateServer::start(Options::default()).await.unwrap();
+    let config =
+        Config { session_timeout: Duration::from_secs(40), ..Config::new(server.connect_string().parse().unwrap()) };
+    let (writer, mut registry, shutdown) = (Writer::new(), Registry::default(), CancellationToken::new());
+    let (store, seen) = (writer.store(), mirror::Metrics::register(&mut registry));
+    let mirrored = mirror::run(Sessions::new(config.clone()), writer, seen, None, shutdown.clone());
+    let files = tempfile::tempdir().unwrap();
+    let audit = Audit::open(Destination::File(files.path().join("audit.jsonl"), Rotation::default())).unwrap();
+    let counted = actions::Metrics::register(&mut registry);
+    let (actions, runner) = Actions::new(store.clone(), Limits::default(), audit, counted);
+    let ordered = runner.run(Sessions::new(config), shutdown);
+    let _tasks = [
+        AbortOnDropHandle::new(tokio::spawn(async move { mirrored.await.unwrap() })),
+        AbortOnDropHandle::new(tokio::spawn(async move { ordered.await.unwrap() })),
+    ];
+
+    for number in 1..=2 {
+        let client = connect(&server.connect_string()).await;
+        let mut nodes = base();
+        nodes.extend(job(number, "Failed"));
+        make(&client, &borrowed(&nodes)).await;
+        let id = JobId::new(number);
+        let order = || Order::new(Action::Resume, Subject::Job(id));
+        eventually(LIMIT, "the job is in the image, and can be resumed", async || {
+            store.job(id).is_some() && actions.plan(&order(), &actor(Role::Operator), "", now()).await.is_ok()
+        })
+        .await;
+        let reason = Reason::new("it is there again").unwrap();
+        let taken = actions.execute(order(), actor(Role::Operator), reason, None, now()).await.unwrap();
+        taken.work.over().await.unwrap();
+        let gone = client.check_stat(&format!("/jobs/states/failed/05-{id}")).await.unwrap();
+        assert!(gone.is_none(), "it was resumed");
+
+        server.kill().unwrap();
+        server.lose_data().unwrap();
+        server.restart().await.unwrap();
+    }
+}
