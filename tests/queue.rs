@@ -33,4 +33,5 @@ mod actions {
     mod shown;
     mod table;
     mod trips;
+    mod unwritten;
 }

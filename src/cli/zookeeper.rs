@@ -82,7 +82,8 @@ pub struct ZooKeeperArgs {
     )]
     tls_key_file: Option<PathBuf>,
 
-    /// Who may do what to the znodes that we make, as scheme:id:permissions[,...] [default: anyone everything]
+    /// Who may do what to the znodes that we make, as scheme:id:permissions[,...]; the scheme auth with an empty id is
+    /// whoever has our credentials [default: anyone everything]
     #[arg(
         long = "zookeeper.acl",
         env = "QUEUEKEEPER_ZOOKEEPER_ACL",

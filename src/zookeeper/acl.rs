@@ -5,7 +5,7 @@ use zookeeper_client::{Acl, AuthId, Permission};
 /// A text that is no list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "an entry lacks its scheme, id or permissions; a list is scheme:id:permissions[,...], as world:anyone:r,digest:ops:q1/5R2N..=:cdrwa, of the permissions c, d, r, w and a"
+    "an entry lacks its scheme, id or permissions; a list is scheme:id:permissions[,...], as auth::cdrwa for whoever has our credentials, or auth::cdrwa,world:anyone:r to let others read, of the permissions c, d, r, w and a"
 )]
 pub struct AclError;
 
@@ -53,9 +53,14 @@ mod tests {
 
     #[test]
     fn a_list_is_read_entry_by_entry() {
-        let read = parse("world:anyone:r,auth::cdrwa,x509:CN=a,O=b:c:rw").unwrap();
+        let read = parse("world:anyone:r,auth::cdrwa,digest:ops:q1/5R2N=:cdrwa,x509:CN=a,O=b:c:rw").unwrap();
         let shown: Vec<_> = read.iter().map(|acl| (acl.scheme(), acl.id(), acl.permission().to_string())).collect();
-        let expected = [("world", "anyone", "READ"), ("auth", "", "ALL"), ("x509", "CN=a,O=b:c", "READ|WRITE")];
+        let expected = [
+            ("world", "anyone", "READ"),
+            ("auth", "", "ALL"),
+            ("digest", "ops:q1/5R2N=", "ALL"),
+            ("x509", "CN=a,O=b:c", "READ|WRITE"),
+        ];
         assert_eq!(shown, expected.map(|(scheme, id, permission)| (scheme, id, permission.to_owned())));
         for wrong in [
             "",

@@ -30,9 +30,14 @@ impl Desk {
 
     /// Orders on a queue.
     pub(crate) fn on(queue: Queue) -> Self {
+        Self::with(queue, Rotation::default())
+    }
+
+    /// Orders on a queue, written to files of that size.
+    pub(crate) fn with(queue: Queue, rotation: Rotation) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("audit.jsonl");
-        let (audit, writer) = Audit::open(Destination::File(file, Rotation::default())).unwrap();
+        let (audit, writer) = Audit::open(Destination::File(file, rotation)).unwrap();
         let writer = AbortOnDropHandle::new(tokio::spawn(writer.run(CancellationToken::new())));
         Self { actions: Actions::over(queue, None, Limits::default(), audit), folder, _writer: writer }
     }
@@ -41,6 +46,11 @@ impl Desk {
     pub(crate) async fn order(&self, order: Order, role: Role, reason: &str) -> Result<Outcome, Refusal> {
         let taken = self.actions.execute(order, actor(role), Reason::new(reason).unwrap(), None, now()).await?;
         taken.work.over().await
+    }
+
+    /// Takes the folder of the audit file away, so that no other file can be begun.
+    pub(crate) fn lose_folder(&self) {
+        std::fs::remove_dir_all(self.folder.path()).unwrap();
     }
 
     /// What the audit file says.
