@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use zookeeper_client::{AddWatchMode, EventType};
 
-use crate::load::Load;
+use crate::load::{Load, REST, rest};
 use crate::served::{Served, sum};
 use crate::{connect, quantile, server};
 
@@ -14,10 +14,21 @@ const RATES: [u32; 2] = [500, 1_000];
 /// How many transitions are timed.
 const TRANSITIONS: usize = 10_000;
 
+/// How many come before them, while the server's virtual machine is still getting to know its work.
+const WARMING: usize = 1_000;
+
 pub(crate) async fn run(sizes: &[usize]) -> anyhow::Result<()> {
     println!("delay: from a committed transition to its being in /metrics, beyond what a bare recursive watcher needs");
     for jobs in sizes {
         for rate in RATES {
+            let rests = rest(*jobs, f64::from(rate));
+            if rests < REST {
+                println!(
+                    "  {jobs:>7} jobs, {rate} transitions/s: left out, as a job would take its next step after \
+                     {rests:.0?}, and two within {REST:?} may be seen as one"
+                );
+                continue;
+            }
             measure(*jobs, rate).await?;
         }
     }
@@ -31,8 +42,9 @@ async fn measure(jobs: usize, rate: u32) -> anyhow::Result<()> {
     let served = Served::start(&server.connect_string(), &[]).await?;
     let watcher_client = connect(&server).await?;
     let mut watcher = watcher_client.watch("/", AddWatchMode::PersistentRecursive).await?;
-    // One each, so that none is passed over between two reads.
-    let transitions = TRANSITIONS.min(jobs * 3 / 10);
+    // Every job comes round again and again, but rests so long in between that each step is read: the n-th event is of
+    // the n-th step that is counted.
+    let transitions = WARMING + TRANSITIONS;
     let heard = tokio::spawn(async move {
         let mut heard = Vec::with_capacity(transitions);
         while heard.len() < transitions {
@@ -59,12 +71,12 @@ async fn measure(jobs: usize, rate: u32) -> anyhow::Result<()> {
     }
     let heard = heard.await?;
     load.stop().await?;
-    let seconds = heard[transitions - 1].duration_since(heard[0]).as_secs_f64();
-    let mut beyond: Vec<Duration> =
-        visible.iter().zip(&heard).map(|(visible, heard)| visible.saturating_duration_since(*heard)).collect();
+    let seconds = heard[transitions - 1].duration_since(heard[WARMING]).as_secs_f64();
+    let timed = visible.iter().zip(&heard).skip(WARMING);
+    let mut beyond: Vec<Duration> = timed.map(|(visible, heard)| visible.saturating_duration_since(*heard)).collect();
     println!(
         "  {jobs:>7} jobs, {:.0} transitions/s: p50 {:.1?}, p99 {:.1?}, most {:.1?} ({scrapes} scrapes)",
-        transitions as f64 / seconds,
+        TRANSITIONS as f64 / seconds,
         quantile(&mut beyond, 0.5),
         quantile(&mut beyond, 0.99),
         quantile(&mut beyond, 1.0),

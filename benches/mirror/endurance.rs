@@ -7,6 +7,8 @@ mod record;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::time::{Interval, MissedTickBehavior, interval_at};
 use tokio_util::task::AbortOnDropHandle;
 use zookeeper_client::Client;
 
@@ -16,7 +18,7 @@ use self::record::{Record, Sample};
 use crate::desk::Desk;
 use crate::fill::state_of;
 use crate::load::Load;
-use crate::served::sum;
+use crate::served::{Reader, sum};
 use crate::{connect, server};
 
 /// The argument that says how many minutes it lasts.
@@ -28,10 +30,13 @@ pub(crate) const MINUTES: u64 = 60;
 /// Transitions a second.
 const RATE: u32 = 200;
 
-/// How far apart samples are; each stands for all scrapes and probes since the last.
-const SAMPLE_INTERVAL: Duration = Duration::from_secs(10);
+/// How many scrapes are between two samples; each stands for all scrapes and probes since the last.
+const SCRAPES: u64 = 10;
 
 const SCRAPE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The first space that the probe writes, from which on it counts: more than the job had before.
+const FIRST_SPACE: u64 = 10_000_000;
 
 /// How long a change may take to be seen before the probe gives up.
 const PROBE_LIMIT: Duration = Duration::from_secs(10);
@@ -53,16 +58,18 @@ pub(crate) async fn run(jobs: usize, minutes: u64) -> anyhow::Result<()> {
     let mut probe = Probe::start(client, desk.served.reader(), jobs);
 
     let mut record = Record::create()?;
-    let started = Instant::now();
-    let (mut next, mut last) = (started, before.clone());
-    while started.elapsed() < Duration::from_secs(minutes * 60) {
-        next += SAMPLE_INTERVAL;
+    let (started, mut due) = (Instant::now(), every(SCRAPE_INTERVAL));
+    let (mut ended, mut last) = (started, before.clone());
+    for _ in 0..minutes * 60 / SCRAPES {
         let mut scrapes = Vec::new();
-        while Instant::now() < next {
-            let scraped = Instant::now();
+        for _ in 0..SCRAPES {
+            let due = due.tick().await.into_std();
+            // What the scrape before kept waiting has been waiting since it was due. That a timer wakes up to a
+            // millisecond late is not the program's doing.
+            let asked = if due < ended { due } else { Instant::now() };
             last = look(&desk).await?;
-            scrapes.push(scraped.elapsed());
-            tokio::time::sleep_until((scraped + SCRAPE_INTERVAL).into()).await;
+            ended = Instant::now();
+            scrapes.push(ended - asked);
         }
         let sample = Sample::new(started.elapsed(), &last, &mut probe.taken()?, &mut readers.taken(), &mut scrapes);
         record.add(sample)?;
@@ -72,13 +79,21 @@ pub(crate) async fn run(jobs: usize, minutes: u64) -> anyhow::Result<()> {
     let requests = readers.stop().await?;
     let committed = load.stop().await?;
     let after = at_rest(&desk, committed).await?;
-    record.finish(&before, &after)?;
+    let grown = record.finish(&before, &after)?;
     println!(
         "  {committed} transitions committed and as many counted; {orders} orders; {requests} requests for pages and lists"
     );
     println!("  what events should have brought and did not: {}", after.drift);
     anyhow::ensure!(after.drift < 1.0, "the image drifted");
+    anyhow::ensure!(grown.is_empty(), "from the second quarter to the last one this grew: {}", grown.join(", "));
     Ok(())
+}
+
+/// Fixed times from one such period after now on, which come one after the other where they could not be kept.
+fn every(period: Duration) -> Interval {
+    let mut due = interval_at(tokio::time::Instant::now() + period, period);
+    due.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    due
 }
 
 /// What the process says of itself.
@@ -132,30 +147,20 @@ async fn at_rest(desk: &Desk, committed: u64) -> anyhow::Result<Look> {
 /// Changes a job that nobody else does once a second, and sees how long it takes until the API says so.
 struct Probe {
     task: AbortOnDropHandle<anyhow::Result<()>>,
-    taken: tokio::sync::mpsc::UnboundedReceiver<Duration>,
+    taken: UnboundedReceiver<Duration>,
 }
 
+/// A change, and when it was committed.
+type Change = (u64, Instant);
+
 impl Probe {
-    fn start(client: Client, reader: crate::served::Reader, jobs: usize) -> Self {
-        let (say, taken) = tokio::sync::mpsc::unbounded_channel();
+    fn start(client: Client, reader: Reader, jobs: usize) -> Self {
+        let (say, taken) = mpsc::unbounded_channel();
         let job = (0..jobs).find(|job| state_of(*job).0 == "Completed").unwrap_or(0);
         let task = tokio::spawn(async move {
             let jid = format!("jid{job:010}");
-            for space in 1_u64.. {
-                let next = Instant::now() + SCRAPE_INTERVAL;
-                client.set_data(&format!("/jobs/{jid}/space_needed"), space.to_string().as_bytes(), None).await?;
-                let committed = Instant::now();
-                loop {
-                    let answer: Value = serde_json::from_str(&reader.get(&format!("/api/v1/jobs/{jid}")).await?.1)?;
-                    if answer["space_needed_bytes"] == space {
-                        break;
-                    }
-                    anyhow::ensure!(committed.elapsed() < PROBE_LIMIT, "a change is not seen after {PROBE_LIMIT:?}");
-                    tokio::time::sleep(Duration::from_millis(1)).await;
-                }
-                let _ = say.send(committed.elapsed());
-                tokio::time::sleep_until(next.into()).await;
-            }
+            let (changes, changed) = mpsc::unbounded_channel();
+            tokio::try_join!(change(&client, &jid, changes), see(&reader, &jid, changed, say))?;
             Ok(())
         });
         Self { task: AbortOnDropHandle::new(task), taken }
@@ -166,4 +171,36 @@ impl Probe {
         anyhow::ensure!(!self.task.is_finished(), "the probe ended: see whether the API shows the job's space");
         Ok(std::iter::from_fn(|| self.taken.try_recv().ok()).collect())
     }
+}
+
+/// Makes each change when it is due, whether the one before is seen or not: of a pause each has its part.
+async fn change(client: &Client, jid: &str, changes: UnboundedSender<Change>) -> anyhow::Result<()> {
+    let mut due = every(SCRAPE_INTERVAL);
+    for space in FIRST_SPACE.. {
+        due.tick().await;
+        client.set_data(&format!("/jobs/{jid}/space_needed"), space.to_string().as_bytes(), None).await?;
+        // Who sees them may have ended, and has said why.
+        let _ = changes.send((space, Instant::now()));
+    }
+    Ok(())
+}
+
+async fn see(
+    reader: &Reader,
+    jid: &str,
+    mut changed: UnboundedReceiver<Change>,
+    say: UnboundedSender<Duration>,
+) -> anyhow::Result<()> {
+    while let Some((space, committed)) = changed.recv().await {
+        loop {
+            let answer: Value = serde_json::from_str(&reader.get(&format!("/api/v1/jobs/{jid}")).await?.1)?;
+            if answer["space_needed_bytes"].as_u64().is_some_and(|seen| seen >= space) {
+                break;
+            }
+            anyhow::ensure!(committed.elapsed() < PROBE_LIMIT, "a change is not seen after {PROBE_LIMIT:?}");
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let _ = say.send(committed.elapsed());
+    }
+    Ok(())
 }

@@ -10,6 +10,9 @@ use zookeeper_client::{Acls, Client, CreateMode};
 
 use crate::fill::state_of;
 
+/// How long a job must rest between two steps so that each is read: two steps between two reads are seen as one.
+pub(crate) const REST: Duration = Duration::from_millis(250);
+
 /// Jobs that go from Pending to Held and back, each time in one transaction as the queue core makes it. They never run
 /// out, however small the queue is.
 pub(crate) struct Load {
@@ -48,6 +51,16 @@ impl Load {
     }
 }
 
+/// The jobs that it moves, of so many.
+pub(crate) fn movable(jobs: usize) -> impl Iterator<Item = usize> {
+    (0..jobs).filter(|job| state_of(*job).0 == "Pending")
+}
+
+/// How long each of them rests between two steps, at so many steps a second of all.
+pub(crate) fn rest(jobs: usize, per_second: f64) -> Duration {
+    Duration::from_secs_f64(movable(jobs).count() as f64 / per_second)
+}
+
 enum Pace {
     /// So many a second.
     Steady(u32),
@@ -68,7 +81,7 @@ async fn commit_all(
         Ok(_) | Err(zookeeper_client::Error::NodeExists) => {}
         Err(error) => return Err(error.into()),
     }
-    let pending: Vec<usize> = (0..jobs).filter(|job| state_of(*job).0 == "Pending").collect();
+    let pending: Vec<usize> = movable(jobs).collect();
     let turns = stream::iter(skip..).take_while(|_| futures::future::ready(!stop.load(Ordering::Relaxed)));
     let started = Instant::now();
     let (spacing, in_flight) = match pace {
@@ -76,20 +89,18 @@ async fn commit_all(
         Pace::InFlight(in_flight) => (Duration::ZERO, in_flight.min(pending.len())),
     };
     let steps = turns.map(|turn| {
-        let (client, pending) = (&client, &pending);
+        let (client, pending, committed) = (&client, &pending, &committed);
         async move {
             let number = u32::try_from(turn - skip)?;
             tokio::time::sleep_until((started + spacing * number).into()).await;
-            step(client, pending[turn % pending.len()], turn / pending.len()).await
+            step(client, pending[turn % pending.len()], turn / pending.len()).await?;
+            // Counted here and not in the order of starting: one slow answer would keep back those that have come since.
+            committed.fetch_add(1, Ordering::Relaxed);
+            anyhow::Ok(())
         }
     });
-    steps
-        .buffered(in_flight)
-        .try_for_each(|()| {
-            committed.fetch_add(1, Ordering::Relaxed);
-            futures::future::ready(Ok(()))
-        })
-        .await
+    // A job's next step is started when the one before is done, which is why the order matters.
+    steps.buffered(in_flight).try_collect().await
 }
 
 /// Takes a job from Pending to Held, or back, in the round of that number.

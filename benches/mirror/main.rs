@@ -77,7 +77,7 @@ async fn main() -> anyhow::Result<()> {
         scrape::run(&sizes).await?;
     }
     if wanted("pages") {
-        pages::run(largest(&sizes)).await?;
+        pages::run(&sizes).await?;
     }
     if wanted("throughput") {
         throughput::run(&sizes).await?;

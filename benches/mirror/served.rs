@@ -25,6 +25,23 @@ impl Reader {
         Ok((response.status().as_u16(), response.text().await?))
     }
 
+    /// Status and length of `/metrics` as it is sent to Prometheus 2.42, by the headers that this sends.
+    pub(crate) async fn scrape(&self) -> anyhow::Result<(u16, usize)> {
+        const ACCEPT: &str = "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,\
+                              text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
+        let (code, sent, is_packed) = self.packed("/metrics", ACCEPT).await?;
+        anyhow::ensure!(is_packed, "a scrape is packed");
+        Ok((code, sent))
+    }
+
+    /// Status and length as it is sent to somebody who reads gzip, and whether it is packed: what is short is not.
+    pub(crate) async fn packed(&self, path: &str, accept: &str) -> anyhow::Result<(u16, usize, bool)> {
+        let request = self.http.get(format!("{}{path}", self.base)).header("accept", accept);
+        let response = request.header("accept-encoding", "gzip").send().await?;
+        let is_packed = response.headers().get("content-encoding").is_some_and(|coding| coding == "gzip");
+        Ok((response.status().as_u16(), response.bytes().await?.len(), is_packed))
+    }
+
     /// Status and body, for JSON sent by the holder of a token.
     pub(crate) async fn post(&self, path: &str, token: &str, json: String) -> anyhow::Result<(u16, String)> {
         let request = self.http.post(format!("{}{path}", self.base)).bearer_auth(token);
@@ -63,6 +80,16 @@ impl Served {
     /// Status and body.
     pub(crate) async fn get(&self, path: &str) -> anyhow::Result<(u16, String)> {
         self.reader.get(path).await
+    }
+
+    /// As [`Reader::scrape`].
+    pub(crate) async fn scrape(&self) -> anyhow::Result<(u16, usize)> {
+        self.reader.scrape().await
+    }
+
+    /// As [`Reader::packed`].
+    pub(crate) async fn packed(&self, path: &str, accept: &str) -> anyhow::Result<(u16, usize, bool)> {
+        self.reader.packed(path, accept).await
     }
 
     /// Another reader.

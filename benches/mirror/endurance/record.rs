@@ -8,8 +8,23 @@ use std::time::Duration;
 use super::Look;
 use crate::quantile;
 
-/// The figures of a sample that should not grow.
-const FLAT: [&str; 6] = ["resident_mib", "descriptors", "threads", "tasks", "delay_p50_ms", "api_p50_ms"];
+/// How much more of something the last quarter may have than the second. Delays are also those of whatever else the
+/// machine does.
+const FLAT: f64 = 1.15;
+const DELAYS_FLAT: f64 = 1.5;
+
+/// The figures of a sample that should not grow, with the limit of each.
+const LIMITS: [(&str, f64); 6] = [
+    ("resident_mib", FLAT),
+    ("descriptors", FLAT),
+    ("threads", FLAT),
+    ("tasks", FLAT),
+    ("delay_p50_ms", DELAYS_FLAT),
+    ("api_p50_ms", DELAYS_FLAT),
+];
+
+/// From how many seconds on the limits are for something: a shorter run is still warming up.
+const LONG_ENOUGH: f64 = 20.0 * 60.0;
 
 const COLUMNS: [&str; 12] = [
     "seconds",
@@ -88,12 +103,15 @@ impl Record {
         Ok(())
     }
 
-    /// Says how the last quarter differs from the second: the first one warms everything up.
-    pub(super) fn finish(self, before: &Look, after: &Look) -> anyhow::Result<()> {
+    /// Says how the last quarter differs from the second, as the first one warms everything up, and gives what grew
+    /// beyond its limit in a run that is long enough for them.
+    pub(super) fn finish(self, before: &Look, after: &Look) -> anyhow::Result<Vec<String>> {
         let quarter = self.rows.len() / 4;
         anyhow::ensure!(quarter > 0, "too short to be compared");
+        let is_long = self.rows.last().is_some_and(|sample| sample.row[0] >= LONG_ENOUGH);
+        let mut grown = Vec::new();
         println!("  medians of the second and the last quarter, and the most:");
-        for name in FLAT {
+        for (name, limit) in LIMITS {
             let at = COLUMNS.iter().position(|column| *column == name).expect("it is a column");
             let of = |rows: &[Sample]| {
                 let mut values: Vec<f64> = rows.iter().map(|sample| sample.row[at]).filter(|v| !v.is_nan()).collect();
@@ -102,7 +120,16 @@ impl Record {
             };
             let (second, last) = (of(&self.rows[quarter..2 * quarter]).0, of(&self.rows[3 * quarter..]).0);
             let most = of(&self.rows).1;
-            println!("  {name:>14}: {second:>8.1} {last:>8.1}, ratio {:.2}; most {most:.1}", last / second);
+            let ratio = last / second;
+            println!("  {name:>14}: {second:>8.1} {last:>8.1}, ratio {ratio:.2} of {limit}; most {most:.1}");
+            // What is no number is not flat either.
+            let is_flat = ratio < limit;
+            if is_long && !is_flat {
+                grown.push(format!("{name} by {ratio:.2}, of which {limit} is the limit"));
+            }
+        }
+        if !is_long {
+            println!("  a run of less than {:.0} minutes is not held to these limits", LONG_ENOUGH / 60.0);
         }
         println!(
             "  before and after: {:.0} and {:.0} MiB, {} and {} descriptors, {} and {} threads, {} and {} tasks",
@@ -119,6 +146,6 @@ impl Record {
             "  every sample: {}; as a picture: benches/mirror/endurance/draw THAT.tsv PICTURE.svg",
             self.path.display()
         );
-        Ok(())
+        Ok(grown)
     }
 }
