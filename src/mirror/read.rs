@@ -1,5 +1,6 @@
 //! Reading many znodes at once.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use futures::stream::{FuturesUnordered, StreamExt};
@@ -243,7 +244,9 @@ impl<'a> Reader<'a> {
 /// Makes one request. It is sent when this is called, not when it is awaited.
 fn request(client: &Client, queries: Vec<Query>) -> impl Future<Output = Result<Vec<Answer>, ReadError>> + use<'_> {
     let mut reader = client.new_multi_reader();
-    let added = queries.iter().try_for_each(|query| add(&mut reader, query));
+    // One text for all paths: each of its own would grow from nothing, letter by letter, a million times in a walk.
+    let mut text = String::with_capacity(128);
+    let added = queries.iter().try_for_each(|query| add(&mut reader, query, &mut text));
     let commit = reader.commit();
     async move {
         let first = queries.first().map(|query| query.path().to_string()).unwrap_or_default();
@@ -258,13 +261,19 @@ fn request(client: &Client, queries: Vec<Query>) -> impl Future<Output = Result<
     }
 }
 
-fn add(reader: &mut MultiReader<'_>, query: &Query) -> Result<(), Error> {
-    reader.add_get_data(&query.path().to_string())?;
+fn add(reader: &mut MultiReader<'_>, query: &Query, text: &mut String) -> Result<(), Error> {
+    reader.add_get_data(written(query.path(), text))?;
     match query {
         Query::Node(_) => Ok(()),
-        Query::Item(_, children) => children.iter().try_for_each(|child| reader.add_get_data(&child.to_string())),
-        Query::Folder(path) => reader.add_get_children(&path.to_string()),
+        Query::Item(_, children) => children.iter().try_for_each(|child| reader.add_get_data(written(child, text))),
+        Query::Folder(path) => reader.add_get_children(written(path, text)),
     }
+}
+
+fn written<'t>(path: &Path, text: &'t mut String) -> &'t str {
+    text.clear();
+    write!(text, "{path}").expect("a text takes whatever is written");
+    text
 }
 
 fn answer(query: Query, results: &mut impl Iterator<Item = MultiReadResult>) -> Result<Answer, Error> {

@@ -95,6 +95,18 @@ impl Folded {
     }
 
     fn fold(&mut self, text: &str) {
+        if text.is_ascii() {
+            // As nearly all texts are.
+            let start = self.bytes.len();
+            self.bytes.extend_from_slice(text.as_bytes());
+            for (at, byte) in (start..).zip(&mut self.bytes[start..]) {
+                if byte.is_ascii_uppercase() {
+                    byte.make_ascii_lowercase();
+                    self.capitals.insert(at);
+                }
+            }
+            return;
+        }
         for c in text.chars() {
             let folded = fold(c);
             if folded != c {
@@ -326,6 +338,9 @@ mod tests {
             assert_eq!(folded.field(start, 2), "");
             assert_eq!(folded.len() - before, some.len() + HEADER + 1);
         }
+        let start = folded.push(7, &["The Mixed CASE", "next"]);
+        assert_eq!((&*folded.field(start, 0), &*folded.field(start, 1)), ("The Mixed CASE", "next"));
+        assert!(folded.bytes[start..].windows(14).any(|bytes| bytes == b"the mixed case"));
         assert_eq!([fold('É'), fold('ж'), fold('Ж'), fold('ẞ'), fold('İ')], ['é', 'ж', 'ж', 'ẞ', 'İ']);
     }
 }
