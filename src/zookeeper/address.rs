@@ -164,6 +164,9 @@ fn parse_chroot(text: &str) -> Result<Option<String>, String> {
     if path.contains(',') {
         return Err(format!("the chroot {path:?} has a comma; it stands once, after the last host"));
     }
+    if path.contains('@') {
+        return Err(format!("the chroot {path:?} has an @, before which a connect string is taken for a password"));
+    }
     // Whoever reads a connect string takes white space at its ends away.
     if path.trim_end() != path {
         return Err(format!("the chroot {path:?} ends with white space"));
