@@ -95,7 +95,7 @@ impl Config {
         }
     }
 
-    /// The same for who needs no reason: none is looked for, which may take as long as the attempt.
+    /// The same for whoever needs no reason: none is looked for, which may take as long as the attempt.
     pub(super) async fn connect_quickly(&self) -> Option<Client> {
         let tls = self.tls.as_ref().map(Tls::load).transpose().ok()?;
         self.attempt(tls.as_ref()).await.ok()

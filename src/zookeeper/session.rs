@@ -155,7 +155,7 @@ impl Sessions {
         }
     }
 
-    /// For who has no ephemeral znodes, and so loses nothing with a session: after a second without a connection another
+    /// For whoever has no ephemeral znodes, and so loses nothing with a session: after a second without a connection another
     /// session is sought beside it, and whichever has a connection first stays.
     #[must_use]
     pub fn without_ephemerals(self) -> Self {
@@ -174,7 +174,8 @@ impl Sessions {
         self.state.subscribe()
     }
 
-    /// Tries until there is a session, however long it takes, with growing pauses.
+    /// Tries until there is a session, however long it takes, with growing pauses. The one for which the last was given up
+    /// is there already, and is given at once.
     ///
     /// A failure is logged once, not once an attempt; another reason is logged again. So is, once a session, a chroot
     /// that does not exist or does not let us read it: the session is given all the same. The first attempt is made at
