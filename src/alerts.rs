@@ -18,6 +18,7 @@ mod act;
 mod book;
 mod call;
 mod decision;
+mod foreign;
 #[doc(hidden)]
 pub mod fuzzing;
 mod guard;
@@ -26,6 +27,7 @@ mod memory;
 mod metrics;
 mod outcome;
 mod overview;
+mod pace;
 mod payload;
 mod rehearse;
 mod rule;
@@ -37,6 +39,7 @@ mod trial;
 
 pub use accept::{NotReceived, Received};
 pub use decision::Decision;
+pub use foreign::{Foreign, foreign};
 pub use memory::{Breaker, Hold, Memory, Together};
 pub use metrics::Metrics;
 pub use outcome::Outcome;

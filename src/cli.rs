@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 mod access;
@@ -202,20 +203,41 @@ fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()
     outcome
 }
 
-/// A token that SIGTERM and SIGINT cancel, and the task that waits for them; it ends when the token is cancelled.
+/// A token that SIGTERM, SIGINT and SIGHUP cancel, and the task that waits for them; it ends when the token is cancelled.
+/// A process that was started to go on when its terminal is gone, as by nohup, does so.
 ///
 /// # Errors
 /// When the signals cannot be listened to.
 pub fn on_signal() -> std::io::Result<(CancellationToken, tokio::task::JoinHandle<()>)> {
-    use tokio::signal::unix::{SignalKind, signal};
+    let hangup = if is_hangup_ignored() { None } else { Some(signal(SignalKind::hangup())?) };
+    on_signals(hangup)
+}
 
+/// The same for a server, which SIGHUP does not end: these are given besides.
+///
+/// # Errors
+/// When the signals cannot be listened to.
+pub(crate) fn on_signal_and_hangups() -> std::io::Result<(CancellationToken, tokio::task::JoinHandle<()>, Signal)> {
+    let hangups = signal(SignalKind::hangup())?;
+    let (shutdown, waiting) = on_signals(None)?;
+    Ok((shutdown, waiting, hangups))
+}
+
+fn on_signals(hangup: Option<Signal>) -> std::io::Result<(CancellationToken, tokio::task::JoinHandle<()>)> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let shutdown = CancellationToken::new();
     let cancel = shutdown.clone();
     let waiting = tokio::spawn(async move {
+        let hung_up = async {
+            match hangup {
+                Some(mut hangup) => hangup.recv().await,
+                None => std::future::pending().await,
+            }
+        };
         let name = tokio::select! {
             _ = terminate.recv() => "SIGTERM",
             _ = interrupt.recv() => "SIGINT",
+            _ = hung_up => "SIGHUP",
             () = cancel.cancelled() => return,
         };
         tracing::info!(signal = name, "ending");
@@ -224,9 +246,30 @@ pub fn on_signal() -> std::io::Result<(CancellationToken, tokio::task::JoinHandl
     Ok((shutdown, waiting))
 }
 
+/// Whether the process was started with SIGHUP ignored.
+fn is_hangup_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    is_first_signal_in(&status, "SigIgn:")
+}
+
+/// Whether the mask of that name has the first signal, which is SIGHUP everywhere.
+fn is_first_signal_in(status: &str, name: &str) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix(name));
+    mask.and_then(|mask| u128::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_ignored_hangup_is_found_in_what_the_system_says_of_the_process() {
+        for (mask, expected) in [("0000000000000001", true), ("0000000000001001", true), ("0000000000001000", false)] {
+            let status = format!("SigBlk:\t0000000000000001\nSigIgn:\t{mask}\nSigCgt:\t0000000000000001\n");
+            assert_eq!(is_first_signal_in(&status, "SigIgn:"), expected, "{mask}");
+        }
+        assert!(!is_first_signal_in("", "SigIgn:"));
+    }
 
     #[test]
     fn the_definition_holds_together_and_every_flag_that_configures_has_its_variable() {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::actions::Role;
 use crate::actions::audit::Destination;
+use crate::mirror::READ_BUDGET_BYTES;
 use crate::queue::fault::Limits;
 use crate::zookeeper;
 
@@ -19,7 +20,9 @@ mod web_file;
 pub use address::{ListenAddress, ListenAddressError};
 pub use duration::{DurationError, PrometheusDuration};
 pub use external::{Authority, ExternalUrl, ExternalUrlError, RoutePrefix, RoutePrefixError};
-pub use file::{ConfigFile, Presented, Secret, SecretError, Token, TokenLine, TokenLineError, Tokens, expiry};
+pub use file::{
+    ConfigFile, Presented, Secret, SecretError, Token, TokenHash, TokenLine, TokenLineError, Tokens, expiry,
+};
 pub use path::{TelemetryPath, TelemetryPathError};
 pub use source::FileError;
 pub use web_file::{Users, WebFile};
@@ -76,6 +79,15 @@ pub struct Web {
     pub loopback: Option<Loopback>,
 }
 
+impl Web {
+    /// Where users find the server, and what stands before every path: the path of that URL, unless another is given.
+    #[must_use]
+    pub fn reached_by(external_url: Option<ExternalUrl>, route_prefix: Option<RoutePrefix>) -> Self {
+        let of_url = external_url.as_ref().map(|url| url.path().clone());
+        Self { route_prefix: route_prefix.or(of_url).unwrap_or_default(), external_url, ..Self::default() }
+    }
+}
+
 /// What whoever connects from this machine itself may do, without a password or a token. For a queue that is made up:
 /// on a machine that others use or that a proxy runs on, these are not only its operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +107,10 @@ pub struct Mirror {
     pub drop_after: Duration,
     /// How often the tree is read again to compare; `None` for never.
     pub drift_interval: Option<Duration>,
+    /// How often the servers' time is measured by a write to `/queuekeeper/clock`; `None` for never.
+    pub clock_interval: Option<Duration>,
+    /// How many bytes of answers may be under way at once while the tree is read.
+    pub read_budget_bytes: u64,
     /// From when on something counts as a fault.
     pub fault_limits: Limits,
 }
@@ -106,6 +122,8 @@ impl Mirror {
     pub const DROP_AFTER: Duration = Duration::from_mins(5);
     /// The time between two comparisons with the tree, where the operator says nothing.
     pub const DRIFT_INTERVAL: Duration = Duration::from_mins(10);
+    /// The time between two measurements of the servers' time, where the operator says nothing.
+    pub const CLOCK_INTERVAL: Duration = Duration::from_mins(5);
 }
 
 impl Default for Mirror {
@@ -114,6 +132,8 @@ impl Default for Mirror {
             stale_after: Self::STALE_AFTER,
             drop_after: Self::DROP_AFTER,
             drift_interval: Some(Self::DRIFT_INTERVAL),
+            clock_interval: Some(Self::CLOCK_INTERVAL),
+            read_budget_bytes: READ_BUDGET_BYTES,
             fault_limits: Limits::default(),
         }
     }

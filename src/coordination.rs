@@ -6,6 +6,7 @@
 //! | `/queuekeeper/rules/NAME` | what a rule remembers; `/queuekeeper/rules` itself: what all of them do together |
 //! | `/queuekeeper/election/..` | who wants to act; the first of them does |
 //! | `/queuekeeper/paused` | while it is there, nothing acts by itself anywhere |
+//! | `/queuekeeper/clock` | empty; any process writes to it from time to time, to learn the servers' time from its date |
 //!
 //! Any process may accept a decision, one acts. What it does to the queue and what it writes here go into one
 //! transaction, which is refused when it does not lead any more or when everything is paused ([`Lead::writes`]). So a crash at any
@@ -17,10 +18,11 @@ mod election;
 mod keeper;
 mod nodes;
 mod snapshot;
+mod time;
 
 pub use election::Lead;
 pub use keeper::{Coordination, CoordinationError, Keeper, Wanted};
-pub use nodes::{PAUSED, is_name, pending, rule, rules};
-pub use snapshot::{Node, Snapshot};
+pub use nodes::{CLOCK, PAUSED, is_name, pending, rule, rules};
+pub use snapshot::{Node, Snapshot, Strange, Stranger};
 
 pub use crate::zookeeper::Write;

@@ -25,6 +25,7 @@
 //! | [`demo`] | a queue that is made up, with simulated daemons that work on it through the queue core |
 //! | [`config`], [`cli`] | flags and wiring |
 //! | [`child`] | processes that we start and that do not outlive us. It does not know which |
+//! | `files` | which files are trusted: configuration, secrets, records. It does not know what they hold |
 //!
 //! # Invariants
 //!
@@ -45,6 +46,7 @@ pub mod cli;
 pub mod config;
 pub mod coordination;
 pub mod demo;
+mod files;
 pub mod metrics;
 pub mod mirror;
 pub mod queue;

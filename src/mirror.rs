@@ -31,6 +31,7 @@ mod searches;
 mod store;
 mod summary;
 mod text;
+mod timekeeper;
 mod walk;
 mod watch;
 pub(crate) mod words;
@@ -40,12 +41,13 @@ pub use diagnosis::{
     Pool, StateSituation, Verdict, Volume, diagnose_batch, diagnose_job, diagnose_state,
 };
 pub use faults::{FaultFigures, FoundFault};
-pub use freshness::Freshness;
+pub use freshness::{Freshness, ServerClock};
 pub use history::{Flow, History, Pace, Point, StateFlow};
 pub use image::{Batch, Job, Lock, LockStat, Request};
 pub use load::{LoadError, load, load_job};
 pub use metrics::Metrics;
 pub use past::{Happening, PastEvent};
+pub use read::READ_BUDGET_BYTES;
 pub use read_nodes::{Children, Item, Node, NodeError, NodeStat, Nodes};
 pub use run::run;
 pub use store::{Store, Writer};
@@ -53,3 +55,4 @@ pub use summary::{
     AGE_BOUNDS, AGE_LABELS, ByAge, ByState, CollectionFigures, ItemFigures, JobFigures, LockFigures, LockKind, Summary,
     state_label,
 };
+pub use timekeeper::{NoTime, Timekeeper};

@@ -7,7 +7,8 @@
 //!   decoded tolerantly), [`time`].
 //! - [`Queue`] is the handle on a queue. Everything is written through it, each change as one [`Transaction`].
 //! - Making things: [`Queue::create_batch`], [`Queue::create_job`], [`Queue::create_request`].
-//! - Taking work: [`Queue::acquire_batch`], [`Queue::acquire_job`], [`Queue::acquire_request`], and their polls.
+//! - Taking work: [`Queue::poll_batches`], [`Queue::poll_jobs`], [`Queue::poll_requests`]; for one item now and then,
+//!   [`Queue::acquire_batch`], [`Queue::acquire_job`], [`Queue::acquire_request`].
 //! - Doing it: [`Queue::step_job`] and [`Queue::finish_job`] under a lock, [`Queue::change_job`] without one;
 //!   [`Queue::update_job`] for values; the same for batches and requests.
 //! - Looking first: each `plan_..` gives the transaction that would be done, and writes nothing.
@@ -23,27 +24,64 @@
 //!
 //! # A daemon's loop
 //!
-//! ```no_run
-//! use queuekeeper::queue::state::JobState;
-//! use queuekeeper::queue::{Error, JobChange, JobValue, Queue};
+//! A poll lists a state once and hands out one locked job after the other; asking [`Queue::acquire_job`] each time would
+//! list and read the whole state again for each. What is locked has one of three ends, and the loop below has all:
 //!
-//! # async fn estimate(_: &queuekeeper::queue::LockedJob) -> Result<u64, String> { Ok(0) }
-//! # async fn example(now: impl Fn() -> jiff::Timestamp) -> Result<(), Box<dyn std::error::Error>> {
-//! let queue = Queue::new(zookeeper_client::Client::connect("127.0.0.1:2181/merritt").await?);
-//! let mut poll = queue.poll_jobs(JobState::Estimating).await?;
-//! while let Some(job) = poll.next(now()).await? {
-//!     let change = match estimate(&job).await {
+//! - It is finished: the change and the end of the lock are one transaction.
+//! - It cannot be: another changed the job, or our lock was broken, and another program may be at work on it. Then
+//!   [`Queue::unlock_job`] gives up what is still ours, which is right in any case.
+//! - The connection was lost, and it is not known. The same call again, once there is a connection, says what happened.
+//!   When the session is over its locks are gone, and a new session begins with new polls.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use queuekeeper::queue::state::JobState;
+//! use queuekeeper::queue::{Error, JobChange, JobValue, LockedJob, Queue};
+//!
+//! # async fn measure(_: &LockedJob) -> Result<u64, String> { Ok(0) }
+//! /// Does the work, and says how the job is to go on. An error means that this could not be written down.
+//! async fn estimate(queue: &Queue, job: &LockedJob) -> Result<JobChange, Error> {
+//!     match measure(job).await {
 //!         Ok(bytes) => {
-//!             queue.update_job(&job, &[JobValue::SpaceNeeded(Some(bytes))]).await?;
-//!             JobChange::success()
+//!             queue.update_job(job, &[JobValue::SpaceNeeded(Some(bytes))]).await?;
+//!             Ok(JobChange::success())
 //!         }
-//!         Err(why) => JobChange::failure(why),
+//!         Err(why) => Ok(JobChange::failure(why)),
+//!     }
+//! }
+//!
+//! /// Asks again as long as it is only the connection that fails, and the session, with our locks, may go on.
+//! async fn through<T>(queue: &Queue, mut call: impl AsyncFnMut() -> Result<T, Error>) -> Result<T, Error> {
+//!     loop {
+//!         match call().await {
+//!             Err(error) if error.is_connection() && !queue.client().state().is_terminated() => {
+//!                 tokio::time::sleep(Duration::from_secs(1)).await;
+//!             }
+//!             outcome => return outcome,
+//!         }
+//!     }
+//! }
+//!
+//! # async fn example(now: impl Fn() -> jiff::Timestamp) -> Result<(), Error> {
+//! # let connected = zookeeper_client::Client::connect("127.0.0.1:2181/merritt").await;
+//! # let client = connected.expect("a server");
+//! let queue = Queue::new(client);
+//! let mut poll = queue.poll_jobs(JobState::Estimating).await?;
+//! while let Some(job) = through(&queue, async || poll.next(now()).await).await? {
+//!     let outcome = match through(&queue, async || estimate(&queue, &job).await).await {
+//!         Ok(change) => through(&queue, async || queue.finish_job(&job, &change, now()).await).await,
+//!         Err(error) => Err(error),
 //!     };
-//!     match queue.finish_job(&job, &change, now()).await {
+//!     match outcome {
 //!         Ok(changed) => println!("{} is in {} now", changed.id, changed.to),
-//!         // Such as: somebody broke our lock meanwhile, and works on the job.
-//!         Err(Error::Conflict(conflict)) => eprintln!("{conflict}"),
-//!         Err(error) => return Err(error.into()),
+//!         // The session is over, and with it each of its locks.
+//!         Err(error) if error.is_connection() => return Err(error),
+//!         // Another changed the job or broke our lock, or its znodes cannot be read: it is not ours to go on with.
+//!         Err(error) => {
+//!             eprintln!("{} is given up: {error}", job.id());
+//!             through(&queue, async || queue.unlock_job(&job).await).await?;
+//!         }
 //!     }
 //! }
 //! for passed in &poll.passed_over {
@@ -52,6 +90,14 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # What proves a lock
+//!
+//! A lock of ours is created and set once, in one `multi`: version 1 tells it from the locks of other programs, which
+//! stay at version 0, and each change under it checks that version. With the lock of a job, batch or request goes an
+//! ephemeral znode `/queuekeeper/held/ID`: as long as the session lasts that made it, no other session of ours takes the
+//! item, even when an operator has broken the lock. Whoever works through this crate needs the right to create and
+//! delete below `/queuekeeper`.
 
 mod access;
 mod acquire;
@@ -67,6 +113,7 @@ mod list;
 pub mod load;
 mod lock;
 mod mend;
+mod pace;
 pub mod path;
 mod purge;
 pub mod record;
@@ -84,5 +131,5 @@ pub use job::{Job, JobChange, JobChanged, JobPlan, JobTarget, JobValue, LockedJo
 pub use list::Entries;
 pub use lock::{Lock, Pause, Unlocked};
 pub use mend::{Mend, MendKind, MendOrder, Survey};
-pub use purge::{BulkPlan, Chunk, CleanUp, CleaningUp, Progress, Purge};
+pub use purge::{BulkPlan, Chunk, CleanUp, CleaningUp, Progress, Purge, Removal};
 pub use transaction::{CommitError, Committed, Operation, REQUEST_LIMIT_BYTES, Transaction};

@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use parking_lot::RwLock;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::limit::RequestBodyLimitLayer;
@@ -41,6 +42,7 @@ mod guard;
 pub mod health;
 mod host;
 mod identity;
+mod json;
 mod layers;
 mod links;
 mod lists;
@@ -93,6 +95,10 @@ struct Shared {
     /// Who may order something, as it is now.
     file: RwLock<Option<Arc<config::ConfigFile>>>,
     reloaded: reload::Reloaded,
+    /// Told each time that one of these files was taken up.
+    reloads: watch::Sender<()>,
+    /// Wakes whatever looks at the files.
+    look: Notify,
     ending: CancellationToken,
 }
 
@@ -123,6 +129,8 @@ impl State {
             web_file: RwLock::new(web_file),
             file: RwLock::new(file),
             reloaded,
+            reloads: watch::Sender::new(()),
+            look: Notify::new(),
             ending: CancellationToken::new(),
             hub: events::Hub::default(),
             config,
@@ -136,6 +144,11 @@ impl State {
         // It is new, so that there are none yet.
         let _ = self.shared.alerts.set(alerts);
         self
+    }
+
+    /// Looks at once whether the files of the configuration have changed, and not only when it is time.
+    pub fn reload(&self) {
+        self.shared.look.notify_one();
     }
 
     /// Cancelled when the server is asked to end. Answers without an end of their own watch it and end then: the others
@@ -246,6 +259,7 @@ pub fn router(state: State) -> Router {
         .layer(middleware::from_fn_with_state(state.clone(), auth::check))
         .layer(middleware::from_fn_with_state(state.clone(), guard::check))
         .layer(middleware::from_fn_with_state(state.clone(), host::check))
+        .layer(middleware::from_fn(layers::head))
         .layer(CatchPanicLayer::custom(layers::on_panic))
         .layer(middleware::from_fn_with_state(state.clone(), layers::describe_errors))
         .layer(layers::compression())
@@ -278,4 +292,18 @@ pub async fn run(listeners: Vec<TcpListener>, state: State, shutdown: Cancellati
     };
     let (served, (), (), ()) = tokio::join!(served, reload::keep_up(&state), relayed, streams);
     served
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_metrics_take_the_place_of_no_route() {
+        let (_, patterns) = assemble(&config::Web::default());
+        for pattern in patterns.iter().filter(|pattern| !matches!(pattern.as_str(), "/" | "/metrics")) {
+            let first = pattern.split('/').nth(1).unwrap();
+            assert!(format!("/{first}").parse::<config::TelemetryPath>().is_err(), "{pattern}");
+        }
+    }
 }

@@ -24,6 +24,7 @@ mod mirror {
 
 #[path = "chaos"]
 mod chaos {
+    mod clock;
     mod cluster;
     mod daemons;
     mod episode;

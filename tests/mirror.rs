@@ -13,6 +13,7 @@ mod mirror {
     mod facts;
     mod grammar;
     mod harness;
+    mod large;
     mod odd_trees;
     mod oracle;
     mod outages;

@@ -13,6 +13,7 @@ mod support {
 mod queue {
     mod cases;
     mod faults;
+    mod locks;
     mod mends;
     mod numbers;
     mod outcome;

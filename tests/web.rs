@@ -15,6 +15,7 @@ mod web {
     mod alerts;
     mod command_line;
     mod config_file;
+    mod crawl;
     mod cross_site;
     mod dashboards;
     mod detail;
@@ -29,9 +30,11 @@ mod web {
     mod page;
     mod passwords;
     mod prefix;
+    mod reverse_proxy;
     mod roles;
     mod secrets;
     mod server;
+    mod signals;
     mod site;
     mod slow;
     mod tls;

@@ -2,7 +2,7 @@
 
 use queuekeeper::queue::dump::Redaction;
 use queuekeeper::queue::dump::line::{Line, compare, read_line};
-use queuekeeper::queue::load::DumpReader;
+use queuekeeper::queue::load::{DumpReader, LoadLimits};
 use queuekeeper::queue::path::{AccessQueue, BatchNode, JobNode, LockFolder, Path, Queue, RequestNode};
 use queuekeeper::queue::record::{
     Configuration, Identifiers, ItemStatus, JobStatus, Submission, bid, is_priority_out_of_range, priority,
@@ -21,7 +21,7 @@ const LARGEST: u32 = 1_000_000;
 /// When a dump is accepted that is none, or when redacting shows what it should not or changes what makes a fault.
 pub fn check(data: &[u8]) {
     let redaction = Redaction::new(&[7; 32]);
-    let mut reader = DumpReader::new(LARGEST);
+    let mut reader = DumpReader::new(LoadLimits::new(LARGEST, "/", &[]));
     let mut lines = data.split(|byte| *byte == b'\n');
     let header = lines.next().unwrap_or_default();
     let mut is_whole = match reader.header(header) {
@@ -51,7 +51,7 @@ pub fn check(data: &[u8]) {
         }
     }
     match reader.end() {
-        Ok(trailer) => assert!(!is_whole || trailer.nodes == nodes, "{trailer:?} and {nodes}"),
+        Ok((trailer, _)) => assert!(!is_whole || trailer.nodes == nodes, "{trailer:?} and {nodes}"),
         Err(error) => shown::error(error, 1_000),
     }
     let (job, batch) =

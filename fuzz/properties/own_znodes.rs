@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use queuekeeper::alerts::fuzzing::{decision, memory, see, together};
-use queuekeeper::coordination::{Node, Snapshot};
+use queuekeeper::coordination::{Node, Snapshot, Strange, Stranger};
 
 use super::board;
 
@@ -26,6 +26,7 @@ pub fn check(data: &[u8]) {
         czxid: 1,
         created: Timestamp::UNIX_EPOCH,
         changed: Timestamp::UNIX_EPOCH,
+        children: i32::from(data.len() % 2 == 1),
     };
     let rules = ["again", "full", "gone"].map(|name| (name.to_owned(), node(name)));
     let snapshot = Snapshot {
@@ -33,6 +34,11 @@ pub fn check(data: &[u8]) {
         rules: BTreeMap::from(rules),
         all: Some(node("rules")),
         paused: Some(node("paused")),
+        strangers: vec![Stranger {
+            path: format!("/queuekeeper/election/{}", String::from_utf8_lossy(data)),
+            what: Strange::Name,
+        }],
+        more_strangers: data.len(),
     };
     board::with(|board| {
         let now: Timestamp = "2026-03-02T18:17:05Z".parse().expect("this is an instant");

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::actor::Role;
+use crate::queue::MendKind;
 use crate::queue::fault::Fault;
 use crate::queue::id::{BatchId, JobId, RequestId};
 use crate::queue::path::{self, AccessQueue, Path};
@@ -134,7 +135,8 @@ impl Subject {
             Self::Queue(_) => &[(A::Pause, Operator), (A::Unpause, Operator)],
             Self::Collection(_) => &[(A::Hold, Operator), (A::Release, Operator)],
             Self::Lock(_) => &[(A::BreakLock, Admin)],
-            // What removes more than an entry or a reference takes more: see `Prepared::needs`.
+            // A lock is broken by the same role, whichever way it is asked for.
+            Self::Fault(fault, _) if fault.mend_kind() == MendKind::BreaksLock => &[(A::Mend, Admin)],
             Self::Fault(..) => &[(A::Mend, Operator)],
             Self::Batches => &[(A::CleanUp, Admin)],
         }

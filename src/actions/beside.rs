@@ -11,7 +11,7 @@ use super::audit::{OrderId, Record};
 use super::carry_out::Given;
 use super::execute::{Actions, Shared};
 use super::order::{Order, Reason};
-use super::prepare::{Prepared, Step};
+use super::prepare::{ALREADY_REPAIRED, Prepared, Step};
 use super::refusal::Refusal;
 use super::work::{Outcome, Work};
 use crate::queue::path::Path;
@@ -91,12 +91,7 @@ impl Shared {
         let prepared = self.prepare(order, actor, reason.as_str(), now).await?;
         let transaction = whole(&prepared, writes)?;
         let queue = self.connected.queue()?;
-        let mut ordered = given.ordered(order.action);
-        if let Record::Ordered { subjects, count, before, after, operations, .. } = &mut ordered {
-            (*subjects, *count) = (vec![order.subject.to_string()], 1);
-            (*before, *after) = (prepared.before.map(str::to_owned), prepared.after.map(str::to_owned));
-            *operations = prepared.operations();
-        }
+        let ordered = given.ordered_one(order, &prepared);
         let unwritten = |why| Refusal::Unavailable(format!("{why}; nothing was done"));
         self.audit.write(ordered).await.map_err(unwritten)?;
         let committed = match queue.try_commit(&transaction).await {
@@ -119,7 +114,8 @@ impl Shared {
             subject: None,
             outcome: refusal.as_ref().map_or(super::metrics::DONE, Refusal::label).to_owned(),
             detail: refusal.map(|refusal| refusal.to_string()),
-            after: outcome.as_ref().ok().and_then(|done| done.after).map(str::to_owned),
+            before: prepared.values().0,
+            after: outcome.as_ref().ok().and_then(|_| prepared.values().1),
             cancelled_by: None,
             duration_seconds: began.elapsed().as_secs_f64(),
         };
@@ -133,6 +129,10 @@ impl Shared {
 
 /// The one transaction of an order, with what is written besides.
 fn whole(prepared: &Prepared, writes: &[Write]) -> Result<Transaction, Refusal> {
+    if prepared.work.is_empty() {
+        return Err(Refusal::Missing(ALREADY_REPAIRED.to_owned()));
+    }
+    prepared.check_listed()?;
     let many = || Refusal::Invalid("this takes more than one transaction, and is not done by itself".to_owned());
     let [step] = prepared.work.as_slice() else { return Err(many()) };
     let mut transaction = match step {

@@ -19,10 +19,11 @@ use super::carry_out::Given;
 use super::execute::{Actions, Begun, Shared};
 use super::metrics::DONE;
 use super::order::{Order, Reason, Seen};
+use super::prepare::priority_text;
 use super::refusal::Refusal;
 use super::work::{Key, Outcome, Work};
 use crate::queue::id::Priority;
-use crate::queue::state::JobState;
+use crate::queue::state::{JobState, State as _};
 
 /// How many items are carried out at once.
 const IN_FLIGHT: usize = 32;
@@ -64,6 +65,14 @@ pub struct Each {
     pub priority: Option<Priority>,
 }
 
+/// What was done to an item.
+struct Did {
+    /// What was changed of it, its state as a rule, as it is afterwards.
+    after: Option<String>,
+    /// What a repair has written.
+    written: Option<String>,
+}
+
 /// A frozen list, and what is to be done to each item of it.
 #[derive(Clone, Debug)]
 pub struct Frozen {
@@ -80,6 +89,9 @@ pub struct Frozen {
     /// The items, and the version of each one's status as it was then.
     pub items: Vec<(Subject, Option<i32>)>,
 }
+
+/// What was to be changed of an item, as it was before, and what came of it.
+type Item = (Option<String>, Result<Did, Refusal>);
 
 /// The lists that nobody has ordered yet.
 #[derive(Debug, Default)]
@@ -218,11 +230,8 @@ impl Shared {
     async fn carry_out_list(&self, frozen: &Frozen, given: Given<'_>) -> Result<Outcome, Refusal> {
         let began = Instant::now();
         for subjects in frozen.items.chunks(SUBJECTS_A_LINE) {
-            let mut record = given.ordered(frozen.each.action);
-            if let Record::Ordered { subjects: named, count, .. } = &mut record {
-                *named = subjects.iter().map(|(subject, _)| subject.to_string()).collect();
-                *count = frozen.items.len() as u64;
-            }
+            let before = self.known_before(frozen.each.action, subjects);
+            let record = given.ordered_many(frozen.each, frozen.items.len(), subjects, before);
             self.audit.write(record).await.map_err(|why| Refusal::Unavailable(format!("{why}; nothing was done")))?;
         }
         let mut outcome = Outcome::default();
@@ -235,6 +244,7 @@ impl Shared {
             subject: None,
             outcome: outcome.label().to_owned(),
             detail: outcome.detail.clone(),
+            before: None,
             after: None,
             cancelled_by: work.cancelled_by().filter(|_| outcome.is_cancelled),
             duration_seconds: began.elapsed().as_secs_f64(),
@@ -263,12 +273,12 @@ impl Shared {
                 if work.is_cancelled() {
                     return None;
                 }
-                let outcome = self.item(each, subject, *version, given).await;
-                Some((subject, outcome, began.elapsed()))
+                let (before, outcome) = self.item(each, subject, *version, given).await;
+                Some((subject, before, outcome, began.elapsed()))
             });
             let mut outcomes = std::pin::pin!(outcomes.buffer_unordered(IN_FLIGHT));
             while let Some(next) = outcomes.next().await {
-                let Some((subject, outcome, duration)) = next else { continue };
+                let Some((subject, before, outcome, duration)) = next else { continue };
                 let label = outcome.as_ref().map_or_else(Refusal::label, |_| DONE);
                 self.metrics.count(each.action, actor.source, label);
                 let record = Record::Outcome {
@@ -276,17 +286,16 @@ impl Shared {
                     at: now + began.elapsed(),
                     subject: Some(subject.to_string()),
                     outcome: label.to_owned(),
-                    detail: outcome.as_ref().err().map(Refusal::to_string),
-                    after: outcome.as_ref().ok().copied().flatten().map(str::to_owned),
+                    detail: outcome.as_ref().map_or_else(|why| Some(why.to_string()), |did| did.written.clone()),
+                    before,
+                    after: outcome.as_ref().ok().and_then(|did| did.after.clone()),
                     cancelled_by: None,
                     duration_seconds: duration.as_secs_f64(),
                 };
                 // The other half ends only after this one.
                 let _ = records.send(record);
                 match outcome {
-                    Ok(_) => work.add_done(),
-                    // Another mending of the list took it away, as of an orphan entry that is a duplicate, too.
-                    Err(Refusal::Missing(_)) if each.action == Action::Mend => work.add_done(),
+                    Ok(did) => work.add_done(subject, did.written),
                     Err(refusal) => work.add_failed(subject.to_string(), refusal),
                 }
             }
@@ -295,14 +304,39 @@ impl Shared {
         unwritten
     }
 
-    /// One item. Gives the label of its state afterwards. Boxed, since a step of an order can be a list of others.
+    /// What is to be changed of each, as far as the image knows it; nothing, where it knows none. Should the process end
+    /// before what came of an item is written down, this, the item's znodes and what was ordered tell what was changed.
+    fn known_before(&self, action: Action, items: &[(Subject, Option<i32>)]) -> Vec<String> {
+        let Some(store) = &self.store else { return Vec::new() };
+        let known: Vec<_> = items
+            .iter()
+            .map(|(subject, _)| match subject {
+                Subject::Job(id) => store.job(*id).map(|job| match action {
+                    Action::SetPriority => job.priority.map(priority_text).unwrap_or_default(),
+                    _ => job.state.map_or("other", |state| state.label()).to_owned(),
+                }),
+                Subject::Batch(id) => {
+                    store.batch(*id).map(|found| found.batch.state.map_or("other", |state| state.label()).to_owned())
+                }
+                _ => None,
+            })
+            .collect();
+        if known.iter().all(Option::is_none) {
+            Vec::new()
+        } else {
+            known.into_iter().map(Option::unwrap_or_default).collect()
+        }
+    }
+
+    /// One item. Gives what is changed of it, its state as a rule, before and after. Boxed, since a step of an order can be
+    /// a list of others.
     fn item<'a>(
         &'a self,
         each: Each,
         subject: &'a Subject,
         version: Option<i32>,
         given: Given<'a>,
-    ) -> BoxFuture<'a, Result<Option<&'static str>, Refusal>> {
+    ) -> BoxFuture<'a, Item> {
         let Each { action, to, priority } = each;
         let Given { actor, reason, now, .. } = given;
         let seen = version.map(|version| Seen { version: Some(version), ..Seen::default() });
@@ -311,16 +345,25 @@ impl Shared {
             // Its own progress is nothing of the list's.
             let unseen = Work::new(given.work.id, action, String::new(), String::new(), String::new());
             let attempt = async || {
-                let prepared = self.prepare(&order, actor, reason.as_str(), now).await?;
-                let queue = self.connected.queue()?;
-                self.steps(&queue, &prepared, Given { work: &unseen, ..given }).await
+                let prepared = match self.prepare(&order, actor, reason.as_str(), now).await {
+                    Ok(prepared) => prepared,
+                    Err(refusal) => return (None, Err(refusal)),
+                };
+                let (before, after) = prepared.values();
+                let steps = async {
+                    prepared.check_listed()?;
+                    let queue = self.connected.queue()?;
+                    self.steps(&queue, &prepared, Given { work: &unseen, ..given }).await?;
+                    Ok(Did { after, written: prepared.repaired() })
+                };
+                let did = steps.await;
+                (before, did)
             };
-            let outcome = match attempt().await {
-                // Another mending of the list may just have changed the same nodes.
-                Err(Refusal::Conflict { .. }) if action == Action::Mend => attempt().await?,
-                outcome => outcome?,
-            };
-            Ok(outcome.after)
+            match attempt().await {
+                // Another repair of the list may just have changed the same nodes.
+                (_, Err(Refusal::Conflict { .. } | Refusal::Missing(_))) if action == Action::Mend => attempt().await,
+                outcome => outcome,
+            }
         })
     }
 

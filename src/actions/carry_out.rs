@@ -1,7 +1,7 @@
 //! One order, from its check to its outcome: who may, what it means, written down, done, written down.
 
 use std::ops::ControlFlow;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
@@ -11,10 +11,18 @@ use super::audit::Record;
 use super::bulk::Each;
 use super::execute::Shared;
 use super::order::{Order, Reason};
-use super::prepare::{Desk, Prepared, Step, batch_target, held_in};
+use super::prepare::{ALREADY_REPAIRED, Desk, Prepared, Step, batch_target, held_in};
 use super::refusal::Refusal;
 use super::work::{Outcome, Work};
+use crate::queue::id::Priority;
+use crate::queue::state::State as _;
 use crate::queue::{Error, Queue};
+
+/// How long it is tried to learn what came of a transaction, in time limits of one request: about as long as a session lasts.
+const LOOKS: u32 = 3;
+
+/// What is waited between two such looks.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 impl Shared {
     pub(super) fn may(actor: &Actor, needs: Role) -> Result<(), Refusal> {
@@ -43,22 +51,23 @@ impl Shared {
         let began = Instant::now();
         let prepared = self.prepare(order, actor, reason.as_str(), now).await?;
         let queue = self.connected.queue()?;
-        let mut ordered = given.ordered(order.action);
-        if let Record::Ordered { subjects, count, before, after, operations, .. } = &mut ordered {
-            (*subjects, *count) = (vec![order.subject.to_string()], 1);
-            (*before, *after) = (prepared.before.map(str::to_owned), prepared.after.map(str::to_owned));
-            *operations = prepared.operations();
-        }
+        let ordered = given.ordered_one(order, &prepared);
         self.audit.write(ordered).await.map_err(|why| Refusal::Unavailable(format!("{why}; nothing was done")))?;
         let mut outcome = self.steps(&queue, &prepared, given).await;
         let done = outcome.as_ref().ok();
+        let (before, after) = prepared.values();
+        let after = match prepared.priority {
+            Some(_) => done.and(after),
+            None => done.and_then(|done| done.after).map(str::to_owned),
+        };
         let record = Record::Outcome {
             id: work.id,
             at: now + began.elapsed(),
             subject: None,
             outcome: outcome.as_ref().map_or_else(Refusal::label, Outcome::label).to_owned(),
             detail: outcome.as_ref().map_or_else(|refusal| Some(refusal.to_string()), |done| done.detail.clone()),
-            after: done.and_then(|done| done.after).map(str::to_owned),
+            before,
+            after,
             cancelled_by: done.filter(|done| done.is_cancelled).and_then(|_| work.cancelled_by()),
             duration_seconds: began.elapsed().as_secs_f64(),
         };
@@ -79,8 +88,38 @@ impl Shared {
     /// Commits what was prepared, step by step.
     pub(super) async fn steps(&self, queue: &Queue, prepared: &Prepared, given: Given<'_>) -> Result<Outcome, Refusal> {
         let mut commits = 0;
-        let done = self.commit(queue, prepared, given, &mut commits).await;
-        done.map_err(|error| if commits == 0 { Refusal::of_job(error) } else { Refusal::in_part(&error) })
+        match self.commit(queue, prepared, given, &mut commits).await {
+            Err(error @ Error::Unknown { .. }) if commits == 0 => self.look_again(queue, prepared, error).await,
+            done => done.map_err(|error| if commits == 0 { Refusal::of_job(error) } else { Refusal::in_part(&error) }),
+        }
+    }
+
+    /// Looks again what came of one transaction, once the connection is back: the outcome of most that are lost in the
+    /// middle can be learned then.
+    async fn look_again(&self, queue: &Queue, prepared: &Prepared, error: Error) -> Result<Outcome, Refusal> {
+        let transaction = match prepared.work.as_slice() {
+            [Step::Job(plan)] => &plan.transaction,
+            [Step::One(transaction)] => transaction,
+            _ => return Err(Refusal::of_job(error)),
+        };
+        let until = Instant::now() + LOOKS * queue.time_limit();
+        while Instant::now() < until {
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+            let Ok(present) = self.connected.queue() else { continue };
+            match present.look_again(transaction).await {
+                Ok(Some(true)) => {
+                    let (before, after, warnings) = (prepared.before, prepared.after, prepared.warnings.clone());
+                    return Ok(Outcome { before, after, warnings, ..Outcome::default() });
+                }
+                Ok(Some(false)) if present.session() == queue.session() => {
+                    let why = "the connection was lost before ZooKeeper had done it; nothing was done";
+                    return Err(Refusal::Unavailable(why.to_owned()));
+                }
+                Ok(Some(false) | None) => break,
+                Err(_) => {}
+            }
+        }
+        Err(Refusal::of_job(error))
     }
 
     /// The same, and counts the transactions that are done.
@@ -94,7 +133,8 @@ impl Shared {
         let work = given.work;
         let (before, after) = (prepared.before, prepared.after);
         let warnings = prepared.warnings.clone();
-        let mut outcome = Outcome { before, after, version: None, warnings, ..Outcome::default() };
+        let detail = prepared.work.is_empty().then(|| ALREADY_REPAIRED.to_owned());
+        let mut outcome = Outcome { before, after, version: None, warnings, detail, ..Outcome::default() };
         // Of a deletion each job is gone over twice: marked, and then removed.
         let passes = prepared.work.iter().filter(|step| matches!(step, Step::Many(_) | Step::ThenPurge(_))).count();
         let mut pass = 0;
@@ -185,6 +225,40 @@ pub(super) struct Given<'a> {
 }
 
 impl Given<'_> {
+    /// The first record of an order on one subject.
+    pub(super) fn ordered_one(&self, order: &Order, prepared: &Prepared) -> Record {
+        let mut record = self.ordered(order.action);
+        if let Record::Ordered { subjects, count, before, after, operations, to, priority, force, with_jobs, .. } =
+            &mut record
+        {
+            (*subjects, *count) = (vec![order.subject.to_string()], 1);
+            (*before, *after) = prepared.values();
+            *operations = prepared.recorded();
+            *to = order.to.map(|to| to.label().to_owned());
+            *priority = order.priority.map(Priority::number);
+            (*force, *with_jobs) = (order.force, order.with_jobs);
+        }
+        record
+    }
+
+    /// A first record of an order over many, about these of its subjects, with what each of them was before.
+    pub(super) fn ordered_many(
+        &self,
+        each: Each,
+        of: usize,
+        some: &[(Subject, Option<i32>)],
+        before: Vec<String>,
+    ) -> Record {
+        let mut record = self.ordered(each.action);
+        if let Record::Ordered { subjects, count, before_each, to, priority, .. } = &mut record {
+            (*subjects, *count) = (some.iter().map(|(subject, _)| subject.to_string()).collect(), of as u64);
+            *before_each = before;
+            *to = each.to.map(|to| to.label().to_owned());
+            *priority = each.priority.map(Priority::number);
+        }
+        record
+    }
+
     /// The first record of the order, without what it is about.
     pub(super) fn ordered(&self, action: Action) -> Record {
         let actor = self.actor;
@@ -201,6 +275,11 @@ impl Given<'_> {
             reason: self.reason.to_string(),
             before: None,
             after: None,
+            before_each: Vec::new(),
+            to: None,
+            priority: None,
+            force: false,
+            with_jobs: false,
             operations: Vec::new(),
         }
     }

@@ -10,6 +10,7 @@ use super::order::{Order, Seen};
 use super::refusal::Refusal;
 use crate::mirror::Store;
 use crate::queue::fault::Limits;
+use crate::queue::id::Priority;
 use crate::queue::state::State;
 use crate::queue::{BulkPlan, JobPlan, Lock, Operation, Queue, Transaction};
 
@@ -31,14 +32,19 @@ pub struct Prepared {
     pub before: Option<&'static str>,
     /// The label of its state after; `None` where it has none, or is gone.
     pub after: Option<&'static str>,
+    /// Its priority before, where that can be read, and after; `None` where another is not ordered.
+    pub priority: Option<(Option<Priority>, Priority)>,
     /// What there is of its subject now: what an order may carry that is given after looking at this.
     pub seen: Seen,
     /// What its orderer should know.
     pub warnings: Vec<String>,
-    /// Znodes whose data is lost for good, each with that data.
+    /// Znodes whose data is removed or replaced, each with that data.
     pub removed: Vec<(String, Vec<u8>)>,
     pub(super) work: Vec<Step>,
 }
+
+/// What came of a repair of what another repair put right.
+pub(super) const ALREADY_REPAIRED: &str = "already repaired; nothing was written";
 
 /// A part of what will be written, in its order.
 #[derive(Clone, Debug)]
@@ -75,7 +81,7 @@ pub(super) struct Desk<'a> {
 impl Prepared {
     fn new(order: &Order, needs: Role, work: Vec<Step>) -> Self {
         let (seen, warnings, removed) = (Seen::default(), Vec::new(), Vec::new());
-        Self { order: order.clone(), needs, before: None, after: None, seen, warnings, removed, work }
+        Self { order: order.clone(), needs, before: None, after: None, priority: None, seen, warnings, removed, work }
     }
 
     /// Notes the state and the version of the subject's status.
@@ -134,6 +140,14 @@ impl Prepared {
         self
     }
 
+    /// What is changed, before and after, as it is written down: the state, or the priority where that is ordered.
+    pub(super) fn values(&self) -> (Option<String>, Option<String>) {
+        match self.priority {
+            Some((before, after)) => (before.map(priority_text), Some(priority_text(after))),
+            None => (self.before.map(str::to_owned), self.after.map(str::to_owned)),
+        }
+    }
+
     /// What will be written, an operation a line; of many transactions the first few and how many there are.
     #[must_use]
     pub fn operations(&self) -> Vec<String> {
@@ -172,6 +186,48 @@ impl Prepared {
         lines
     }
 
+    /// What the audit trail keeps of it: what will be written, and the data that a repair does not keep.
+    pub(super) fn recorded(&self) -> Vec<String> {
+        let mut lines = self.operations();
+        lines.extend(self.replaced());
+        lines
+    }
+
+    /// The lasting changes of a repair, and the data that it does not keep, in one line; `None` for other actions.
+    pub(super) fn repaired(&self) -> Option<String> {
+        if self.order.action != Action::Mend {
+            return None;
+        }
+        if self.work.is_empty() {
+            return Some(ALREADY_REPAIRED.to_owned());
+        }
+        let mut changes = Vec::new();
+        for step in &self.work {
+            if let Step::One(transaction) = step {
+                changes.extend(transaction.lasting().map(ToString::to_string));
+            }
+        }
+        changes.extend(self.replaced());
+        Some(changes.join("; "))
+    }
+
+    /// The data that a repair does not keep, whole. Of what is purged no more is kept than that it was.
+    fn replaced(&self) -> impl Iterator<Item = String> {
+        let kept = if self.order.action == Action::Mend { self.removed.as_slice() } else { &[] };
+        kept.iter().map(|(path, data)| format!("{path} was {}", data.escape_ascii()))
+    }
+
+    /// Refuses what only its name may bring about: the removal of an item that is not done with, because it is broken.
+    /// No list and no rule is as good as its name.
+    pub(super) fn check_listed(&self) -> Result<(), Refusal> {
+        if self.order.action == Action::Purge && !self.removed.is_empty() {
+            let on = &self.order.subject;
+            let why = format!("{on} is not known to be done with, because it is broken: purge it by its name alone");
+            return Err(Refusal::conflict(why));
+        }
+        Ok(())
+    }
+
     /// About how many jobs it changes or removes; 0 where it is about something else.
     #[must_use]
     pub fn jobs(&self) -> usize {
@@ -182,6 +238,11 @@ impl Prepared {
         };
         self.work.iter().map(jobs).sum()
     }
+}
+
+/// A priority as it is written down.
+pub(super) fn priority_text(priority: Priority) -> String {
+    format!("priority {priority}")
 }
 
 impl Desk<'_> {

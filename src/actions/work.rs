@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::action::Action;
+use super::action::{Action, Subject};
 use super::audit::OrderId;
 use super::metrics::{CANCELLED, CONFLICT, DONE, IN_PART, UNKNOWN};
 use super::refusal::Refusal;
@@ -18,8 +18,11 @@ const MOST_OVER: usize = 1_000;
 /// How many keys of orders are remembered.
 const MOST_KEYS: usize = 10_000;
 
-/// How many subjects that were not done are named, of an order over many.
+/// How many subjects that were not done are named, of an order over many; and how many that were repaired.
 const UNDONE: usize = 1_000;
+
+/// How many characters are remembered of what was written to one.
+const WRITTEN: usize = 1_000;
 
 /// What came of an order.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,7 +39,7 @@ pub struct Outcome {
     pub detail: Option<String>,
     /// Whether somebody ended it before it was whole. What was done until then stands.
     pub is_cancelled: bool,
-    /// Of an order over many: how many were done, and how many could not be.
+    /// Of an order over many: how many were done, how many were not, and of how many that is not known.
     pub reached: Option<Reached>,
 }
 
@@ -45,8 +48,9 @@ impl Outcome {
     #[must_use]
     pub fn label(&self) -> &'static str {
         match self.reached {
-            _ if self.is_cancelled => CANCELLED,
+            // What nothing is known of has to be looked at, also where the rest was cancelled.
             Some(Reached { unknown: 1.., .. }) => UNKNOWN,
+            _ if self.is_cancelled => CANCELLED,
             Some(Reached { done: 0, failed: 1.., .. }) => CONFLICT,
             Some(Reached { failed: 1.., .. }) => IN_PART,
             Some(_) | None => DONE,
@@ -55,7 +59,7 @@ impl Outcome {
 
     /// Notes how many items of many were done.
     pub(super) fn count(&mut self, reached: Reached) {
-        self.is_cancelled = reached.done + reached.failed < reached.of;
+        self.is_cancelled = reached.ended() < reached.of;
         (self.detail, self.reached) = (Some(reached.in_words()), Some(reached));
     }
 }
@@ -78,6 +82,7 @@ pub struct Work {
     unknown: AtomicU64,
     of: AtomicU64,
     undone: Mutex<Vec<(String, Refusal)>>,
+    written: Mutex<Vec<(String, String)>>,
     cancelled_by: OnceLock<String>,
     over: watch::Sender<Option<Result<Outcome, Refusal>>>,
 }
@@ -87,18 +92,24 @@ pub struct Work {
 pub struct Reached {
     /// How many items are done.
     pub done: u64,
-    /// How many could not be done.
+    /// How many were not done.
     pub failed: u64,
-    /// Of those, of how many it is not known whether they were done.
+    /// Of how many it is not known whether they were done; they are in neither of the other two.
     pub unknown: u64,
     /// How many there are; 0 while that is not known.
     pub of: u64,
 }
 
 impl Reached {
+    /// How many have ended, whatever came of them.
+    #[must_use]
+    pub fn ended(self) -> u64 {
+        self.done + self.failed + self.unknown
+    }
+
     pub(super) fn in_words(self) -> String {
-        let left = self.of.saturating_sub(self.done + self.failed);
-        format!("{} done, {} not done, {left} not begun", self.done, self.failed)
+        let left = self.of.saturating_sub(self.ended());
+        format!("{} done, {} not done, {} unknown, {left} not begun", self.done, self.failed, self.unknown)
     }
 }
 
@@ -115,6 +126,7 @@ impl Work {
             unknown: AtomicU64::new(0),
             of: AtomicU64::new(0),
             undone: Mutex::default(),
+            written: Mutex::default(),
             cancelled_by: OnceLock::new(),
             over: watch::Sender::new(None),
         })
@@ -151,6 +163,12 @@ impl Work {
         self.undone.lock().clone()
     }
 
+    /// The items that were repaired and what was written to each, the first thousand; the audit trail names all.
+    #[must_use]
+    pub fn written(&self) -> Vec<(String, String)> {
+        self.written.lock().clone()
+    }
+
     /// Asks for its end: what is under way is finished, and nothing more is begun. Who asks first counts.
     pub fn cancel(&self, by: &str) {
         self.cancelled_by.get_or_init(|| by.to_owned());
@@ -171,15 +189,20 @@ impl Work {
         self.of.store(of as u64, Ordering::Relaxed);
     }
 
-    pub(super) fn add_done(&self) {
+    /// Counts an item that is done, and remembers what was written to it, where it was repaired.
+    pub(super) fn add_done(&self, subject: &Subject, written: Option<String>) {
         self.done.fetch_add(1, Ordering::Relaxed);
+        if let Some(what) = written {
+            let mut written = self.written.lock();
+            if written.len() < UNDONE {
+                written.push((subject.to_string(), what.chars().take(WRITTEN).collect()));
+            }
+        }
     }
 
     pub(super) fn add_failed(&self, subject: String, why: Refusal) {
-        self.failed.fetch_add(1, Ordering::Relaxed);
-        if matches!(why, Refusal::Unknown(_)) {
-            self.unknown.fetch_add(1, Ordering::Relaxed);
-        }
+        let figure = if matches!(why, Refusal::Unknown(_)) { &self.unknown } else { &self.failed };
+        figure.fetch_add(1, Ordering::Relaxed);
         let mut undone = self.undone.lock();
         if undone.len() < UNDONE {
             undone.push((subject, why));

@@ -1,9 +1,10 @@
 //! Taking a call of Alertmanager: what is to be done is written down before it is answered.
 
 use jiff::Timestamp;
+use tokio::time::Instant;
 
 use super::book::Line;
-use super::call::{ACCEPTED, Call, to_be_told};
+use super::call::{ACCEPTED, Call, Unchanging};
 use super::decision::{Cause, Decision, Kind, Target, act_name};
 use super::guard::{self, Stop};
 use super::memory::{Memory, Together};
@@ -12,7 +13,7 @@ use super::payload::{Alert, BadPayload, Payload, Status};
 use super::rule::{Mode, Rule, Rules};
 use super::server::{Alerts, Shared};
 use crate::actions::Actor;
-use crate::actions::audit::{Decided, OrderId, Record};
+use crate::actions::audit::{Decided, OrderId, Record, Unchanged};
 use crate::coordination::{self, CoordinationError, Snapshot, Write};
 
 /// How many decisions may wait, of all processes.
@@ -62,11 +63,14 @@ pub(super) struct Verdict {
     pub(super) outcome: Option<Outcome>,
     pub(super) detail: String,
     pub(super) subjects: Vec<String>,
+    /// Whether something is or will be another by it, or would in a dry run: it is written down by itself, and what
+    /// changes nothing is only counted.
+    pub(super) changes: bool,
 }
 
 impl From<Stop> for Verdict {
     fn from(stop: Stop) -> Self {
-        Self { outcome: Some(stop.outcome), detail: stop.why, subjects: Vec::new() }
+        Self { outcome: Some(stop.outcome), detail: stop.why, subjects: Vec::new(), changes: false }
     }
 }
 
@@ -102,6 +106,9 @@ impl Alerts {
 
 impl Shared {
     async fn receive(&self, body: &[u8], caller: &Actor, now: Timestamp) -> Result<Received, NotReceived> {
+        if !self.pace.take(&caller.name, Instant::now()) {
+            return Err(NotReceived::Full("this token has sent too many calls in a short time".to_owned()));
+        }
         let payload = Payload::read(body)?;
         let _permit =
             self.calls.try_acquire().map_err(|_| NotReceived::Full("too many calls are looked after".to_owned()))?;
@@ -128,6 +135,7 @@ impl Shared {
         }
         self.metrics.count_many(Outcome::NoMatch, received.unmatched);
         let mut call = Call::new(snapshot.as_ref());
+        let (mut changes, mut unchanged) = (Vec::new(), Unchanging::default());
         for (alert, rule) in matched {
             // Each may take a while, and others want to be answered meanwhile.
             tokio::task::yield_now().await;
@@ -143,7 +151,7 @@ impl Shared {
                 detail: verdict.detail.clone(),
                 count: 1,
             });
-            received.decisions.push(Decided {
+            let decided = Decided {
                 rule: rule.name.clone(),
                 alert: rule.alert.clone(),
                 fingerprint: alert.fingerprint.clone(),
@@ -153,23 +161,39 @@ impl Shared {
                 detail: verdict.detail,
                 selector: rule.select.to_string(),
                 subjects: verdict.subjects,
-            });
+            };
+            if verdict.changes {
+                changes.push(decided.clone());
+            } else {
+                unchanged.add(&decided);
+            }
+            received.decisions.push(decided);
         }
-        let decisions = to_be_told(&received.decisions);
-        let record = Record::Alerts {
-            id: OrderId::new(now),
-            at: now,
-            actor: caller.name.clone(),
-            from: caller.from.map(|from| from.to_string()),
-            receiver: payload.receiver,
-            group: payload.group,
-            truncated: payload.truncated,
-            unmatched: received.unmatched,
-            more: (received.decisions.len() - decisions.len()) as u64,
-            decisions,
-        };
-        let written = self.actions.audit().write(record).await;
-        written.map_err(|why| NotReceived::Unrecorded(why.to_string()))?;
+        let (has_changes, more) = (!changes.is_empty(), unchanged.count());
+        if has_changes {
+            let record = Record::Alerts {
+                id: OrderId::new(now),
+                at: now,
+                actor: caller.name.clone(),
+                from: caller.from.map(|from| from.to_string()),
+                receiver: payload.receiver,
+                group: payload.group,
+                truncated: payload.truncated,
+                unmatched: received.unmatched,
+                decisions: changes,
+                more,
+            };
+            let written = self.actions.audit().write(record).await;
+            written.map_err(|why| NotReceived::Unrecorded(why.to_string()))?;
+        }
+        // What has a record of its own is not counted once more.
+        let (unmatched, truncated) = if has_changes { (0, 0) } else { (received.unmatched, payload.truncated) };
+        if !has_changes || more > 0 {
+            let actor = caller.name.clone();
+            let sum =
+                Unchanged { actor, unmatched, truncated, decisions: unchanged.decisions(), is_call: !has_changes };
+            self.actions.audit().count(sum, now);
+        }
         if payload.truncated > 0 {
             tracing::warn!(truncated = payload.truncated, "Alertmanager left alerts out of a message (max_alerts)");
         }
@@ -231,16 +255,28 @@ impl Shared {
         if snapshot.paused.is_some() {
             return Ok(Stop::new(Outcome::Paused, "all automatic action is paused").into());
         }
-        let cause = Cause::of(alert);
         let memory = match call.memory(&rule.name) {
             Ok(memory) => memory,
             Err(stop) => return Ok(stop.into()),
         };
-        if rule.is_undone && call.kept.insert(&rule.name) {
-            self.keep_holds(rule, snapshot).await;
-        }
+        let is_kept = rule.is_undone && call.kept.insert(&rule.name) && self.keep_holds(rule, snapshot).await;
+        let verdict = self.accept_new(rule, alert, target, (call, snapshot), &memory, now).await?;
+        Ok(Verdict { changes: verdict.changes || is_kept, ..verdict })
+    }
+
+    /// The same, when it is known what the rule remembers.
+    async fn accept_new<'a>(
+        &self,
+        rule: &'a Rule,
+        alert: &Alert,
+        target: Target,
+        (call, _): (&mut Call<'a>, &'a Snapshot),
+        memory: &Memory,
+        now: Timestamp,
+    ) -> Result<Verdict, NotReceived> {
+        let cause = Cause::of(alert);
         let key = target.key();
-        if let Err(stop) = guard::admit(rule, &memory, &cause, &key, now) {
+        if let Err(stop) = guard::admit(rule, memory, &cause, &key, now) {
             return Ok(stop.into());
         }
         let place = (&*rule.name, key);
@@ -249,7 +285,7 @@ impl Shared {
             Some(Err(stop)) => return Ok(stop.clone().into()),
             None => {}
         }
-        let chosen = self.sight(now).choose(rule, &target, &memory).map(drop);
+        let chosen = self.sight(now).choose(rule, &target, memory).map(drop);
         call.decided.insert(place, chosen.clone());
         match chosen {
             Err(stop) => Ok(stop.into()),
@@ -257,18 +293,24 @@ impl Shared {
         }
     }
 
-    /// The alert is on: what waits to take back what the rule did is not done, unless it has begun.
-    async fn keep_holds(&self, rule: &Rule, snapshot: &Snapshot) {
+    /// The alert is on: what waits to take back what the rule did is not done, unless it has begun. Gives whether something
+    /// was taken away.
+    async fn keep_holds(&self, rule: &Rule, snapshot: &Snapshot) -> bool {
+        let mut is_kept = false;
         for node in &snapshot.pending {
             let Ok(decision) = Decision::read(&node.data) else { continue };
             if decision.rule == rule.name && decision.kind == Kind::Undo && !decision.is_begun() {
                 let delete = Write::Delete(coordination::pending(&node.name), node.version);
                 match self.coordination.commit(&[delete]).await {
-                    Ok(()) => tracing::info!(rule = rule.name, "what it holds stays held: its alert is on"),
+                    Ok(()) => {
+                        is_kept = true;
+                        tracing::info!(rule = rule.name, "what it holds stays held: its alert is on");
+                    }
                     Err(error) => tracing::debug!(rule = rule.name, "what it holds is being released: {error}"),
                 }
             }
         }
+        is_kept
     }
 
     /// An alert is over: cancels what has not begun, and takes back what was done for it, where the rule says so.
@@ -280,8 +322,11 @@ impl Shared {
         (call, snapshot): (&mut Call<'a>, &'a Snapshot),
         now: Timestamp,
     ) -> Result<Verdict, NotReceived> {
-        let resolved = |why: &str| Stop::new(Outcome::Resolved, why).into();
         let cancelled = self.cancel(rule, alert, target, snapshot).await?;
+        let resolved = |why: &str| Verdict {
+            changes: cancelled != Cancelled::Nothing,
+            ..Stop::new(Outcome::Resolved, why).into()
+        };
         if cancelled == Cancelled::All {
             return Ok(resolved("what was to be done had not begun, and is not done"));
         }
@@ -297,11 +342,12 @@ impl Shared {
             return Ok(resolved("nothing is held"));
         }
         if let Some(verdict) = call.undone.get(&*rule.name) {
-            return Ok(verdict.clone());
+            return Ok(Verdict { changes: cancelled != Cancelled::Nothing, ..verdict.clone() });
         }
         let undoing = Decision::new(Kind::Undo, rule, Cause::of(alert), Target::default(), now);
         let verdict = self.add(&undoing, &mut call.waiting).await?;
-        let verdict = Verdict { outcome: Some(Outcome::Resolved), ..verdict };
+        let changes = verdict.changes || cancelled != Cancelled::Nothing;
+        let verdict = Verdict { outcome: Some(Outcome::Resolved), changes, ..verdict };
         call.undone.insert(&rule.name, verdict.clone());
         Ok(verdict)
     }
@@ -365,7 +411,7 @@ impl Shared {
                     Kind::Act => "it is to be carried out",
                     Kind::Undo => "what the rule did is to be taken back",
                 };
-                Ok(Verdict { outcome: None, detail: detail.to_owned(), subjects: Vec::new() })
+                Ok(Verdict { outcome: None, detail: detail.to_owned(), subjects: Vec::new(), changes: true })
             }
             Err(error) if error.is_there() => Ok(duplicate()),
             Err(error) => Err(NotReceived::Unrecorded(error.to_string())),
@@ -388,13 +434,4 @@ fn matches<'a>(rules: &'a Rules, payload: &'a Payload) -> Vec<(&'a Alert, &'a Ru
         }
     }
     found
-}
-
-/// What a rule remembers, as it was just read.
-pub(super) fn memory_of(snapshot: &Snapshot, rule: &str) -> Result<Memory, Stop> {
-    let Some(node) = snapshot.rules.get(rule) else { return Ok(Memory::default()) };
-    Memory::read(&node.data).map_err(|_| {
-        let path = coordination::rule(rule);
-        Stop::new(Outcome::Failed, format!("what the rule remembers cannot be read; delete {path} to begin anew"))
-    })
 }

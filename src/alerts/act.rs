@@ -6,11 +6,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use super::accept::memory_of;
 use super::book::Line;
 use super::decision::{Decision, Kind};
+use super::foreign::{Foreign, foreign};
 use super::guard::{self, Bound};
-use super::memory::{Memory, Together};
+use super::memory::{Memory, Together, memory_of};
 use super::metrics::RuleFigures;
 use super::outcome::Outcome;
 use super::rule::{Mode, Rule, Rules};
@@ -65,13 +65,21 @@ impl Shared {
             Ok(snapshot) => snapshot,
             Err(error) => {
                 tracing::debug!("our own znodes cannot be read: {error}");
+                let unread = Foreign::unread(&error);
+                self.name(unread.as_slice());
+                *self.unread.write() = unread;
                 *self.seen.write() = None;
                 return;
             }
         };
+        *self.unread.write() = None;
+        let now = Timestamp::now();
+        let (strange, more) = foreign(&snapshot, now);
+        self.name(&strange);
+        self.metrics.show_foreign(strange.len() + more);
         let lead = self.coordination.lead();
         let rules = self.rules.read().clone();
-        self.show(&snapshot, lead.is_some(), &rules, Timestamp::now());
+        self.show(&snapshot, lead.is_some(), &rules, now);
         if let Some(lead) = &lead {
             self.forget(lead, &snapshot, &rules).await;
         }
@@ -86,6 +94,22 @@ impl Shared {
             // reached at all.
             if !self.attend(&lead, &node, &rules, shutdown).await && self.check_synced(Timestamp::now()).is_err() {
                 return;
+            }
+        }
+    }
+
+    /// Logs what a person has to look at, each once as long as it is there; the others are counted.
+    fn name(&self, strange: &[Foreign]) {
+        /// How many are logged one by one. A name is somebody's text, and a folder may hold thousands.
+        const LOGGED: usize = 20;
+        let mut said = self.said.lock();
+        let key = |found: &Foreign| format!("znode {}", found.path);
+        said.retain(|about, _| !about.starts_with("znode ") || strange.iter().any(|found| key(found) == *about));
+        for found in strange.iter().take(LOGGED) {
+            if said.insert(key(found), found.what.clone()).as_ref() != Some(&found.what) {
+                let Foreign { path, what, effect, remedy, .. } = found;
+                // The remedy names the path as well.
+                tracing::warn!(znode = ?path, ?remedy, "a znode below /queuekeeper {what}. {effect}");
             }
         }
     }
@@ -135,16 +159,28 @@ impl Shared {
     /// Looks after one decision. Gives whether the others can be looked after at once.
     async fn attend(&self, lead: &Lead, node: &Node, rules: &Rules, shutdown: &CancellationToken) -> bool {
         let now = Timestamp::now();
+        // It could not be ended: what is done of it would be written, and begun anew for ever.
+        if node.children > 0 {
+            return true;
+        }
         let Some(decision) = Decision::read(&node.data).ok().filter(|decision| decision.name() == node.name) else {
-            tracing::error!(znode = coordination::pending(&node.name), "this is no decision of ours, and is removed");
-            self.metrics.count(Outcome::Invalid);
-            return self.drop_node(lead, node).await;
+            let is_dropped = self.drop_node(lead, node).await;
+            if is_dropped {
+                tracing::error!(
+                    znode = coordination::pending(&node.name),
+                    "this was no decision of ours, and was removed"
+                );
+                self.metrics.count(Outcome::Invalid);
+            }
+            return is_dropped;
         };
+        let is_misdated = decision.is_misdated(now);
+        let decision = decision.dated(now);
         if decision.not_before.is_some_and(|at| at > now) {
             return true;
         }
         let Some(rule) = rules.get(&decision.rule).filter(|rule| rule.mode == Mode::Enforce) else {
-            if decision.at <= now && later(decision.at, STRANGE_FOR) > now {
+            if !is_misdated && decision.at <= now && later(decision.at, STRANGE_FOR) > now {
                 return true;
             }
             let is_dropped = self.drop_node(lead, node).await;
@@ -160,6 +196,7 @@ impl Shared {
         let Ok(snapshot) = self.coordination.read().await else { return false };
         let Some(node) = snapshot.pending(&node.name).filter(|found| found.czxid == node.czxid) else { return true };
         let Ok(decision) = Decision::read(&node.data) else { return false };
+        let decision = decision.dated(now);
         let Some(all) = &snapshot.all else {
             // Somebody removed the folders.
             if let Err(error) = self.coordination.make_folders().await {
@@ -198,7 +235,7 @@ impl Shared {
             return false;
         }
         // An alert may be over for a moment only, or another is on: as long as jobs wait, what was held for them stays held.
-        let undoing = case.decision.kind == Kind::Undo && case.decision.list.is_none();
+        let undoing = case.decision.kind == Kind::Undo && case.decision.list.is_none() && !is_misdated;
         if undoing && later(case.decision.at, rule.cooldown) > now && self.sight(now).waits() {
             return true;
         }
@@ -274,6 +311,7 @@ impl Shared {
     /// Counts and tells what came of a decision.
     pub(super) async fn close(&self, decision: &Decision, outcome: Outcome, why: &str, now: Timestamp) {
         self.metrics.count(outcome);
+        self.said.lock().remove(&format!("decision {}", decision.name()));
         tracing::info!(rule = decision.rule, alert = decision.cause.alert, outcome = outcome.label(), "{why}");
         self.book.note(Line {
             at: now,
@@ -304,7 +342,13 @@ impl Shared {
         match error {
             CoordinationError::Changed { path, .. } if case.lead.is_at(path) => self.coordination.resign(),
             CoordinationError::Changed { .. } | CoordinationError::Refused { .. } => {
-                tracing::warn!(rule = case.rule.name, "a decision is looked at anew: {error}");
+                let text = error.to_string();
+                let before = self.said.lock().insert(format!("decision {}", case.node), text.clone());
+                if before.as_ref() == Some(&text) {
+                    tracing::debug!(rule = case.rule.name, "a decision is looked at anew: {text}");
+                } else {
+                    tracing::warn!(rule = case.rule.name, "a decision is looked at anew: {text}");
+                }
             }
             CoordinationError::NotConnected | CoordinationError::Unanswered(_) => {
                 tracing::debug!(rule = case.rule.name, "a decision waits: {error}");

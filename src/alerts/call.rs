@@ -1,16 +1,13 @@
 //! What is found out while one call of Alertmanager is looked after.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::accept::{Verdict, memory_of};
+use super::accept::Verdict;
 use super::guard::Stop;
-use super::memory::Memory;
-use crate::actions::audit::Decided;
+use super::memory::{Memory, memory_of};
+use crate::actions::audit::{Counted, Decided};
 use crate::coordination::Snapshot;
-
-/// How many decisions by which nothing is carried out are named in the audit trail, of one call.
-const MOST_TOLD: usize = 100;
 
 /// What a decision is called that is to be carried out.
 pub(super) const ACCEPTED: &str = "accepted";
@@ -55,13 +52,24 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Those decisions that the audit trail names: whoever has alerts sent chooses how many there are, and could push what
-/// others ordered out of its files with them.
-pub(super) fn to_be_told(decisions: &[Decided]) -> Vec<Decided> {
-    let mut others = 0;
-    let is_told = |decided: &&Decided| {
-        others += usize::from(decided.outcome != ACCEPTED);
-        decided.outcome == ACCEPTED || others <= MOST_TOLD
-    };
-    decisions.iter().filter(is_told).cloned().collect()
+/// What was decided of a call that changes nothing, counted by rule and outcome: whoever has alerts sent chooses how many
+/// there are, and what stands in them.
+#[derive(Debug, Default)]
+pub(super) struct Unchanging(BTreeMap<(String, String), (u64, String)>);
+
+impl Unchanging {
+    pub(super) fn add(&mut self, decided: &Decided) {
+        let counted = self.0.entry((decided.rule.clone(), decided.outcome.clone())).or_default();
+        counted.0 += 1;
+        counted.1.clone_from(&decided.detail);
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.0.values().map(|(count, _)| count).sum()
+    }
+
+    pub(super) fn decisions(self) -> Vec<Counted> {
+        let counted = |((rule, outcome), (count, detail))| Counted { rule, outcome, count, detail };
+        self.0.into_iter().map(counted).collect()
+    }
 }

@@ -6,8 +6,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::guard::Stop;
 use super::outcome::Outcome;
 use super::time::later;
+use crate::coordination::{self, Snapshot};
 
 /// How long attempts on an item are remembered after the last one.
 const ATTEMPTS_FOR: Duration = Duration::from_hours(7 * 24);
@@ -18,6 +20,10 @@ pub(super) const MOST_ATTEMPTED: usize = 4_000;
 
 /// How much longer than it matters something is remembered: clocks are put back, and the next leader's may be behind.
 const CLOCK_SLACK: Duration = Duration::from_hours(1);
+
+/// What is dated later than this after now is no other process's clock, but somebody's hand: it counts for nothing, or it
+/// would stop its rule until then.
+const FOREIGN: Duration = Duration::from_hours(24);
 
 /// How many alerts that were acted upon are remembered; a rule that acted on more within its cooldown waits.
 const MOST_SEEN: usize = 1_000;
@@ -37,19 +43,32 @@ impl Spent {
     /// How many were taken within a span that ends now. What is dated later, by another's clock, counts too.
     pub(super) fn within(&self, span: Duration, now: Timestamp) -> u64 {
         let since = now.as_millisecond().saturating_sub(millis(span));
-        self.0.iter().filter(|(at, _)| *at > since).map(|(_, count)| u64::from(*count)).sum()
+        self.0
+            .iter()
+            .filter(|(at, _)| *at > since && !is_foreign_ms(*at, now))
+            .map(|(_, count)| u64::from(*count))
+            .sum()
     }
 
     /// Takes some, and forgets those that came back before a span.
     pub(super) fn take(&mut self, count: u32, longest: Duration, now: Timestamp) {
         let now_ms = now.as_millisecond();
         let since = now_ms.saturating_sub(millis(longest.saturating_add(CLOCK_SLACK)));
-        self.0.retain(|(at, _)| *at > since);
+        self.0.retain(|(at, _)| *at > since && !is_foreign_ms(*at, now));
         match self.0.back_mut() {
             Some((at, taken)) if *at == now_ms => *taken = taken.saturating_add(count),
             Some(_) | None => self.0.push_back((now_ms, count)),
         }
     }
+}
+
+/// Whether an instant is so far in the future that no clock can be the reason.
+pub(super) fn is_foreign(at: Timestamp, now: Timestamp) -> bool {
+    at > later(now, FOREIGN)
+}
+
+fn is_foreign_ms(at_ms: i64, now: Timestamp) -> bool {
+    at_ms > now.as_millisecond().saturating_add(millis(FOREIGN))
 }
 
 fn millis(span: Duration) -> i64 {
@@ -87,6 +106,13 @@ struct Seen {
     fingerprint: String,
     starts_at: Timestamp,
     at: Timestamp,
+}
+
+impl Seen {
+    /// Whether it is so long ago at most.
+    fn is_within(&self, span: Duration, now: Timestamp) -> bool {
+        later(self.at, span) > now && !is_foreign(self.at, now)
+    }
 }
 
 /// Something that a rule did or did not do.
@@ -155,7 +181,7 @@ impl Memory {
         cooldown: Duration,
         now: Timestamp,
     ) -> Before {
-        let recent = self.seen.iter().filter(|seen| seen.target == target && later(seen.at, cooldown) > now);
+        let recent = self.seen.iter().filter(|seen| seen.target == target && seen.is_within(cooldown, now));
         let mut before = Before::Nothing;
         for seen in recent {
             if seen.fingerprint == fingerprint && seen.starts_at == starts_at {
@@ -177,7 +203,7 @@ impl Memory {
     ) {
         let is_it =
             |seen: &Seen| seen.target == target && seen.fingerprint == fingerprint && seen.starts_at == starts_at;
-        self.seen.retain(|seen| !is_it(seen) && later(seen.at, cooldown.saturating_add(CLOCK_SLACK)) > now);
+        self.seen.retain(|seen| !is_it(seen) && seen.is_within(cooldown.saturating_add(CLOCK_SLACK), now));
         let (target, fingerprint) = (target.to_owned(), fingerprint.to_owned());
         self.seen.push_back(Seen { target, fingerprint, starts_at, at: now });
     }
@@ -185,13 +211,14 @@ impl Memory {
     /// Whether it can remember one more alert that it acts upon.
     pub(super) fn has_room(&self, cooldown: Duration, now: Timestamp) -> bool {
         let kept = cooldown.saturating_add(CLOCK_SLACK);
-        self.seen.iter().filter(|seen| later(seen.at, kept) > now).count() < MOST_SEEN
+        self.seen.iter().filter(|seen| seen.is_within(kept, now)).count() < MOST_SEEN
     }
 
     /// How many items' attempts have to be remembered.
     pub(super) fn attempted(&self, now: Timestamp) -> usize {
         let forgotten = now.as_millisecond().saturating_sub(millis(ATTEMPTS_FOR));
-        self.attempts.values().filter(|Attempts(_, last_ms)| *last_ms > forgotten).count()
+        let is_kept = |last_ms| last_ms > forgotten && !is_foreign_ms(last_ms, now);
+        self.attempts.values().filter(|Attempts(_, last_ms)| is_kept(*last_ms)).count()
     }
 
     /// Forgets how often something was tried: it worked, or a person says so.
@@ -210,7 +237,7 @@ impl Memory {
     /// Notes a try.
     pub(super) fn attempt(&mut self, item: &str, now: Timestamp) {
         let forgotten = now.as_millisecond().saturating_sub(millis(ATTEMPTS_FOR));
-        self.attempts.retain(|_, Attempts(_, last_ms)| *last_ms > forgotten);
+        self.attempts.retain(|_, Attempts(_, last_ms)| *last_ms > forgotten && !is_foreign_ms(*last_ms, now));
         let Attempts(count, last_ms) = self.attempts.entry(item.to_owned()).or_insert(Attempts(0, 0));
         (*count, *last_ms) = (count.saturating_add(1), now.as_millisecond());
     }
@@ -232,8 +259,23 @@ impl Memory {
         let day = Duration::from_hours(24);
         self.holds.is_empty()
             && self.breaker.is_none()
-            && self.last_action.is_none_or(|last| later(last, day) < now)
-            && self.told.front().is_none_or(|event| later(event.at, day) < now)
+            && self.last_action.is_none_or(|last| later(last, day) < now || is_foreign(last, now))
+            && self.told.front().is_none_or(|event| later(event.at, day) < now || is_foreign(event.at, now))
+    }
+}
+
+/// What a rule remembers, as it was just read.
+///
+/// # Errors
+/// When it is there and cannot be read, or is no memory: nothing says what the rule may do.
+pub(super) fn memory_of(snapshot: &Snapshot, rule: &str) -> Result<Memory, Stop> {
+    let path = coordination::rule(rule);
+    let unreadable =
+        || Stop::new(Outcome::Failed, format!("what the rule remembers cannot be read; delete {path} to begin anew"));
+    match snapshot.rules.get(rule) {
+        Some(node) => Memory::read(&node.data).map_err(|_| unreadable()),
+        None if snapshot.strangers.iter().any(|stranger| stranger.path == path) => Err(unreadable()),
+        None => Ok(Memory::default()),
     }
 }
 

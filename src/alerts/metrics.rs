@@ -37,6 +37,7 @@ pub struct Metrics {
     pending: Gauge,
     paused: Gauge,
     leader: Gauge,
+    foreign: Gauge,
     /// The rules that have gauges now.
     rules: Arc<Mutex<BTreeSet<String>>>,
 }
@@ -99,6 +100,11 @@ impl Metrics {
             "Whether this process carries out what alerts set off",
             metrics.leader.clone(),
         );
+        registry.register(
+            "queuekeeper_alert_foreign_znodes",
+            "Znodes below /queuekeeper that are not as queuekeeper writes them, and that a person should look at",
+            metrics.foreign.clone(),
+        );
         metrics
     }
 
@@ -108,6 +114,11 @@ impl Metrics {
 
     pub(super) fn count_many(&self, outcome: Outcome, number: u64) {
         self.alerts.get_or_create_owned(&OutcomeLabel { outcome: outcome.label() }).inc_by(number);
+    }
+
+    /// Shows how many of our own znodes a person should look at.
+    pub(super) fn show_foreign(&self, number: usize) {
+        self.foreign.set(i64::try_from(number).unwrap_or(i64::MAX));
     }
 
     /// Shows how things stand.

@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 
-use super::accept::memory_of;
 use super::decision::{Decision, Kind};
+use super::foreign::{Foreign, foreign};
 use super::guard;
-use super::memory::{Breaker, Hold, Memory, Together};
+use super::memory::{Breaker, Hold, Memory, Together, memory_of};
 use super::outcome::Outcome;
 use super::rule::{Mode, Rule};
 use super::server::Alerts;
@@ -27,6 +27,12 @@ pub struct Overview {
     pub budget_left: u64,
     /// The last that this process decided, the newest first.
     pub told: Vec<Told>,
+    /// What stands among our own znodes and a person should look at, at most a hundred.
+    pub foreign: Vec<Foreign>,
+    /// How many there are beyond those.
+    pub more_foreign: usize,
+    /// Why this process cannot stand for election; `None` where it can, or need not.
+    pub problem: Option<String>,
 }
 
 /// The kill switch is set.
@@ -143,10 +149,15 @@ impl Alerts {
                 let memory = Memory::read(&node.data).ok().filter(|memory| !memory.holds.is_empty())?;
                 Some((name.clone(), memory.holds))
             });
+        let (mut strange, more_foreign) = foreign(&snapshot, now);
+        strange.extend(shared.unread.read().clone());
         Overview {
+            foreign: strange,
+            more_foreign,
+            problem: shared.coordination.problem(),
             rules: rules.rules.iter().map(of_rule).collect(),
             orphans: orphans.collect(),
-            paused: snapshot.paused.as_ref().map(|node| Pause::read(&node.data, node.created)),
+            paused: snapshot.paused.as_ref().map(|node| Pause::read(&node.data, shared.store.own_time(node.created))),
             leads: shared.coordination.lead().is_some(),
             read,
             budget_left: u64::from(rules.budget.items).saturating_sub(together.spent.within(rules.budget.per, now)),

@@ -55,7 +55,7 @@ impl Shared {
         let detail =
             format!("would {} {} of {}: {}{limited}", rule.remedy.verb(), items.len(), choice.of, named(&subjects));
         memory.tell(Outcome::DryRun, &detail, now);
-        Verdict { outcome: Some(Outcome::DryRun), detail, subjects }
+        Verdict { outcome: Some(Outcome::DryRun), detail, subjects, changes: true }
     }
 
     pub(super) fn rehearse_undoing(&self, rule: &Rule, alert: &Alert) -> Verdict {
@@ -68,7 +68,7 @@ impl Shared {
         }
         memory.holds.retain(|hold| !is_of(hold));
         let detail = format!("would release {}, and the jobs that are Held since", named(&holds));
-        Verdict { outcome: Some(Outcome::Resolved), detail, subjects: holds }
+        Verdict { outcome: Some(Outcome::Resolved), detail, subjects: holds, changes: true }
     }
 }
 

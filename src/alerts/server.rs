@@ -10,8 +10,10 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, Semaphore, watch};
 
 use super::book::Book;
+use super::foreign::Foreign;
 use super::memory::{Memory, Together};
 use super::metrics::Metrics;
+use super::pace::Pace;
 use super::rule::{Mode, Rule, Rules};
 use super::run::Runner;
 use super::select::Sight;
@@ -50,7 +52,12 @@ pub(super) struct Shared {
     pub(super) dry: Mutex<Dry>,
     /// What stood below `/queuekeeper` when it was last looked at, and when; `None` before, and while it cannot be read.
     pub(super) seen: RwLock<Option<(Snapshot, Timestamp)>>,
+    /// Why our own znodes cannot be read, as long as that is so.
+    pub(super) unread: RwLock<Option<Foreign>>,
+    /// What the log has said that stays so until somebody does something about it, by what it is about.
+    pub(super) said: Mutex<BTreeMap<String, String>>,
     pub(super) calls: Semaphore,
+    pub(super) pace: Pace,
     /// A decision was just accepted here.
     pub(super) wake: Notify,
     wanted: watch::Sender<Wanted>,
@@ -99,7 +106,10 @@ impl Alerts {
             book: Book::default(),
             dry: Mutex::default(),
             seen: RwLock::default(),
+            unread: RwLock::default(),
+            said: Mutex::default(),
             calls: Semaphore::new(MOST_CALLS),
+            pace: Pace::default(),
             wake: Notify::new(),
         };
         let alerts = Self { shared: Arc::new(shared) };
@@ -231,7 +241,7 @@ impl Shared {
     ) -> Result<(), NotChanged> {
         may(actor)?;
         if self.rules.read().rules.is_empty() {
-            return Err(Refusal::Missing("this server has no rules, and so no connection for them".to_owned()).into());
+            return Err(Refusal::Missing("this server has no rules".to_owned()).into());
         }
         let (id, began) = (OrderId::new(now), Instant::now());
         let ordered = Record::Ordered {
@@ -247,6 +257,11 @@ impl Shared {
             reason: reason.to_string(),
             before: None,
             after: None,
+            before_each: Vec::new(),
+            to: None,
+            priority: None,
+            force: false,
+            with_jobs: false,
             operations: Vec::new(),
         };
         let unwritten = |why| Refusal::Unavailable(format!("{why}; nothing was done"));
@@ -265,6 +280,7 @@ impl Shared {
             subject: None,
             outcome: outcome.to_owned(),
             detail: done.as_ref().err().map(ToString::to_string),
+            before: None,
             after: None,
             cancelled_by: None,
             duration_seconds: began.elapsed().as_secs_f64(),

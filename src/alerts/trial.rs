@@ -2,10 +2,9 @@
 
 use jiff::Timestamp;
 
-use super::accept::memory_of;
 use super::decision::{Cause, Target};
 use super::guard;
-use super::memory::Together;
+use super::memory::{Together, memory_of};
 use super::payload::{Alert, BadPayload, Payload, Status};
 use super::rule::{Mode, Rule, Rules};
 use super::select::Sight;

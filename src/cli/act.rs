@@ -112,7 +112,7 @@ impl Desk<'_> {
         let view = self.carry_out(order).await?;
         self.output.show(&view, |screen| tell(&view, screen))?;
         // What was done can have left some of it where it is, such as batches that are not done with after all.
-        if view.not_done > 0 { Err(in_part(&view).into()) } else { Ok(()) }
+        if view.not_done + view.unknown > 0 { Err(in_part(&view).into()) } else { Ok(()) }
     }
 
     /// The same with many, one after the other: each is shown before it is done. One that is refused, or to which the
@@ -224,7 +224,7 @@ impl Desk<'_> {
         work.over().await.map_err(Ending::from)?;
         let view = OrderView::of(&work);
         self.output.show(&view, |screen| tell(&view, screen))?;
-        if view.not_done > 0 || view.done < view.count { Err(in_part(&view).into()) } else { Ok(()) }
+        if view.done < view.count { Err(in_part(&view).into()) } else { Ok(()) }
     }
 
     /// Shows how far an order is until it is over. Ctrl-C ends one over many: what is under way is finished.
@@ -238,7 +238,7 @@ impl Desk<'_> {
                 _ = &mut over => break,
                 _ = look.tick() => {
                     let reached = work.reached();
-                    bar.set(reached.done + reached.failed, reached.of);
+                    bar.set(reached.ended(), reached.of);
                 }
                 () = interrupted.cancelled(), if !work.is_cancelled() => work.cancel(&self.actor.name),
             }
@@ -285,10 +285,16 @@ impl From<Refusal> for Ending {
 }
 
 fn in_part(view: &OrderView) -> Ending {
-    let code = if view.done == 0 { REFUSED } else { IN_PART };
-    let left = view.count.saturating_sub(view.done + view.not_done);
+    let OrderView { done, not_done, unknown, .. } = *view;
+    let code = match (unknown, done) {
+        (1.., _) => UNKNOWN,
+        (0, 0) => REFUSED,
+        (0, _) => IN_PART,
+    };
+    let left = view.count.saturating_sub(done + not_done + unknown);
     let left = if left > 0 { format!(", {} not begun", count(left)) } else { String::new() };
-    Ending::new(code, format!("{} done, {} not done{left}", count(view.done), count(view.not_done)))
+    let [done, not_done, unknown] = [done, not_done, unknown].map(count);
+    Ending::new(code, format!("{done} done, {not_done} not done, {unknown} unknown{left}"))
 }
 
 /// What an order would do, or what came of it.
@@ -310,7 +316,14 @@ pub(super) fn tell(view: &OrderView, screen: &mut Screen) {
         screen.beneath(operation);
     }
     for lost in &view.lost {
-        screen.say(&format!("Lost for good: {} {}", lost.path, lost.data));
+        screen.say(&format!("Not kept: {} {}", lost.path, lost.data));
+    }
+    for item in &view.written {
+        screen.say(&format!("{}: {}", item.on, item.what));
+    }
+    let unlisted = view.done.saturating_sub(view.written.len() as u64);
+    if !view.written.is_empty() && unlisted > 0 {
+        screen.say(&format!("and {} more: see the audit file", count(unlisted)));
     }
     for undone in view.undone.iter().take(UNDONE) {
         screen.beneath(&format!("{}: {}", undone.on, undone.why));
@@ -365,8 +378,15 @@ mod tests {
 
     #[test]
     fn many_of_which_some_were_not_done_end_with_a_code_of_their_own() {
-        let view = |done, not_done| OrderView { done, not_done, count: 1_200, ..OrderView::default() };
-        assert_eq!(in_part(&view(1_000, 2)), Ending::new(6, "1,000 done, 2 not done, 198 not begun"));
-        assert_eq!(in_part(&view(0, 1_200)), Ending::new(3, "0 done, 1,200 not done"));
+        let view =
+            |done, not_done, unknown| OrderView { done, not_done, unknown, count: 1_200, ..OrderView::default() };
+        for (done, not_done, unknown, code, text) in [
+            (1_000, 2, 0, 6, "1,000 done, 2 not done, 0 unknown, 198 not begun"),
+            (0, 1_200, 0, 3, "0 done, 1,200 not done, 0 unknown"),
+            (36, 8, 1_156, 5, "36 done, 8 not done, 1,156 unknown"),
+            (0, 0, 1, 5, "0 done, 0 not done, 1 unknown, 1,199 not begun"),
+        ] {
+            assert_eq!(in_part(&view(done, not_done, unknown)), Ending::new(code, text));
+        }
     }
 }

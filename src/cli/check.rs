@@ -1,13 +1,12 @@
 //! `queuekeeper check-web-config` and `check-config`: what `promtool check` is to Prometheus.
 
 use std::fmt::Display;
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
 use jiff::Timestamp;
 
-use super::UsageError;
+use super::{UsageError, output};
 use crate::config::{ConfigFile, FileError, WebFile};
 
 /// Check files for --web.config.file, and the certificates and keys that they name
@@ -70,10 +69,10 @@ fn check<T: Display>(files: &[PathBuf], read: impl Fn(&PathBuf) -> Result<T, Fil
     let mut wrong = 0;
     for path in files {
         match read(path) {
-            Ok(told) => writeln!(std::io::stdout(), "{} {told}", path.display())?,
+            Ok(told) => output::write(&format!("{} {told}\n", path.display()))?,
             Err(error) => {
                 wrong += 1;
-                writeln!(std::io::stderr(), "{} cannot be taken: {error}", path.display())?;
+                output::note(&format!("{} cannot be taken: {error}", path.display()));
             }
         }
     }

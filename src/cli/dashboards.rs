@@ -1,6 +1,5 @@
 //! `queuekeeper dashboards`: what the programs around queuekeeper load.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::fs::Permissions;
 use std::io::{ErrorKind, Write as _};
@@ -11,14 +10,8 @@ use clap::Args;
 
 use super::exit::{Ending, FAILED, IN_PART, REFUSED};
 use super::output;
-use crate::config::ExternalUrl;
-use crate::web::dashboards::FILES;
-
-/// Where the files expect the status page.
-const LOCAL: &str = "http://127.0.0.1:12181";
-
-/// Where the alerts' links lead: to the queuekeeper that was scraped.
-const SCRAPED: &str = "http://{{ $labels.instance }}";
+use crate::config::{ExternalUrl, RoutePrefix, Web};
+use crate::web::dashboards::{Addresses, FILES};
 
 /// Why writing the text cannot fail.
 const INFALLIBLE: &str = "writing to a String does not fail";
@@ -37,17 +30,16 @@ pub(super) struct DashboardsArgs {
 
     /// The address that people reach the status page by [default: the local one; in the links of alerts, the one that was
     /// scraped]
-    #[arg(long = "url", value_name = "URL", value_parser = url)]
-    url: Option<String>,
+    #[arg(long = "url", value_name = "URL")]
+    url: Option<ExternalUrl>,
+
+    /// The path before every route, as in --web.route-prefix of serve, / for none [default: the path of --url]
+    #[arg(long = "route-prefix", value_name = "PATH")]
+    route_prefix: Option<RoutePrefix>,
 
     /// Replace files that are there and say something else
     #[arg(long = "force")]
     force: bool,
-}
-
-fn url(text: &str) -> Result<String, String> {
-    text.parse::<ExternalUrl>().map_err(|error| error.to_string())?;
-    Ok(text.trim_end_matches('/').to_owned())
 }
 
 /// What became of a file.
@@ -66,10 +58,11 @@ impl DashboardsArgs {
     /// When a file could not be written, or is there and was kept.
     pub(super) fn run(&self) -> anyhow::Result<()> {
         let (mut told, mut done, mut kept, mut failed) = (String::new(), 0_usize, 0_usize, 0_usize);
+        let addresses = Addresses::of(&self.web());
         for file in &*FILES {
             let path = self.directory.join(file.path);
             let shown = path.display();
-            match self.put(&path, &self.text(file.text)) {
+            match self.put(&path, &addresses.put_into(file.text)) {
                 Ok(Outcome::Written) => {
                     done += 1;
                     writeln!(told, "wrote {shown}").expect(INFALLIBLE);
@@ -101,12 +94,9 @@ impl DashboardsArgs {
         }
     }
 
-    /// What a file says, with the address of the status page in it.
-    fn text(&self, text: &'static str) -> Cow<'static, str> {
-        match &self.url {
-            Some(url) => text.replace(SCRAPED, url).replace(LOCAL, url).into(),
-            None => text.into(),
-        }
+    /// How the server that the files are for is reached.
+    fn web(&self) -> Web {
+        Web::reached_by(self.url.clone(), self.route_prefix.clone())
     }
 
     /// Writes a file that takes its name only once it is whole.

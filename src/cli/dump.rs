@@ -1,7 +1,7 @@
 //! `queuekeeper dump`: the whole queue as JSON lines.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -10,9 +10,10 @@ use jiff::Timestamp;
 use tempfile::NamedTempFile;
 
 use super::meter::Meter;
+use super::output::note;
 use super::{ZooKeeperArgs, on_signal};
 use crate::queue::Queue;
-use crate::queue::dump::{DumpOptions, Redaction, Trailer};
+use crate::queue::dump::{DumpError, DumpOptions, Redaction, Trailer};
 
 /// How much is gathered before it is written.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -54,27 +55,31 @@ impl DumpArgs {
             anyhow::bail!("the chroot {chroot} does not exist");
         }
         let queue = Queue::new(client);
-        let read = match &self.output {
+        let written = match &self.output {
             Some(path) if !is_special(path) => {
                 let (shutdown, waiting) = on_signal()?;
                 let written = shutdown.run_until_cancelled(self.to_file(&queue, path)).await;
                 shutdown.cancel();
                 waiting.await?;
-                written.ok_or_else(|| anyhow::anyhow!("interrupted: {} was not written", path.display()))??
+                written.ok_or_else(|| anyhow::anyhow!("interrupted: {} was not written", path.display()))?
             }
             Some(path) => {
                 let file = File::options().write(true).open(path);
-                self.write(&queue, file.with_context(|| format!("cannot write {}", path.display()))?).await?
+                self.write(&queue, file.with_context(|| format!("cannot write {}", path.display()))?).await
             }
-            None => self.write(&queue, std::io::stdout()).await?,
+            None => self.write(&queue, std::io::stdout()).await,
         };
-        let mut told = std::io::stderr();
-        writeln!(told, "dumped {}", summary(&read))?;
+        let read = match written {
+            // The reader of a pipe has closed it, as `head` does: it has read enough.
+            Err(error) if is_closed(&error) => return Ok(()),
+            written => written?,
+        };
+        note(&format!("dumped {}", summary(&read)));
         if read.ephemeral > 0 {
-            writeln!(told, "marked as locks of sessions, which cannot be loaded: {}", znodes(read.ephemeral))?;
+            note(&format!("marked as locks of sessions, which cannot be loaded: {}", znodes(read.ephemeral)));
         }
         if read.vanished > 0 {
-            writeln!(told, "left out, because they went away while the queue was read: {}", znodes(read.vanished))?;
+            note(&format!("left out, because they went away while the queue was read: {}", znodes(read.vanished)));
         }
         Ok(())
     }
@@ -105,6 +110,11 @@ impl DumpArgs {
         });
         Ok(read.await?)
     }
+}
+
+/// Whether a dump ended because nothing reads the pipe that it is written to.
+fn is_closed(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(DumpError::Write(error)) if error.kind() == ErrorKind::BrokenPipe)
 }
 
 /// Whether it is a pipe or a device, which cannot be replaced by a file.

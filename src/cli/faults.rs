@@ -100,7 +100,7 @@ impl FaultsArgs {
             match fault.mend_kind() {
                 MendKind::Another(help) if !wanted.is_empty() => left.push((fault, help)),
                 MendKind::Another(_) => {}
-                MendKind::Writes | MendKind::Removes | MendKind::BreaksLock => {
+                MendKind::Writes | MendKind::BreaksLock => {
                     subjects.extend(wanted.into_iter().map(|item| Subject::Fault(fault, item)));
                 }
             }

@@ -1,7 +1,7 @@
 //! `queuekeeper load`: a dump into an empty chroot.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read, Write as _};
+use std::io::{self, BufReader, Read, Seek as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -15,9 +15,10 @@ use zookeeper_client::{Acls, Client, CreateMode};
 use super::dump::{summary, znodes};
 use super::exit::{BAD_USAGE, Ending, FAILED, IN_PART, REFUSED};
 use super::meter::Meter;
+use super::output::note;
 use super::{ZooKeeperArgs, on_signal};
 use crate::queue::Queue;
-use crate::queue::load::{BadDump, DumpReader, LoadError, LoadOptions, LoadProgress, Loaded};
+use crate::queue::load::{self, Checked, LoadError, LoadLimits, LoadOptions, LoadProgress, Loaded};
 use crate::zookeeper::Config;
 
 /// How much is read at once, and how often that before it is loaded.
@@ -27,8 +28,8 @@ const BLOCKS_AHEAD: usize = 4;
 /// Load a dump into an empty chroot
 ///
 /// The queues there are paused for as long as it lasts, and the counters of jobs, batches and access requests are led past
-/// the highest numbers. Locks of sessions and times are not restored. A file is checked from its first line to its last
-/// before anything is written; standard input cannot be.
+/// the highest numbers. Locks of sessions and times are not restored. The dump is checked from its first line to its last
+/// before anything is written; standard input is kept in a temporary file meanwhile.
 #[derive(Clone, Debug, Args)]
 pub struct LoadArgs {
     #[command(flatten)]
@@ -44,7 +45,7 @@ pub struct LoadArgs {
         env = "QUEUEKEEPER_LOAD_LARGEST_NUMBER",
         hide_env_values = true,
         value_name = "NUMBER",
-        default_value_t = LoadOptions::LARGEST_NUMBER,
+        default_value_t = LoadLimits::LARGEST_NUMBER,
         value_parser = clap::value_parser!(u32).range(..=2_147_483_646),
         help_heading = "Load"
     )]
@@ -67,46 +68,34 @@ impl LoadArgs {
         shutdown.cancel();
         waiting.await?;
         let loaded = loaded?;
-        let mut told = io::stderr();
-        writeln!(told, "loaded {}", summary(&loaded.read))?;
+        note(&format!("loaded {}", summary(&loaded.read)));
         if loaded.found > 0 {
-            writeln!(told, "{} of them were there already", znodes(loaded.found))?;
+            note(&format!("{} of them were there already", znodes(loaded.found)));
         }
         for counter in &loaded.counters {
-            writeln!(told, "the next number in {} is {}", counter.folder, counter.next)?;
+            note(&format!("the next number in {} is {}", counter.folder, counter.next));
         }
-        writeln!(
-            told,
-            "not restored: {}; times, so each item counts as having entered its state now; ACLs",
-            if loaded.read.ephemeral == 1 {
-                "1 lock of a session".to_owned()
-            } else {
-                format!("{} locks of sessions", loaded.read.ephemeral)
-            }
-        )?;
+        let locks = match loaded.read.ephemeral {
+            1 => "1 lock of a session".to_owned(),
+            locks => format!("{locks} locks of sessions"),
+        };
+        let acl = if config.acl.is_empty() { "the open one" } else { "that of --zookeeper.acl" };
+        note(&format!(
+            "not restored: {locks}; times, so each item counts as having entered its state now; ACLs: new znodes have {acl}"
+        ));
         Ok(())
     }
 
     async fn load(&self, config: &Config, shutdown: &CancellationToken) -> anyhow::Result<Loaded> {
-        let input: Box<dyn Read + Send> = match self.file.as_deref().filter(|path| *path != Path::new("-")) {
-            None => Box::new(io::stdin()),
-            Some(path) => {
-                let failed = || format!("cannot read {}", path.display());
-                let file = File::open(path).with_context(failed)?;
-                if file.metadata().with_context(failed)?.is_file() {
-                    let (copy, largest) = (File::open(path).with_context(failed)?, self.largest_number);
-                    let checked = tokio::task::spawn_blocking(move || check(copy, largest));
-                    let interrupted = || anyhow::anyhow!("interrupted: nothing was loaded");
-                    let checked = shutdown.run_until_cancelled(checked).await.ok_or_else(interrupted)?;
-                    checked?.map_err(|error| wrong(path, error))?;
-                }
-                Box::new(file)
-            }
-        };
-        let queue = Queue::new(open(config).await?);
-        let options = LoadOptions { now: Timestamp::now(), resume: self.resume, largest_number: self.largest_number };
+        let limits = LoadLimits::new(self.largest_number, config.servers.chroot().unwrap_or_default(), &config.acl);
+        let path = self.file.clone().filter(|path| *path != Path::new("-"));
+        let checking = tokio::task::spawn_blocking(move || check(path.as_deref(), limits));
+        let interrupted = || anyhow::anyhow!("interrupted: nothing was loaded");
+        let (file, checked) = shutdown.run_until_cancelled(checking).await.ok_or_else(interrupted)???;
+        let queue = Queue::new(open(config).await?).with_acl(config.acl.as_slice());
+        let options = LoadOptions { now: Timestamp::now(), resume: self.resume, limits, sha256: checked.sha256 };
         let mut meter = Meter::new();
-        let loading = queue.load(blocks(input), &options, |progress| {
+        let loading = queue.load(blocks(file), &options, |progress| {
             meter.show(|| match progress {
                 LoadProgress::Nodes(nodes) => format!("{} loaded", znodes(nodes)),
                 LoadProgress::Numbers(done, of) => format!("{done} of {of} numbers used up"),
@@ -122,14 +111,30 @@ impl LoadArgs {
     }
 }
 
-/// What a file ends with that is no dump, or no whole one.
-fn wrong(path: &Path, error: anyhow::Error) -> anyhow::Error {
-    let path = path.display();
-    if error.is::<BadDump>() {
-        Ending::new(BAD_USAGE, format!("{path}: {error}")).into()
+/// Reads a dump from its first line to its last, and gives it to be read again from its beginning. A pipe can be read once,
+/// so what comes from one is kept in a temporary file, which has no name and ends with the process.
+fn check(path: Option<&Path>, limits: LoadLimits) -> anyhow::Result<(File, Checked)> {
+    let name = path.map_or_else(|| "standard input".to_owned(), |path| path.display().to_string());
+    let failed = || format!("cannot read {name}");
+    let open = |path| File::open(path).with_context(failed);
+    let mut file = if let Some(path) = path.filter(|path| path.is_file()) {
+        open(path)?
     } else {
-        error.context(path.to_string())
-    }
+        let mut input: Box<dyn Read> = match path {
+            Some(path) => Box::new(open(path)?),
+            None => Box::new(io::stdin()),
+        };
+        let mut copy = tempfile::tempfile().context("cannot make a temporary file for the dump")?;
+        io::copy(&mut input, &mut copy).with_context(|| format!("cannot copy {name} to a temporary file"))?;
+        copy.rewind()?;
+        copy
+    };
+    let checked = load::check(BufReader::with_capacity(BLOCK_BYTES, &file), limits).map_err(|error| match error {
+        LoadError::Dump(error) => Ending::new(BAD_USAGE, format!("{name}: {error}")).into(),
+        error => anyhow::Error::from(error).context(name.clone()),
+    })?;
+    file.rewind().with_context(failed)?;
+    Ok((file, checked))
 }
 
 /// What a load ends with that did not load.
@@ -141,36 +146,13 @@ fn ending(error: &LoadError) -> Ending {
         | LoadError::AnotherDump { .. }
         | LoadError::NothingToResume => REFUSED,
         LoadError::Stopped { .. } => IN_PART,
-        LoadError::Input(_) | LoadError::Differs(_) | LoadError::Queue(_) => FAILED,
+        LoadError::Input(_) | LoadError::Changed { .. } | LoadError::Differs(_) | LoadError::Queue(_) => FAILED,
     };
     Ending::new(code, error.to_string())
 }
 
-/// Reads a dump from its first line to its last, and writes nothing.
-fn check(file: File, largest_number: u32) -> anyhow::Result<()> {
-    let mut reader = DumpReader::new(largest_number);
-    let mut input = BufReader::with_capacity(BLOCK_BYTES, file);
-    let mut line = Vec::new();
-    let mut is_first = true;
-    loop {
-        line.clear();
-        // One byte more than any line may have is enough to refuse it.
-        let most = DumpReader::LONGEST_LINE as u64 + 2;
-        if input.by_ref().take(most).read_until(b'\n', &mut line)? == 0 {
-            reader.end()?;
-            return Ok(());
-        }
-        let text = line.strip_suffix(b"\n").unwrap_or(&line);
-        if std::mem::take(&mut is_first) {
-            reader.header(text)?;
-        } else {
-            reader.check(text)?;
-        }
-    }
-}
-
-/// Reads ahead on a thread of its own: a pipe that says nothing must not keep a signal from being heard.
-fn blocks(mut input: Box<dyn Read + Send>) -> impl Stream<Item = io::Result<Vec<u8>>> + Unpin {
+/// Reads ahead on a thread of its own: a disk that hangs must not keep a signal from being heard.
+fn blocks(mut input: File) -> impl Stream<Item = io::Result<Vec<u8>>> + Unpin {
     let (send, receive) = mpsc::channel(BLOCKS_AHEAD);
     // It ends with its input, or when nobody wants more; the process does not wait for it.
     drop(tokio::task::spawn_blocking(move || {
@@ -191,9 +173,10 @@ async fn open(config: &Config) -> anyhow::Result<Client> {
     let Some(chroot) = config.servers.chroot() else { return Ok(client) };
     if client.check_stat("/").await.context("cannot read the chroot")?.is_none() {
         let root = Config { servers: config.servers.with_chroot("/")?, ..config.clone() }.connect().await?;
-        let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
+        let acl = if config.acl.is_empty() { Acls::anyone_all() } else { Acls::new(&config.acl) };
+        let options = CreateMode::Persistent.with_acls(acl);
         root.mkdir(chroot, &options).await.with_context(|| format!("cannot make the chroot {chroot}"))?;
-        writeln!(io::stderr(), "made the chroot {chroot}")?;
+        note(&format!("made the chroot {chroot}"));
     }
     Ok(client)
 }

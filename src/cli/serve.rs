@@ -6,16 +6,17 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use tokio::net::TcpListener;
+use tokio::signal::unix::Signal;
 use tokio_util::sync::CancellationToken;
 
-use super::{LogArgs, UsageError, ZooKeeperArgs, on_signal};
+use super::{LogArgs, UsageError, ZooKeeperArgs, on_signal_and_hangups};
 use crate::actions::audit::Audit;
 use crate::actions::{self, Actions};
 use crate::alerts::{self, Alerts};
 use crate::config::{Config, ConfigFile, ListenAddress, Mirror, PrometheusDuration};
-use crate::coordination::Coordination;
+use crate::coordination::{Coordination, CoordinationError};
 use crate::metrics::{self, queue, storage};
-use crate::mirror;
+use crate::mirror::{self, READ_BUDGET_BYTES};
 use crate::web as server;
 use crate::zookeeper::Sessions;
 
@@ -70,6 +71,30 @@ pub struct ServeArgs {
     )]
     drift_interval: PrometheusDuration,
 
+    /// How often to measure the clock of the ZooKeeper servers by a write to /queuekeeper/clock; 0 for never, else at
+    /// least 1m
+    #[arg(
+        long = "mirror.clock-interval",
+        env = "QUEUEKEEPER_MIRROR_CLOCK_INTERVAL",
+        hide_env_values = true,
+        value_name = "DURATION",
+        default_value_t = Mirror::CLOCK_INTERVAL.into(),
+        help_heading = "Mirror"
+    )]
+    clock_interval: PrometheusDuration,
+
+    /// How much data reading the tree may have in flight at once, in MiB. ZooKeeper keeps it in memory until it is sent
+    #[arg(
+        long = "mirror.read-budget",
+        env = "QUEUEKEEPER_MIRROR_READ_BUDGET",
+        hide_env_values = true,
+        value_name = "MIB",
+        default_value_t = READ_BUDGET_BYTES >> 20,
+        value_parser = clap::value_parser!(u64).range(1..=1024),
+        help_heading = "Mirror"
+    )]
+    read_budget: u64,
+
     #[command(flatten)]
     storage: volume::VolumeArgs,
 
@@ -106,17 +131,18 @@ pub struct ServeArgs {
 }
 
 impl ServeArgs {
-    /// Serves until SIGTERM or SIGINT.
+    /// Serves until SIGTERM or SIGINT. SIGHUP has the configuration and the audit file looked at again.
     ///
     /// # Errors
     /// When a flag is wrong ([`UsageError`]), an address cannot be listened on, or a part of the server fails.
     pub async fn run(self) -> anyhow::Result<()> {
         let addresses = self.web.listen_address.clone();
         self.log.begin();
+        // Before anything else: a hangup in between would end the process.
+        let (shutdown, signals, hangups) = on_signal_and_hangups().context("cannot listen to signals")?;
         let config = self.config()?;
-        let (shutdown, signals) = on_signal().context("cannot listen to signals")?;
         let listeners = listen(&addresses).await?;
-        let outcome = serve(config, listeners, &shutdown).await;
+        let outcome = serve_with(volume(&config), config, listeners, Some(hangups), &shutdown).await;
         shutdown.cancel();
         signals.await.context("the task that waits for signals failed")?;
         outcome
@@ -127,8 +153,14 @@ impl ServeArgs {
             stale_after: self.stale_after.get(),
             drop_after: self.drop_after.get(),
             drift_interval: Some(self.drift_interval.get()).filter(|interval| !interval.is_zero()),
+            clock_interval: Some(self.clock_interval.get()).filter(|interval| !interval.is_zero()),
+            read_budget_bytes: self.read_budget << 20,
             fault_limits: self.faults.limits(),
         };
+        if mirror.clock_interval.is_some_and(|interval| interval < Duration::from_mins(1)) {
+            let why = format!("{} is less than 1m; 0 is never", self.clock_interval);
+            return Err(UsageError::flag("--mirror.clock-interval", why));
+        }
         if mirror.drift_interval.is_some_and(|interval| interval < Duration::from_secs(10)) {
             let why = format!("{} is less than 10s, which would keep ZooKeeper busy; 0 is never", self.drift_interval);
             return Err(UsageError::flag("--mirror.drift-interval", why));
@@ -170,8 +202,11 @@ pub async fn listen(addresses: &[ListenAddress]) -> anyhow::Result<Vec<TcpListen
 /// # Errors
 /// When a part of the server fails or ends by itself: without the mirror the others would serve yesterday's picture.
 pub async fn serve(config: Config, listeners: Vec<TcpListener>, shutdown: &CancellationToken) -> anyhow::Result<()> {
-    let volume = config.storage.clone().map(|volume| storage::Storage::new(volume.path, volume.threshold));
-    serve_beside(volume, config, listeners, shutdown).await
+    serve_beside(volume(&config), config, listeners, shutdown).await
+}
+
+fn volume(config: &Config) -> Option<storage::Storage> {
+    config.storage.clone().map(|volume| storage::Storage::new(volume.path, volume.threshold))
 }
 
 /// The same beside a volume that is there already, such as a simulated one; what `config` says of storage is not used.
@@ -184,13 +219,33 @@ pub async fn serve_beside(
     listeners: Vec<TcpListener>,
     shutdown: &CancellationToken,
 ) -> anyhow::Result<()> {
+    serve_with(volume, config, listeners, None, shutdown).await
+}
+
+async fn serve_with(
+    volume: Option<storage::Storage>,
+    config: Config,
+    listeners: Vec<TcpListener>,
+    hangups: Option<Signal>,
+    shutdown: &CancellationToken,
+) -> anyhow::Result<()> {
     let opened = Audit::open(config.audit.clone());
     let (audit, trail) = opened.map_err(|error| UsageError::flag("--audit.file", error))?;
     let mut tasks = tasks::Tasks::new(shutdown);
     let mut registry = metrics::registry();
 
-    let writer = mirror::Writer::with_limits(config.mirror.fault_limits.clone());
+    let writer = mirror::Writer::with_limits(config.mirror.fault_limits.clone())
+        .with_read_budget(config.mirror.read_budget_bytes);
     let store = writer.store();
+    let (coordination, keeper) = Coordination::new(config.zookeeper.acl.clone());
+    if let Some(period) = config.mirror.clock_interval {
+        let (timekeeper, coordination) = (writer.timekeeper(), coordination.clone());
+        tasks.spawn("the clock", move |shutdown| async move {
+            let ask = async || coordination.time().await.map_err(|error| no_time(&error));
+            timekeeper.run(period, ask, shutdown).await;
+            Ok(())
+        });
+    }
     let sessions = Sessions::new(config.zookeeper.clone());
     let seen = mirror::Metrics::register(&mut registry);
     let drift_interval = config.mirror.drift_interval;
@@ -218,11 +273,11 @@ pub async fn serve_beside(
         tracing::info!(%address, tls, prefix = config.web.route_prefix.as_str(), zookeeper = %config.zookeeper.servers, "listening");
     }
     let (limits, counted) = (config.mirror.fault_limits.clone(), actions::Metrics::register(&mut registry));
+    let trail_of_hangups = audit.clone();
     let (actions, runner) = Actions::new(store.clone(), limits, (audit, trail), counted);
     let sessions = Sessions::new(config.zookeeper.clone());
     tasks.spawn("the orders", |shutdown| async { Ok(runner.run(sessions, shutdown).await?) });
 
-    let (coordination, keeper) = Coordination::new(config.zookeeper.acl.clone());
     let (space, counted) = (volume.clone(), alerts::Metrics::register(&mut registry));
     let space = move || space.as_ref().and_then(storage::Storage::left_bytes);
     let rules = config.file.as_ref().map(|file| file.rules().clone()).unwrap_or_default();
@@ -235,6 +290,27 @@ pub async fn serve_beside(
     });
 
     let state = server::State::new(config, store, volume, Some(actions), registry).with_alerts(alerts);
+    if let Some(mut hangups) = hangups {
+        let state = state.clone();
+        tasks.spawn("the reload on SIGHUP", |shutdown| async move {
+            while shutdown.run_until_cancelled(hangups.recv()).await.flatten().is_some() {
+                tracing::info!("received SIGHUP: looking at the configuration and the audit file again");
+                trail_of_hangups.find_again().await;
+                state.reload();
+            }
+            shutdown.cancelled().await;
+            Ok(())
+        });
+    }
     tasks.spawn("the web server", |shutdown| async { Ok(server::run(listeners, state, shutdown).await?) });
     tasks.join().await
+}
+
+/// Why the servers' time is not known, as the mirror takes it.
+fn no_time(error: &CoordinationError) -> mirror::NoTime {
+    let why = error.to_string();
+    match error {
+        CoordinationError::NotConnected | CoordinationError::Unanswered(_) => mirror::NoTime::Unanswered(why),
+        CoordinationError::Changed { .. } | CoordinationError::Refused { .. } => mirror::NoTime::Refused(why),
+    }
 }

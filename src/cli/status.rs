@@ -7,6 +7,8 @@ use super::client::ClientArgs;
 use super::exit::Ending;
 use super::output::{Column, Screen, Table};
 use super::words::{ago, count, moment, size, some};
+use crate::alerts::{Foreign, foreign};
+use crate::coordination::Coordination;
 use crate::web::views::overview::{Overview, Severity};
 
 /// Show whether the queue flows, and if not, where and why
@@ -26,8 +28,13 @@ impl StatusArgs {
             .client
             .ask(async |link| {
                 let answers = link.walk(true).await?;
+                let seen = Coordination::over(link.client.clone()).read().await;
                 let now = Timestamp::now();
-                Ok((answers.overview(now).map_err(Ending::from)?, now))
+                let foreign = match &seen {
+                    Ok(seen) => foreign(seen, now),
+                    Err(error) => (Foreign::unread(error).into_iter().collect(), 0),
+                };
+                Ok((answers.overview(foreign, now).map_err(Ending::from)?, now))
             })
             .await?;
         self.client.output.show(&overview, |screen| show(&overview, now, screen))
@@ -46,7 +53,14 @@ fn show(overview: &Overview, now: Timestamp, screen: &mut Screen) {
     screen.gap();
     states(overview, now, screen);
     others(overview, now, screen);
+    if !overview.status.clock_measured {
+        screen.gap();
+        screen.say(ASSUMED);
+    }
 }
+
+/// A command that only looks writes nothing, and so cannot measure the servers' clock.
+const ASSUMED: &str = "Ages assume that the clocks of this host and of ZooKeeper agree, unless znodes show otherwise.";
 
 fn attention(overview: &Overview, now: Timestamp, screen: &mut Screen) {
     screen.gap();

@@ -1,11 +1,11 @@
 //! `queuekeeper token`: a bearer token, and the line that lets it in.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 
 use clap::Args;
 use jiff::Timestamp;
 
-use super::UsageError;
+use super::{UsageError, output};
 use crate::actions::Role;
 use crate::config::{Secret, TokenLine, expiry};
 
@@ -50,24 +50,19 @@ impl TokenArgs {
         let secret = if self.hash { read()? } else { Secret::make() };
         let line = TokenLine::new(&self.name, self.role, self.expires, &secret)
             .map_err(|error| UsageError(error.to_string()))?;
-        let (mut out, mut told) = (std::io::stdout(), std::io::stderr());
         if self.hash {
-            writeln!(out, "{line}")?;
-        } else {
-            writeln!(
-                told,
-                "# The token is shown once and kept nowhere. This line for the tokens file lets it in:\n{line}"
-            )?;
-            writeln!(out, "{}", secret.reveal())?;
+            return output::write(&format!("{line}\n"));
         }
-        Ok(())
+        output::note("# The token is shown once and kept nowhere. This line for the tokens file lets it in:");
+        output::note(&line.to_string());
+        output::write(&format!("{}\n", secret.reveal()))
     }
 }
 
 fn read() -> anyhow::Result<Secret> {
     let input = std::io::stdin();
     if input.is_terminal() {
-        writeln!(std::io::stderr(), "The token, and Ctrl-D after its line:")?;
+        output::note("The token, and Ctrl-D after its line:");
     }
     Secret::read(input.lock()).map_err(|error| UsageError(format!("standard input holds no token: {error}")).into())
 }

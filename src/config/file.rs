@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
-use super::source::{FileError, Files, Sources, refuse, yaml};
+use super::source::{FileError, Files, Sources, filled_yaml, refuse};
 use super::{Users, WebFile};
 use crate::actions::Role;
 use crate::alerts::Rules;
@@ -21,7 +21,7 @@ mod secret;
 mod tokens;
 
 pub use secret::{Secret, SecretError};
-pub use tokens::{Presented, Token, TokenLine, TokenLineError, Tokens, expiry};
+pub use tokens::{Presented, Token, TokenHash, TokenLine, TokenLineError, Tokens, expiry};
 
 /// What the file and those that it names say, read and checked.
 #[derive(Clone)]
@@ -58,7 +58,7 @@ impl ConfigFile {
     pub fn read(path: &Path) -> Result<Self, FileError> {
         let mut files = Files::default();
         let bytes = files.read(path)?;
-        let keys: Keys = yaml(path, &bytes)?;
+        let keys: Keys = filled_yaml(path, &bytes)?;
         let mut roles = BTreeMap::new();
         for (name, role) in keys.users.unwrap_or_default() {
             let line = role.referenced.line();

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// What the status page has for itself, at the beginning of a path.
-const TAKEN: [&str; 13] = [
+const TAKEN: [&str; 18] = [
     "-",
     "access",
     "api",
@@ -15,7 +15,12 @@ const TAKEN: [&str; 13] = [
     "failures",
     "faults",
     "jobs",
+    "lists",
     "locks",
+    "order",
+    "orders",
+    "rules",
+    "runbook",
     "static",
     "tree",
 ];

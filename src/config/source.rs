@@ -1,12 +1,12 @@
 //! What the files of a configuration have in common: they are read together, and told about in one line.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde_saphyr::Error as YamlError;
 
+use crate::files;
 use crate::web::show::visible;
 
 /// No such file is larger, in bytes; chains of certificates included.
@@ -68,19 +68,7 @@ pub(super) struct Sources {
 impl Files {
     pub(super) fn read(&mut self, path: &Path) -> Result<Vec<u8>, FileError> {
         let refuse = |source| FileError::Read { path: conceal(path), source };
-        // Before it is opened: a pipe would be waited for.
-        let facts = std::fs::metadata(path).map_err(refuse)?;
-        if !facts.is_file() {
-            return Err(refuse(std::io::Error::other("it is not a file")));
-        }
-        if facts.len() > MOST_BYTES {
-            return Err(refuse(std::io::Error::other("it is larger than 1 MiB")));
-        }
-        // It says who may do what: whoever may write it could let himself do anything.
-        if facts.permissions().mode() & 0o002 != 0 {
-            return Err(refuse(std::io::Error::other("everyone on this machine may write it; chmod o-w")));
-        }
-        let bytes = std::fs::read(path).map_err(refuse)?;
+        let bytes = files::read(path, MOST_BYTES).map_err(refuse)?;
         bytes.hash(&mut self.hasher);
         self.read.push(path.to_owned());
         Ok(bytes)
@@ -118,12 +106,20 @@ pub(super) fn refuse(path: &Path, line: u64, why: impl Into<String>) -> FileErro
 
 /// Reads YAML. A file without a key gives the default.
 pub(super) fn yaml<T: DeserializeOwned + Default>(path: &Path, bytes: &[u8]) -> Result<T, FileError> {
+    Ok(document(path, bytes)?.unwrap_or_default())
+}
+
+/// The same, but a file that holds nothing is refused: one that was emptied, or is just being written, looks like that.
+pub(super) fn filled_yaml<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, FileError> {
+    document(path, bytes)?.ok_or_else(|| refuse(path, 0, "it is empty; write {} for a file without any settings"))
+}
+
+fn document<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<Option<T>, FileError> {
     let text = std::str::from_utf8(bytes).map_err(|_| refuse(path, 0, "it is not UTF-8"))?;
     let options = serde_saphyr::options! { with_snippet: false };
-    // Such a file is a document that is null.
-    let read: Option<T> = serde_saphyr::from_str_with_options(text, options)
-        .map_err(|error| refuse(path, error.location().map_or(0, |location| location.line()), explain(&error)))?;
-    Ok(read.unwrap_or_default())
+    // Without a key it is a document that is null.
+    serde_saphyr::from_str_with_options(text, options)
+        .map_err(|error| refuse(path, error.location().map_or(0, |location| location.line()), explain(&error)))
 }
 
 /// What is wrong, without the value: it may be a password's hash or a key.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use axum::http::HeaderValue;
+use jiff::Timestamp;
 use rustls::ServerConfig;
 
 use super::source::{FileError, Files, Sources};
@@ -24,6 +25,7 @@ pub struct WebFile {
     path: PathBuf,
     sources: Sources,
     tls: Option<Arc<ServerConfig>>,
+    not_after: Option<Timestamp>,
     users: Arc<Users>,
     strict_transport_security: Option<HeaderValue>,
 }
@@ -38,9 +40,11 @@ impl WebFile {
         let bytes = files.read(path)?;
         let document = format::Document::read(path, &bytes)?;
         let tls = document.tls.map(|section| section.load(path, &mut files)).transpose()?;
+        let (tls, not_after) = tls.map(|(config, not_after)| (Arc::new(config), not_after)).unzip();
         Ok(Self {
             path: path.to_owned(),
-            tls: tls.map(Arc::new),
+            tls,
+            not_after,
             users: Arc::new(document.users),
             strict_transport_security: document.strict_transport_security,
             sources: files.sources(),
@@ -79,6 +83,12 @@ impl WebFile {
     #[must_use]
     pub fn tls(&self) -> Option<&Arc<ServerConfig>> {
         self.tls.as_ref()
+    }
+
+    /// Until when the certificate is valid that is shown to clients; `None` for plain HTTP.
+    #[must_use]
+    pub fn certificate_not_after(&self) -> Option<Timestamp> {
+        self.not_after
     }
 
     /// Who may come in; empty for everyone.

@@ -7,13 +7,16 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Acl, Acls, Client, CreateMode, Error as ClientError, MultiWriteError};
 
-use super::election::{self, Lead};
+use super::election::{self, Lead, Shown};
 use super::nodes::{PAUSED, PENDING, ROOT, RULES};
 use super::snapshot::Snapshot;
 use crate::zookeeper::{ConnectError, RequestError, Sessions, Write, within};
 
 /// How long a request may take.
-const LIMIT: Duration = Duration::from_secs(5);
+pub(super) const LIMIT: Duration = Duration::from_secs(5);
+
+/// How many children of the kill switch are deleted with it.
+const MOST_CHILDREN: usize = 100;
 
 /// Our own znodes; cheap to clone.
 #[derive(Clone, Debug)]
@@ -21,6 +24,7 @@ pub struct Coordination {
     client: watch::Receiver<Option<Client>>,
     lead: watch::Receiver<Option<Lead>>,
     resign: Arc<Notify>,
+    problem: watch::Receiver<Option<String>>,
     acl: Arc<[Acl]>,
 }
 
@@ -30,15 +34,16 @@ pub struct Keeper {
     client: watch::Sender<Option<Client>>,
     lead: watch::Sender<Option<Lead>>,
     resign: Arc<Notify>,
+    problem: watch::Sender<Option<String>>,
     acl: Arc<[Acl]>,
 }
 
 /// What our own znodes are wanted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wanted {
-    /// For nothing: there is no connection.
+    /// For the servers' time only.
     Nothing,
-    /// To be read. Nothing is written, and nobody stands for election.
+    /// To be read. Nothing else is written, and nobody stands for election.
     Reading,
     /// To act: the folders are made, and this process stands for election.
     Acting,
@@ -92,21 +97,28 @@ impl Coordination {
         let (client, connected) = watch::channel(None);
         let (lead, leads) = watch::channel(None);
         let (resign, acl) = (Arc::new(Notify::new()), Arc::from(acl));
-        let keeper = Keeper { client, lead, resign: Arc::clone(&resign), acl: Arc::clone(&acl) };
-        (Self { client: connected, lead: leads, resign, acl }, keeper)
+        let (shown, problem) = watch::channel(None);
+        let keeper = Keeper { client, lead, resign: Arc::clone(&resign), problem: shown, acl: Arc::clone(&acl) };
+        (Self { client: connected, lead: leads, resign, problem, acl }, keeper)
     }
 
     /// One over a connection that its caller keeps: it reads, and never leads.
     #[must_use]
     pub fn over(client: Client) -> Self {
         let (client, lead) = (watch::channel(Some(client)).1, watch::channel(None).1);
-        Self { client, lead, resign: Arc::new(Notify::new()), acl: Arc::from([]) }
+        Self { client, lead, resign: Arc::new(Notify::new()), problem: watch::channel(None).1, acl: Arc::from([]) }
     }
 
     /// The right to act, while this process has it. It may be lost at any moment, which the transactions check.
     #[must_use]
     pub fn lead(&self) -> Option<Lead> {
         self.lead.borrow().clone()
+    }
+
+    /// Why this process cannot act though it is wanted to, as long as that is so.
+    #[must_use]
+    pub fn problem(&self) -> Option<String> {
+        self.problem.borrow().clone()
     }
 
     /// Gives up the right to act, because its znode was found to be gone.
@@ -120,7 +132,8 @@ impl Coordination {
     /// When it cannot be read.
     pub async fn read(&self) -> Result<Snapshot, CoordinationError> {
         let client = self.client()?;
-        within(LIMIT, Snapshot::read(&client)).await.map_err(|error| Self::failed(ROOT, error))
+        let read = within(LIMIT, Snapshot::read(&client)).await.map_err(|error| Self::failed(ROOT, error))?;
+        read.map_err(|(path, why)| CoordinationError::Refused { path: path.to_owned(), why })
     }
 
     /// Writes all of these, or nothing.
@@ -169,12 +182,22 @@ impl Coordination {
         self.commit(&[Write::Create(PAUSED.to_owned(), data)]).await
     }
 
-    /// Takes the kill switch away, whatever stands in it.
+    /// Takes the kill switch away, whatever stands in it and below it.
     ///
     /// # Errors
-    /// [`CoordinationError::Changed`] where it is not set; when it cannot be written.
+    /// [`CoordinationError::Changed`] where it is not set; when it cannot be written, or what stands below it has children
+    /// itself.
     pub async fn unpause(&self) -> Result<(), CoordinationError> {
-        self.commit(&[Write::Delete(PAUSED.to_owned(), -1)]).await
+        let delete = |path: String| Write::Delete(path, -1);
+        match self.commit(&[delete(PAUSED.to_owned())]).await {
+            Err(CoordinationError::Refused { why: ClientError::NotEmpty, .. }) => {}
+            done => return done,
+        }
+        let client = self.client()?;
+        let names = within(LIMIT, client.list_children(PAUSED)).await.map_err(|error| Self::failed(PAUSED, error))?;
+        // We put none there. A few are somebody's slip; more are something else, and a person should look at them.
+        let children = names.iter().take(MOST_CHILDREN).map(|name| delete(format!("{PAUSED}/{name}")));
+        self.commit(&children.chain([delete(PAUSED.to_owned())]).collect::<Vec<_>>()).await
     }
 
     /// Makes the folders that are missing.
@@ -191,15 +214,19 @@ impl Coordination {
         Ok(())
     }
 
+    pub(super) fn connected(&self) -> watch::Receiver<Option<Client>> {
+        self.client.clone()
+    }
+
     fn client(&self) -> Result<Client, CoordinationError> {
         self.client.borrow().clone().ok_or(CoordinationError::NotConnected)
     }
 
-    fn acls(&self) -> Acls<'_> {
+    pub(super) fn acls(&self) -> Acls<'_> {
         if self.acl.is_empty() { Acls::anyone_all() } else { Acls::from(&*self.acl) }
     }
 
-    fn failed(path: &str, error: RequestError) -> CoordinationError {
+    pub(super) fn failed(path: &str, error: RequestError) -> CoordinationError {
         match error {
             RequestError::Refused(why) if !RequestError::Refused(why.clone()).is_connection() => {
                 let path = path.to_owned();
@@ -216,34 +243,32 @@ impl Coordination {
 }
 
 impl Keeper {
-    /// Connects as soon as that is `wanted`, stands for election as soon as that is, and connects anew when a session is
-    /// over, until `shutdown`.
+    /// Connects, stands for election as soon as that is `wanted`, and connects anew when a session is over, until
+    /// `shutdown`.
     ///
     /// # Errors
     /// As [`Sessions::establish`].
     pub async fn run(
         self,
         mut sessions: Sessions,
-        mut wanted: watch::Receiver<Wanted>,
+        wanted: watch::Receiver<Wanted>,
         shutdown: CancellationToken,
     ) -> Result<(), ConnectError> {
         let keep = async {
-            // Without a sender it can only stay as it is.
-            if wanted.wait_for(|wanted| *wanted > Wanted::Nothing).await.is_err() {
-                std::future::pending::<()>().await;
-            }
             loop {
                 let client = sessions.establish().await?;
                 let coordination = self.handle(&client);
                 let mut wanted = wanted.clone();
                 let act = async {
+                    // Without a sender it can only stay as it is.
                     if wanted.wait_for(|wanted| *wanted == Wanted::Acting).await.is_err() {
                         std::future::pending::<()>().await;
                     }
                     if let Err(error) = coordination.make_folders().await {
                         tracing::warn!("our own znodes cannot be made, and no alert can be acted upon: {error}");
                     }
-                    election::stand(&client, coordination.acls(), &self.lead, &self.resign).await;
+                    let shown = Shown { lead: &self.lead, problem: &self.problem };
+                    election::stand(&client, coordination.acls(), shown, &self.resign).await;
                 };
                 self.client.send_replace(Some(client.clone()));
                 tokio::select! {
@@ -251,6 +276,7 @@ impl Keeper {
                     () = act => {}
                 }
                 self.lead.send_replace(None);
+                self.problem.send_replace(None);
                 self.client.send_replace(None);
             }
         };

@@ -15,6 +15,9 @@ pub(super) const ELECTION: &str = "/queuekeeper/election";
 /// While this znode is there, nothing acts by itself.
 pub const PAUSED: &str = "/queuekeeper/paused";
 
+/// What any process writes to, to learn the servers' time. Its data is empty.
+pub const CLOCK: &str = "/queuekeeper/clock";
+
 /// The longest name of a znode of ours.
 const LONGEST: usize = 160;
 
@@ -26,6 +29,18 @@ pub fn is_name(text: &str) -> bool {
     text.len() <= LONGEST
         && text.bytes().all(is_taken)
         && text.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
+}
+
+/// The number of a candidate, by which it stands in the election, from the name of its znode; `None` for one that is none
+/// of ours.
+pub(super) fn candidate_number(name: &str) -> Option<u32> {
+    const UUID: usize = 36;
+    const DIGITS: usize = 10;
+    let (uuid, rest) = name.strip_prefix("_c_")?.split_at_checked(UUID)?;
+    let number = rest.strip_prefix("-candidate-").filter(|number| number.len() == DIGITS)?;
+    let is_uuid = uuid.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
+    number.parse().ok().filter(|_| is_uuid && is_number)
 }
 
 /// The znode of a decision that waits, by its name.
@@ -49,6 +64,18 @@ pub fn rules() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_candidate_is_what_we_call_so() {
+        let uuid = "01938f5e-6c2a-7c3b-9d6e-2f0d1c5b7a90";
+        assert_eq!(candidate_number(&format!("_c_{uuid}-candidate-0000000042")), Some(42));
+        for name in ["", "candidate-0000000000", "_c_-candidate-0000000000", "0", "_c_ä"] {
+            assert_eq!(candidate_number(name), None, "{name}");
+        }
+        for name in [format!("_c_{uuid}-candidate-42"), format!("_c_{}-candidate-0000000000", uuid.replace('0', "x"))] {
+            assert_eq!(candidate_number(&name), None, "{name}");
+        }
+    }
 
     #[test]
     fn a_name_leads_nowhere_else() {

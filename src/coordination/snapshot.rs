@@ -5,10 +5,19 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use zookeeper_client::{Client, Error, MultiReadResult, Stat};
 
-use super::nodes::{self, PAUSED, PENDING, RULES};
+use super::nodes::{self, ELECTION, PAUSED, PENDING, RULES};
 
-/// How many znodes are asked for in one request.
-const CHUNK: usize = 256;
+/// How many znodes are asked for in one request, at first and after a large answer: each may hold 1 MiB.
+const FEWEST: usize = 8;
+
+/// How many are where the answers before were small.
+const MOST: usize = 64;
+
+/// Ours are smaller than this, in bytes, with few exceptions.
+const SMALL: usize = 16 << 10;
+
+/// Of how many strangers the names are kept.
+const MOST_STRANGERS: usize = 100;
 
 /// A znode of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,14 +34,49 @@ pub struct Node {
     pub created: Timestamp,
     /// When its data was changed, by the servers' clock.
     pub changed: Timestamp,
+    /// How many children it has. Ours have none, and one that has any cannot be deleted.
+    pub children: i32,
 }
 
 impl Node {
+    /// One of which only is known that it is there.
+    fn unread(name: &str) -> Self {
+        let (name, data, then) = (name.to_owned(), Vec::new(), Timestamp::UNIX_EPOCH);
+        Self { name, data, version: 0, czxid: 0, created: then, changed: then, children: 0 }
+    }
+
     fn new(name: &str, data: Vec<u8>, stat: &Stat) -> Self {
         let instant = |millis| Timestamp::from_millisecond(millis).unwrap_or_default();
-        let (created, changed) = (instant(stat.ctime), instant(stat.mtime));
-        Self { name: name.to_owned(), data, version: stat.version, czxid: stat.czxid, created, changed }
+        Self {
+            name: name.to_owned(),
+            data,
+            version: stat.version,
+            czxid: stat.czxid,
+            created: instant(stat.ctime),
+            changed: instant(stat.mtime),
+            children: stat.num_children,
+        }
     }
+}
+
+/// A znode among ours that is none of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stranger {
+    /// Its path, below the chroot. A name is anybody's text.
+    pub path: String,
+    /// What is strange about it.
+    pub what: Strange,
+}
+
+/// What is strange about a znode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Strange {
+    /// Its name is none that we give.
+    Name,
+    /// It is called as a candidate and goes with no session.
+    Persistent,
+    /// It cannot be read.
+    Unreadable(Error),
 }
 
 /// Everything below `/queuekeeper`.
@@ -46,40 +90,71 @@ pub struct Snapshot {
     pub all: Option<Node>,
     /// The kill switch, while it is there.
     pub paused: Option<Node>,
+    /// What is there and none of ours, at most a hundred.
+    pub strangers: Vec<Stranger>,
+    /// How many strangers there are beyond those.
+    pub more_strangers: usize,
 }
 
 impl Snapshot {
-    /// Reads it: two requests, and one more for each 256 znodes. What comes and goes meanwhile may be missing.
-    pub(super) async fn read(client: &Client) -> Result<Self, Error> {
+    /// Reads it: two requests, and more where there is much. What comes and goes meanwhile may be missing. A folder that
+    /// cannot be read is given with the reason; one znode that cannot is a stranger, and nothing else depends on it.
+    pub(super) async fn read(client: &Client) -> Result<Result<Self, (&'static str, Error)>, Error> {
         let mut reader = client.new_multi_reader();
         reader.add_get_data(PAUSED)?;
         reader.add_get_data(RULES)?;
-        reader.add_get_children(RULES)?;
-        reader.add_get_children(PENDING)?;
-        let mut answers = reader.commit().await?.into_iter();
-        let paused = node("paused", answers.next())?;
-        let all = node("rules", answers.next())?;
-        let (rules, pending) = (children(answers.next())?, children(answers.next())?);
-        let names: Vec<_> =
-            rules.iter().map(|name| nodes::rule(name)).chain(pending.iter().map(|name| nodes::pending(name))).collect();
-        let mut found = Vec::with_capacity(names.len());
-        for chunk in names.chunks(CHUNK) {
-            let mut reader = client.new_multi_reader();
-            chunk.iter().try_for_each(|path| reader.add_get_data(path))?;
-            found.extend(reader.commit().await?);
+        for folder in [RULES, PENDING, ELECTION] {
+            reader.add_get_children(folder)?;
         }
-        let mut found = found.into_iter();
+        let mut answers = reader.commit().await?.into_iter();
+        let paused = match answers.next() {
+            // It is there, whatever is in it, and that is what matters.
+            Some(MultiReadResult::Error { err }) if err != Error::NoNode => Some(Node::unread("paused")),
+            answer => node("paused", answer).unwrap_or_default(),
+        };
+        let all = match node("rules", answers.next()) {
+            Ok(all) => all,
+            Err(why) => return Ok(Err((RULES, why))),
+        };
         let mut snapshot = Self { all, paused, ..Self::default() };
-        for name in rules {
-            if let Some(node) = node(&name, found.next())? {
+        let mut folders = [RULES, PENDING, ELECTION].map(|folder| (folder, children(answers.next())));
+        for (folder, names) in &mut folders {
+            match names {
+                Ok(names) if *folder != ELECTION => names.retain(|name| snapshot.is_ours(folder, name)),
+                Ok(names) => names.retain(|name| snapshot.is_candidate(name)),
+                Err(why) => return Ok(Err((folder, why.clone()))),
+            }
+        }
+        let [rules, pending, candidates] = folders.map(|(folder, names)| (folder, names.unwrap_or_default()));
+        let paths = [&rules, &pending].into_iter().chain([&candidates]);
+        let paths: Vec<_> =
+            paths.flat_map(|(folder, names)| names.iter().map(move |name| format!("{folder}/{name}"))).collect();
+        let mut found = paths.iter().zip(read_all(client, &paths).await?);
+        let mut take = |snapshot: &mut Self, name: &str| {
+            let (path, answer) = found.next()?;
+            node(name, Some(answer)).unwrap_or_else(|why| {
+                snapshot.is_strange(path.clone(), Strange::Unreadable(why));
+                None
+            })
+        };
+        for name in rules.1 {
+            if let Some(node) = take(&mut snapshot, &name) {
                 snapshot.rules.insert(name, node);
             }
         }
-        for name in pending {
-            snapshot.pending.extend(node(&name, found.next())?);
+        for name in pending.1 {
+            let node = take(&mut snapshot, &name);
+            snapshot.pending.extend(node);
         }
         snapshot.pending.sort_by_key(|node| node.czxid);
-        Ok(snapshot)
+        for ((path, answer), _) in found.zip(candidates.1) {
+            if let MultiReadResult::Data { stat, .. } = answer
+                && stat.ephemeral_owner == 0
+            {
+                snapshot.is_strange(path.clone(), Strange::Persistent);
+            }
+        }
+        Ok(Ok(snapshot))
     }
 
     /// A decision that waits, by its name.
@@ -87,6 +162,50 @@ impl Snapshot {
     pub fn pending(&self, name: &str) -> Option<&Node> {
         self.pending.iter().find(|node| node.name == name)
     }
+
+    fn is_strange(&mut self, path: String, what: Strange) {
+        if self.strangers.len() < MOST_STRANGERS {
+            self.strangers.push(Stranger { path, what });
+        } else {
+            self.more_strangers += 1;
+        }
+    }
+
+    /// Whether a name is one that we give; what is called otherwise was put there by hand.
+    fn is_ours(&mut self, folder: &str, name: &str) -> bool {
+        let is_ours = nodes::is_name(name);
+        if !is_ours {
+            self.is_strange(format!("{folder}/{name}"), Strange::Name);
+        }
+        is_ours
+    }
+
+    fn is_candidate(&mut self, name: &str) -> bool {
+        let is_candidate = nodes::candidate_number(name).is_some();
+        if !is_candidate {
+            self.is_strange(format!("{ELECTION}/{name}"), Strange::Name);
+        }
+        is_candidate
+    }
+}
+
+/// Reads the data of znodes, as many at once as their sizes allow.
+async fn read_all(client: &Client, paths: &[String]) -> Result<Vec<MultiReadResult>, Error> {
+    let (mut found, mut rest, mut at_once) = (Vec::with_capacity(paths.len()), paths, FEWEST);
+    while !rest.is_empty() {
+        let (chunk, later) = rest.split_at(at_once.min(rest.len()));
+        let mut reader = client.new_multi_reader();
+        chunk.iter().try_for_each(|path| reader.add_get_data(path))?;
+        let answers = reader.commit().await?;
+        let is_small = answers.iter().all(|answer| match answer {
+            MultiReadResult::Data { data, .. } => data.len() <= SMALL,
+            _ => true,
+        });
+        at_once = if is_small { (at_once * 2).min(MOST) } else { FEWEST };
+        found.extend(answers);
+        rest = later;
+    }
+    Ok(found)
 }
 
 fn node(name: &str, answer: Option<MultiReadResult>) -> Result<Option<Node>, Error> {
@@ -100,10 +219,7 @@ fn node(name: &str, answer: Option<MultiReadResult>) -> Result<Option<Node>, Err
 
 fn children(answer: Option<MultiReadResult>) -> Result<Vec<String>, Error> {
     match answer {
-        Some(MultiReadResult::Children { children }) => {
-            // What is called otherwise is none of ours: it was put there by hand.
-            Ok(children.into_iter().filter(|name| nodes::is_name(name)).collect())
-        }
+        Some(MultiReadResult::Children { children }) => Ok(children),
         Some(MultiReadResult::Error { err: Error::NoNode }) | None => Ok(Vec::new()),
         Some(MultiReadResult::Error { err }) => Err(err),
         Some(_) => Ok(Vec::new()),

@@ -63,10 +63,11 @@ impl Daemon for Assembler {
 
     async fn work(&mut self, queue: Queue) -> Result<Infallible, Error> {
         loop {
-            match queue.acquire_request(self.access).await? {
-                (Some(request), _) => self.assemble(&queue, request).await?,
-                (None, _) => sleep(self.world.pace.poll()).await,
+            let mut list = queue.poll_requests(self.access).await?;
+            while let Some(request) = list.next().await? {
+                self.assemble(&queue, request).await?;
             }
+            sleep(self.world.pace.poll()).await;
         }
     }
 }

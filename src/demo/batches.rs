@@ -30,10 +30,11 @@ impl Daemon for Acquirer {
 
     async fn work(&mut self, queue: Queue) -> Result<Infallible, Error> {
         loop {
-            match queue.acquire_batch(Due::Jobs, Timestamp::now()).await? {
-                (Some(batch), _) => self.make_jobs(&queue, &batch).await?,
-                (None, _) => sleep(self.world.pace.time(0.5)).await,
+            let mut list = queue.poll_batches(Due::Jobs).await?;
+            while let Some(batch) = list.next(Timestamp::now()).await? {
+                self.make_jobs(&queue, &batch).await?;
             }
+            sleep(self.world.pace.time(0.5)).await;
         }
     }
 }

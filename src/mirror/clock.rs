@@ -2,12 +2,13 @@
 //!
 //! The instants of the tree are the servers', and the ages that people read are counted by our clock. ZooKeeper has no
 //! request for the time, and the mirror writes nothing, so the difference is learnt from changes as they are seen: a
-//! change cannot be seen before it was made.
+//! change cannot be seen before it was made. On a quiet tree nothing changes; there it is learnt from a write that
+//! somebody else makes for us (see [`Timekeeper`](super::Timekeeper)), which lies between two moments of ours.
 
-use std::sync::LazyLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::Timestamp;
+use rustix::time::{ClockId, clock_gettime};
 
 /// Clocks that are kept by NTP agree within this; a difference this small may as well be the way of the news.
 const TRUSTED_MS: i64 = 100;
@@ -21,6 +22,11 @@ const WINDOW: Duration = Duration::from_mins(5);
 pub(super) struct Offset(i64);
 
 impl Offset {
+    /// The same in milliseconds.
+    pub(super) fn as_ms(self) -> i64 {
+        self.0
+    }
+
     /// An instant of ours by the servers' clock, in milliseconds.
     pub(super) fn to_server(self, own: Timestamp) -> i64 {
         own.as_millisecond().saturating_add(self.0)
@@ -38,14 +44,31 @@ impl Offset {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
     own: Timestamp,
-    /// Since the first moment of all.
+    /// Since the machine was started.
     elapsed: Duration,
 }
 
 impl Moment {
+    /// The time that goes by is taken from a clock that goes on while the machine is suspended: the servers' does, too.
     pub(super) fn now() -> Self {
-        static FIRST: LazyLock<Instant> = LazyLock::new(Instant::now);
-        Self { elapsed: FIRST.elapsed(), own: Timestamp::now() }
+        let up = clock_gettime(ClockId::Boottime);
+        let (seconds, nanos) = (u64::try_from(up.tv_sec).unwrap_or(0), u32::try_from(up.tv_nsec).unwrap_or(0));
+        Self { elapsed: Duration::new(seconds, nanos), own: Timestamp::now() }
+    }
+
+    pub(super) fn own(self) -> Timestamp {
+        self.own
+    }
+
+    /// From an earlier moment to this one.
+    pub(super) fn since(self, earlier: Self) -> Duration {
+        self.elapsed.saturating_sub(earlier.elapsed)
+    }
+
+    /// By how many milliseconds our clock was set forward between an earlier moment and this one; 0 where it was not.
+    pub(super) fn set_since(self, earlier: Self) -> i64 {
+        let set_by = self.ahead_us().saturating_sub(earlier.ahead_us()) / 1_000;
+        if (-TRUSTED_MS..=TRUSTED_MS).contains(&set_by) { 0 } else { set_by }
     }
 
     fn elapsed_us(self) -> i64 {
@@ -81,12 +104,7 @@ impl Told {
 
     /// The offset now. It stays what it is, to the millisecond, unless our clock was set.
     pub(super) fn offset(self, now: Moment) -> Offset {
-        let set_by = now.ahead_us().saturating_sub(self.at.ahead_us()) / 1_000;
-        if (-TRUSTED_MS..=TRUSTED_MS).contains(&set_by) {
-            self.offset
-        } else {
-            Offset(self.offset.0.saturating_sub(set_by))
-        }
+        Offset(self.offset.0.saturating_sub(now.set_since(self.at)))
     }
 }
 
@@ -101,9 +119,33 @@ pub(super) struct Clock {
     current_us: Option<i64>,
     previous_us: Option<i64>,
     opened: Duration,
+    /// What the offset is at most, by the last write that was made to learn it; `None` where there was none, or where a
+    /// change has shown since that the servers' clock was set.
+    most_us: Option<i64>,
 }
 
 impl Clock {
+    /// Takes note of a write made at `made_ms` by the servers' clock, not before and not after two moments. What was
+    /// learnt before and does not agree with it is forgotten: a clock was set.
+    pub(super) fn measured(&mut self, made_ms: i64, (before, after): (Moment, Moment)) {
+        let most_us = made_ms.saturating_add(1).saturating_mul(1_000).saturating_sub(before.elapsed_us());
+        for bound in [&mut self.current_us, &mut self.previous_us] {
+            *bound = bound.filter(|bound| *bound <= most_us);
+        }
+        self.most_us = Some(most_us);
+        self.saw(made_ms, after);
+    }
+
+    /// Whether the offset is known from both sides, and so is not only what it is at least.
+    pub(super) fn is_measured(&self) -> bool {
+        self.most_us.is_some()
+    }
+
+    /// Whether anything is known of it.
+    pub(super) fn is_known(&self) -> bool {
+        self.current_us.or(self.previous_us).is_some()
+    }
+
     /// Takes note of a change made at `made_ms` by the servers' clock and seen at `seen`.
     pub(super) fn saw(&mut self, made_ms: i64, seen: Moment) {
         if seen.elapsed.saturating_sub(self.opened) >= WINDOW {
@@ -112,13 +154,17 @@ impl Clock {
         }
         let bound_us = made_ms.saturating_mul(1_000).saturating_sub(seen.elapsed_us());
         self.current_us = self.current_us.max(Some(bound_us));
+        self.most_us = self.most_us.filter(|most_us| bound_us <= *most_us);
     }
 
     /// The offset now as far as it is known; none before the first change.
     pub(super) fn offset(&self, now: Moment) -> Offset {
         let Some(bound_us) = self.current_us.max(self.previous_us) else { return Offset(0) };
-        let offset = bound_us.saturating_sub(now.ahead_us()).div_euclid(1_000);
-        Offset(if (-TRUSTED_MS..=0).contains(&offset) { 0 } else { offset })
+        let offset = |bound_us: i64| bound_us.saturating_sub(now.ahead_us()).div_euclid(1_000);
+        let (least, most) = (offset(bound_us), self.most_us.map(offset));
+        // As far as is known the clocks may agree, and then they do.
+        let may_agree = least <= 0 && (least >= -TRUSTED_MS || most.is_some_and(|most| most >= 0));
+        Offset(if may_agree { 0 } else { least })
     }
 }
 
@@ -183,6 +229,32 @@ mod tests {
             assert_eq!(offset.to_server(at(9_000_023 + set_by)), 9_000_020);
             clock.saw(9_000_030, moment(42, 9_000_035 + set_by));
             assert_eq!(clock.offset(moment(42, 9_000_035 + set_by)), Offset(-3 - set_by));
+        }
+    }
+
+    #[test]
+    fn a_write_of_known_moments_overrules_what_was_learnt_before() {
+        // (the servers' clock before, what it is set to, how long the write takes, the offset then)
+        for (before, after, takes, expected) in [
+            (0, 0, 3_000, 0),
+            (3_600_000, 0, 5, 0),
+            (0, 3_600_000, 5, 3_600_000 - 5),
+            (0, -3_600_000, 5, -3_600_000 - 5),
+            (90_000, 90_000, 3_000, 90_000 - 7),
+        ] {
+            let mut clock = Clock::default();
+            assert!(!clock.is_known());
+            clock.saw(1_000_000 + before, moment(7, 1_000_007));
+            assert!(clock.is_known() && !clock.is_measured());
+            clock.measured(1_010_000 + after, (moment(10_000, 1_010_000), moment(10_000 + takes, 1_010_000 + takes)));
+            assert!(clock.is_measured());
+            let now = moment(20_000, 1_020_000);
+            let offset = clock.offset(now).as_ms();
+            assert!((offset - expected).abs() <= 7, "{before} {after}: {offset}");
+            // A change that shows more than can be shows that the servers' clock was set again.
+            clock.saw(1_030_000 + after + 60_000, moment(30_000, 1_030_000));
+            assert!(!clock.is_measured());
+            assert_eq!(clock.offset(now).as_ms(), after + 60_000);
         }
     }
 

@@ -4,9 +4,9 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 use zookeeper_client::Client;
 
-use super::follow::{Follower, read};
+use super::follow::{Follower, nodes};
 use super::image::{Change, Image};
-use super::read::Found;
+use super::read::{Estimates, Found, Query, ReadBudget, Reader};
 use super::walk::{Walk, walk_beside};
 use super::watch::{Interrupted, Watch};
 use crate::queue::path::Path;
@@ -19,8 +19,8 @@ const ROWS_BETWEEN: usize = 32 * ROWS_AT_ONCE;
 
 /// Walks the tree in a task of its own: to fill and sort an image takes a core for a while, in which events are applied
 /// as ever. It ends with the future.
-pub(super) async fn walk_aside(client: Client) -> Result<Walk, Interrupted> {
-    let walk = tokio::spawn(async move { walk_beside(&client).await });
+pub(super) async fn walk_aside(client: Client, budget: ReadBudget) -> Result<Walk, Interrupted> {
+    let walk = tokio::spawn(async move { walk_beside(&client, budget).await });
     match AbortOnDropHandle::new(walk).await {
         Ok(walked) => Ok(walked?),
         Err(ended) => match ended.try_into_panic() {
@@ -54,7 +54,7 @@ impl Follower {
             tokio::task::yield_now().await;
             if start % ROWS_BETWEEN == 0 {
                 watch.drain()?;
-                self.flush(client, watch).await?;
+                Box::pin(self.flush(client, watch)).await?;
             }
         }
         watch.drain()?;
@@ -62,11 +62,28 @@ impl Follower {
         if paths.is_empty() {
             return Ok(());
         }
-        let (mut reads, _) = watch.during(read(client, paths)).await??;
-        self.metrics.reads.inc_by(reads.len() as u64);
-        watch.drain()?;
-        reads.retain(|(path, _)| !watch.is_touched(path));
-        let first = reads.first().map(|(path, _)| path.to_string()).unwrap_or_default();
+        let mut reader = Reader::for_changes(client, self.writer.read_budget(), Estimates::default(), None);
+        for path in paths {
+            reader.push(Query::Node(path));
+        }
+        let mut drifted = Drifted::default();
+        while let Some(answers) = watch.during(reader.next()).await?? {
+            watch.drain()?;
+            let mut reads = nodes(answers);
+            reads.retain(|(path, _)| !watch.is_touched(path));
+            self.mend(reads, &mut drifted);
+        }
+        self.metrics.reads.inc_by(reader.reads);
+        if drifted.differences > 0 {
+            self.metrics.drift.inc_by(drifted.differences);
+            let near = drifted.first.map(|path| path.to_string()).unwrap_or_default();
+            warn!(differences = drifted.differences, near, "the image had drifted from the tree and was mended");
+        }
+        Ok(())
+    }
+
+    /// Applies what a second read has confirmed.
+    fn mend(&mut self, reads: Vec<(Path, Found)>, drifted: &mut Drifted) {
         // No event tells of what is closed to us: servers keep them to themselves since CVE-2024-23944 was mended, and a
         // change of permissions is no event at all.
         let is_closed = |path: &Path, found: &Found| {
@@ -74,19 +91,27 @@ impl Follower {
             was_unreadable || matches!(found, Found::Denied)
         };
         let (closed, reads): (Vec<_>, Vec<_>) = reads.into_iter().partition(|(path, found)| is_closed(path, found));
-        let mut drifted = 0;
         let metrics = &self.metrics;
         self.writer.apply(closed, |_, change| metrics.change(change));
+        let first = reads.first().map(|(path, _)| path.clone());
+        let mut differences = 0;
         self.writer.apply(reads, |_, change| {
             metrics.change(change);
-            drifted += u64::from(change != Change::Nothing);
+            differences += u64::from(change != Change::Nothing);
         });
-        if drifted > 0 {
-            self.metrics.drift.inc_by(drifted);
-            warn!(differences = drifted, near = first, "the image had drifted from the tree and was mended");
+        drifted.differences += differences;
+        if differences > 0 && drifted.first.is_none() {
+            drifted.first = first;
         }
-        Ok(())
     }
+}
+
+/// What was found to be wrong.
+#[derive(Default)]
+struct Drifted {
+    differences: u64,
+    /// One path of those that were read again with the first of them.
+    first: Option<Path>,
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Following the tree: watch, walk, apply; and all over again after every reconnect.
 
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
@@ -11,15 +12,15 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 use tracing::{info, warn};
 use zookeeper_client::{AddWatchMode, Client, PersistentWatcher};
 
-use super::clock::{Clock, Moment, Told};
+use super::clock::Moment;
 use super::drift::walk_aside;
 use super::image::{Change, Image};
 use super::metrics::{Cause, Metrics};
-use super::read::{Answer, Found, Query, ReadError, Reader};
+use super::read::{Answer, Estimates, Found, Query, Reader};
 use super::store::Writer;
 use super::walk::{Walk, walk};
 use super::watch::{DIRTY_LIMIT, Interrupted, Watch};
-use crate::queue::path::Path;
+use crate::queue::path::{BatchNode, EntryName, JobNode, Path, RequestNode};
 use crate::zookeeper::{RequestError, within};
 
 /// How far apart requests are while changes keep coming: at most a hundred a second.
@@ -41,11 +42,14 @@ pub(super) struct Follower {
     pub(super) metrics: Metrics,
     /// How often the image is compared with the tree; `None` for never.
     pub(super) drift_interval: Option<Duration>,
-    pub(super) clock: Clock,
     /// The chroot as configured, for messages.
     pub(super) chroot: String,
     /// The unknown states that the log has named, while they are there.
     pub(super) unknown_states: Vec<Arc<str>>,
+    /// What the changes up to now tell of the size of the next ones.
+    pub(super) estimates: Estimates,
+    /// When changes were last read.
+    pub(super) looked: Option<Instant>,
 }
 
 impl Follower {
@@ -106,9 +110,12 @@ impl Follower {
     /// Walks the tree and puts the image in place.
     async fn walk(&mut self, client: &Client, cause: Cause, watch: &mut Watch) -> Result<(), Interrupted> {
         self.metrics.walk(cause);
-        let Walk { image, duration, reads, denied } = watch.during(walk(client)).await??;
+        let Walk { image, duration, reads, denied } =
+            watch.during(Box::pin(walk(client, self.writer.read_budget()))).await??;
         self.metrics.reads.inc_by(reads);
         let unreadable = image.unreadable();
+        self.writer.saw_latest(image.latest_ms(), Moment::now());
+        self.writer.first_time().await;
         if let Some(old) = self.writer.swap(image, Timestamp::now()) {
             let changes = self.writer.with_image(|new| new.changes_since(&old)).unwrap_or_default();
             self.writer.note(&changes, Timestamp::now());
@@ -133,7 +140,7 @@ impl Follower {
         }
         // What changed during the walk is read before the image is called fresh.
         watch.drain()?;
-        self.flush(client, watch).await?;
+        Box::pin(self.flush(client, watch)).await?;
         self.writer.set_behind((!watch.is_clean()).then_some(now));
         self.gain_sync();
         Ok(())
@@ -165,7 +172,7 @@ impl Follower {
                 () = sleep_until(next_request), if !watch.is_clean() => {
                     watch.drain()?;
                     let (sent, sent_at) = (Instant::now(), Timestamp::now());
-                    let requests = self.flush(client, watch).await?;
+                    let requests = Box::pin(self.flush(client, watch)).await?;
                     self.writer.set_behind((!watch.is_clean()).then_some(sent_at));
                     next_request = sent + REQUEST_SPACING * requests;
                     self.gain_sync();
@@ -180,12 +187,12 @@ impl Follower {
                     next_check = None;
                     self.metrics.walk(Cause::DriftCheck);
                     watch.keep_touched();
-                    check.set(walk_aside(client.clone()).fuse());
+                    check.set(walk_aside(client.clone(), self.writer.read_budget()).fuse());
                 }
                 walked = &mut check => {
                     let walked: Walk = walked?;
                     self.metrics.reads.inc_by(walked.reads);
-                    self.mend_drift(client, watch, &walked.image).await?;
+                    Box::pin(self.mend_drift(client, watch, &walked.image)).await?;
                     self.walked(walked.duration);
                     watch.forget_touched();
                     next_check = self.drift_interval.map(|interval| Instant::now() + interval);
@@ -194,25 +201,41 @@ impl Follower {
         }
     }
 
-    /// Reads what is dirty and applies it. Gives the number of requests that this took.
+    /// Reads what is dirty and applies it, the answers to each request as they come: a value may be large, and many of
+    /// them must not be in memory at once. Gives the number of requests that this took.
     pub(super) async fn flush(&mut self, client: &Client, watch: &mut Watch) -> Result<u32, Interrupted> {
         let paths = watch.take_dirty();
         if paths.is_empty() {
             return Ok(0);
         }
-        let (reads, requests) = watch.during(read(client, paths)).await??;
-        self.metrics.reads.inc_by(reads.len() as u64);
-        let read_at = Moment::now();
-        for (path, found) in &reads {
-            // Of a znode that nobody expects the event may have told of something far below it: its own last change
-            // may be months ago.
-            if let (false, Some((_, stat))) = (matches!(path, Path::Unexpected(_)), found.node()) {
-                self.clock.saw(stat.mtime, read_at);
-            }
+        let implied = implied(&paths);
+        let (estimates, ago) = (std::mem::take(&mut self.estimates), self.looked.map(|looked| looked.elapsed()));
+        self.looked = Some(Instant::now());
+        let mut reader = Reader::for_changes(client, self.writer.read_budget(), estimates, ago);
+        for path in paths.into_iter().chain(implied.iter().cloned()) {
+            reader.push(Query::Node(path));
         }
-        let offset = self.clock.offset(read_at);
-        self.writer.set_offset(Told::new(offset, read_at));
+        while let Some(answers) = watch.during(reader.next()).await?? {
+            self.take_changes(nodes(answers), &implied);
+        }
+        self.metrics.reads.inc_by(reader.reads);
+        self.estimates = reader.estimates;
+        self.writer.with_freshness(|freshness| freshness.last_event = watch.last_event);
+        Ok(reader.requests)
+    }
+
+    /// Applies reads of what has changed, and of `implied`.
+    fn take_changes(&mut self, reads: Vec<(Path, Found)>, implied: &HashSet<Path>) {
+        let read_at = Moment::now();
+        // Of a znode that nobody expects the event may have told of something far below it: its own last change may be
+        // months ago. Of an implied one there was no event.
+        let is_dated = |path: &Path| !matches!(path, Path::Unexpected(_)) && !implied.contains(path);
+        let dated = reads.iter().filter(|(path, _)| is_dated(path));
+        self.writer.saw(dated.filter_map(|(_, found)| Some(found.node()?.1.mtime)), read_at);
+        let offset = self.writer.offset();
         let metrics = &self.metrics;
+        let (beside, reads): (Vec<_>, Vec<_>) = reads.into_iter().partition(|(path, _)| implied.contains(path));
+        self.writer.apply(beside, |_, change| metrics.change(change));
         self.writer.apply(reads, |found, change| {
             metrics.change(change);
             if let (Some((_, stat)), true) = (found.node(), change != Change::Nothing) {
@@ -220,8 +243,6 @@ impl Follower {
                 metrics.delay(Duration::from_millis(u64::try_from(delay_ms).unwrap_or(0)));
             }
         });
-        self.writer.with_freshness(|freshness| freshness.last_event = watch.last_event);
-        Ok(requests)
     }
 
     /// Logs each state that we do not know, once while it is there: whoever writes it has outgrown us. A name is anybody's
@@ -264,19 +285,31 @@ impl Follower {
     }
 }
 
-/// Reads paths one by one, in as few requests as possible. Gives also how many these were.
-pub(super) async fn read(client: &Client, paths: Vec<Path>) -> Result<(Vec<(Path, Found)>, u32), ReadError> {
-    let mut reads = Vec::with_capacity(paths.len());
-    let mut reader = Reader::new(client);
-    for path in paths {
-        reader.push(Query::Node(path));
+/// The statuses that may have changed by what has, although no event told of them: where permissions were taken from us,
+/// servers keep events to themselves, and a job's state would stay what it was while its entries move on.
+fn implied(dirty: &[Path]) -> HashSet<Path> {
+    let implied = dirty.iter().filter_map(|path| match path {
+        Path::Entry(_, EntryName { job, .. }) | Path::Reference(_, _, job) | Path::JobNode(job, JobNode::Lock) => {
+            Some(Path::JobNode(*job, JobNode::Status))
+        }
+        Path::BatchNode(batch, BatchNode::Lock) => Some(Path::BatchNode(*batch, BatchNode::Status)),
+        Path::RequestNode(queue, request, RequestNode::Lock) => {
+            Some(Path::RequestNode(*queue, *request, RequestNode::Status))
+        }
+        _ => None,
+    });
+    let mut implied: HashSet<_> = implied.collect();
+    for path in dirty {
+        implied.remove(path);
     }
-    reader
-        .run(|answer, _| match answer {
-            Answer::Node(path, found) | Answer::Item(path, found, _) | Answer::Folder(path, found, _) => {
-                reads.push((path, found));
-            }
-        })
-        .await?;
-    Ok((reads, reader.requests))
+    implied
+}
+
+/// What was found at each path that was asked for by itself.
+pub(super) fn nodes(answers: Vec<Answer>) -> Vec<(Path, Found)> {
+    let node = |answer| match answer {
+        Answer::Node(path, found) | Answer::Item(path, found, _) => Some((path, found)),
+        Answer::Names(..) => None,
+    };
+    answers.into_iter().filter_map(node).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 /// How the mirror stands to ZooKeeper at one moment. Instants are by our own clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +20,28 @@ pub struct Freshness {
     pub last_walk: Option<Timestamp>,
     /// How long the last walk took.
     pub last_walk_duration: Option<Duration>,
+    /// How the servers' clock, by which everything in the tree is dated, stands to ours.
+    pub clock: ServerClock,
+}
+
+/// What is known of the clock of the ZooKeeper servers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerClock {
+    /// By how many milliseconds it is ahead of ours; `None` while nothing tells. Ages are counted as if they agreed then.
+    pub ahead_ms: Option<i64>,
+    /// Whether that was measured by a write. If not, it was learnt from changes and may be more.
+    pub is_measured: bool,
+    /// Why it cannot be measured, as long as that is so and somebody tries.
+    pub problem: Option<String>,
+}
+
+impl ServerClock {
+    /// The difference, where it is worth a word: clocks that are kept by NTP agree within a fraction of a second.
+    #[must_use]
+    pub fn difference(&self) -> Option<SignedDuration> {
+        const WORTH: SignedDuration = SignedDuration::from_secs(5);
+        self.ahead_ms.map(SignedDuration::from_millis).filter(|ahead| ahead.abs() > WORTH)
+    }
 }
 
 impl Freshness {

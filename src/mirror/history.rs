@@ -12,7 +12,7 @@ mod step;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 pub use flow::{Flow, Pace, StateFlow};
 pub use points::{History, Point};
@@ -45,6 +45,9 @@ pub(super) struct Record {
     until: Option<Timestamp>,
     /// When a job was last seen to leave each state.
     left: ByState<JobState, Option<Timestamp>>,
+    /// When one must have, by what the tree says of the jobs; in milliseconds by the servers' clock, of which more may be
+    /// known later than now.
+    inferred_ms: ByState<JobState, Option<i64>>,
     batches: Batches,
 }
 
@@ -81,12 +84,22 @@ impl Record {
         self.batches.sample(batches, now);
     }
 
-    /// Takes note of when a job last left each state, as far as the jobs of an image tell: what was seen is later.
-    pub(super) fn infer_left(&mut self, left: &ByState<JobState, Option<Timestamp>>) {
-        for (state, left) in left.iter() {
-            let known = self.left.get_mut(state);
-            *known = (*known).max(*left);
+    /// Takes note of when a job last left each state, as far as the jobs of an image tell; in milliseconds by the servers'
+    /// clock.
+    pub(super) fn infer_left(&mut self, left_ms: &ByState<JobState, Option<i64>>) {
+        for (state, left_ms) in left_ms.iter() {
+            let known = self.inferred_ms.get_mut(state);
+            *known = (*known).max(*left_ms);
         }
+    }
+
+    /// Our clock was set forward by so many milliseconds: all that is recorded is as long ago as it was.
+    pub(super) fn shift(&mut self, by_ms: i64) {
+        let steps = by_ms.div_euclid(STEP_MS);
+        self.steps.iter_mut().for_each(|step| step.number = step.number.saturating_add(steps));
+        let instants = [&mut self.since, &mut self.until].into_iter().chain(self.left.iter_mut().map(|(_, left)| left));
+        instants.flatten().for_each(|at| *at = shifted(*at, by_ms));
+        self.batches.shift(by_ms);
     }
 
     /// How fast the jobs of a batch end; `None` where it is not in work or was just taken up.
@@ -131,6 +144,12 @@ fn begin(number: i64) -> Timestamp {
 /// From one instant to another; nothing where that lies before it.
 fn between(from: Timestamp, to: Timestamp) -> Duration {
     Duration::try_from(to.duration_since(from)).unwrap_or(Duration::ZERO)
+}
+
+/// An instant of a clock that was set forward since by so many milliseconds.
+pub(super) fn shifted(at: Timestamp, by_ms: i64) -> Timestamp {
+    let end = if by_ms < 0 { Timestamp::MIN } else { Timestamp::MAX };
+    at.checked_add(SignedDuration::from_millis(by_ms)).unwrap_or(end)
 }
 
 fn is_of_job(change: Change) -> bool {

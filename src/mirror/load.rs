@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use zookeeper_client::Client;
 
-use super::clock::Offset;
+use super::clock::{Moment, Offset};
+use super::follow::nodes;
 use super::image::Image;
-use super::read::{Answer, Found, Query, ReadError, Reader};
+use super::read::{Found, Query, ReadBudget, ReadError, Reader};
 use super::store::{Store, Writer};
 use super::walk::{Walk, walk};
 use crate::queue::fault::{Fault, Limits};
@@ -75,7 +76,7 @@ fn shown(store: &Store, now: Timestamp) -> Vec<u64> {
 }
 
 async fn look(client: &Client, writer: &Writer) -> Result<(), LoadError> {
-    let Walk { image, duration, .. } = walk(client).await?;
+    let Walk { image, duration, .. } = walk(client, ReadBudget::default()).await?;
     if !image.has_root() {
         return Err(LoadError::NoRoot { chroot: client.path().to_owned() });
     }
@@ -88,6 +89,8 @@ async fn look(client: &Client, writer: &Writer) -> Result<(), LoadError> {
 
 /// Puts an image in place.
 fn put(writer: &Writer, client: &Client, image: Image, duration: Duration) {
+    // Who only looks writes nothing to learn the servers' time: that it is no earlier than what they dated is all there is.
+    writer.saw_latest(image.latest_ms(), Moment::now());
     let now = Timestamp::now();
     drop(writer.swap(image, now));
     writer.set_marks(now);
@@ -110,9 +113,9 @@ pub async fn load_job(client: &Client, id: JobId) -> Result<Option<Store>, LoadE
     let writer = Writer::new();
     let store = writer.store();
     let mut image = Image::default();
-    let own = JobNode::ALL.iter().map(|node| Path::JobNode(id, *node)).collect();
+    let own = JobNode::ALL.iter().map(|node| Path::JobNode(id, *node));
     // Without the root there is no image.
-    read(client, &mut image, [Query::Node(Path::Root), Query::Item(Path::Job(id), own)]).await?;
+    read(client, &mut image, [Path::Root, Path::Job(id)].into_iter().chain(own)).await?;
     if !image.has_root() {
         return Err(LoadError::NoRoot { chroot: client.path().to_owned() });
     }
@@ -123,32 +126,25 @@ pub async fn load_job(client: &Client, id: JobId) -> Result<Option<Store>, LoadE
     });
     let references =
         job.batch.into_iter().flat_map(|batch| Outcome::ALL.map(|outcome| Path::Reference(batch, outcome, id)));
-    read(client, &mut image, entries.chain(references).map(Query::Node)).await?;
+    read(client, &mut image, entries.chain(references)).await?;
     image.finish();
     put(&writer, client, image, began.elapsed());
     store.nodes().give(client);
     Ok(Some(store))
 }
 
-/// Reads some znodes into an image.
-async fn read(client: &Client, image: &mut Image, queries: impl IntoIterator<Item = Query>) -> Result<(), ReadError> {
-    let mut reader = Reader::new(client);
-    queries.into_iter().for_each(|query| reader.push(query));
-    let mut apply = |path: Path, found: Found| {
-        if found.is_present() {
+/// Reads a few znodes into an image.
+async fn read(client: &Client, image: &mut Image, paths: impl IntoIterator<Item = Path>) -> Result<(), ReadError> {
+    let mut reader = Reader::for_few(client);
+    for path in paths {
+        reader.push(Query::Node(path));
+    }
+    while let Some(answers) = reader.next().await? {
+        for (path, found) in nodes(answers).into_iter().filter(|(_, found)| found.is_present()) {
             // That they are there is all that matters of these.
             let is_mark = matches!(path, Path::Entry(..) | Path::Reference(..));
             image.apply(path, if is_mark { &Found::Listed } else { &found });
         }
-    };
-    let take = |answer: Answer, _: &mut Vec<Query>| match answer {
-        Answer::Node(path, found) | Answer::Folder(path, found, _) => apply(path, found),
-        Answer::Item(path, found, children) => {
-            apply(path, found);
-            for (path, found) in children {
-                apply(path, found);
-            }
-        }
-    };
-    reader.run(take).await
+    }
+    Ok(())
 }

@@ -1,13 +1,24 @@
-//! Reading many znodes at once.
+//! Reading many znodes at once, without asking the server for more than it can hold.
+//!
+//! All answers that are under way are in the server's memory beside the tree, so what they are expected to bring together
+//! stays within a budget. Sizes are learnt from answers, which is safe in random order only; see
+//! [`estimate`].
 
-use std::fmt::Write as _;
+mod estimate;
+mod kind;
+mod query;
+
 use std::time::Duration;
 
+use futures::future::{BoxFuture, FutureExt as _};
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::time::timeout;
-use zookeeper_client::{Client, Error, MultiReadResult, MultiReader, Stat};
+use zookeeper_client::{Client, Error};
 
-use crate::queue::path::{Path, StateFolder};
+use self::kind::UnderWay;
+pub(super) use self::kind::{Estimates, Waiting};
+pub(super) use self::query::{Answer, Found, Query, USUAL_BATCH_NODES, USUAL_JOB_NODES, USUAL_REQUEST_NODES};
+use crate::queue::path::Path;
 
 /// How many reads go into one request. Measured with ZooKeeper 3.8.0 on two cores: 512 reads a request and four
 /// requests in flight give 830,000 to 910,000 reads/s, 256 give 480,000 to 730,000.
@@ -16,104 +27,60 @@ const READS_A_REQUEST: usize = 512;
 /// How many requests are in flight at once.
 const REQUESTS_IN_FLIGHT: usize = 4;
 
-/// How many bytes an answer should stay below: four of them are in memory at once.
-const ANSWER_BYTES: usize = 16 << 20;
-
 /// How many bytes of paths go into one request: the server resets the connection at 1 MiB, for everyone on it.
 const REQUEST_BYTES: usize = 256 << 10;
+
+/// How many answers to earlier changes tell how large the next ones are. Changes come in no order of ours, so what was
+/// seen is no sample of them: this bounds how many reads are made at once before the next ones are known by themselves.
+const REMEMBERED_CHANGES: f64 = 16.0;
+
+/// The same while changes are read all the time: since the last look nobody can have written much.
+const REMEMBERED_LATELY: f64 = 256.0;
+
+/// How long ago that look may be. A server takes some 100 MB of values a second.
+const LATELY: Duration = Duration::from_millis(100);
+
+/// How many bytes of answers all reading of the tree may have under way at once, where nothing else is configured.
+pub const READ_BUDGET_BYTES: u64 = 8 << 20;
 
 /// A request made while disconnected waits until the session ends; this one does not.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
-/// What a read found at a path.
-#[derive(Debug)]
-pub(super) enum Found {
-    /// There is no znode.
-    Nothing,
-    /// There is one.
-    Node {
-        /// Its data.
-        data: Vec<u8>,
-        /// Its stat.
-        stat: Stat,
-    },
-    /// There is one: its parent lists it, which is all that is asked of it.
-    Listed,
-    /// There may be one, but our credentials do not allow us to read it.
-    Denied,
-}
+/// How many bytes of answers all our reads may have under way at once, by what is expected of them: the sum of the parts
+/// that the mirror's tasks take, as these work side by side. One read is always allowed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReadBudget(u64);
 
-impl Found {
-    pub(super) fn is_present(&self) -> bool {
-        !matches!(self, Self::Nothing)
-    }
-
-    pub(super) fn node(&self) -> Option<(&[u8], &Stat)> {
-        match self {
-            Self::Node { data, stat } => Some((data, stat)),
-            Self::Nothing | Self::Listed | Self::Denied => None,
-        }
-    }
-
-    /// How many children it has.
-    pub(super) fn num_children(&self) -> usize {
-        self.node().map_or(0, |(_, stat)| usize::try_from(stat.num_children).unwrap_or(0))
+impl Default for ReadBudget {
+    fn default() -> Self {
+        Self(READ_BUDGET_BYTES)
     }
 }
 
-/// What to read.
-#[derive(Debug)]
-pub(super) enum Query {
-    /// A znode.
-    Node(Path),
-    /// A znode and these of its children, in one request.
-    Item(Path, Vec<Path>),
-    /// A znode and the names of its children.
-    Folder(Path),
-}
-
-impl Query {
-    fn path(&self) -> &Path {
-        match self {
-            Self::Node(path) | Self::Item(path, _) | Self::Folder(path) => path,
-        }
+impl ReadBudget {
+    pub(super) const fn new(bytes: u64) -> Self {
+        Self(bytes)
     }
 
-    fn reads(&self) -> usize {
-        match self {
-            Self::Node(_) => 1,
-            Self::Item(_, children) => 1 + children.len(),
-            Self::Folder(_) => 2,
-        }
+    /// For a walk that readers wait for.
+    fn walk(self) -> u64 {
+        self.0 / 4 * 3
     }
 
-    /// About how long its paths are, at least.
-    fn bytes(&self) -> usize {
-        // Longer than any path of our own making and what the protocol adds to it. A name of somebody else's may be as
-        // long as a request can be.
-        const KNOWN: usize = 96;
-        let named = match self.path() {
-            Path::BatchUuid(name)
-            | Path::NamedLock(_, name)
-            | Path::PublishedLocalId(name)
-            | Path::StateFolder(StateFolder::Other(name))
-            | Path::Entry(StateFolder::Other(name), _)
-            | Path::Unexpected(name) => name.len(),
-            _ => 0,
-        };
-        self.reads() * (KNOWN + named)
+    /// For reading changes, which never happens during such a walk.
+    fn changes(self) -> u64 {
+        self.0 / 2
     }
-}
 
-/// The answer to a [`Query`].
-#[derive(Debug)]
-pub(super) enum Answer {
-    /// To [`Query::Node`].
-    Node(Path, Found),
-    /// To [`Query::Item`].
-    Item(Path, Found, Vec<(Path, Found)>),
-    /// To [`Query::Folder`]; no names where there is no such znode.
-    Folder(Path, Found, Vec<String>),
+    /// For a walk beside that.
+    fn walk_beside(self) -> u64 {
+        self.0 / 4
+    }
+
+    /// For pages that show a znode.
+    pub(super) fn pages(self) -> u64 {
+        self.0 / 4
+    }
 }
 
 /// Why reading stopped.
@@ -135,12 +102,18 @@ pub(super) enum ReadError {
     },
 }
 
-/// A queue of reads, sent in large requests of which several are in flight. Answers may ask for more.
+type Request<'a> = BoxFuture<'a, (UnderWay, Result<Vec<Answer>, ReadError>)>;
+
+/// Reads that wait, sent in large requests of which several are in flight. Answers may ask for more.
 pub(super) struct Reader<'a> {
     client: &'a Client,
-    /// The reads still to be sent, last first.
-    waiting: Vec<Query>,
-    reads_a_request: usize,
+    pub(super) waiting: Waiting,
+    in_flight: FuturesUnordered<Request<'a>>,
+    under_way: UnderWay,
+    pub(super) estimates: Estimates,
+    /// What may be under way, and what one request may bring, in bytes.
+    budget: u64,
+    budget_a_request: u64,
     requests_in_flight: usize,
     pub(super) reads: u64,
     pub(super) requests: u32,
@@ -149,11 +122,46 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(client: &'a Client) -> Self {
+    /// A reader for the whole tree.
+    pub(super) fn new(client: &'a Client, budget: ReadBudget) -> Self {
+        let budget = budget.walk();
+        // Two at least, so that the server has something to do while an answer is taken.
+        Self::with(client, Estimates::default(), budget, budget / 2)
+    }
+
+    /// A reader that leaves the server to others between any two of its requests.
+    pub(super) fn patient(client: &'a Client, budget: ReadBudget) -> Self {
+        let budget = budget.walk_beside();
+        Self { requests_in_flight: 1, ..Self::with(client, Estimates::default(), budget, budget) }
+    }
+
+    /// A reader for what has changed, that knows a little from the changes read `ago`.
+    pub(super) fn for_changes(
+        client: &'a Client,
+        budget: ReadBudget,
+        mut estimates: Estimates,
+        ago: Option<Duration>,
+    ) -> Self {
+        let budget = budget.changes();
+        let is_lately = ago.is_some_and(|ago| ago < LATELY);
+        estimates.remember(if is_lately { REMEMBERED_LATELY } else { REMEMBERED_CHANGES });
+        Self::with(client, estimates, budget, budget)
+    }
+
+    /// A reader for some of the znodes of one item, in one request.
+    pub(super) fn for_few(client: &'a Client) -> Self {
+        Self::with(client, Estimates::default(), u64::MAX, u64::MAX)
+    }
+
+    fn with(client: &'a Client, estimates: Estimates, budget: u64, budget_a_request: u64) -> Self {
         Self {
             client,
-            waiting: Vec::new(),
-            reads_a_request: READS_A_REQUEST,
+            waiting: Waiting::default(),
+            in_flight: FuturesUnordered::new(),
+            under_way: UnderWay::default(),
+            estimates,
+            budget,
+            budget_a_request,
             requests_in_flight: REQUESTS_IN_FLIGHT,
             reads: 0,
             requests: 0,
@@ -161,95 +169,68 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A reader that leaves the server to others between any two of its requests.
-    pub(super) fn patient(client: &'a Client) -> Self {
-        Self { requests_in_flight: 1, ..Self::new(client) }
-    }
-
     pub(super) fn push(&mut self, query: Query) {
         self.waiting.push(query);
     }
 
-    /// Reads all that is waiting, and what `take` adds to it meanwhile, handing it each answer.
-    pub(super) async fn run(&mut self, mut take: impl FnMut(Answer, &mut Vec<Query>)) -> Result<(), ReadError> {
-        let mut in_flight = FuturesUnordered::new();
-        loop {
-            while in_flight.len() < self.requests_in_flight && !self.waiting.is_empty() {
-                in_flight.push(request(self.client, self.next()));
+    /// The answers of the next request to be answered; `None` when nothing waits any more. Dropped while it waits, it
+    /// loses nothing.
+    pub(super) async fn next(&mut self) -> Result<Option<Vec<Answer>>, ReadError> {
+        while let Some(queries) = self.next_queries() {
+            let mut under_way = UnderWay::default();
+            for query in &queries {
+                under_way.add(query);
+                self.under_way.add(query);
+                self.reads += query.reads() as u64;
             }
-            let Some(answers) = in_flight.next().await else { return Ok(()) };
-            let answers = answers?;
-            self.adapt(&answers);
-            for answer in answers {
-                self.note_denied(&answer);
-                take(answer, &mut self.waiting);
-            }
+            self.requests += 1;
+            let request = request(self.client, queries);
+            self.in_flight.push(request.map(move |answers| (under_way, answers)).boxed());
         }
-    }
-
-    fn note_denied(&mut self, answer: &Answer) {
-        let mut note = |path: &Path, found: &Found| {
-            if matches!(found, Found::Denied) {
+        let Some((ended, answers)) = self.in_flight.next().await else { return Ok(None) };
+        self.under_way.end(&ended);
+        let answers = answers?;
+        for answer in &answers {
+            if let Some((kind, bytes)) = answer.data_bytes() {
+                self.estimates.saw(kind, bytes);
+            }
+            for path in answer.denied() {
                 self.denied.get_or_insert_with(|| (0, path.clone())).0 += 1;
             }
-        };
-        match answer {
-            Answer::Node(path, found) | Answer::Folder(path, found, _) => note(path, found),
-            Answer::Item(path, found, children) => {
-                note(path, found);
-                for (path, found) in children {
-                    note(path, found);
-                }
-            }
         }
+        Ok(Some(answers))
     }
 
-    /// The queries of the next request.
-    fn next(&mut self) -> Vec<Query> {
-        let (mut at, mut reads, mut bytes) = (self.waiting.len(), 0, 0);
-        while at > 0 {
-            let query = &self.waiting[at - 1];
-            let fits = reads + query.reads() <= self.reads_a_request && bytes + query.bytes() <= REQUEST_BYTES;
-            if reads > 0 && !fits {
-                break;
-            }
-            at -= 1;
+    /// The queries of the next request; `None` where nothing waits or enough is under way.
+    fn next_queries(&mut self) -> Option<Vec<Query>> {
+        if self.in_flight.len() >= self.requests_in_flight {
+            return None;
+        }
+        let left = self.budget as f64 - self.under_way.bytes(&self.estimates);
+        let room = left.min(self.budget_a_request as f64);
+        let (mut reads, mut path_bytes, mut bytes) = (0, 0, 0.0);
+        // What is larger than all that may be under way goes alone.
+        let least = usize::from(self.in_flight.is_empty());
+        let estimates = &self.estimates;
+        let queries = self.waiting.take(least, |query| {
             reads += query.reads();
-            bytes += query.bytes();
-        }
-        self.reads += reads as u64;
-        self.requests += 1;
-        self.waiting.split_off(at)
-    }
-
-    /// A znode holds up to 1 MiB, so a request for 512 of them could bring half a gigabyte.
-    fn adapt(&mut self, answers: &[Answer]) {
-        let size = |found: &Found| found.node().map_or(0, |(data, _)| data.len());
-        let (mut bytes, mut reads) = (0, 1);
-        for answer in answers {
-            let (more_bytes, more_reads) = match answer {
-                Answer::Node(_, found) => (size(found), 1),
-                Answer::Item(_, found, children) => {
-                    (size(found) + children.iter().map(|(_, found)| size(found)).sum::<usize>(), 1 + children.len())
-                }
-                Answer::Folder(_, found, names) => (size(found) + names.len() * 16, 2),
-            };
-            bytes += more_bytes;
-            reads += more_reads;
-        }
-        self.reads_a_request = (ANSWER_BYTES / (bytes / reads + 1)).clamp(8, READS_A_REQUEST);
+            path_bytes += query.path_bytes();
+            bytes += estimates.bytes(query);
+            reads <= READS_A_REQUEST && path_bytes <= REQUEST_BYTES && bytes <= room
+        });
+        (!queries.is_empty()).then_some(queries)
     }
 }
 
 /// Makes one request. It is sent when this is called, not when it is awaited.
 fn request(client: &Client, queries: Vec<Query>) -> impl Future<Output = Result<Vec<Answer>, ReadError>> + use<'_> {
     let mut reader = client.new_multi_reader();
-    // One text for all paths: each of its own would grow from nothing, letter by letter, a million times in a walk.
     let mut text = String::with_capacity(128);
-    let added = queries.iter().try_for_each(|query| add(&mut reader, query, &mut text));
+    let queries: Vec<_> = queries.into_iter().map(|query| (query.children(), query)).collect();
+    let added = queries.iter().try_for_each(|(children, query)| query.add(children, &mut reader, &mut text));
     let commit = reader.commit();
     async move {
-        let first = queries.first().map(|query| query.path().to_string()).unwrap_or_default();
+        let first = queries.first().map(|(_, query)| query.path().to_string()).unwrap_or_default();
         let failed = |source| ReadError::Failed { path: first.clone(), source };
         added.map_err(failed)?;
         let results = match timeout(TIME_LIMIT, commit).await {
@@ -257,53 +238,6 @@ fn request(client: &Client, queries: Vec<Query>) -> impl Future<Output = Result<
             Err(_) => return Err(ReadError::TimedOut { path: first }),
         };
         let mut results = results.into_iter();
-        queries.into_iter().map(|query| answer(query, &mut results).map_err(failed)).collect()
+        queries.into_iter().map(|(children, query)| query.answer(children, &mut results).map_err(failed)).collect()
     }
-}
-
-fn add(reader: &mut MultiReader<'_>, query: &Query, text: &mut String) -> Result<(), Error> {
-    reader.add_get_data(written(query.path(), text))?;
-    match query {
-        Query::Node(_) => Ok(()),
-        Query::Item(_, children) => children.iter().try_for_each(|child| reader.add_get_data(written(child, text))),
-        Query::Folder(path) => reader.add_get_children(written(path, text)),
-    }
-}
-
-fn written<'t>(path: &Path, text: &'t mut String) -> &'t str {
-    text.clear();
-    write!(text, "{path}").expect("a text takes whatever is written");
-    text
-}
-
-fn answer(query: Query, results: &mut impl Iterator<Item = MultiReadResult>) -> Result<Answer, Error> {
-    let found = found(results.next())?;
-    match query {
-        Query::Node(path) => Ok(Answer::Node(path, found)),
-        Query::Item(path, children) => {
-            let children = children.into_iter().map(|child| Ok((child, self::found(results.next())?)));
-            Ok(Answer::Item(path, found, children.collect::<Result<_, Error>>()?))
-        }
-        Query::Folder(path) => match results.next() {
-            Some(MultiReadResult::Children { children }) => Ok(Answer::Folder(path, found, children)),
-            Some(MultiReadResult::Error { err: Error::NoNode }) => Ok(Answer::Folder(path, found, Vec::new())),
-            Some(MultiReadResult::Error { err: Error::NoAuth }) => Ok(Answer::Folder(path, Found::Denied, Vec::new())),
-            Some(MultiReadResult::Error { err }) => Err(err),
-            _ => Err(unexpected()),
-        },
-    }
-}
-
-fn found(result: Option<MultiReadResult>) -> Result<Found, Error> {
-    match result {
-        Some(MultiReadResult::Data { data, stat }) => Ok(Found::Node { data, stat }),
-        Some(MultiReadResult::Error { err: Error::NoNode }) => Ok(Found::Nothing),
-        Some(MultiReadResult::Error { err: Error::NoAuth }) => Ok(Found::Denied),
-        Some(MultiReadResult::Error { err }) => Err(err),
-        _ => Err(unexpected()),
-    }
-}
-
-fn unexpected() -> Error {
-    Error::UnexpectedError("the answer is of another kind than the read".into())
 }

@@ -1,21 +1,24 @@
 //! Reads of znodes that the mirror does not hold, for pages that show one item or one place in the tree.
 //!
 //! They go over the mirror's own session and cost the tree what a careful person at a shell would: few at a time, none
-//! for long, and of what they bring only so much is kept as anybody can read.
+//! for long, and of what they bring only so much is kept as anybody can read. The size of each is asked for before it is
+//! read, so that many large ones come one after the other.
 
 mod cache;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
 use jiff::Timestamp;
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 use zookeeper_client::{Client, Error, SessionState, Stat};
 
 use self::cache::{Listings, Recent};
 use super::clock::{Moment, Told};
+use super::read::ReadBudget;
 use crate::queue::path::NodePath;
 
 /// How many reads are in flight at once.
@@ -29,6 +32,12 @@ const TIME_LIMIT: Duration = Duration::from_secs(2);
 
 /// How much of a znode's data is kept, in bytes.
 const KEPT_BYTES: usize = 64 << 10;
+
+/// How much may be under way at once however much is configured, in KiB: more than any server holds.
+const MOST_ROOM_KIB: u32 = 1 << 28;
+
+/// About how long a name in a list of children is, in bytes.
+const NAME_BYTES: u64 = 32;
 
 /// How many children of an item are read with it: a job has eleven.
 const ITEM_CHILDREN: usize = 16;
@@ -139,6 +148,9 @@ struct Shared {
     client: RwLock<Option<Client>>,
     in_flight: Semaphore,
     waiting: Semaphore,
+    /// How many KiB more may be under way, and how many there are at all.
+    room: Semaphore,
+    room_kib: u32,
     offset: RwLock<Told>,
     listings: Mutex<Listings>,
     recent: Mutex<Recent>,
@@ -146,7 +158,16 @@ struct Shared {
 
 impl Default for Shared {
     fn default() -> Self {
+        Self::with_budget(ReadBudget::default())
+    }
+}
+
+impl Shared {
+    fn with_budget(budget: ReadBudget) -> Self {
+        let room_kib = u32::try_from(budget.pages() >> 10).unwrap_or(u32::MAX).clamp(1, MOST_ROOM_KIB);
         Self {
+            room: Semaphore::new(room_kib as usize),
+            room_kib,
             client: RwLock::default(),
             in_flight: Semaphore::new(IN_FLIGHT),
             waiting: Semaphore::new(IN_FLIGHT + WAITING),
@@ -168,6 +189,11 @@ impl Drop for Lent<'_> {
 }
 
 impl Nodes {
+    /// Reads that have so much under way at most.
+    pub(super) fn with_budget(budget: ReadBudget) -> Self {
+        Self { shared: Arc::new(Shared::with_budget(budget)) }
+    }
+
     /// Reads over this session until the answer is dropped.
     pub(super) fn lend(&self, client: &Client) -> Lent<'_> {
         *self.shared.client.write() = Some(client.clone());
@@ -226,16 +252,10 @@ impl Nodes {
                 let node = self.read(client, path).await?;
                 let names = if node.stat.children > 0 { self.names(client, &node).await? } else { Arc::default() };
                 let paths = names.iter().take(ITEM_CHILDREN).filter_map(|name| path.child(name).ok());
-                // All of them are sent before the first is awaited.
-                let reads: Vec<_> = paths.map(|path| (client.get_data(path.as_str()), path)).collect();
-                let mut children = Vec::with_capacity(reads.len());
-                for (read, path) in reads {
-                    match read.await.map_err(|error| failed(&path, error)).map(|read| self.found(path, read)) {
-                        // Its session may have ended, or its daemon have let it go, since it was listed.
-                        Err(NodeError::NoNode { .. }) => {}
-                        child => children.push(child),
-                    }
-                }
+                let reads = paths.map(|path| async move { self.read(client, &path).await });
+                let mut children = join_all(reads).await;
+                // Its session may have ended, or its daemon have let it go, since it was listed.
+                children.retain(|child| !matches!(child, Err(NodeError::NoNode { .. })));
                 Ok(Arc::new((node, children)))
             })
             .await?;
@@ -249,6 +269,7 @@ impl Nodes {
         if let Some(names) = known {
             return Ok(names);
         }
+        let _room = self.room(node.stat.children.saturating_mul(NAME_BYTES)).await;
         let listed = client.get_children(node.path.as_str()).await;
         let (mut names, stat) = listed.map_err(|error| failed(&node.path, error))?;
         names.sort_unstable();
@@ -258,8 +279,18 @@ impl Nodes {
     }
 
     async fn read(&self, client: &Client, path: &NodePath) -> Result<Node, NodeError> {
-        let read = client.get_data(path.as_str()).await.map_err(|error| failed(path, error))?;
+        let failed = |error| failed(path, error);
+        let there = client.check_stat(path.as_str()).await.map_err(failed)?;
+        let stat = there.ok_or_else(|| NodeError::NoNode { path: path.clone() })?;
+        let _room = self.room(u64::try_from(stat.data_length).unwrap_or(0)).await;
+        let read = client.get_data(path.as_str()).await.map_err(failed)?;
         Ok(self.found(path.clone(), read))
+    }
+
+    /// Waits until an answer of so many bytes may be under way. What is larger than all of it goes alone.
+    async fn room(&self, bytes: u64) -> SemaphorePermit<'_> {
+        let kib = u32::try_from(bytes / 1024 + 1).unwrap_or(u32::MAX).min(self.shared.room_kib);
+        self.shared.room.acquire_many(kib).await.expect("nobody closes the semaphore")
     }
 
     fn found(&self, path: NodePath, (mut data, stat): (Vec<u8>, Stat)) -> Node {

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::clock::Clock;
 use super::follow::Follower;
 use super::metrics::{Cause, Metrics};
+use super::read::Estimates;
 use super::store::{Store, Writer};
 use crate::zookeeper::{ConnectError, Connection, SessionEnd, Sessions};
 
@@ -30,8 +30,15 @@ pub async fn run(
     let report = report(writer.store(), sessions.subscribe());
     let chroot = sessions.config().servers.chroot().unwrap_or("/").to_owned();
     let nodes = writer.store().nodes();
-    let mut follower =
-        Follower { writer, metrics, drift_interval, clock: Clock::default(), chroot, unknown_states: Vec::new() };
+    let mut follower = Follower {
+        writer,
+        metrics,
+        drift_interval,
+        chroot,
+        unknown_states: Vec::new(),
+        estimates: Estimates::default(),
+        looked: None,
+    };
     let follow = async {
         let mut cause = Cause::Start;
         loop {
@@ -39,7 +46,7 @@ pub async fn run(
             let _lent = nodes.lend(&client);
             let end = tokio::select! {
                 end = sessions.follow(&client) => Some(end),
-                () = follower.session(&client, cause) => None,
+                () = Box::pin(follower.session(&client, cause)) => None,
             };
             cause = if end == Some(SessionEnd::Replaced) { Cause::Reconnect } else { Cause::Expired };
         }

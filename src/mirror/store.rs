@@ -1,5 +1,6 @@
 //! One writer, many readers.
 
+mod clock;
 mod lists;
 mod writer;
 
@@ -12,14 +13,16 @@ use jiff::Timestamp;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
+use self::clock::{FirstTime, Learnt};
 pub use self::writer::Writer;
-use super::clock::{Moment, Offset, Told};
+use super::clock::{Moment, Offset};
 use super::failures::{FailureCursor, FailureGroup, FailureKey};
 use super::faults::FoundFault;
 use super::find::{JobQuery, PAGE_LIMIT, Page};
 use super::freshness::Freshness;
 use super::history::{Flow, History, Pace, Record};
 use super::image::{Asked, Batch, Image, Job, Lock, Request, TextMatches};
+use super::read::ReadBudget;
 use super::read_nodes::Nodes;
 use super::searches::Searches;
 use super::summary::{CollectionFigures, Summary};
@@ -40,12 +43,15 @@ struct Shared {
     freshness: RwLock<Freshness>,
     /// What readers last asked about space, for the writer to prepare; see [`Image::set_marks`].
     space: AtomicI64,
-    offset: RwLock<Told>,
+    clock: RwLock<Learnt>,
+    first_time: watch::Sender<FirstTime>,
     /// From when on something counts as a fault.
     limits: Limits,
     /// Since when changes wait to be read, by our own clock; `None` while none do.
     behind_since: RwLock<Option<Timestamp>>,
     history: RwLock<Record>,
+    /// How many bytes of answers reading the tree may have under way.
+    read_budget: ReadBudget,
     nodes: Nodes,
     searches: Mutex<Searches>,
     /// Rises with each change that a reader can see.
@@ -53,10 +59,6 @@ struct Shared {
 }
 
 impl Shared {
-    fn offset(&self) -> Offset {
-        self.offset.read().offset(Moment::now())
-    }
-
     fn has_changed(&self) {
         self.version.send_modify(|version| *version = version.wrapping_add(1));
     }
@@ -75,7 +77,7 @@ impl Store {
     /// How far the image can be trusted now.
     #[must_use]
     pub fn freshness(&self) -> Freshness {
-        self.shared.freshness.read().clone()
+        Freshness { clock: self.shared.server_clock(), ..self.shared.freshness.read().clone() }
     }
 
     /// Tells when a reader may see something else than before: a change of the image or of its freshness. What the
@@ -108,7 +110,9 @@ impl Store {
     /// How fast jobs leave each state, and when one last did.
     #[must_use]
     pub fn flow(&self) -> Flow {
-        self.shared.history.read().flow()
+        let now = Moment::now();
+        let offset = self.shared.offset();
+        self.shared.history.read().flow(offset, now.own())
     }
 
     /// How fast the jobs of a batch end; `None` where it is not in work or was just taken up.

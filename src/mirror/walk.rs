@@ -9,7 +9,10 @@ use std::time::{Duration, Instant};
 use zookeeper_client::Client;
 
 use super::image::Image;
-use super::read::{Answer, Found, Query, ReadError, Reader};
+use super::read::{
+    Answer, Found, Query, ReadBudget, ReadError, Reader, USUAL_BATCH_NODES, USUAL_JOB_NODES, USUAL_REQUEST_NODES,
+    Waiting,
+};
 use crate::queue::path::{BatchNode, JobNode, Path, RequestNode};
 use crate::queue::state::Outcome;
 
@@ -26,53 +29,46 @@ pub(super) struct Walk {
     pub(super) denied: Option<(u64, Path)>,
 }
 
-/// The children that nearly every job has. The others are few, and found by the number of children.
-const USUAL_JOB_NODES: [JobNode; 7] = [
-    JobNode::Bid,
-    JobNode::Configuration,
-    JobNode::Status,
-    JobNode::Priority,
-    JobNode::SpaceNeeded,
-    JobNode::Identifiers,
-    JobNode::Metadata,
-];
-
-const USUAL_BATCH_NODES: [BatchNode; 3] = [BatchNode::Submission, BatchNode::Status, BatchNode::States];
-
-const USUAL_REQUEST_NODES: [RequestNode; 2] = [RequestNode::Token, RequestNode::Status];
-
 /// Walks the whole tree.
 ///
 /// # Errors
 /// When a read fails or is not answered; what was read until then is lost.
-pub(super) async fn walk(client: &Client) -> Result<Walk, ReadError> {
-    walk_with(Reader::new(client)).await
+pub(super) async fn walk(client: &Client, budget: ReadBudget) -> Result<Walk, ReadError> {
+    walk_with(Reader::new(client, budget)).await
 }
 
 /// The same beside other work, for which nobody waits: it takes longer, and keeps nothing else from the server.
 ///
 /// # Errors
 /// As [`walk`].
-pub(super) async fn walk_beside(client: &Client) -> Result<Walk, ReadError> {
-    walk_with(Reader::patient(client)).await
+pub(super) async fn walk_beside(client: &Client, budget: ReadBudget) -> Result<Walk, ReadError> {
+    walk_with(Reader::patient(client, budget)).await
 }
 
 async fn walk_with(mut reader: Reader<'_>) -> Result<Walk, ReadError> {
     let started = Instant::now();
     let mut image = Image::default();
     // The jobs come first, so that entries and references find the rows of their jobs already there.
-    let mut later = vec![Query::Folder(Path::Root)];
-    reader.push(Query::Folder(Path::Jobs));
-    reader.run(|answer, waiting| take(&mut image, answer, waiting, Some(&mut later))).await?;
+    let mut later = vec![Query::Node(Path::Root)];
+    reader.push(Query::Node(Path::Jobs));
+    while let Some(answers) = reader.next().await? {
+        for answer in answers {
+            take(&mut image, answer, &mut reader.waiting, Some(&mut later));
+        }
+    }
     for query in later {
         reader.push(query);
     }
-    reader.run(|answer, waiting| take(&mut image, answer, waiting, None)).await?;
+    while let Some(answers) = reader.next().await? {
+        for answer in answers {
+            take(&mut image, answer, &mut reader.waiting, None);
+        }
+    }
     image.finish();
     Ok(Walk { image, duration: started.elapsed(), reads: reader.reads, denied: reader.denied })
 }
 
-fn take(image: &mut Image, answer: Answer, waiting: &mut Vec<Query>, mut later: Option<&mut Vec<Query>>) {
+fn take(image: &mut Image, answer: Answer, waiting: &mut Waiting, mut later: Option<&mut Vec<Query>>) {
     match answer {
         Answer::Node(path, found) => {
             look_below(&path, &found, 0, waiting);
@@ -95,47 +91,57 @@ fn take(image: &mut Image, answer: Answer, waiting: &mut Vec<Query>, mut later: 
                 }
             }
         }
-        Answer::Folder(path, found, names) => {
+        Answer::Names(path, Some(names)) => {
             let is_root = path == Path::Root;
             for name in names {
                 let child = path.child(&name);
                 match (&child, &mut later) {
-                    (Path::JobStates, Some(later)) => later.push(Query::Folder(child)),
+                    (Path::JobStates, Some(later)) => later.push(Query::Node(child)),
                     // The jobs have been walked by the time that the root is listed.
                     (Path::Jobs, None) if is_root => {}
                     _ => ask(child, image, waiting),
                 }
             }
-            image.apply(path, &found);
+        }
+        Answer::Names(path, None) => {
+            image.apply(path, &Found::Denied);
         }
     }
 }
 
 /// Lists a znode that has more children than were found.
-fn look_below(path: &Path, found: &Found, found_below: usize, waiting: &mut Vec<Query>) {
+fn look_below(path: &Path, found: &Found, found_below: usize, waiting: &mut Waiting) {
     if found.num_children() > found_below {
-        waiting.push(Query::Folder(path.clone()));
+        waiting.push(Query::Names(path.clone(), found.num_children()));
     }
 }
 
 /// Asks for the children that a znode may have and does not let us list. Each znode has permissions of its own, so they
 /// may be ours to read; watch events tell of them in any case.
-fn ask_blindly(path: &Path, waiting: &mut Vec<Query>) {
+fn ask_blindly(path: &Path, waiting: &mut Waiting) {
     match *path {
         Path::Job(job) => {
             let unasked = JobNode::ALL.iter().filter(|node| !USUAL_JOB_NODES.contains(node));
-            waiting.extend(unasked.map(|node| Query::Node(Path::JobNode(job, *node))));
+            for node in unasked {
+                waiting.push(Query::Node(Path::JobNode(job, *node)));
+            }
         }
         Path::Batch(batch) => {
             let unasked = BatchNode::ALL.iter().filter(|node| !USUAL_BATCH_NODES.contains(node));
-            waiting.extend(unasked.map(|node| Query::Node(Path::BatchNode(batch, *node))));
+            for node in unasked {
+                waiting.push(Query::Node(Path::BatchNode(batch, *node)));
+            }
         }
         Path::BatchNode(batch, BatchNode::States) => {
-            waiting.extend(Outcome::ALL.map(|outcome| Query::Folder(Path::BatchOutcome(batch, outcome))));
+            for outcome in Outcome::ALL {
+                waiting.push(Query::Node(Path::BatchOutcome(batch, outcome)));
+            }
         }
         Path::Request(queue, request) => {
             let unasked = RequestNode::ALL.iter().filter(|node| !USUAL_REQUEST_NODES.contains(node));
-            waiting.extend(unasked.map(|node| Query::Node(Path::RequestNode(queue, request, *node))));
+            for node in unasked {
+                waiting.push(Query::Node(Path::RequestNode(queue, request, *node)));
+            }
         }
         // Nothing else has children whose names can be known.
         _ => {}
@@ -143,18 +149,9 @@ fn ask_blindly(path: &Path, waiting: &mut Vec<Query>) {
 }
 
 /// Asks for what is worth knowing of a listed znode.
-fn ask(path: Path, image: &mut Image, waiting: &mut Vec<Query>) {
+fn ask(path: Path, image: &mut Image, waiting: &mut Waiting) {
     match path {
-        Path::Job(job) => {
-            waiting.push(Query::Item(path, USUAL_JOB_NODES.map(|node| Path::JobNode(job, node)).into()));
-        }
-        Path::Batch(batch) => {
-            waiting.push(Query::Item(path, USUAL_BATCH_NODES.map(|node| Path::BatchNode(batch, node)).into()));
-        }
-        Path::Request(queue, request) => {
-            let children = USUAL_REQUEST_NODES.map(|node| Path::RequestNode(queue, request, node));
-            waiting.push(Query::Item(path, children.into()));
-        }
+        Path::Job(_) | Path::Batch(_) | Path::Request(..) => waiting.push(Query::Item(path)),
         // That they are there is all that matters of these.
         Path::Entry(..) | Path::Reference(..) | Path::Unexpected(_) => {
             image.apply(path, &Found::Listed);
@@ -170,8 +167,8 @@ fn ask(path: Path, image: &mut Image, waiting: &mut Vec<Query>) {
         | Path::RequestNode(..)
         | Path::QueueLock(_)
         | Path::NamedLock(..)
-        | Path::PublishedLocalId(_) => waiting.push(Query::Node(path)),
-        Path::Root
+        | Path::PublishedLocalId(_)
+        | Path::Root
         | Path::BatchUuids
         | Path::Batches
         | Path::BatchOutcome(..)
@@ -183,7 +180,7 @@ fn ask(path: Path, image: &mut Image, waiting: &mut Vec<Query>) {
         | Path::Locks
         | Path::QueueLocks
         | Path::LockFolder(_)
-        | Path::PublishedLocalIds => waiting.push(Query::Folder(path)),
+        | Path::PublishedLocalIds => waiting.push(Query::Node(path)),
         Path::Foreign | Path::Own(_) => {}
     }
 }

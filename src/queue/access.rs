@@ -7,7 +7,7 @@ use super::batch::{ItemChange, ItemChanged, check_status, check_version, readabl
 use super::error::{ConflictKind, Error};
 use super::handle::{Found, Queue, Read, instant};
 use super::id::RequestId;
-use super::lock::{Lock, Unlocked};
+use super::lock::{Lock, Tried, Tries, Unlocked};
 use super::path::{AccessQueue, Path, RequestNode};
 use super::record::{self, Decoded, ItemStatus, Token};
 use super::state::AccessState;
@@ -39,6 +39,7 @@ pub struct LockedRequest {
     pub version: i32,
     /// Its lock.
     pub lock: Lock,
+    pub(super) tries: Tries<ItemChange<AccessState>, ItemChanged<AccessState>>,
 }
 
 /// Which request a change is meant for: made from its queue and id, the request in whatever state it is; from a
@@ -70,14 +71,24 @@ impl RequestTarget {
 
     pub(super) fn open(&self, transaction: &mut Transaction) {
         match &self.lock {
-            Some(lock) => transaction.check_exists(lock.path.clone()),
-            None => transaction.create_ephemeral(self.lock_path()),
-        };
+            Some(lock) => lock.hold(transaction),
+            None => {
+                transaction.create_ephemeral(self.lock_path());
+            }
+        }
     }
 
     fn close(&self, transaction: &mut Transaction) {
         if self.lock.is_none() {
             transaction.delete(self.lock_path(), None);
+        }
+    }
+
+    /// Ends the lock, that which we hold as well as that for the time of the transaction.
+    pub(in crate::queue) fn release(&self, transaction: &mut Transaction) {
+        self.close(transaction);
+        if let Some(lock) = &self.lock {
+            lock.release(transaction);
         }
     }
 
@@ -138,6 +149,11 @@ impl Request {
     #[must_use]
     pub fn state(&self) -> Option<AccessState> {
         self.status().value.status.state
+    }
+
+    /// The data of its status as it stands, with its stat; `None` where it has none.
+    pub(super) fn status_found(&self) -> Option<&(Vec<u8>, Stat)> {
+        self.status.as_ref()
     }
 
     /// The version of its status; `None` where it has none.
@@ -241,6 +257,9 @@ impl Queue {
 
     /// Changes the state of a request that we hold, and keeps the lock.
     ///
+    /// After [`Error::Unknown`], or where the call was given up before it returned, the same call says what became of the
+    /// first, or does it.
+    ///
     /// # Errors
     /// As [`Queue::change_request`].
     pub async fn step_request(
@@ -249,12 +268,14 @@ impl Queue {
         change: &ItemChange<AccessState>,
         now: Timestamp,
     ) -> Result<ItemChanged<AccessState>, Error> {
-        let changed = self.change_request(&*locked, change, now).await?;
+        let changed = self.change_under_request(locked, change, (None, now), false).await?;
+        locked.tries.clear();
         (locked.state, locked.version) = (changed.to, changed.version);
         Ok(changed)
     }
 
     /// Changes the state of a request that we hold, and its token where one is given, and releases it, in one `multi`.
+    /// What an error leaves, and what the same call does after one, is as with [`Queue::finish_job`].
     ///
     /// # Errors
     /// As [`Queue::change_request`], and [`Error::Decode`] for a token that is no JSON object.
@@ -265,16 +286,30 @@ impl Queue {
         token: Option<&[u8]>,
         now: Timestamp,
     ) -> Result<ItemChanged<AccessState>, Error> {
-        let (mut transaction, changed) = self.plan_request_change(locked, change, token, now).await?;
-        transaction.delete(locked.lock.path.clone(), None);
-        self.commit(&transaction).await.map(|_| changed)
+        self.change_under_request(locked, change, (token, now), true).await
     }
 
-    /// Releases a request that we hold, unchanged.
+    async fn change_under_request(
+        &self,
+        locked: &LockedRequest,
+        change: &ItemChange<AccessState>,
+        (token, now): (Option<&[u8]>, Timestamp),
+        releases: bool,
+    ) -> Result<ItemChanged<AccessState>, Error> {
+        if let Some((changed, _)) = self.outcome_of(&locked.tries, change, releases).await? {
+            return Ok(changed);
+        }
+        let (transaction, done) = self.plan_request_change(locked, change, token, now).await?;
+        let tried = Tried { change: change.clone(), releases, done };
+        let status = locked.request.path(RequestNode::Status);
+        self.commit_tried((&locked.tries, &locked.lock), tried, &status, &transaction).await.map(|_| done)
+    }
+
+    /// Releases a request that we hold, unchanged, as [`Queue::unlock_job`] does a job.
     ///
     /// # Errors
     /// As [`Queue::commit`].
     pub async fn unlock_request(&self, locked: &LockedRequest) -> Result<Unlocked, Error> {
-        self.unlock_checked(&locked.lock, Some((locked.request.path(RequestNode::Status), locked.version))).await
+        self.unlock(&locked.lock).await
     }
 }

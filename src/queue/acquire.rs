@@ -3,19 +3,25 @@
 //! A poll lists its folder once and then hands out what it finds, in order of work. What cannot be worked on is passed
 //! over and told, so that nothing at the head of a queue starves what is behind it.
 //!
+//! A poll is the way to work: it lists and reads a folder once for many items. `Queue::acquire_job` and its like begin
+//! anew each time.
+//!
 //! A pause that is set while a poll runs is heeded by the next poll, as it is by the daemons.
 
 use std::collections::VecDeque;
 
-use super::error::{ConflictKind, Error};
+use super::error::{Conflict, ConflictKind, Error};
 use super::path::Path;
 
 mod batches;
 mod jobs;
 mod requests;
 
+pub(super) use batches::BatchClaim;
 pub use batches::{BatchPoll, Due};
+pub(super) use jobs::JobClaim;
 pub use jobs::JobPoll;
+pub(super) use requests::RequestClaim;
 pub use requests::RequestPoll;
 
 /// How many items a poll reads at first, and how many at most: most often the first is taken, but behind many locked
@@ -47,6 +53,8 @@ pub enum Reason {
     Unfinished,
     /// Its state does not fit what its other znodes say.
     Contradiction(String),
+    /// Its lock was broken, and the worker of ours that held it has neither given it up nor ended.
+    StillHeld(Conflict),
 }
 
 /// The names that a poll has still to look at, taken in growing windows.

@@ -6,7 +6,7 @@ use zookeeper_client::Stat;
 use super::error::{ConflictKind, Error};
 use super::handle::{Found, Queue, Read, instant};
 use super::id::{BatchId, JobId};
-use super::lock::Lock;
+use super::lock::{Lock, Tries};
 use super::path::{BatchNode, Path};
 use super::record::{self, Decoded, ItemStatus, Malformed, Submission};
 use super::state::{BatchState, Outcome, State};
@@ -47,6 +47,7 @@ pub struct LockedBatch {
     pub version: i32,
     /// Its lock.
     pub lock: Lock,
+    pub(super) tries: Tries<ItemChange<BatchState>, ItemChanged<BatchState>>,
 }
 
 /// Which batch a change is meant for: made from a [`BatchId`], the batch in whatever state it is; from a [`Batch`], only
@@ -150,6 +151,11 @@ impl Batch {
     #[must_use]
     pub fn state(&self) -> Option<BatchState> {
         self.status().value.status.state
+    }
+
+    /// The data of its status as it stands, with its stat; `None` where it has none.
+    pub(super) fn status_found(&self) -> Option<&(Vec<u8>, Stat)> {
+        self.status.as_ref()
     }
 
     /// The version of its status; `None` where it has none.

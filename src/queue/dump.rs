@@ -1,6 +1,6 @@
 //! The whole queue as lines of JSON: for a backup, for a bug report, to load it elsewhere.
 //!
-//! A dump is a header, one line a znode, and a trailer with their number. The znodes stand depth first and by name, so
+//! A dump is a header, one line a znode, a trailer with their number, and a checksum of all these lines. The znodes stand depth first and by name, so
 //! two dumps can be compared line by line, and a parent stands before its children. Values are texts, or base64 where
 //! they are not UTF-8. `/zookeeper` and `/queuekeeper` are left out; znodes that nobody expects are not. Ephemeral
 //! znodes, which are locks, are marked: they tell who works on what, and cannot be restored.
@@ -24,6 +24,7 @@ pub mod line;
 mod redact;
 mod walk;
 
+pub(super) use line::Checksum;
 pub use line::{FORMAT, Header, Trailer};
 pub use redact::Redaction;
 
@@ -50,7 +51,7 @@ pub struct DumpProgress {
 /// Why there is no dump, or a part of one only.
 #[derive(Debug, thiserror::Error)]
 pub enum DumpError {
-    /// Something could not be read. What was written until then has no trailer.
+    /// Something could not be read. What was written until then has neither trailer nor checksum.
     #[error(transparent)]
     Read(#[from] Error),
     /// A line could not be written.
@@ -98,8 +99,9 @@ impl Queue {
             left_out: vec!["/zookeeper".into(), "/queuekeeper".into()],
             next: next.collect::<BTreeMap<_, _>>(),
         };
-        let mut line = Vec::new();
+        let (mut line, mut sum) = (Vec::new(), Checksum::new());
         line::write_line(&mut line, &header);
+        sum.add(&line);
         out.write_all(&line).map_err(DumpError::Write)?;
         // The folder of states is no job.
         let of_jobs =
@@ -107,11 +109,14 @@ impl Queue {
         let mut walk = walk::Walk::new(self, options.redaction.as_ref());
         let written = walk.run(|lines, read| {
             progress(DumpProgress { read: *read, of_jobs });
+            sum.add(lines);
             out.write_all(lines)
         });
         written.await?.map_err(DumpError::Write)?;
         line.clear();
         line::write_line(&mut line, &line::End { end: walk.counts });
+        sum.add(&line);
+        line::write_line(&mut line, &line::Sum { sha256: sum.text() });
         out.write_all(&line).map_err(DumpError::Write)?;
         out.flush().map_err(DumpError::Write)?;
         Ok(walk.counts)

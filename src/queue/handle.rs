@@ -1,5 +1,6 @@
 //! The handle through which everything reads and writes the queue.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,11 +8,13 @@ use jiff::Timestamp;
 use zookeeper_client::{Acl, Acls, Client, MultiReadResult, SessionId, Stat};
 
 use super::error::{Cause, Error};
+use super::lock::Claims;
+use super::pace::InOrder;
 use super::path::Path;
 
-/// How many reads go into one request, and how many requests are in flight: the best figures measured with
-/// `MultiReader` (830,000 reads/s with ZooKeeper 3.8.0 on the same machine).
-const READS_PER_REQUEST: usize = 512;
+/// How many reads go into one request whatever they may bring: what belongs together is read at one moment, and nothing
+/// that does has more than a few values.
+const READS_TOGETHER: usize = 128;
 
 /// Reading more at once makes nothing faster and only buffers answers.
 const REQUESTS_IN_FLIGHT: usize = 4;
@@ -25,7 +28,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(10);
 /// A queue in ZooKeeper, below the chroot of its client; cheap to clone.
 ///
 /// Give it a [`Client`] of its own: a request that is too large, or answers that are, hold up everyone who shares the
-/// connection. Locks belong to the client's session and end with it.
+/// connection. Locks belong to the client's session and end with it. Give the workers of a session clones of one handle:
+/// what one of them locked without learning of it, as a connection was lost, the next poll of any of them gives out.
 #[derive(Clone, Debug)]
 pub struct Queue {
     client: Client,
@@ -33,13 +37,15 @@ pub struct Queue {
     acl: Option<Arc<[Acl]>>,
     time_limit: Duration,
     jobs_per_transaction: usize,
+    claims: Arc<Claims>,
 }
 
 impl Queue {
     /// The queue that the client sees, whose new znodes are open to anyone.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        Self { client, acl: None, time_limit: TIME_LIMIT, jobs_per_transaction: JOBS_PER_TRANSACTION }
+        let claims = Arc::default();
+        Self { client, acl: None, time_limit: TIME_LIMIT, jobs_per_transaction: JOBS_PER_TRANSACTION, claims }
     }
 
     /// Gives new znodes this ACL; an empty one leaves it at that everyone may do everything.
@@ -76,6 +82,10 @@ impl Queue {
         self.client.session_id()
     }
 
+    pub(super) fn claims(&self) -> &Arc<Claims> {
+        &self.claims
+    }
+
     pub(super) fn acls(&self) -> Acls<'_> {
         self.acl.as_deref().map_or(Acls::anyone_all(), Acls::new)
     }
@@ -84,15 +94,15 @@ impl Queue {
         self.jobs_per_transaction
     }
 
-    pub(super) fn time_limit(&self) -> Duration {
+    /// How long one request may take.
+    #[must_use]
+    pub fn time_limit(&self) -> Duration {
         self.time_limit
     }
 
     /// About how many bytes chroot and ACL add to each operation of a transaction.
     pub(super) fn operation_overhead(&self) -> usize {
-        // A permission and the lengths of two texts for each identity, and the number of them.
-        let acl = self.acls().iter().map(|acl| 12 + acl.scheme().len() + acl.id().len()).sum::<usize>();
-        4 + acl + self.client.path().len()
+        overhead_of(self.acls().iter(), self.client.path())
     }
 
     /// Awaits one request within the time limit.
@@ -106,23 +116,25 @@ impl Queue {
         }
     }
 
-    /// Reads many znodes, in order: in one request where there are at most 512 reads, else in a few at a time.
+    /// Reads many znodes, in order: in one request where there are at most 128 reads, else so many at a time as the answers
+    /// before let expect to be no burden to the server.
     pub(super) async fn read(&self, reads: &[Read]) -> Result<Vec<Found>, Error> {
         let mut found = Vec::with_capacity(reads.len());
-        let mut chunks = reads.chunks(READS_PER_REQUEST);
+        let (mut rest, mut pace, mut in_flight) = (reads, InOrder::default(), VecDeque::new());
         loop {
-            // Making the future sends the request, so the requests of a round are in flight together.
-            let round: Vec<_> =
-                chunks.by_ref().take(REQUESTS_IN_FLIGHT).map(|chunk| (chunk, self.send(chunk))).collect();
-            if round.is_empty() {
-                return Ok(found);
+            // Making the future sends the request, so those that wait here are in flight together.
+            while in_flight.len() < REQUESTS_IN_FLIGHT && !rest.is_empty() {
+                let most = if reads.len() <= READS_TOGETHER { READS_TOGETHER } else { pace.reads() };
+                let (chunk, later) = rest.split_at(most.min(rest.len()));
+                in_flight.push_back((chunk, self.send(chunk)));
+                rest = later;
             }
-            for (chunk, request) in round {
-                let failed = |cause| Error::Read { path: chunk[0].path().clone(), cause };
-                let answers = self.within(request).await.map_err(failed)?;
-                for (read, answer) in chunk.iter().zip(answers) {
-                    found.push(Found::from_answer(read, answer)?);
-                }
+            let Some((chunk, request)) = in_flight.pop_front() else { return Ok(found) };
+            let failed = |cause| Error::Read { path: chunk[0].path().clone(), cause };
+            let answers = self.within(request).await.map_err(failed)?;
+            pace.saw(chunk.len(), answers.iter().map(bytes).sum());
+            for (read, answer) in chunk.iter().zip(answers) {
+                found.push(Found::from_answer(read, answer)?);
             }
         }
     }
@@ -153,6 +165,21 @@ impl Queue {
     pub(super) async fn read_each<const N: usize>(&self, reads: [Read; N]) -> Result<[Found; N], Error> {
         let found = self.read(&reads).await?;
         Ok(found.try_into().expect("each read of a request is answered"))
+    }
+}
+
+/// About how many bytes a chroot and an ACL add to each operation of a transaction.
+pub(super) fn overhead_of<'a>(acl: impl Iterator<Item = &'a Acl>, chroot: &str) -> usize {
+    // A permission and the lengths of two texts for each identity, and the number of them.
+    4 + acl.map(|acl| 12 + acl.scheme().len() + acl.id().len()).sum::<usize>() + chroot.len()
+}
+
+/// How much an answer brought.
+fn bytes(answer: &MultiReadResult) -> usize {
+    match answer {
+        MultiReadResult::Data { data, .. } => data.len(),
+        MultiReadResult::Children { children } => children.iter().map(String::len).sum(),
+        _ => 0,
     }
 }
 

@@ -12,6 +12,7 @@ use super::lock::Lock;
 use super::path::{JobNode, Path};
 use super::record::{self, Configuration, Decoded, Identifiers, JobStatus, Malformed};
 use super::state::JobState;
+use super::transaction::{Committed, Operation, Transaction};
 
 mod around;
 mod change;
@@ -63,6 +64,32 @@ impl Job {
         }
         let nodes = JobNode::ALL.iter().zip(found).filter_map(|(node, found)| Some((*node, found.data()?))).collect();
         Some(Self { id, nodes })
+    }
+
+    /// The job as a transaction left it that was made for it as it is here.
+    fn after(mut self, transaction: &Transaction, committed: &Committed) -> Self {
+        for (operation, stat) in transaction.operations().iter().zip(&committed.stats) {
+            let Path::JobNode(id, node) = operation.path() else { continue };
+            if *id != self.id {
+                continue;
+            }
+            match operation {
+                Operation::Set { data, version, .. } => {
+                    let set = |old: &Stat| Stat { version: version.wrapping_add(1), ..*old };
+                    if let Some(stat) = stat.or_else(|| self.stat(*node).map(set)) {
+                        self.nodes.insert(*node, (data.clone(), stat));
+                    }
+                }
+                Operation::Create { data, .. } => {
+                    if let Some(stat) = *stat {
+                        self.nodes.insert(*node, (data.clone(), stat));
+                    }
+                }
+                Operation::Delete { .. } => drop(self.nodes.remove(node)),
+                Operation::Check { .. } => {}
+            }
+        }
+        self
     }
 
     /// A znode's data as it stands; `None` where there is no such znode.

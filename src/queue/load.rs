@@ -21,12 +21,16 @@ use super::handle::Queue;
 
 mod check;
 mod counters;
+mod limits;
 mod nodes;
 mod place;
 mod split;
+mod whole;
 
 pub use check::{BadDump, DumpReader, Problem};
 pub use counters::Counter;
+pub use limits::LoadLimits;
+pub use whole::{Checked, check};
 
 use check::{NodeOf, Parsed};
 use nodes::Chunks;
@@ -43,13 +47,11 @@ pub struct LoadOptions {
     pub now: Timestamp,
     /// Whether to go on with a load that was interrupted.
     pub resume: bool,
-    /// The largest number that a job, batch or request may have: what it takes to advance the counters grows with it.
-    pub largest_number: u32,
-}
-
-impl LoadOptions {
-    /// Ten million: above what a queue reaches in years, and its counters are led there within minutes.
-    pub const LARGEST_NUMBER: u32 = 10_000_000;
+    /// What the dump may hold.
+    pub limits: LoadLimits,
+    /// The dump's checksum, which [`check`] gives. A load that was interrupted goes on with the dump of that checksum, and
+    /// with no other.
+    pub sha256: String,
 }
 
 /// What a load does at the moment.
@@ -66,7 +68,7 @@ pub enum LoadProgress {
 pub struct Loaded {
     /// The dump's first line.
     pub header: Header,
-    /// Its last line.
+    /// Its last line but one.
     pub read: Trailer,
     /// How many of its znodes were there already, since an earlier load was interrupted.
     pub found: u64,
@@ -92,10 +94,18 @@ pub enum LoadError {
     /// Another dump's load was interrupted below this chroot.
     #[error("the load that was interrupted below this chroot was of another dump ({found}, not {wanted})")]
     AnotherDump {
-        /// The id of the dump that was being loaded.
+        /// The id and the checksum of the dump that was being loaded.
         found: String,
-        /// The id of this one.
+        /// The same of this one.
         wanted: String,
+    },
+    /// The dump is not the one that was checked.
+    #[error("the dump was changed since it was checked: its SHA-256 was {checked}, and is {read}")]
+    Changed {
+        /// Its checksum when it was checked.
+        checked: String,
+        /// Its checksum as it was read again.
+        read: String,
     },
     /// There is no load to go on with.
     #[error("no load was interrupted below this chroot: there is nothing to go on with")]
@@ -123,7 +133,8 @@ impl Queue {
     /// Loads a dump, given in blocks of any size, into the chroot of the client, which must exist and be empty but for
     /// `/zookeeper` and `/queuekeeper`.
     ///
-    /// A few megabytes are held at a time.
+    /// A few megabytes are held at a time. What is wrong with the dump is found when that line is reached: [`check`] finds
+    /// it before anything is written.
     ///
     /// # Errors
     /// When the dump is not one, when the chroot is not empty, or when ZooKeeper refuses. [`LoadError::Stopped`] says
@@ -135,14 +146,14 @@ impl Queue {
         mut progress: impl FnMut(LoadProgress),
     ) -> Result<Loaded, LoadError> {
         let mut lines = Lines::new(blocks);
-        let mut reader = DumpReader::new(options.largest_number);
+        let mut reader = DumpReader::new(options.limits);
         let header = match lines.next().await.map_err(LoadError::Input)? {
             Some(line) => reader.header(line)?,
             None => return Err(reader.cut().into()),
         };
         let place = Place::open(self, &header, options).await?;
         let mut read = 0;
-        match self.load_rest(&mut lines, &mut reader, place, &mut read, &mut progress).await {
+        match self.load_rest(&mut lines, &mut reader, place, &options.sha256, &mut read, &mut progress).await {
             Ok((trailer, found, counters)) => Ok(Loaded { header, read: trailer, found, counters }),
             Err(why) => Err(LoadError::Stopped { loaded: read, why: Box::new(why) }),
         }
@@ -153,6 +164,7 @@ impl Queue {
         lines: &mut Lines<impl Stream<Item = io::Result<Vec<u8>>> + Unpin>,
         reader: &mut DumpReader,
         mut place: Place,
+        sha256: &str,
         loaded: &mut u64,
         progress: &mut impl FnMut(LoadProgress),
     ) -> Result<(Trailer, u64, Vec<Counter>), LoadError> {
@@ -189,6 +201,10 @@ impl Queue {
             take(in_flight.next().await, loaded, &mut found, progress)?;
         }
         let trailer = trailer.ok_or_else(|| reader.cut())?;
+        let (_, read) = reader.end()?;
+        if read != sha256 {
+            return Err(LoadError::Changed { checked: sha256.to_owned(), read: read.to_owned() });
+        }
         let counters = self.advance(reader.next_numbers(), progress).await?;
         place.close(self).await?;
         Ok((trailer, found, counters))

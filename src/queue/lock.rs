@@ -1,20 +1,30 @@
 //! Locks: paused queues, held collections, objects and local ids being worked on.
 //!
-//! A lock's data never changes, so its version is always 0 and says nothing. What tells two locks of one path apart is
-//! the transaction that made them (`czxid`) and the session that owns them.
+//! What tells two locks of one path apart is the transaction that made them (`czxid`) and the session that owns them. A
+//! transaction can check neither, but it can check a version: locks of ours have version 1, those of all other programs
+//! version 0 (see [`claim`]).
 
 use jiff::Timestamp;
 use zookeeper_client::{SessionId, Stat};
 
 use super::error::{ConflictKind, Error};
-use super::handle::{Queue, instant};
+use super::handle::{Found, Queue, Read, instant};
 use super::path::{LockFolder, Path};
-use super::transaction::Transaction;
+use super::transaction::{Committed, Transaction};
 
 mod broken;
+mod claim;
 mod pause;
+mod tried;
 
+use claim::Named;
+
+pub(super) use claim::{Claim, Claims, Mark, OURS};
 pub use pause::Pause;
+pub(super) use tried::{Tried, Tries};
+
+/// How often a lock is looked at and its deletion tried: it may end, or its outcome be lost, in between.
+const LOOKS: usize = 3;
 
 /// One lock, as it was made or seen: what its holder proves his hold by, and what an operator breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +47,19 @@ impl Lock {
     /// Whether a stat of its path is of this lock and not of a later one.
     pub(super) fn is(&self, stat: &Stat) -> bool {
         stat.czxid == self.czxid && holder(stat) == self.session
+    }
+
+    /// Adds to a transaction under this lock of ours the check that it was not broken and made by another program.
+    pub(super) fn hold(&self, transaction: &mut Transaction) {
+        transaction.check(self.path.clone(), OURS);
+    }
+
+    /// Adds to a transaction under this lock of ours its end.
+    pub(super) fn release(&self, transaction: &mut Transaction) {
+        transaction.delete(self.path.clone(), Some(OURS));
+        if let Some(held) = self.path.held() {
+            transaction.delete(held, None);
+        }
     }
 
     /// Confirms that it is still there, by a stat read just now.
@@ -70,6 +93,9 @@ impl Queue {
     ///
     /// Java daemons make persistent storage locks, which a crash leaks; readers only ask whether one exists.
     ///
+    /// After [`Error::Unknown`], or where the call was given up before it returned, the same call gives the lock, if it
+    /// was made.
+    ///
     /// # Errors
     /// [`Error::Invalid`] for an empty identifier, [`ConflictKind::Locked`] where another holds it; else as
     /// [`Queue::commit`].
@@ -77,7 +103,8 @@ impl Queue {
         self.make_lock(named(Path::object_lock(folder, identifier))?).await
     }
 
-    /// Locks a local id of an owner while its ARK is minted, as long as our session lasts.
+    /// Locks a local id of an owner while its ARK is minted, as long as our session lasts; else as
+    /// [`Queue::lock_object`].
     ///
     /// # Errors
     /// [`ConflictKind::Locked`] where another holds it; else as [`Queue::commit`].
@@ -96,59 +123,69 @@ impl Queue {
 
     /// Releases exactly this lock: ours, or one that was left behind; [`Queue::plan_break_lock`] is for those of others.
     ///
-    /// The lock is compared just before it is deleted. Should it end, and another be made in its place, in the round
-    /// trip between the two, the other is deleted: ZooKeeper has no deletion by `czxid`. The locks of jobs, batches and
-    /// requests are safer released through [`Queue::unlock_job`] and its like, which check the status too.
+    /// The lock is compared just before it is deleted, by the version that it has then. A lock of a job, batch or request
+    /// that is ours cannot be mistaken for another: other programs' locks have another version, and our other sessions
+    /// are kept off. Of the other locks one race remains: should the lock end, and another *with the same version* be
+    /// made in its place, in the round trip between the look and the deletion, the other is deleted, since ZooKeeper has
+    /// no deletion by `czxid`.
+    ///
+    /// Where our lock of an item was broken, this gives the item up: our other workers may take it again.
     ///
     /// # Errors
     /// As [`Queue::commit`].
     pub async fn unlock(&self, lock: &Lock) -> Result<Unlocked, Error> {
-        self.unlock_checked(lock, None).await
-    }
-
-    /// Releases a lock in a transaction that checks the version of a status, too.
-    pub(super) async fn unlock_checked(&self, lock: &Lock, status: Option<(Path, i32)>) -> Result<Unlocked, Error> {
-        let mut attempted = None;
-        // The second look is for a first deletion whose outcome the connection took along.
-        for _ in 0..2 {
-            if !self.read_data(lock.path.clone()).await?.stat().is_some_and(|stat| lock.is(stat)) {
-                let released = attempted.is_some();
-                return Ok(if released { Unlocked::Released } else { Unlocked::AlreadyGone });
-            }
+        let held = lock.path.held().filter(|_| lock.session == Some(self.session()));
+        let reads: Vec<_> = [lock.path.clone()].into_iter().chain(held.clone()).map(Read::Data).collect();
+        let (mut is_doubtful, mut last) = (false, Error::conflict(lock.path.clone(), ConflictKind::Moved));
+        for _ in 0..LOOKS {
+            let found = self.read(&reads).await?;
+            let own = |at: usize| found.get(at).and_then(Found::stat).filter(|stat| lock.is(stat));
             let mut transaction = Transaction::new();
-            if let Some((path, version)) = &status {
-                transaction.check(path.clone(), *version);
+            if let Some(stat) = own(0) {
+                transaction.delete(lock.path.clone(), Some(stat.version));
             }
-            transaction.delete(lock.path.clone(), None);
+            // It was made in the same transaction by the same session.
+            if let Some(held) = held.clone().filter(|_| own(1).is_some()) {
+                transaction.delete(held, None);
+            }
+            let outcome = if own(0).is_some() || is_doubtful { Unlocked::Released } else { Unlocked::AlreadyGone };
+            if transaction.is_empty() {
+                return Ok(outcome);
+            }
             match self.commit(&transaction).await {
-                Ok(_) => return Ok(Unlocked::Released),
-                Err(Error::Conflict(conflict)) if conflict.kind == (ConflictKind::LockLost { now: None }) => {
-                    return Ok(Unlocked::AlreadyGone);
+                Ok(_) => return Ok(outcome),
+                // One of the two went, or was made by another, since the look.
+                Err(error @ (Error::Conflict(_) | Error::Missing(_))) => last = error,
+                Err(error @ (Error::Unknown { .. } | Error::Commit { .. })) => {
+                    is_doubtful |= own(0).is_some();
+                    last = error;
                 }
-                Err(error @ (Error::Unknown { .. } | Error::Commit { .. })) => attempted = Some(error),
                 Err(error) => return Err(error),
             }
         }
-        Err(attempted.expect("the loop ends here only after an attempt"))
+        Err(last)
+    }
+
+    /// Commits a transaction under a lock of ours, and the end of the lock with it.
+    pub(super) async fn commit_and_release(&self, transaction: &Transaction, lock: &Lock) -> Result<Committed, Error> {
+        let mut whole = transaction.clone();
+        lock.release(&mut whole);
+        match self.commit(&whole).await {
+            // Nothing was done. What keeps our other sessions off was removed by hand, and the lock is ours all the same.
+            Err(Error::Missing(path)) if lock.path.held().is_some_and(|held| held == path) => {
+                let mut rest = transaction.clone();
+                rest.delete(lock.path.clone(), Some(OURS));
+                self.commit(&rest).await
+            }
+            committed => committed,
+        }
     }
 
     async fn make_lock(&self, path: Path) -> Result<Lock, Error> {
-        let mut transaction = Transaction::new();
-        transaction.create_ephemeral(path.clone());
-        let committed = self.commit(&transaction).await?;
-        self.made_lock(path, committed.stats[0]).await
-    }
-
-    /// The lock that a transaction of ours made; its stat is read where the server did not give it.
-    pub(super) async fn made_lock(&self, path: Path, stat: Option<Stat>) -> Result<Lock, Error> {
-        let stat = match stat {
-            Some(stat) => Some(stat),
-            None => self.read_data(path.clone()).await?.data().map(|(_, stat)| stat),
-        };
-        match stat {
-            Some(stat) => Ok(Lock::from_stat(path, &stat)),
-            None => Err(Error::conflict(path, ConflictKind::LockLost { now: None })),
+        if let Some((_, lock)) = self.take_up(|named: &Named| named.0 == path).await? {
+            return Ok(lock);
         }
+        self.take(Transaction::new(), Named(path)).await.map(|(_, lock)| lock)
     }
 }
 

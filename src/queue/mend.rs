@@ -3,23 +3,28 @@
 //! Whoever reports a fault may be late: the daemons work on. So nothing of what is reported is trusted but the kind of
 //! the fault and the item that shows it. The item is read anew, the rules of [`fault`](super::fault) are asked again,
 //! and a fault that is no longer there is not mended. What is written checks the versions of what was read.
+//!
+//! A repair writes what follows from the rest of the tree, or removes an entry, a reference or a lock that belongs to
+//! nothing. It never removes a job, a batch or an access request: that is a purge, by name
+//! ([`Queue::plan_purge_broken`]).
 
 use jiff::Timestamp;
 
 use super::error::{ConflictKind, Error};
 use super::fault::{Fault, Finding, Limits};
-use super::handle::Queue;
+use super::handle::{Queue, instant};
 use super::lock::Lock;
 use super::path::{LockFolder, Path};
-use super::purge::Chunk;
 use super::transaction::Transaction;
 
 mod batch;
-mod facts;
+pub(super) mod facts;
 mod job;
 mod kind;
+mod load;
 mod lock;
-mod remove;
+pub(super) mod request;
+mod status;
 mod survey;
 
 pub use kind::MendKind;
@@ -34,13 +39,11 @@ pub struct Mend {
     pub item: Path,
     /// What is done, in a sentence.
     pub summary: String,
-    /// Whether an item is removed with all that its znodes say.
-    pub is_destructive: bool,
-    /// Each znode that such an item consists of, with its data: what will be gone. Empty where nothing is lost but an
-    /// entry, a reference or a lock, which say nothing by their data.
-    pub removes: Vec<(Path, Vec<u8>)>,
-    /// What is written: one transaction, but for a batch of very many jobs.
-    pub chunks: Vec<Chunk>,
+    /// Data that is not kept: znodes whose data is replaced or removed, each with that data. Empty where nothing is lost
+    /// but an entry, a reference or a lock, which say nothing by their data.
+    pub loses: Vec<(Path, Vec<u8>)>,
+    /// What is written.
+    pub transaction: Transaction,
 }
 
 /// How a fault is to be mended, and by what time.
@@ -50,10 +53,10 @@ pub struct MendOrder<'a> {
     pub limits: &'a Limits,
     /// The present time by the servers' clock.
     pub now: Timestamp,
-    /// Whether to go on though another holds the item. A job, batch or request that is removed then loses the lock of a
-    /// living session with it, as it loses that of nobody's in any case. The entries and references of a job are settled
-    /// under the other's lock, as long as its status stays the same: a daemon that is just about to change the state may
-    /// have made the next entry already, so this is for a job that is known to stay where it is.
+    /// Whether to go on though another holds the item. What is written is written under the other's lock, as long as
+    /// the item's status stays the same: a daemon that is just about to change the state may have made the next entry
+    /// already, so this is for an item that is known to stay where it is. An item that is purged loses the lock of a
+    /// living session with it, as it loses one that is not ephemeral in any case.
     pub even_if_locked: bool,
 }
 
@@ -64,9 +67,10 @@ impl Queue {
     /// age whether it is old enough.
     ///
     /// # Errors
-    /// [`Error::Invalid`] where the item does not show the fault any longer, cannot show it at all, or no writing mends
-    /// it, with what does; [`Error::Conflict`] where a living session holds the item; [`Error::Missing`] and
-    /// [`Error::Decode`] where the item's own znodes do not tell what would be right; [`Error::Read`].
+    /// [`Error::NotShown`] where the item does not show the fault, or does no longer: another repair may have been one
+    /// of both. [`Error::Invalid`] where such an item cannot show it at all, no writing mends it, or nothing in the tree
+    /// says what would be right, with what a person can do; [`Error::Conflict`] where another holds the item;
+    /// [`Error::Missing`] where it is gone; [`Error::Read`].
     pub async fn plan_mend(&self, fault: Fault, item: &Path, order: MendOrder<'_>) -> Result<Mend, Error> {
         self.plan_any_mend(fault, item, order, None).await
     }
@@ -103,32 +107,36 @@ impl Queue {
             }
             (_, Path::Job(job)) => self.mend_job(fault, *job, order, survey).await,
             (_, Path::Batch(batch)) => self.mend_batch(fault, *batch, order).await,
-            (Fault::UnloadableRequest | Fault::UnfinishedCreation, Path::Request(queue, request)) => {
+            (Fault::UnloadableRequest, Path::Request(queue, request)) => {
                 self.mend_request(fault, *queue, *request, order).await
             }
             (Fault::DanglingUuid, Path::BatchUuid(_)) => self.mend_uuid(item, order).await,
-            (_, _) => Err(gone(fault, item)),
+            (_, _) => {
+                let reason = format!("{fault} is a fault that it cannot show");
+                Err(Error::Invalid { path: item.clone(), reason })
+            }
         }
     }
 
-    /// Does what mends a fault, one transaction after the other.
+    /// Does what mends a fault.
     ///
     /// # Errors
-    /// The first transaction's that was not done, as [`Queue::commit`]; those before it are done, and planning again
-    /// goes on from there.
+    /// As [`Queue::commit`].
     pub async fn commit_mend(&self, mend: &Mend) -> Result<(), Error> {
-        for chunk in &mend.chunks {
-            self.commit(&chunk.transaction).await?;
-        }
-        Ok(())
+        self.commit(&mend.transaction).await.map(drop)
     }
 }
 
 impl Mend {
     /// One that loses nothing but entries, references or a lock.
-    fn harmless(fault: Fault, item: Path, summary: impl Into<String>, transaction: Transaction) -> Self {
-        let chunks = vec![Chunk { jobs: Vec::new(), transaction }];
-        Self { fault, item, summary: summary.into(), is_destructive: false, removes: Vec::new(), chunks }
+    fn new(fault: Fault, item: Path, summary: impl Into<String>, transaction: Transaction) -> Self {
+        Self { fault, item, summary: summary.into(), loses: Vec::new(), transaction }
+    }
+
+    /// Notes data that is not kept.
+    fn losing(mut self, loses: impl IntoIterator<Item = (Path, Vec<u8>)>) -> Self {
+        self.loses.extend(loses);
+        self
     }
 }
 
@@ -140,20 +148,61 @@ impl MendOrder<'_> {
         item: &Path,
         judge: impl FnOnce(&Limits, &mut dyn FnMut(Finding<'_>)),
     ) -> Result<(), Error> {
-        let now_ms = self.now.as_millisecond();
-        let mut is_there = false;
-        judge(self.limits, &mut |finding| is_there |= finding.fault == fault && finding.not_before_ms <= now_ms);
-        if is_there { Ok(()) } else { Err(gone(fault, item)) }
+        self.first_of(&[fault], item, judge).map(drop)
     }
 
-    /// Refuses what a living session holds, unless told otherwise.
-    fn check_lock(&self, lock: Option<&Lock>) -> Result<(), Error> {
-        match lock {
-            Some(lock) if lock.session.is_some() && !self.even_if_locked => {
-                let kind = ConflictKind::Locked { session: lock.session, since: lock.since };
-                Err(Error::conflict(lock.path.clone(), kind))
+    /// Asks the rules which fault keeps the daemons from loading an item: that its creation was not finished, or
+    /// `unloadable`, the fault of that name for its kind.
+    pub(super) fn broken(
+        &self,
+        item: &Path,
+        unloadable: Fault,
+        judge: impl FnOnce(&Limits, &mut dyn FnMut(Finding<'_>)),
+    ) -> Result<Fault, Error> {
+        self.first_of(&[unloadable, Fault::UnfinishedCreation], item, judge)
+    }
+
+    /// One of these faults that the rules find now. What they find and is too young to count is not called repaired.
+    fn first_of(
+        &self,
+        faults: &[Fault],
+        item: &Path,
+        judge: impl FnOnce(&Limits, &mut dyn FnMut(Finding<'_>)),
+    ) -> Result<Fault, Error> {
+        let mut found: Option<(i64, Fault)> = None;
+        judge(self.limits, &mut |finding| {
+            let is_earlier = found.is_none_or(|(not_before_ms, _)| finding.not_before_ms < not_before_ms);
+            if faults.contains(&finding.fault) && is_earlier {
+                found = Some((finding.not_before_ms, finding.fault));
             }
-            Some(_) | None => Ok(()),
+        });
+        match found {
+            Some((not_before_ms, fault)) if not_before_ms <= self.now.as_millisecond() => Ok(fault),
+            Some((not_before_ms, fault)) => {
+                let reason = format!("it does not count as {fault} before {}", instant(not_before_ms));
+                Err(Error::Invalid { path: item.clone(), reason })
+            }
+            None => Err(gone(faults[0], item)),
+        }
+    }
+
+    /// Puts changes of an item between the taking and the releasing of its lock. Under the lock of another, where that
+    /// is ordered, they stand alone: what they check is all that says that the item is still as it was read.
+    ///
+    /// # Errors
+    /// Where another holds it and that is not ordered.
+    fn under_lock(&self, path: Path, lock: Option<Lock>, changes: Transaction) -> Result<Transaction, Error> {
+        match lock {
+            None => {
+                let mut transaction = Transaction::new();
+                transaction.create_ephemeral(path.clone()).append(changes).delete(path, None);
+                Ok(transaction)
+            }
+            Some(_) if self.even_if_locked => Ok(changes),
+            Some(lock) => {
+                let kind = ConflictKind::Locked { session: lock.session, since: lock.since };
+                Err(Error::conflict(lock.path, kind))
+            }
         }
     }
 }
@@ -161,4 +210,14 @@ impl MendOrder<'_> {
 /// The fault is not there, or no longer.
 fn gone(fault: Fault, item: &Path) -> Error {
     Error::NotShown { item: item.clone(), fault }
+}
+
+/// What is right follows from nothing, and so nothing is written.
+fn underivable(item: Path, missing: &[String]) -> Error {
+    let reason = format!(
+        "it cannot be repaired, since nothing else in the tree says what is right: {}. Write it by hand, or purge it by \
+         its name and have it submitted again",
+        missing.join("; ")
+    );
+    Error::Invalid { path: item, reason }
 }

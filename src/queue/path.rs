@@ -10,6 +10,7 @@ use super::id::{BatchId, JobId, RequestId};
 use super::state::{JobState, Outcome, State};
 
 mod any;
+mod own;
 mod parse;
 mod relation;
 
@@ -301,13 +302,6 @@ impl Path {
     #[must_use]
     pub fn entry(state: JobState, priority: super::id::Priority, job: JobId) -> Self {
         Self::Entry(state.into(), EntryName::of(priority, job))
-    }
-
-    /// A znode of queuekeeper's own, by its path; `None` for any other, and for one that ZooKeeper does not take.
-    #[must_use]
-    pub fn own(text: &str) -> Option<Self> {
-        let is_own = text.starts_with("/queuekeeper/") && NodePath::parse(text).is_ok();
-        is_own.then(|| Self::Own(text.into()))
     }
 }
 

@@ -12,15 +12,16 @@ use super::id::{BatchId, JobId};
 use super::state::BatchState;
 use super::transaction::{REQUEST_LIMIT_BYTES, Transaction};
 
+mod broken;
 mod census;
 mod clean;
 mod delete;
 mod item;
 mod remove;
 
+pub use broken::Removal;
 pub use clean::{CleanUp, CleaningUp};
 pub use item::Purge;
-pub(super) use item::check_unlocked;
 
 /// A frozen list of transactions about one batch.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,11 +14,17 @@ mod status;
 mod submission;
 mod write;
 
-pub use job::{Configuration, Identifiers, bid, is_priority_out_of_range, object_form, priority, space_needed};
+pub use job::{
+    Configuration, Identifiers, bid, check_job_node, is_priority_out_of_range, object_form, priority, refused,
+    space_needed,
+};
 pub use pause::PauseNote;
 pub use status::{ItemStatus, JobStatus};
 pub use submission::{Submission, Token};
-pub use write::{StatusChange, identifiers, item_status, job_status, merged, new_status, status_report};
+pub use write::{
+    StatusChange, identifiers, item_status, job_status, loadable_item_status, loadable_job_status, merged, new_status,
+    status_report,
+};
 
 /// A value as far as it could be read, and what was wrong with it.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,6 +116,15 @@ impl<S: super::state::State> StatusText<'_, S> {
 impl<S> fmt::Display for StatusText<'_, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
+    }
+}
+
+/// Data as text in UTF-8; bytes that are none are taken for Latin-1, which older programs wrote.
+#[must_use]
+pub fn as_utf8(data: &[u8]) -> Cow<'_, [u8]> {
+    match std::str::from_utf8(data) {
+        Ok(_) => Cow::Borrowed(data),
+        Err(_) => Cow::Owned(data.iter().map(|byte| char::from(*byte)).collect::<String>().into_bytes()),
     }
 }
 

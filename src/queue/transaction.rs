@@ -186,15 +186,24 @@ impl Transaction {
         self.operations.iter().map(Operation::size_bytes).sum()
     }
 
+    /// Its changes that last: all but checks, and locks that it takes and releases itself.
+    pub fn lasting(&self) -> impl Iterator<Item = &Operation> {
+        let is_own = |path: &Path| {
+            let is_made = |other: &Operation| matches!(other, Operation::Create { path: made, ephemeral: true, .. } if made == path);
+            self.operations.iter().any(is_made)
+        };
+        self.operations.iter().filter(move |operation| match operation {
+            Operation::Create { ephemeral, .. } => !ephemeral,
+            Operation::Delete { path, .. } => !is_own(path),
+            Operation::Set { .. } => true,
+            Operation::Check { .. } => false,
+        })
+    }
+
     /// What it is mainly about, in words: its first lasting change.
     #[must_use]
     pub fn title(&self) -> String {
-        let lasting = |operation: &&Operation| match operation {
-            Operation::Create { ephemeral, .. } => !ephemeral,
-            Operation::Set { .. } | Operation::Delete { .. } => true,
-            Operation::Check { .. } => false,
-        };
-        let main = self.operations.iter().find(lasting).or(self.operations.first());
+        let main = self.lasting().next().or(self.operations.first());
         main.map_or_else(|| "nothing".to_owned(), ToString::to_string)
     }
 }

@@ -15,8 +15,9 @@ use super::views::faults::FaultList;
 use super::views::job::JobDetail;
 use super::views::jobs::JobList;
 use super::views::locks::LockList;
-use super::views::overview::Overview;
+use super::views::overview::{Overview, Recent};
 use super::{State, params};
+use crate::alerts::Foreign;
 use crate::config::Config;
 use crate::metrics::storage::Storage;
 use crate::mirror::Store;
@@ -36,10 +37,11 @@ impl Answers {
         Self { state: State::new(config, store, storage, None, Registry::default()) }
     }
 
-    /// The whole queue.
-    pub(crate) fn overview(&self, now: Timestamp) -> Result<Overview, Problem> {
-        let state = &self.state;
-        state.overview(&state.view(now), &state.recent(now)).ok_or_else(Problem::no_image)
+    /// The whole queue, with what stands among our own znodes and a person should look at, and how many of that there are
+    /// beyond.
+    pub(crate) fn overview(&self, foreign: (Vec<Foreign>, usize), now: Timestamp) -> Result<Overview, Problem> {
+        let recent = Recent { foreign, ..self.state.recent(now) };
+        self.state.overview(&self.state.view(now), &recent).ok_or_else(Problem::no_image)
     }
 
     /// Which jobs.

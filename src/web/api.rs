@@ -3,7 +3,6 @@
 //! A handler is registered with its description ([`utoipa::path`]), so that the document cannot name one that is not
 //! there or leave one out.
 
-use axum::Json;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
@@ -12,6 +11,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::State;
+use super::json::Json;
 use super::problem::Problem;
 
 mod access;

@@ -9,6 +9,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use self::gate::Verdict;
+use self::standing::By;
 use super::State;
 use super::api;
 use super::host::Ends;
@@ -22,9 +23,11 @@ mod credentials;
 mod gate;
 mod logins;
 mod patience;
+mod standing;
 
 pub(super) use credentials::Credentials;
 pub(super) use gate::Gate;
+pub(super) use standing::Standing;
 
 const BASIC: HeaderValue = HeaderValue::from_static("Basic realm=\"queuekeeper\", charset=\"UTF-8\"");
 const BEARER: HeaderValue = HeaderValue::from_static("Bearer realm=\"queuekeeper\"");
@@ -37,7 +40,7 @@ impl State {
     }
 
     /// Who asks, or why that cannot be believed.
-    async fn identify(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> Result<Identity, Problem> {
+    async fn identify(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> Result<Standing, Problem> {
         let (users, file) = (self.users(), self.file());
         let tokens = file.as_ref().map(|file| file.tokens()).filter(|tokens| !tokens.is_empty());
         let gate = &self.shared.gate;
@@ -45,19 +48,22 @@ impl State {
         let verdict = match (Credentials::read(headers), &users, tokens) {
             (Some(Credentials::Password(login)), Some(users), _) => gate.verify(users, login, peer).await.map(|name| {
                 let role = file.as_ref().map_or_else(Identity::least, |file| file.role(&name));
-                Identity::known(name, role, Means::Password, peer)
+                let by = By::Password(users.hash(&name).unwrap_or_default().to_owned());
+                Standing::new(Identity::known(name, role, Means::Password, peer), by)
             }),
-            (Some(Credentials::Token(token)), _, Some(tokens)) => gate
-                .recognise(tokens, &token, peer)
-                .await
-                .map(|(name, role)| Identity::known(name, role, Means::Token, peer)),
+            (Some(Credentials::Token(token)), _, Some(tokens)) => {
+                gate.recognise(tokens, &token, peer).await.map(|token| {
+                    let by = By::Token(token.hash());
+                    Standing::new(Identity::known(token.name.clone(), token.role, Means::Token, peer), by)
+                })
+            }
             (_, Some(_), _) => {
                 return Err(self.challenge("This server wants a user and a password, or a token, that it knows."));
             }
-            (_, None, _) => return Ok(self.nobody(headers, peer)),
+            (_, None, _) => return Ok(Standing::new(self.nobody(headers, peer), By::Nothing)),
         };
         match verdict {
-            Verdict::Right(identity) => Ok(identity),
+            Verdict::Right(standing) => Ok(standing),
             Verdict::Wrong if users.is_none() => Err(bad_token("This server does not know the token.")),
             Verdict::Wrong => {
                 Err(self.challenge("This server wants a user and a password, or a token, that it knows."))
@@ -106,14 +112,15 @@ pub(super) async fn check(FromState(state): FromState<State>, mut request: Reque
     let peer = request.extensions().get::<Ends>().map(|ends| ends.peer);
     match state.identify(request.headers(), peer).await {
         // Who tells of alerts looks at nothing.
-        Ok(identity) if identity.role < Role::Viewer && route != Some(api::ALERTS) => {
+        Ok(Standing { identity, .. }) if identity.role < Role::Viewer && route != Some(api::ALERTS) => {
             let why = format!("{} tells of alerts, and may do nothing else.", identity.name);
             let mut response = Problem::new(StatusCode::FORBIDDEN, why).into_response();
             response.extensions_mut().insert(Refused);
             response
         }
-        Ok(identity) => {
-            request.extensions_mut().insert(identity);
+        Ok(standing) => {
+            request.extensions_mut().insert(standing.identity.clone());
+            request.extensions_mut().insert(standing);
             next.run(request).await
         }
         Err(problem) => {

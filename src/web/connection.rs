@@ -39,8 +39,8 @@ const MOST_CONNECTIONS: usize = 512;
 /// How long a connection may be without a whole request head, the first one or the next.
 const HEAD_LIMIT: Duration = Duration::from_secs(30);
 
-/// The longest request head, in bytes.
-const HEAD_BYTES: usize = 32 * 1024;
+/// The longest request head, in bytes. What is read at once may be more, and is measured again (`layers::head`).
+pub(super) const HEAD_BYTES: usize = 32 * 1024;
 
 /// How long answers under way may take once the end was asked for.
 const GRACE: Duration = Duration::from_secs(1);

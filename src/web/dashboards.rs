@@ -3,12 +3,17 @@
 
 use std::sync::LazyLock;
 
-use axum::extract::Path;
+use axum::extract::{Path, State as FromState};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 
+use super::State;
 use super::problem::Problem;
+
+mod addresses;
+
+pub(crate) use addresses::Addresses;
 
 /// Where each of them is, by its name without its folder.
 pub(super) const ROUTE: &str = "/dashboards/{file}";
@@ -102,13 +107,14 @@ fn joined<'a>(lines: impl Iterator<Item = &'a str>) -> String {
     lines.map(str::trim).take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// `GET /dashboards/NAME`: a file as it is, to be downloaded or pointed at.
-pub(super) async fn file(Path(name): Path<String>) -> Response {
+/// `GET /dashboards/NAME`: a file with the addresses of this server, to be downloaded or pointed at.
+pub(super) async fn file(FromState(state): FromState<State>, Path(name): Path<String>) -> Response {
     let Some(found) = FILES.iter().find(|file| file.name() == name) else {
         let problem = Problem::missing("There is no such file. The page of dashboards lists those that there are.");
         return problem.allowing(FILES.iter().map(|file| file.name().to_owned())).into_response();
     };
-    ([(header::CONTENT_TYPE, found.media_type())], found.text).into_response()
+    let text = Addresses::of(&state.shared.config.web).put_into(found.text);
+    ([(header::CONTENT_TYPE, found.media_type())], text).into_response()
 }
 
 #[cfg(test)]

@@ -13,20 +13,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::State as FromState;
+use axum::extract::{Extension, State as FromState};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures::stream::{Stream, unfold};
 use jiff::Timestamp;
 use serde::Deserialize;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 pub(super) use self::hub::Hub;
-use self::hub::{Full, Seat};
+use self::hub::{Full, Place, Reader};
 use self::page::{Refused, Seen, render};
 use self::regions::Shot;
 use super::State;
-use super::identity::Identity;
+use super::auth::Standing;
 use super::params::Params;
 use super::problem::Problem;
 use crate::actions::Role;
@@ -51,38 +52,47 @@ pub(super) struct Asked {
     page: String,
 }
 
-/// `GET /events?page=PAGE`: what changes on a page, for as long as somebody listens.
+/// One reader: his place, what he looks at, and by what he was let in.
+struct Seat {
+    #[expect(dead_code, reason = "it is given back by being dropped")]
+    place: Place,
+    shots: watch::Receiver<Arc<Shot>>,
+    standing: Standing,
+    role: Role,
+}
+
+/// `GET /events?page=PAGE`: what changes on a page, for as long as somebody listens and may.
 pub(super) async fn events(
     FromState(state): FromState<State>,
-    who: Identity,
+    Extension(standing): Extension<Standing>,
     Params(asked): Params<Asked>,
 ) -> Response {
-    match listen(&state, &asked.page, state.rights(&who)).await {
+    match listen(&state, &asked.page, standing).await {
         Ok(seat) => stream(state, seat),
         Err(refused) => refused,
     }
 }
 
-async fn listen(state: &State, page: &str, role: Role) -> Result<Seat, Response> {
-    let hub = &state.shared.hub;
-    let permit = hub.enter().map_err(turned_away)?;
+async fn listen(state: &State, page: &str, standing: Standing) -> Result<Seat, Response> {
+    let (hub, role) = (&state.shared.hub, state.rights(&standing.identity));
     let page = page.trim_start_matches('/');
     if page.len() > LONGEST {
         return Err(Problem::bad(format!("No page has an address of more than {LONGEST} bytes.")).into_response());
     }
     let seen = Seen { address: format!("/{page}"), role };
-    if let Some(seat) = hub.join(&seen) {
-        return Ok(Seat { permit, shots: seat });
+    let place = hub.enter(Reader::of(&standing.identity), &seen).map_err(turned_away)?;
+    if let Some(shots) = hub.join(&seen) {
+        return Ok(Seat { place, shots, standing, role });
     }
     // Whoever asks first renders it, and so learns what is wrong with the address.
     let first = render(&page::router(state), &seen, None).await.map_err(Refused::response)?;
     let shots = hub.open(state, seen, Arc::new(first)).map_err(turned_away)?;
-    Ok(Seat { permit, shots })
+    Ok(Seat { place, shots, standing, role })
 }
 
 fn turned_away(full: Full) -> Response {
-    let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, full.to_string());
-    let mut response = problem.into_response();
+    let status = if full.is_own_share() { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::SERVICE_UNAVAILABLE };
+    let mut response = Problem::new(status, full.to_string()).into_response();
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
     response
 }
@@ -98,30 +108,41 @@ fn stream(state: State, seat: Seat) -> Response {
 }
 
 /// The events of one reader: all regions at first, and then what differs; in between, signs of life.
+///
+/// Nothing is sent to a reader whom the same credentials would not let in any more, or who would see another page: his
+/// stream ends when the files have changed, and at the latest with the first beat after his token's time is over.
 fn told(state: State, mut seat: Seat) -> impl Stream<Item = Result<Bytes, Infallible>> {
     // What is there already is news to a reader who has just come.
     seat.shots.mark_changed();
-    let reader = (state, seat, None::<Arc<Shot>>, Instant::now());
-    unfold(reader, async |(state, mut seat, mut seen, mut next_beat)| {
+    let reloads = state.shared.reloads.subscribe();
+    let reader = (state, seat, reloads, None::<Arc<Shot>>, Instant::now());
+    unfold(reader, async |(state, mut seat, mut reloads, mut seen, mut next_beat)| {
         let end = state.shared.hub.ended();
         loop {
-            tokio::select! {
+            let news = tokio::select! {
                 () = end.cancelled() => return None,
+                // The state is ours too, and with it the sender.
+                _ = reloads.changed() => None,
                 changed = seat.shots.changed() => {
                     // The page is gone when its task is, and the reader comes back to be told so.
                     changed.ok()?;
                     let shot = Arc::clone(&seat.shots.borrow_and_update());
                     let news = shot.since(seen.as_deref());
                     seen = Some(shot);
-                    if let Some(news) = news {
-                        return Some((Ok(news), (state, seat, seen, next_beat)));
-                    }
+                    news
                 }
                 () = sleep_until(next_beat) => {
                     next_beat = Instant::now() + BEAT;
-                    let beat = beat(&state, seat.shots.borrow().waited);
-                    return Some((Ok(beat), (state, seat, seen, next_beat)));
+                    Some(beat(&state, seat.shots.borrow().waited))
                 }
+            };
+            if state.still_is(&seat.standing, Timestamp::now()) != Some(seat.role) {
+                let name = &seat.standing.identity.name;
+                tracing::debug!(name, "ended a live page whose reader is not let in any more, or has another role");
+                return None;
+            }
+            if let Some(news) = news {
+                return Some((Ok(news), (state, seat, reloads, seen, next_beat)));
             }
         }
     })

@@ -169,7 +169,7 @@ mod tests {
         let token = TokenLine::new("ci", Role::Operator, None, &Secret::make()).unwrap();
         write("tokens.yml", &token.to_string());
         let web = WebFile::read(&write("web.yml", web)).unwrap();
-        let file = ConfigFile::read(&write("config.yml", file)).unwrap();
+        let file = ConfigFile::read(&write("config.yml", if file.is_empty() { "{}" } else { file })).unwrap();
         file.goes_with(Some(&web)).unwrap();
         let base = Config::new(zookeeper::Config::new("127.0.0.1:1".parse().unwrap()));
         let config = Config { web: Web { file: Some(web), loopback, ..Web::default() }, file: Some(file), ..base };

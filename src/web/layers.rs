@@ -12,6 +12,7 @@ use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
 
+use super::connection::HEAD_BYTES;
 use super::pages;
 use super::problem::Problem;
 use super::{ALERTS_LIMIT, BODY_LIMIT, State, api};
@@ -99,6 +100,18 @@ pub(super) fn is_api(state: &State, path: &str) -> bool {
     strip(state.shared.config.web.route_prefix.as_str(), path).is_some_and(|below| below.starts_with(API))
 }
 
+/// Refuses a head that is longer than any may be, as it would be written without optional spaces.
+pub(super) async fn head(request: Request, next: Next) -> Response {
+    let (line, empty) = (" ".len() + " HTTP/1.1\r\n".len(), "\r\n".len());
+    let fields = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
+    let bytes =
+        request.method().as_str().len() + request.uri().to_string().len() + line + fields.sum::<usize>() + empty;
+    if bytes > HEAD_BYTES {
+        return StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE.into_response();
+    }
+    next.run(request).await
+}
+
 /// Refuses a body that says itself that it is larger than its route takes. What says nothing of its size is cut by whoever
 /// reads it.
 pub(super) async fn limit(FromState(state): FromState<State>, request: Request, next: Next) -> Response {
@@ -176,6 +189,7 @@ fn advice(status: StatusCode) -> &'static str {
         StatusCode::METHOD_NOT_ALLOWED => {
             "This address does not take that method. The header Allow of this answer says which it takes."
         }
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => "The head of the request is longer than 32 KiB. Send less.",
         StatusCode::PAYLOAD_TOO_LARGE => "The request is larger than anything that is taken here. Send less.",
         StatusCode::SERVICE_UNAVAILABLE => "The answer took too long. Try again in a moment.",
         status if status.is_server_error() => {

@@ -7,6 +7,8 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::json::Json;
+
 /// The media type of a problem document (RFC 9457).
 pub(super) const MEDIA_TYPE: &str = "application/problem+json";
 
@@ -106,7 +108,7 @@ impl Problem {
 
     /// The problem document.
     pub(super) fn document(&self) -> Response {
-        let mut response = (self.status(), axum::Json(self)).into_response();
+        let mut response = (self.status(), Json(self)).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
         response
     }

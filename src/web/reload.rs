@@ -5,23 +5,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use parking_lot::RwLock;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::State;
-use crate::config::{Config, FileError};
+use crate::config::{self, Config, FileError};
 
 /// How often the files are looked at.
 const EVERY: Duration = Duration::from_secs(2);
 
 type Successful = Gauge<u64, AtomicU64>;
+type Seconds = Gauge<f64, AtomicU64>;
 
 /// `queuekeeper_*config_last_reload_successful`, of the files that there are.
 #[derive(Debug)]
 pub(super) struct Reloaded {
     web: Option<Successful>,
     config: Option<Successful>,
+    /// `queuekeeper_web_certificate_not_after_timestamp_seconds`.
+    not_after: Option<Seconds>,
 }
 
 impl Reloaded {
@@ -33,6 +37,7 @@ impl Reloaded {
             registry.register(name, help, successful.clone());
             successful
         };
+        let not_after = config.web.file.as_ref().and_then(config::WebFile::certificate_not_after);
         let web = config.web.file.as_ref().map(|_| {
             successful(
                 "queuekeeper_web_config_last_reload_successful",
@@ -45,7 +50,17 @@ impl Reloaded {
                 "Whether the configuration and its files, as they are now, are in use and name no unknown users",
             )
         });
-        Self { web, config }
+        let not_after = not_after.map(|instant| {
+            let not_after = Seconds::default();
+            not_after.set(instant.as_second() as f64);
+            registry.register(
+                "queuekeeper_web_certificate_not_after_timestamp_seconds",
+                "Unix time at which the certificate shown to web clients expires",
+                not_after.clone(),
+            );
+            not_after
+        });
+        Self { web, config, not_after }
     }
 }
 
@@ -63,16 +78,45 @@ pub(super) async fn keep_up(state: &State) {
         |what, successful: &Option<Successful>| Told { what, successful: successful.clone(), before: String::new() };
     let mut web = told("the web configuration", &state.shared.reloaded.web);
     let mut config = told("the configuration", &state.shared.reloaded.config);
+    let mut expired = None;
     let ending = state.ending();
     ending
         .run_until_cancelled(async {
             loop {
-                tokio::time::sleep(EVERY).await;
+                look_at_certificate(state, &mut expired, Timestamp::now());
+                // Whichever comes first: the next look, or somebody who asks for it.
+                let _ = tokio::time::timeout(EVERY, state.shared.look.notified()).await;
+                let before = (state.web_file(), state.file());
                 look_at_web(state, &mut web).await;
                 look_at_config(state, &mut config).await;
+                if !is_same(before.0.as_ref(), state.web_file().as_ref())
+                    || !is_same(before.1.as_ref(), state.file().as_ref())
+                {
+                    state.shared.reloads.send_replace(());
+                }
             }
         })
         .await;
+}
+
+/// Exports until when the certificate is valid, and logs once of each that it has expired.
+fn look_at_certificate(state: &State, expired: &mut Option<Timestamp>, now: Timestamp) {
+    let Some((file, not_after)) = state.web_file().and_then(|file| file.certificate_not_after().map(|end| (file, end)))
+    else {
+        return;
+    };
+    if let Some(gauge) = &state.shared.reloaded.not_after {
+        gauge.set(not_after.as_second() as f64);
+    }
+    if not_after <= now && *expired != Some(not_after) {
+        *expired = Some(not_after);
+        let path = file.path().display();
+        tracing::warn!(%path, %not_after, "the certificate of the web configuration has expired, and clients refuse it");
+    }
+}
+
+fn is_same<T>(one: Option<&Arc<T>>, other: Option<&Arc<T>>) -> bool {
+    one.map(Arc::as_ptr) == other.map(Arc::as_ptr)
 }
 
 async fn look_at_web(state: &State, told: &mut Told) {

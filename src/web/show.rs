@@ -1,6 +1,6 @@
 //! Figures as people read them.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -80,6 +80,28 @@ pub(crate) fn visible(text: &str) -> String {
         }
     }
     visible
+}
+
+/// JSON that is the same to a program, with escapes for every character in its strings that does not show: control
+/// characters, and the marks that turn the direction of what follows. It is meant to be read in a terminal too.
+pub(crate) fn visible_json(json: String) -> String {
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n');
+    if json.bytes().all(is_plain) {
+        return json;
+    }
+    let mut text = String::with_capacity(json.len() + 16);
+    for character in json.chars() {
+        // Outside of its strings JSON is made of what shows and of line ends, so what follows is within a string.
+        if matches!(character, '\n' | '"' | '\'' | '\\') || character.escape_debug().len() == 1 {
+            text.push(character);
+            continue;
+        }
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            // Writing to a string does not fail.
+            let _ = write!(text, "\\u{unit:04x}");
+        }
+    }
+    text
 }
 
 /// The same of a text of which the beginning is enough: at most so many characters, with an ellipsis where it was cut.

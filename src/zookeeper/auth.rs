@@ -1,10 +1,13 @@
 //! Credentials for nodes that are not open to everyone.
 
 use std::fmt;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use super::connect::ConfigError;
+use crate::files;
+
+/// No file of credentials is larger, in bytes.
+const MOST_BYTES: u64 = 1024 * 1024;
 
 /// One set of credentials, shown to the server with every new connection.
 ///
@@ -56,10 +59,7 @@ impl Auth {
             let path = if is_file { path.to_owned() } else { "digest:…, which is no file".into() };
             ConfigError::ReadFile { path, source }
         };
-        if std::fs::metadata(path).map_err(refuse)?.permissions().mode() & 0o002 != 0 {
-            return Err(refuse(std::io::Error::other("everyone on this machine may write it; chmod o-w")));
-        }
-        let text = std::fs::read(path).map_err(refuse)?;
+        let text = files::read(path, MOST_BYTES).map_err(refuse)?;
         let mut all = Vec::new();
         for (n, line) in text.split(|&byte| byte == b'\n').enumerate() {
             let line = line.strip_suffix(b"\r").unwrap_or(line).trim_ascii_start();
@@ -100,6 +100,8 @@ fn parse_line(line: &[u8]) -> Result<Auth, &'static str> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     fn read(text: &[u8]) -> Result<Vec<Auth>, ConfigError> {

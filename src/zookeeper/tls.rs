@@ -9,6 +9,10 @@ use rustls::{ClientConfig, RootCertStore};
 use zookeeper_client::TlsOptions;
 
 use super::connect::ConfigError;
+use crate::files;
+
+/// No file of certificates is larger, in bytes; what systems trust takes a few hundred KiB.
+const MOST_BYTES: u64 = 8 * 1024 * 1024;
 
 /// Where systems keep the certificates of the authorities they trust, as one PEM file: Debian and Alpine, Fedora and
 /// its kin, and what is left.
@@ -102,7 +106,9 @@ pub(super) struct Loaded {
 }
 
 fn read(path: &Path) -> Result<String, ConfigError> {
-    std::fs::read_to_string(path).map_err(|source| ConfigError::ReadFile { path: path.to_owned(), source })
+    let refuse = |source| ConfigError::ReadFile { path: path.to_owned(), source };
+    let bytes = files::read(path, MOST_BYTES).map_err(refuse)?;
+    String::from_utf8(bytes).map_err(|_| refuse(std::io::Error::other("it is not text")))
 }
 
 fn certificates(path: &Path, pem: &str) -> Result<Vec<CertificateDer<'static>>, ConfigError> {
@@ -117,4 +123,40 @@ fn certificates(path: &Path, pem: &str) -> Result<Vec<CertificateDer<'static>>, 
 
 fn bad(path: &Path, why: impl Into<String>) -> ConfigError {
     ConfigError::BadCertificate { path: path.to_owned(), why: why.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_key_a_certificate_or_an_authority_that_everyone_may_write_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let write = |name: &str, text: String| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let files = [
+            write("ca.pem", pair.cert.pem()),
+            write("cert.pem", pair.cert.pem()),
+            write("key.pem", pair.signing_key.serialize_pem()),
+        ];
+        let [ca_file, cert_file, key_file] = files.clone();
+        let tls = Tls { ca_file: Some(ca_file), identity: Some(Identity { cert_file, key_file }) };
+        let refused = || tls.load().err().map(|error| error.to_string());
+        let set = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        assert_eq!(refused(), None);
+        for path in &files {
+            set(path, 0o646);
+            let why = refused().unwrap_or_else(|| panic!("{} is taken", path.display()));
+            assert!(why.contains("may write it") && why.contains(path.to_str().unwrap()), "{why}");
+            set(path, 0o640);
+        }
+        set(directory.path(), 0o777);
+        assert!(refused().unwrap().contains("may write the directory"));
+    }
 }

@@ -76,7 +76,10 @@ async fn a_clean_up_that_is_cancelled_says_what_it_left() {
     let desk = Desk::over(&world);
     let clean_up = || Order::new(Action::CleanUp, Subject::Batches);
     let outcome = order_and_cancel(&desk, clean_up()).await;
-    assert_eq!((outcome.is_cancelled, outcome.detail.as_deref()), (true, Some("0 done, 0 not done, 3 not begun")));
+    assert_eq!(
+        (outcome.is_cancelled, outcome.detail.as_deref()),
+        (true, Some("0 done, 0 not done, 0 unknown, 3 not begun"))
+    );
     assert_eq!(world.tree().await.keys().filter(|path| path.ends_with("/status")).count(), 3);
     let reason = Reason::new("tidy").unwrap();
     let taken = desk.actions.execute(clean_up(), actor(Role::Admin), reason, None, now()).await.unwrap();

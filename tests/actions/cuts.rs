@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use queuekeeper::actions::audit::Record;
-use queuekeeper::actions::{Action, Each, Order, Reason, Refusal, Role, Subject};
+use queuekeeper::actions::{Action, Each, Order, Outcome, Reached, Reason, Refusal, Role, Subject};
 use queuekeeper::queue::Queue;
 use queuekeeper::queue::id::JobId;
 use zookeeper_client::Client;
@@ -252,7 +252,7 @@ fn told_of_each(what: &str, undone: &BTreeMap<String, Refusal>, desk: &Desk, bef
 fn outcome_of<'a>(record: &'a Record, of: Option<&str>) -> Option<&'a str> {
     match record {
         Record::Outcome { subject, outcome, .. } if subject.as_deref() == of => Some(outcome),
-        Record::Outcome { .. } | Record::Ordered { .. } | Record::Alerts { .. } | Record::Decision { .. } => None,
+        _ => None,
     }
 }
 
@@ -312,4 +312,51 @@ async fn a_queue_is_paused_once_wherever_the_connection_is_cut() {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_job_of_a_list_is_resumed_once_wherever_the_connection_is_cut() {
     cut_everywhere(Case::List).await;
+}
+
+/// Resumes the jobs of a list over a connection that is cut before the answer to the last commit, and comes back after so
+/// long. Gives what came of it, and how many were resumed by the tree itself.
+async fn cut_list(comes_back_after: Option<Duration>) -> (Reached, Outcome, u64) {
+    let (_, requests) = uncut(Case::List).await;
+    let world = Case::List.world().await;
+    let wire = Wire::start(server().await.port()).await;
+    let limit = Duration::from_secs(1);
+    let desk = Desk::on(queue_over(&world, &wire.connect_string(), limit).await);
+    wire.arm(Some((Point::Unanswered(requests), Cut::Long)));
+    let each = Each { action: Action::Resume, to: None, priority: None };
+    let items = (1..=LISTED).map(|number| (Subject::Job(JobId::new(number)), None)).collect();
+    let frozen = desk.actions.freeze(each, "jobs".to_owned(), items, &actor(Role::Admin), now()).unwrap();
+    let reason = Reason::new("tried by hand").unwrap();
+    let work = desk.actions.execute_frozen(frozen.id, actor(Role::Admin), reason, now()).unwrap();
+    let come_back = async {
+        eventually(LIMIT, "the connection is cut", async || wire.was_cut()).await;
+        if let Some(after) = comes_back_after {
+            tokio::time::sleep(after).await;
+            wire.restore();
+        }
+    };
+    let (outcome, ()) = tokio::join!(work.over(), come_back);
+    let tree = world.tree().await;
+    let resumed = tree.keys().filter(|path| path.starts_with("/jobs/states/downloading/")).count();
+    (work.reached(), outcome.unwrap(), resumed as u64)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_known_counts_as_neither_done_nor_not_done() {
+    let (reached, outcome, resumed) = cut_list(None).await;
+    let Reached { done, failed, unknown, of } = reached;
+    assert!(unknown > 0 && done + failed + unknown == of && of == u64::from(LISTED), "{reached:?}");
+    assert!(done <= resumed && failed <= of - resumed, "{reached:?}, and {resumed} were resumed");
+    assert_eq!(outcome.label(), "unknown");
+    let told = format!("{done} done, {failed} not done, {unknown} unknown, 0 not begun");
+    assert_eq!(outcome.detail.as_deref(), Some(told.as_str()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_came_of_a_list_is_learned_when_the_connection_comes_back() {
+    // Later than a commit and the first look after it give up.
+    let (reached, _, resumed) = cut_list(Some(Duration::from_millis(1_500))).await;
+    let of = u64::from(LISTED);
+    assert!(resumed > 0, "what was committed and not answered is done");
+    assert_eq!(reached, Reached { done: resumed, failed: of - resumed, unknown: 0, of });
 }

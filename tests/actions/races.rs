@@ -135,7 +135,10 @@ impl Trail {
                     });
                     assert!(open.insert(*id, (action, &subjects[0], set)).is_none(), "an id is there twice");
                 }
-                Record::Alerts { .. } | Record::Decision { .. } => unreachable!("nobody tells of alerts"),
+                other @ (Record::Alerts { .. }
+                | Record::AlertsUnchanged { .. }
+                | Record::Decision { .. }
+                | Record::Settled { .. }) => unreachable!("no alerts come, and nothing ended: {other:?}"),
                 Record::Outcome { id, outcome, .. } => {
                     let (action, subject, priority) = open.remove(id).expect("what ends was ordered");
                     if outcome != "done" {

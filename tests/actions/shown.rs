@@ -2,8 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
+use std::sync::Arc;
+
 use queuekeeper::actions::audit::{Audit, Destination, Rotation};
-use queuekeeper::actions::{Action, Actions, Each, Order, Reason, Refusal, Role, Seen, Subject};
+use queuekeeper::actions::{Action, Actions, Each, Order, Reason, Refusal, Role, Seen, Subject, Work};
 use queuekeeper::queue::NewJob;
 use queuekeeper::queue::fault::{Fault, Limits};
 use queuekeeper::queue::id::{BatchId, JobId};
@@ -27,9 +29,8 @@ async fn what_was_not_shown_is_not_removed() {
     nodes.push(("/jobs/jid0000000001/bid".into(), "bid0000000000".into()));
     let world = World::new(&borrowed(&nodes)).await;
     let desk = Desk::over(&world);
-    let item = Path::Job(JobId::new(1));
-    let mend = Order::new(Action::Mend, Subject::Fault(Fault::UnloadableJob, item));
-    let shown = looked_at(&desk, &mend).await;
+    let purge = Order::new(Action::Purge, Subject::Job(JobId::new(1)));
+    let shown = looked_at(&desk, &purge).await;
     assert!(shown.seen.as_ref().unwrap().plan.is_some());
     let path = "/jobs/jid0000000001/configuration";
     world.raw.create(path, br#"{"precious":1}"#, &PERSISTENT).await.unwrap();
@@ -37,9 +38,84 @@ async fn what_was_not_shown_is_not_removed() {
     let refused = desk.order(shown, Role::Admin, "half a job").await.unwrap_err();
     assert!(matches!(&refused, Refusal::Conflict { why, .. } if why.contains("than was shown")), "{refused}");
     assert_eq!(world.tree().await, before);
-    let shown = looked_at(&desk, &mend).await;
+    // No repair removes it, and no list does.
+    let mend = Order::new(Action::Mend, Subject::Fault(Fault::UnloadableJob, Path::Job(JobId::new(1))));
+    let refused = desk.order(mend, Role::Admin, "half a job").await.unwrap_err();
+    assert!(matches!(&refused, Refusal::Conflict { why, .. } if why.contains("status does not exist")), "{refused}");
+    let each = Each { action: Action::Purge, to: None, priority: None };
+    let work = list(&desk, each, vec![Subject::Job(JobId::new(1))]).await;
+    assert!(work.undone()[0].1.to_string().contains("purge it by its name alone"), "{:?}", work.undone());
+    assert_eq!(world.tree().await, before);
+    let shown = looked_at(&desk, &purge).await;
     desk.order(shown, Role::Admin, "half a job").await.unwrap();
     assert!(!world.exists("/jobs/jid0000000001").await);
+}
+
+/// Carries out what is to be done to each, to its end.
+async fn list(desk: &Desk, each: Each, items: Vec<Subject>) -> Arc<Work> {
+    let items = items.into_iter().map(|subject| (subject, None)).collect();
+    let frozen = desk.actions.freeze(each, "items".to_owned(), items, &actor(Role::Admin), now()).unwrap();
+    let reason = Reason::new("tried by hand").unwrap();
+    let work = desk.actions.execute_frozen(frozen.id, actor(Role::Admin), reason, now()).unwrap();
+    work.over().await.unwrap();
+    work
+}
+
+#[tokio::test]
+async fn repairs_name_what_they_write_and_one_write_that_repairs_two_faults_counts_for_both() {
+    let mut nodes = base();
+    nodes.extend([job(1, "Pending"), job(2, "Pending"), job(3, "Pending"), job(4, "Failed")].concat());
+    let world = World::new(&borrowed(&nodes)).await;
+    let set = async |path: &str, data: &str| world.raw.set_data(path, data.as_bytes(), None).await.unwrap();
+    set("/jobs/jid0000000002/space_needed", "much").await;
+    set("/jobs/jid0000000003/configuration", "no json").await;
+    for path in ["/jobs/states/storing/05-jid0000000001", "/jobs/jid0000000004/lock"] {
+        world.raw.create(path, b"", &PERSISTENT).await.unwrap();
+    }
+    let desk = Desk::over(&world);
+    let fault = |fault, number| Subject::Fault(fault, Path::Job(JobId::new(number)));
+    let each = Each { action: Action::Mend, to: None, priority: None };
+    let items = vec![
+        fault(Fault::OrphanEntry, 1),
+        fault(Fault::DuplicateEntry, 1),
+        fault(Fault::UnloadableJob, 2),
+        fault(Fault::UnloadableJob, 3),
+    ];
+    let work = list(&desk, each, items).await;
+    let reached = work.reached();
+    assert_eq!((reached.done, reached.failed), (3, 1), "{:?}", work.undone());
+    let (on, why) = &work.undone()[0];
+    assert_eq!(on, "fault:unloadable_job:/jobs/jid0000000003");
+    assert!(why.to_string().contains("configuration is not JSON"), "{why}");
+    assert!(world.exists("/jobs/jid0000000003").await);
+    let written: Vec<_> = work.written().into_iter().map(|(on, what)| format!("{on}: {what}")).collect();
+    let told = |records: &[String], what: &str| records.iter().filter(|record| record.contains(what)).count();
+    let audit: Vec<_> = desk.records().iter().map(|record| serde_json::to_string(record).unwrap()).collect();
+    for records in [&written, &audit] {
+        assert_eq!(told(records, "delete /jobs/states/storing/05-jid0000000001"), 1, "{records:?}");
+        assert_eq!(told(records, "already repaired"), 1, "{records:?}");
+        assert_eq!(told(records, "set /jobs/jid0000000002/space_needed at version 1 = 0"), 1, "{records:?}");
+        assert_eq!(told(records, "/jobs/jid0000000002/space_needed was much"), 1, "{records:?}");
+    }
+
+    // One by one, the second says so as well.
+    world.raw.create("/jobs/states/storing/05-jid0000000001", b"", &PERSISTENT).await.unwrap();
+    let orders = [Fault::OrphanEntry, Fault::DuplicateEntry].map(|kind| Order::new(Action::Mend, fault(kind, 1)));
+    let shown = looked_at(&desk, &orders[1]).await;
+    let first = desk.order(orders[0].clone(), Role::Operator, "tidy").await.unwrap();
+    assert_eq!(first.detail, None);
+    let second = desk.order(shown, Role::Operator, "tidy").await.unwrap();
+    assert_eq!((second.label(), second.detail.as_deref()), ("done", Some("already repaired; nothing was written")));
+    let nowhere = desk.order(Order::new(Action::Mend, fault(Fault::OrphanEntry, 99)), Role::Operator, "tidy").await;
+    assert!(matches!(nowhere, Err(Refusal::Missing(_))), "{nowhere:?}");
+
+    // To break a lock takes the same role by whichever name it is asked for.
+    let leaked = Order::new(Action::Mend, fault(Fault::LeakedLock, 4));
+    let refused = desk.order(leaked.clone(), Role::Operator, "stuck").await.unwrap_err();
+    assert_eq!(refused, Refusal::Forbidden { needs: Role::Admin, has: Role::Operator });
+    // It is made later than the test's own time: what is too young to count is not called repaired.
+    let refused = desk.order(leaked, Role::Admin, "stuck").await.unwrap_err();
+    assert!(refused.to_string().contains("does not count as leaked_lock before"), "{refused}");
 }
 
 #[tokio::test]
@@ -60,7 +136,10 @@ async fn a_clean_up_purges_the_batches_that_were_shown_and_names_each() {
     assert!(matches!(refused, Refusal::Conflict { .. }), "{refused}");
     let shown = looked_at(&desk, &clean_up).await;
     let outcome = desk.order(shown, Role::Admin, "tidy").await.unwrap();
-    assert_eq!((outcome.label(), outcome.detail.as_deref()), ("done", Some("3 done, 0 not done, 0 not begun")));
+    assert_eq!(
+        (outcome.label(), outcome.detail.as_deref()),
+        ("done", Some("3 done, 0 not done, 0 unknown, 0 not begun"))
+    );
     let records: Vec<_> = desk.records().iter().map(|record| serde_json::to_value(record).unwrap()).collect();
     for number in 1..=3 {
         let batch = format!("bid{number:010}");

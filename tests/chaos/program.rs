@@ -30,8 +30,13 @@ pub(super) struct Program {
 
 impl Program {
     pub(super) fn start(zookeeper: String) -> Self {
+        Self::start_at(zookeeper, 0)
+    }
+
+    /// Starts one with its clock off by so many seconds.
+    pub(super) fn start_at(zookeeper: String, seconds: i64) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        std::fs::write(directory.path().join("clock"), "+0").unwrap();
+        std::fs::write(directory.path().join("clock"), format!("{seconds:+}")).unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let child = launch(&zookeeper, port, &directory);
         let http = reqwest::Client::builder().timeout(ANSWERS).pool_max_idle_per_host(1).build().unwrap();
@@ -51,6 +56,14 @@ impl Program {
         self.set_clock(0);
         self.child = launch(&self.zookeeper, self.port, &self.directory);
         self.before = steps.clone();
+    }
+
+    /// What a command says that runs with its clock.
+    pub(super) fn command(&self, arguments: &[&str]) -> String {
+        let mut command = with_clock(&self.directory);
+        let output = command.args(arguments).args(["--zookeeper", &self.zookeeper]).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
     }
 
     /// Sets its clock off by so many seconds, and the clock of nobody else.
@@ -105,19 +118,26 @@ impl Drop for Program {
 
 fn launch(zookeeper: &str, port: u16, directory: &TempDir) -> Child {
     let log = File::create(directory.path().join("log")).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_queuekeeper"));
+    let mut command = with_clock(directory);
     command
         .args(["serve", "--zookeeper", zookeeper, "--web.listen-address", &format!("127.0.0.1:{port}")])
         .args(["--zookeeper.session-timeout=4s", "--mirror.drift-interval=10s"])
+        .stdin(Stdio::null())
+        .stderr(log);
+    command.spawn().unwrap()
+}
+
+/// The program with a clock that can be set.
+fn with_clock(directory: &TempDir) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_queuekeeper"));
+    command
         .env("LD_PRELOAD", faketime())
         .env("FAKETIME_TIMESTAMP_FILE", directory.path().join("clock"))
         .env("FAKETIME_NO_CACHE", "1")
         // What runs by the monotonic clock, as all waiting does, goes on as it did.
         .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
-        .env("DONT_FAKE_MONOTONIC", "1")
-        .stdin(Stdio::null())
-        .stderr(log);
-    command.spawn().unwrap()
+        .env("DONT_FAKE_MONOTONIC", "1");
+    command
 }
 
 fn faketime() -> std::path::PathBuf {

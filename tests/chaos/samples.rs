@@ -25,6 +25,11 @@ impl Samples {
         Self(samples.map(|(name, value)| (name.to_owned(), value.parse().unwrap())).collect())
     }
 
+    /// A sample as it is.
+    pub(super) fn get(&self, name: &str) -> f64 {
+        *self.0.get(name).unwrap_or_else(|| panic!("there is no sample {name}"))
+    }
+
     /// A sample that is a count.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a count")]
     pub(super) fn count(&self, name: &str) -> u64 {

@@ -168,14 +168,15 @@ async fn new_znodes_get_the_acl_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn mending_puts_right_what_is_broken_and_says_what_it_left() {
+async fn mending_puts_right_what_is_broken_names_it_and_removes_no_job() {
     let world = World::new("mend").await;
+    let set = async |path: &str, data: &str| world.client.set_data(path, data.as_bytes(), None).await.unwrap();
     world.create("/jobs/states/storing/05-jid0000000001", "").await;
     world.create("/jobs/states/storing/05-jid0000000777", "").await;
     world.client.delete("/jobs/states/pending/05-jid0000000000", None).await.unwrap();
     let spent = status("Failed", "").replace("\"retry_count\":0", "\"retry_count\":3");
-    world.client.set_data("/jobs/jid0000000009/status", spent.as_bytes(), None).await.unwrap();
-    let told = ["retries_exhausted: no writing mends it", "4 done"];
+    set("/jobs/jid0000000009/status", &spent).await;
+    let told = ["retries_exhausted: no writing mends it", "create /jobs/states/pending/05-jid0000000000", "4 done"];
     world.run_with("faults --mend", &SURE).await.is(0, &told);
     world.run("faults").await.is(0, &["retries_exhausted", "jid0000000009"]);
     let faults = world.run("faults -o json").await.json();
@@ -183,4 +184,32 @@ async fn mending_puts_right_what_is_broken_and_says_what_it_left() {
     let tree = world.tree().await;
     assert!(tree.contains_key("/jobs/states/pending/05-jid0000000000"));
     assert!(!tree.keys().any(|path| path.starts_with("/jobs/states/storing/05-jid0000000001")));
+
+    // Jobs that the daemons cannot load, of each of which the rest of the tree says what is right, but of one.
+    set("/jobs/jid0000000000/status", r#"{"status":"pending","retry_count":0,"by":"ruby"}"#).await;
+    set("/jobs/jid0000000001/status", r#"{"status":"Estimating"}"#).await;
+    set("/jobs/jid0000000001/priority", "high").await;
+    world.client.delete("/jobs/jid0000000002/space_needed", None).await.unwrap();
+    world.create("/jobs/jid0000000003/metadata", "[]").await;
+    set("/jobs/jid0000000004/configuration", "{").await;
+    let told = [
+        "jid0000000000: set /jobs/jid0000000000/status at version 1 = {\"status\":\"Pending\"",
+        "set /jobs/jid0000000001/priority at version 1 = 5; /jobs/jid0000000001/priority was high",
+        "create /jobs/jid0000000002/space_needed = 0",
+        "/jobs/jid0000000003/metadata was []",
+        "jid0000000004: /jobs/jid0000000004: it cannot be repaired",
+        "configuration is not JSON",
+        "4 done, 1 not done",
+    ];
+    world.run_with("faults unloadable_job --mend", &SURE).await.is(6, &told);
+    assert_eq!(world.state(0).await["by"], "ruby");
+    let before = world.tree().await;
+    let alone = "faults unloadable_job --mend --item /jobs/jid0000000004";
+    world.run_with(alone, &SURE).await.is(3, &["cannot be repaired", "purge it by its name"]);
+    world.run_with("jobs --state processing purge", &SURE).await.is(3, &["by its name alone", "0 done, 1 not done"]);
+    assert!(world.tree().await == before, "what cannot be repaired is left alone");
+    world.run_with("job 4 purge", &SURE).await.is(0, &["purge jid0000000004: done", "Its depositor is not notified"]);
+    let tree = world.tree().await;
+    assert!(!tree.keys().any(|path| path.contains("jid0000000004")));
+    assert!((0..4).all(|number| tree.contains_key(&format!("/jobs/jid000000000{number}"))));
 }

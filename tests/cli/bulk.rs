@@ -1,6 +1,16 @@
 //! Orders over many.
 
+use std::process::Child;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::program::queuekeeper;
 use super::world::World;
+use crate::support::wait::eventually;
+
+const LIMIT: Duration = Duration::from_mins(1);
 
 const SURE: [&str; 3] = ["--yes", "--reason", "the disk is replaced"];
 
@@ -49,4 +59,71 @@ async fn a_collection_is_released_with_its_jobs_in_that_order() {
         .is(0, &["release collection:c10: done", "1 done"]);
     assert_eq!(world.state(10).await["status"], "Pending");
     assert!(!world.tree().await.contains_key("/locks/collections/c10"));
+}
+
+/// The whole lines of the audit file. The last may have been cut.
+fn audited(world: &World) -> Vec<Value> {
+    let text =
+        std::fs::read_to_string(world.home.path().join(".local/state/queuekeeper/audit.jsonl")).unwrap_or_default();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// Gives all jobs of a batch a priority, as far as it comes until some of what came of it is written.
+async fn begin(world: &World, priority: u8) -> Child {
+    let line = format!("jobs --batch 1 priority {priority} --zookeeper {}", world.address);
+    let arguments: Vec<_> = line.split(' ').chain(SURE).collect();
+    let child = queuekeeper(world.home.path(), &arguments).spawn().unwrap();
+    let after = format!("priority {priority}");
+    let has_some = || audited(world).iter().any(|line| line["record"] == "outcome" && line["after"] == after);
+    eventually(LIMIT, "some of it is done", async || has_some()).await;
+    child
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_killed_process_did_is_told_by_the_trail_and_the_tree_and_a_hangup_ends_an_order_in_good_order() {
+    const JOBS: usize = 1_200;
+    let world = World::new("killed").await;
+    world.batch(1, "Reporting").await;
+    let jobs = 100..100 + u32::try_from(JOBS).unwrap();
+    futures::future::join_all(jobs.clone().map(|number| world.job(number, 1, "Failed", "no space"))).await;
+
+    let mut child = begin(&world, 1).await;
+    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+    child.wait().unwrap();
+    let lines = audited(&world);
+    let (ordered, outcomes): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line["record"] == "ordered");
+    let (mut subjects, mut before) = (Vec::new(), Vec::new());
+    for line in &ordered {
+        assert_eq!(
+            (&line["priority"], &line["count"], &line["action"]),
+            (&1.into(), &JOBS.into(), &"set_priority".into())
+        );
+        subjects.extend(line["subjects"].as_array().unwrap());
+        before.extend(line["before_each"].as_array().unwrap());
+    }
+    assert_eq!((subjects.len(), before.len()), (JOBS, JOBS));
+    assert!(before.iter().all(|before| **before == "priority 5"), "{before:?}");
+    for outcome in &outcomes {
+        assert_eq!([&outcome["before"], &outcome["after"]], ["priority 5", "priority 1"], "{outcome}");
+    }
+    // Each job is as it was, or as it was ordered; those of which an outcome was written are as it says.
+    let tree = world.tree().await;
+    for number in jobs {
+        let jid = format!("jid{number:010}");
+        let has = |priority: &str| tree.contains_key(&format!("/jobs/states/failed/{priority}-{jid}"));
+        let is_told = outcomes.iter().any(|outcome| outcome["subject"] == jid);
+        assert!(has("01") || (has("05") && !is_told), "{jid}");
+    }
+
+    // The next process says what is not known, and a hangup ends it as Ctrl-C does.
+    let child = begin(&world, 2).await;
+    kill_process(Pid::from_child(&child), Signal::HUP).unwrap();
+    let ended = tokio::task::spawn_blocking(move || child.wait_with_output()).await.unwrap().unwrap();
+    let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(ended.status.code() == Some(6) && told.contains("not begun"), "{ended:?}");
+    let lines = audited(&world);
+    let whole: Vec<_> = lines.iter().filter(|line| line["record"] == "outcome" && line["subject"].is_null()).collect();
+    assert_eq!([&whole[0]["outcome"], &whole[1]["outcome"]], ["unknown", "cancelled"], "{whole:?}");
+    assert_eq!(whole[0]["id"], ordered[0]["id"]);
+    assert_eq!(whole.len(), 2);
 }

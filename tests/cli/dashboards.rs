@@ -74,5 +74,12 @@ async fn links_lead_to_the_address_that_people_use() {
     assert!(read("prometheus/alerts.yml").contains(&format!("runbook: {url}/runbook#failed-jobs\n")));
     assert!(read("alertmanager/alertmanager.yml").contains(&format!("url: {url}/api/v1/alerts\n")));
     assert!(read("grafana/overview.json").contains(&format!("\"query\": \"{url}\"")));
+    assert!(read("prometheus/prometheus.yml").contains("    metrics_path: /merritt/metrics\n"));
     run(home.path(), &["dashboards", at.to_str().unwrap(), "--url", "queue"]).await.is(2, &["--url"]);
+
+    // A proxy takes the prefix away; Prometheus asks the server itself.
+    let arguments = ["dashboards", at.to_str().unwrap(), "--force", "--url", url, "--route-prefix", "/"];
+    run(home.path(), &arguments).await.is(0, &["wrote"]);
+    assert!(read("prometheus/prometheus.yml").contains("    metrics_path: /metrics\n"));
+    assert!(read("prometheus/alerts.yml").contains(&format!("runbook: {url}/runbook#failed-jobs\n")));
 }

@@ -1,8 +1,9 @@
 //! What is shown, and what it ends with.
 
 use std::path::Path;
+use std::process::Stdio;
 
-use super::program::run;
+use super::program::{queuekeeper, run};
 use super::world::World;
 
 #[tokio::test]
@@ -11,8 +12,19 @@ async fn each_command_shows_what_it_is_asked_for_and_ends_with_its_code() {
     world.create("/locks/queue/accessSmall", r#"{"who":"ops@here","why":"a full disk"}"#).await;
     world.ephemeral("/jobs/jid0000000003/lock").await;
     world.create("/jobs/states/storing/05-jid0000000001", "").await;
+    world.create("/queuekeeper", "").await;
+    world.create("/queuekeeper/election", "").await;
+    world.create("/queuekeeper/election/\u{202e}candidate-0000000000", "").await;
     for (line, code, told) in [
         ("status", 0, &["12 jobs in 1 batches", "The small access queue is paused", "STATE", "provisioning"][..]),
+        (
+            "status",
+            0,
+            &[
+                "/queuekeeper/election/\\u{202e}candidate-0000000000 has a name that queuekeeper does not give",
+                "Ages assume that the clocks of this host and of ZooKeeper agree",
+            ],
+        ),
         ("jobs", 0, &["JOB", "MESSAGE", "jid0000000000  pending", "jid0000000011  deleted"]),
         ("jobs --state failed --state held", 0, &["jid0000000009", "jid0000000010"]),
         ("jobs --locked", 0, &["jid0000000003", "yes"]),
@@ -115,5 +127,82 @@ async fn a_shell_gets_its_completion_and_whoever_asks_gets_help_with_exit_codes(
             .is(0, &["--zookeeper.auth-file", "Exit codes:\n  0  done", "  5  the conn"]);
         let short = run(home, &[command, "-h"]).await;
         assert!(short.code == 0 && !short.out.contains("--zookeeper.tls-ca-file"), "{short:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_reader_that_has_read_enough_is_no_failure_of_any_command() {
+    let world = World::new("closed").await;
+    let files = world.home.path();
+    std::fs::write(files.join("config.yml"), "users: {}\n").unwrap();
+    std::fs::write(files.join("web.yml"), "{}\n").unwrap();
+    for line in [
+        "status",
+        "jobs",
+        "jobs -o json --all",
+        "job 3",
+        "job 3 why",
+        "failures",
+        "batches",
+        "batch bid0000000000",
+        "access",
+        "locks",
+        "queue",
+        "collection",
+        "faults",
+        "job 9 resume --yes --reason tried",
+        "dump",
+        "--help",
+        "--version",
+        "completion bash",
+        "token ci --role viewer",
+        "check-config config.yml",
+        "check-web-config web.yml",
+        "rules check config.yml",
+        "dashboards files",
+    ] {
+        // Nothing reads what is written, from its beginning.
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = queuekeeper(files, &line.split(' ').collect::<Vec<_>>());
+        command.env("QUEUEKEEPER_ZOOKEEPER", &world.address).current_dir(files);
+        command.stdout(writer.try_clone().unwrap()).stderr(writer);
+        let ended = tokio::task::spawn_blocking(move || command.status()).await.unwrap().unwrap();
+        assert_eq!(ended.code(), Some(0), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn on_a_terminal_of_40_columns_no_line_is_longer() {
+    let world = World::new("narrow").await;
+    world.create("/locks/queue/accessSmall", r#"{"who":"ops@here","why":"a full disk on the second host"}"#).await;
+    world.create("/jobs/states/storing/05-jid0000000001", "").await;
+    world.ephemeral("/jobs/jid0000000003/lock").await;
+    for line in [
+        "status",
+        "jobs",
+        "job 3",
+        "failures",
+        "batches",
+        "batch bid0000000000",
+        "access",
+        "locks",
+        "queue",
+        "collection",
+        "faults",
+    ] {
+        // It makes a terminal of its own, whose size is that of this one.
+        let program = env!("CARGO_BIN_EXE_queuekeeper");
+        let mut command = std::process::Command::new("script");
+        command.args(["-qec", &format!("stty cols 40 rows 50 && {program} {line}"), "/dev/null"]);
+        command.env("QUEUEKEEPER_ZOOKEEPER", &world.address).env("HOME", world.home.path()).stdin(Stdio::null());
+        let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && text.lines().count() > 1, "{line}: {text}");
+        // What moves while the queue is read goes before the answer, and is taken away by a return.
+        let shown = text.lines().map(|line| line.trim_end_matches('\r').rsplit('\r').next().unwrap());
+        for shown in shown.map(|line| line.trim_start_matches("\u{1b}[2K")) {
+            assert!(shown.chars().count() <= 40, "{line}: {shown:?} in {text}");
+        }
     }
 }

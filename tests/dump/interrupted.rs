@@ -1,6 +1,6 @@
 use queuekeeper::queue::load::LoadError;
 
-use super::world::{World, odd};
+use super::world::{World, odd, with_checksum};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupted_load_keeps_the_queue_paused_and_can_be_gone_on_with() {
@@ -21,6 +21,14 @@ async fn an_interrupted_load_keeps_the_queue_paused_and_can_be_gone_on_with() {
         let other = String::from_utf8(dump[..first_line].to_vec()).unwrap().replace("0123456789abcdef", "another");
         let other = copy.load(other.as_bytes(), None, true).await;
         assert!(matches!(other, Err(LoadError::AnotherDump { .. })), "{other:?}");
+        // One that was edited has the same id.
+        let text = std::str::from_utf8(&dump).unwrap();
+        let (lines, _) = text.split_once("{\"sha256\"").unwrap();
+        let edited = with_checksum(lines.replace("no such outcome", "no such result"));
+        assert_ne!(edited.as_bytes(), dump);
+        let other = copy.load(edited.as_bytes(), None, true).await.unwrap_err();
+        assert!(matches!(other, LoadError::AnotherDump { .. }), "{other}");
+        assert!(other.to_string().contains("(0123456789abcdef, SHA-256 "), "{other}");
 
         let loaded = copy.load(&dump, None, true).await.unwrap();
         assert!(part < 4 || loaded.found > 0);

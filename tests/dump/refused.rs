@@ -1,6 +1,8 @@
 use std::path::Path;
 
-use super::world::{World, odd, queuekeeper};
+use queuekeeper::queue::load::{self, LoadLimits};
+
+use super::world::{World, odd, queuekeeper, with_checksum, with_input};
 
 fn node(path: &str) -> String {
     format!(r#"{{"path":"{path}","ctime":1}}"#)
@@ -8,12 +10,12 @@ fn node(path: &str) -> String {
 
 /// A dump with these lines between its first and its last.
 fn dump(lines: &[String]) -> String {
-    let header = r#"{"queuekeeper_dump":1,"id":"i","taken":"2026-03-02T18:17:05Z","program":"0","redacted":false,"left_out":[],"next":{}}"#;
+    let header = r#"{"queuekeeper_dump":2,"id":"i","taken":"2026-03-02T18:17:05Z","program":"0","redacted":false,"left_out":[],"next":{}}"#;
     let end = format!(
         r#"{{"end":{{"nodes":{},"ephemeral":0,"vanished":0,"jobs":0,"batches":0,"requests":0,"data_bytes":0,"newest_zxid":0}}}}"#,
         lines.len()
     );
-    [&[header.to_owned()], lines, &[end]].concat().join("\n") + "\n"
+    with_checksum([&[header.to_owned()], lines, &[end]].concat().join("\n") + "\n")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -24,20 +26,34 @@ async fn what_is_no_whole_dump_is_refused_by_line_before_anything_is_written() {
     };
     let raw = |line: &str| dump(&[node("/"), line.to_owned()]);
     let cut = |lines: usize| good.split_inclusive('\n').take(lines).collect::<String>();
+    let of_format = |format: u32| good.replace("\"queuekeeper_dump\":2", &format!("\"queuekeeper_dump\":{format}"));
+    let of_size =
+        |path: &str, bytes: usize| raw(&format!(r#"{{"path":"{path}","text":"{}"}}"#, "x".repeat(bytes - path.len())));
+    // Of 1,048,575 bytes that ZooKeeper takes, chroot, ACL and the request itself need a hundred.
     let table = [
         (String::new(), "line 1 is missing: the dump was cut off"),
         ("PK\x03\x04\u{0}".to_owned(), "line 1 is not the first line of a dump"),
         (r#"{"path":"/"}"#.to_owned(), "line 1 is not the first line of a dump"),
-        (good.replace(r#""queuekeeper_dump":1"#, r#""queuekeeper_dump":2"#), "line 1 says that the dump has format 2"),
+        (of_format(3), "line 1 says that the dump has format 3; this version reads 2"),
+        (of_format(1), "format 1; this version reads 2, and the older ones have no checksum: write the dump again"),
         (good.replace(r#""next":{}"#, r#""next":{"/jobs":2000000000}"#), "the number 1999999999 for /jobs"),
         (cut(1), "line 2 is missing"),
         (cut(4), "line 5 is missing"),
-        (good[..good.len() - 30].to_owned(), "line 5 is no line of a dump"),
+        (cut(5), "line 6 is missing"),
+        (good[..good.len() - 30].to_owned(), "line 6 is no line of a dump"),
+        (good.replace("jid0000000007", "jid0000000008"), "line 6 says that the lines before it have the SHA-256 "),
+        (good.replace(r#""newest_zxid":0"#, r#""newest_zxid":1"#), "the dump was changed or damaged"),
+        (with_checksum(cut(4)), "line 5 has the checksum, and no line with the counts before it"),
+        (cut(5) + &node("/odd"), "line 6 is not the last line, with the checksum"),
+        (of_size("/x", 1_048_550), "line 3 has the path /x, whose value takes a request of 10486"),
+        (of_size("/x", 2_000_000), "above 1048575: ZooKeeper does not accept it"),
+        // What pauses the daemons, and what is above it, gets its values in one transaction at the end.
+        (of_size("/locks", 1_000_000), "line 3 has the path /locks, whose value takes a request of 1000"),
         (
             good.replace(&format!("{}\n", node("/jobs/jid0000000007")), ""),
             "says that there are 3 znodes, and 2 were read",
         ),
-        (good.clone() + &node("/odd"), "line 6 follows the last line"),
+        (good.clone() + &node("/odd"), "line 7 follows the last line"),
         (with(&["/jobs", "/jobs"]), "line 4 has the path /jobs a second time"),
         (with(&["/jobs", "/batches"]), "line 4 has the path /batches, which should have come earlier"),
         (with(&["/jobs/jid0000000007"]), "line 3 has the path /jobs/jid0000000007, whose parent"),
@@ -51,7 +67,7 @@ async fn what_is_no_whole_dump_is_refused_by_line_before_anything_is_written() {
         (raw(r#"{"path":"/x","text":"a","base64":"YQ=="}"#), "line 3 has its value both as text and as base64"),
         (raw(r#"{"path":"/x","base64":"?"}"#), "line 3 has a value that is not base64"),
         (raw(r#"{"path":"/x","acl":"none"}"#), "line 3 is no line of a dump: unknown field `acl`"),
-        (raw(r#"{"ctime":1}"#), "line 3 is neither a znode's line nor the last one"),
+        (raw(r#"{"ctime":1}"#), "line 3 is neither a znode's line nor one of the last two"),
         (raw(&format!(r#"{{"path":"/x","text":"{}"}}"#, "x".repeat(9 << 20))), "line 3 is longer than 8 MiB"),
     ];
     let directory = tempfile::tempdir().unwrap();
@@ -66,12 +82,33 @@ async fn what_is_no_whole_dump_is_refused_by_line_before_anything_is_written() {
         assert!(told.contains(expected) && told.starts_with("error: "), "{expected:?} is not in: {told}");
         assert!(!told.contains("made the chroot"), "{told}");
     }
+    // What comes from a pipe is read to its end, too.
+    std::fs::write(&file, of_size("/x", 2_000_000)).unwrap();
+    let output = with_input(&["load", "--zookeeper", &address], &file).await;
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && told.contains("standard input: line 3 has the path /x"), "{told}");
+    assert!(!told.contains("made the chroot"), "{told}");
     std::fs::write(&file, &good).unwrap();
     let output = load(&file).await;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let output = load(&file).await;
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(told.contains("there is something below the chroot already: /jobs"), "{told}");
+}
+
+#[test]
+fn no_bit_of_a_dump_may_flip() {
+    let good = dump(&[node("/"), node("/jobs"), r#"{"path":"/jobs/jid0000000007","text":"Größe"}"#.to_owned()]);
+    let limits = LoadLimits::new(100, "", &[]);
+    assert_eq!(load::check(good.as_bytes(), limits).unwrap().read.nodes, 3);
+    for at in 0..good.len() {
+        for bit in 0..8 {
+            let mut flipped = good.clone().into_bytes();
+            flipped[at] ^= 1 << bit;
+            let checked = load::check(&*flipped, limits);
+            assert!(checked.is_err(), "bit {bit} of byte {at}: {}", String::from_utf8_lossy(&flipped));
+        }
+    }
 }
 
 #[tokio::test]

@@ -1,9 +1,12 @@
-use std::process::Output;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Output, Stdio};
 
 use queuekeeper::queue::dump::line::compare;
 use serde_json::Value;
 
-use super::world::{SEQUENTIAL, World, odd, queuekeeper};
+use queuekeeper::zookeeper::{Auth, Config};
+
+use super::world::{SEQUENTIAL, World, odd, program, queuekeeper};
 
 fn told(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
@@ -71,5 +74,49 @@ async fn a_queue_that_is_empty_or_has_no_locks_is_loaded_as_it_is() {
         let loaded = copy.load(&source.dump(None).await, None, false).await.unwrap();
         assert_eq!(usize::try_from(loaded.read.nodes).unwrap(), 1 + nodes.len());
         assert_eq!(copy.lasting().await, source.lasting().await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_load_gives_its_znodes_the_acl_that_it_was_given() {
+    let (source, (_, address)) = (odd().await, World::nowhere().await);
+    let directory = tempfile::tempdir().unwrap();
+    let [file, auth] = ["queue.jsonl", "auth"].map(|name| directory.path().join(name).to_str().unwrap().to_owned());
+    std::fs::write(&file, source.dump(None).await).unwrap();
+    std::fs::write(&auth, "digest:me:secret\n").unwrap();
+    // One that is so long that as many numbers are used up at once as with a short one would be too many.
+    let readers = (0..30).map(|number| format!(",digest:{number:060}:mlGHSBQBSjb7Mr5DUmpZVcEd00U=:r"));
+    let acl = format!("auth::cdrwa{}", readers.collect::<String>());
+    let arguments = ["load", "--zookeeper", &address, "--zookeeper.auth-file", &auth, "--zookeeper.acl", &acl, &file];
+    let loaded = queuekeeper(&arguments).await;
+    assert!(loaded.status.success(), "{}", told(&loaded));
+    assert!(told(&loaded).contains("ACLs: new znodes have that of --zookeeper.acl"), "{}", told(&loaded));
+    let config = Config::new(address.parse().unwrap());
+    let stranger = config.connect().await.unwrap();
+    assert_eq!(stranger.get_data("/jobs").await.unwrap_err(), zookeeper_client::Error::NoAuth);
+    let auth = Auth::read_file(auth.as_ref()).unwrap();
+    let client = Config { auth, ..config }.connect().await.unwrap();
+    let copy = World { client, address };
+    assert_eq!(copy.lasting().await, source.lasting().await);
+    for path in copy.lasting().await.keys() {
+        let (acl, _) = copy.client.get_acl(path).await.unwrap();
+        let who: Vec<_> = acl.iter().map(|acl| (acl.scheme(), acl.permission().to_string())).collect();
+        assert!(acl.len() == 31 && who[0] == ("digest", "ALL".to_owned()), "{path}: {who:?}");
+        assert!(who[1..].iter().all(|who| *who == ("digest", "READ".to_owned())), "{path}: {who:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_reader_that_has_read_enough_of_a_dump_is_no_failure() {
+    let world = odd().await;
+    for output in [&[][..], &["--output", "/dev/stdout"]] {
+        let arguments = [&["dump", "--zookeeper", &world.address], output].concat();
+        let (reader, writer) = std::io::pipe().unwrap();
+        let child = program(&arguments).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::with_capacity(100, reader).read_line(&mut line).unwrap();
+        assert!(line.starts_with("{\"queuekeeper_dump\""), "{line}");
+        let ended = tokio::task::spawn_blocking(move || child.wait_with_output()).await.unwrap().unwrap();
+        assert!(ended.status.success() && ended.stderr.is_empty(), "{:?}: {}", ended.status, told(&ended));
     }
 }

@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
 use std::collections::BTreeMap;
-use std::process::{Command, Output};
+use std::fs::File;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -11,7 +13,7 @@ use futures::stream;
 use jiff::Timestamp;
 use queuekeeper::queue::Queue;
 use queuekeeper::queue::dump::{DumpOptions, Redaction};
-use queuekeeper::queue::load::{LoadError, LoadOptions, Loaded};
+use queuekeeper::queue::load::{self, LoadError, LoadLimits, LoadOptions, Loaded};
 use queuekeeper::zookeeper::server::Options;
 use queuekeeper::zookeeper::{Config, PrivateServer};
 use tokio::sync::OnceCell;
@@ -86,7 +88,10 @@ impl World {
         if cut.is_some() {
             blocks.push(Err(std::io::Error::other("the cable was pulled")));
         }
-        let options = LoadOptions { now: now(), resume, largest_number: 1_000_000 };
+        let limits = LoadLimits::new(1_000_000, &self.address[self.address.find('/').unwrap()..], &[]);
+        // Of what is no whole dump the load itself must say so.
+        let sha256 = load::check(dump, limits).map(|checked| checked.sha256).unwrap_or_default();
+        let options = LoadOptions { now: now(), resume, limits, sha256 };
         self.queue().load(stream::iter(blocks), &options, |_| {}).await
     }
 }
@@ -100,16 +105,36 @@ fn now() -> Timestamp {
     "2026-03-02T18:17:05Z".parse().unwrap()
 }
 
-/// Runs the program, with nothing of our own environment that it would heed.
+/// Lines with the one after them that makes them a whole dump.
+pub(crate) fn with_checksum(lines: String) -> String {
+    let sum = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, lines.as_bytes());
+    let sum = sum.as_ref().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+    lines + &format!("{{\"sha256\":\"{sum}\"}}\n")
+}
+
+/// Runs the program.
 pub(crate) async fn queuekeeper(arguments: &[&str]) -> Output {
+    let mut command = program(arguments);
+    tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap()
+}
+
+/// Runs the program with a file as its standard input.
+pub(crate) async fn with_input(arguments: &[&str], file: &Path) -> Output {
+    let mut command = program(arguments);
+    command.stdin(File::open(file).unwrap());
+    tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap()
+}
+
+/// The program, with nothing of our own environment that it would heed, and nothing to read.
+pub(crate) fn program(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_queuekeeper"));
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("QUEUEKEEPER_") {
             command.env_remove(name);
         }
     }
-    command.args(arguments).stdin(std::process::Stdio::null());
-    tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap()
+    command.args(arguments).stdin(Stdio::null());
+    command
 }
 
 /// A queue in which every kind of znode occurs, and much that nobody expects.

@@ -6,7 +6,7 @@ use queuekeeper::mirror::ByState;
 use queuekeeper::queue::Queue;
 use queuekeeper::queue::dump::{DumpOptions, Redaction};
 use queuekeeper::queue::fault::Limits;
-use queuekeeper::queue::load::LoadOptions;
+use queuekeeper::queue::load::{self, LoadLimits, LoadOptions};
 use queuekeeper::queue::state::State;
 
 use super::cases::{TEN_MINUTES, change};
@@ -33,7 +33,9 @@ async fn a_loaded_redacted_dump_has_the_same_states_and_the_same_faults() {
         let mut dump = Vec::new();
         Queue::new(world.client.clone()).dump(&mut dump, &options, |_| {}).await.unwrap();
         let copy = World::empty(&format!("redacted-{number}")).await;
-        let options = LoadOptions { now, resume: false, largest_number: LoadOptions::LARGEST_NUMBER };
+        let limits = LoadLimits::new(LoadLimits::LARGEST_NUMBER, "/redacted", &[]);
+        let sha256 = load::check(&*dump, limits).unwrap().sha256;
+        let options = LoadOptions { now, resume: false, limits, sha256 };
         Queue::new(copy.client.clone()).load(stream::iter([Ok(dump)]), &options, |_| {}).await.unwrap();
 
         let shown = Mirror::start(&copy, Limits::default()).await;

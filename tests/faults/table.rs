@@ -117,6 +117,13 @@ pub(crate) const CASES: &[Case] = &[
         "/jobs/jid0000000004/metadata",
     ),
     (
+        &[Fault::UnloadableJob],
+        &[Set("/jobs/jid0000000003/priority", "5\n")],
+        &[Set("/jobs/jid0000000003/priority", "5")],
+        "/jobs/jid0000000003",
+        "/jobs/jid0000000003/priority",
+    ),
+    (
         &[Fault::MissingReference, Fault::UnloadableJob],
         &[Set("/jobs/jid0000000000/bid", "bid0000000066")],
         &[Set("/jobs/jid0000000000/bid", "bid0000000000")],

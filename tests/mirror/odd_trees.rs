@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use queuekeeper::config::Config as ServerConfig;
 use queuekeeper::metrics;
 use queuekeeper::queue::Queue;
-use queuekeeper::queue::load::LoadOptions;
+use queuekeeper::queue::load::{self, LoadLimits, LoadOptions};
 use queuekeeper::web;
 use queuekeeper::zookeeper::PrivateServer;
 use queuekeeper::zookeeper::server::Options;
@@ -35,7 +35,9 @@ async fn however_odd_a_tree_is_the_mirror_equals_it_and_answers() {
         // The mirror sees the tree come into being.
         let mirror = Mirror::start(&address);
         mirror.is_synced().await;
-        let options = LoadOptions { now: Timestamp::now(), resume: false, largest_number: 1_000 };
+        let limits = LoadLimits::new(1_000, &format!("/{name}"), &[]);
+        let checked = load::check(&*dump, limits).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let options = LoadOptions { now: Timestamp::now(), resume: false, limits, sha256: checked.sha256 };
         let blocks = stream::iter(dump.chunks(10_000).map(|block| Ok(block.to_vec())).collect::<Vec<_>>());
         let made = Queue::new(client.clone()).load(blocks, &options, |_| {}).await;
         let made = made.unwrap_or_else(|error| panic!("{name}: {error}"));

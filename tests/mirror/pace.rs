@@ -59,6 +59,16 @@ async fn an_idle_tree_costs_pings_only_and_a_busy_one_a_hundred_requests_a_secon
     let session = mirror.store.freshness().session.unwrap();
 
     let before = traffic(&server, &session).await;
+    let events = mirror.count("queuekeeper_mirror_events_total");
+    // What daemons of ours work on comes and goes with every job, and is none of the mirror's.
+    for path in ["/queuekeeper", "/queuekeeper/held"] {
+        create(&client, path, b"").await;
+    }
+    for job in 0..50 {
+        let held = format!("/queuekeeper/held/jid{job:010}");
+        create(&client, &held, b"1").await;
+        client.delete(&held, None).await.unwrap();
+    }
     let mut after = before;
     eventually(LIMIT, "four pings", async || {
         after = traffic(&server, &session).await;
@@ -66,6 +76,7 @@ async fn an_idle_tree_costs_pings_only_and_a_busy_one_a_hundred_requests_a_secon
     })
     .await;
     assert_eq!(after.last_request, before.last_request, "nothing has changed, nothing is asked");
+    assert_eq!(mirror.count("queuekeeper_mirror_events_total"), events);
 
     let began = Instant::now();
     let mut writes = 0;

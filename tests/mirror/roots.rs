@@ -4,11 +4,16 @@
 
 use std::collections::BTreeSet;
 
+use axum::body::{Body, to_bytes};
+use axum::http::{Request, StatusCode};
+use queuekeeper::config::Config as ServerConfig;
 use queuekeeper::zookeeper::PrivateServer;
 use queuekeeper::zookeeper::server::Options;
+use queuekeeper::{metrics, web};
+use tower::ServiceExt as _;
 use zookeeper_client::{Acl, Acls, AuthId, Client, CreateMode, Permission};
 
-use super::chaos::{delete_all, folders, new_batch, new_job, play};
+use super::chaos::{Write, delete_all, folders, new_batch, new_job, play, status};
 use super::harness::{LIMIT, Mirror, SETTLES, config, connect, connect_as, create};
 use crate::support::wait::eventually;
 
@@ -173,5 +178,82 @@ async fn what_is_closed_to_us_is_counted_and_a_closed_folder_is_a_problem() {
     has_problem(&mirror, "/jobs (NoAuth)").await;
     owner.delete("/jobs", None).await.unwrap();
     create(&owner, "/jobs", b"").await;
+    mirror.equals(&owner).await;
+}
+
+/// Answers of the web server over a mirror.
+async fn get(mirror: &Mirror, at: &str, page: &str) -> (StatusCode, String) {
+    let mut config = ServerConfig::new(config(at));
+    config.web.external_url = Some("http://localhost/".parse().unwrap());
+    let mut registry = metrics::registry();
+    let (store, drop_after) = (mirror.store.clone(), config.mirror.drop_after);
+    metrics::queue::Queue { store: store.clone(), storage: None, drop_after, collections: 0 }.register(&mut registry);
+    let router = web::router(web::State::new(config, store, None, None, registry));
+    let request = Request::get(page).header("host", "localhost").body(Body::empty()).unwrap();
+    let answer = router.oneshot(request).await.unwrap();
+    let status = answer.status();
+    (status, String::from_utf8(to_bytes(answer.into_body(), 4 << 20).await.unwrap().into()).unwrap())
+}
+
+#[tokio::test]
+async fn a_status_that_becomes_unreadable_is_shown_as_that_and_not_as_it_was() {
+    let server = PrivateServer::start(Options::default()).await.unwrap();
+    let owner = connect_as(&server.connect_string(), "keeper").await;
+    let at = server.connect_string();
+    play(&owner, &folders()).await;
+    play(&owner, &new_batch("bid0000000000")).await;
+    for number in [1, 2, 3] {
+        play(&owner, &[new_job(number, "bid0000000000", 5)]).await;
+    }
+    // One that compares, and one that must notice by itself.
+    let (comparing, mirror) = (Mirror::start(&at), Mirror::with(config(&at), None));
+    for mirror in [&comparing, &mirror] {
+        mirror.equals(&owner).await;
+    }
+
+    let status_of = |job: u32| format!("/jobs/jid{job:010}/status");
+    let theirs = [
+        Acl::new(Permission::ALL, AuthId::authed()),
+        Acl::new(Permission::CREATE | Permission::DELETE, AuthId::anyone()),
+    ];
+    for job in [1, 2] {
+        owner.set_acl(&status_of(job), &theirs, None).await.unwrap();
+    }
+    let closed: BTreeSet<_> = [status_of(1), status_of(2)].into();
+    comparing.equals_within(SETTLES, &owner, &closed).await;
+    // A daemon moves one of them. Of the status the server says nothing to us, only of the entries.
+    let moved = Write::Multi(vec![
+        Write::Set(status_of(1), status("Failed", 1)),
+        Write::Delete("/jobs/states/pending/05-jid0000000001".to_owned()),
+        Write::Create("/jobs/states/failed/05-jid0000000001".to_owned(), Vec::new()),
+    ]);
+    play(&owner, &[moved]).await;
+    let facts = comparing.equals_within(SETTLES, &owner, &closed).await;
+    assert_eq!((facts["jobs other count"].as_str(), facts["unreadable"].as_str()), ("2", "2"));
+    // To the other one nothing has happened to the second job, of which it knows all there is to know.
+    let facts = mirror.equals_within(SETTLES, &owner, &[status_of(1)].into()).await;
+    assert_eq!((facts["jobs other count"].as_str(), facts["jobs pending count"].as_str()), ("1", "2"));
+
+    // It says so, and is ready: everything else is as it should be.
+    for (page, code, says) in [
+        ("/-/ready", 200, ""),
+        ("/metrics", 200, "queuekeeper_mirror_unreadable_znodes 1\n"),
+        ("/api/v1/jobs/jid0000000001", 200, r#""unreadable":["/jobs/jid0000000001/status"]"#),
+        ("/api/v1/jobs/jid0000000001", 200, r#""state":"other""#),
+        ("/", 200, "1 znode cannot be read"),
+    ] {
+        let (status, body) = get(&mirror, &at, page).await;
+        assert!(status == code && body.contains(says), "{page}: {status} {body}");
+    }
+
+    // What was closed to us is no drift, and neither is it when it is ours to read again.
+    assert_eq!(comparing.drift(), 0);
+    let open = [Acl::new(Permission::ALL, AuthId::anyone())];
+    for job in [1, 2] {
+        owner.set_acl(&status_of(job), &open, None).await.unwrap();
+    }
+    comparing.equals(&owner).await;
+    assert_eq!(comparing.drift(), 0);
+    play(&owner, &[Write::Set(status_of(1), status("Pending", 1))]).await;
     mirror.equals(&owner).await;
 }

@@ -50,6 +50,7 @@ async fn faulty_entries_at_the_head_are_passed_over_and_told() {
                 Reason::Unloadable(error) => error.to_string(),
                 Reason::Unfinished => "unfinished".to_owned(),
                 Reason::Contradiction(what) => what.clone(),
+                Reason::StillHeld(conflict) => conflict.to_string(),
             };
             (name, reason)
         })

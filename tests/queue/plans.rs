@@ -152,7 +152,8 @@ async fn only_the_lock_that_was_seen_is_broken_and_only_the_pause_that_was_seen_
     let seen = world.queue.find_lock(&Path::parse(path)).await.unwrap().unwrap();
     assert_eq!(seen.session, Some(world.raw.session_id()));
     let plan = world.queue.plan_break_lock(&seen).await.unwrap();
-    assert_eq!(plan.to_string(), "check /jobs/jid0000000001/status at version 0\ndelete /jobs/jid0000000001/lock\n");
+    let told = "check /jobs/jid0000000001/status at version 0\ndelete /jobs/jid0000000001/lock at version 0\n";
+    assert_eq!(plan.to_string(), told);
     // Its holder finished after all and changed the state: a later holder's lock stays.
     world.raw.delete(path, None).await.unwrap();
     world.raw.set_data("/jobs/jid0000000001/status", br#"{"status":"Recording"}"#, None).await.unwrap();

@@ -1,7 +1,12 @@
 //! What is written into our own znodes by others, and calls that are none.
 
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
+use jiff::Timestamp;
 use queuekeeper::alerts::NotReceived;
 use queuekeeper::queue::state::JobState;
+use serde_json::json;
+use zookeeper_client::{Acl, Acls, AuthId, CreateMode, Permission};
 
 use super::world::{LIMIT, PERSISTENT, World, failed_jobs, resume};
 use crate::support::wait::eventually;
@@ -84,6 +89,123 @@ async fn what_others_put_among_our_znodes_orders_nothing() {
     keeper.end().await;
 }
 
+/// Only somebody else may do anything with it.
+const CLOSED: &str = "digest:somebody:oJnmVJLuRFqMwmM7pCLqFyGUMeM=";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_put_among_our_znodes_is_named_and_stops_nothing_but_itself() {
+    let world = World::new().await;
+    let put = async |path: &str, data: &[u8]| {
+        world.raw.create(path, data, &PERSISTENT).await.unwrap();
+    };
+    let uuid = "01938f5e-6c2a-7c3b-9d6e-2f0d1c5b7a90";
+    for folder in ["election", "pending", "rules"] {
+        world.raw.mkdir(&format!("/queuekeeper/{folder}"), &PERSISTENT).await.unwrap();
+    }
+    // Every one of these sorts before what a process of ours makes.
+    let ephemeral = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
+    put("/queuekeeper/election/candidate-0000000000", b"").await;
+    put("/queuekeeper/election/candidate-0000000000/child", b"").await;
+    put(&format!("/queuekeeper/election/_c_{uuid}-candidate-0000000000"), &vec![b'x'; 900_000]).await;
+    world.raw.create("/queuekeeper/election/0-candidate-0000000000", b"", &ephemeral).await.unwrap();
+    // What nobody can end, or read; and a decision of the end of time, in the place of the next one of the rule.
+    put("/queuekeeper/pending/garbage", b"{").await;
+    put("/queuekeeper/pending/garbage/child", b"").await;
+    let somebody = Acl::new(Permission::ALL, AuthId::new("digest", CLOSED.strip_prefix("digest:").unwrap()));
+    let closed = CreateMode::Persistent.with_acls(Acls::from(std::slice::from_ref(&somebody)));
+    world.raw.create("/queuekeeper/pending/closed", b"", &closed).await.unwrap();
+    world.raw.create("/queuekeeper/rules/another", b"", &closed).await.unwrap();
+    let end = "9999-12-30T22:00:00Z";
+    let later = format!(
+        r#"{{"id":"{uuid}","kind":"act","rule":"again","cause":{{"alert":"A","fingerprint":"ff","starts_at":"{end}"}},"target":{{}},"at":"{end}","not_before":"{end}"}}"#
+    );
+    put("/queuekeeper/rules/ghost", b"boo").await;
+    put("/queuekeeper/rules/Not Ours", &vec![b'x'; 900_000]).await;
+    let keeper = world.keeper(resume(ALL)).await;
+    keeper.ready(true).await;
+    let jobs = world.failed(3).await;
+    keeper.sees(JobState::Failed, 3).await;
+    put("/queuekeeper/pending/again.act.e3b0c44298fc1c14", later.as_bytes()).await;
+    eventually(LIMIT, "the decision is carried out", async || world.count(&jobs, JobState::Failed).await == 0).await;
+    eventually(LIMIT, "it is over", async || world.pending().await.len() == 2).await;
+    // And the rule goes on with what it remembers of that, which is not of the end of time.
+    world.raw.set_data("/queuekeeper/rules/again", &memory_of(end), None).await.unwrap();
+    let more = world.failed(1).await;
+    keeper.sees(JobState::Failed, 1).await;
+    assert_eq!(keeper.outcome(failed_jobs("01")).await, "accepted");
+    eventually(LIMIT, "it is done", async || world.count(&more, JobState::Failed).await == 0).await;
+    keeper.settled_but(&world, 2).await;
+
+    let expected = [
+        ("/queuekeeper/election/0-candidate-0000000000", "has a name", false),
+        ("/queuekeeper/election/_c_01938f5e-6c2a-7c3b-9d6e-2f0d1c5b7a90-candidate-0000000000", "not ephemeral", false),
+        ("/queuekeeper/election/candidate-0000000000", "has a name", false),
+        ("/queuekeeper/pending/closed", "cannot be read", true),
+        ("/queuekeeper/pending/garbage", "has children", true),
+        ("/queuekeeper/rules/Not Ours", "has a name", false),
+        ("/queuekeeper/rules/another", "cannot be read", true),
+        ("/queuekeeper/rules/ghost", "not the state", true),
+    ];
+    let mut found = keeper.alerts.overview(Timestamp::now()).foreign;
+    found.sort();
+    let is_expected = found.iter().zip(expected).all(|(found, (path, what, stops))| {
+        found.path == path && found.what.contains(what) && found.stops == stops && found.remedy.contains(path)
+    });
+    assert!(is_expected && found.len() == expected.len(), "{found:#?}");
+    assert_eq!(keeper.series("queuekeeper_alert_foreign_znodes "), Some(8.0));
+    // Nothing is tried again each second that cannot be done.
+    assert_eq!(keeper.counted("invalid"), 0);
+
+    // The kill switch goes with what somebody has put below it.
+    put("/queuekeeper/paused", b"").await;
+    put("/queuekeeper/paused/child", b"").await;
+    eventually(LIMIT, "it is named", async || {
+        let found = keeper.alerts.overview(Timestamp::now()).foreign;
+        found.iter().any(|found| found.path == "/queuekeeper/paused")
+    })
+    .await;
+    let (actor, reason) = super::world::operator();
+    keeper.alerts.unpause(&actor, &reason, Timestamp::now()).await.unwrap();
+    assert!(world.raw.check_stat("/queuekeeper/paused").await.unwrap().is_none());
+
+    // A folder that is closed stops everything, and says so.
+    world.raw.set_acl("/queuekeeper/pending", std::slice::from_ref(&somebody), None).await.unwrap();
+    eventually(LIMIT, "it is named", async || {
+        let found = keeper.alerts.overview(Timestamp::now()).foreign;
+        found.iter().any(|found| found.path == "/queuekeeper/pending" && found.stops)
+    })
+    .await;
+    keeper.end().await;
+}
+
+/// What a rule remembers that has spent, tried and seen everything at one instant.
+fn memory_of(at: &str) -> Vec<u8> {
+    let at_ms = at.parse::<Timestamp>().unwrap().as_millisecond();
+    let seen = json!({"target": "", "fingerprint": "01", "starts_at": "2026-11-21T10:00:00Z", "at": at});
+    let attempts: serde_json::Map<_, _> =
+        (0..4_000).map(|job| (format!("jid{:010}", 100_000 + job), json!([1, at_ms]))).collect();
+    json!({"spent": [[at_ms, 200]], "seen": [seen], "attempts": attempts, "last_action": at}).to_string().into_bytes()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_leads_where_nobody_can_stand_for_election_and_that_is_said() {
+    let world = World::new().await;
+    world.raw.mkdir("/queuekeeper", &PERSISTENT).await.unwrap();
+    let ephemeral = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
+    // Below an ephemeral znode there is none.
+    world.raw.create("/queuekeeper/election", b"", &ephemeral).await.unwrap();
+    let keeper = world.keeper(resume(ALL)).await;
+    eventually(LIMIT, "it is said", async || {
+        let problem = keeper.alerts.overview(Timestamp::now()).problem;
+        problem.is_some_and(|problem| problem.starts_with("/queuekeeper/election: "))
+    })
+    .await;
+    world.raw.delete("/queuekeeper/election", None).await.unwrap();
+    keeper.ready(true).await;
+    assert_eq!(keeper.alerts.overview(Timestamp::now()).problem, None);
+    keeper.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_is_none_is_refused_and_counted() {
     let world = World::new().await;
@@ -91,7 +213,7 @@ async fn a_call_that_is_none_is_refused_and_counted() {
     keeper.ready(true).await;
     let caller = super::world::operator().0;
     for body in [&b""[..], b"{}", br#"{"version":"5"}"#, br#"{"version":"4"}"#, b"\xff\xfe", b"[1,2"] {
-        let refused = keeper.alerts.receive(body, &caller, jiff::Timestamp::now()).await.unwrap_err();
+        let refused = keeper.alerts.receive(body, &caller, Timestamp::now()).await.unwrap_err();
         assert!(matches!(refused, NotReceived::Invalid(_)), "{refused:?}");
     }
     assert_eq!(keeper.counted("invalid"), 6);

@@ -246,7 +246,7 @@ impl Keeper {
     pub(crate) async fn tell(&self, alerts: &[Value]) -> Received {
         eventually_some(LIMIT, "it can be decided", async || match self.receive(alerts).await {
             Ok(received) => Some(received),
-            Err(NotReceived::NotSynced(_)) => None,
+            Err(NotReceived::NotSynced(_) | NotReceived::Full(_)) => None,
             Err(error) => panic!("{error}"),
         })
         .await
@@ -270,10 +270,15 @@ impl Keeper {
 
     /// Waits until nothing waits any more.
     pub(crate) async fn settled(&self, world: &World) {
+        self.settled_but(world, 0).await;
+    }
+
+    /// Waits until no more than so many wait.
+    pub(crate) async fn settled_but(&self, world: &World, stay: usize) {
         let deadline = tokio::time::Instant::now() + LIMIT;
         loop {
             let pending = world.pending().await;
-            let Some(first) = pending.first() else { return };
+            let Some(first) = pending.first().filter(|_| pending.len() > stay) else { return };
             if tokio::time::Instant::now() > deadline {
                 let path = format!("/queuekeeper/pending/{first}");
                 let data = world.raw.get_data(&path).await.map(|(data, _)| String::from_utf8_lossy(&data).into_owned());
@@ -303,8 +308,12 @@ impl Keeper {
 
     /// What the audit trail says.
     pub(crate) fn records(&self) -> Vec<Record> {
-        let text = std::fs::read_to_string(&self.audit).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        [self.read(""), self.read(".alerts")].concat().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// The text of the audit file, or of the one beside it with that ending.
+    pub(crate) fn read(&self, ending: &str) -> String {
+        std::fs::read_to_string(format!("{}{ending}", self.audit.display())).unwrap_or_default()
     }
 
     /// How many orders of a rule were carried out.

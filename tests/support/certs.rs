@@ -39,8 +39,14 @@ impl Authority {
 
     /// Makes a certificate for `127.0.0.1` and `localhost`.
     pub(crate) fn certify(&self, name: &str) -> Certified {
+        self.certify_until(name, (4096, 1, 1))
+    }
+
+    /// The same, valid until the beginning of that day, by year, month and day.
+    pub(crate) fn certify_until(&self, name: &str, (year, month, day): (i32, u8, u8)) -> Certified {
         let mut params = CertificateParams::new(["127.0.0.1".to_owned(), "localhost".to_owned()]).unwrap();
         params.distinguished_name.push(DnType::CommonName, name);
+        params.not_after = rcgen::date_time_ymd(year, month, day);
         let key = KeyPair::generate().unwrap();
         let cert = params.signed_by(&key, &self.issuer).unwrap().pem();
         let write = |ending: &str, text: String| {
@@ -60,3 +66,4 @@ impl Authority {
 /// Every test binary has its own copy of this file and few use all of it, which each of them would be warned of.
 const _: fn(&Certified) -> [&PathBuf; 3] =
     |certified| [&certified.cert_file, &certified.key_file, &certified.key_store];
+const _: fn(&Authority, &str, (i32, u8, u8)) -> Certified = Authority::certify_until;

@@ -25,6 +25,7 @@ pub(crate) fn live() -> Freshness {
         last_event: Some(ago(1)),
         last_walk: Some(ago(340)),
         last_walk_duration: Some(std::time::Duration::from_millis(1_250)),
+        clock: queuekeeper::mirror::ServerClock { ahead_ms: Some(-250), is_measured: true, problem: None },
     }
 }
 

@@ -9,6 +9,7 @@
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -44,6 +45,9 @@ struct State {
     cut: Option<(Point, Cut)>,
     was_cut: bool,
     is_closed: bool,
+    /// The answer that is to be held back.
+    held: Option<usize>,
+    is_holding: bool,
 }
 
 /// A running proxy; it ends when dropped, with all its connections.
@@ -75,6 +79,17 @@ impl Wire {
         *self.state.lock() = State { cut, ..State::default() };
     }
 
+    /// Counts from 1 again, and holds the answer to that request back, with all that follows it, until
+    /// [`Self::restore`]: the server has carried the request out by then.
+    pub(crate) fn hold(&self, answer: usize) {
+        *self.state.lock() = State { held: Some(answer), ..State::default() };
+    }
+
+    /// Whether an answer is being held back.
+    pub(crate) fn is_holding(&self) -> bool {
+        self.state.lock().is_holding
+    }
+
     /// How many requests there were since [`Self::arm`].
     pub(crate) fn requests(&self) -> usize {
         self.state.lock().requests
@@ -85,10 +100,10 @@ impl Wire {
         self.state.lock().was_cut
     }
 
-    /// Lets everyone in again after a long cut, and cuts no more.
+    /// Lets everyone in again after a long cut, passes what is held back, and cuts no more.
     pub(crate) fn restore(&self) {
         let mut state = self.state.lock();
-        (state.cut, state.is_closed) = (None, false);
+        (state.cut, state.is_closed, state.held, state.is_holding) = (None, false, None, false);
     }
 }
 
@@ -98,6 +113,12 @@ impl State {
         let Some((_, cut)) = self.cut.take_if(|(point, _)| *point == here) else { return false };
         (self.was_cut, self.is_closed) = (true, cut == Cut::Long);
         true
+    }
+
+    /// Holds back, if this is the answer.
+    fn is_to_be_held(&mut self, number: usize) -> bool {
+        self.is_holding |= self.held.take_if(|held| *held == number).is_some();
+        self.is_holding
     }
 }
 
@@ -171,6 +192,11 @@ async fn pass_answers(
         let number = awaited.lock().remove(&number_at(&packet, 4)).filter(|_| !is_session);
         if number.is_some_and(|number| state.lock().is_at(Point::Unanswered(number))) {
             return;
+        }
+        if number.is_some_and(|number| state.lock().is_to_be_held(number)) {
+            while state.lock().is_holding {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
         }
         // Known before the client can have the answer. Without a linger of its own, that arrives before the end does.
         let is_last = number.is_some_and(|number| state.lock().is_at(Point::Answered(number)));

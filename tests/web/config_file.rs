@@ -50,6 +50,8 @@ fn what_is_not_taken_is_refused_by_name_and_line_and_shows_no_secret() {
         (config("tokens_file: none.yml"), &["cannot read", "none.yml", "No such file"]),
         (config("tokens_file: ."), &["cannot read", "it is not a file"]),
         (config("a: ["), &["config.yml, line "]),
+        (config(""), &["config.yml: it is empty; write {}"]),
+        (config("# later\n---\n"), &["config.yml: it is empty"]),
         (token("- ci"), &["tokens.yml, line 2"]),
         (token("ci: operator"), &["tokens.yml, line 2: expected mapping"]),
         (token(secret.reveal()), &["tokens.yml"]),
@@ -131,6 +133,19 @@ fn a_file_that_everyone_may_write_is_not_taken() {
         set(path, 0o664);
     }
     assert!(ConfigFile::read(&config).is_ok());
+    // Nor one that everyone may replace, at the start or later.
+    set(directory.path(), 0o777);
+    let error = ConfigFile::read(&config).unwrap_err().to_string();
+    assert!(error.contains("may write the directory") && error.contains("chmod o-w"), "{error}");
+    assert!(before.read_again().is_err());
+    let refused = run(&["serve", "--config.file", config.to_str().unwrap()], "");
+    assert!(
+        refused.status.code() == Some(2) && text(&refused.stderr).contains("may write the directory"),
+        "{refused:?}"
+    );
+    set(directory.path(), 0o1777);
+    assert!(ConfigFile::read(&config).is_ok(), "only its owner replaces a file in such a directory");
+    set(directory.path(), 0o700);
 }
 
 #[test]

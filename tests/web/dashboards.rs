@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use queuekeeper::config;
+
 use super::harness::Server;
 
 /// Where the links of a page lead that begin with this.
@@ -73,5 +75,26 @@ async fn the_runbook_has_a_section_for_each_link_of_an_alert_and_leads_to_pages_
         // There is no image here to answer from, and all else is as it should be.
         assert!(code == 200 || code == 503, "{path}: {code}");
     }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_prefix_and_another_place_of_the_metrics_are_in_the_files_that_need_them() {
+    let web = config::Web {
+        route_prefix: "/ops/queue".parse().unwrap(),
+        telemetry_path: "/figures".parse().unwrap(),
+        ..config::Web::default()
+    };
+    let server = Server::with(web).await;
+    let get = async |name: &str| {
+        let file = server.ask(&format!("GET /ops/queue/dashboards/{name} HTTP/1.1"), &[]).await;
+        file.text().to_owned()
+    };
+    let local = "http://127.0.0.1:12181/ops/queue";
+    let alerts = get("alerts.yml").await;
+    assert!(alerts.contains("runbook: http://{{ $labels.instance }}/ops/queue/runbook#failed-jobs\n"), "{alerts}");
+    assert!(get("prometheus.yml").await.contains("    metrics_path: /ops/queue/figures\n"));
+    assert!(get("alertmanager.yml").await.contains(&format!("url: {local}/api/v1/alerts\n")));
+    assert!(get("overview.json").await.contains(&format!("\"query\": \"{local}\"")));
     server.stop().await;
 }

@@ -1,6 +1,7 @@
 //! The event stream as a reader gets it, over a real server beside a real ZooKeeper.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use prometheus_client::registry::Registry;
@@ -38,6 +39,11 @@ impl Web {
         let shutdown = CancellationToken::new();
         let running = tokio::spawn(web::run(vec![listener], state, shutdown.clone()));
         Self { base, http: Http::new(), shutdown, running }
+    }
+
+    /// Asks from another address of this machine from now on.
+    fn come_from(&mut self, last: u8) {
+        self.http = Http::builder().local_address(IpAddr::from([127, 0, 0, last])).build().unwrap();
     }
 
     async fn ask(&self, query: &str) -> Response {
@@ -192,32 +198,49 @@ async fn only_pages_can_be_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn streams_and_pages_are_limited_and_all_of_them_end_in_time() {
-    let web = Web::start(Store::default()).await;
-    // So many distinct pages, and no more; those who look at one of them already are not concerned.
+async fn streams_and_pages_are_limited_for_all_and_for_each_and_all_of_them_end_in_time() {
+    let mut web = Web::start(Store::default()).await;
+    // So many of one address, and no more; others are served as before.
     let mut streams = Vec::new();
-    for page in 0..64 {
+    web.come_from(2);
+    for page in 0..48 {
         streams.push(web.stream(&format!("?page=%3Fn={page}")).await);
     }
-    let refused = web.ask("?page=%3Fn=64").await;
+    let refused = async |web: &Web, page: u32, told: &str| {
+        let refused = web.ask(&format!("?page=%3Fn={page}")).await;
+        let status = refused.status();
+        assert_eq!(refused.headers()["retry-after"], "30");
+        let text = refused.text().await.unwrap();
+        assert!(text.contains(told), "{text}");
+        status
+    };
     assert_eq!(
-        (refused.status(), &refused.headers()["retry-after"]),
-        (StatusCode::SERVICE_UNAVAILABLE, &"30".parse().unwrap())
+        refused(&web, 48, "48 different live pages open, the most for one").await,
+        StatusCode::TOO_MANY_REQUESTS
     );
-    assert!(refused.text().await.unwrap().contains("64 different live pages"));
-    for reader in 64..256 {
-        streams.push(web.stream(&format!("?page=%3Fn={}", reader % 64)).await);
+    for reader in 48..192 {
+        streams.push(web.stream(&format!("?page=%3Fn={}", reader % 48)).await);
     }
-    let refused = web.ask("?page=%3Fn=0").await;
-    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
-    assert!(refused.text().await.unwrap().contains("256 live pages"));
+    assert_eq!(refused(&web, 0, "192 live pages open, the most for one").await, StatusCode::TOO_MANY_REQUESTS);
+
+    // Then so many distinct pages, and no more; those who look at one of them already are not concerned.
+    web.come_from(3);
+    for page in 48..64 {
+        streams.push(web.stream(&format!("?page=%3Fn={page}")).await);
+    }
+    assert_eq!(refused(&web, 64, "64 different live pages").await, StatusCode::SERVICE_UNAVAILABLE);
+    for reader in 0..48 {
+        streams.push(web.stream(&format!("?page=%3Fn={}", reader % 32)).await);
+    }
+    web.come_from(4);
+    assert_eq!(refused(&web, 0, "256 live pages").await, StatusCode::SERVICE_UNAVAILABLE);
     // Others are served as before, and a reader who leaves makes room, for another page too.
     assert_eq!(web.http.get(format!("{}/-/healthy", web.base)).send().await.unwrap().status(), StatusCode::OK);
     streams.retain({
         let mut reader = 0;
         move |_| {
             reader += 1;
-            reader % 64 != 1
+            !(reader <= 192 && reader % 48 == 40)
         }
     });
     eventually(LIMIT, "there is room for another page", async || web.ask("?page=%3Fn=64").await.status().is_success())

@@ -39,7 +39,7 @@ pub(crate) struct World {
     actions: Actions,
     folder: TempDir,
     _tasks: [AbortOnDropHandle<()>; 3],
-    _server: PrivateServer,
+    server: PrivateServer,
 }
 
 /// An answer to a browser.
@@ -109,9 +109,14 @@ impl World {
             served,
         ];
         let http = reqwest::Client::builder().redirect(Policy::none()).build().unwrap();
-        let world = Self { client, base, http, store, actions, folder, _tasks: tasks, _server: server };
+        let world = Self { client, base, http, store, actions, folder, _tasks: tasks, server };
         world.seed().await;
         world
+    }
+
+    /// Where ZooKeeper is, as `--zookeeper` takes it.
+    pub(crate) fn zookeeper(&self) -> String {
+        self.server.connect_string()
     }
 
     /// Another server over the same queue: with the same users or with none, and with whoever this file lets order

@@ -182,7 +182,7 @@ async fn a_list_is_frozen_shown_and_carried_out_and_nothing_else_is_touched() {
     let again = world.post(OPERATOR, &place, &reason, OWN).await;
     assert_eq!((again.code, &again.location), (303, &given.location));
     let done = over(&world, &given.location).await;
-    for said in ["3 items: 2 done, 1 not done, 0 left", "jid0000000003", "100 %"] {
+    for said in ["3 items: 2 done, 1 not done, 0 unknown, 0 left", "jid0000000003", "100 %"] {
         assert!(done.text.contains(said), "{said} is not in {}", done.text);
     }
     for (number, state) in [(1, "Downloading"), (2, "Downloading"), (3, "Failed"), (4, "Failed")] {
@@ -224,7 +224,7 @@ async fn a_collection_is_released_alone_or_with_its_jobs() {
     let form = with(&asked, &[("reason", "the disk is replaced"), ("with_jobs", "true")]);
     let given = world.post(OPERATOR, "/order", &form, OWN).await;
     let done = over(&world, &given.location).await;
-    assert!(done.text.contains("3 done, 0 not done, 0 not begun"), "{}", done.text);
+    assert!(done.text.contains("3 done, 0 not done, 0 unknown, 0 not begun"), "{}", done.text);
     for number in 1..=3 {
         assert_eq!(world.state(number).await, "Pending", "job {number}");
     }

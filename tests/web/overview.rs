@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use queuekeeper::alerts::Foreign;
 use queuekeeper::mirror::failures::FailureGroup;
 use queuekeeper::mirror::{
     Batch, ByState, Cause, CauseKind, Diagnosis, Flow, History, Pace, Point, StateFlow, Verdict,
@@ -109,6 +110,7 @@ fn recent() -> Recent {
         }],
         failure_groups: 3,
         automation: None,
+        foreign: Default::default(),
     }
 }
 
@@ -176,6 +178,28 @@ fn a_batch_in_work_says_how_far_it_is_and_when_it_ends() {
     assert!(html.contains(r#"<time data-form="clock" datetime="2026-11-21T11:00:00Z">11:00 UTC</time>"#), "{html}");
     let paused = super::page::text(&page_of(figures::live(), Some(figures::full()), &recent()));
     assert!(paused.contains("6,124 / 7,515 4 failed when the queue runs again"), "{paused}");
+}
+
+#[test]
+fn what_others_put_among_our_znodes_is_named_with_what_helps() {
+    let found = |path: &str, stops| Foreign {
+        path: path.to_owned(),
+        what: "is not a decision".to_owned(),
+        effect: "It is ignored.",
+        stops,
+        remedy: format!("Delete {path}."),
+    };
+    let mut foreign: Vec<_> = (0..12).map(|number| found(&format!("/queuekeeper/pending/x{number}"), false)).collect();
+    foreign[0] = found("/queuekeeper/pending/<b>", true);
+    let recent = Recent { foreign: (foreign, 30), ..recent() };
+    let text = text(&page_of(figures::live(), Some(figures::full()), &recent));
+    for told in [
+        "/queuekeeper/pending/&#60;b&#62; is not a decision It is ignored. Delete /queuekeeper/pending/&#60;b&#62;.",
+        "/queuekeeper/pending/x9 is not a decision",
+        "32 more unexpected znodes below /queuekeeper",
+    ] {
+        assert!(text.contains(told), "{told:?} is not in: {text}");
+    }
 }
 
 #[test]

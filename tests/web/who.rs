@@ -7,6 +7,9 @@ use jiff::Timestamp;
 use queuekeeper::actions::Role;
 use queuekeeper::config::{self, ConfigFile, Loopback, Secret, TokenLine, WebFile};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use super::harness::{Answer, Server};
 use crate::support::wait::eventually;
@@ -191,8 +194,14 @@ async fn changed_roles_and_tokens_count_at_once_and_a_broken_file_changes_nothin
     })
     .await;
 
-    for (name, wrong) in [("tokens.yml", "boss: {role: admin}\n"), ("tokens.yml", "[\n"), ("config.yml", "user: {}\n")]
-    {
+    for (name, wrong) in [
+        ("tokens.yml", "boss: {role: admin}\n"),
+        ("tokens.yml", "[\n"),
+        ("config.yml", "user: {}\n"),
+        // As one that is just being written, or whose disk was full.
+        ("config.yml", ""),
+        ("config.yml", "# later\n"),
+    ] {
         let right = std::fs::read_to_string(files.path(name)).unwrap();
         files.write(name, wrong);
         eventually(LIMIT, "the broken file is told", async || is_used(0).await).await;
@@ -211,6 +220,72 @@ async fn changed_roles_and_tokens_count_at_once_and_a_broken_file_changes_nothin
     files.write("config.yml", "users: {bob: operator}\n");
     eventually(LIMIT, "all is well", async || is_used(1).await).await;
     assert_eq!(who(&server, &[&basic("bob:hunter2")]).await[2], "operator");
+    server.stop().await;
+}
+
+/// A live page of somebody, read until something of it has come.
+async fn follow(server: &Server, headers: &[&str]) -> TcpStream {
+    let mut stream = server.connect().await;
+    let lines =
+        [&["GET /events?page= HTTP/1.1", "Host: localhost", "Connection: close"], headers].concat().join("\r\n");
+    stream.write_all(format!("{lines}\r\n\r\n").as_bytes()).await.unwrap();
+    let mut first = [0; 12];
+    stream.read_exact(&mut first).await.unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200", "{headers:?}");
+    stream
+}
+
+/// Reads a live page to its end.
+async fn ends(mut stream: TcpStream, whose: &str) {
+    let read = timeout(LIMIT, stream.read_to_end(&mut Vec::new())).await;
+    assert!(read.is_ok(), "{whose}: the stream goes on");
+}
+
+#[tokio::test]
+async fn a_live_page_ends_for_whoever_is_removed_demoted_or_expires_and_for_nobody_else() {
+    let files = Files::new();
+    let short = Secret::make();
+    let expires = Timestamp::now() + Duration::from_secs(12);
+    let line = TokenLine::new("short", Role::Viewer, Some(expires), &short).unwrap();
+    files.write("tokens.yml", &format!("{}\n{line}", files.tokens()));
+    let staying = web(&[("bob", "hunter2")]);
+    let and = |users: &[(&str, &str)]| format!("{staying}{}", web(users).split_once('\n').unwrap().1);
+    files.write("web.yml", &and(&[("alice", "secret"), ("carol", "letmein")]));
+    files.write("config.yml", "users: {alice: operator, carol: operator}\ntokens_file: tokens.yml\n");
+    let server = Server::under(with_file(&files.path("web.yml")), Some(files.config())).await;
+    let expiring = follow(&server, &[&bearer(&short)]).await;
+    let mut staying = follow(&server, &[&basic("bob:hunter2")]).await;
+    let [alice, carol, ci, boss] =
+        [basic("alice:secret"), basic("carol:letmein"), bearer(&files.ci), bearer(&files.boss)];
+    let [removed, changed, taken, demoted] = [
+        follow(&server, &[&alice]).await,
+        follow(&server, &[&carol]).await,
+        follow(&server, &[&ci]).await,
+        follow(&server, &[&boss]).await,
+    ];
+
+    // Alice is removed, Carol has another password; the token ci is gone, and boss may do less.
+    files.write("web.yml", &and(&[("carol", "renewed")]));
+    let tokens = std::fs::read_to_string(files.path("tokens.yml")).unwrap();
+    let tokens = tokens.split_once('\n').unwrap().1.replacen("role: admin", "role: operator", 1);
+    files.write("tokens.yml", &tokens);
+    for (stream, whose) in [(removed, "alice"), (changed, "carol"), (taken, "ci"), (demoted, "boss")] {
+        ends(stream, whose).await;
+    }
+    ends(expiring, "short").await;
+    assert!(Timestamp::now() >= expires, "a token that is valid keeps its stream");
+    // Whoever may still read is not disturbed: signs of life keep coming.
+    let mut drained = Vec::new();
+    while !String::from_utf8_lossy(&drained).contains("event: beat") {
+        let read = timeout(LIMIT, staying.read_buf(&mut drained)).await.expect("the stream says something").unwrap();
+        assert!(read > 0, "the stream goes on");
+    }
+    let beats = |text: &[u8]| String::from_utf8_lossy(text).matches("event: beat").count();
+    let before = beats(&drained);
+    while beats(&drained) < before + 2 {
+        let read = timeout(LIMIT, staying.read_buf(&mut drained)).await.expect("the stream says something").unwrap();
+        assert!(read > 0, "the stream goes on");
+    }
     server.stop().await;
 }
 

@@ -1,18 +1,11 @@
-//! The file: appended to, synced, rotated by size.
+//! A file: appended to, synced, rotated by size, and found again when somebody has moved it.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use super::AuditError;
-
-/// Only its owner reads who did what.
-const MODE: u32 = 0o600;
-
-/// How much of the files is read back at the start, in bytes.
-const READ_BACK: u64 = 8 << 20;
+use crate::files;
 
 /// When a file is full, and how many are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,79 +23,54 @@ impl Default for Rotation {
     }
 }
 
-/// Where lines go.
-#[derive(Debug)]
-pub(super) enum Sink {
-    StandardOutput,
-    File(Log),
-}
-
+/// A file that is open for appending.
 #[derive(Debug)]
 pub(super) struct Log {
     path: PathBuf,
     rotation: Rotation,
     file: File,
+    /// Its device and number: what is at the path now may be another file.
+    identity: (u64, u64),
     size_bytes: u64,
     /// The last line may have been cut: the next begins on a line of its own.
     is_torn: bool,
 }
 
-impl Sink {
-    pub(super) fn standard_output() -> Self {
-        Self::StandardOutput
-    }
-
-    pub(super) fn file(path: PathBuf, rotation: Rotation) -> Result<Self, AuditError> {
-        let open = || -> io::Result<_> {
-            let mut file = open(&path)?;
-            let size_bytes = file.metadata()?.len();
-            let mut last = [b'\n'];
-            if size_bytes > 0 {
-                file.seek(SeekFrom::End(-1))?;
-                file.read_exact(&mut last)?;
-            }
-            Ok((file, size_bytes, last != *b"\n"))
-        };
-        let (file, size_bytes, is_torn) = open().map_err(|why| error("cannot open the audit file", &path, why))?;
-        Ok(Self::File(Log { path, rotation, file, size_bytes, is_torn }))
-    }
-
-    /// Writes lines. They are on the disk when this returns.
-    pub(super) fn append(&mut self, text: &str) -> Result<(), AuditError> {
-        match self {
-            Self::StandardOutput => {
-                let mut out = io::stdout().lock();
-                let wrote = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-                wrote.map_err(|why| error("cannot write the audit trail to", Path::new("standard output"), why))
-            }
-            Self::File(log) => {
-                let wrote = log.append(text);
-                wrote.map_err(|why| error("cannot write the audit file", &log.path, why))
-            }
-        }
-    }
-
-    /// The last lines of the files, the oldest first.
-    pub(super) fn last_lines(&self) -> Result<Vec<String>, AuditError> {
-        let Self::File(log) = self else { return Ok(Vec::new()) };
-        let mut pieces = Vec::new();
-        let mut left = READ_BACK;
-        for path in std::iter::once(log.path.clone()).chain((1..=log.rotation.files).map(|n| aside(&log.path, n))) {
-            let read = tail(&path, left);
-            let Some(text) = read.map_err(|why| error("cannot read the audit file", &path, why))? else { break };
-            left = left.saturating_sub(text.len() as u64);
-            pieces.push(text);
-            if left == 0 {
-                break;
-            }
-        }
-        let lines = pieces.iter().rev().flat_map(|text| text.lines()).map(str::to_owned);
-        Ok(lines.collect())
-    }
-}
-
 impl Log {
-    fn append(&mut self, text: &str) -> io::Result<()> {
+    pub(super) fn open(path: PathBuf, rotation: Rotation) -> io::Result<Self> {
+        let file = files::append(&path)?;
+        let facts = file.metadata()?;
+        let mut log = Self {
+            path,
+            rotation,
+            identity: (facts.dev(), facts.ino()),
+            size_bytes: facts.len(),
+            is_torn: false,
+            file,
+        };
+        log.is_torn = log.ends_within_a_line()?;
+        Ok(log)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Keeps other processes from opening the file, until it is shared. Gives whether none has it open, so that none can be
+    /// about to write to it. Where the file system has no locks, that is taken to be so.
+    pub(super) fn lock(&self) -> bool {
+        !matches!(self.file.try_lock(), Err(TryLockError::WouldBlock))
+    }
+
+    /// Lets other processes open the file besides.
+    pub(super) fn share(&self) {
+        // Where there are no locks, nobody asks for one.
+        let _ = self.file.lock_shared();
+    }
+
+    /// Writes lines. They are on the disk when this returns, in the file that is at the path.
+    pub(super) fn append(&mut self, text: &str) -> io::Result<()> {
+        self.find_again()?;
         let added = text.len() as u64 + u64::from(self.is_torn);
         if self.size_bytes > 0 && self.size_bytes + added > self.rotation.size_bytes {
             self.rotate()?;
@@ -112,6 +80,43 @@ impl Log {
         self.size_bytes += added;
         self.is_torn = wrote.is_err();
         wrote
+    }
+
+    /// Opens what is at the path now, if that is another file than the one that is open or none.
+    pub(super) fn find_again(&mut self) -> io::Result<()> {
+        let found = match std::fs::symlink_metadata(&self.path) {
+            Ok(found) => Some(found),
+            Err(why) if why.kind() == io::ErrorKind::NotFound => None,
+            Err(why) => return Err(why),
+        };
+        match found {
+            Some(found) if (found.dev(), found.ino()) == self.identity => {
+                // Another process may write to it too, or have cut it.
+                if found.len() != self.size_bytes {
+                    self.size_bytes = found.len();
+                    self.is_torn = self.ends_within_a_line()?;
+                }
+                Ok(())
+            }
+            found => {
+                let new = Self::open(self.path.clone(), self.rotation)?;
+                new.share();
+                sync_folder(&self.path)?;
+                let what = if found.is_some() { "replaced" } else { "moved or removed" };
+                tracing::warn!(path = %self.path.display(), "the audit file was {what}; opened the one at its path");
+                *self = new;
+                Ok(())
+            }
+        }
+    }
+
+    fn ends_within_a_line(&mut self) -> io::Result<bool> {
+        let mut last = [b'\n'];
+        if self.size_bytes > 0 {
+            self.file.seek(SeekFrom::End(-1))?;
+            self.file.read_exact(&mut last)?;
+        }
+        Ok(last != *b"\n")
     }
 
     fn write(&mut self, text: &str) -> io::Result<()> {
@@ -136,17 +141,37 @@ impl Log {
         if self.rotation.files == 0 {
             std::fs::remove_file(&self.path)?;
         }
-        self.file = open(&self.path)?;
-        // The new name is to be found again, too, after the power failed.
-        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        File::open(folder)?.sync_all()?;
-        (self.size_bytes, self.is_torn) = (self.file.metadata()?.len(), false);
-        Ok(())
+        let new = Self::open(self.path.clone(), self.rotation)?;
+        new.share();
+        *self = new;
+        sync_folder(&self.path)
+    }
+
+    /// The file and those that were put aside, the newest first.
+    pub(super) fn paths(&self) -> impl Iterator<Item = PathBuf> {
+        std::iter::once(self.path.clone()).chain((1..=self.rotation.files).map(|number| aside(&self.path, number)))
+    }
+
+    /// The last lines of the files, the oldest first, of that many bytes at most.
+    pub(super) fn last_lines(&self, mut left_bytes: u64) -> io::Result<Vec<String>> {
+        let mut pieces = Vec::new();
+        for path in self.paths() {
+            let Some(text) = tail(&path, left_bytes)? else { break };
+            left_bytes = left_bytes.saturating_sub(text.len() as u64);
+            pieces.push(text);
+            if left_bytes == 0 {
+                break;
+            }
+        }
+        let lines = pieces.iter().rev().flat_map(|text| text.lines()).map(str::to_owned);
+        Ok(lines.collect())
     }
 }
 
-fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).read(true).mode(MODE).open(path)
+/// The new name is to be found again, too, after the power failed.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
 }
 
 fn aside(path: &Path, number: u32) -> PathBuf {
@@ -170,8 +195,4 @@ fn tail(path: &Path, most: u64) -> io::Result<Option<String>> {
     let text = String::from_utf8_lossy(&bytes);
     let whole = if skipped > 0 { text.split_once('\n').map_or("", |(_, rest)| rest) } else { &text };
     Ok(Some(whole.to_owned()))
-}
-
-fn error(what: &'static str, path: &Path, why: io::Error) -> AuditError {
-    AuditError { what, path: path.to_owned(), why: Arc::new(why) }
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use parking_lot::RwLock;
 
 use super::record::{OrderId, Record};
-use crate::actions::metrics::UNKNOWN;
+use crate::actions::metrics::{DONE, UNKNOWN};
 
 /// How many orders are remembered.
 const MOST: usize = 10_000;
@@ -125,6 +125,7 @@ impl Recent {
                 before,
                 after,
                 operations,
+                ..
             } => {
                 if let Some(entry) = kept.by_id.get_mut(&id) {
                     // A further line of an order over many.
@@ -159,11 +160,16 @@ impl Recent {
                 }
             }
             // These are no orders: the page of rules shows them.
-            Record::Alerts { .. } | Record::Decision { .. } => {}
+            Record::Alerts { .. }
+            | Record::AlertsUnchanged { .. }
+            | Record::Decision { .. }
+            | Record::Settled { .. } => {}
             Record::Outcome { id, subject, outcome, detail, after, cancelled_by, duration_seconds, .. } => {
                 let Some(entry) = kept.by_id.get_mut(&id) else { return };
                 if let Some(subject) = subject {
+                    // Of what is done it says what was written.
                     if let Some(why) = detail
+                        && outcome != DONE
                         && entry.undone.len() < UNDONE
                     {
                         entry.undone.push((subject, why));

@@ -7,6 +7,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::tally::Counted;
+
 /// What an order is known by: a UUID of version 7, so that ids sort by time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -64,12 +66,27 @@ pub enum Record {
         count: u64,
         /// Why.
         reason: String,
-        /// The state before.
+        /// The state before, or the priority where that is changed, as `priority 5`; not for many.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         before: Option<String>,
-        /// The state after.
+        /// The same after.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         after: Option<String>,
+        /// Of an order over many: the same before, of each subject of this line.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        before_each: Vec<String>,
+        /// Where jobs are to be resumed, where the order names a state.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        to: Option<String>,
+        /// The priority to set.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        priority: Option<u8>,
+        /// Whether it was to be done also where it is refused as a rule.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        force: bool,
+        /// Whether the held jobs of a collection were to be released with it.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        with_jobs: bool,
         /// What will be written, in words; not for many.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         operations: Vec<String>,
@@ -88,7 +105,10 @@ pub enum Record {
         /// What stood against it, or how many were done.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         detail: Option<String>,
-        /// The state after.
+        /// The state before, or the priority where that was changed, as it was read just before.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        before: Option<String>,
+        /// The same after.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         after: Option<String>,
         /// Who ended it before it was whole.
@@ -116,11 +136,39 @@ pub enum Record {
         truncated: u64,
         /// How many no rule names.
         unmatched: u64,
-        /// What was decided of each of the others; all that is to be carried out, and a hundred besides.
+        /// What was decided of each of the others by which something changes, or would in a dry run.
         decisions: Vec<Decided>,
-        /// How many there were beyond these.
+        /// How many there were besides, by which nothing changes: they are in the next sum.
         #[serde(default)]
         more: u64,
+    },
+    /// Calls of Alertmanager by which nothing changed, summed up.
+    AlertsUnchanged {
+        /// The id of this sum.
+        id: OrderId,
+        /// When.
+        at: Timestamp,
+        /// Since when.
+        since: Timestamp,
+        /// Who called: the name of the token.
+        actor: String,
+        /// How many calls changed nothing at all.
+        calls: u64,
+        /// How many alerts no rule names.
+        unmatched: u64,
+        /// How many alerts Alertmanager left out.
+        truncated: u64,
+        /// What was decided of the others.
+        decisions: Vec<Counted>,
+        /// How many decisions of yet other kinds there were.
+        others: u64,
+    },
+    /// Every order before this line has an outcome.
+    Settled {
+        /// The id of this note.
+        id: OrderId,
+        /// When.
+        at: Timestamp,
     },
     /// A decision was carried out, or given up; the orders that it gave have lines of their own.
     Decision {
@@ -167,7 +215,17 @@ impl Record {
             Self::Ordered { id, .. }
             | Self::Outcome { id, .. }
             | Self::Alerts { id, .. }
+            | Self::AlertsUnchanged { id, .. }
+            | Self::Settled { id, .. }
             | Self::Decision { id, .. } => *id,
+        }
+    }
+
+    /// Whether it tells of alerts, and not of an order.
+    pub(super) fn is_of_alerts(&self) -> bool {
+        match self {
+            Self::Alerts { .. } | Self::AlertsUnchanged { .. } | Self::Decision { .. } => true,
+            Self::Ordered { .. } | Self::Outcome { .. } | Self::Settled { .. } => false,
         }
     }
 

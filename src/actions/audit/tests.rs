@@ -3,6 +3,7 @@ use std::path::Path;
 use jiff::Timestamp;
 
 use super::*;
+use crate::files;
 
 fn ordered(at: i64, actor: &str, subject: &str) -> Record {
     let at = Timestamp::from_second(at).unwrap();
@@ -19,6 +20,11 @@ fn ordered(at: i64, actor: &str, subject: &str) -> Record {
         reason: "disk replaced".to_owned(),
         before: Some("failed".to_owned()),
         after: Some("downloading".to_owned()),
+        before_each: Vec::new(),
+        to: None,
+        priority: None,
+        force: false,
+        with_jobs: false,
         operations: Vec::new(),
     }
 }
@@ -32,6 +38,7 @@ fn outcome(of: &Record, outcome: &str) -> Record {
         subject: None,
         outcome: outcome.to_owned(),
         detail,
+        before: None,
         after: None,
         cancelled_by: None,
         duration_seconds: 0.25,
@@ -135,7 +142,9 @@ async fn a_full_file_is_put_aside_and_only_so_many_are_kept() {
     let (audit, writer) = open(&path, 1_000, 2);
     beside(writer, async {
         for at in 1..=20 {
-            audit.write(ordered(at, "alice", &format!("jid{at:010}"))).await.unwrap();
+            let order = ordered(at, "alice", &format!("jid{at:010}"));
+            audit.write(order.clone()).await.unwrap();
+            audit.write(outcome(&order, "done")).await.unwrap();
         }
     })
     .await;
@@ -149,9 +158,8 @@ async fn a_full_file_is_put_aside_and_only_so_many_are_kept() {
     );
     // What was put aside is read back too.
     let (again, _writer) = open(&path, 1_000, 2);
-    let kept = lines(&path).len()
-        + lines(&folder.path().join("audit.jsonl.1")).len()
-        + lines(&folder.path().join("audit.jsonl.2")).len();
+    let of = |path: &Path| lines(path).iter().filter(|record| matches!(record, Record::Ordered { .. })).count();
+    let kept = of(&path) + of(&folder.path().join("audit.jsonl.1")) + of(&folder.path().join("audit.jsonl.2"));
     assert_eq!(again.find(&AuditQuery { limit: 100, ..Default::default() }).total, kept);
 }
 
@@ -177,4 +185,168 @@ async fn who_cannot_be_written_down_is_told_and_the_next_may_be() {
     .await;
     assert_eq!(audit.find(&AuditQuery { limit: 10, ..Default::default() }).total, 2);
     assert_eq!(lines(&path).len(), 1);
+}
+
+/// The unfinished orders that a file has got an outcome of, and how many lines it has.
+fn settled(path: &Path) -> (Vec<OrderId>, usize) {
+    let lines = lines(path);
+    let unknown = lines.iter().filter_map(|record| match record {
+        Record::Outcome { id, subject: None, outcome, .. } if outcome == "unknown" => Some(*id),
+        _ => None,
+    });
+    (unknown.collect(), lines.len())
+}
+
+#[tokio::test]
+async fn what_the_last_process_left_without_an_outcome_gets_one_in_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    // So small that the two lines of an order are in different files.
+    let (audit, writer) = open(&path, 700, 20);
+    let orders: Vec<_> = (1..=6).map(|at| ordered(at, "alice", &format!("jid{at:010}"))).collect();
+    let item = |of: &Record| match outcome(of, "done") {
+        Record::Outcome { id, at, outcome, duration_seconds, .. } => Record::Outcome {
+            id,
+            at,
+            subject: Some("jid0000000001".to_owned()),
+            outcome,
+            // It looks like what is looked for, and is a text.
+            detail: Some("\",\"subject\":\"".to_owned()),
+            before: Some("failed".to_owned()),
+            after: Some("pending".to_owned()),
+            cancelled_by: None,
+            duration_seconds,
+        },
+        other => panic!("{other:?}"),
+    };
+    beside(writer, async {
+        for order in &orders {
+            audit.write(order.clone()).await.unwrap();
+        }
+        // What came of one of its items is not what came of the order.
+        audit.write(item(&orders[1])).await.unwrap();
+        for done in [0, 2, 4] {
+            audit.write(outcome(&orders[done], "done")).await.unwrap();
+        }
+    })
+    .await;
+    drop(audit);
+    let left: Vec<_> = [1, 3, 5].map(|number: usize| orders[number].id()).into();
+
+    // Another process that has the file open may be carrying them out.
+    let held = files::append(&path).unwrap();
+    held.lock_shared().unwrap();
+    let (_audit, writer) = open(&path, 1 << 20, 20);
+    drop(writer);
+    assert_eq!(settled(&path).0, []);
+    drop(held);
+
+    let (again, writer) = open(&path, 1 << 20, 20);
+    drop(writer);
+    let (found, count) = settled(&path);
+    assert_eq!(found, left);
+    let of = |id| again.entry(id).unwrap().outcome;
+    assert_eq!([of(orders[0].id()), of(left[0])], ["done", "unknown"].map(|label| Some(label.to_owned())));
+    // And once is enough.
+    let (_audit, writer) = open(&path, 1 << 20, 20);
+    drop(writer);
+    assert_eq!(settled(&path), (left, count));
+}
+
+#[tokio::test]
+async fn a_file_that_is_moved_removed_or_replaced_is_noticed_before_the_next_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    let (audit, writer) = open(&path, 1 << 20, 2);
+    let subject = |record: &Record| match record {
+        Record::Ordered { subjects, .. } => subjects[0].clone(),
+        other => panic!("{other:?}"),
+    };
+    let subjects = |path: &Path| lines(path).iter().map(subject).collect::<Vec<_>>();
+    beside(writer, async {
+        let write = async |name: &str| audit.write(ordered(1, "alice", name)).await;
+        write("a").await.unwrap();
+        let moved = folder.path().join("moved");
+        std::fs::rename(&path, &moved).unwrap();
+        write("b").await.unwrap();
+        assert_eq!([subjects(&moved), subjects(&path)], [["a"], ["b"]]);
+        std::fs::remove_file(&path).unwrap();
+        write("c").await.unwrap();
+        assert_eq!(subjects(&path), ["c"]);
+        // As after `copytruncate`.
+        std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(0).unwrap();
+        write("d").await.unwrap();
+        assert_eq!(subjects(&path), ["d"]);
+        // Not through a link, and not into what others may write.
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(&moved, &path).unwrap();
+        assert!(write("e").await.unwrap_err().to_string().contains("symbolic link"));
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "").unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+        assert!(write("f").await.unwrap_err().to_string().contains("may write it"));
+        std::fs::remove_file(&path).unwrap();
+        write("g").await.unwrap();
+        assert_eq!([subjects(&moved), subjects(&path)], [["a"], ["g"]]);
+    })
+    .await;
+    for name in ["moved", "link"] {
+        if name == "link" {
+            std::os::unix::fs::symlink(folder.path().join("moved"), folder.path().join(name)).unwrap();
+        } else {
+            std::fs::set_permissions(folder.path().join(name), std::os::unix::fs::PermissionsExt::from_mode(0o644))
+                .unwrap();
+        }
+        let refused = Audit::open(Destination::File(folder.path().join(name), Rotation::default())).unwrap_err();
+        assert!(refused.to_string().starts_with("cannot open the audit file"), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn what_alerts_bring_about_has_a_file_of_its_own_and_what_changes_nothing_is_summed_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    let (audit, writer) = open(&path, 2_000, 1);
+    let at = Timestamp::from_second(1).unwrap();
+    let call = |number: i64| Record::Alerts {
+        id: OrderId::new(Timestamp::from_second(number).unwrap()),
+        at,
+        actor: "alertmanager".to_owned(),
+        from: None,
+        receiver: "x".repeat(500),
+        group: String::new(),
+        truncated: 0,
+        unmatched: 0,
+        decisions: Vec::new(),
+        more: 0,
+    };
+    let mine = ordered(1, "alice", "jid0000000001");
+    beside(writer, async {
+        audit.write(mine.clone()).await.unwrap();
+        for number in 0..100 {
+            audit.write(call(number)).await.unwrap();
+        }
+        for count in 1..=100 {
+            let counted = |outcome: &str| Counted {
+                rule: "again".to_owned(),
+                outcome: outcome.to_owned(),
+                count,
+                detail: "x".repeat(100),
+            };
+            let decisions = vec![counted("duplicate"), counted("cooldown")];
+            let actor = "alertmanager".to_owned();
+            audit.count(Unchanged { actor, unmatched: 2, truncated: 1, decisions, is_call: true }, at);
+        }
+    })
+    .await;
+    assert_eq!(lines(&path), [mine]);
+    let of_alerts = lines(&folder.path().join("audit.jsonl.alerts"));
+    // It ends with its process, and what was counted is written then.
+    let Some(Record::AlertsUnchanged { calls: 100, unmatched: 200, truncated: 100, decisions, .. }) = of_alerts.last()
+    else {
+        panic!("{of_alerts:?}")
+    };
+    let counts: Vec<_> = decisions.iter().map(|counted| (&*counted.outcome, counted.count)).collect();
+    assert_eq!(counts, [("cooldown", 5_050), ("duplicate", 5_050)]);
+    assert!(folder.path().join("audit.jsonl.alerts.1").metadata().unwrap().len() <= 2_000);
 }

@@ -10,6 +10,7 @@ use crate::actions::refusal::Refusal;
 use crate::mirror::Store;
 use crate::mirror::find::JobQuery;
 use crate::queue::id::BatchId;
+use crate::queue::path::Path;
 use crate::queue::state::{BatchState, State as _};
 use crate::queue::{BatchTarget, Error};
 
@@ -41,7 +42,13 @@ impl Desk<'_> {
                 // left besides is of no use to anybody.
                 plan.map(|plan| (vec![Step::Many(plan), Step::ThenPurge(id)], None))
             }
-            Action::Purge => self.queue.plan_purge(target).await.map(|plan| (vec![Step::Many(plan)], None)),
+            Action::Purge => match self.queue.plan_purge(target).await {
+                Ok(plan) => Ok((vec![Step::Many(plan)], None)),
+                Err(error) => match self.purge_broken(order, needs, &Path::Batch(id), &error).await? {
+                    Some(prepared) => return Ok(prepared),
+                    None => Err(error),
+                },
+            },
             Action::Resume
             | Action::Hold
             | Action::Fail

@@ -6,6 +6,7 @@ use crate::actions::actor::Role;
 use crate::actions::order::Order;
 use crate::actions::refusal::Refusal;
 use crate::queue::id::JobId;
+use crate::queue::path::Path;
 use crate::queue::state::{BatchState, JobState, State as _};
 use crate::queue::{Error, Job, JobChange, JobPlan, JobTarget};
 
@@ -20,7 +21,10 @@ impl Desk<'_> {
                     prepared.before = Some(plan.from.label());
                     return Ok(prepared);
                 }
-                Err(error) => Err(error),
+                Err(error) => match self.purge_broken(order, needs, &Path::Job(id), &error).await? {
+                    Some(prepared) => return Ok(prepared),
+                    None => Err(error),
+                },
             },
             Action::SetPriority => {
                 let priority = order.priority.ok_or_else(|| {
@@ -49,7 +53,9 @@ impl Desk<'_> {
         let warnings = warnings(order.action, &plan);
         let prepared = Prepared::new(order, needs, Vec::new()).between(Some(plan.from), Some(plan.to)).warn(warnings);
         let prepared = prepared.seen_as(Some(plan.from), Some(plan.version));
-        Ok(Prepared { work: vec![Step::Job(Box::new(plan))], ..prepared })
+        let is_priority = order.action == Action::SetPriority;
+        let priority = is_priority.then_some((plan.priority_before, plan.priority));
+        Ok(Prepared { work: vec![Step::Job(Box::new(plan))], priority, ..prepared })
     }
 
     /// Where the job is thought to be, and what its orderer saw of it.

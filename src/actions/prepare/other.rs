@@ -13,7 +13,7 @@ use crate::queue::fault::Fault;
 use crate::queue::id::RequestId;
 use crate::queue::path::{self, AccessQueue, Path};
 use crate::queue::state::{AccessState, JobState, State as _};
-use crate::queue::{ItemChange, Lock, MendOrder, RequestTarget};
+use crate::queue::{Error, ItemChange, Lock, MendOrder, RequestTarget};
 
 impl Desk<'_> {
     pub(super) async fn request(
@@ -34,7 +34,13 @@ impl Desk<'_> {
                 let plan = self.queue.plan_request_change(target, &change(to), None, self.now).await;
                 plan.map(|(transaction, _)| (transaction, Some(to)))
             }
-            Action::Purge => self.queue.plan_purge_request(target).await.map(|plan| (plan.transaction, None)),
+            Action::Purge => match self.queue.plan_purge_request(target).await {
+                Ok(plan) => Ok((plan.transaction, None)),
+                Err(error) => match self.purge_broken(order, needs, &Path::Request(queue, id), &error).await? {
+                    Some(prepared) => return Ok(prepared),
+                    None => Err(error),
+                },
+            },
             action => return Err(no_action(action, "an access request")),
         };
         match plan {
@@ -163,12 +169,42 @@ impl Desk<'_> {
         item: &Path,
     ) -> Result<Prepared, Refusal> {
         let how = MendOrder { limits: self.limits, now: self.now, even_if_locked: order.force };
-        let mend = self.queue.plan_mend(fault, item, how).await?;
-        let needs = if mend.is_destructive { Role::Admin } else { needs };
-        let steps = mend.chunks.into_iter().map(|chunk| Step::One(chunk.transaction)).collect();
-        let mut prepared = Prepared::new(order, needs, steps).warn([mend.summary]);
-        prepared.removed = mend.removes.into_iter().map(|(path, data)| (path.to_string(), data)).collect();
+        let mend = match self.queue.plan_mend(fault, item, how).await {
+            Ok(mend) => mend,
+            // One write may repair two faults, and the other one is repaired then as well.
+            Err(Error::NotShown { .. }) => {
+                let why = format!("{item} does not show {fault} now: it is repaired already, and nothing is written.");
+                return Ok(Prepared::new(order, needs, Vec::new()).warn([why]));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let mut prepared = Prepared::new(order, needs, vec![Step::One(mend.transaction)]).warn([mend.summary]);
+        prepared.removed = mend.loses.into_iter().map(|(path, data)| (path.to_string(), data)).collect();
         prepared.seen_plan()
+    }
+
+    /// Purges an item that is not done with, where it cannot be loaded and no repair helps; `refused` says why it is not
+    /// purged as one that is done with. `None` where that stands.
+    pub(super) async fn purge_broken(
+        &self,
+        order: &Order,
+        needs: Role,
+        item: &Path,
+        refused: &Error,
+    ) -> Result<Option<Prepared>, Refusal> {
+        if !matches!(refused, Error::Invalid { .. } | Error::Missing(_) | Error::Decode { .. }) {
+            return Ok(None);
+        }
+        let how = MendOrder { limits: self.limits, now: self.now, even_if_locked: order.force };
+        let removal = match self.queue.plan_purge_broken(item, how).await {
+            Ok(removal) => removal,
+            Err(Error::NotShown { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let steps = removal.chunks.into_iter().map(|chunk| Step::One(chunk.transaction)).collect();
+        let mut prepared = Prepared::new(order, needs, steps).warn([removal.summary]);
+        prepared.removed = removal.removes.into_iter().map(|(path, data)| (path.to_string(), data)).collect();
+        prepared.seen_plan().map(Some)
     }
 }
 

@@ -1,30 +1,14 @@
 //! JSON that is the same to a program and harmless on a terminal.
 
-use std::fmt::Write as _;
-
 use serde::Serialize;
+
+use crate::web::show::visible_json;
 
 /// A value as JSON in lines, with escapes for every character that does not show.
 pub(super) fn text<T: Serialize>(value: &T) -> serde_json::Result<String> {
-    let json = serde_json::to_string_pretty(value)?;
-    let mut text = String::with_capacity(json.len() + 1);
-    for character in json.chars() {
-        // Outside of its strings JSON is made of what shows and of line ends, so what follows is within a string.
-        if shows(character) {
-            text.push(character);
-            continue;
-        }
-        for unit in character.encode_utf16(&mut [0; 2]) {
-            // Writing to a string does not fail.
-            let _ = write!(text, "\\u{unit:04x}");
-        }
-    }
+    let mut text = visible_json(serde_json::to_string_pretty(value)?);
     text.push('\n');
     Ok(text)
-}
-
-fn shows(character: char) -> bool {
-    matches!(character, '\n' | '"' | '\'' | '\\') || character.escape_debug().len() == 1
 }
 
 #[cfg(test)]

@@ -10,6 +10,9 @@ use crate::web::show::visible;
 /// Lines of text are no wider than this, however wide the terminal.
 const WIDEST_TEXT: usize = 110;
 
+/// A terminal that says that it is narrower is taken for one of so many columns: below, no id has room.
+const NARROWEST: u16 = 24;
+
 /// How wide the names of facts are.
 const NAME: usize = 14;
 
@@ -24,13 +27,13 @@ pub(in crate::cli) struct Screen {
 impl Screen {
     pub(in crate::cli) fn new() -> Self {
         let size = terminal_size::terminal_size_of(std::io::stdout());
-        Self { text: String::new(), width: size.map(|(width, _)| width.0.max(40)) }
+        Self { text: String::new(), width: size.map(|(width, _)| width.0.max(NARROWEST)) }
     }
 
     /// What is told beside the answer, on standard error.
     pub(in crate::cli) fn beside() -> Self {
         let size = terminal_size::terminal_size_of(std::io::stderr());
-        Self { text: String::new(), width: size.map(|(width, _)| width.0.max(40)) }
+        Self { text: String::new(), width: size.map(|(width, _)| width.0.max(NARROWEST)) }
     }
 
     /// Writes it to standard error.

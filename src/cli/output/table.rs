@@ -1,11 +1,20 @@
-//! Tables: one line for each row, whatever it holds. On a terminal what is too long is cut; elsewhere nothing is.
+//! Tables: one line for each row, whatever it holds. On a terminal what is too long is cut; elsewhere nothing is. Where a
+//! terminal has no room for the columns beside each other, each row is a block of lines.
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Row, TableStyle};
+use textwrap::core::display_width;
+use textwrap::{Options, WordSplitter};
 
 use crate::web::show::visible;
 
 /// From this width on there is room for columns that are nice to have.
 const WIDE: u16 = 120;
+
+/// What stands between two columns.
+const GAP: u16 = 2;
+
+/// With less room than this, a column that may be cut shows nothing of use.
+const LEAST: usize = 12;
 
 /// A column.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +79,10 @@ impl Table {
         if self.rows.is_empty() {
             return String::new();
         }
+        let shown: Vec<_> = self.columns.iter().enumerate().filter(|(_, column)| is_shown(column)).collect();
+        if let Some(width) = width.map(usize::from).filter(|width| self.narrowest(&shown) > *width) {
+            return self.stacked(&shown, width);
+        }
         let mut table = comfy_table::Table::new();
         // No text has one, so a cell is cut where its room ends and not where a word does.
         table.load_style(TableStyle::new()).set_delimiter('\0');
@@ -77,7 +90,6 @@ impl Table {
             Some(width) => table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width),
             None => table.set_content_arrangement(ContentArrangement::Disabled),
         };
-        let shown: Vec<_> = self.columns.iter().enumerate().filter(|(_, column)| is_shown(column)).collect();
         table.set_header(shown.iter().map(|(_, column)| column.name).collect::<Vec<_>>());
         for cells in &self.rows {
             let mut row = Row::from(shown.iter().filter_map(|(at, _)| cells.get(*at)).collect::<Vec<_>>());
@@ -85,7 +97,7 @@ impl Table {
             table.add_row(row);
         }
         for ((_, column), drawn) in shown.iter().zip(table.column_iter_mut()) {
-            drawn.set_padding((0, 2));
+            drawn.set_padding((0, GAP));
             if column.is_number {
                 drawn.set_cell_alignment(CellAlignment::Right);
             }
@@ -96,6 +108,37 @@ impl Table {
         let mut text = table.trim_fmt();
         text.push('\n');
         text
+    }
+
+    /// How much room the columns need beside each other, where each shows something of use.
+    fn narrowest(&self, shown: &[(usize, &Column)]) -> usize {
+        let widest = |(at, column): &(usize, &Column)| {
+            let cells = self.rows.iter().filter_map(|cells| cells.get(*at));
+            let widest = cells.map(|cell| display_width(cell)).max().unwrap_or(0);
+            if column.is_elastic { widest.min(LEAST) } else { widest }.max(display_width(column.name))
+        };
+        shown.iter().map(widest).sum::<usize>() + usize::from(GAP) * shown.len().saturating_sub(1)
+    }
+
+    /// A line for each cell that holds something, behind the name of its column; as many as it takes for a long one.
+    fn stacked(&self, shown: &[(usize, &Column)], width: usize) -> String {
+        let names = shown.iter().map(|(_, column)| display_width(column.name)).max().unwrap_or(0) + usize::from(GAP);
+        let block = |cells: &Vec<String>| {
+            let mut block = String::new();
+            for (at, column) in shown {
+                let Some(cell) = cells.get(*at).filter(|cell| !cell.is_empty()) else { continue };
+                let (first, others) = (format!("{:names$}", column.name), " ".repeat(names));
+                let options = Options::new(width)
+                    .initial_indent(&first)
+                    .subsequent_indent(&others)
+                    .word_splitter(WordSplitter::NoHyphenation);
+                for line in textwrap::wrap(cell, options) {
+                    block.extend([line.trim_end(), "\n"]);
+                }
+            }
+            block
+        };
+        self.rows.iter().map(block).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -120,6 +163,25 @@ mod tests {
         let text = table().text(Some(40));
         let lines = ["JOB            TRY  ABOUT", "jid1             3  404 for \\u{1b}[31…", "jid0000000002   12"];
         assert_eq!(text.lines().collect::<Vec<_>>(), lines);
+    }
+
+    #[test]
+    fn where_columns_have_no_room_beside_each_other_each_row_is_a_block_and_no_line_is_too_long() {
+        let text = table().text(Some(31));
+        let lines = [
+            "JOB    jid1",
+            "TRY    3",
+            "ABOUT  404 for \\u{1b}[31m the",
+            "       manifest and more",
+            "",
+            "JOB    jid0000000002",
+            "TRY    12",
+        ];
+        assert_eq!(text.lines().collect::<Vec<_>>(), lines);
+        for width in 20..130 {
+            let text = table().text(Some(width));
+            assert!(text.lines().all(|line| display_width(line) <= usize::from(width)), "{width}: {text}");
+        }
     }
 
     #[test]

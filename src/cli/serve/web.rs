@@ -58,14 +58,11 @@ impl WebArgs {
     /// Says what is wrong with it.
     pub(super) fn config(self) -> Result<Web, UsageError> {
         let file = self.config_file.as_deref().map(WebFile::read).transpose();
-        let of_url = self.external_url.as_ref().map(|url| url.path().clone());
         Ok(Web {
             telemetry_path: self.telemetry_path,
-            route_prefix: self.route_prefix.or(of_url).unwrap_or_default(),
-            external_url: self.external_url,
             names: self.listen_address.iter().filter_map(ListenAddress::host).map(str::to_owned).collect(),
             file: file.map_err(|error| UsageError::flag("--web.config.file", error))?,
-            loopback: None,
+            ..Web::reached_by(self.external_url, self.route_prefix)
         })
     }
 }

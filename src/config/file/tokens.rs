@@ -34,10 +34,14 @@ pub struct Token {
     pub name: String,
     /// What its holder may do.
     pub role: Role,
-    hash: [u8; 32],
+    hash: TokenHash,
     expires: Option<Timestamp>,
     line: u64,
 }
+
+/// The hash by which a token is known. It has no `Debug`, so that no log shows it.
+#[derive(Clone, Copy)]
+pub struct TokenHash([u8; 32]);
 
 /// What a token that somebody presents turns out to be.
 pub enum Presented<'a> {
@@ -55,6 +59,14 @@ struct Keys {
     role: Spanned<String>,
     sha256: Spanned<String>,
     expires: Option<Spanned<String>>,
+}
+
+impl Token {
+    /// The hash by which it is known again.
+    #[must_use]
+    pub fn hash(&self) -> TokenHash {
+        self.hash
+    }
 }
 
 impl Tokens {
@@ -76,7 +88,7 @@ impl Tokens {
             let at = |line, why: String| refuse(path, line, format!("the token {name}: {why}"));
             let token = Token {
                 role: role.value.parse().map_err(|error| at(role.referenced.line(), format!("{error}")))?,
-                hash: unhex(&sha256.value).ok_or_else(|| {
+                hash: unhex(&sha256.value).map(TokenHash).ok_or_else(|| {
                     at(
                         sha256.referenced.line(),
                         "sha256 is 64 hexadecimal digits; queuekeeper token makes them".to_owned(),
@@ -90,7 +102,7 @@ impl Tokens {
                 line,
                 name: name.clone(),
             };
-            if let Some(same) = known.tokens.iter().find(|other| other.hash == token.hash) {
+            if let Some(same) = known.tokens.iter().find(|other| other.hash.0 == token.hash.0) {
                 return Err(at(line, format!("it is the same as {}, and nobody could tell who asks", same.name)));
             }
             known.tokens.push(token);
@@ -109,7 +121,7 @@ impl Tokens {
         let hash = secret::hash(presented);
         let mut found = None;
         for token in &self.tokens {
-            if verify_slices_are_equal(&token.hash, &hash).is_ok() {
+            if verify_slices_are_equal(&token.hash.0, &hash).is_ok() {
                 found = Some(token);
             }
         }
@@ -120,6 +132,18 @@ impl Tokens {
                 _ => Presented::Valid(token),
             },
         }
+    }
+
+    /// The token of a hash, if it is still known and its time is not over.
+    #[must_use]
+    pub fn valid(&self, hash: &TokenHash, now: Timestamp) -> Option<&Token> {
+        let mut found = None;
+        for token in &self.tokens {
+            if verify_slices_are_equal(&token.hash.0, &hash.0).is_ok() {
+                found = Some(token);
+            }
+        }
+        found.filter(|token| token.expires.is_none_or(|expires| expires > now))
     }
 
     /// Refuses a token that has a user's name.

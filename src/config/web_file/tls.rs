@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -10,6 +11,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 use serde::Deserialize;
 use serde_saphyr::Spanned;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use crate::config::source::{FileError, Files, refuse};
 
@@ -46,7 +48,8 @@ struct Pem {
 }
 
 impl TlsSection {
-    pub(super) fn load(self, path: &Path, files: &mut Files) -> Result<ServerConfig, FileError> {
+    /// Gives how to speak TLS, and until when the certificate that is shown is valid.
+    pub(super) fn load(self, path: &Path, files: &mut Files) -> Result<(ServerConfig, Timestamp), FileError> {
         let versions = versions(path, self.min_version.as_ref(), self.max_version.as_ref())?;
         let client_auth = client_auth(path, self.client_auth_type.as_ref())?;
         let mut pem = |names: [&str; 2], file, text| Pem::take(path, files, names, file, text);
@@ -78,6 +81,7 @@ impl TlsSection {
             }
         };
         let chain = cert.certificates()?;
+        let not_after = cert.not_after(&chain)?;
         // The reason is left out: a parser's error may quote what it read, and this is the private key.
         let private = PrivateKeyDer::from_pem_slice(&key.bytes)
             .map_err(|_| key.unusable("it holds no private key that can be read without a password"))?;
@@ -85,7 +89,7 @@ impl TlsSection {
             .with_single_cert(chain, private)
             .map_err(|error| cert.unusable(format!("it does not go with the key of {}: {error}", key.what)))?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(config)
+        Ok((config, not_after))
     }
 }
 
@@ -127,6 +131,14 @@ impl Pem {
             .ok()
             .filter(|found| !found.is_empty())
             .ok_or_else(|| self.unusable("it holds no certificate in PEM form, or one that is damaged"))
+    }
+
+    /// Until when the first of the certificates is valid.
+    fn not_after(&self, chain: &[CertificateDer<'_>]) -> Result<Timestamp, FileError> {
+        let first = chain.first().and_then(|first| X509Certificate::from_der(first).ok());
+        first
+            .and_then(|(_, first)| Timestamp::from_second(first.validity().not_after.timestamp()).ok())
+            .ok_or_else(|| self.unusable("its first certificate does not say until when it is valid"))
     }
 
     fn roots(&self) -> Result<RootCertStore, FileError> {

@@ -31,6 +31,11 @@ pub(super) fn write(families: &mut Families<'_>, freshness: &Freshness, summary:
         "How long the last walk through the tree took.",
         freshness.last_walk_duration.map(|duration| duration.as_secs_f64()),
     )?;
+    families.gauge(
+        "queuekeeper_zookeeper_clock_offset_seconds",
+        "By how much the clock of the ZooKeeper servers is ahead of the clock of this host; negative where it is behind.",
+        freshness.clock.ahead_ms.map(|ahead_ms| ahead_ms as f64 / 1_000.0),
+    )?;
     families.count("queuekeeper_mirror_znodes", "Znodes in the image.", summary.map_or(0, |summary| summary.znodes))?;
     families.count(
         "queuekeeper_mirror_unreadable_znodes",

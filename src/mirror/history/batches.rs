@@ -6,8 +6,8 @@ use std::time::Duration;
 use hashbrown::HashMap;
 use jiff::Timestamp;
 
-use super::between;
 use super::flow::Pace;
+use super::{between, shifted};
 use crate::queue::id::BatchId;
 
 /// How far apart what is remembered of a batch lies, in milliseconds.
@@ -47,6 +47,11 @@ impl Batches {
             }
             self.ends.insert(batch, ends);
         }
+    }
+
+    /// Our clock was set forward by so many milliseconds.
+    pub(super) fn shift(&mut self, by_ms: i64) {
+        self.ends.values_mut().flatten().for_each(|(at, _)| *at = shifted(*at, by_ms));
     }
 
     /// How many jobs of a batch have ended in how long; `None` where it is not in work or was seen once only.

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::step::{Step, index};
 use super::{Record, STEP_MS, begin, between, number};
+use crate::mirror::clock::Offset;
 use crate::mirror::summary::ByState;
 use crate::queue::state::{JobState, State};
 
@@ -84,14 +85,15 @@ pub struct Flow {
 }
 
 impl Record {
-    /// How the queue moves.
-    pub(in crate::mirror) fn flow(&self) -> Flow {
+    /// How the queue moves; of what the tree says, nothing is later than `now`.
+    pub(in crate::mirror) fn flow(&self, offset: Offset, now: Timestamp) -> Flow {
         let pace = |steps, count: &dyn Fn(&Step) -> u32| self.pace(steps, count);
         let mut states: ByState<JobState, StateFlow> = ByState::default();
         for state in JobState::ALL.iter().copied().map(Some).chain([None]) {
             let left = |step: &Step| step.left[index(state)];
-            *states.get_mut(state) =
-                StateFlow { left_5m: pace(SHORT, &left), left_1h: pace(LONG, &left), last_left: *self.left.get(state) };
+            let inferred = self.inferred_ms.get(state).map(|left_ms| offset.to_own(left_ms).min(now));
+            let last_left = (*self.left.get(state)).max(inferred);
+            *states.get_mut(state) = StateFlow { left_5m: pace(SHORT, &left), left_1h: pace(LONG, &left), last_left };
         }
         Flow {
             states,

@@ -1,11 +1,17 @@
 use super::step::Figures;
 use super::*;
+use crate::mirror::clock::Offset;
 
 const HOUR: i64 = 3_600;
 
 /// So many seconds after an instant at which a step begins.
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_795_255_200 + seconds).unwrap()
+}
+
+/// With clocks that agree.
+fn flow(record: &Record) -> Flow {
+    record.flow(Offset::default(), at(24 * HOUR))
 }
 
 fn job(from: Seen<JobState>, to: Seen<JobState>) -> Change {
@@ -38,7 +44,7 @@ fn each_kind_of_transition_counts_where_it_left_and_where_it_came_to() {
     ];
     record.note(changes, at(60));
     record.sample(sample(0), at(60));
-    let flow = record.flow();
+    let flow = flow(&record);
     let left = |state| flow.states.get(state).left_5m.count;
     assert_eq!(left(Some(JobState::Recording)), 1);
     assert_eq!(left(Some(JobState::Notify)), 1, "a jump passes the states between");
@@ -57,28 +63,53 @@ fn what_the_jobs_of_an_image_tell_is_taken_where_it_is_later_than_what_was_seen(
     record.note([DONE], at(100));
     for (inferred, expected) in [(at(50), at(100)), (at(150), at(150))] {
         let mut left = ByState::default();
-        *left.get_mut(Some(JobState::Notify)) = Some(inferred);
+        *left.get_mut(Some(JobState::Notify)) = Some(inferred.as_millisecond());
         record.infer_left(&left);
-        assert_eq!(record.flow().states.get(Some(JobState::Notify)).last_left, Some(expected));
+        assert_eq!(flow(&record).states.get(Some(JobState::Notify)).last_left, Some(expected));
+    }
+}
+
+#[test]
+fn a_clock_that_is_set_changes_nothing_of_how_long_ago_something_was() {
+    for by in [-HOUR, 5 * HOUR, 56 * 365 * 24 * HOUR] {
+        let mut record = Record::default();
+        for second in 0..HOUR {
+            record.note([DONE], at(second));
+        }
+        record.sample(sample(7), at(HOUR));
+        let before = flow(&record);
+        record.shift(by * 1_000);
+        let after = flow(&record);
+        assert_eq!(after.completed_1h, before.completed_1h, "{by}");
+        assert_eq!(after.states.get(Some(JobState::Notify)).last_left, Some(at(by + HOUR - 1)));
+        let points = record.points(at(by + HOUR), Duration::from_hours(1), 360);
+        assert_eq!(points.since, Some(at(by)));
+        assert_eq!(
+            points.points.last().unwrap().as_ref().map(|point| *point.jobs.get(Some(JobState::Pending))),
+            Some(7)
+        );
+        // And goes on from there.
+        record.note([DONE], at(by + HOUR + 10));
+        assert!(flow(&record).completed_5m.count > 280, "{by}");
     }
 }
 
 #[test]
 fn rates_are_of_the_time_that_was_seen() {
     let mut record = Record::default();
-    assert_eq!(record.flow().completed_5m.per_second(), None);
+    assert_eq!(flow(&record).completed_5m.per_second(), None);
     // One each second for two hours, then none for a minute.
     for second in 0..2 * HOUR {
         record.note([DONE], at(second));
         if second == 10 {
-            assert_eq!(record.flow().completed_5m.per_second(), None, "ten seconds say nothing");
+            assert_eq!(flow(&record).completed_5m.per_second(), None, "ten seconds say nothing");
         }
         if second == 99 {
-            assert_eq!(record.flow().completed_1h, Pace { count: 100, over: Duration::from_secs(99) });
+            assert_eq!(flow(&record).completed_1h, Pace { count: 100, over: Duration::from_secs(99) });
         }
     }
     record.sample(sample(1), at(2 * HOUR + 60));
-    let flow = record.flow();
+    let flow = flow(&record);
     assert_eq!(flow.completed_5m, Pace { count: 240, over: Duration::from_mins(5) });
     assert_eq!(flow.completed_1h, Pace { count: 3_540, over: Duration::from_hours(1) });
     assert_eq!(flow.completed_1h.per_hour(), Some(3_540.0));
@@ -97,7 +128,7 @@ fn a_gap_is_a_gap_and_what_happened_in_it_is_spread_over_it() {
     // Twenty minutes without a connection, in which 120 jobs were completed.
     record.note([DONE; 120], at(1_800));
     record.sample(sample(9), at(1_801));
-    let flow = record.flow();
+    let flow = flow(&record);
     assert_eq!(flow.completed_1h.count, 120);
     // The step of 1,800 s covers 121 steps, and 31 of them lie in the last five minutes and the open step.
     assert_eq!(flow.completed_5m, Pace { count: 31, over: Duration::from_secs(301) });
@@ -142,7 +173,7 @@ fn it_keeps_six_hours_and_no_more_whatever_the_clock_does() {
     assert_eq!(record.steps.len(), 1);
     record.sample(sample(2), Timestamp::MIN);
     assert_eq!(record.steps.len(), 1);
-    let _ = (record.flow(), record.points(Timestamp::MAX, KEPT, 360), record.points(Timestamp::MIN, KEPT, 360));
+    let _ = (flow(&record), record.points(Timestamp::MAX, KEPT, 360), record.points(Timestamp::MIN, KEPT, 360));
 }
 
 #[test]

@@ -289,7 +289,7 @@ impl Image {
         later.into_iter().filter_map(|later| self.last_entered(later)).max()
     }
 
-    fn last_entered(&self, state: JobState) -> Option<i64> {
+    pub(super) fn last_entered(&self, state: JobState) -> Option<i64> {
         let entered = &self.jobs.figures.states.get(Some(state)).entered;
         entered.iter().filter_map(crate::mirror::bands::Bands::last).filter(|at| *at != UNKNOWN_MS).max()
     }

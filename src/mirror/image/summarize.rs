@@ -91,18 +91,22 @@ impl Image {
         Sample { figures, batches }
     }
 
-    /// When a job last left each state, as far as the jobs themselves tell; by our own clock.
-    pub(in crate::mirror) fn inferred_left(
-        &self,
-        now: Timestamp,
-        offset: Offset,
-    ) -> ByState<JobState, Option<Timestamp>> {
+    /// When a job last left each state, as far as the jobs themselves tell; in milliseconds by the servers' clock.
+    pub(in crate::mirror) fn inferred_left(&self) -> ByState<JobState, Option<i64>> {
         let mut left = ByState::default();
         for state in JobState::ALL.iter().copied() {
-            let passed = self.last_passed(state).and_then(|at| known(at, Clocks { offset, now }));
-            *left.get_mut(Some(state)) = passed;
+            *left.get_mut(Some(state)) = self.last_passed(state);
         }
         left
+    }
+
+    /// The latest instant at which an item entered its state, in milliseconds by the servers' clock.
+    pub(in crate::mirror) fn latest_ms(&self) -> Option<i64> {
+        let jobs = JobState::ALL.iter().filter_map(|state| self.last_entered(*state));
+        let batches = self.batches.iter().map(|(_, batch)| batch.item.entered_ms);
+        let requests = AccessQueue::ALL.iter().flat_map(|queue| self.access.queue(*queue).iter());
+        let requests = requests.map(|(_, request)| request.item.entered_ms);
+        jobs.chain(batches).chain(requests).filter(|at| *at != UNKNOWN_MS).max()
     }
 
     /// Jobs by collection and state, in no order.

@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 use jiff::Timestamp;
 
 use super::{Shared, Store};
-use crate::mirror::clock::Told;
 use crate::mirror::freshness::Freshness;
 use crate::mirror::image::{Change, Image, age_marks};
-use crate::mirror::read::Found;
+use crate::mirror::read::{Found, ReadBudget};
+use crate::mirror::read_nodes::Nodes;
 use crate::queue::fault::Limits;
 use crate::queue::path::Path;
 
@@ -22,7 +22,7 @@ const PACED_BATCHES: usize = 500;
 /// The only one who changes the image. It cannot be cloned.
 #[derive(Debug, Default)]
 pub struct Writer {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
 impl Writer {
@@ -38,6 +38,23 @@ impl Writer {
         Self { shared: Arc::new(Shared { limits, ..Shared::default() }) }
     }
 
+    /// Lets all reading of the tree have at most so many bytes of answers under way at once, by what is expected of
+    /// them. ZooKeeper holds them in memory beside the tree.
+    ///
+    /// # Panics
+    /// When a [`Store`] was taken from this writer before.
+    #[must_use]
+    pub fn with_read_budget(mut self, bytes: u64) -> Self {
+        let shared = Arc::get_mut(&mut self.shared).expect("no reader has a handle yet");
+        shared.read_budget = ReadBudget::new(bytes);
+        shared.nodes = Nodes::with_budget(shared.read_budget);
+        self
+    }
+
+    pub(in crate::mirror) fn read_budget(&self) -> ReadBudget {
+        self.shared.read_budget
+    }
+
     /// A reader's handle to what this writer writes.
     #[must_use]
     pub fn store(&self) -> Store {
@@ -46,11 +63,12 @@ impl Writer {
 
     /// Puts a finished image in the place of the old one, which it gives back.
     pub(in crate::mirror) fn swap(&self, mut image: Image, now: Timestamp) -> Option<Image> {
+        self.shared.heed_clock();
         let (horizon, offset) = (self.store().horizon(now), self.shared.offset());
         let (until_ms, now_ms) = (offset.to_server(horizon), offset.to_server(now));
         image.judge_all(self.shared.image.read().as_ref(), until_ms, now_ms, &self.shared.limits);
         image.inherit(self.shared.image.read().as_ref(), now_ms);
-        let left = image.inferred_left(now, offset);
+        let left = image.inferred_left();
         let old = self.shared.image.write().replace(image);
         self.shared.history.write().infer_left(&left);
         self.shared.has_changed();
@@ -64,6 +82,7 @@ impl Writer {
 
     /// Takes note of the present figures.
     pub(in crate::mirror) fn sample(&self, now: Timestamp) {
+        self.shared.heed_clock();
         let offset = self.shared.offset();
         let sample = |image: &Image| image.is_read().then(|| image.sample(now, offset, PACED_BATCHES));
         if let Some(sample) = self.with_image(sample).flatten() {
@@ -73,6 +92,7 @@ impl Writer {
 
     /// Applies reads, handing on what each changed. Readers come in between.
     pub(in crate::mirror) fn apply(&self, reads: Vec<(Path, Found)>, mut changed: impl FnMut(&Found, Change)) {
+        self.shared.heed_clock();
         let now_ms = self.shared.offset().to_server(Timestamp::now());
         let mut reads = reads.into_iter().peekable();
         while reads.peek().is_some() {
@@ -118,11 +138,6 @@ impl Writer {
             image.set_marks(ages, space);
             image.set_fault_mark(now_ms);
         }
-    }
-
-    pub(in crate::mirror) fn set_offset(&self, offset: Told) {
-        *self.shared.offset.write() = offset;
-        self.shared.nodes.set_offset(offset);
     }
 
     /// Changes what readers are told of connection and age.

@@ -1,13 +1,14 @@
 //! The next batch to be acquired, or to be reported.
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 
 use super::{PassedOver, Reason, Window, was_quicker};
-use crate::queue::batch::{Batch, BatchTarget, LockedBatch};
+use crate::queue::batch::{Batch, LockedBatch};
 use crate::queue::error::Error;
 use crate::queue::handle::{Queue, Read};
 use crate::queue::id::BatchId;
-use crate::queue::lock::Pause;
+use crate::queue::lock::{Claim, Claims, Lock, Mark, Pause, Tries};
 use crate::queue::path::{self, BatchNode, Path};
 use crate::queue::state::{BatchState, State};
 use crate::queue::transaction::Transaction;
@@ -38,7 +39,8 @@ pub struct BatchPoll {
 }
 
 impl Queue {
-    /// Looks for the next batch that is due and locks it: a poll that is asked once.
+    /// Looks for the next batch that is due and locks it: a poll that is asked once. Each call lists and reads the batches
+    /// anew, so a daemon asks a [`Queue::poll_batches`] for one after the other.
     ///
     /// # Errors
     /// As [`Queue::poll_batches`] and [`BatchPoll::next`].
@@ -69,11 +71,16 @@ impl BatchPoll {
     /// The next batch that is due, locked; `None` at the end of the list.
     ///
     /// A batch whose jobs are to be created is in Processing then, with its `states` made. One to be reported that was
-    /// left in Processing is in Reporting.
+    /// left in Processing is in Reporting. A batch that an earlier call locked, by this poll or another for the same,
+    /// comes first where that call ended in [`Error::Unknown`], or its future was dropped.
     ///
     /// # Errors
     /// When the queue cannot be read or written. The poll may be asked again.
     pub async fn next(&mut self, now: Timestamp) -> Result<Option<LockedBatch>, Error> {
+        let due = self.due;
+        if let Some((claim, lock)) = self.queue.take_up(|claim: &BatchClaim| claim.due == due).await? {
+            return Ok(Some(claim.locked(lock)));
+        }
         loop {
             while let Some((batch, state)) = self.read.pop() {
                 if let Some(locked) = self.lock(batch, state, now).await? {
@@ -132,10 +139,8 @@ impl BatchPoll {
     }
 
     /// Locks a batch as it was read; `None` where another was quicker.
-    async fn lock(&self, batch: Batch, state: BatchState, now: Timestamp) -> Result<Option<LockedBatch>, Error> {
-        let path = Path::BatchNode(batch.id, BatchNode::Lock);
-        let mut transaction = Transaction::new();
-        BatchTarget::from(batch.id).open(&mut transaction);
+    async fn lock(&mut self, batch: Batch, state: BatchState, now: Timestamp) -> Result<Option<LockedBatch>, Error> {
+        let (id, mut transaction) = (batch.id, Transaction::new());
         let (state, version) = match (self.due, state) {
             (Due::Jobs, _) => {
                 transaction.create(Path::BatchNode(batch.id, BatchNode::States), Vec::new());
@@ -150,13 +155,40 @@ impl BatchPoll {
                 (state, version)
             }
         };
-        match self.queue.commit(&transaction).await {
-            Ok(committed) => {
-                let lock = self.queue.made_lock(path, committed.stats[0]).await?;
-                Ok(Some(LockedBatch { batch, state, version, lock }))
+        match self.queue.take(transaction, BatchClaim { due: self.due, batch, state, version }).await {
+            Ok((claim, lock)) => Ok(Some(claim.locked(lock))),
+            Err(Error::Conflict(conflict)) if conflict.path.is_held() => {
+                self.pass(id, Reason::StillHeld(conflict));
+                Ok(None)
             }
             Err(error) if was_quicker(&error) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// A batch that is to be locked.
+#[derive(Debug)]
+pub(in crate::queue) struct BatchClaim {
+    due: Due,
+    batch: Batch,
+    state: BatchState,
+    version: i32,
+}
+
+impl BatchClaim {
+    fn locked(self, lock: Lock) -> LockedBatch {
+        let Self { due: _, batch, state, version } = self;
+        LockedBatch { batch, state, version, lock, tries: Tries::default() }
+    }
+}
+
+impl Claim for BatchClaim {
+    fn lock(&self) -> Path {
+        Path::BatchNode(self.batch.id, BatchNode::Lock)
+    }
+
+    fn shelf(claims: &Claims) -> &Mutex<Vec<(Self, Mark)>> {
+        &claims.batches
     }
 }

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 
 use super::{PassedOver, Reason, Window, was_quicker};
 use crate::queue::error::Error;
 use crate::queue::handle::{Queue, Read};
 use crate::queue::id::{JobId, Priority};
 use crate::queue::job::{Job, JobChange, LockedJob};
-use crate::queue::lock::Pause;
+use crate::queue::lock::{Claim, Claims, Lock, Mark, Pause, Tries};
 use crate::queue::path::{self, BatchNode, EntryName, JobNode, LockFolder, Path};
 use crate::queue::state::JobState;
 use crate::queue::transaction::Transaction;
@@ -34,6 +35,11 @@ pub struct JobPoll {
 impl Queue {
     /// Looks for the next job of a state and locks it: a poll that is asked once.
     ///
+    /// For one job now and then. Each call lists the state's whole folder and reads, from its head on, every job that
+    /// others hold: with 17,000 locked jobs ahead it was measured to take 1.5 to 2.8 s. A daemon keeps the
+    /// [`Queue::poll_jobs`] and asks that for one job after the other, which lists and reads them once, and polls again
+    /// at the end of the list.
+    ///
     /// # Errors
     /// As [`Queue::poll_jobs`] and [`JobPoll::next`].
     pub async fn acquire_job(&self, state: JobState, now: Timestamp) -> Result<(Option<LockedJob>, JobPoll), Error> {
@@ -42,7 +48,7 @@ impl Queue {
         Ok((job, poll))
     }
 
-    /// Lists the jobs of a state in order of work. While `ingest` is paused the list is empty, but for Recording: the
+    /// Lists the jobs of a state in order of work, once for as many as are asked of the poll. While `ingest` is paused the list is empty, but for Recording: the
     /// inventory's daemon goes on.
     ///
     /// # Errors
@@ -84,11 +90,17 @@ impl Queue {
 impl JobPoll {
     /// The next job of the list that can be worked on, locked; `None` at its end.
     ///
-    /// A Pending job of a held collection is set Held, and the next one is looked at.
+    /// A Pending job of a held collection is set Held, and the next one is looked at. A job that an earlier call locked,
+    /// by this poll or another of the same state, comes first where that call ended in [`Error::Unknown`], or its future
+    /// was dropped.
     ///
     /// # Errors
     /// When the queue cannot be read or written. The poll may be asked again.
     pub async fn next(&mut self, now: Timestamp) -> Result<Option<LockedJob>, Error> {
+        let state = self.state;
+        if let Some((claim, lock)) = self.queue.take_up(|claim: &JobClaim| claim.state == state).await? {
+            return Ok(Some(claim.locked(lock)));
+        }
         loop {
             while let Some((entry, job)) = self.read.pop() {
                 if self.state == JobState::Pending && self.is_held(&job) {
@@ -151,25 +163,49 @@ impl JobPoll {
 
     /// Locks a job as it was read; `None` where another was quicker, or its batch is gone.
     async fn lock(&mut self, entry: EntryName, job: Job) -> Result<Option<LockedJob>, Error> {
-        let path = Path::JobNode(job.id, JobNode::Lock);
         let states = Path::BatchNode(job.batch()?, BatchNode::States);
         let mut transaction = Transaction::new();
         transaction
             .check_exists(states.clone())
-            .check(Path::JobNode(job.id, JobNode::Status), job.version().unwrap_or_default())
-            .create_ephemeral(path.clone());
-        match self.queue.commit(&transaction).await {
-            Ok(committed) => {
-                let lock = self.queue.made_lock(path, committed.stats[2]).await?;
-                Ok(Some(LockedJob { job, state: self.state, lock, entry }))
-            }
+            .check(Path::JobNode(job.id, JobNode::Status), job.version().unwrap_or_default());
+        match self.queue.take(transaction, JobClaim { state: self.state, entry, job }).await {
+            Ok((claim, lock)) => Ok(Some(claim.locked(lock))),
             Err(Error::Missing(path)) if path == states => {
                 self.pass(entry, Reason::Unloadable(Error::Missing(path)));
+                Ok(None)
+            }
+            Err(Error::Conflict(conflict)) if conflict.path.is_held() => {
+                self.pass(entry, Reason::StillHeld(conflict));
                 Ok(None)
             }
             Err(error) if was_quicker(&error) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// A job that is to be locked.
+#[derive(Debug)]
+pub(in crate::queue) struct JobClaim {
+    state: JobState,
+    entry: EntryName,
+    job: Job,
+}
+
+impl JobClaim {
+    fn locked(self, lock: Lock) -> LockedJob {
+        let Self { state, entry, job } = self;
+        LockedJob { job, state, lock, entry, tries: Tries::default() }
+    }
+}
+
+impl Claim for JobClaim {
+    fn lock(&self) -> Path {
+        Path::JobNode(self.job.id, JobNode::Lock)
+    }
+
+    fn shelf(claims: &Claims) -> &Mutex<Vec<(Self, Mark)>> {
+        &claims.jobs
     }
 }
 

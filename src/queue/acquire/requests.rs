@@ -1,11 +1,13 @@
 //! The next access request of a queue.
 
+use parking_lot::Mutex;
+
 use super::{PassedOver, Reason, Window, was_quicker};
 use crate::queue::access::{LockedRequest, Request};
 use crate::queue::error::Error;
 use crate::queue::handle::{Queue, Read};
 use crate::queue::id::RequestId;
-use crate::queue::lock::Pause;
+use crate::queue::lock::{Claim, Claims, Lock, Mark, Pause, Tries};
 use crate::queue::path::{self, AccessQueue, Path, RequestNode};
 use crate::queue::state::AccessState;
 use crate::queue::transaction::Transaction;
@@ -36,7 +38,8 @@ impl AccessQueue {
 }
 
 impl Queue {
-    /// Looks for the next Pending access request and locks it: a poll that is asked once.
+    /// Looks for the next Pending access request and locks it: a poll that is asked once. Each call lists and reads the
+    /// requests anew, so a daemon asks a [`Queue::poll_requests`] for one after the other.
     ///
     /// # Errors
     /// As [`Queue::poll_requests`] and [`RequestPoll::next`].
@@ -64,11 +67,16 @@ impl Queue {
 }
 
 impl RequestPoll {
-    /// The next Pending request, locked; `None` at the end of the list.
+    /// The next Pending request, locked; `None` at the end of the list. A request that an earlier call locked, by this poll
+    /// or another of the same queue, comes first where that call ended in [`Error::Unknown`], or its future was dropped.
     ///
     /// # Errors
     /// When the queue cannot be read or written. The poll may be asked again.
     pub async fn next(&mut self) -> Result<Option<LockedRequest>, Error> {
+        let access = self.access;
+        if let Some((claim, lock)) = self.queue.take_up(|claim: &RequestClaim| claim.0.queue == access).await? {
+            return Ok(Some(claim.locked(lock)));
+        }
         loop {
             while let Some(request) = self.read.pop() {
                 if let Some(locked) = self.lock(request).await? {
@@ -107,18 +115,40 @@ impl RequestPoll {
     }
 
     /// Locks a request as it was read; `None` where another was quicker.
-    async fn lock(&self, request: Request) -> Result<Option<LockedRequest>, Error> {
-        let node = |node| Path::RequestNode(self.access, request.id, node);
-        let version = request.version().unwrap_or_default();
+    async fn lock(&mut self, request: Request) -> Result<Option<LockedRequest>, Error> {
+        let path = Path::Request(self.access, request.id);
+        let status = Path::RequestNode(self.access, request.id, RequestNode::Status);
         let mut transaction = Transaction::new();
-        transaction.create_ephemeral(node(RequestNode::Lock)).check(node(RequestNode::Status), version);
-        match self.queue.commit(&transaction).await {
-            Ok(committed) => {
-                let lock = self.queue.made_lock(node(RequestNode::Lock), committed.stats[0]).await?;
-                Ok(Some(LockedRequest { request, state: AccessState::Pending, version, lock }))
+        transaction.check(status, request.version().unwrap_or_default());
+        match self.queue.take(transaction, RequestClaim(request)).await {
+            Ok((claim, lock)) => Ok(Some(claim.locked(lock))),
+            Err(Error::Conflict(conflict)) if conflict.path.is_held() => {
+                self.passed_over.push(PassedOver { path, reason: Reason::StillHeld(conflict) });
+                Ok(None)
             }
             Err(error) if was_quicker(&error) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// A Pending request that is to be locked.
+#[derive(Debug)]
+pub(in crate::queue) struct RequestClaim(Request);
+
+impl RequestClaim {
+    fn locked(self, lock: Lock) -> LockedRequest {
+        let version = self.0.version().unwrap_or_default();
+        LockedRequest { request: self.0, state: AccessState::Pending, version, lock, tries: Tries::default() }
+    }
+}
+
+impl Claim for RequestClaim {
+    fn lock(&self) -> Path {
+        Path::RequestNode(self.0.queue, self.0.id, RequestNode::Lock)
+    }
+
+    fn shelf(claims: &Claims) -> &Mutex<Vec<(Self, Mark)>> {
+        &claims.requests
     }
 }

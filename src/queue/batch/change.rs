@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{Batch, BatchTarget, LockedBatch};
 use crate::queue::error::Error;
 use crate::queue::handle::Queue;
-use crate::queue::lock::Unlocked;
+use crate::queue::lock::{Tried, Unlocked};
 use crate::queue::path::{BatchNode, Path};
 use crate::queue::record;
 use crate::queue::state::{BatchState, State};
@@ -107,6 +107,9 @@ impl Queue {
 
     /// Changes the state of a batch that we hold, and keeps the lock.
     ///
+    /// After [`Error::Unknown`], or where the call was given up before it returned, the same call says what became of the
+    /// first, or does it.
+    ///
     /// # Errors
     /// As [`Queue::change_batch`].
     pub async fn step_batch(
@@ -115,12 +118,14 @@ impl Queue {
         change: &ItemChange<BatchState>,
         now: Timestamp,
     ) -> Result<ItemChanged<BatchState>, Error> {
-        let changed = self.change_batch(&*locked, change, now).await?;
+        let changed = self.change_under_batch(locked, change, now, false).await?;
+        locked.tries.clear();
         (locked.state, locked.version) = (changed.to, changed.version);
         Ok(changed)
     }
 
-    /// Changes the state of a batch that we hold and releases it, in the same `multi`.
+    /// Changes the state of a batch that we hold and releases it, in the same `multi`. What an error leaves, and what
+    /// the same call does after one, is as with [`Queue::finish_job`].
     ///
     /// # Errors
     /// As [`Queue::change_batch`].
@@ -130,18 +135,41 @@ impl Queue {
         change: &ItemChange<BatchState>,
         now: Timestamp,
     ) -> Result<ItemChanged<BatchState>, Error> {
-        let (mut transaction, changed) = self.plan_batch_change(locked, change, now).await?;
-        transaction.delete(locked.lock.path.clone(), None);
-        self.commit(&transaction).await.map(|_| changed)
+        self.change_under_batch(locked, change, now, true).await
     }
 
-    /// Releases a batch that we hold, unchanged.
+    async fn change_under_batch(
+        &self,
+        locked: &LockedBatch,
+        change: &ItemChange<BatchState>,
+        now: Timestamp,
+        releases: bool,
+    ) -> Result<ItemChanged<BatchState>, Error> {
+        if let Some((changed, _)) = self.outcome_of(&locked.tries, change, releases).await? {
+            return Ok(changed);
+        }
+        let (transaction, changed) = self.plan_batch_change(locked, change, now).await?;
+        self.commit_under_batch(locked, change, (&transaction, changed), releases).await
+    }
+
+    pub(super) async fn commit_under_batch(
+        &self,
+        locked: &LockedBatch,
+        change: &ItemChange<BatchState>,
+        (transaction, done): (&Transaction, ItemChanged<BatchState>),
+        releases: bool,
+    ) -> Result<ItemChanged<BatchState>, Error> {
+        let tried = Tried { change: change.clone(), releases, done };
+        let status = Path::BatchNode(locked.batch.id, BatchNode::Status);
+        self.commit_tried((&locked.tries, &locked.lock), tried, &status, transaction).await.map(|_| done)
+    }
+
+    /// Releases a batch that we hold, unchanged, as [`Queue::unlock_job`] does a job.
     ///
     /// # Errors
     /// As [`Queue::commit`].
     pub async fn unlock_batch(&self, locked: &LockedBatch) -> Result<Unlocked, Error> {
-        let status = Path::BatchNode(locked.batch.id, BatchNode::Status);
-        self.unlock_checked(&locked.lock, Some((status, locked.version))).await
+        self.unlock(&locked.lock).await
     }
 }
 
@@ -196,14 +224,24 @@ impl BatchTarget {
     /// Takes the lock for the time of the transaction, or proves that it is still held.
     pub(in crate::queue) fn open(&self, transaction: &mut Transaction) {
         match &self.lock {
-            Some(lock) => transaction.check_exists(lock.path.clone()),
-            None => transaction.create_ephemeral(Path::BatchNode(self.id, BatchNode::Lock)),
-        };
+            Some(lock) => lock.hold(transaction),
+            None => {
+                transaction.create_ephemeral(Path::BatchNode(self.id, BatchNode::Lock));
+            }
+        }
     }
 
     pub(in crate::queue) fn close(&self, transaction: &mut Transaction) {
         if self.lock.is_none() {
             transaction.delete(Path::BatchNode(self.id, BatchNode::Lock), None);
+        }
+    }
+
+    /// Ends the lock, that which we hold as well as that for the time of the transaction.
+    pub(in crate::queue) fn release(&self, transaction: &mut Transaction) {
+        self.close(transaction);
+        if let Some(lock) = &self.lock {
+            lock.release(transaction);
         }
     }
 }

@@ -87,7 +87,8 @@ impl Queue {
         })
     }
 
-    /// Writes a batch's `status-report`, its state by the report's verdict, and releases the batch: one `multi`.
+    /// Writes a batch's `status-report`, its state by the report's verdict, and releases the batch: one `multi`. After an
+    /// error it is as with [`Queue::finish_job`].
     ///
     /// # Errors
     /// [`Error::Invalid`] for a report with jobs that are not done, [`Error::Commit`] for one of more jobs than a
@@ -104,10 +105,12 @@ impl Queue {
             return Err(Error::Invalid { path: Path::Batch(locked.batch.id), reason });
         }
         let change = ItemChange::to(report.verdict()).with_message(message);
+        if let Some((changed, _)) = self.outcome_of(&locked.tries, &change, true).await? {
+            return Ok(changed);
+        }
         let (mut transaction, changed) = self.plan_batch_change(locked, &change, now).await?;
         locked.batch.set_report(&mut transaction, report, now);
-        transaction.delete(locked.lock.path.clone(), None);
-        self.commit(&transaction).await.map(|_| changed)
+        self.commit_under_batch(locked, &change, (&transaction, changed), true).await
     }
 
     /// Writes the `status-report` of a batch that we hold, and changes nothing else.

@@ -1,17 +1,18 @@
-//! The lines of a dump: a header, a line a znode, a trailer. Each is one JSON object.
+//! The lines of a dump: a header, a line a znode, a trailer, a checksum. Each is one JSON object.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use aws_lc_rs::digest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use zookeeper_client::Stat;
 
-/// The form of dumps that this version writes, and the newest that it reads.
-pub const FORMAT: u32 = 1;
+/// The form of dumps that this version writes and reads. Those of form 1 had no checksum.
+pub const FORMAT: u32 = 2;
 
 /// The first line of a dump.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +34,7 @@ pub struct Header {
     pub next: BTreeMap<String, u32>,
 }
 
-/// The last line of a dump: whoever does not find it has a part of one.
+/// The last line but one of a dump: what it consists of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trailer {
     /// How many lines of znodes there are.
@@ -70,8 +71,37 @@ pub struct NodeLine<'a> {
 pub enum Line<'a> {
     /// Of a znode.
     Node(NodeLine<'a>),
-    /// The last one.
+    /// The last but one.
     End(Trailer),
+    /// The last one: the SHA-256 of all lines before it, in hex digits.
+    Checksum(Cow<'a, str>),
+}
+
+/// The checksum of a dump: the SHA-256 of all its lines but the last, with their ends.
+#[derive(Clone)]
+pub(in crate::queue) struct Checksum(digest::Context);
+
+impl Checksum {
+    pub(in crate::queue) fn new() -> Self {
+        Self(digest::Context::new(&digest::SHA256))
+    }
+
+    /// Adds whole lines with their ends, or parts of them.
+    pub(in crate::queue) fn add(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The checksum of what was added until now, in hex digits.
+    pub(in crate::queue) fn text(&self) -> String {
+        let sum = self.0.clone().finish();
+        sum.as_ref().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Checksum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Checksum").field(&self.text()).finish()
+    }
 }
 
 #[derive(Serialize)]
@@ -108,10 +138,16 @@ pub(super) fn write_line(out: &mut Vec<u8>, line: &impl Serialize) {
     out.push(b'\n');
 }
 
-/// The last line, told from a znode's by its first key.
+/// The last line but one, told from a znode's by its first key.
 #[derive(Serialize)]
 pub(super) struct End {
     pub(super) end: Trailer,
+}
+
+/// The last line.
+#[derive(Serialize)]
+pub(super) struct Sum {
+    pub(super) sha256: String,
 }
 
 /// Why a line is none.
@@ -120,8 +156,8 @@ pub enum BadLine {
     /// It is not JSON, or not of the form of a line.
     #[error("is no line of a dump: {}", told(.0))]
     Json(#[from] serde_json::Error),
-    /// It is neither a znode's line nor the last one, or both.
-    #[error("is neither a znode's line nor the last one")]
+    /// It is neither a znode's line nor one of the last two, or several of them.
+    #[error("is neither a znode's line nor one of the last two")]
     Kind,
     /// It has its value twice.
     #[error("has its value both as text and as base64")]
@@ -165,6 +201,8 @@ struct Read<'a> {
     #[serde(borrow)]
     base64: Option<Cow<'a, str>>,
     end: Option<Trailer>,
+    #[serde(borrow)]
+    sha256: Option<Cow<'a, str>>,
 }
 
 /// Reads any line but the first.
@@ -173,10 +211,12 @@ struct Read<'a> {
 /// When it is none.
 pub fn read_line(line: &[u8]) -> Result<Line<'_>, BadLine> {
     let read: Read<'_> = serde_json::from_slice(line)?;
-    let has_value = read.text.is_some() || read.base64.is_some();
-    match (read.path, read.end) {
-        (None, Some(end)) if !has_value && read.ephemeral.is_none() => Ok(Line::End(end)),
-        (Some(path), None) => {
+    // Only a znode's line has any of the others.
+    let is_bare = read.text.is_none() && read.base64.is_none() && read.ephemeral.is_none();
+    match (read.path, read.end, read.sha256) {
+        (None, Some(end), None) if is_bare => Ok(Line::End(end)),
+        (None, None, Some(sum)) if is_bare => Ok(Line::Checksum(sum)),
+        (Some(path), None, None) => {
             let data = match (read.text, read.base64) {
                 (None, None) => Vec::new(),
                 (Some(text), None) => text.into_owned().into_bytes(),
@@ -185,7 +225,7 @@ pub fn read_line(line: &[u8]) -> Result<Line<'_>, BadLine> {
             };
             Ok(Line::Node(NodeLine { path, data, is_ephemeral: read.ephemeral.is_some() }))
         }
-        (None | Some(_), None | Some(_)) => Err(BadLine::Kind),
+        (None | Some(_), None | Some(_), None | Some(_)) => Err(BadLine::Kind),
     }
 }
 

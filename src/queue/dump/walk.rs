@@ -16,20 +16,17 @@ use super::line::Trailer;
 use super::redact::Redaction;
 use crate::queue::error::{Cause, Error};
 use crate::queue::handle::Queue;
+use crate::queue::pace::InOrder;
 use crate::queue::path::Path;
 
-/// How many reads go into one request, and how many requests are in flight: see `Queue::read`.
-const READS_PER_REQUEST: usize = 512;
+/// How many requests are in flight: see `Queue::read`.
 const REQUESTS_IN_FLIGHT: usize = 4;
 
 /// How far before the front questions are asked, in reads.
-const WINDOW: usize = 2 * READS_PER_REQUEST * REQUESTS_IN_FLIGHT;
+const WINDOW: usize = 4096;
 
 /// How large a request may become: far below the 1 MiB at which the server resets the connection.
 const REQUEST_BYTES: usize = 256 << 10;
-
-/// How large an answer should become, by the size of those before it: values may be a megabyte each.
-const ANSWER_BYTES: usize = 2 << 20;
 
 /// How often a request is made whose connection is lost.
 const ATTEMPTS: usize = 5;
@@ -70,8 +67,7 @@ pub(super) struct Walk<'a> {
     /// The questions of each request in flight, and how often it was made.
     asked: HashMap<u64, (Vec<Query>, usize)>,
     last_request: u64,
-    /// How large the answer to one read was lately, at most about.
-    bytes_per_read: usize,
+    pace: InOrder,
     pub(super) counts: Trailer,
 }
 
@@ -84,7 +80,7 @@ impl<'a> Walk<'a> {
             entries: VecDeque::from([Entry::Waiting(root)]),
             asked: HashMap::new(),
             last_request: 0,
-            bytes_per_read: 0,
+            pace: InOrder::default(),
             counts: Trailer::default(),
         }
     }
@@ -137,7 +133,7 @@ impl<'a> Walk<'a> {
 
     /// Takes as many questions from before the front as make a request.
     fn next_request(&mut self) -> Option<u64> {
-        let most = (ANSWER_BYTES / self.bytes_per_read.max(1)).clamp(16, READS_PER_REQUEST);
+        let most = self.pace.reads();
         let chroot = self.queue.client().path().len();
         let number = self.last_request + 1;
         let (mut seen, mut reads, mut bytes) = (0, 0, 0);
@@ -209,9 +205,7 @@ impl<'a> Walk<'a> {
     /// Puts what the answers say in the places of their questions.
     fn take(&mut self, number: u64, answers: Vec<MultiReadResult>) -> Result<(), Error> {
         let (queries, _) = self.asked.remove(&number).expect("it was in flight");
-        let bytes: usize = answers.iter().map(size).sum();
-        // It falls slowly, and rises at once.
-        self.bytes_per_read = (bytes / answers.len().max(1)).max(self.bytes_per_read * 3 / 4);
+        self.pace.saw(answers.len(), answers.iter().map(size).sum());
         let (mut queries, mut answers) = (queries.into_iter(), answers.into_iter());
         let mut entries = VecDeque::with_capacity(self.entries.len());
         while let Some(entry) = self.entries.pop_front() {

@@ -87,16 +87,22 @@ impl Fault {
                  the reference."
             }
             Self::UnloadableJob => {
-                "Mend the named znodes by hand, as another job of the batch has them. Where nobody knows what they \
-                 held, delete the job and have it submitted again."
+                "Write what follows from the rest of the tree: the canonical status, 0 for retry_count and \
+                 space_needed, the priority of the queue entry, the batch that refers to the job, an empty object for \
+                 an optional znode. Where that does not suffice, write the named znodes by hand as another job of the \
+                 batch has them, or purge the job by its name and have it submitted again."
             }
             Self::UnloadableBatch => {
-                "Mend the named znodes by hand. Where nobody knows what they held, delete the batch and have it \
+                "Write what follows from the rest of the tree: the canonical status, the states of a held batch. Where \
+                 that does not suffice, write the named znodes by hand, or purge the batch by its name and have it \
                  submitted again."
             }
-            Self::UnloadableRequest => "Mend the named znodes by hand, or delete the request: its user asks again.",
+            Self::UnloadableRequest => {
+                "Write its status as the daemons spell it. Where that does not suffice, write the named znodes by hand, \
+                 or purge the request by its name: its user asks again."
+            }
             Self::UnfinishedCreation => {
-                "Delete it with its lock, once it is clear that nobody is making it; whoever made it tries again."
+                "Purge it by its name, once it is clear that no client is still creating it; the client tries again."
             }
             Self::PriorityOutOfRange => "Set the priority within 0 to 99 and replace the entry by the one of that.",
             Self::LeakedLock => {
@@ -104,7 +110,8 @@ impl Fault {
             }
             Self::LeakedStorageLock => "Make sure that no storage service writes the object. Then delete the lock.",
             Self::DeletedBatchBlocksReporting => {
-                "Delete the empty batch-processing and purge the batch; delete its lock where one was leaked."
+                "Delete the empty batch-processing, and break the lock where one was leaked: reporting goes on. The \
+                 batch remains, and the daemons' clean-up passes it over: purge it."
             }
             Self::BatchWithoutEnd => {
                 "Look whether the batch daemon runs and what ends its poll. A batch that was given up is purged by hand."

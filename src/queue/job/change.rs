@@ -2,13 +2,15 @@
 
 use jiff::Timestamp;
 
+use super::plan::Order;
 use super::{Job, JobPlan, JobTarget, LockedJob};
 use crate::queue::error::Error;
 use crate::queue::handle::{Queue, instant};
 use crate::queue::id::{JobId, Priority};
-use crate::queue::lock::Unlocked;
+use crate::queue::lock::{Tried, Unlocked};
 use crate::queue::path::{EntryName, JobNode, Path};
 use crate::queue::state::{JobState, State};
+use crate::queue::transaction::Committed;
 
 /// A change of a job's state, and with it of its priority.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,6 +138,9 @@ impl Queue {
 
     /// Changes the state of a job that we hold, and keeps the lock.
     ///
+    /// After [`Error::Unknown`], or where the call was given up before it returned, the same call says what became of the
+    /// first, or does it.
+    ///
     /// # Errors
     /// As [`Queue::change_job`].
     pub async fn step_job(
@@ -144,19 +149,32 @@ impl Queue {
         change: &JobChange,
         now: Timestamp,
     ) -> Result<JobChanged, Error> {
-        let plan = self.plan_job_change(&*locked, change, now).await?;
-        let changed = self.commit_job_plan(&plan).await?;
-        let job = self.load_job(locked.id()).await?;
-        if job.version() == Some(changed.version) {
-            locked.entry = EntryName::of(plan.priority, job.id);
-            (locked.job, locked.state) = (job, changed.to);
+        if let Some((changed, stat)) = self.outcome_of(&locked.tries, change, false).await? {
+            let job = self.load_job(locked.id()).await?;
+            locked.tries.clear();
+            if job.version() == Some(changed.version) {
+                let priority = change.priority.or(job.priority().ok());
+                locked.entry = priority.map_or(locked.entry, |priority| EntryName::of(priority, job.id));
+                (locked.job, locked.state) = (job, changed.to);
+            }
+            return Ok(JobChanged { entered: Some(instant(stat.mtime)), ..changed });
         }
+        let (plan, job) = self.plan_under(locked, change, now).await?;
+        let (changed, committed) = self.commit_under(locked, &plan, change, false).await?;
+        // All that is known of the job is in the answer: a read could fail after the change was done.
+        (locked.job, locked.state) = (job.after(&plan.transaction, &committed), changed.to);
+        locked.entry = EntryName::of(plan.priority, plan.job);
         Ok(changed)
     }
 
     /// Changes the state of a job that we hold and releases the lock, in the same `multi`.
     ///
-    /// After an error the lock is still held, unless the error says otherwise.
+    /// After an error the lock is still held, unless the error says otherwise: [`ConflictKind::LockLost`] that it is not
+    /// ours any more, [`Error::Unknown`] that it may be released. After the latter, or where the call was given up before
+    /// it returned, the same call says what became of the first, or does it. After any other error
+    /// [`Queue::unlock_job`] gives the job up.
+    ///
+    /// [`ConflictKind::LockLost`]: crate::queue::ConflictKind::LockLost
     ///
     /// # Errors
     /// As [`Queue::change_job`].
@@ -166,19 +184,44 @@ impl Queue {
         change: &JobChange,
         now: Timestamp,
     ) -> Result<JobChanged, Error> {
-        let mut plan = self.plan_job_change(locked, change, now).await?;
-        plan.transaction.delete(locked.lock.path.clone(), None);
-        self.commit_job_plan(&plan).await
+        if let Some((changed, stat)) = self.outcome_of(&locked.tries, change, true).await? {
+            return Ok(JobChanged { entered: Some(instant(stat.mtime)), ..changed });
+        }
+        let (plan, _) = self.plan_under(locked, change, now).await?;
+        self.commit_under(locked, &plan, change, true).await.map(|(changed, _)| changed)
     }
 
-    /// Releases a job that we hold, unchanged. Its status is checked too, so a lock that another made in place of
-    /// ours is not deleted once that other has done anything.
+    async fn plan_under(
+        &self,
+        locked: &LockedJob,
+        change: &JobChange,
+        now: Timestamp,
+    ) -> Result<(JobPlan, Job), Error> {
+        let order = Order { change: Some((change, now)), priority: change.priority };
+        self.plan(locked.into(), order).await
+    }
+
+    async fn commit_under(
+        &self,
+        locked: &LockedJob,
+        plan: &JobPlan,
+        change: &JobChange,
+        releases: bool,
+    ) -> Result<(JobChanged, Committed), Error> {
+        let tried = Tried { change: change.clone(), releases, done: plan.changed(None) };
+        let status = Path::JobNode(plan.job, JobNode::Status);
+        let under = (&locked.tries, &locked.lock);
+        let committed = self.commit_tried(under, tried, &status, &plan.transaction).await?;
+        Ok((plan.changed(Some(&committed)), committed))
+    }
+
+    /// Releases a job that we hold, unchanged, whatever became of its status meanwhile. Where our lock was broken, this
+    /// gives the job up: our other workers may take it again.
     ///
     /// # Errors
     /// As [`Queue::commit`].
     pub async fn unlock_job(&self, locked: &LockedJob) -> Result<Unlocked, Error> {
-        let status = Path::JobNode(locked.id(), JobNode::Status);
-        self.unlock_checked(&locked.lock, locked.status_version().map(|version| (status, version))).await
+        self.unlock(&locked.lock).await
     }
 
     /// Changes a job's priority: `priority` and its queue entry, in one `multi`. Its `status` is not written.
@@ -196,14 +239,21 @@ impl Queue {
     /// As [`Queue::commit`].
     pub async fn commit_job_plan(&self, plan: &JobPlan) -> Result<JobChanged, Error> {
         let committed = self.commit(&plan.transaction).await?;
-        let stat = plan.status_at.and_then(|at| committed.stats[at]);
-        Ok(JobChanged {
-            id: plan.job,
-            from: plan.from,
-            to: plan.to,
+        Ok(plan.changed(Some(&committed)))
+    }
+}
+
+impl JobPlan {
+    /// The change that it makes, with when it was made where that is known.
+    fn changed(&self, committed: Option<&Committed>) -> JobChanged {
+        let stat = self.status_at.zip(committed).and_then(|(at, committed)| committed.stats[at]);
+        JobChanged {
+            id: self.job,
+            from: self.from,
+            to: self.to,
             // A set raises the version by one.
-            version: plan.version.wrapping_add(i32::from(plan.status_at.is_some())),
+            version: self.version.wrapping_add(i32::from(self.status_at.is_some())),
             entered: stat.map(|stat| instant(stat.mtime)),
-        })
+        }
     }
 }

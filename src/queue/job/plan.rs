@@ -30,6 +30,8 @@ pub struct JobPlan {
     pub from: JobState,
     /// The state that it enters; the same where only its priority is changed.
     pub to: JobState,
+    /// Its priority before; `None` where that cannot be read.
+    pub priority_before: Option<Priority>,
     /// Its priority afterwards.
     pub priority: Priority,
     /// The version of its status that the change applies to.
@@ -75,7 +77,8 @@ impl Queue {
         change: &JobChange,
         now: Timestamp,
     ) -> Result<JobPlan, Error> {
-        self.plan(target.into(), Order { change: Some((change, now)), priority: change.priority }).await
+        let order = Order { change: Some((change, now)), priority: change.priority };
+        self.plan(target.into(), order).await.map(|(plan, _)| plan)
     }
 
     /// Plans a change of a job's priority without doing it; [`Queue::commit_job_plan`] does it.
@@ -83,10 +86,11 @@ impl Queue {
     /// # Errors
     /// As [`Queue::change_job`].
     pub async fn plan_priority(&self, target: impl Into<JobTarget>, priority: Priority) -> Result<JobPlan, Error> {
-        self.plan(target.into(), Order { change: None, priority: Some(priority) }).await
+        self.plan(target.into(), Order { change: None, priority: Some(priority) }).await.map(|(plan, _)| plan)
     }
 
-    async fn plan(&self, target: JobTarget, order: Order<'_>) -> Result<JobPlan, Error> {
+    /// Plans it, and gives the job as it was read for that.
+    pub(super) async fn plan(&self, target: JobTarget, order: Order<'_>) -> Result<(JobPlan, Job), Error> {
         let new = |old: EntryName| order.priority.map_or(old, |priority| EntryName::of(priority, target.id));
         let guess = target.guess.map(|Guess { batch, entry }| Place { batch, old: entry, new: new(entry) });
         let hold_guess = target.collection.as_deref().filter(|_| order.may_lead_to_pending()).and_then(Path::hold);
@@ -113,7 +117,7 @@ impl Queue {
         plan.hold = hold.map(|(lock, (data, stat))| Pause::from_found(lock, &data, &stat));
         let around = self.complete(around, job.id, plan.from).await?;
         around.fill(&mut plan, &target, &job, &place, order);
-        Ok(plan)
+        Ok((plan, job))
     }
 
     /// Plans the same change of many jobs that were read just now, a few requests for all.
@@ -185,6 +189,7 @@ fn begin(job: &Job, target: &JobTarget, order: Order<'_>) -> Result<(JobPlan, Pl
         job: job.id,
         from,
         to,
+        priority_before: job.priority().ok(),
         priority,
         version: 0,
         batch: place.batch,
@@ -229,14 +234,24 @@ impl JobTarget {
     /// Takes the lock for the time of the transaction, or proves that it is still held.
     pub(in crate::queue) fn open(&self, transaction: &mut Transaction) {
         match &self.lock {
-            Some(lock) => transaction.check_exists(lock.path.clone()),
-            None => transaction.create_ephemeral(Path::JobNode(self.id, JobNode::Lock)),
-        };
+            Some(lock) => lock.hold(transaction),
+            None => {
+                transaction.create_ephemeral(Path::JobNode(self.id, JobNode::Lock));
+            }
+        }
     }
 
     pub(super) fn close(&self, transaction: &mut Transaction) {
         if self.lock.is_none() {
             transaction.delete(Path::JobNode(self.id, JobNode::Lock), None);
+        }
+    }
+
+    /// Ends the lock, that which we hold as well as that for the time of the transaction.
+    pub(in crate::queue) fn release(&self, transaction: &mut Transaction) {
+        self.close(transaction);
+        if let Some(lock) = &self.lock {
+            lock.release(transaction);
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Which job a change is meant for, and what its orderer knows of it.
 
-use super::Job;
 use super::around::Place;
+use super::{Job, JobChange, JobChanged};
 use crate::queue::id::{BatchId, JobId, Priority};
-use crate::queue::lock::Lock;
-use crate::queue::path::{EntryName, JobNode};
+use crate::queue::lock::{Lock, Tries};
+use crate::queue::path::EntryName;
 use crate::queue::state::JobState;
 
 /// A job that we hold: as it was when we acquired it, and our lock. The lock ends with our session, or through
@@ -20,6 +20,7 @@ pub struct LockedJob {
     pub lock: Lock,
     /// Its queue entry.
     pub(crate) entry: EntryName,
+    pub(in crate::queue) tries: Tries<JobChange, JobChanged>,
 }
 
 /// Which job a change is meant for, and what its orderer knows of it.
@@ -115,9 +116,5 @@ impl LockedJob {
     #[must_use]
     pub fn id(&self) -> JobId {
         self.job.id
-    }
-
-    pub(super) fn status_version(&self) -> Option<i32> {
-        self.job.stat(JobNode::Status).map(|stat| stat.version)
     }
 }

@@ -3,10 +3,13 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use super::limits::{LoadLimits, SERVER_LIMIT_BYTES};
+use super::place::KEPT;
 use crate::queue::dump::line::{self, BadLine, Line, NodeLine, told};
-use crate::queue::dump::{FORMAT, Header, NUMBERED, Trailer};
+use crate::queue::dump::{Checksum, FORMAT, Header, NUMBERED, Trailer};
 use crate::queue::id::{BatchId, JobId, RequestId};
 use crate::queue::path::{InvalidPath, NodePath, Path};
+use crate::queue::transaction::REQUEST_LIMIT_BYTES;
 
 /// The longest line that is read: a value of 1 MiB, each byte of it written as `\u0000`, with a long path.
 const LONGEST_LINE: usize = 8 << 20;
@@ -30,8 +33,8 @@ pub enum Problem {
     /// The first line is not that of a dump.
     #[error("is not the first line of a dump: {}", told(.0))]
     Header(serde_json::Error),
-    /// A newer version wrote it.
-    #[error("says that the dump has format {0}; this version reads up to {FORMAT}")]
+    /// Another version wrote it.
+    #[error("says that the dump has format {0}; this version reads {FORMAT}{hint}", hint = hint(*.0))]
     Format(u32),
     /// It is longer than any line may be.
     #[error("is longer than {} MiB", LONGEST_LINE >> 20)]
@@ -70,10 +73,40 @@ pub enum Problem {
         /// The largest one wanted.
         largest: u32,
     },
+    /// ZooKeeper does not take it in one request.
+    #[error(
+        "has the path {}, whose value takes a request of {bytes} bytes, above {limit}: ZooKeeper does not accept it",
+        told(path)
+    )]
+    Large {
+        /// The path.
+        path: String,
+        /// The size of the request, in bytes.
+        bytes: usize,
+        /// The largest size, in bytes.
+        limit: usize,
+    },
+    /// It stands where the last line must.
+    #[error("is not the last line, with the checksum, which must follow the counts")]
+    NoChecksum,
+    /// It is the last line, and the one before it is not there.
+    #[error("has the checksum, and no line with the counts before it")]
+    NoCounts,
+    /// The lines are not those that were written.
+    #[error(
+        "says that the lines before it have the SHA-256 {}, and they have {read}: the dump was changed or damaged",
+        told(said)
+    )]
+    Checksum {
+        /// What the last line says.
+        said: String,
+        /// The checksum of the lines that were read.
+        read: String,
+    },
     /// There is something after the last line.
     #[error("follows the last line of the dump")]
     AfterEnd,
-    /// The last line counts otherwise.
+    /// The counts differ.
     #[error("says that there are {said} znodes, and {read} were read: lines are missing or too many")]
     Count {
         /// The number in the trailer.
@@ -86,20 +119,39 @@ pub enum Problem {
     Cut,
 }
 
+/// What to do about a dump of that format.
+fn hint(format: u32) -> &'static str {
+    if format < FORMAT { ", and the older ones have no checksum: write the dump again with this version" } else { "" }
+}
+
 /// Reads a dump line by line, and holds no more of it than a path and its parents.
 #[derive(Debug)]
 pub struct DumpReader {
     line: u64,
-    largest_number: u32,
+    limits: LoadLimits,
+    sum: Checksum,
+    /// How large the last transaction becomes, which gives the values to the znodes that are kept for the end.
+    kept_bytes: usize,
     /// The znodes above the last one, and itself: paths, and whether they may have children.
     above: Vec<(String, bool)>,
     read: Trailer,
-    is_ended: bool,
+    part: Part,
     /// The number that comes next below each folder.
     next: BTreeMap<String, u32>,
     /// Counts the things that stand together in one transaction.
     unit: u64,
     unit_path: Option<String>,
+}
+
+/// What of a dump has been read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    /// Lines of znodes, or none yet.
+    Nodes,
+    /// The line with the counts.
+    Counts,
+    /// All of it; this is its checksum.
+    Whole(String),
 }
 
 /// What a line says.
@@ -123,16 +175,17 @@ impl DumpReader {
     /// The longest line that is read, in bytes.
     pub const LONGEST_LINE: usize = LONGEST_LINE;
 
-    /// A reader that takes no job, batch or request of a larger number.
+    /// A reader that accepts nothing beyond these limits.
     #[must_use]
-    pub fn new(largest_number: u32) -> Self {
+    pub fn new(limits: LoadLimits) -> Self {
         Self {
             line: 0,
-            // ZooKeeper's counter is an int.
-            largest_number: largest_number.min(i32::MAX.unsigned_abs() - 1),
+            limits,
+            sum: Checksum::new(),
+            kept_bytes: 0,
             above: Vec::new(),
             read: Trailer::default(),
-            is_ended: false,
+            part: Part::Nodes,
             next: BTreeMap::new(),
             unit: 0,
             unit_path: None,
@@ -163,7 +216,7 @@ impl DumpReader {
         }
         let refuse = |error| self.bad(Problem::Header(error));
         let format: Format = serde_json::from_slice(line).map_err(refuse)?;
-        if format.queuekeeper_dump > FORMAT {
+        if format.queuekeeper_dump != FORMAT {
             return Err(self.bad(Problem::Format(format.queuekeeper_dump)));
         }
         let header: Header = serde_json::from_slice(line).map_err(refuse)?;
@@ -174,6 +227,7 @@ impl DumpReader {
                 self.next.insert(folder, *next);
             }
         }
+        self.sum_up(line);
         Ok(header)
     }
 
@@ -185,12 +239,20 @@ impl DumpReader {
         self.line(line).map(|_| ())
     }
 
-    /// Checks that the dump is whole, and gives what it consists of.
+    /// Checks that the dump is whole, and gives what it consists of and its checksum, in hex digits.
     ///
     /// # Errors
     /// When its last line did not come.
-    pub fn end(&self) -> Result<Trailer, BadDump> {
-        if self.is_ended { Ok(self.read) } else { Err(self.cut()) }
+    pub fn end(&self) -> Result<(Trailer, &str), BadDump> {
+        match &self.part {
+            Part::Whole(sha256) => Ok((self.read, sha256)),
+            Part::Nodes | Part::Counts => Err(self.cut()),
+        }
+    }
+
+    fn sum_up(&mut self, line: &[u8]) {
+        self.sum.add(line);
+        self.sum.add(b"\n");
     }
 
     /// Reads any other line.
@@ -199,21 +261,32 @@ impl DumpReader {
         if line.len() > LONGEST_LINE {
             return Err(self.bad(Problem::Long));
         }
-        if self.is_ended {
+        if matches!(self.part, Part::Whole(_)) {
             return if line.is_empty() { Ok(Parsed::Nothing) } else { Err(self.bad(Problem::AfterEnd)) };
         }
-        match line::read_line(line) {
-            Err(error) => Err(self.bad(error.into())),
-            Ok(Line::End(end)) => {
+        let is_counted = self.part == Part::Counts;
+        let parsed = match line::read_line(line).map_err(|error| self.bad(error.into()))? {
+            Line::Checksum(_) if !is_counted => return Err(self.bad(Problem::NoCounts)),
+            Line::Checksum(said) => {
+                let read = self.sum.text();
+                if said != read {
+                    return Err(self.bad(Problem::Checksum { said: said.into_owned(), read }));
+                }
+                self.part = Part::Whole(read);
+                return Ok(Parsed::End(self.read));
+            }
+            Line::End(_) | Line::Node(_) if is_counted => return Err(self.bad(Problem::NoChecksum)),
+            Line::End(end) => {
                 if end.nodes != self.read.nodes {
                     return Err(self.bad(Problem::Count { said: end.nodes, read: self.read.nodes }));
                 }
-                self.is_ended = true;
-                self.read = end;
-                Ok(Parsed::End(end))
+                (self.part, self.read) = (Part::Counts, end);
+                Parsed::Nothing
             }
-            Ok(Line::Node(node)) => self.node(node),
-        }
+            Line::Node(node) => self.node(node)?,
+        };
+        self.sum_up(line);
+        Ok(parsed)
     }
 
     fn node(&mut self, node: NodeLine<'_>) -> Result<Parsed, BadDump> {
@@ -244,6 +317,16 @@ impl DumpReader {
             return Err(self.bad(Problem::Deep));
         }
         self.number(&path)?;
+        if !node.is_ephemeral {
+            let (mut bytes, mut limit) = (self.limits.request_bytes(&text, &node.data), SERVER_LIMIT_BYTES);
+            if KEPT.contains(&path) {
+                self.kept_bytes += bytes;
+                (bytes, limit) = (self.kept_bytes, REQUEST_LIMIT_BYTES);
+            }
+            if bytes > limit {
+                return Err(self.bad(Problem::Large { path: text, bytes, limit }));
+            }
+        }
         self.read.nodes += 1;
         self.read.count_item(&path);
         let unit = self.unit_of(&path, &text);
@@ -287,7 +370,7 @@ impl DumpReader {
     }
 
     fn count_number(&self, folder: &str, number: u32) -> Result<(), BadDump> {
-        let largest = self.largest_number;
+        let largest = self.limits.largest_number();
         if number > largest {
             return Err(self.bad(Problem::Number { folder: folder.to_owned(), number, largest }));
         }

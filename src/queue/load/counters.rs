@@ -11,10 +11,13 @@ use crate::queue::create::next_number;
 use crate::queue::error::{ConflictKind, Error};
 use crate::queue::handle::Queue;
 use crate::queue::path::Path;
-use crate::queue::transaction::{CommitError, Transaction};
+use crate::queue::transaction::{CommitError, REQUEST_LIMIT_BYTES, Transaction};
 
-/// How many znodes one transaction makes and removes: about 300 KB with a chroot and the open ACL.
+/// How many znodes one transaction makes and removes at most: about 300 KB with a chroot and the open ACL.
 const PAIRS: u32 = 2_000;
+
+/// How large such a transaction becomes: with a long ACL it makes fewer.
+const PAIRS_BYTES: usize = REQUEST_LIMIT_BYTES / 2;
 
 /// How often a folder is looked at again after a lost connection.
 const ATTEMPTS: usize = 5;
@@ -81,10 +84,12 @@ impl Queue {
             }
             transaction
         };
-        let (whole, rest) = (pairs(PAIRS.min(numbers)), pairs(numbers % PAIRS));
-        let transactions = std::iter::repeat_n((&whole, PAIRS), (numbers / PAIRS) as usize);
+        let pair_bytes = pairs(1).size_bytes() + 2 * self.operation_overhead();
+        let most = u32::try_from(PAIRS_BYTES / pair_bytes).unwrap_or(PAIRS).clamp(1, PAIRS);
+        let (whole, rest) = (pairs(most.min(numbers)), pairs(numbers % most));
+        let transactions = std::iter::repeat_n((&whole, most), (numbers / most) as usize);
         let mut transactions =
-            transactions.chain([(&rest, numbers % PAIRS)].into_iter().filter(|(_, count)| *count > 0));
+            transactions.chain([(&rest, numbers % most)].into_iter().filter(|(_, count)| *count > 0));
         let mut in_flight = FuturesUnordered::new();
         let (mut done, mut failed) = (0, None);
         loop {

@@ -1,6 +1,7 @@
 //! Making znodes, many in one transaction.
 
 use super::LoadError;
+use super::limits::{CREATION_BYTES, SERVER_LIMIT_BYTES};
 use crate::queue::error::{Cause, ConflictKind, Error};
 use crate::queue::handle::{Found, Queue, Read};
 use crate::queue::path::Path;
@@ -8,9 +9,6 @@ use crate::queue::transaction::{Operation, REQUEST_LIMIT_BYTES, Transaction};
 
 /// How large a transaction becomes, but for an item that is larger: others' requests wait behind it.
 const CHUNK_BYTES: usize = 256 << 10;
-
-/// What ZooKeeper takes as a request, by default (`jute.maxbuffer`).
-const SERVER_LIMIT_BYTES: usize = 0xf_ffff;
 
 /// Gathers znodes into transactions. The znodes of an item stay together where they fit.
 pub(super) struct Chunks {
@@ -91,8 +89,7 @@ impl Queue {
 
     /// Makes one znode whose value is nearly as large as ZooKeeper takes it.
     async fn make_large(&self, path: &Path, data: &[u8]) -> Result<(), LoadError> {
-        // Header, lengths and flags of a single creation.
-        let bytes = data.len() + path.to_string().len() + self.operation_overhead() + 24;
+        let bytes = data.len() + path.to_string().len() + self.operation_overhead() + CREATION_BYTES;
         let failed = |cause| Error::Commit { operation: format!("create {path}"), cause };
         if bytes > SERVER_LIMIT_BYTES {
             return Err(failed(Cause::TooLarge { bytes, limit: SERVER_LIMIT_BYTES }).into());

@@ -18,7 +18,7 @@ const NAMED: usize = 5;
 
 /// The znodes that pause the daemons, and those above them, parents first. Ours are there from the beginning; what the
 /// dump has of them is kept for the end.
-const KEPT: [Path; 6] = [
+pub(super) const KEPT: [Path; 6] = [
     Path::Root,
     Path::Locks,
     Path::QueueLocks,
@@ -47,9 +47,10 @@ impl Place {
         found.retain(|path| *path != Path::Foreign);
         found.sort_unstable();
         let interrupted = marker.data().and_then(|(data, _)| dump_of(&data));
+        let wanted = named(&header.id, &options.sha256);
         match (interrupted, options.resume) {
-            (Some(found), true) if found == header.id => return Ok(place),
-            (Some(found), true) => return Err(LoadError::AnotherDump { found, wanted: header.id.clone() }),
+            (Some(found), true) if found == wanted => return Ok(place),
+            (Some(found), true) => return Err(LoadError::AnotherDump { found, wanted }),
             (Some(found), false) => return Err(LoadError::Interrupted(found)),
             (None, true) => return Err(LoadError::NothingToResume),
             (None, false) => {}
@@ -67,6 +68,7 @@ impl Place {
             "why": "a dump is being loaded",
             "since": time::write(options.now),
             "dump": header.id,
+            "sha256": options.sha256,
         });
         let mut begin = Transaction::new();
         for path in KEPT {
@@ -128,7 +130,13 @@ fn dump_of(data: &[u8]) -> Option<String> {
     if note.get("who")?.as_str()? != "queuekeeper load" {
         return None;
     }
-    Some(note.get("dump")?.as_str()?.to_owned())
+    let text = |key: &str| note.get(key).and_then(Value::as_str).unwrap_or("unknown");
+    Some(named(text("dump"), text("sha256")))
+}
+
+/// A dump in words: by its id and its checksum, since a dump that was edited keeps its id.
+fn named(id: &str, sha256: &str) -> String {
+    format!("{id}, SHA-256 {sha256}")
 }
 
 /// A name of somebody else's, for a line of text.

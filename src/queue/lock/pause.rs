@@ -133,8 +133,15 @@ impl Queue {
     }
 
     async fn make_pause(&self, path: Path, who: &str, why: &str, now: Timestamp) -> Result<Pause, Error> {
-        let committed = self.commit(&making(path.clone(), who, why, now)).await?;
-        let lock = self.made_lock(path, committed.stats[0]).await?;
+        let mut transaction = making(path.clone(), who, why, now);
+        // The answer to a creation has no stat, and by the time of a read another may have made the pause anew.
+        let set_at = transaction.operations().len();
+        transaction.set(path.clone(), PauseNote::encode(who, why, now), 0);
+        let committed = self.commit(&transaction).await?;
+        let Some(stat) = committed.stats[set_at] else {
+            return Err(Error::conflict(path, ConflictKind::LockLost { now: None }));
+        };
+        let lock = Lock::from_stat(path, &stat);
         Ok(Pause { who: who.to_owned(), why: why.to_owned(), since: now, lock })
     }
 

@@ -1,8 +1,10 @@
 //! The faults of a batch, and of the entries below `/batch-uuids`.
 
+use jiff::Timestamp;
+
 use super::facts::BatchLook;
-use super::{Mend, MendOrder, gone};
-use crate::queue::batch::BatchTarget;
+use super::status::loadable_status;
+use super::{Mend, MendOrder, gone, underivable};
 use crate::queue::error::Error;
 use crate::queue::fault::{Fault, UuidFacts, judge_batch, judge_uuid};
 use crate::queue::handle::{Found, Queue};
@@ -20,10 +22,14 @@ impl Queue {
         let invalid = |reason: &str| Err(Error::Invalid { path: item.clone(), reason: reason.to_owned() });
         let processing = Path::BatchOutcome(id, Outcome::Processing);
         let mut changes = Transaction::new();
+        let mut loses = Vec::new();
         let summary = match (fault, look.batch.state()) {
             (Fault::DeletedBatchBlocksReporting, _) => {
                 changes.delete(processing, None);
-                format!("Removes the empty batch-processing of batch {id}, which is Deleted and can be purged then.")
+                format!(
+                    "Removes the empty batch-processing of batch {id}, so that it blocks reporting no longer. The batch \
+                     remains, Deleted: purge it, since the daemons' clean-up passes it over."
+                )
             }
             (Fault::BatchWithoutEnd, Some(BatchState::Failed))
                 if look.batch.references(Outcome::Processing).is_none() =>
@@ -31,40 +37,34 @@ impl Queue {
                 changes.create(processing, Vec::new());
                 format!("Makes an empty batch-processing for batch {id}, which can be reported again then.")
             }
-            (Fault::BatchWithoutEnd, Some(BatchState::Deleted)) => return invalid("purge it: a clean-up takes it"),
+            (Fault::BatchWithoutEnd, Some(BatchState::Deleted)) => {
+                return invalid("it is Deleted and remains until it is purged: purge it by its name, or clean up");
+            }
             (Fault::BatchWithoutEnd, _) => {
                 return invalid("look at the daemon that reports, and at what stands at its head; break a leaked lock");
             }
-            (Fault::UnloadableBatch, Some(BatchState::Held)) if look.batch.check_loadable().is_ok() => {
-                changes.create(Path::BatchNode(id, BatchNode::States), Vec::new());
-                format!("Makes the states that batch {id} lacks, which is Held.")
-            }
-            (Fault::UnloadableBatch | Fault::UnfinishedCreation, _) => {
-                return self.remove_batch(fault, &look, order).await;
+            (Fault::UnloadableBatch, _) => {
+                let words = look.loadable(order.now, &mut changes, &mut loses)?;
+                format!("Makes batch {id} loadable. It writes {}.", words.join("; "))
             }
             (Fault::DanglingUuid, _) => {
-                let Some(summary) = look.link(&mut changes)? else { return Err(gone(fault, &item)) };
+                let Some(summary) = look.link(&mut changes, &mut loses)? else { return Err(gone(fault, &item)) };
                 summary
             }
             (_, _) => return Err(gone(fault, &item)),
         };
-        let target = BatchTarget::from(id);
-        let mut transaction = Transaction::new();
-        // The entry of a UUID lies beside its batch, and nobody who works on that writes it.
-        let needs_lock = fault != Fault::DanglingUuid;
-        if needs_lock {
-            target.check(&look.batch)?;
-            target.open(&mut transaction);
-        }
+        let mut checked = Transaction::new();
         match look.batch.version() {
-            Some(version) => transaction.check(Path::BatchNode(id, BatchNode::Status), version),
-            None => transaction.check_exists(item.clone()),
+            Some(version) => checked.check(Path::BatchNode(id, BatchNode::Status), version),
+            None => checked.check_exists(item.clone()),
         };
-        transaction.append(changes);
-        if needs_lock {
-            target.close(&mut transaction);
-        }
-        Ok(Mend::harmless(fault, item, summary, transaction))
+        checked.append(changes);
+        // The entry of a UUID lies beside its batch, and no one who works on that writes it.
+        let transaction = match fault {
+            Fault::DanglingUuid => checked,
+            _ => order.under_lock(Path::BatchNode(id, BatchNode::Lock), look.batch.lock(), checked)?,
+        };
+        Ok(Mend::new(fault, item, summary, transaction).losing(loses))
     }
 
     pub(super) async fn mend_uuid(&self, item: &Path, order: MendOrder<'_>) -> Result<Mend, Error> {
@@ -81,13 +81,13 @@ impl Queue {
         let mut transaction = Transaction::new();
         transaction.delete(item.clone(), Some(stat.version));
         let summary = format!("Removes {item}, which leads to no batch.");
-        Ok(Mend::harmless(fault, item.clone(), summary, transaction))
+        Ok(Mend::new(fault, item.clone(), summary, transaction).losing([(item.clone(), data)]))
     }
 }
 
 impl BatchLook {
     /// Makes the entry of its UUID lead to it; `None` where it has none or that does already.
-    fn link(&self, changes: &mut Transaction) -> Result<Option<String>, Error> {
+    fn link(&self, changes: &mut Transaction, loses: &mut Vec<(Path, Vec<u8>)>) -> Result<Option<String>, Error> {
         let Some((path, found)) = &self.entry else { return Ok(None) };
         let id = self.batch.id;
         match found {
@@ -100,10 +100,57 @@ impl BatchLook {
                     );
                     return Err(Error::Invalid { path: path.clone(), reason });
                 }
-                Err(_) => changes.set(path.clone(), id.to_string(), stat.version),
+                Err(_) => {
+                    loses.push((path.clone(), data.clone()));
+                    changes.set(path.clone(), id.to_string(), stat.version)
+                }
             },
             Found::Nothing | Found::Children(_) => changes.create(path.clone(), id.to_string()),
         };
         Ok(Some(format!("Makes {path} lead to batch {id}.")))
+    }
+
+    /// Whether a repair makes the batch loadable.
+    pub(in crate::queue) fn is_repairable(&self, now: Timestamp) -> bool {
+        self.loadable(now, &mut Transaction::new(), &mut Vec::new()).is_ok()
+    }
+
+    /// Writes what the daemons refuse of it, where that follows from the rest. Gives what is written, in words.
+    ///
+    /// A batch whose status names no state is Reporting where it has jobs that are not done. One without such jobs may
+    /// be new, reported or half purged: which of these, nothing says.
+    fn loadable(
+        &self,
+        now: Timestamp,
+        changes: &mut Transaction,
+        loses: &mut Vec<(Path, Vec<u8>)>,
+    ) -> Result<Vec<String>, Error> {
+        let batch = &self.batch;
+        let mut words = Vec::new();
+        let mut missing = Vec::new();
+        match batch.submission {
+            None => missing.push("submission does not exist".to_owned()),
+            Some(_) => missing.extend(batch.submitted().malformed.map(|malformed| format!("submission {malformed}"))),
+        }
+        let has_jobs = batch.references(Outcome::Processing).is_some_and(|jobs| jobs > 0);
+        let status = Path::BatchNode(batch.id, BatchNode::Status);
+        let derived = has_jobs.then_some(BatchState::Reporting);
+        let state = match loadable_status(&status, batch.status_found(), derived, now) {
+            Ok((state, write)) => {
+                if let Some(write) = write {
+                    write.add(changes, loses, &mut words);
+                }
+                Some(state)
+            }
+            Err(why) => {
+                missing.push(why);
+                None
+            }
+        };
+        if state == Some(BatchState::Held) && !batch.is_acquired() {
+            words.push("states, which a batch that is Held has".to_owned());
+            changes.create(Path::BatchNode(batch.id, BatchNode::States), Vec::new());
+        }
+        if missing.is_empty() { Ok(words) } else { Err(underivable(Path::Batch(batch.id), &missing)) }
     }
 }

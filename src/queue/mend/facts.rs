@@ -9,41 +9,48 @@ use crate::queue::batch::Batch;
 use crate::queue::error::Error;
 use crate::queue::fault::{BatchFacts, JobFacts, LockFacts, NodeSet, RequestFacts};
 use crate::queue::handle::{Found, Queue, Read};
-use crate::queue::id::{BatchId, JobId, Priority};
+use crate::queue::id::{BatchId, JobId, Priority, RequestId};
 use crate::queue::job::Job;
 use crate::queue::lock::Lock;
-use crate::queue::path::{BatchNode, EntryName, JobNode, Path, RequestNode, StateFolder};
-use crate::queue::record::{self, Configuration, Identifiers, JobStatus};
-use crate::queue::state::Outcome;
+use crate::queue::path::{AccessQueue, BatchNode, EntryName, JobNode, Path, RequestNode, StateFolder};
+use crate::queue::record::{self, ItemStatus};
+use crate::queue::state::{BatchState, Outcome};
 
 /// How many batches are asked for a reference at once.
 const ASKED_AT_ONCE: usize = 5_000;
 
 /// A job with all that refers to it, wherever that is.
 #[derive(Debug)]
-pub(super) struct JobLook {
-    pub(super) id: JobId,
+pub(in crate::queue) struct JobLook {
+    pub(in crate::queue) id: JobId,
     /// `None` where it is gone.
-    pub(super) job: Option<Job>,
+    pub(in crate::queue) job: Option<Job>,
     created: Option<Stat>,
-    pub(super) entries: Vec<(StateFolder, EntryName)>,
-    pub(super) references: Vec<(BatchId, Outcome)>,
+    pub(in crate::queue) entries: Vec<(StateFolder, EntryName)>,
+    pub(in crate::queue) references: Vec<(BatchId, Outcome)>,
     /// Whether its batch is there with its `states`.
-    pub(super) is_batch_acquired: bool,
+    pub(in crate::queue) is_batch_acquired: bool,
+    /// The state of its batch, where that is there and known.
+    pub(in crate::queue) batch_state: Option<BatchState>,
 }
 
 impl Queue {
     /// Looks at a job, at every queue entry of it and at every reference to it.
-    pub(super) async fn look_at_job(&self, id: JobId, survey: Option<&Survey>) -> Result<JobLook, Error> {
+    pub(in crate::queue) async fn look_at_job(&self, id: JobId, survey: Option<&Survey>) -> Result<JobLook, Error> {
         let mut reads = Job::reads(id);
         reads.push(Read::Data(Path::Job(id)));
         let mut found = self.read(&reads).await?.into_iter();
         let job = Job::from_found(id, found.by_ref().take(Job::READS));
         let created = found.next().and_then(|found| found.stat().copied());
         let batch = job.as_ref().and_then(|job| job.batch().ok());
-        let is_batch_acquired = match batch {
-            Some(batch) => self.read_data(Path::BatchNode(batch, BatchNode::States)).await?.exists(),
-            None => false,
+        let (is_batch_acquired, batch_state) = match batch {
+            Some(batch) => {
+                let nodes = [BatchNode::States, BatchNode::Status].map(|node| Read::Data(Path::BatchNode(batch, node)));
+                let [states, status] = self.read_each(nodes).await?;
+                let state = status.data().and_then(|(data, _)| ItemStatus::decode(&data).value.status.state);
+                (states.exists(), state)
+            }
+            None => (false, None),
         };
         let (entries, references) = if let Some(survey) = survey {
             self.confirmed(survey, id, job.as_ref()).await?
@@ -51,7 +58,7 @@ impl Queue {
             let entries = self.entries_of_all().await?.remove(&id).unwrap_or_default();
             (entries.into_iter().filter_map(entry).collect(), self.references_to(id).await?)
         };
-        Ok(JobLook { id, job, created, entries, references, is_batch_acquired })
+        Ok(JobLook { id, job, created, entries, references, is_batch_acquired, batch_state })
     }
 
     async fn references_to(&self, id: JobId) -> Result<Vec<(BatchId, Outcome)>, Error> {
@@ -71,7 +78,7 @@ impl Queue {
 }
 
 /// The parts of a queue entry's path.
-pub(super) fn entry(path: Path) -> Option<(StateFolder, EntryName)> {
+pub(in crate::queue) fn entry(path: Path) -> Option<(StateFolder, EntryName)> {
     match path {
         Path::Entry(folder, name) => Some((folder, name)),
         _ => None,
@@ -79,20 +86,21 @@ pub(super) fn entry(path: Path) -> Option<(StateFolder, EntryName)> {
 }
 
 impl JobLook {
-    pub(super) fn entry_paths(&self) -> impl Iterator<Item = Path> {
+    pub(in crate::queue) fn entry_paths(&self) -> impl Iterator<Item = Path> {
         self.entries.iter().map(|(folder, name)| Path::Entry(folder.clone(), *name))
     }
 
-    pub(super) fn reference_paths(&self) -> impl Iterator<Item = Path> {
+    pub(in crate::queue) fn reference_paths(&self) -> impl Iterator<Item = Path> {
         self.references.iter().map(|(batch, outcome)| Path::Reference(*batch, *outcome, self.id))
     }
 
-    pub(super) fn facts(&self) -> JobFacts<'_> {
+    pub(in crate::queue) fn facts(&self) -> JobFacts<'_> {
         let job = self.job.as_ref();
         let nodes = || JobNode::ALL.iter().copied();
         let present = nodes().filter(|node| job.is_some_and(|job| job.data(*node).is_some()));
-        let malformed =
-            nodes().filter(|node| job.and_then(|job| job.data(*node)).is_some_and(|data| is_bad(*node, data)));
+        let malformed = nodes().filter(|node| {
+            job.and_then(|job| job.data(*node)).is_some_and(|data| record::check_job_node(*node, data).is_err())
+        });
         let status = job.map(Job::status);
         JobFacts {
             id: self.id,
@@ -118,34 +126,20 @@ impl JobLook {
     }
 }
 
-/// Whether a job's znode holds what the daemons cannot read.
-fn is_bad(node: JobNode, data: &[u8]) -> bool {
-    match node {
-        JobNode::Bid => record::bid(data).is_err(),
-        JobNode::Priority => record::priority(data).is_err(),
-        JobNode::SpaceNeeded => record::space_needed(data).is_err(),
-        JobNode::Status => JobStatus::decode(data).malformed.is_some(),
-        JobNode::Configuration => Configuration::decode(data).malformed.is_some(),
-        JobNode::Identifiers | JobNode::Identifier => Identifiers::decode(data).malformed.is_some(),
-        JobNode::Metadata | JobNode::Store | JobNode::Inventory => record::object_form(data).is_err(),
-        JobNode::Lock => false,
-    }
-}
-
 /// A batch with what finds it.
 #[derive(Debug)]
-pub(super) struct BatchLook {
-    pub(super) batch: Batch,
+pub(in crate::queue) struct BatchLook {
+    pub(in crate::queue) batch: Batch,
     created: Option<Stat>,
     uuid: String,
     /// The entry of its UUID, and what is found there; `None` where no znode can be named by that.
-    pub(super) entry: Option<(Path, Found)>,
+    pub(in crate::queue) entry: Option<(Path, Found)>,
     is_paused: bool,
 }
 
 impl Queue {
     /// Looks at a batch and at the entry of the UUID that its submission carries.
-    pub(super) async fn look_at_batch(&self, id: BatchId) -> Result<BatchLook, Error> {
+    pub(in crate::queue) async fn look_at_batch(&self, id: BatchId) -> Result<BatchLook, Error> {
         let paused = Path::QueueLock(crate::queue::path::Queue::Ingest);
         let mut reads = Batch::reads(id);
         reads.extend([Path::Batch(id), paused].map(Read::Data));
@@ -164,7 +158,7 @@ impl Queue {
 }
 
 impl BatchLook {
-    pub(super) fn facts(&self) -> BatchFacts<'_> {
+    pub(in crate::queue) fn facts(&self) -> BatchFacts<'_> {
         let batch = &self.batch;
         let status = batch.status();
         let present = BatchNode::ALL.iter().copied().filter(|node| batch.has(*node));
@@ -195,8 +189,25 @@ impl BatchLook {
     }
 }
 
+impl Queue {
+    /// Looks at an access request. Gives when it was created, too.
+    pub(in crate::queue) async fn look_at_request(
+        &self,
+        queue: AccessQueue,
+        id: RequestId,
+    ) -> Result<(Request, i64), Error> {
+        let item = Path::Request(queue, id);
+        let mut reads = Request::reads(queue, id).to_vec();
+        reads.push(Read::Data(item.clone()));
+        let mut found = self.read(&reads).await?;
+        let created_ms = found.pop().and_then(|found| found.stat().map(|stat| stat.ctime));
+        let request = Request::from_found(queue, id, found).ok_or(Error::Missing(item))?;
+        Ok((request, created_ms.unwrap_or(i64::MAX)))
+    }
+}
+
 /// What the rules are told of an access request.
-pub(super) fn request_facts(request: &Request, created_ms: i64) -> RequestFacts {
+pub(in crate::queue) fn request_facts(request: &Request, created_ms: i64) -> RequestFacts {
     let status = request.status();
     let has = |node: RequestNode| match node {
         RequestNode::Token => request.token.is_some(),
@@ -224,7 +235,7 @@ pub(super) fn request_facts(request: &Request, created_ms: i64) -> RequestFacts 
 }
 
 /// What the rules are told of a lock.
-pub(super) fn lock_facts(lock: &Lock) -> LockFacts {
+pub(in crate::queue) fn lock_facts(lock: &Lock) -> LockFacts {
     LockFacts { created_ms: lock.since.as_millisecond(), is_ephemeral: lock.session.is_some() }
 }
 

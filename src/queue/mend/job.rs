@@ -1,4 +1,4 @@
-//! The faults of a job: its entries, its references, its priority, and a job that nobody can load.
+//! The faults of a job: its entries, its references, its priority, and a job that the daemons cannot load.
 
 use super::facts::JobLook;
 use super::{Mend, MendOrder, Survey, gone};
@@ -8,7 +8,6 @@ use crate::queue::handle::Queue;
 use crate::queue::id::{JobId, Priority};
 use crate::queue::job::{Job, state_of};
 use crate::queue::path::{EntryName, JobNode, Path};
-use crate::queue::purge::check_unlocked;
 use crate::queue::record;
 use crate::queue::state::JobState;
 use crate::queue::transaction::Transaction;
@@ -23,54 +22,67 @@ impl Queue {
     ) -> Result<Mend, Error> {
         let item = Path::Job(id);
         let look = self.look_at_job(id, survey).await?;
+        if look.job.is_none() && !matches!(fault, Fault::StrayEntry | Fault::MissingReference) {
+            return Err(Error::Missing(item));
+        }
         order.confirm(fault, &item, |limits, sink| judge_job(&look.facts(), limits, sink))?;
         let job = match (fault, &look.job) {
             (Fault::StrayEntry, None) => {
                 let summary = format!("Removes the queue entries of job {id}, which is gone.");
-                return Ok(Mend::harmless(fault, item, summary, deletion(look.entry_paths())));
+                return Ok(Mend::new(fault, item, summary, deletion(look.entry_paths())));
             }
             (Fault::MissingReference, None) => {
                 let summary = format!("Removes the references to job {id}, which is gone.");
-                return Ok(Mend::harmless(fault, item, summary, deletion(look.reference_paths())));
+                return Ok(Mend::new(fault, item, summary, deletion(look.reference_paths())));
             }
             (_, None) => return Err(gone(fault, &item)),
             (_, Some(job)) => job,
         };
-        let (summary, transaction) = match fault {
+        let mut loses = Vec::new();
+        let mut writes_status = false;
+        let (summary, changes) = match fault {
             Fault::OrphanEntry | Fault::DuplicateEntry | Fault::MissingEntry => {
-                let (state, priority) = (state_of(job)?, job.priority()?);
+                let (state, priority) = (needed(state_of(job))?, needed(job.priority())?);
                 let mut transaction = Transaction::new();
                 look.settle_entries(&mut transaction, state, priority);
                 (format!("Leaves job {id} one queue entry, that of {state} and priority {priority}."), transaction)
             }
-            Fault::PriorityOutOfRange => look.clamp_priority(job)?,
+            Fault::PriorityOutOfRange => look.clamp_priority(job, &mut loses)?,
             Fault::DuplicateReference | Fault::MissingReference => look.settle_references(job)?,
-            Fault::UnloadableJob | Fault::UnfinishedCreation => return self.remove_job(fault, &look, order).await,
+            Fault::UnloadableJob => {
+                let loadable = look.loadable(job, order.now)?;
+                (loses, writes_status) = (loadable.loses, loadable.writes_status);
+                (format!("Makes job {id} loadable. It writes {}.", loadable.words.join("; ")), loadable.changes)
+            }
             _ => return Err(gone(fault, &item)),
         };
-        if !order.even_if_locked {
-            check_unlocked(job)?;
+        if changes.is_empty() {
+            return Err(gone(fault, &item));
         }
-        Ok(Mend::harmless(fault, item, summary, under_lock(job, order, transaction)?))
+        let mut checked = Transaction::new();
+        match job.version() {
+            // The change itself checks it.
+            Some(_) if writes_status => {}
+            Some(version) => drop(checked.check(Path::JobNode(id, JobNode::Status), version)),
+            None => drop(checked.check_exists(item.clone())),
+        }
+        checked.append(changes);
+        let transaction = order.under_lock(Path::JobNode(id, JobNode::Lock), job.lock(), checked)?;
+        Ok(Mend::new(fault, item, summary, transaction).losing(loses))
     }
 }
 
-/// Puts changes around a job between the taking and the releasing of its lock, with its status checked. Under the lock
-/// of another, where that is ordered, the check alone tells that the job is still in the same state.
-fn under_lock(job: &Job, order: MendOrder<'_>, changes: Transaction) -> Result<Transaction, Error> {
-    let lock = Path::JobNode(job.id, JobNode::Lock);
-    let status = Path::JobNode(job.id, JobNode::Status);
-    let version = job.version().ok_or(Error::Missing(status.clone()))?;
-    let is_anothers = job.lock().is_some() && order.even_if_locked;
-    let mut transaction = Transaction::new();
-    if !is_anothers {
-        transaction.create_ephemeral(lock.clone());
-    }
-    transaction.check(status, version).append(changes);
-    if !is_anothers {
-        transaction.delete(lock, None);
-    }
-    Ok(transaction)
+/// What a repair goes by, where the job's own znodes say it.
+fn needed<T>(value: Result<T, Error>) -> Result<T, Error> {
+    value.map_err(|error| match error {
+        Error::Missing(path) => {
+            Error::Invalid { path, reason: "it does not exist: repair unloadable_job of the job first".to_owned() }
+        }
+        Error::Decode { path, malformed } => {
+            Error::Invalid { path, reason: format!("it {malformed}: repair unloadable_job of the job first") }
+        }
+        other => other,
+    })
 }
 
 fn deletion(paths: impl Iterator<Item = Path>) -> Transaction {
@@ -94,8 +106,8 @@ impl JobLook {
     }
 
     /// Sets the nearest priority within 0 to 99, with its entry.
-    fn clamp_priority(&self, job: &Job) -> Result<(String, Transaction), Error> {
-        let state = state_of(job)?;
+    fn clamp_priority(&self, job: &Job, loses: &mut Vec<(Path, Vec<u8>)>) -> Result<(String, Transaction), Error> {
+        let state = needed(state_of(job))?;
         let path = Path::JobNode(job.id, JobNode::Priority);
         let data = job.data(JobNode::Priority).zip(job.stat(JobNode::Priority));
         let mut transaction = Transaction::new();
@@ -103,10 +115,11 @@ impl JobLook {
             Some((data, stat)) => {
                 let is_negative = data.trim_ascii_start().starts_with(b"-");
                 let nearest = Priority::new(0).filter(|_| is_negative).unwrap_or(Priority::MAX);
+                loses.push((path.clone(), data.to_vec()));
                 transaction.set(path, nearest.to_string(), stat.version);
                 nearest
             }
-            None => job.priority()?,
+            None => needed(job.priority())?,
         };
         self.settle_entries(&mut transaction, state, priority);
         Ok((format!("Gives job {} priority {priority}, and its one queue entry in {state}.", job.id), transaction))
@@ -115,7 +128,7 @@ impl JobLook {
     /// Removes every reference but the one that the job's status asks for below its own batch, and makes that where it
     /// is missing.
     fn settle_references(&self, job: &Job) -> Result<(String, Transaction), Error> {
-        let (batch, state) = (job.batch()?, state_of(job)?);
+        let (batch, state) = (needed(job.batch())?, needed(state_of(job))?);
         if !self.is_batch_acquired {
             let reason = format!("its batch {batch} is gone or has no states, so no reference can be made");
             return Err(Error::Invalid { path: Path::Job(job.id), reason });

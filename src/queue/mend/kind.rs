@@ -7,8 +7,6 @@ use crate::queue::fault::Fault;
 pub enum MendKind {
     /// Writing what follows from the rest of the tree; nothing is lost.
     Writes,
-    /// Removing an item that nobody can work on, with all that its znodes say.
-    Removes,
     /// Breaking a lock.
     BreaksLock,
     /// Something else, which this says.
@@ -16,8 +14,8 @@ pub enum MendKind {
 }
 
 impl Fault {
-    /// What kind of order mends it. [`MendKind::Removes`] is what it may come to: a batch that is Held without `states`
-    /// is not removed. Of batches without end, writing helps those that are Failed without `states/batch-processing`.
+    /// What kind of order mends it. Of what cannot be loaded a repair writes what follows from the rest of the tree, and
+    /// refuses the rest; of batches without end, writing helps those that are Failed without `states/batch-processing`.
     #[must_use]
     pub fn mend_kind(self) -> MendKind {
         match self {
@@ -28,11 +26,14 @@ impl Fault {
             | Self::DuplicateReference
             | Self::MissingReference
             | Self::PriorityOutOfRange
+            | Self::UnloadableJob
+            | Self::UnloadableBatch
+            | Self::UnloadableRequest
             | Self::DeletedBatchBlocksReporting
             | Self::BatchWithoutEnd
             | Self::DanglingUuid => MendKind::Writes,
-            Self::UnloadableJob | Self::UnloadableBatch | Self::UnloadableRequest | Self::UnfinishedCreation => {
-                MendKind::Removes
+            Self::UnfinishedCreation => {
+                MendKind::Another("purge it by its name, once it is clear that no client is still creating it")
             }
             Self::LeakedLock | Self::LeakedStorageLock => MendKind::BreaksLock,
             Self::StuckState => MendKind::Another("look at the daemons of that state and at what stands at its head"),

@@ -65,7 +65,7 @@ impl Queue {
         let transaction = self.plan_break_lock(lock).await?;
         let holder = lock.session.map_or_else(|| "nobody's session".to_owned(), |session| format!("session {session}"));
         let summary = format!("Breaks {}, held by {holder} since {}.", lock.path, lock.since);
-        Ok(Mend::harmless(fault, item.clone(), summary, transaction))
+        Ok(Mend::new(fault, item.clone(), summary, transaction))
     }
 
     /// Whether a job in Storing has the object that is locked under that name. All jobs are asked, not only those with a

@@ -7,7 +7,8 @@ impl Path {
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
         let parent = match self {
-            Self::Root | Self::Foreign | Self::Own(_) => return None,
+            Self::Root | Self::Foreign => return None,
+            Self::Own(text) => return Self::own_parent(text),
             Self::BatchUuids | Self::Batches | Self::Jobs | Self::Access | Self::Locks => Self::Root,
             Self::BatchUuid(_) => Self::BatchUuids,
             Self::Batch(_) => Self::Batches,
@@ -68,6 +69,7 @@ impl Path {
             | Self::Locks
             | Self::QueueLocks
             | Self::LockFolder(_) => true,
+            Self::Own(text) => Self::is_own_folder(text),
             Self::Root
             | Self::BatchUuid(_)
             | Self::Batch(_)
@@ -83,7 +85,6 @@ impl Path {
             | Self::PublishedLocalIds
             | Self::PublishedLocalId(_)
             | Self::Foreign
-            | Self::Own(_)
             | Self::Unexpected(_) => false,
         }
     }

@@ -84,7 +84,8 @@ impl Queue {
         for path in entries.into_iter().chain(references) {
             transaction.delete(path, None);
         }
-        transaction.delete(lock, None).delete(own.clone(), None);
+        target.release(&mut transaction);
+        transaction.delete(own.clone(), None);
         Ok(Purge { item: own, from: state, version, transaction })
     }
 
@@ -111,7 +112,8 @@ impl Queue {
             let version = (path == status).then_some(version);
             transaction.delete(path, version);
         }
-        transaction.delete(lock, None).delete(own.clone(), None);
+        target.release(&mut transaction);
+        transaction.delete(own.clone(), None);
         Ok(Purge { item: own, from: state, version, transaction })
     }
 
@@ -157,7 +159,7 @@ pub(super) fn not_final(path: Path, state: &impl State) -> Error {
 }
 
 /// Refuses a job that somebody works on.
-pub(in crate::queue) fn check_unlocked(job: &Job) -> Result<(), Error> {
+pub(super) fn check_unlocked(job: &Job) -> Result<(), Error> {
     job.lock().map_or(Ok(()), |lock| {
         Err(Error::conflict(lock.path, ConflictKind::Locked { session: lock.session, since: lock.since }))
     })

@@ -65,10 +65,7 @@ impl Queue {
             let version = batch.version().filter(|_| path == status);
             last.delete(path, version);
         }
-        if let Some(lock) = &target.lock {
-            last.delete(lock.path.clone(), None);
-        }
-        last.append(close.clone());
+        target.release(&mut last);
         last.delete(Path::Batch(batch.id), None);
         for (path, version) in self.uuid_entries(&batch).await? {
             last.delete(path, Some(version));

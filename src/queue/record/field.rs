@@ -66,6 +66,8 @@ impl Checked {
             Field::Absent | Field::Null => return None,
             Field::Int(number) => Some(number),
             Field::Text(text) => text.trim().parse().ok(),
+            // `1.0`, which the daemons take for 1.
+            Field::Float(number) if number.fract() == 0.0 => format!("{number:.0}").parse().ok(),
             Field::Bool(_) | Field::Float(_) | Field::List(..) | Field::Object => None,
         };
         if number.is_none() {

@@ -6,8 +6,9 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::field::{Field, decode, object};
-use super::{Decoded, Malformed, text};
+use super::{Decoded, JobStatus, Malformed, text};
 use crate::queue::id::{BatchId, Priority};
+use crate::queue::path::JobNode;
 
 /// `/jobs/JID/configuration`: the parameters that pages and metrics show. All are texts of the depositor's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -143,4 +144,44 @@ pub fn space_needed(data: &[u8]) -> Result<Option<u64>, Malformed> {
         -1 | 0 => Ok(None),
         bytes => u64::try_from(bytes).map(Some).map_err(|_| wrong()),
     }
+}
+
+/// Checks whether the Java daemons can load a job that has this data in one of its znodes. We read more than they do:
+/// they refuse white space around a plain value. In a JSON value only the form matters to them, and they take an empty
+/// one and any bytes in its texts (tried with their classes, 2026).
+///
+/// # Errors
+/// The first thing that they refuse.
+pub fn check_job_node(node: JobNode, data: &[u8]) -> Result<(), Malformed> {
+    match node {
+        JobNode::Bid => bid(data).map(drop).and_then(|()| bare(data)),
+        JobNode::Priority => priority(data).map(drop).and_then(|()| bare(data)),
+        JobNode::SpaceNeeded => {
+            let wrong = Malformed::Wrong { what: "the value", expected: "a number of bytes" };
+            text(data)?.parse::<i64>().map_err(|_| wrong).and_then(|_| bare(data))
+        }
+        JobNode::Status => JobStatus::decode(data).malformed.map_or(Ok(()), Err),
+        JobNode::Configuration => refused(data, Configuration::decode(data).malformed),
+        JobNode::Identifiers | JobNode::Identifier => refused(data, Identifiers::decode(data).malformed),
+        JobNode::Metadata | JobNode::Store | JobNode::Inventory => refused(data, object_form(data).err()),
+        JobNode::Lock => Ok(()),
+    }
+}
+
+/// What the Java daemons refuse of a JSON value, given what was wrong with it when it was decoded.
+///
+/// # Errors
+/// The first thing that they refuse.
+pub fn refused(data: &[u8], malformed: Option<Malformed>) -> Result<(), Malformed> {
+    match malformed {
+        None | Some(Malformed::Empty | Malformed::Wrong { .. } | Malformed::Missing(_)) => Ok(()),
+        // They replace what is not UTF-8, as this does.
+        Some(Malformed::NotUtf8) => object_form(String::from_utf8_lossy(data).as_bytes()),
+        Some(malformed @ (Malformed::NotJson { .. } | Malformed::NotObject | Malformed::RepeatedKey)) => Err(malformed),
+    }
+}
+
+fn bare(data: &[u8]) -> Result<(), Malformed> {
+    let expected = "free of white space around it";
+    if text(data)?.len() == data.len() { Ok(()) } else { Err(Malformed::Wrong { what: "the value", expected }) }
 }

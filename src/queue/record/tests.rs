@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::queue::id::{BatchId, Priority};
+use crate::queue::path::JobNode;
 use crate::queue::state::{BatchState, JobState, State};
 
 #[test]
@@ -99,6 +100,33 @@ fn plain_values_are_read_or_refused_by_name() {
     assert!(space_needed(b"99999999999999999999").is_err());
     assert_eq!(object_form(br#"{"a":[1,{"b":2}]}"#), Ok(()));
     assert_eq!(object_form(b"[]"), Err(Malformed::NotObject));
+}
+
+#[test]
+fn a_job_is_loadable_by_what_the_daemons_take_and_not_by_what_we_do() {
+    type Row = (JobNode, &'static [u8], Option<&'static str>);
+    let rows: &[Row] = &[
+        (JobNode::Bid, b"bid0000000042", None),
+        (JobNode::Bid, b"bid0000000042\n", Some("the value is not free of white space around it")),
+        (JobNode::Priority, b" 7", Some("the value is not free of white space around it")),
+        (JobNode::Priority, b"high", Some("the value is not a priority from 0 to 99")),
+        (JobNode::SpaceNeeded, b"-5", None),
+        (JobNode::SpaceNeeded, b"", Some("is empty")),
+        (JobNode::Status, br#"{"status":"Failed","retry_count":1.0}"#, None),
+        (JobNode::Status, br#"{"status":"Failed","retry_count":1.5}"#, Some("retry_count is not a whole number")),
+        // In what is JSON only the form matters.
+        (JobNode::Configuration, b"", None),
+        (JobNode::Configuration, b"{\"title\":\"caf\xe9\",\"creator\":{}}", None),
+        (JobNode::Configuration, b"{\"title\":\"caf\xe9", Some("is not JSON (line 1, column 16)")),
+        (JobNode::Configuration, br#"{"profile":"a","profile":"b"}"#, Some("has a key twice")),
+        (JobNode::Identifiers, br#"{"primary_id":"ark:/1/2","local_id":[{}]}"#, None),
+        (JobNode::Store, b"[]", Some("is JSON, but not an object")),
+    ];
+    for (node, data, problem) in rows {
+        let refused = check_job_node(*node, data).err().map(|malformed| malformed.to_string());
+        assert_eq!(refused.as_deref(), *problem, "{node:?} {}", data.escape_ascii());
+    }
+    assert_eq!(*as_utf8(b"caf\xe9"), *"caf\u{e9}".as_bytes());
 }
 
 #[test]

@@ -48,6 +48,43 @@ pub fn job_status(old: &[u8], change: &StatusChange<'_>) -> Vec<u8> {
     bytes(object)
 }
 
+/// The value of a job's `status` as the Java daemons can load it, of a state that is not changed by this: what `old`
+/// says stays, but for what they refuse. `last_successful` counts where `old` names no such state.
+#[must_use]
+pub fn loadable_job_status(
+    old: &[u8],
+    state: JobState,
+    last_successful: Option<JobState>,
+    retry_count: u32,
+    now: Timestamp,
+) -> Vec<u8> {
+    const LAST: &str = "last_successful_status";
+    let mut object = kept(old);
+    set_same(&mut object, state, now);
+    let named = object.get(LAST).and_then(Value::as_str);
+    // A text that names no state that we know may name one of theirs.
+    if named.is_none_or(|named| named.is_empty() || JobState::from_any(named).is_some()) {
+        let last = named.and_then(JobState::from_any).or(last_successful);
+        object.insert(LAST.into(), last.map_or(Value::Null, |state| state.name().into()));
+    }
+    object.insert("retry_count".into(), retry_count.into());
+    bytes(object)
+}
+
+/// The same of the `status` of a batch or access request.
+#[must_use]
+pub fn loadable_item_status<S: State>(old: &[u8], state: S, now: Timestamp) -> Vec<u8> {
+    let mut object = kept(old);
+    set_same(&mut object, state, now);
+    bytes(object)
+}
+
+/// Names the state as the daemons do, and keeps the message.
+fn set_same<S: State>(object: &mut Map<String, Value>, state: S, now: Timestamp) {
+    let message = object.get("message").and_then(Value::as_str).unwrap_or_default().to_owned();
+    set_common(object, state, &message, now);
+}
+
 /// The value of a batch's or access request's `status` after a change.
 #[must_use]
 pub fn item_status<S: State>(old: &[u8], to: S, message: &str, now: Timestamp) -> Vec<u8> {

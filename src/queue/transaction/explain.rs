@@ -29,10 +29,14 @@ fn explanation(operation: &Operation, reason: zookeeper_client::Error, found: Op
     let path = operation.path().clone();
     let is_creation = matches!(operation, Operation::Create { .. });
     let kind = match (reason, found) {
-        (Reason::NodeExists, Some(stat)) if path.is_lock() && !path.is_pause() => {
+        (Reason::NodeExists, Some(stat)) if path.is_held() || path.is_lock() && !path.is_pause() => {
             ConflictKind::Locked { session: holder(&stat), since: instant(stat.ctime) }
         }
         (Reason::NodeExists, Some(stat)) => ConflictKind::Exists { since: instant(stat.ctime) },
+        // Locks are never changed, so this is another one.
+        (Reason::BadVersion, Some(stat)) if path.is_lock() => {
+            ConflictKind::LockLost { now: Some((holder(&stat), instant(stat.ctime))) }
+        }
         (Reason::BadVersion, Some(stat)) => changed(operation, &stat),
         (Reason::NoNode, _) if is_creation => return Error::Missing(path.parent().unwrap_or(path)),
         (Reason::NoNode, None) if path.is_lock() => ConflictKind::LockLost { now: None },

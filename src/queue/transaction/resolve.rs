@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use zookeeper_client::Stat;
 
 use super::{CommitError, Committed, Operation, Transaction};
-use crate::queue::error::Cause;
+use crate::queue::error::{Cause, Error};
 use crate::queue::handle::{Found, Queue, Read};
 use crate::queue::path::Path;
 
@@ -28,17 +28,13 @@ impl Queue {
         if !leaves_doubt(&cause) {
             return Err(CommitError::NotDone { operation, cause });
         }
-        if let Err(cause) = self.within(self.client().sync("/")).await {
-            return Err(CommitError::Unknown { operation, cause });
-        }
         let expected = expectations(transaction);
-        let reads: Vec<_> = expected.keys().map(|path| Read::Data((*path).clone())).collect();
-        let Ok(found) = self.read(&reads).await else {
-            return Err(CommitError::Unknown { operation, cause });
+        let (found, verdict) = match self.look(&expected).await {
+            Ok(looked) => looked,
+            Err(LookError::Sync(cause)) => return Err(CommitError::Unknown { operation, cause }),
+            Err(LookError::Read(_)) => return Err(CommitError::Unknown { operation, cause }),
         };
-        let found: BTreeMap<&Path, Option<(Vec<u8>, Stat)>> =
-            expected.keys().copied().zip(found.into_iter().map(Found::data)).collect();
-        match verdict(&expected, &found, self.session().0) {
+        match verdict {
             Verdict::Done => {
                 let stat = |operation: &Operation| match operation {
                     Operation::Create { path, .. } | Operation::Set { path, .. } => {
@@ -52,6 +48,42 @@ impl Queue {
             Verdict::Unclear => Err(CommitError::Unknown { operation, cause: Cause::ChangedSince }),
         }
     }
+
+    /// Looks again whether a transaction was done whose outcome was not known when its connection was lost. Gives `None`
+    /// where others have changed its znodes since. Of another session than the one that sent it, only that it was done is
+    /// certain: that session may not have ended yet.
+    ///
+    /// # Errors
+    /// When the tree cannot be read, as while the connection is lost.
+    pub async fn look_again(&self, transaction: &Transaction) -> Result<Option<bool>, Error> {
+        let failed = |cause| Error::Read { path: Path::Root, cause };
+        match self.look(&expectations(transaction)).await {
+            Ok((_, Verdict::Done)) => Ok(Some(true)),
+            Ok((_, Verdict::NotDone)) => Ok(Some(false)),
+            Ok((_, Verdict::Unclear)) => Ok(None),
+            Err(LookError::Sync(cause)) => Err(failed(cause)),
+            Err(LookError::Read(error)) => Err(error),
+        }
+    }
+
+    /// Reads what a transaction would have changed, not behind anything that was sent before.
+    async fn look<'a>(&self, expected: &BTreeMap<&'a Path, Expected<'_>>) -> Result<(Nodes<'a>, Verdict), LookError> {
+        self.within(self.client().sync("/")).await.map_err(LookError::Sync)?;
+        let reads: Vec<_> = expected.keys().map(|path| Read::Data((*path).clone())).collect();
+        let found = self.read(&reads).await.map_err(LookError::Read)?;
+        let found = expected.keys().copied().zip(found.into_iter().map(Found::data)).collect();
+        let verdict = verdict(expected, &found, self.session().0);
+        Ok((found, verdict))
+    }
+}
+
+/// Znodes as they were found.
+type Nodes<'a> = BTreeMap<&'a Path, Option<(Vec<u8>, Stat)>>;
+
+/// Why it could not be looked.
+enum LookError {
+    Sync(Cause),
+    Read(Error),
 }
 
 /// Whether a commit that ended so may have been done.
@@ -106,12 +138,17 @@ pub(super) fn expectations(transaction: &Transaction) -> BTreeMap<&Path, Expecte
     let mut expected: BTreeMap<&Path, Expected<'_>> = BTreeMap::new();
     for operation in &transaction.operations {
         let present = |version, data, ephemeral| Node::Present { version, data, ephemeral };
+        let is_made_ephemeral = |path: &Path| {
+            let made = expected.get(path).map(|expected: &Expected<'_>| expected.after);
+            matches!(made, Some(Node::Present { ephemeral: true, .. }))
+        };
         let (path, before, after) = match operation {
             Operation::Create { path, data, ephemeral } => {
                 (path, Node::Absent, present(Some(0), Some(data.as_slice()), *ephemeral))
             }
             Operation::Set { path, data, version } => {
-                let after = present(Some(version.wrapping_add(1)), Some(data.as_slice()), false);
+                let next = Some(version.wrapping_add(1));
+                let after = present(next, Some(data.as_slice()), is_made_ephemeral(path));
                 (path, present(Some(*version), None, false), after)
             }
             Operation::Delete { path, version } => (path, present(*version, None, false), Node::Absent),
@@ -138,8 +175,10 @@ pub(super) fn verdict(
         let is_proof = match (expected.before, expected.after) {
             // A change of data: versions only grow.
             (Node::Present { .. }, Node::Present { .. }) => true,
-            // A lock of our session.
-            (Node::Absent, Node::Present { ephemeral, .. }) => ephemeral && after,
+            // A znode of our session, with a mark that no other attempt of the session leaves.
+            (Node::Absent, Node::Present { ephemeral, data, .. }) => {
+                ephemeral && data.is_some_and(|data| !data.is_empty()) && after
+            }
             (_, Node::Absent) => false,
         };
         match (is_proof, before, after) {
@@ -195,8 +234,9 @@ mod tests {
                     assert!(model.insert(path.clone(), (data.clone(), stat(0, owner))).is_none());
                 }
                 Operation::Set { path, data, version } => {
-                    let old = model.insert(path.clone(), (data.clone(), stat(version + 1, 0)));
-                    assert_eq!(old.unwrap().1.version, *version);
+                    let old = model[path].1;
+                    assert_eq!(old.version, *version);
+                    model.insert(path.clone(), (data.clone(), stat(version + 1, old.ephemeral_owner)));
                 }
                 Operation::Delete { path, .. } => assert!(model.remove(path).is_some()),
                 Operation::Check { path, .. } => assert!(model.contains_key(path)),
@@ -214,10 +254,15 @@ mod tests {
         Path::JobNode(JobId::new(u32::try_from(job).unwrap()), node)
     }
 
+    fn claim<'a>(transaction: &'a mut Transaction, lock: &Path, mark: &str) -> &'a mut Transaction {
+        let held = Operation::Create { path: lock.held().unwrap(), data: mark.into(), ephemeral: true };
+        transaction.create_ephemeral(lock.clone()).set(lock.clone(), "", 0).push(held)
+    }
+
     proptest! {
         #[test]
         fn a_transaction_is_found_done_after_it_and_not_done_before_it(
-            kinds in proptest::collection::vec(0..5u8, 1..8), versions in proptest::collection::vec(0..9i32, 8),
+            kinds in proptest::collection::vec(0..6u8, 1..8), versions in proptest::collection::vec(0..9i32, 8),
         ) {
             let (mut model, mut transaction) = (Model::new(), Transaction::new());
             for (job, kind) in kinds.iter().enumerate() {
@@ -230,6 +275,7 @@ mod tests {
                     1 => transaction.set(status, "new", versions[job]),
                     2 => transaction.delete(status, Some(versions[job])),
                     3 => transaction.check(status, versions[job]).create_ephemeral(lock),
+                    4 => claim(transaction.check(status, versions[job]), &lock, "7"),
                     _ => transaction.create_ephemeral(lock.clone()).set(status, "new", versions[job]).delete(lock, None),
                 };
             }
@@ -253,5 +299,11 @@ mod tests {
         lock.create_ephemeral(node(1, JobNode::Lock));
         let theirs = Model::from([(node(1, JobNode::Lock), (Vec::new(), stat(0, SESSION + 1)))]);
         assert_eq!(judge(&theirs, &lock), Verdict::Unclear);
+        let (mut first, mut second, mut model) = (Transaction::new(), Transaction::new(), Model::new());
+        claim(&mut first, &node(1, JobNode::Lock), "1");
+        claim(&mut second, &node(1, JobNode::Lock), "2");
+        apply(&mut model, &first);
+        assert_eq!(judge(&model, &first), Verdict::Done);
+        assert_eq!(judge(&model, &second), Verdict::Unclear, "another worker of this session has it");
     }
 }

@@ -1,4 +1,3 @@
-use axum::Json;
 use axum::extract::State as FromState;
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -8,6 +7,7 @@ use super::Answer;
 use crate::mirror::lists::{self, RequestOrder};
 use crate::queue::path::AccessQueue;
 use crate::web::State;
+use crate::web::json::Json;
 use crate::web::lists::{age, choose, part, state, text};
 use crate::web::params::Params;
 use crate::web::problem::Problem;

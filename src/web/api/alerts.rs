@@ -1,6 +1,5 @@
 //! Alertmanager's webhook.
 
-use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, State as FromState};
@@ -14,6 +13,7 @@ use super::Answer;
 use crate::actions::{Actor, Role, Source};
 use crate::alerts::NotReceived;
 use crate::web::identity::{Identity, Means};
+use crate::web::json::Json;
 use crate::web::problem::Problem;
 use crate::web::views::rules::ReceivedView;
 use crate::web::{ALERTS_LIMIT, State};

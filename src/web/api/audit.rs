@@ -1,6 +1,5 @@
 //! The audit trail.
 
-use axum::Json;
 use axum::extract::State as FromState;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -9,6 +8,7 @@ use super::Answer;
 use crate::actions::audit::AuditQuery;
 use crate::actions::{Action, Source};
 use crate::web::State;
+use crate::web::json::Json;
 use crate::web::lists::{choose, given, text};
 use crate::web::params::Params;
 use crate::web::problem::Problem;

@@ -1,4 +1,3 @@
-use axum::Json;
 use axum::extract::{Path as FromPath, State as FromState};
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -9,6 +8,7 @@ use crate::mirror::lists::{self, BatchOrder};
 use crate::queue::id::BatchId;
 use crate::queue::path::{BatchNode, Path};
 use crate::web::State;
+use crate::web::json::Json;
 use crate::web::lists::{choose, given, part, state, text};
 use crate::web::params::Params;
 use crate::web::problem::Problem;

@@ -1,10 +1,10 @@
-use axum::Json;
 use axum::extract::State as FromState;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::Answer;
 use crate::web::State;
+use crate::web::json::Json;
 use crate::web::params::Params;
 use crate::web::problem::Problem;
 use crate::web::query::{LIMIT, bad_cursor, limit};

@@ -1,8 +1,8 @@
-use axum::Json;
 use axum::extract::State as FromState;
 
 use crate::web::State;
 use crate::web::identity::Identity;
+use crate::web::json::Json;
 use crate::web::views::identity::Myself;
 
 /// `GET /api/v1/identity`: who asks, and what he may order.

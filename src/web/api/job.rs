@@ -1,10 +1,10 @@
-use axum::Json;
 use axum::extract::{Path, State as FromState};
 use jiff::Timestamp;
 
 use super::Answer;
 use crate::queue::id::JobId;
 use crate::web::State;
+use crate::web::json::Json;
 use crate::web::problem::Problem;
 use crate::web::views::diagnosis::Diagnosis;
 use crate::web::views::job::JobDetail;

@@ -1,9 +1,9 @@
-use axum::Json;
 use axum::extract::State as FromState;
 use jiff::Timestamp;
 use utoipa::IntoParams;
 
 use super::Answer;
+use crate::web::json::Json;
 use crate::web::params::Params;
 use crate::web::problem::Problem;
 use crate::web::query::Pairs;

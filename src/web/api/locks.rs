@@ -1,4 +1,3 @@
-use axum::Json;
 use axum::extract::State as FromState;
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -7,6 +6,7 @@ use utoipa::IntoParams;
 use super::Answer;
 use crate::mirror::{LockKind, lists};
 use crate::web::State;
+use crate::web::json::Json;
 use crate::web::lists::{age, choose, part, session};
 use crate::web::params::Params;
 use crate::web::problem::Problem;

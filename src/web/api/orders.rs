@@ -1,6 +1,5 @@
 //! Orders: what operators have done to the queue.
 
-use axum::Json;
 use axum::extract::{Path, State as FromState};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -15,6 +14,7 @@ use crate::queue::id::Priority;
 use crate::queue::state::{JobState, State as _};
 use crate::web::State;
 use crate::web::identity::Identity;
+use crate::web::json::Json;
 use crate::web::params::{Body, pairs_of};
 use crate::web::problem::Problem;
 use crate::web::query;

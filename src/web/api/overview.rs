@@ -1,11 +1,11 @@
 use std::time::Duration;
 
-use axum::Json;
 use axum::extract::State as FromState;
 use jiff::Timestamp;
 
 use super::Answer;
 use crate::web::State;
+use crate::web::json::Json;
 use crate::web::params::Params;
 use crate::web::problem::Problem;
 use crate::web::views::history::{Asked, History};

@@ -1,6 +1,5 @@
 //! What is done about alerts, and what keeps it from being done.
 
-use axum::Json;
 use axum::extract::{Path, State as FromState};
 use axum::http::StatusCode;
 use jiff::Timestamp;
@@ -11,6 +10,7 @@ use crate::actions::{Role, Source};
 use crate::alerts::NotChanged;
 use crate::web::State;
 use crate::web::identity::Identity;
+use crate::web::json::Json;
 use crate::web::orders::sentence;
 use crate::web::params::Body;
 use crate::web::problem::Problem;

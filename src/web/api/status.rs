@@ -1,8 +1,8 @@
-use axum::Json;
 use axum::extract::State as FromState;
 use jiff::Timestamp;
 
 use crate::web::State;
+use crate::web::json::Json;
 use crate::web::views::status::Status;
 
 /// `GET /api/v1/status`: how far the image can be trusted.

@@ -1,4 +1,3 @@
-use axum::Json;
 use axum::extract::{Path, State as FromState};
 use axum::http::StatusCode;
 use serde::Deserialize;
@@ -8,6 +7,7 @@ use super::Answer;
 use crate::mirror::{Children, Node, NodeError};
 use crate::queue::path::NodePath;
 use crate::web::State;
+use crate::web::json::Json;
 use crate::web::lists::size;
 use crate::web::params::Params;
 use crate::web::problem::Problem;

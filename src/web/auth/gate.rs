@@ -16,8 +16,7 @@ use tokio::time::Instant;
 use super::credentials::Login;
 use super::logins::Logins;
 use super::patience::Patience;
-use crate::actions::Role;
-use crate::config::{Presented, Tokens, Users};
+use crate::config::{Presented, Token, Tokens, Users};
 use crate::web::host::network;
 
 /// How many verified passwords are remembered.
@@ -47,7 +46,7 @@ pub(in crate::web) struct Gate {
     remembered: Mutex<HashSet<[u8; 32]>>,
     /// One core may be kept busy, but not all of them.
     slots: Arc<Semaphore>,
-    waiting: Mutex<HashMap<Option<IpAddr>, usize>>,
+    waiting: Mutex<HashMap<Option<IpAddr>, Queue>>,
     patience: Patience,
     logins: Logins,
     logged: Mutex<Option<Instant>>,
@@ -76,18 +75,27 @@ impl<T> Verdict<T> {
     }
 }
 
+/// The requests of one address that wait.
+#[derive(Debug)]
+struct Queue {
+    count: usize,
+    /// One of them at a time stands in the line of all, so that nobody waits for more than one of each address.
+    turn: Arc<Semaphore>,
+}
+
 /// Counts a request that waits, until it is dropped.
 struct Waiting<'a> {
     gate: &'a Gate,
     peer: Option<IpAddr>,
+    turn: Arc<Semaphore>,
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let mut waiting = self.gate.waiting.lock();
-        if let Some(count) = waiting.get_mut(&self.peer) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(queue) = waiting.get_mut(&self.peer) {
+            queue.count -= 1;
+            if queue.count == 0 {
                 waiting.remove(&self.peer);
             }
         }
@@ -133,19 +141,19 @@ impl Gate {
         }
     }
 
-    /// Whether that is a token; if so, its name and role. One that is right waits for nobody: it cannot be guessed, and
+    /// Whether that is a token; if so, which. One that is right waits for nobody: it cannot be guessed, and
     /// so it is no success that could make up for others' failures.
-    pub(super) async fn recognise(
+    pub(super) async fn recognise<'a>(
         &self,
-        tokens: &Tokens,
+        tokens: &'a Tokens,
         presented: &[u8],
         peer: Option<IpAddr>,
-    ) -> Verdict<(String, Role)> {
+    ) -> Verdict<&'a Token> {
         let outcomes = &self.logins.token;
         match tokens.find(presented, Timestamp::now()) {
             Presented::Valid(token) => {
                 outcomes.right.inc();
-                Verdict::Right((token.name.clone(), token.role))
+                Verdict::Right(token)
             }
             // Whoever has it did not guess it.
             Presented::Expired(_, at) => {
@@ -171,9 +179,13 @@ impl Gate {
         if self.remembered.lock().contains(&digest) {
             return Some(true);
         }
-        let _waiting = self.wait(peer)?;
+        let waiting = self.wait(peer)?;
         self.slow(peer).await;
-        let slot = tokio::time::timeout(WAIT_LIMIT, Arc::clone(&self.slots).acquire_owned()).await.ok()?.ok()?;
+        let slot = async {
+            let turn = Arc::clone(&waiting.turn).acquire_owned().await.ok()?;
+            Some((turn, Arc::clone(&self.slots).acquire_owned().await.ok()?))
+        };
+        let slot = tokio::time::timeout(WAIT_LIMIT, slot).await.ok()??;
         // A browser asks for a page and all that is on it at once: the first of these was verified for all.
         if self.remembered.lock().contains(&digest) {
             return Some(true);
@@ -222,13 +234,15 @@ impl Gate {
     fn wait(&self, peer: Option<IpAddr>) -> Option<Waiting<'_>> {
         let peer = peer.map(network);
         let mut waiting = self.waiting.lock();
-        let of_one = waiting.get(&peer).copied().unwrap_or(0);
-        if of_one >= MOST_WAITING_OF_ONE || waiting.values().sum::<usize>() >= MOST_WAITING {
+        let of_one = waiting.get(&peer).map_or(0, |queue| queue.count);
+        if of_one >= MOST_WAITING_OF_ONE || waiting.values().map(|queue| queue.count).sum::<usize>() >= MOST_WAITING {
             return None;
         }
-        waiting.insert(peer, of_one + 1);
+        let queue = waiting.entry(peer).or_insert_with(|| Queue { count: 0, turn: Arc::new(Semaphore::new(1)) });
+        queue.count += 1;
+        let turn = Arc::clone(&queue.turn);
         drop(waiting);
-        Some(Waiting { gate: self, peer })
+        Some(Waiting { gate: self, peer, turn })
     }
 
     fn digest(&self, users: &Users, login: &Login) -> [u8; 32] {
@@ -282,7 +296,7 @@ mod tests {
         let (tokens, known) = (Tokens::default(), gate.logins.clone());
         let guess = async || {
             let started = Instant::now();
-            assert_eq!(gate.recognise(&tokens, b"guess", peer).await, Verdict::Wrong);
+            assert!(matches!(gate.recognise(&tokens, b"guess", peer).await, Verdict::Wrong));
             started.elapsed()
         };
         let mut total = Duration::ZERO;
@@ -298,9 +312,32 @@ mod tests {
         let started = Instant::now();
         let many = (0..MOST_WAITING_OF_ONE + 3).map(|_| gate.recognise(&tokens, b"guess", peer));
         let verdicts = futures::future::join_all(many).await;
-        assert_eq!(verdicts.iter().filter(|verdict| **verdict == Verdict::Busy).count(), 3);
+        assert_eq!(verdicts.iter().filter(|verdict| matches!(verdict, Verdict::Busy)).count(), 3);
         assert!(started.elapsed() <= Duration::from_millis(5050));
         assert_eq!((known.token.busy.get(), known.token.right.get(), known.password.wrong.get()), (3, 0, 0));
+    }
+
+    #[tokio::test]
+    async fn a_first_login_waits_for_one_guess_of_another_address_and_not_for_all() {
+        let gate = gate();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let users = format!("basic_auth_users: {{alice: {}}}", bcrypt::hash("secret", 8).unwrap());
+        std::fs::write(file.path(), users).unwrap();
+        let users = Arc::clone(WebFile::read(file.path()).unwrap().users());
+        let ended = Mutex::new(Vec::new());
+        let log_in = async |password: &str, peer: &str| {
+            let login = Login { user: "alice".to_owned(), password: password.into() };
+            let verdict = gate.verify(&users, login, Some(address(peer))).await;
+            ended.lock().push(verdict == Verdict::Right("alice".to_owned()));
+        };
+        let guesses = (0..MOST_WAITING_OF_ONE).map(|n| log_in(if n % 2 == 0 { "guess" } else { "other" }, "192.0.2.1"));
+        tokio::join!(futures::future::join_all(guesses), log_in("secret", "192.0.2.2"));
+        let ended = ended.into_inner();
+        assert_eq!(ended.len(), MOST_WAITING_OF_ONE + 1);
+        // One guess holds each slot when it comes, and one more may stand in the line before it.
+        let before = ended.iter().position(|is_right| *is_right).unwrap();
+        let slots = std::thread::available_parallelism().map_or(1, NonZero::get) / 2;
+        assert!(before <= slots.max(1) + 1, "{before}: {ended:?}");
     }
 
     #[tokio::test]

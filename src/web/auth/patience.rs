@@ -18,8 +18,8 @@ const LONGEST: Duration = Duration::from_secs(5);
 /// How many failures above the free ones lead to the longest wait.
 const STEPS: u32 = 6;
 
-/// How many addresses are remembered. Beyond that the one whose last failure is the longest ago is forgotten: who has
-/// that many is slowed together with all others.
+/// How many addresses are remembered. Beyond that the one whose last failure is the longest ago is forgotten, and as long
+/// as that many have failed lately, everyone who logs in is slowed.
 const MOST_ADDRESSES: usize = 1024;
 
 /// One address. Somebody mistypes.
@@ -82,23 +82,33 @@ impl Failures {
 }
 
 impl Patience {
-    /// How long somebody from there waits now.
+    /// How long somebody from there waits now: for the failures of that address, and for those of all only where it has
+    /// failed itself, or where there are more addresses than can be remembered. Who has failed at nothing waits for
+    /// nobody who guesses elsewhere.
     pub(super) fn wait(&self, peer: Option<IpAddr>) -> Duration {
         let (now, inner) = (Instant::now(), self.inner.lock());
-        let of_one = Failures::wait(inner.of_one.get(&peer.map(network)).copied(), OF_ONE, now);
-        of_one.max(Failures::wait(inner.of_all, OF_ALL, now))
+        let own = inner.of_one.get(&peer.map(network)).copied();
+        let has_failed = own.is_some_and(|own| own.now(OF_ONE, now).count > 0);
+        let is_flood = || {
+            let is_fresh = |failures: &&Failures| failures.now(OF_ONE, now).count > 0;
+            inner.of_one.len() >= MOST_ADDRESSES && inner.of_one.values().filter(is_fresh).count() >= MOST_ADDRESSES
+        };
+        let of_one = Failures::wait(own, OF_ONE, now);
+        if has_failed || is_flood() { of_one.max(Failures::wait(inner.of_all, OF_ALL, now)) } else { of_one }
     }
 
-    /// Remembers a failure.
+    /// Remembers a failure. One of an address that is slowed for its own counts for that address alone.
     pub(super) fn failed(&self, peer: Option<IpAddr>) {
         let (now, peer, mut inner) = (Instant::now(), peer.map(network), self.inner.lock());
-        inner.of_all = Some(Failures::more(inner.of_all, OF_ALL, now));
-        let failures = Failures::more(inner.of_one.get(&peer).copied(), OF_ONE, now);
-        if !inner.of_one.contains_key(&peer) && inner.of_one.len() >= MOST_ADDRESSES {
+        let before = inner.of_one.get(&peer).copied();
+        if Failures::wait(before, OF_ONE, now).is_zero() {
+            inner.of_all = Some(Failures::more(inner.of_all, OF_ALL, now));
+        }
+        if before.is_none() && inner.of_one.len() >= MOST_ADDRESSES {
             let oldest = inner.of_one.iter().min_by_key(|(_, failures)| failures.at).map(|(peer, _)| *peer);
             oldest.map(|oldest| inner.of_one.remove(&oldest));
         }
-        inner.of_one.insert(peer, failures);
+        inner.of_one.insert(peer, Failures::more(before, OF_ONE, now));
     }
 
     /// Forgets the failures of an address, from which somebody has shown a right password.
@@ -150,6 +160,24 @@ mod tests {
         assert_eq!(patience.wait(Some(address("203.0.113.9"))), LONGEST);
         tokio::time::advance(Duration::from_secs(20)).await;
         assert_eq!(patience.wait(Some(address("203.0.113.9"))), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_failed_at_nothing_does_not_wait_for_those_who_guess_elsewhere() {
+        let patience = Patience::default();
+        let [first, mistyped] = ["203.0.113.9", "203.0.113.10"].map(|text| Some(address(text)));
+        // One address that never stops, as fast as it is let.
+        for _ in 0..10_000 {
+            patience.failed(Some(address("192.0.2.1")));
+            tokio::time::advance(Duration::from_millis(300)).await;
+        }
+        patience.failed(mistyped);
+        assert_eq!([patience.wait(first), patience.wait(mistyped)], [Duration::ZERO; 2]);
+        // Many addresses: only those wait that have failed.
+        for n in 0..500u32 {
+            patience.failed(Some(IpAddr::V4(n.into())));
+        }
+        assert_eq!([patience.wait(first), patience.wait(mistyped)], [Duration::ZERO, LONGEST]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,12 +1,13 @@
 //! Who looks at which page.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hashbrown::HashMap;
 use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -14,12 +15,21 @@ use tokio_util::task::TaskTracker;
 use super::page::{self, Seen, render};
 use super::regions::Shot;
 use crate::web::State;
+use crate::web::host::network;
+use crate::web::identity::{Identity, Means};
 
 /// How many streams are open at once. Each is a connection, and others want to be served too.
 const MOST_STREAMS: usize = 256;
 
 /// How many distinct pages are rendered for them.
 const MOST_PAGES: usize = 64;
+
+/// How many streams, and how many distinct pages, are one user's or one token's: a quarter.
+const SHARE_OF_ACTOR: [usize; 2] = [MOST_STREAMS / 4, MOST_PAGES / 4];
+
+/// The same of one address from which people read without logging in: three quarters, as it may be the proxy that all of
+/// them come through.
+const SHARE_OF_ADDRESS: [usize; 2] = [MOST_STREAMS / 4 * 3, MOST_PAGES / 4 * 3];
 
 /// The shortest time between two renderings of a page.
 const SPACING: Duration = Duration::from_millis(500);
@@ -38,8 +48,19 @@ pub(super) enum Full {
     Streams,
     /// There are as many distinct pages as there may be.
     Pages,
+    /// The reader has as many streams as one may have.
+    OwnStreams(usize),
+    /// The reader has as many distinct pages as one may have.
+    OwnPages(usize),
     /// The server is about to end.
     Ending,
+}
+
+impl Full {
+    /// Whether others would be served.
+    pub(super) fn is_own_share(self) -> bool {
+        matches!(self, Self::OwnStreams(_) | Self::OwnPages(_))
+    }
 }
 
 impl fmt::Display for Full {
@@ -47,37 +68,108 @@ impl fmt::Display for Full {
         match self {
             Self::Streams => write!(f, "{MOST_STREAMS} live pages are open already. Come back later, or reload."),
             Self::Pages => write!(f, "{MOST_PAGES} different live pages are open already. Come back later, or reload."),
+            Self::OwnStreams(share) => {
+                write!(f, "This user, token or address has {share} live pages open, the most for one. Close some.")
+            }
+            Self::OwnPages(share) => {
+                write!(
+                    f,
+                    "This user, token or address has {share} different live pages open, the most for one. Close some."
+                )
+            }
             Self::Ending => f.write_str("The server is about to end. Come back in a moment."),
         }
     }
 }
 
-/// One reader's place.
+/// Who has a share of the streams.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Reader {
+    /// A user or a token, wherever it is.
+    Actor(String),
+    /// Whoever reads from there without logging in.
+    Address(Option<IpAddr>),
+}
+
+impl Reader {
+    pub(super) fn of(identity: &Identity) -> Self {
+        match identity.means {
+            Means::Password | Means::Token => Self::Actor(identity.name.clone()),
+            Means::Nobody | Means::Loopback => Self::Address(identity.peer.map(network)),
+        }
+    }
+
+    /// The most streams and the most distinct pages.
+    fn share(&self) -> [usize; 2] {
+        match self {
+            Self::Actor(_) => SHARE_OF_ACTOR,
+            Self::Address(_) => SHARE_OF_ADDRESS,
+        }
+    }
+}
+
+/// One reader's place among the streams, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Seat {
-    #[expect(dead_code, reason = "it is given back by being dropped")]
-    pub(super) permit: OwnedSemaphorePermit,
-    pub(super) shots: watch::Receiver<Arc<Shot>>,
+pub(super) struct Place {
+    readers: Arc<Mutex<Readers>>,
+    reader: Reader,
+    seen: Seen,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.readers.lock().leave(&self.reader, &self.seen);
+    }
+}
+
+/// The streams that are open: how many each reader has of each page.
+#[derive(Debug, Default)]
+struct Readers {
+    streams: usize,
+    by_reader: HashMap<Reader, HashMap<Seen, usize>>,
+}
+
+impl Readers {
+    fn enter(&mut self, reader: &Reader, seen: &Seen) -> Result<(), Full> {
+        let [most_streams, most_pages] = reader.share();
+        if let Some(own) = self.by_reader.get(reader) {
+            if own.values().sum::<usize>() >= most_streams {
+                return Err(Full::OwnStreams(most_streams));
+            }
+            if own.len() >= most_pages && !own.contains_key(seen) {
+                return Err(Full::OwnPages(most_pages));
+            }
+        }
+        if self.streams >= MOST_STREAMS {
+            return Err(Full::Streams);
+        }
+        self.streams += 1;
+        *self.by_reader.entry(reader.clone()).or_default().entry(seen.clone()).or_default() += 1;
+        Ok(())
+    }
+
+    fn leave(&mut self, reader: &Reader, seen: &Seen) {
+        self.streams -= 1;
+        let Some(own) = self.by_reader.get_mut(reader) else { return };
+        if let Some(count) = own.get_mut(seen) {
+            *count -= 1;
+            if *count == 0 {
+                own.remove(seen);
+            }
+        }
+        if own.is_empty() {
+            self.by_reader.remove(reader);
+        }
+    }
 }
 
 /// The pages that are looked at, each with its latest rendering.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::web) struct Hub {
     pages: Mutex<HashMap<Seen, watch::Sender<Arc<Shot>>>>,
-    streams: Arc<Semaphore>,
+    readers: Arc<Mutex<Readers>>,
     tasks: TaskTracker,
     end: CancellationToken,
-}
-
-impl Default for Hub {
-    fn default() -> Self {
-        Self {
-            pages: Mutex::default(),
-            streams: Arc::new(Semaphore::new(MOST_STREAMS)),
-            tasks: TaskTracker::new(),
-            end: CancellationToken::new(),
-        }
-    }
 }
 
 impl Hub {
@@ -93,12 +185,13 @@ impl Hub {
         self.end.clone()
     }
 
-    /// Takes a place among the streams.
-    pub(super) fn enter(&self) -> Result<OwnedSemaphorePermit, Full> {
+    /// Takes a place among the streams, of the reader's share.
+    pub(super) fn enter(&self, reader: Reader, seen: &Seen) -> Result<Place, Full> {
         if self.end.is_cancelled() {
             return Err(Full::Ending);
         }
-        Arc::clone(&self.streams).try_acquire_owned().map_err(|_| Full::Streams)
+        self.readers.lock().enter(&reader, seen)?;
+        Ok(Place { readers: Arc::clone(&self.readers), reader, seen: seen.clone() })
     }
 
     /// Joins those who look at a page already.

@@ -120,14 +120,27 @@ impl<'a> Desk<'a> {
 
     /// What mends a fault.
     pub(super) fn fault(self, fault: Fault, item: &str) -> Option<Button> {
-        let needed = match fault.mend_kind() {
-            MendKind::Writes => Role::Operator,
-            MendKind::Removes | MendKind::BreaksLock => Role::Admin,
-            MendKind::Another(_) => return None,
-        };
+        if let MendKind::Another(_) = fault.mend_kind() {
+            return None;
+        }
         // A path that is cut, or none that the grammar knows, names nothing that could be mended.
         let subject = format!("fault:{fault}:{item}").parse::<Subject>().ok()?;
-        self.button(Action::Mend, &subject, &Pairs::new()).filter(|_| self.role >= needed)
+        self.button(Action::Mend, &subject, &Pairs::new())
+    }
+
+    /// What purges an item that the daemons cannot load: where no repair helps, this is taken.
+    pub(super) fn purge_of(self, fault: Fault, item: &str) -> Option<Button> {
+        use Fault::{UnfinishedCreation, UnloadableBatch, UnloadableJob, UnloadableRequest};
+        if !matches!(fault, UnfinishedCreation | UnloadableBatch | UnloadableJob | UnloadableRequest) {
+            return None;
+        }
+        let subject = match Path::parse(item) {
+            Path::Job(id) => Subject::Job(id),
+            Path::Batch(id) => Subject::Batch(id),
+            Path::Request(queue, id) => Subject::Request(queue, id),
+            _ => return None,
+        };
+        self.button(Action::Purge, &subject, &Pairs::new())
     }
 
     /// Whether the reader may order an action on some of the jobs of a list.
@@ -190,8 +203,14 @@ mod tests {
         assert!(desk(Role::Operator).lock(&Path::parse("/locks/storage/ark_1"), None).is_none());
         let item = "/jobs/jid0000000042";
         assert!(desk(Role::Operator).fault(Fault::OrphanEntry, item).is_some());
-        assert!(desk(Role::Operator).fault(Fault::UnloadableJob, item).is_none());
-        assert!(desk(Role::Admin).fault(Fault::UnloadableJob, item).is_some());
+        assert!(desk(Role::Operator).fault(Fault::UnloadableJob, item).is_some());
+        assert!(desk(Role::Operator).fault(Fault::LeakedLock, item).is_none());
+        assert!(desk(Role::Admin).fault(Fault::LeakedLock, item).is_some());
+        assert!(desk(Role::Admin).fault(Fault::UnfinishedCreation, item).is_none());
+        assert!(desk(Role::Operator).purge_of(Fault::UnfinishedCreation, item).is_none());
+        let purge = desk(Role::Admin).purge_of(Fault::UnfinishedCreation, item).unwrap();
+        assert_eq!(purge.href, "../order?action=purge&on=jid0000000042");
+        assert!(desk(Role::Admin).purge_of(Fault::OrphanEntry, item).is_none());
         assert!(desk(Role::Admin).fault(Fault::StuckState, "/jobs/states/pending").is_none());
     }
 }

@@ -66,6 +66,8 @@ pub(super) struct Fault {
     pub(super) nodes: Vec<Node>,
     /// Mends it, where the reader may.
     pub(super) mend: Option<Button>,
+    /// Purges the item that shows it, where it may be one that nothing else helps and the reader may.
+    pub(super) purge: Option<Button>,
     /// What helps, where no order mends it; empty where one does.
     pub(super) help: &'static str,
 }
@@ -75,10 +77,11 @@ pub(super) fn fault(found: &FaultItem, desk: Desk<'_>, now: Timestamp) -> Fault 
     let (kind, root) = (Kind::from_label(found.fault), desk.root);
     let help = kind.map_or("", |kind| match kind.mend_kind() {
         MendKind::Another(help) => help,
-        MendKind::Writes | MendKind::Removes | MendKind::BreaksLock => "",
+        MendKind::Writes | MendKind::BreaksLock => "",
     });
     Fault {
         mend: kind.and_then(|kind| desk.fault(kind, &found.item)),
+        purge: kind.and_then(|kind| desk.purge_of(kind, &found.item)),
         help,
         item: Node::item(&found.item, root),
         since: Moment::new(found.since, now),

@@ -173,7 +173,7 @@ fn some(count: u64) -> String {
     if count > 0 { Count(count).to_string() } else { String::new() }
 }
 
-/// The way from a path up to the root.
+/// The way from a path up to the root. Below a route prefix, `path` is what comes after it.
 pub(super) fn root_from(path: &str) -> String {
     match path.bytes().filter(|byte| *byte == b'/').count() {
         0 | 1 => "./".to_owned(),

@@ -64,6 +64,8 @@ struct Page {
     reached: Option<Reached>,
     undone: Vec<Undone>,
     more_undone: String,
+    written: Vec<Undone>,
+    more_written: String,
     is_going_on: bool,
     may_cancel: bool,
     /// What to look at next; the way there is empty for nothing.
@@ -165,7 +167,12 @@ impl Page {
             let (on, href) = named(&undone.on, &frame.root);
             Undone { on, href, why: visible(&undone.why) }
         });
-        let left_out = order.not_done.saturating_sub(order.undone.len() as u64);
+        let left_out = (order.not_done + order.unknown).saturating_sub(order.undone.len() as u64);
+        let written = order.written.iter().map(|item| {
+            let (on, href) = named(&item.on, &frame.root);
+            Undone { on, href, why: visible(&item.what) }
+        });
+        let unlisted = if order.written.is_empty() { 0 } else { order.done.saturating_sub(order.written.len() as u64) };
         let name = |label: &Option<String>| label.as_deref().map(state_name).unwrap_or_default();
         Self {
             title: format!("{}: {on}", action_title(&order.action)),
@@ -179,6 +186,12 @@ impl Page {
             reached: Reached::new(order),
             undone: undone.collect(),
             more_undone: if left_out > 0 { format!("and {} more", Count(left_out)) } else { String::new() },
+            written: written.collect(),
+            more_written: if unlisted > 0 {
+                format!("and {} more, in the audit file", Count(unlisted))
+            } else {
+                String::new()
+            },
             may_cancel: is_going_on && order.count > 1 && role >= Role::Operator,
             is_going_on,
             next: next(state, order, &frame.root),
@@ -198,24 +211,26 @@ impl Reached {
         if order.count < 2 {
             return None;
         }
-        let (done, not_done, of) = (order.done, order.not_done, order.count);
+        let (done, not_done, unknown, of) = (order.done, order.not_done, order.unknown, order.count);
         let width = |part: u64| part as f64 / of as f64 * 100.0;
-        let parts = [("done", 0, done), ("failed", done, not_done)];
+        let parts = [("done", 0, done), ("failed", done, not_done + unknown)];
         let parts = parts.into_iter().filter(|(.., count)| *count > 0).map(|(class, before, count)| Part {
             class,
             x: format!("{:.2}", width(before)),
             width: format!("{:.2}", width(count)),
         });
         // What is left keeps it from being called whole.
-        let ended = done + not_done;
-        let ended = if ended >= of { 1.0 } else { (ended as f64 / of as f64).min(0.99) };
+        let ended = done + not_done + unknown;
+        let left = of.saturating_sub(ended);
+        let ended = if left == 0 { 1.0 } else { (ended as f64 / of as f64).min(0.99) };
         Some(Self {
             text: format!(
-                "{}: {} done, {} not done, {} left",
+                "{}: {} done, {} not done, {} unknown, {} left",
                 counted(of, "item", "items"),
                 Count(done),
                 Count(not_done),
-                Count(of.saturating_sub(done + not_done))
+                Count(unknown),
+                Count(left)
             ),
             percent: percent(ended),
             parts: parts.collect(),

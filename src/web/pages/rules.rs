@@ -142,7 +142,7 @@ impl RulesPage {
 
 impl Known {
     fn new(overview: Overview, root: &str, now: Timestamp) -> Self {
-        let Overview { rules, orphans, paused, leads, read, budget_left, told } = overview;
+        let Overview { rules, orphans, paused, leads, read, budget_left, told, .. } = overview;
         let count = |mode: Mode| rules.iter().filter(|rule| rule.rule.mode == mode).count() as u64;
         let (enforced, dry) = (count(Mode::Enforce), count(Mode::DryRun));
         let mut parts = vec![counted(enforced, "rule acts", "rules act")];

@@ -1,8 +1,8 @@
 //! The tree as it is: any znode below the chroot.
 
 use askama::Template;
-use axum::extract::{OriginalUri, Path, State as FromState};
-use axum::http::StatusCode;
+use axum::extract::{Path, State as FromState};
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 
@@ -25,15 +25,17 @@ const DATA_ROOM: usize = 40 << 10;
 const NAMES_ROOM: usize = 30 << 10;
 
 /// `GET /tree`: the root of the tree, which is the chroot.
-pub(super) async fn root(state: FromState<State>, uri: OriginalUri, which: Params<Which>) -> Response {
+pub(super) async fn root(state: FromState<State>, uri: Uri, which: Params<Which>) -> Response {
     tree(state, Path(String::new()), uri, which).await
 }
 
 /// `GET /tree/{path}`: what is really there?
+///
+/// `uri` is the address below the route prefix: the way up to the root ends there, and not at the server's root.
 pub(super) async fn tree(
     FromState(state): FromState<State>,
     Path(path): Path<String>,
-    OriginalUri(uri): OriginalUri,
+    uri: Uri,
     Params(which): Params<Which>,
 ) -> Response {
     match read(&state, &path, &which).await {

@@ -50,18 +50,24 @@ pub(crate) struct OrderView {
     pub(crate) warnings: Vec<String>,
     /// What is written to ZooKeeper, in words: whole, or of much the first operations.
     pub(crate) operations: Vec<String>,
-    /// Znodes whose data is lost for good.
+    /// Znodes whose data is removed or replaced.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) lost: Vec<LostNode>,
     /// How many items are done, of an order over many.
     pub(crate) done: u64,
-    /// How many could not be done.
+    /// How many were not done.
     pub(crate) not_done: u64,
+    /// Of how many it is not known whether they were done: the connection was lost. They count as neither.
+    pub(crate) unknown: u64,
     /// How many there are.
     pub(crate) count: u64,
-    /// The items that were not done, and why; a hundred at most.
+    /// The items that were not done or of which that is unknown, and why; a hundred at most.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) undone: Vec<Undone>,
+    /// The items that were repaired, of a repair of many, and what was written; a thousand at most, the audit file has
+    /// all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) written: Vec<WrittenItem>,
     /// How long it took.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) duration_seconds: Option<f64>,
@@ -103,7 +109,7 @@ pub(in crate::web) fn plan_text(plan: u64) -> String {
     format!("{plan:x}")
 }
 
-/// A znode that is removed.
+/// A znode that is removed, or whose data is replaced.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct LostNode {
     /// Its path.
@@ -120,6 +126,17 @@ pub(crate) struct Undone {
     pub(crate) on: String,
     /// What stood against it.
     pub(crate) why: String,
+}
+
+/// An item that was repaired.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct WrittenItem {
+    /// Which.
+    #[schema(example = "fault:unloadable_job:/jobs/jid0000000042")]
+    pub(crate) on: String,
+    /// What was written, and the data that was replaced.
+    #[schema(example = "set /jobs/jid0000000042/space_needed at version 0 = 0")]
+    pub(crate) what: String,
 }
 
 /// A frozen list: nothing outside of it will be touched.
@@ -176,8 +193,10 @@ impl OrderView {
             outcome: "going_on".to_owned(),
             done: reached.done,
             not_done: reached.failed,
+            unknown: reached.unknown,
             count: reached.of,
             undone: undone.map(|(on, why)| Undone { on, why: why.to_string() }).collect(),
+            written: work.written().into_iter().map(|(on, what)| WrittenItem { on, what }).collect(),
             ..Self::default()
         };
         match work.outcome() {
@@ -207,7 +226,7 @@ impl OrderView {
     /// The same as the audit trail remembers it.
     pub(in crate::web) fn remembered(entry: Entry) -> Self {
         let count = |label: &str| entry.outcomes.get(label).copied().unwrap_or(0);
-        let (all, done) = (entry.outcomes.values().sum::<u64>(), count("done"));
+        let (all, done, unknown) = (entry.outcomes.values().sum::<u64>(), count("done"), count("unknown"));
         Self {
             id: Some(entry.id.to_string()),
             on: if entry.count == 1 { entry.subjects.join(", ") } else { format!("{} items", entry.count) },
@@ -219,7 +238,8 @@ impl OrderView {
             after: entry.after,
             operations: entry.operations,
             done,
-            not_done: all - done,
+            not_done: all - done - unknown,
+            unknown,
             count: entry.count,
             undone: entry.undone.into_iter().take(100).map(|(on, why)| Undone { on, why }).collect(),
             duration_seconds: entry.duration_seconds,

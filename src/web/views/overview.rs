@@ -19,7 +19,7 @@ mod batches;
 mod gather;
 mod states;
 
-pub(crate) use attention::{Attention, Severity};
+pub(crate) use attention::{Attention, Severity, offset};
 pub(crate) use batches::BatchInWork;
 pub(crate) use states::StateFigures;
 
@@ -43,6 +43,8 @@ pub struct Recent {
     pub failure_groups: usize,
     /// What is done by itself; `None` for a server that takes no alerts.
     pub automation: Option<crate::alerts::Overview>,
+    /// What stands among our own znodes and a person should look at, and how many there are beyond those.
+    pub foreign: (Vec<crate::alerts::Foreign>, usize),
 }
 
 /// A state that does not move by itself.
@@ -198,7 +200,7 @@ impl Overview {
                 used_ratio: 1.0 - space.free_bytes as f64 / (space.size_bytes as f64).max(1.0),
                 threshold_ratio: threshold,
             }),
-            attention: attention::all(summary, storage, recent),
+            attention: attention::all(&status, summary, storage, recent),
             queues: queues(summary),
             collections_held: summary.collections_held,
             batches_in_work: batches::in_work(summary, recent, now),

@@ -1,6 +1,6 @@
 //! How far the image can be trusted.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -29,6 +29,17 @@ pub(crate) struct Status {
     pub(crate) last_walk: Option<Timestamp>,
     /// How long that took.
     pub(crate) last_walk_seconds: Option<f64>,
+    /// By how many seconds the clock of the ZooKeeper servers is ahead of the clock of this host; negative where it is
+    /// behind, null while nothing is known of it. Ages are counted by the servers' clock.
+    pub(crate) clock_offset_seconds: Option<f64>,
+    /// Whether that was measured. If not, it was inferred from what the servers dated and may be more: ages may be off by
+    /// the difference.
+    pub(crate) clock_measured: bool,
+    /// Why the clock of the servers cannot be measured; null where it can, and where that is switched off.
+    pub(crate) clock_problem: Option<String>,
+    /// The difference, where it is worth a word.
+    #[serde(skip)]
+    pub(crate) clock_difference: Option<SignedDuration>,
 }
 
 impl Status {
@@ -44,6 +55,10 @@ impl Status {
             last_event: freshness.last_event,
             last_walk: freshness.last_walk,
             last_walk_seconds: freshness.last_walk_duration.map(|took| took.as_secs_f64()),
+            clock_offset_seconds: freshness.clock.ahead_ms.map(|ahead_ms| ahead_ms as f64 / 1_000.0),
+            clock_measured: freshness.clock.is_measured,
+            clock_problem: freshness.clock.problem.clone(),
+            clock_difference: freshness.clock.difference(),
         }
     }
 }

@@ -18,6 +18,7 @@ impl Jobs {
         let Self { columns, rest, arena, texts, .. } = self;
         let at = row as usize;
         let rest = &mut rest[at];
+        let refused = |node| data.is_some_and(|data| record::check_job_node(node, data).is_err());
         match node {
             None => {
                 let changed = replace(&mut rest.created_ms, stat.map_or(UNKNOWN_MS, |stat| stat.ctime));
@@ -27,18 +28,21 @@ impl Jobs {
                 }
                 (changed, false)
             }
-            Some(JobNode::Bid) => plain(data.map(record::bid), |batch| columns.set_batch(at, batch)),
-            Some(JobNode::Priority) => {
+            Some(node @ JobNode::Bid) => {
+                let batch = data.and_then(|data| record::bid(data).ok());
+                (columns.set_batch(at, batch), refused(node))
+            }
+            Some(node @ JobNode::Priority) => {
                 let is_out = data.is_some_and(record::is_priority_out_of_range);
                 let is_other = replace(&mut rest.is_priority_out_of_range, is_out);
-                let (changed, malformed) = plain(data.map(record::priority), |priority| {
-                    replace(&mut columns.priority[at], priority.map_or(NO_PRIORITY, Priority::number))
-                });
-                (changed || is_other, malformed)
+                let priority = data.and_then(|data| record::priority(data).ok());
+                let changed = replace(&mut columns.priority[at], priority.map_or(NO_PRIORITY, Priority::number));
+                (changed || is_other, refused(node))
             }
-            Some(JobNode::SpaceNeeded) => plain(data.map(record::space_needed), |space| {
-                replace(&mut columns.space_needed_bytes[at], space.flatten().unwrap_or(0))
-            }),
+            Some(node @ JobNode::SpaceNeeded) => {
+                let space = data.and_then(|data| record::space_needed(data).ok()).flatten();
+                (replace(&mut columns.space_needed_bytes[at], space.unwrap_or(0)), refused(node))
+            }
             Some(JobNode::Status) => self.set_status(at, data, stat),
             Some(JobNode::Configuration) => {
                 let Decoded { value, malformed } = data.map_or_else(nothing, Configuration::decode);
@@ -56,13 +60,11 @@ impl Jobs {
                     texts.set(&mut columns.submitter[at], &value.submitter),
                     replace(&mut rest.submitted_ms, submitted),
                 ];
-                (changed.contains(&true), malformed.is_some())
+                (changed.contains(&true), data.is_some_and(|data| record::refused(data, malformed).is_err()))
             }
             Some(JobNode::Identifiers) => self.set_identifiers(row, data, [text::ARK, text::LOCAL_IDS]),
             Some(JobNode::Identifier) => self.set_identifiers(row, data, [text::OLD_ARK, text::OLD_LOCAL_IDS]),
-            Some(JobNode::Metadata | JobNode::Store | JobNode::Inventory) => {
-                (false, data.is_some_and(|data| record::object_form(data).is_err()))
-            }
+            Some(node @ (JobNode::Metadata | JobNode::Store | JobNode::Inventory)) => (false, refused(node)),
             Some(JobNode::Lock) => {
                 let lock = stat.map(LockStat::of);
                 columns.set_locked(at, lock.is_some());
@@ -75,7 +77,8 @@ impl Jobs {
         let Decoded { value, malformed } = data.map_or_else(nothing, Identifiers::decode);
         let local_ids = value.local_ids.join("; ");
         let record = &mut self.rest[row as usize].text;
-        (self.arena.set(row, record, &[(fields[0], &*value.ark), (fields[1], &*local_ids)]), malformed.is_some())
+        let changed = self.arena.set(row, record, &[(fields[0], &*value.ark), (fields[1], &*local_ids)]);
+        (changed, data.is_some_and(|data| record::refused(data, malformed).is_err()))
     }
 
     fn set_status(&mut self, at: usize, data: Option<&[u8]>, stat: Option<&Stat>) -> (bool, bool) {
@@ -102,11 +105,6 @@ impl Jobs {
 /// What is known of a znode that is not there, or not ours to read.
 fn nothing<T: Default>() -> Decoded<T> {
     Decoded { value: T::default(), malformed: None }
-}
-
-fn plain<T, E>(read: Option<Result<T, E>>, set: impl FnOnce(Option<T>) -> bool) -> (bool, bool) {
-    let malformed = matches!(read, Some(Err(_)));
-    (set(read.and_then(Result::ok)), malformed)
 }
 
 fn replace<T: PartialEq>(place: &mut T, value: T) -> bool {

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::mirror::ServerClock;
 use crate::web::pages::View;
 use crate::web::show::{Count, Moment, Size, counted, visible};
-use crate::web::views::overview::Overview;
+use crate::web::views::overview::{Overview, offset};
 
 /// The tables of the overview.
 #[derive(Debug)]
@@ -90,6 +91,20 @@ fn short(time: Duration) -> String {
     }
 }
 
+/// How the servers' clock compares with ours, and how far ages can be trusted.
+fn clock(clock: &ServerClock) -> String {
+    let offset = match clock.difference() {
+        Some(ahead) => offset(ahead),
+        None if clock.is_measured => "agrees with this host's".to_owned(),
+        None => "assumed to agree with this host's".to_owned(),
+    };
+    match &clock.problem {
+        _ if clock.is_measured => offset,
+        Some(problem) => format!("{offset}; not measured, so ages may be off by the difference: {}", visible(problem)),
+        None => format!("{offset}; not measured, so ages may be off by the difference"),
+    }
+}
+
 /// How we stand with ZooKeeper, and what of the tree we see.
 pub(super) fn facts(view: &View) -> Vec<Fact> {
     let freshness = &view.freshness;
@@ -103,6 +118,7 @@ pub(super) fn facts(view: &View) -> Vec<Fact> {
     facts.extend(freshness.last_event.map(|instant| moment("Last change", instant)));
     facts.extend(freshness.last_walk.map(|instant| moment("Last read whole", instant)));
     facts.extend(freshness.last_walk_duration.map(|took| fact("Time to read it", short(took))));
+    facts.push(fact("Clock of ZooKeeper", clock(&freshness.clock)));
     if let Some(summary) = &view.summary {
         facts.push(fact("In the image", counted(summary.znodes, "znode", "znodes")));
         facts.push(fact(

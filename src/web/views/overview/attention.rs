@@ -1,6 +1,6 @@
 //! What an operator should look at, the most urgent first.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -10,7 +10,8 @@ use crate::mirror::Summary;
 use crate::queue::fault::Fault;
 use crate::queue::path::Queue;
 use crate::queue::state::JobState;
-use crate::web::show::{Size, counted, percent, visible};
+use crate::web::show::{Ago, Size, counted, percent, visible};
+use crate::web::views::status::Status;
 
 mod automation;
 mod failures;
@@ -31,7 +32,8 @@ pub(crate) enum Severity {
 pub(crate) struct Attention {
     /// What it is: a fault's name as in the metrics, or `paused`, `stopped`, `failed`, `waiting_for_space`, `held`,
     /// `unknown_states`, `unreadable`, `automation_paused`, `breaker_open`, `automation_gave_up`, `automation_failing`,
-    /// `automation_at_work`, `automation_holds`, `automation_orphan`.
+    /// `automation_at_work`, `automation_holds`, `automation_orphan`,
+    /// `automation_foreign`, `automation_blocked`, `clock_offset`.
     pub(crate) kind: &'static str,
     /// How urgent it is.
     pub(crate) severity: Severity,
@@ -54,7 +56,12 @@ pub(crate) struct Attention {
 }
 
 /// Everything that wants to be looked at.
-pub(super) fn all(summary: &Summary, storage: Option<(f64, Space)>, recent: &Recent) -> Vec<Attention> {
+pub(super) fn all(
+    status: &Status,
+    summary: &Summary,
+    storage: Option<(f64, Space)>,
+    recent: &Recent,
+) -> Vec<Attention> {
     let mut items = paused(summary);
     items.extend(states::stopped(recent));
     let is_told = recent.stopped.iter().any(|stopped| stopped.state == JobState::Provisioning);
@@ -63,8 +70,10 @@ pub(super) fn all(summary: &Summary, storage: Option<(f64, Space)>, recent: &Rec
     items.extend(faults(summary, !recent.stopped.is_empty()));
     items.extend(failures::groups(summary, recent));
     items.extend(recent.automation.as_ref().map(automation::items).unwrap_or_default());
+    items.extend(automation::foreign(&recent.foreign));
     items.extend(held(summary));
     items.extend(oddities(summary));
+    items.extend(clock(status));
     // What is equally urgent stays in this order.
     items.sort_by_key(|item| item.severity);
     items
@@ -235,4 +244,26 @@ fn oddities(summary: &Summary) -> Vec<Attention> {
         });
     }
     items
+}
+
+/// By how much the servers' clock differs from ours, in words; `ahead` is negative where it is behind.
+pub(crate) fn offset(ahead: SignedDuration) -> String {
+    let by = Ago(ahead.unsigned_abs());
+    if ahead.is_positive() { format!("{by} ahead of this host's") } else { format!("{by} behind this host's") }
+}
+
+/// Clocks that differ: ages are right, and every instant that another program compares with its own clock is not.
+fn clock(status: &Status) -> Option<Attention> {
+    let ahead = status.clock_difference?;
+    let least = if status.clock_measured { "" } else { " at least" };
+    Some(Attention {
+        remedy: "Check the time synchronization (NTP) of this host and of the ZooKeeper servers.".to_owned(),
+        ..item(
+            "clock_offset",
+            Severity::Warn,
+            format!("The clock of the ZooKeeper servers is{least} {}", offset(ahead)),
+            "Ages are counted by the servers' clock. Times of day are shown by the clock of this host, and so are those in \
+             metrics, which Prometheus compares with its own.",
+        )
+    })
 }

@@ -32,6 +32,8 @@ impl State {
         });
         let flow = store.flow();
         let failures = store.failures(SHOWN_FAILURES, None);
+        let automation = self.alerts().ok().map(|alerts| alerts.overview(now));
+        let foreign = automation.as_ref().map(|overview| (overview.foreign.clone(), overview.more_foreign));
         Recent {
             history: store.history(now, self.curve_window(now), CURVE_POINTS),
             batches: batches.collect(),
@@ -39,7 +41,8 @@ impl State {
             stopped: self.stopped(&flow, now),
             failure_groups: failures.as_ref().map_or(0, |failures| failures.total),
             failures: failures.map(|failures| failures.items).unwrap_or_default(),
-            automation: self.alerts().ok().map(|alerts| alerts.overview(now)),
+            automation,
+            foreign: foreign.unwrap_or_default(),
             flow,
         }
     }

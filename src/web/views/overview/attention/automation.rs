@@ -1,7 +1,7 @@
 //! What is done by itself, and where that has come to an end.
 
 use super::{Attention, Severity, item};
-use crate::alerts::{Mode, Overview, RuleOverview};
+use crate::alerts::{Foreign, Mode, Overview, RuleOverview};
 use crate::web::show::{brief, counted};
 
 /// So much is shown of a text that stands in a znode of ours, where anybody may have put it, in characters.
@@ -27,6 +27,17 @@ pub(super) fn items(overview: &Overview) -> Vec<Attention> {
             )
         });
     }
+    if let Some(problem) = &overview.problem {
+        items.push(Attention {
+            remedy: "Give queuekeeper the right to create znodes there, or delete what is in the way.".to_owned(),
+            ..of_rules(
+                "automation_blocked",
+                Severity::Bad,
+                "This process cannot stand for election".to_owned(),
+                format!("It carries out no decision: {}.", brief(problem, LONG)),
+            )
+        });
+    }
     overview.rules.iter().for_each(|rule| items.extend(of_rule(rule)));
     for (rule, holds) in &overview.orphans {
         let held: Vec<_> = holds.iter().map(|hold| brief(&hold.collection, LONG)).collect();
@@ -41,6 +52,41 @@ pub(super) fn items(overview: &Overview) -> Vec<Attention> {
                     counted(held.len() as u64, "collection", "collections")
                 ),
                 format!("{} held {}, and nothing releases them by itself.", brief(rule, LONG), held.join(", ")),
+            )
+        });
+    }
+    items
+}
+
+/// How many znodes are shown one by one.
+const SHOWN: usize = 10;
+
+/// What stands among our own znodes and a person should look at.
+pub(super) fn foreign((found, more): &(Vec<Foreign>, usize)) -> Vec<Attention> {
+    let shown = found.iter().take(SHOWN).map(|found| Attention {
+        remedy: brief(&found.remedy, LONG * 2),
+        ..item(
+            "automation_foreign",
+            if found.stops { Severity::Bad } else { Severity::Warn },
+            format!("{} {}", brief(&found.path, LONG), brief(&found.what, LONG)),
+            found.effect,
+        )
+    });
+    let mut items: Vec<_> = shown.collect();
+    let more = more + found.len().saturating_sub(SHOWN);
+    if more > 0 {
+        items.push(Attention {
+            remedy: "Look at them in the tree, and delete what does not belong there.".to_owned(),
+            page: Some("tree/queuekeeper".to_owned()),
+            link: "Show znodes",
+            ..item(
+                "automation_foreign",
+                Severity::Warn,
+                format!(
+                    "{} below /queuekeeper",
+                    counted(more as u64, "more unexpected znode", "more unexpected znodes")
+                ),
+                "They are not as queuekeeper writes them.",
             )
         });
     }

@@ -1,0 +1,103 @@
+//! Calls of Alertmanager by which nothing changes: counted, and written down together.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+
+use super::record::{OrderId, Record};
+
+/// How many different decisions are told apart until they are written; more are counted as others.
+const MOST_KINDS: usize = 1_000;
+
+/// How often a rule decided the same without changing anything.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    /// The rule.
+    pub rule: String,
+    /// What came of it.
+    pub outcome: String,
+    /// How often.
+    pub count: u64,
+    /// The last of them, in words.
+    pub detail: String,
+}
+
+/// What one call brought that changes nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Unchanged {
+    /// Who called.
+    pub actor: String,
+    /// How many alerts no rule names.
+    pub unmatched: u64,
+    /// How many alerts Alertmanager left out.
+    pub truncated: u64,
+    /// What was decided of each of the others, by rule and outcome.
+    pub decisions: Vec<Counted>,
+    /// Whether it is a whole call, and not the rest of one that has a record of its own.
+    pub is_call: bool,
+}
+
+/// What was counted since the last record.
+#[derive(Debug, Default)]
+pub(super) struct Tally(Mutex<BTreeMap<String, Sum>>);
+
+/// The sum of one actor's.
+#[derive(Clone, Debug)]
+struct Sum {
+    since: Timestamp,
+    calls: u64,
+    unmatched: u64,
+    truncated: u64,
+    others: u64,
+    /// By rule and outcome: how often, and the last detail.
+    kinds: BTreeMap<(String, String), (u64, String)>,
+}
+
+impl Tally {
+    pub(super) fn add(&self, unchanged: Unchanged, now: Timestamp) {
+        let mut sums = self.0.lock();
+        let sum = sums.entry(unchanged.actor).or_insert_with(|| Sum {
+            since: now,
+            calls: 0,
+            unmatched: 0,
+            truncated: 0,
+            others: 0,
+            kinds: BTreeMap::new(),
+        });
+        sum.calls += u64::from(unchanged.is_call);
+        sum.unmatched += unchanged.unmatched;
+        sum.truncated += unchanged.truncated;
+        for Counted { rule, outcome, count, detail } in unchanged.decisions {
+            let key = (rule, outcome);
+            if sum.kinds.len() >= MOST_KINDS && !sum.kinds.contains_key(&key) {
+                sum.others += count;
+                continue;
+            }
+            let kind = sum.kinds.entry(key).or_default();
+            *kind = (kind.0 + count, detail);
+        }
+    }
+
+    /// One record for each actor, and nothing is counted any more.
+    pub(super) fn take(&self, now: Timestamp) -> Vec<Record> {
+        let sums = std::mem::take(&mut *self.0.lock());
+        let record = |(actor, sum): (String, Sum)| Record::AlertsUnchanged {
+            id: OrderId::new(now),
+            at: now,
+            since: sum.since,
+            actor,
+            calls: sum.calls,
+            unmatched: sum.unmatched,
+            truncated: sum.truncated,
+            decisions: sum
+                .kinds
+                .into_iter()
+                .map(|((rule, outcome), (count, detail))| Counted { rule, outcome, count, detail })
+                .collect(),
+            others: sum.others,
+        };
+        sums.into_iter().map(record).collect()
+    }
+}

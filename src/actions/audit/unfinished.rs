@@ -1,0 +1,94 @@
+//! Orders without an outcome: the process ended while they were carried out.
+
+use std::collections::HashSet;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::record::{OrderId, Record};
+use crate::actions::metrics::UNKNOWN;
+
+/// After so many bytes it is noted that everything has an outcome, so that the next start need not read them again.
+const NOTED_AFTER: u64 = 8 << 20;
+
+/// What is looked for in lines, file by file, the newest first.
+#[derive(Debug, Default)]
+pub(super) struct Unfinished {
+    /// Those of files that were read whole.
+    newer: Vec<OrderId>,
+    /// Those of the file that is being read, in their order.
+    found: Vec<OrderId>,
+    ended: HashSet<OrderId>,
+    is_settled: bool,
+    read_bytes: u64,
+}
+
+/// As much of a line as is needed here.
+#[derive(Deserialize)]
+struct Glance {
+    record: String,
+    id: OrderId,
+    #[serde(default)]
+    subject: Option<IgnoredAny>,
+}
+
+impl Unfinished {
+    /// What follows is older than everything before.
+    pub(super) fn begin_older(&mut self) {
+        let newer = std::mem::take(&mut self.newer);
+        self.newer = std::mem::take(&mut self.found);
+        self.newer.extend(newer);
+    }
+
+    pub(super) fn look_at(&mut self, line: &[u8]) {
+        self.read_bytes += line.len() as u64;
+        // Most lines of an order over many are about one item each, and would all be taken apart for nothing.
+        let is_item =
+            line.starts_with(br#"{"record":"outcome""#) && memchr::memmem::find(line, br#","subject":""#).is_some();
+        if is_item {
+            return;
+        }
+        let Ok(Glance { record, id, subject }) = serde_json::from_slice(line) else { return };
+        match (&*record, subject) {
+            ("ordered", _) if self.found.last() != Some(&id) => self.found.push(id),
+            ("outcome", None) => {
+                self.ended.insert(id);
+            }
+            ("settled", _) => {
+                self.found.clear();
+                self.is_settled = true;
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether everything that is older has an outcome.
+    pub(super) fn is_settled_before(&self) -> bool {
+        self.is_settled
+    }
+
+    /// The records that give each of them an outcome.
+    pub(super) fn end(mut self, now: Timestamp) -> Vec<Record> {
+        self.begin_older();
+        let mut named = HashSet::new();
+        let without = self.newer.into_iter().filter(|id| !self.ended.contains(id) && named.insert(*id));
+        let mut records: Vec<_> = without
+            .map(|id| Record::Outcome {
+                id,
+                at: now,
+                subject: None,
+                outcome: UNKNOWN.to_owned(),
+                detail: Some("the process ended before the outcome was written; compare with the queue".to_owned()),
+                before: None,
+                after: None,
+                cancelled_by: None,
+                duration_seconds: 0.0,
+            })
+            .collect();
+        if !records.is_empty() || self.read_bytes > NOTED_AFTER {
+            records.push(Record::Settled { id: OrderId::new(now), at: now });
+        }
+        records
+    }
+}

@@ -1,0 +1,58 @@
+//! The fault of an access request that the daemons cannot load.
+
+use jiff::Timestamp;
+
+use super::facts::request_facts;
+use super::status::{StatusWrite, loadable_status};
+use super::{Mend, MendOrder, gone, underivable};
+use crate::queue::access::Request;
+use crate::queue::error::Error;
+use crate::queue::fault::{Fault, judge_request};
+use crate::queue::handle::Queue;
+use crate::queue::id::RequestId;
+use crate::queue::path::{AccessQueue, Path, RequestNode};
+use crate::queue::state::AccessState;
+use crate::queue::transaction::Transaction;
+
+impl Queue {
+    pub(super) async fn mend_request(
+        &self,
+        fault: Fault,
+        queue: AccessQueue,
+        id: RequestId,
+        order: MendOrder<'_>,
+    ) -> Result<Mend, Error> {
+        let item = Path::Request(queue, id);
+        let (request, created_ms) = self.look_at_request(queue, id).await?;
+        let facts = request_facts(&request, created_ms);
+        order.confirm(fault, &item, |limits, sink| judge_request(&facts, limits, sink))?;
+        let write = loadable(&request, order.now)?.ok_or_else(|| gone(fault, &item))?;
+        let (mut changes, mut loses, mut words) = (Transaction::new(), Vec::new(), Vec::new());
+        write.add(&mut changes, &mut loses, &mut words);
+        let summary = format!("Makes access request {id} loadable. It writes {}.", words.join("; "));
+        let lock = Path::RequestNode(queue, id, RequestNode::Lock);
+        let transaction = order.under_lock(lock, request.lock(), changes)?;
+        Ok(Mend::new(fault, item, summary, transaction).losing(loses))
+    }
+}
+
+/// Whether a repair makes the request loadable.
+pub(in crate::queue) fn is_repairable(request: &Request, now: Timestamp) -> bool {
+    loadable(request, now).is_ok()
+}
+
+/// The status that makes the request loadable; `None` where it is as it should be.
+fn loadable(request: &Request, now: Timestamp) -> Result<Option<StatusWrite>, Error> {
+    let mut missing = Vec::new();
+    match request.token {
+        None => missing.push("token does not exist".to_owned()),
+        Some(_) => missing.extend(request.content().malformed.map(|malformed| format!("token {malformed}"))),
+    }
+    let status = Path::RequestNode(request.queue, request.id, RequestNode::Status);
+    match loadable_status::<AccessState>(&status, request.status_found(), None, now) {
+        Ok((_, write)) if missing.is_empty() => return Ok(write),
+        Ok(_) => {}
+        Err(why) => missing.push(why),
+    }
+    Err(underivable(Path::Request(request.queue, request.id), &missing))
+}

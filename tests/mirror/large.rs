@@ -1,0 +1,175 @@
+//! Values as large as ZooKeeper takes them, on a server whose memory they nearly fill: it survives every way in which we
+//! read, as it survives a plain one, and our own memory does not grow with them.
+
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use futures::future::join_all;
+use queuekeeper::queue::id::JobId;
+use queuekeeper::queue::state::JobState;
+use queuekeeper::zookeeper::PrivateServer;
+use queuekeeper::zookeeper::server::Options;
+use tokio::time::timeout;
+use zookeeper_client::{Acls, Client, CreateMode};
+
+use super::chaos::{Write, folders, new_batch, new_job, play};
+use super::harness::{LIMIT, Mirror, config, connect};
+use crate::support::tree::read_tree;
+use crate::support::wait::eventually;
+
+/// How many jobs are small. They come first, by their ids and in time: a reader learns from them what the large ones
+/// contradict.
+const SMALL: u32 = 3_000;
+
+/// How many jobs have two values of 1 MB. Together they are 200 MB, of a heap of 512 MiB.
+const LARGE: u32 = 100;
+
+/// How many jobs of each kind go into one step of filling the tree.
+const STEP: usize = 12;
+
+/// How much of our own memory may be in use at most, in MiB: far less than what was read.
+const MEMORY_MIB: u64 = 128;
+
+fn large() -> std::ops::Range<u32> {
+    SMALL..SMALL + LARGE
+}
+
+fn status(state: &str) -> Vec<u8> {
+    format!(r#"{{"status":"{state}","retry_count":0,"message":"{}"}}"#, "m".repeat(1_000_000)).into_bytes()
+}
+
+fn configuration() -> Vec<u8> {
+    format!(r#"{{"profile":"merritt_demo_content","title":"{}"}}"#, "t".repeat(1_000_000)).into_bytes()
+}
+
+/// The server keeps the last 500 transactions in memory: these push out those before them.
+async fn write_small_ones(client: &Client) {
+    let writes: Vec<_> = (0..520).map(|_| client.set_data("/locks", b"", None)).collect();
+    for written in join_all(writes).await {
+        written.unwrap();
+    }
+}
+
+async fn fill(client: &Client) {
+    play(client, &folders()).await;
+    play(client, &new_batch("bid0000000000")).await;
+    for numbers in (0..SMALL).collect::<Vec<_>>().chunks(100) {
+        let jobs = numbers.iter().map(|job| new_job(*job, "bid0000000000", 5));
+        let all = jobs.flat_map(|job| match job {
+            Write::Multi(writes) => writes,
+            one => vec![one],
+        });
+        play(client, &[Write::Multi(all.collect())]).await;
+    }
+    let mode = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    for jobs in large().collect::<Vec<_>>().chunks(STEP) {
+        for job in jobs {
+            let job = JobId::new(*job);
+            client.create(&format!("/jobs/{job}"), b"", &mode).await.unwrap();
+            client.create(&format!("/jobs/{job}/configuration"), &configuration(), &mode).await.unwrap();
+            client.create(&format!("/jobs/{job}/status"), &status("Pending"), &mode).await.unwrap();
+        }
+        write_small_ones(client).await;
+    }
+}
+
+/// The program, killed when dropped.
+struct Served {
+    child: Child,
+    base: String,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It may have ended by itself; then there is nothing to kill.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Served {
+    async fn start(zookeeper: &str) -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let child = Command::new(env!("CARGO_BIN_EXE_queuekeeper"))
+            .args(["serve", "--zookeeper", zookeeper, "--log.level", "error"])
+            .args(["--web.listen-address", &format!("127.0.0.1:{port}")])
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        let served = Self { child, base: format!("http://127.0.0.1:{port}") };
+        let is_ready =
+            async || reqwest::get(format!("{}/-/ready", served.base)).await.is_ok_and(|it| it.status() == 200);
+        eventually(LIMIT, "the program is ready", is_ready).await;
+        served
+    }
+
+    async fn get(&self, path: &str) -> (u16, String) {
+        let answer = reqwest::get(format!("{}{path}", self.base)).await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    }
+
+    /// The most memory that it has had in use.
+    fn peak_mib(&self) -> u64 {
+        let process = procfs::process::Process::new(self.child.id().try_into().unwrap()).unwrap();
+        process.status().unwrap().vmhwm.unwrap() >> 10
+    }
+}
+
+fn jobs_in(mirror: &Mirror, state: JobState) -> u64 {
+    let summary = mirror.store.summary(jiff::Timestamp::now(), None).unwrap();
+    summary.jobs.get(Some(state)).count
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_nearly_full_of_large_values_survives_every_way_of_reading_them() {
+    let server = PrivateServer::start(Options { heap_mib: 512, ..Options::default() }).await.unwrap();
+    let address = server.connect_string();
+    let client = connect(&address).await;
+    fill(&client).await;
+    // One after the other, as any client might.
+    let tree = read_tree(&client, "/", &[]).await;
+    assert!(tree.values().map(|(data, _)| data.len()).sum::<usize>() > 200_000_000, "the values are large");
+    drop(tree);
+
+    let mirror = Mirror::start(&address);
+    mirror.is_synced().await;
+    assert_eq!(jobs_in(&mirror, JobState::Pending), u64::from(SMALL + LARGE));
+    mirror.is_compared_again().await;
+
+    // Each value is written again, while the mirror follows.
+    for jobs in large().collect::<Vec<_>>().chunks(2 * STEP) {
+        for job in jobs {
+            let path = format!("/jobs/{}/status", JobId::new(*job));
+            client.set_data(&path, &status("Failed"), None).await.unwrap();
+        }
+        write_small_ones(&client).await;
+    }
+    eventually(LIMIT, "all changes are seen", async || jobs_in(&mirror, JobState::Failed) == u64::from(LARGE)).await;
+    mirror.is_compared_again().await;
+    assert_eq!(mirror.drift(), 0);
+    assert_eq!((mirror.walks("start"), mirror.walks("reconnect")), (1, 0), "the server never let go of the connection");
+    mirror.stop().await;
+
+    // The program, with a page for each of many large jobs at once.
+    let served = Served::start(&address).await;
+    let pages = large().take(40).map(|job| {
+        let served = &served;
+        async move { served.get(&format!("/jobs/{}", JobId::new(job))).await }
+    });
+    for (status, body) in join_all(pages).await {
+        assert!(status == 200 && body.contains("merritt_demo_content"), "{status}: {body}");
+    }
+    let peak = served.peak_mib();
+    assert!(peak < MEMORY_MIB, "the program took {peak} MiB");
+    drop(served);
+
+    // And a dump, which reads in order: what comes after the small ones is not known before.
+    let mut dump = Command::new(env!("CARGO_BIN_EXE_queuekeeper"));
+    dump.args(["dump", "--zookeeper", &address]).stdin(Stdio::null()).stdout(Stdio::null());
+    let dumped = tokio::task::spawn_blocking(move || dump.status().unwrap());
+    assert!(timeout(Duration::from_mins(1), dumped).await.unwrap().unwrap().success());
+    config(&address).connect().await.expect("the server answers").get_data("/jobs").await.unwrap();
+}

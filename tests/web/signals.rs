@@ -1,0 +1,139 @@
+//! The program as whoever runs it meets it: a hangup, and a certificate whose time is over.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::command_line::queuekeeper;
+use super::harness::converse;
+use crate::support::certs::Authority;
+use crate::support::wait::{eventually, eventually_some};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A server without ZooKeeper, and what it has logged.
+struct Program {
+    child: Child,
+    log: std::sync::mpsc::Receiver<Value>,
+    /// What it has logged and nobody has asked for.
+    unread: std::cell::RefCell<Vec<Value>>,
+    port: u16,
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It may have ended by itself; then there is nothing to kill.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Program {
+    async fn start(arguments: &[&str]) -> Self {
+        let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let mut child = queuekeeper(&["serve", "--web.listen-address=127.0.0.1:0", "--log.format=json"])
+            .args(["--zookeeper", &nobody.to_string()])
+            .args(arguments)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let (sender, log) = std::sync::mpsc::channel();
+        // It ends with the program.
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok).filter_map(|line| serde_json::from_str(&line).ok()) {
+                let _ = sender.send(line);
+            }
+        });
+        let mut program = Self { child, log, unread: std::cell::RefCell::default(), port: 0 };
+        let listening = program.says("listening").await;
+        let address = listening["fields"]["address"].as_str().unwrap().to_owned();
+        program.port = address.rsplit(':').next().unwrap().parse().unwrap();
+        program
+    }
+
+    /// Waits for a line of the log.
+    async fn says(&self, text: &str) -> Value {
+        eventually_some(LIMIT, text, async || {
+            let mut unread = self.unread.borrow_mut();
+            unread.extend(self.log.try_iter());
+            let is_it = |line: &Value| line["fields"]["message"].as_str().unwrap().contains(text);
+            unread.iter().position(is_it).map(|at| unread.remove(at))
+        })
+        .await
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    async fn ends(&mut self) -> Option<i32> {
+        eventually_some(LIMIT, "it ends", async || self.child.try_wait().unwrap()).await.code()
+    }
+}
+
+#[tokio::test]
+async fn a_hangup_reopens_the_audit_file_reads_the_configuration_again_and_ends_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let (config, audit) = (path("config.yml"), path("audit.jsonl"));
+    std::fs::write(&config, "{}").unwrap();
+    let flags = ["--config.file", config.to_str().unwrap(), "--audit.file", audit.to_str().unwrap()];
+    let mut program = Program::start(&flags).await;
+    for round in 1..=2 {
+        // As logrotate does it.
+        std::fs::rename(&audit, path(&format!("audit.jsonl.{round}"))).unwrap();
+        std::fs::write(&config, format!("alerts:\n  rules: []\n# {round}\n")).unwrap();
+        program.signal(Signal::HUP);
+        program.says("received SIGHUP").await;
+        program.says("the configuration was read again").await;
+        eventually(LIMIT, "the audit file is there again", async || audit.exists()).await;
+        let answer = reqwest::get(format!("http://127.0.0.1:{}/-/healthy", program.port)).await.unwrap();
+        assert_eq!(answer.status(), 200);
+    }
+    program.signal(Signal::TERM);
+    assert_eq!(program.ends().await, Some(0));
+}
+
+/// The instant at which the certificate ends, as the metrics of a server have it.
+async fn not_after(port: u16, ca_file: &Path) -> Option<f64> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(ca_file).unwrap()).unwrap();
+    let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let stream = TcpStream::connect(("127.0.0.1", port)).await.ok()?;
+    let name = ServerName::try_from("localhost").unwrap();
+    let stream = TlsConnector::from(std::sync::Arc::new(config)).connect(name, stream).await.ok()?;
+    let answer = converse(stream, &["GET /metrics HTTP/1.1", "Host: localhost"]).await;
+    let name = "queuekeeper_web_certificate_not_after_timestamp_seconds ";
+    answer.text().lines().find_map(|line| line.strip_prefix(name)?.parse().ok())
+}
+
+#[tokio::test]
+async fn a_certificate_whose_time_is_over_is_logged_and_its_end_is_exported() {
+    let directory = tempfile::tempdir().unwrap();
+    let authority = Authority::new(directory.path(), "ca");
+    authority.certify_until("server", (2020, 1, 2));
+    let path = directory.path().join("web.yml");
+    std::fs::write(&path, "tls_server_config: {cert_file: server.pem, key_file: server-key.pem}\n").unwrap();
+    let program = Program::start(&["--web.config.file", path.to_str().unwrap()]).await;
+    let warned = program.says("has expired").await;
+    assert!(warned["level"] == "WARN" && warned["fields"]["not_after"] == "2020-01-02T00:00:00Z", "{warned}");
+    assert_eq!(not_after(program.port, &authority.ca_file).await, None, "no client takes it");
+
+    authority.certify_until("server", (2120, 1, 2));
+    program.signal(Signal::HUP);
+    let end =
+        eventually_some(LIMIT, "the renewed one is used", async || not_after(program.port, &authority.ca_file).await);
+    let expected: jiff::Timestamp = "2120-01-02T00:00:00Z".parse().unwrap();
+    let late = end.await - expected.as_millisecond() as f64 / 1000.0;
+    assert!(late.abs() < 0.5, "{late}");
+}
