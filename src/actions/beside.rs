@@ -11,7 +11,7 @@ use super::audit::{OrderId, Record};
 use super::carry_out::Given;
 use super::execute::{Actions, Shared};
 use super::order::{Order, Reason};
-use super::prepare::{ALREADY_REPAIRED, Prepared, Step};
+use super::prepare::{NOT_SHOWN, Prepared, Step};
 use super::refusal::Refusal;
 use super::work::{Outcome, Work};
 use crate::queue::path::Path;
@@ -130,7 +130,7 @@ impl Shared {
 /// The one transaction of an order, with what is written besides.
 fn whole(prepared: &Prepared, writes: &[Write]) -> Result<Transaction, Refusal> {
     if prepared.work.is_empty() {
-        return Err(Refusal::Missing(ALREADY_REPAIRED.to_owned()));
+        return Err(Refusal::Missing(NOT_SHOWN.to_owned()));
     }
     prepared.check_listed()?;
     let many = || Refusal::Invalid("this takes more than one transaction, and is not done by itself".to_owned());

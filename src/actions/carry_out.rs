@@ -11,7 +11,7 @@ use super::audit::Record;
 use super::bulk::Each;
 use super::execute::Shared;
 use super::order::{Order, Reason};
-use super::prepare::{ALREADY_REPAIRED, Desk, Prepared, Step, batch_target, held_in};
+use super::prepare::{Desk, NOT_SHOWN, Prepared, Step, batch_target, held_in};
 use super::refusal::Refusal;
 use super::work::{Outcome, Work};
 use crate::queue::id::Priority;
@@ -133,7 +133,7 @@ impl Shared {
         let work = given.work;
         let (before, after) = (prepared.before, prepared.after);
         let warnings = prepared.warnings.clone();
-        let detail = prepared.work.is_empty().then(|| ALREADY_REPAIRED.to_owned());
+        let detail = prepared.work.is_empty().then(|| NOT_SHOWN.to_owned());
         let mut outcome = Outcome { before, after, version: None, warnings, detail, ..Outcome::default() };
         // Of a deletion each job is gone over twice: marked, and then removed.
         let passes = prepared.work.iter().filter(|step| matches!(step, Step::Many(_) | Step::ThenPurge(_))).count();

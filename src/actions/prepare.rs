@@ -44,7 +44,7 @@ pub struct Prepared {
 }
 
 /// What came of a repair of what another repair put right.
-pub(super) const ALREADY_REPAIRED: &str = "already repaired; nothing was written";
+pub(super) const NOT_SHOWN: &str = "it does not show this fault now; nothing was written";
 
 /// A part of what will be written, in its order.
 #[derive(Clone, Debug)]
@@ -199,7 +199,7 @@ impl Prepared {
             return None;
         }
         if self.work.is_empty() {
-            return Some(ALREADY_REPAIRED.to_owned());
+            return Some(NOT_SHOWN.to_owned());
         }
         let mut changes = Vec::new();
         for step in &self.work {

@@ -212,6 +212,15 @@ fn gone(fault: Fault, item: &Path) -> Error {
     Error::NotShown { item: item.clone(), fault }
 }
 
+/// How many bytes of one znode's data a repair gives up: no more than the audit trail keeps of them.
+const LOST_AT_MOST: usize = 16 << 10;
+
+/// Why the data of a znode is too large to be given up by a repair, continuing "the znode ..", or `None`.
+fn too_large_to_lose(data: &[u8]) -> Option<String> {
+    let bytes = data.len();
+    (bytes > LOST_AT_MOST).then(|| format!("holds {bytes} bytes, more than the audit trail keeps of what is given up"))
+}
+
 /// What is right follows from nothing, and so nothing is written.
 fn underivable(item: Path, missing: &[String]) -> Error {
     let reason = format!(

@@ -93,7 +93,7 @@ async fn repairs_name_what_they_write_and_one_write_that_repairs_two_faults_coun
     let audit: Vec<_> = desk.records().iter().map(|record| serde_json::to_string(record).unwrap()).collect();
     for records in [&written, &audit] {
         assert_eq!(told(records, "delete /jobs/states/storing/05-jid0000000001"), 1, "{records:?}");
-        assert_eq!(told(records, "already repaired"), 1, "{records:?}");
+        assert_eq!(told(records, "does not show this fault now"), 1, "{records:?}");
         assert_eq!(told(records, "set /jobs/jid0000000002/space_needed at version 1 = 0"), 1, "{records:?}");
         assert_eq!(told(records, "/jobs/jid0000000002/space_needed was much"), 1, "{records:?}");
     }
@@ -105,7 +105,10 @@ async fn repairs_name_what_they_write_and_one_write_that_repairs_two_faults_coun
     let first = desk.order(orders[0].clone(), Role::Operator, "tidy").await.unwrap();
     assert_eq!(first.detail, None);
     let second = desk.order(shown, Role::Operator, "tidy").await.unwrap();
-    assert_eq!((second.label(), second.detail.as_deref()), ("done", Some("already repaired; nothing was written")));
+    assert_eq!(
+        (second.label(), second.detail.as_deref()),
+        ("done", Some("it does not show this fault now; nothing was written"))
+    );
     let nowhere = desk.order(Order::new(Action::Mend, fault(Fault::OrphanEntry, 99)), Role::Operator, "tidy").await;
     assert!(matches!(nowhere, Err(Refusal::Missing(_))), "{nowhere:?}");
 

@@ -9,266 +9,14 @@ use queuekeeper::queue::fault::{Fault, Limits};
 use queuekeeper::queue::path::Path;
 use queuekeeper::queue::{Error, Mend, MendKind, MendOrder, Removal};
 
-use super::world::{EPHEMERAL, PERSISTENT, World, base, borrowed, data, job};
+use super::world::{World, borrowed};
 
-/// One change of the tree.
-#[derive(Clone, Copy, Debug)]
-enum Do {
-    Make(&'static str, &'static str),
-    MakeEphemeral(&'static str),
-    Set(&'static str, &'static str),
-    Delete(&'static str),
-    /// The znode and all below it is gone, in what is expected.
-    Gone(&'static str),
-}
-use Do::{Delete, Gone, Make, MakeEphemeral, Set};
+mod cases;
+mod tree;
 
-/// A fault, what shows it, how it is made, and how the tree differs from the healthy one once it is mended.
-type Case = (Fault, &'static str, &'static [Do], &'static [Do]);
-
-const JOB: &str = "/jobs/jid0000000001";
-const ENTRY: &str = "/jobs/states/pending/05-jid0000000001";
-const REFERENCE: &str = "/batches/bid0000000000/states/batch-processing/jid0000000001";
-const STATUS: &str = "/jobs/jid0000000001/status";
-const PRIORITY: &str = "/jobs/jid0000000001/priority";
-const BID: &str = "/jobs/jid0000000001/bid";
-/// A status that is made anew.
-const NEW_STATUS: &str =
-    r#"{"status":"Pending","last_modified":"x","last_successful_status":null,"retry_count":0,"message":""}"#;
-
-const CASES: &[Case] = &[
-    (Fault::OrphanEntry, JOB, &[Delete(ENTRY), Make("/jobs/states/storing/05-jid0000000001", "")], &[]),
-    (Fault::OrphanEntry, JOB, &[Make("/jobs/states/storing/77-jid0000000001", "")], &[]),
-    (
-        Fault::StrayEntry,
-        "/jobs/jid0000000099",
-        &[Make("/jobs/states/pending/05-jid0000000099", ""), Make("/jobs/states/held/104-jid0000000099", "")],
-        &[],
-    ),
-    (Fault::DuplicateEntry, JOB, &[Make("/jobs/states/pending/07-jid0000000001", "")], &[]),
-    (Fault::MissingEntry, JOB, &[Delete(ENTRY)], &[]),
-    (
-        Fault::PriorityOutOfRange,
-        JOB,
-        &[
-            Set("/jobs/jid0000000001/priority", "100"),
-            Delete(ENTRY),
-            Make("/jobs/states/pending/100-jid0000000001", ""),
-        ],
-        &[Set("/jobs/jid0000000001/priority", "99"), Gone(ENTRY), Make("/jobs/states/pending/99-jid0000000001", "")],
-    ),
-    (
-        Fault::PriorityOutOfRange,
-        JOB,
-        &[
-            Set("/jobs/jid0000000001/priority", " -7 "),
-            Delete(ENTRY),
-            Make("/jobs/states/pending/-7-jid0000000001", ""),
-        ],
-        &[Set("/jobs/jid0000000001/priority", "0"), Gone(ENTRY), Make("/jobs/states/pending/00-jid0000000001", "")],
-    ),
-    (Fault::PriorityOutOfRange, JOB, &[Make("/jobs/states/pending/100-jid0000000001", "")], &[]),
-    (Fault::DuplicateReference, JOB, &[Make("/batches/bid0000000000/states/batch-failed/jid0000000001", "")], &[]),
-    (Fault::MissingReference, JOB, &[Delete(REFERENCE)], &[]),
-    (
-        Fault::MissingReference,
-        JOB,
-        &[Delete(REFERENCE), Make("/batches/bid0000000001/states/batch-deleted/jid0000000001", "")],
-        &[],
-    ),
-    (
-        Fault::MissingReference,
-        "/jobs/jid0000000099",
-        &[Make("/batches/bid0000000000/states/batch-failed/jid0000000099", "")],
-        &[],
-    ),
-    (
-        Fault::UnloadableJob,
-        JOB,
-        &[Set(STATUS, r#"{"status":"pending","retry_count":2,"message":"m","by":"ruby"}"#)],
-        &[Set(
-            STATUS,
-            r#"{"status":"Pending","last_modified":"x","last_successful_status":null,"retry_count":2,"message":"m","by":"ruby"}"#,
-        )],
-    ),
-    (
-        Fault::UnloadableJob,
-        JOB,
-        &[Set(
-            STATUS,
-            r#"{"status":" Pending ","last_modification_date":"y","last_successful_status":"provisioning","message":"m"}"#,
-        )],
-        &[Set(
-            STATUS,
-            r#"{"status":"Pending","last_modified":"x","last_successful_status":"Provisioning","retry_count":0,"message":"m"}"#,
-        )],
-    ),
-    (Fault::UnloadableJob, JOB, &[Set(STATUS, "garbage")], &[Set(STATUS, NEW_STATUS)]),
-    (
-        Fault::UnloadableJob,
-        "/jobs/jid0000000003",
-        &[Delete("/jobs/jid0000000003/status")],
-        &[Set(
-            "/jobs/jid0000000003/status",
-            r#"{"status":"Storing","last_modified":"x","last_successful_status":"Processing","retry_count":0,"message":""}"#,
-        )],
-    ),
-    (Fault::UnloadableJob, JOB, &[Delete("/jobs/jid0000000001/space_needed")], &[]),
-    (
-        Fault::UnloadableJob,
-        JOB,
-        &[Set("/jobs/jid0000000001/space_needed", "5\n")],
-        &[Set("/jobs/jid0000000001/space_needed", "5")],
-    ),
-    (
-        Fault::UnloadableJob,
-        JOB,
-        &[Make("/jobs/jid0000000001/metadata", "[]"), Make("/jobs/jid0000000001/identifiers", "ark:/1/1")],
-        &[Make("/jobs/jid0000000001/metadata", "{}"), Make("/jobs/jid0000000001/identifiers", "{}")],
-    ),
-    (
-        Fault::UnloadableJob,
-        JOB,
-        &[Set(PRIORITY, "high"), Delete(ENTRY), Make("/jobs/states/pending/07-jid0000000001", "")],
-        &[Set(PRIORITY, "7"), Gone(ENTRY), Make("/jobs/states/pending/07-jid0000000001", "")],
-    ),
-    (Fault::UnloadableJob, JOB, &[Delete(PRIORITY), Delete(ENTRY)], &[Gone(ENTRY)]),
-    (Fault::UnloadableJob, JOB, &[Delete(BID)], &[]),
-    (Fault::UnloadableJob, JOB, &[Set(BID, " bid0000000000")], &[]),
-    (
-        Fault::UnloadableJob,
-        JOB,
-        &[
-            Set(BID, "bid0000000001"),
-            Set("/batches/bid0000000001/status", r#"{"status":"Failed"}"#),
-            Delete("/batches/bid0000000001/states/batch-deleted"),
-            Delete("/batches/bid0000000001/states"),
-        ],
-        &[
-            Set(BID, "bid0000000001"),
-            Set("/batches/bid0000000001/status", r#"{"status":"Failed"}"#),
-            Gone("/batches/bid0000000001/states/batch-deleted"),
-        ],
-    ),
-    (
-        Fault::UnloadableRequest,
-        "/access/small/qid0000000000",
-        &[Set("/access/small/qid0000000000/status", r#"{"status":"pending","by":"ruby"}"#)],
-        &[Set(
-            "/access/small/qid0000000000/status",
-            r#"{"status":"Pending","last_modified":"x","message":"","by":"ruby"}"#,
-        )],
-    ),
-    (
-        Fault::UnloadableBatch,
-        "/batches/bid0000000000",
-        &[Set("/batches/bid0000000000/status", r#"{"status":"update-reporting","message":"m"}"#)],
-        &[Set("/batches/bid0000000000/status", r#"{"status":"UpdateReporting","last_modified":"x","message":"m"}"#)],
-    ),
-    (
-        Fault::UnloadableBatch,
-        "/batches/bid0000000000",
-        &[Set("/batches/bid0000000000/status", "no json")],
-        &[Set("/batches/bid0000000000/status", r#"{"status":"Reporting","last_modified":"x","message":""}"#)],
-    ),
-    (
-        Fault::UnloadableBatch,
-        "/batches/bid0000000001",
-        &[
-            Set("/batches/bid0000000001/status", r#"{"status":"Held"}"#),
-            Delete("/batches/bid0000000001/states/batch-deleted"),
-            Delete("/batches/bid0000000001/states"),
-        ],
-        &[
-            Set("/batches/bid0000000001/status", r#"{"status":"Held"}"#),
-            Gone("/batches/bid0000000001/states/batch-deleted"),
-        ],
-    ),
-    (
-        Fault::DeletedBatchBlocksReporting,
-        "/batches/bid0000000001",
-        &[Make("/batches/bid0000000001/states/batch-processing", "")],
-        &[],
-    ),
-    (
-        Fault::BatchWithoutEnd,
-        "/batches/bid0000000001",
-        &[Set("/batches/bid0000000001/status", r#"{"status":"Failed"}"#)],
-        &[
-            Set("/batches/bid0000000001/status", r#"{"status":"Failed"}"#),
-            Make("/batches/bid0000000001/states/batch-processing", ""),
-        ],
-    ),
-    (Fault::DanglingUuid, "/batch-uuids/u9", &[Make("/batch-uuids/u9", "bid0000000077")], &[]),
-    (Fault::DanglingUuid, "/batches/bid0000000000", &[Delete("/batch-uuids/uuid-0")], &[]),
-    (Fault::DanglingUuid, "/batches/bid0000000000", &[Set("/batch-uuids/uuid-0", "nobody")], &[]),
-    (Fault::LeakedLock, "/jobs/jid0000000004", &[MakeEphemeral("/jobs/jid0000000004/lock")], &[]),
-    (Fault::LeakedLock, JOB, &[Make("/jobs/jid0000000001/lock", "")], &[]),
-    (Fault::LeakedLock, "/batches/bid0000000001", &[MakeEphemeral("/batches/bid0000000001/lock")], &[]),
-    (Fault::LeakedLock, "/access/small/qid0000000000", &[MakeEphemeral("/access/small/qid0000000000/lock")], &[]),
-    (Fault::LeakedLock, "/locks/inventory/ark_1_1", &[Make("/locks/inventory/ark_1_1", "")], &[]),
-    (Fault::LeakedStorageLock, "/locks/storage/ark_1_99", &[Make("/locks/storage/ark_1_99", "")], &[]),
-];
-
-/// A batch with jobs in Pending, Storing and Failed, a deleted batch, and a request.
-fn healthy() -> Vec<(String, String)> {
-    let mut nodes = base();
-    nodes.extend([job(1, "Pending"), job(3, "Storing"), job(4, "Failed")].concat());
-    for (path, data) in [
-        ("/jobs/jid0000000003/identifiers", r#"{"primary_id":"ark:/1/3"}"#),
-        ("/batch-uuids/uuid-1", "bid0000000001"),
-        ("/batches/bid0000000001", ""),
-        ("/batches/bid0000000001/submission", r#"{"batchID":"uuid-1"}"#),
-        ("/batches/bid0000000001/status", r#"{"status":"Deleted"}"#),
-        ("/batches/bid0000000001/states", ""),
-        ("/batches/bid0000000001/states/batch-deleted", ""),
-        ("/access/small/qid0000000000", ""),
-        ("/access/small/qid0000000000/token", "{}"),
-        ("/access/small/qid0000000000/status", r#"{"status":"Pending"}"#),
-        ("/locks/inventory", ""),
-        ("/locks/storage", ""),
-    ] {
-        nodes.push((path.to_owned(), data.to_owned()));
-    }
-    nodes
-}
-
-async fn spoil(world: &World, changes: &[Do]) {
-    for change in changes {
-        match *change {
-            Make(path, data) => drop(world.raw.create(path, data.as_bytes(), &PERSISTENT).await.unwrap()),
-            MakeEphemeral(path) => drop(world.raw.create(path, b"", &EPHEMERAL).await.unwrap()),
-            Set(path, data) => drop(world.raw.set_data(path, data.as_bytes(), None).await.unwrap()),
-            Delete(path) => world.raw.delete(path, None).await.unwrap(),
-            Gone(path) => panic!("{path}: only what is expected is gone"),
-        }
-    }
-}
-
-fn expected(healthy: &BTreeMap<String, String>, changes: &[Do]) -> BTreeMap<String, String> {
-    let mut tree = healthy.clone();
-    for change in changes {
-        match *change {
-            Make(path, data) | Set(path, data) => drop(tree.insert(path.into(), timeless(path, data))),
-            Gone(path) => tree.retain(|other, _| other != path && !other.starts_with(&format!("{path}/"))),
-            MakeEphemeral(path) | Delete(path) => panic!("{path}: only the fault is made so"),
-        }
-    }
-    tree
-}
-
-/// A status without the time at which it was written, and its keys in order.
-fn timeless(path: &str, data: &str) -> String {
-    let status = serde_json::from_str::<BTreeMap<String, serde_json::Value>>(data).ok();
-    let Some(mut status) = status.filter(|_| path.ends_with("/status")) else { return data.to_owned() };
-    status.entry("last_modified".to_owned()).and_modify(|at| *at = "x".into());
-    serde_json::to_string(&status).unwrap()
-}
-
-async fn found(world: &World) -> BTreeMap<String, String> {
-    let tree = data(&world.tree().await);
-    tree.into_iter().map(|(path, data)| (path.clone(), timeless(&path, &data))).collect()
-}
+use cases::{BEYOND_REPAIR, CASES, JOB, LARGE, PRIORITY, STATUS};
+use tree::Do::{Delete, Make, MakeEphemeral, Set};
+use tree::{expected, found, healthy, spoil};
 
 /// The jobs, batches and requests.
 fn items(tree: &BTreeMap<String, String>) -> BTreeSet<&str> {
@@ -404,54 +152,6 @@ async fn remove(world: &World, removal: &Removal) -> Result<(), Error> {
     Ok(())
 }
 
-/// What shows a fault that nothing in the tree repairs, how it is made, what the refusal names, and what a purge removes.
-type Beyond = (&'static str, &'static [Do], &'static str, &'static [Do]);
-
-const JOB_GONE: &[Do] = &[Gone(JOB), Gone(ENTRY), Gone(REFERENCE)];
-
-const BEYOND_REPAIR: &[Beyond] = &[
-    (JOB, &[Set("/jobs/jid0000000001/configuration", "no json")], "configuration is not JSON", JOB_GONE),
-    (JOB, &[Set(BID, "bid0000000066")], "its batch bid0000000066 is gone", JOB_GONE),
-    (JOB, &[Set(STATUS, r#"{"status":"Teleporting","retry_count":0}"#)], "not known here, Teleporting", JOB_GONE),
-    (
-        JOB,
-        &[Set(STATUS, "garbage"), Delete(ENTRY)],
-        "status is not JSON (line 1, column 1), and queue entry and reference do not name one state",
-        JOB_GONE,
-    ),
-    (JOB, &[Delete(STATUS), Make("/jobs/states/storing/05-jid0000000001", "")], "status does not exist", JOB_GONE),
-    (
-        JOB,
-        &[Delete(BID), Make("/batches/bid0000000001/states/batch-deleted/jid0000000001", "")],
-        "bid does not exist, and not exactly one batch refers to the job",
-        JOB_GONE,
-    ),
-    (
-        "/access/small/qid0000000000",
-        &[Delete("/access/small/qid0000000000/token")],
-        "token does not exist",
-        &[Gone("/access/small/qid0000000000")],
-    ),
-    (
-        "/batches/bid0000000001",
-        &[Delete("/batches/bid0000000001/status")],
-        "status does not exist",
-        &[Gone("/batches/bid0000000001"), Gone("/batch-uuids/uuid-1")],
-    ),
-    (
-        "/jobs/jid0000000050",
-        &[
-            Make("/jobs/jid0000000050", ""),
-            Make("/jobs/jid0000000050/lock", ""),
-            Make("/jobs/states/pending/05-jid0000000050", ""),
-        ],
-        "purge it by its name",
-        &[],
-    ),
-    ("/batches/bid0000000050", &[Make("/batches/bid0000000050", "")], "purge it by its name", &[]),
-    ("/access/small/qid0000000050", &[Make("/access/small/qid0000000050", "")], "purge it by its name", &[]),
-];
-
 fn fault_of(item: &str, is_bare: bool) -> Fault {
     match Path::parse(item) {
         _ if is_bare => Fault::UnfinishedCreation,
@@ -500,4 +200,12 @@ async fn what_follows_from_nothing_is_left_alone_and_purged_by_its_name_alone() 
     assert!(error.to_string().contains("submission is not JSON"), "{error}");
     let error = purge(&world, "/batches/bid0000000000", later(), true).await.unwrap_err();
     assert!(error.to_string().contains("/jobs/jid0000000001: it is Pending, and only what is"), "{error}");
+    spoil(&world, &[Set("/batches/bid0000000000/status", LARGE)]).await;
+    let error = plan(&world, Fault::UnloadableBatch, "/batches/bid0000000000", later(), true).await.unwrap_err();
+    assert!(error.to_string().contains("status holds 17408 bytes"), "{error}");
+    spoil(&world, &[Set("/batch-uuids/uuid-0", LARGE)]).await;
+    for item in ["/batch-uuids/uuid-0", "/batches/bid0000000000"] {
+        let error = plan(&world, Fault::DanglingUuid, item, later(), true).await.unwrap_err();
+        assert!(error.to_string().contains("/batch-uuids/uuid-0: it holds 17408 bytes"), "{item}: {error}");
+    }
 }

@@ -173,7 +173,7 @@ impl Desk<'_> {
             Ok(mend) => mend,
             // One write may repair two faults, and the other one is repaired then as well.
             Err(Error::NotShown { .. }) => {
-                let why = format!("{item} does not show {fault} now: it is repaired already, and nothing is written.");
+                let why = format!("{item} does not show {fault} now, and nothing is written.");
                 return Ok(Prepared::new(order, needs, Vec::new()).warn([why]));
             }
             Err(error) => return Err(error.into()),

@@ -1,5 +1,7 @@
 //! The faults of a job, its entries and its references.
 
+use std::collections::BTreeSet;
+
 use super::finding::{Finding, NodeSet, Sink};
 use super::item::{LockFacts, by_shape, by_time, judge_bare, judge_item_lock, known};
 use super::{Fault, Limits};
@@ -56,13 +58,16 @@ impl JobFacts<'_> {
         self.state.is_some_and(State::is_final)
     }
 
+    /// These entries, sorted: they are kept as they came, and who asks twice gets one answer.
     fn entry_paths(&self, which: impl Fn(&(StateFolder, EntryName)) -> bool) -> Vec<Path> {
-        let entries = self.entries.iter().filter(|entry| which(entry));
-        entries.map(|(folder, name)| Path::Entry(folder.clone(), *name)).collect()
+        let entries: BTreeSet<_> = self.entries.iter().filter(|entry| which(entry)).collect();
+        entries.into_iter().map(|(folder, name)| Path::Entry(folder.clone(), *name)).collect()
     }
 
+    /// The references, sorted like the entries.
     fn reference_paths(&self) -> Vec<Path> {
-        self.references.iter().map(|(batch, outcome)| Path::Reference(*batch, *outcome, self.id)).collect()
+        let references: BTreeSet<_> = self.references.iter().collect();
+        references.into_iter().map(|(batch, outcome)| Path::Reference(*batch, *outcome, self.id)).collect()
     }
 
     /// The priority of the entry that it should have; `None` where its node does not say.

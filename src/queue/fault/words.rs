@@ -110,7 +110,7 @@ impl Fault {
             }
             Self::LeakedStorageLock => "Make sure that no storage service writes the object. Then delete the lock.",
             Self::DeletedBatchBlocksReporting => {
-                "Delete the empty batch-processing, and break the lock where one was leaked: reporting goes on. The \
+                "Break the lock where one was leaked, then delete the empty batch-processing: reporting goes on. The \
                  batch remains, and the daemons' clean-up passes it over: purge it."
             }
             Self::BatchWithoutEnd => {

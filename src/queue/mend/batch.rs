@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::facts::BatchLook;
 use super::status::loadable_status;
-use super::{Mend, MendOrder, gone, underivable};
+use super::{Mend, MendOrder, gone, too_large_to_lose, underivable};
 use crate::queue::error::Error;
 use crate::queue::fault::{Fault, UuidFacts, judge_batch, judge_uuid};
 use crate::queue::handle::{Found, Queue};
@@ -78,11 +78,20 @@ impl Queue {
         };
         let facts = UuidFacts { written_ms: stat.mtime, leads_to_batch };
         order.confirm(fault, item, |limits, sink| judge_uuid(item, facts, limits, sink))?;
+        check_losable(item, &data)?;
         let mut transaction = Transaction::new();
         transaction.delete(item.clone(), Some(stat.version));
         let summary = format!("Removes {item}, which leads to no batch.");
         Ok(Mend::new(fault, item.clone(), summary, transaction).losing([(item.clone(), data)]))
     }
+}
+
+/// Refuses to give up the entry of a UUID whose data the audit trail would not keep.
+fn check_losable(entry: &Path, data: &[u8]) -> Result<(), Error> {
+    too_large_to_lose(data).map_or(Ok(()), |why| {
+        let reason = format!("it {why}: look at it, and set or delete it by hand");
+        Err(Error::Invalid { path: entry.clone(), reason })
+    })
 }
 
 impl BatchLook {
@@ -101,6 +110,7 @@ impl BatchLook {
                     return Err(Error::Invalid { path: path.clone(), reason });
                 }
                 Err(_) => {
+                    check_losable(path, data)?;
                     loses.push((path.clone(), data.clone()));
                     changes.set(path.clone(), id.to_string(), stat.version)
                 }

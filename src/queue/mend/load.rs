@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 
 use super::facts::JobLook;
-use super::underivable;
+use super::{too_large_to_lose, underivable};
 use crate::queue::error::Error;
 use crate::queue::id::{BatchId, Priority};
 use crate::queue::job::Job;
@@ -14,9 +14,6 @@ use crate::queue::path::{BatchNode, EntryName, JobNode, Path};
 use crate::queue::record::{self, JobStatus, Malformed};
 use crate::queue::state::{BatchState, JobState, State as _};
 use crate::queue::transaction::Transaction;
-
-/// How much data of one znode is replaced: more than the audit trail keeps of it is not thrown away.
-const REPLACED_AT_MOST: usize = 16 << 10;
 
 /// Which values would make a job loadable.
 #[derive(Debug, Default)]
@@ -234,10 +231,8 @@ impl Loadable {
     /// Writes over data that the new data does not keep.
     fn replace(&mut self, job: &Job, node: JobNode, data: Vec<u8>, words: &str) {
         let old = job.data(node).unwrap_or_default();
-        if old.len() > REPLACED_AT_MOST {
-            let (bytes, name) = (old.len(), node.name());
-            self.missing
-                .push(format!("{name} holds {bytes} bytes, more than the audit trail keeps of what is replaced"));
+        if let Some(why) = too_large_to_lose(old) {
+            self.missing.push(format!("{} {why}", node.name()));
             return;
         }
         if !old.is_empty() {

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use zookeeper_client::Stat;
 
+use super::too_large_to_lose;
 use crate::queue::path::Path;
 use crate::queue::record::{self, ItemStatus, Malformed};
 use crate::queue::state::State;
@@ -47,6 +48,9 @@ pub(super) fn loadable_status<S: State>(
     }
     // Of an object each key is kept.
     let is_kept = old.is_empty() || matches!(decoded.malformed, None | Some(Malformed::Missing(_)));
+    if let Some(why) = too_large_to_lose(old).filter(|_| !is_kept) {
+        return Err(format!("status {why}"));
+    }
     let write = StatusWrite {
         path: path.clone(),
         new: record::loadable_item_status(&data, state, now),
