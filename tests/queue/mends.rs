@@ -9,14 +9,14 @@ use queuekeeper::queue::fault::{Fault, Limits};
 use queuekeeper::queue::path::Path;
 use queuekeeper::queue::{Error, Mend, MendKind, MendOrder, Removal};
 
-use super::world::{World, borrowed};
+use super::world::{World, borrowed, data};
 
 mod cases;
 mod tree;
 
 use cases::{BEYOND_REPAIR, CASES, JOB, LARGE, PRIORITY, STATUS};
 use tree::Do::{Delete, Make, MakeEphemeral, Set};
-use tree::{expected, found, healthy, spoil};
+use tree::{expected, found, healthy, spoil, timeless};
 
 /// The jobs, batches and requests.
 fn items(tree: &BTreeMap<String, String>) -> BTreeSet<&str> {
@@ -203,7 +203,8 @@ async fn what_follows_from_nothing_is_left_alone_and_purged_by_its_name_alone() 
     spoil(&world, &[Set("/batches/bid0000000000/status", LARGE)]).await;
     let error = plan(&world, Fault::UnloadableBatch, "/batches/bid0000000000", later(), true).await.unwrap_err();
     assert!(error.to_string().contains("status holds 17408 bytes"), "{error}");
-    spoil(&world, &[Set("/batch-uuids/uuid-0", LARGE)]).await;
+    let submission = Set("/batches/bid0000000000/submission", r#"{"batchID":"uuid-0"}"#);
+    spoil(&world, &[submission, Set("/batch-uuids/uuid-0", LARGE)]).await;
     for item in ["/batch-uuids/uuid-0", "/batches/bid0000000000"] {
         let error = plan(&world, Fault::DanglingUuid, item, later(), true).await.unwrap_err();
         assert!(error.to_string().contains("/batch-uuids/uuid-0: it holds 17408 bytes"), "{item}: {error}");
