@@ -1,7 +1,9 @@
 //! Orders over many: a list is frozen first, looked at, and then carried out item by item. Nothing outside the list is
 //! touched, whatever arrives meanwhile.
 
-use std::collections::{HashSet, VecDeque};
+mod lists;
+
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,7 +11,6 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::action::{Action, Subject};
@@ -25,24 +26,11 @@ use super::work::{Key, Outcome, Work};
 use crate::queue::id::Priority;
 use crate::queue::state::{JobState, State as _};
 
+pub(super) use lists::Lists;
+pub use lists::{Frozen, MOST_ITEMS};
+
 /// How many items are carried out at once.
 const IN_FLIGHT: usize = 32;
-
-/// How many items a list may have.
-pub const MOST_ITEMS: usize = 250_000;
-
-/// How many lists are remembered that nobody has ordered yet.
-const MOST_FROZEN: usize = 64;
-
-/// How many of them are one actor's. His older ones make room for the next, and nobody else's.
-const MOST_OF_ONE: usize = 16;
-
-/// How many items all of them may have together, and how many one actor's: a list of every job takes some megabytes.
-const MOST_FROZEN_ITEMS: usize = 4 * MOST_ITEMS;
-const MOST_ITEMS_OF_ONE: usize = 2 * MOST_ITEMS;
-
-/// How long such a list is remembered.
-const KEPT_FOR: Duration = Duration::from_mins(30);
 
 /// How many subjects one line of the audit trail names.
 const SUBJECTS_A_LINE: usize = 1_000;
@@ -73,55 +61,8 @@ struct Did {
     written: Option<String>,
 }
 
-/// A frozen list, and what is to be done to each item of it.
-#[derive(Clone, Debug)]
-pub struct Frozen {
-    /// The id of the order that it may become.
-    pub id: OrderId,
-    /// When it was frozen.
-    pub at: Timestamp,
-    /// By whom: nobody else may order it.
-    pub actor: String,
-    /// What is to be done to each.
-    pub each: Each,
-    /// What it is a list of, in words.
-    pub of: String,
-    /// The items, and the version of each one's status as it was then.
-    pub items: Vec<(Subject, Option<i32>)>,
-}
-
 /// What was to be changed of an item, as it was before, and what came of it.
 type Item = (Option<String>, Result<Did, Refusal>);
-
-/// The lists that nobody has ordered yet.
-#[derive(Debug, Default)]
-pub(super) struct Lists(Mutex<VecDeque<Arc<Frozen>>>);
-
-impl Lists {
-    fn add(&self, frozen: Arc<Frozen>) {
-        let mut lists = self.0.lock();
-        let (now, actor) = (frozen.at, frozen.actor.clone());
-        lists.retain(|list| now.duration_since(list.at).unsigned_abs() < KEPT_FOR);
-        lists.push_back(frozen);
-        let is_own = |list: &&Arc<Frozen>| list.actor == actor;
-        let size = |list: &Arc<Frozen>| list.items.len();
-        while lists.iter().filter(is_own).count() > MOST_OF_ONE
-            || lists.iter().filter(is_own).map(size).sum::<usize>() > MOST_ITEMS_OF_ONE
-        {
-            let oldest = lists.iter().position(|list| is_own(&list));
-            oldest.map(|oldest| lists.remove(oldest));
-        }
-        while lists.len() > MOST_FROZEN || lists.iter().map(size).sum::<usize>() > MOST_FROZEN_ITEMS {
-            lists.pop_front();
-        }
-    }
-
-    fn get(&self, id: OrderId, now: Timestamp) -> Option<Arc<Frozen>> {
-        let lists = self.0.lock();
-        let is_it = |list: &&Arc<Frozen>| list.id == id && now.duration_since(list.at).unsigned_abs() < KEPT_FOR;
-        lists.iter().find(is_it).cloned()
-    }
-}
 
 impl Actions {
     /// Freezes a list. `of` says what it is a list of.
@@ -392,37 +333,5 @@ impl Shared {
             }
         }
         unwritten.map(|(count, why)| format!("What came of {count} of its items is not recorded: {why}."))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_actor_s_lists_crowd_out_no_others_and_all_have_an_end() {
-        let (lists, now) = (Lists::default(), Timestamp::UNIX_EPOCH);
-        let each = Each { action: Action::Resume, to: None, priority: None };
-        let freeze = |actor: &str, count: usize| {
-            let id = OrderId::new(Timestamp::now());
-            let items = vec![(Subject::Batches, None); count];
-            let frozen = Frozen { id, at: now, actor: actor.to_owned(), each, of: String::new(), items };
-            lists.add(Arc::new(frozen));
-            id
-        };
-        let alices = freeze("alice", 1);
-        let mallorys: Vec<_> = (0..100).map(|_| freeze("mallory", 1)).collect();
-        assert!(lists.get(alices, now).is_some());
-        assert_eq!(mallorys.iter().filter(|id| lists.get(**id, now).is_some()).count(), MOST_OF_ONE);
-        for number in 0..10 {
-            let last = freeze("mallory", MOST_ITEMS);
-            assert!(lists.get(last, now).is_some());
-            assert_eq!(lists.0.lock().len(), if number == 0 { MOST_OF_ONE + 1 } else { 3 });
-        }
-        for number in 0..70 {
-            freeze(&format!("user{number}"), MOST_ITEMS / 10);
-        }
-        let items: usize = lists.0.lock().iter().map(|list| list.items.len()).sum();
-        assert!(items <= MOST_FROZEN_ITEMS && lists.0.lock().len() <= MOST_FROZEN, "{items}");
     }
 }
