@@ -30,6 +30,7 @@ mod overview;
 mod pace;
 mod payload;
 mod rehearse;
+mod resolve;
 mod rule;
 mod run;
 mod select;
