@@ -19,7 +19,7 @@ pub(super) const NEW_STATUS: &str =
 
 /// More than a repair may give up, and nothing that it could keep.
 pub(super) const LARGE: &str = {
-    const BYTES: [u8; 17 << 10] = [b'x'; 17 << 10];
+    static BYTES: [u8; 17 << 10] = [b'x'; 17 << 10];
     match str::from_utf8(&BYTES) {
         Ok(text) => text,
         Err(_) => unreachable!(),
