@@ -30,7 +30,8 @@
 //! - It is finished: the change and the end of the lock are one transaction.
 //! - It cannot be: another changed the job, or our lock was broken, and another program may be at work on it. Then
 //!   [`Queue::unlock_job`] gives up what is still ours, which is right in any case.
-//! - The connection was lost, and it is not known. The same call again, once there is a connection, says what happened.
+//! - The connection was lost, and it is not known. The same call again, once there is a connection, says what happened,
+//!   whatever others have done with the item since.
 //!   When the session is over its locks are gone, and a new session begins with new polls.
 //!
 //! ```no_run
@@ -84,6 +85,7 @@
 //!         }
 //!     }
 //! }
+//! // What could not be worked on, or was locked by us and broken before we knew, does not end the poll.
 //! for passed in &poll.passed_over {
 //!     eprintln!("{} was passed over: {:?}", passed.path, passed.reason);
 //! }

@@ -39,7 +39,8 @@ pub struct LockedRequest {
     pub version: i32,
     /// Its lock.
     pub lock: Lock,
-    pub(super) tries: Tries<ItemChange<AccessState>, ItemChanged<AccessState>>,
+    /// By change and token: the same change with another token is another.
+    pub(super) tries: Tries<(ItemChange<AccessState>, Option<Vec<u8>>), ItemChanged<AccessState>>,
 }
 
 /// Which request a change is meant for: made from its queue and id, the request in whatever state it is; from a
@@ -296,11 +297,12 @@ impl Queue {
         (token, now): (Option<&[u8]>, Timestamp),
         releases: bool,
     ) -> Result<ItemChanged<AccessState>, Error> {
-        if let Some((changed, _)) = self.outcome_of(&locked.tries, change, releases).await? {
+        let asked = (change.clone(), token.map(<[u8]>::to_vec));
+        if let Some((changed, _)) = self.outcome_of(&locked.tries, &asked, releases).await? {
             return Ok(changed);
         }
         let (transaction, done) = self.plan_request_change(locked, change, token, now).await?;
-        let tried = Tried { change: change.clone(), releases, done };
+        let tried = Tried { change: asked, releases, done };
         let status = locked.request.path(RequestNode::Status);
         self.commit_tried((&locked.tries, &locked.lock), tried, &status, &transaction).await.map(|_| done)
     }
@@ -310,6 +312,6 @@ impl Queue {
     /// # Errors
     /// As [`Queue::commit`].
     pub async fn unlock_request(&self, locked: &LockedRequest) -> Result<Unlocked, Error> {
-        self.unlock(&locked.lock).await
+        self.give_up(&locked.tries, &locked.lock).await
     }
 }

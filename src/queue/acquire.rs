@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use super::error::{Conflict, ConflictKind, Error};
+use super::error::{Cause, Conflict, ConflictKind, Error};
 use super::path::Path;
 
 mod batches;
@@ -55,6 +55,8 @@ pub enum Reason {
     Contradiction(String),
     /// Its lock was broken, and the worker of ours that held it has neither given it up nor ended.
     StillHeld(Conflict),
+    /// We locked it, and the lock was broken before its answer came. It is given up, and the next poll looks at it again.
+    LockBroken,
 }
 
 /// The names that a poll has still to look at, taken in growing windows.
@@ -86,7 +88,8 @@ fn was_quicker(error: &Error) -> bool {
             | ConflictKind::Exists { .. } => true,
             ConflictKind::LockLost { .. } | ConflictKind::NotEmpty => false,
         },
-        Error::Missing(_) => true,
+        // A connection was lost, and by the time that it could be looked, another had changed the item.
+        Error::Missing(_) | Error::Unknown { cause: Cause::ChangedSince, .. } => true,
         Error::Read { .. }
         | Error::Commit { .. }
         | Error::Unknown { .. }

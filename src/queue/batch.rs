@@ -15,6 +15,7 @@ mod change;
 mod plan;
 mod report;
 
+use change::BatchTry;
 pub use change::{ItemChange, ItemChanged};
 pub use plan::BatchPlan;
 pub use report::BatchReport;
@@ -47,7 +48,7 @@ pub struct LockedBatch {
     pub version: i32,
     /// Its lock.
     pub lock: Lock,
-    pub(super) tries: Tries<ItemChange<BatchState>, ItemChanged<BatchState>>,
+    pub(super) tries: Tries<BatchTry, ItemChanged<BatchState>>,
 }
 
 /// Which batch a change is meant for: made from a [`BatchId`], the batch in whatever state it is; from a [`Batch`], only

@@ -10,7 +10,7 @@ use zookeeper_client::{SessionId, Stat};
 use super::error::{ConflictKind, Error};
 use super::handle::{Found, Queue, Read, instant};
 use super::path::{LockFolder, Path};
-use super::transaction::{Committed, Transaction};
+use super::transaction::Transaction;
 
 mod broken;
 mod claim;
@@ -19,7 +19,7 @@ mod tried;
 
 use claim::Named;
 
-pub(super) use claim::{Claim, Claims, Mark, OURS};
+pub(super) use claim::{Claim, Claims, Mark, OURS, Taken};
 pub use pause::Pause;
 pub(super) use tried::{Tried, Tries};
 
@@ -166,26 +166,15 @@ impl Queue {
         Err(last)
     }
 
-    /// Commits a transaction under a lock of ours, and the end of the lock with it.
-    pub(super) async fn commit_and_release(&self, transaction: &Transaction, lock: &Lock) -> Result<Committed, Error> {
-        let mut whole = transaction.clone();
-        lock.release(&mut whole);
-        match self.commit(&whole).await {
-            // Nothing was done. What keeps our other sessions off was removed by hand, and the lock is ours all the same.
-            Err(Error::Missing(path)) if lock.path.held().is_some_and(|held| held == path) => {
-                let mut rest = transaction.clone();
-                rest.delete(lock.path.clone(), Some(OURS));
-                self.commit(&rest).await
-            }
-            committed => committed,
-        }
-    }
-
     async fn make_lock(&self, path: Path) -> Result<Lock, Error> {
-        if let Some((_, lock)) = self.take_up(|named: &Named| named.0 == path).await? {
-            return Ok(lock);
+        let taken = match self.take_up(|named: &Named| named.0 == path).await? {
+            Some(taken) => taken,
+            None => self.take(Transaction::new(), Named(path)).await?,
+        };
+        match taken {
+            Taken::Ours(_, lock) => Ok(lock),
+            Taken::Lost(Named(path)) => Err(Error::conflict(path, ConflictKind::LockLost { now: None })),
         }
-        self.take(Transaction::new(), Named(path)).await.map(|(_, lock)| lock)
     }
 }
 

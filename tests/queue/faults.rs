@@ -51,6 +51,7 @@ async fn faulty_entries_at_the_head_are_passed_over_and_told() {
                 Reason::Unfinished => "unfinished".to_owned(),
                 Reason::Contradiction(what) => what.clone(),
                 Reason::StillHeld(conflict) => conflict.to_string(),
+                Reason::LockBroken => "lock broken".to_owned(),
             };
             (name, reason)
         })

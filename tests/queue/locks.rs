@@ -12,6 +12,7 @@ use super::world::{borrowed, job, now};
 use crate::support::wait::eventually_some;
 use crate::support::wire::{Cut, Point};
 
+mod moved_on;
 mod setting;
 
 use setting::{ITEMS, Kind, LIMIT, Setting};

@@ -8,7 +8,7 @@ use crate::queue::batch::{Batch, LockedBatch};
 use crate::queue::error::Error;
 use crate::queue::handle::{Queue, Read};
 use crate::queue::id::BatchId;
-use crate::queue::lock::{Claim, Claims, Lock, Mark, Pause, Tries};
+use crate::queue::lock::{Claim, Claims, Lock, Mark, Pause, Taken, Tries};
 use crate::queue::path::{self, BatchNode, Path};
 use crate::queue::state::{BatchState, State};
 use crate::queue::transaction::Transaction;
@@ -78,8 +78,11 @@ impl BatchPoll {
     /// When the queue cannot be read or written. The poll may be asked again.
     pub async fn next(&mut self, now: Timestamp) -> Result<Option<LockedBatch>, Error> {
         let due = self.due;
-        if let Some((claim, lock)) = self.queue.take_up(|claim: &BatchClaim| claim.due == due).await? {
-            return Ok(Some(claim.locked(lock)));
+        while let Some(taken) = self.queue.take_up(|claim: &BatchClaim| claim.due == due).await? {
+            match taken {
+                Taken::Ours(claim, lock) => return Ok(Some(claim.locked(lock))),
+                Taken::Lost(claim) => self.pass(claim.batch.id, Reason::LockBroken),
+            }
         }
         loop {
             while let Some((batch, state)) = self.read.pop() {
@@ -156,7 +159,11 @@ impl BatchPoll {
             }
         };
         match self.queue.take(transaction, BatchClaim { due: self.due, batch, state, version }).await {
-            Ok((claim, lock)) => Ok(Some(claim.locked(lock))),
+            Ok(Taken::Ours(claim, lock)) => Ok(Some(claim.locked(lock))),
+            Ok(Taken::Lost(_)) => {
+                self.pass(id, Reason::LockBroken);
+                Ok(None)
+            }
             Err(Error::Conflict(conflict)) if conflict.path.is_held() => {
                 self.pass(id, Reason::StillHeld(conflict));
                 Ok(None)

@@ -10,7 +10,7 @@ use crate::queue::error::Error;
 use crate::queue::handle::{Queue, Read};
 use crate::queue::id::{JobId, Priority};
 use crate::queue::job::{Job, JobChange, LockedJob};
-use crate::queue::lock::{Claim, Claims, Lock, Mark, Pause, Tries};
+use crate::queue::lock::{Claim, Claims, Lock, Mark, Pause, Taken, Tries};
 use crate::queue::path::{self, BatchNode, EntryName, JobNode, LockFolder, Path};
 use crate::queue::state::JobState;
 use crate::queue::transaction::Transaction;
@@ -98,8 +98,11 @@ impl JobPoll {
     /// When the queue cannot be read or written. The poll may be asked again.
     pub async fn next(&mut self, now: Timestamp) -> Result<Option<LockedJob>, Error> {
         let state = self.state;
-        if let Some((claim, lock)) = self.queue.take_up(|claim: &JobClaim| claim.state == state).await? {
-            return Ok(Some(claim.locked(lock)));
+        while let Some(taken) = self.queue.take_up(|claim: &JobClaim| claim.state == state).await? {
+            match taken {
+                Taken::Ours(claim, lock) => return Ok(Some(claim.locked(lock))),
+                Taken::Lost(claim) => self.pass(claim.entry, Reason::LockBroken),
+            }
         }
         loop {
             while let Some((entry, job)) = self.read.pop() {
@@ -169,7 +172,11 @@ impl JobPoll {
             .check_exists(states.clone())
             .check(Path::JobNode(job.id, JobNode::Status), job.version().unwrap_or_default());
         match self.queue.take(transaction, JobClaim { state: self.state, entry, job }).await {
-            Ok((claim, lock)) => Ok(Some(claim.locked(lock))),
+            Ok(Taken::Ours(claim, lock)) => Ok(Some(claim.locked(lock))),
+            Ok(Taken::Lost(claim)) => {
+                self.pass(claim.entry, Reason::LockBroken);
+                Ok(None)
+            }
             Err(Error::Missing(path)) if path == states => {
                 self.pass(entry, Reason::Unloadable(Error::Missing(path)));
                 Ok(None)

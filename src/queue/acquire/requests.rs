@@ -7,7 +7,7 @@ use crate::queue::access::{LockedRequest, Request};
 use crate::queue::error::Error;
 use crate::queue::handle::{Queue, Read};
 use crate::queue::id::RequestId;
-use crate::queue::lock::{Claim, Claims, Lock, Mark, Pause, Tries};
+use crate::queue::lock::{Claim, Claims, Lock, Mark, Pause, Taken, Tries};
 use crate::queue::path::{self, AccessQueue, Path, RequestNode};
 use crate::queue::state::AccessState;
 use crate::queue::transaction::Transaction;
@@ -74,8 +74,11 @@ impl RequestPoll {
     /// When the queue cannot be read or written. The poll may be asked again.
     pub async fn next(&mut self) -> Result<Option<LockedRequest>, Error> {
         let access = self.access;
-        if let Some((claim, lock)) = self.queue.take_up(|claim: &RequestClaim| claim.0.queue == access).await? {
-            return Ok(Some(claim.locked(lock)));
+        while let Some(taken) = self.queue.take_up(|claim: &RequestClaim| claim.0.queue == access).await? {
+            match taken {
+                Taken::Ours(claim, lock) => return Ok(Some(claim.locked(lock))),
+                Taken::Lost(claim) => self.pass(claim.0.id, Reason::LockBroken),
+            }
         }
         loop {
             while let Some(request) = self.read.pop() {
@@ -104,26 +107,33 @@ impl RequestPoll {
         if request.lock().is_some() {
             return;
         }
-        let path = Path::Request(self.access, request.id);
         let reason = match request.check_loadable() {
             Ok(AccessState::Pending) => return self.read.push(request),
             Ok(AccessState::Processing | AccessState::Completed | AccessState::Failed | AccessState::Deleted) => return,
             Err(_) if request.token.is_none() && request.version().is_none() => Reason::Unfinished,
             Err(error) => Reason::Unloadable(error),
         };
-        self.passed_over.push(PassedOver { path, reason });
+        self.pass(request.id, reason);
+    }
+
+    fn pass(&mut self, id: RequestId, reason: Reason) {
+        self.passed_over.push(PassedOver { path: Path::Request(self.access, id), reason });
     }
 
     /// Locks a request as it was read; `None` where another was quicker.
     async fn lock(&mut self, request: Request) -> Result<Option<LockedRequest>, Error> {
-        let path = Path::Request(self.access, request.id);
-        let status = Path::RequestNode(self.access, request.id, RequestNode::Status);
+        let id = request.id;
+        let status = Path::RequestNode(self.access, id, RequestNode::Status);
         let mut transaction = Transaction::new();
         transaction.check(status, request.version().unwrap_or_default());
         match self.queue.take(transaction, RequestClaim(request)).await {
-            Ok((claim, lock)) => Ok(Some(claim.locked(lock))),
+            Ok(Taken::Ours(claim, lock)) => Ok(Some(claim.locked(lock))),
+            Ok(Taken::Lost(_)) => {
+                self.pass(id, Reason::LockBroken);
+                Ok(None)
+            }
             Err(Error::Conflict(conflict)) if conflict.path.is_held() => {
-                self.passed_over.push(PassedOver { path, reason: Reason::StillHeld(conflict) });
+                self.pass(id, Reason::StillHeld(conflict));
                 Ok(None)
             }
             Err(error) if was_quicker(&error) => Ok(None),

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Batch, BatchTarget, LockedBatch};
+use super::{Batch, BatchReport, BatchTarget, LockedBatch};
 use crate::queue::error::Error;
 use crate::queue::handle::Queue;
 use crate::queue::lock::{Tried, Unlocked};
@@ -58,6 +58,13 @@ impl<S: State> ItemChange<S> {
             }
         }
     }
+}
+
+/// What is asked for of a batch that is held: the same change with another report is another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::queue) struct BatchTry {
+    pub(super) change: ItemChange<BatchState>,
+    pub(super) report: Option<BatchReport>,
 }
 
 /// A change of a batch's or an access request's state that was made.
@@ -145,21 +152,22 @@ impl Queue {
         now: Timestamp,
         releases: bool,
     ) -> Result<ItemChanged<BatchState>, Error> {
-        if let Some((changed, _)) = self.outcome_of(&locked.tries, change, releases).await? {
+        let asked = BatchTry { change: change.clone(), report: None };
+        if let Some((changed, _)) = self.outcome_of(&locked.tries, &asked, releases).await? {
             return Ok(changed);
         }
         let (transaction, changed) = self.plan_batch_change(locked, change, now).await?;
-        self.commit_under_batch(locked, change, (&transaction, changed), releases).await
+        self.commit_under_batch(locked, asked, (&transaction, changed), releases).await
     }
 
     pub(super) async fn commit_under_batch(
         &self,
         locked: &LockedBatch,
-        change: &ItemChange<BatchState>,
+        change: BatchTry,
         (transaction, done): (&Transaction, ItemChanged<BatchState>),
         releases: bool,
     ) -> Result<ItemChanged<BatchState>, Error> {
-        let tried = Tried { change: change.clone(), releases, done };
+        let tried = Tried { change, releases, done };
         let status = Path::BatchNode(locked.batch.id, BatchNode::Status);
         self.commit_tried((&locked.tries, &locked.lock), tried, &status, transaction).await.map(|_| done)
     }
@@ -169,7 +177,7 @@ impl Queue {
     /// # Errors
     /// As [`Queue::commit`].
     pub async fn unlock_batch(&self, locked: &LockedBatch) -> Result<Unlocked, Error> {
-        self.unlock(&locked.lock).await
+        self.give_up(&locked.tries, &locked.lock).await
     }
 }
 

@@ -112,7 +112,8 @@ pub struct JobChanged {
     pub to: JobState,
     /// The version of its status.
     pub version: i32,
-    /// When it entered its state, by the server's clock; `None` where the state was not changed.
+    /// When it entered its state, by the server's clock; `None` where the state was not changed, and where the change was
+    /// found to be done after another had changed the state again.
     pub entered: Option<Timestamp>,
 }
 
@@ -157,7 +158,7 @@ impl Queue {
                 locked.entry = priority.map_or(locked.entry, |priority| EntryName::of(priority, job.id));
                 (locked.job, locked.state) = (job, changed.to);
             }
-            return Ok(JobChanged { entered: Some(instant(stat.mtime)), ..changed });
+            return Ok(JobChanged { entered: stat.map(|stat| instant(stat.mtime)), ..changed });
         }
         let (plan, job) = self.plan_under(locked, change, now).await?;
         let (changed, committed) = self.commit_under(locked, &plan, change, false).await?;
@@ -171,8 +172,9 @@ impl Queue {
     ///
     /// After an error the lock is still held, unless the error says otherwise: [`ConflictKind::LockLost`] that it is not
     /// ours any more, [`Error::Unknown`] that it may be released. After the latter, or where the call was given up before
-    /// it returned, the same call says what became of the first, or does it. After any other error
-    /// [`Queue::unlock_job`] gives the job up.
+    /// it returned, the same call says what became of the first, or does it: what was done is reported as done also where
+    /// the next daemon has taken the job on since. After any other error [`Queue::unlock_job`] gives the job up; from then
+    /// on that proof is gone.
     ///
     /// [`ConflictKind::LockLost`]: crate::queue::ConflictKind::LockLost
     ///
@@ -185,7 +187,7 @@ impl Queue {
         now: Timestamp,
     ) -> Result<JobChanged, Error> {
         if let Some((changed, stat)) = self.outcome_of(&locked.tries, change, true).await? {
-            return Ok(JobChanged { entered: Some(instant(stat.mtime)), ..changed });
+            return Ok(JobChanged { entered: stat.map(|stat| instant(stat.mtime)), ..changed });
         }
         let (plan, _) = self.plan_under(locked, change, now).await?;
         self.commit_under(locked, &plan, change, true).await.map(|(changed, _)| changed)
@@ -221,7 +223,7 @@ impl Queue {
     /// # Errors
     /// As [`Queue::commit`].
     pub async fn unlock_job(&self, locked: &LockedJob) -> Result<Unlocked, Error> {
-        self.unlock(&locked.lock).await
+        self.give_up(&locked.tries, &locked.lock).await
     }
 
     /// Changes a job's priority: `priority` and its queue entry, in one `multi`. Its `status` is not written.

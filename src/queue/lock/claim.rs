@@ -92,12 +92,13 @@ impl<T: Claim> Drop for Attempt<T> {
     }
 }
 
-/// What became of an attempt.
-enum Settled<T> {
+/// What became of an attempt that was done.
+#[derive(Debug)]
+pub(in crate::queue) enum Taken<T> {
+    /// The item is locked, and the lock is ours.
     Ours(T, Lock),
-    /// It was done, and the lock was removed since.
-    Lost,
-    NotDone,
+    /// The lock was removed since, and the item is given up. Another may be at work on it.
+    Lost(T),
 }
 
 impl Queue {
@@ -110,7 +111,7 @@ impl Queue {
         &self,
         mut transaction: Transaction,
         item: T,
-    ) -> Result<(T, Lock), Error> {
+    ) -> Result<Taken<T>, Error> {
         let (path, mark) = (item.lock(), Mark::next());
         transaction.create_ephemeral(path.clone());
         let set_at = transaction.operations().len();
@@ -127,7 +128,7 @@ impl Queue {
         match self.try_commit(&transaction).await {
             Ok(Committed { stats, recovered: false }) => {
                 if let Some(stat) = stats[set_at] {
-                    return Ok((attempt.over(), Lock::from_stat(path, &stat)));
+                    return Ok(Taken::Ours(attempt.over(), Lock::from_stat(path, &stat)));
                 }
             }
             // The stat would be that of what is there by now.
@@ -138,22 +139,17 @@ impl Queue {
                 return Err(self.explain(error).await);
             }
         }
-        match self.settle(attempt).await? {
-            Settled::Ours(item, lock) => Ok((item, lock)),
-            Settled::Lost => Err(Error::conflict(path, ConflictKind::LockLost { now: None })),
-            Settled::NotDone => Err(Error::conflict(path, ConflictKind::Moved)),
-        }
+        self.settle(attempt).await?.ok_or(Error::conflict(path, ConflictKind::Moved))
     }
 
     /// An item that an earlier attempt locked without its caller learning of it; `None` where there is none.
     ///
     /// # Errors
-    /// [`Error::Read`] where it cannot be learned yet, [`ConflictKind::LockLost`] where it was locked and the lock was
-    /// removed since; the item is given up then.
+    /// [`Error::Read`] where it cannot be learned yet.
     pub(in crate::queue) async fn take_up<T: Claim>(
         &self,
         is_wanted: impl Fn(&T) -> bool,
-    ) -> Result<Option<(T, Lock)>, Error> {
+    ) -> Result<Option<Taken<T>>, Error> {
         loop {
             let found = {
                 let mut waiting = T::shelf(self.claims()).lock();
@@ -161,18 +157,16 @@ impl Queue {
                 at.map(|at| waiting.swap_remove(at))
             };
             let Some(under_way) = found else { return Ok(None) };
-            let path = under_way.0.lock();
             let attempt = Attempt { claims: Arc::clone(self.claims()), under_way: Some(under_way) };
-            match self.settle(attempt).await? {
-                Settled::Ours(item, lock) => return Ok(Some((item, lock))),
-                Settled::Lost => return Err(Error::conflict(path, ConflictKind::LockLost { now: None })),
-                Settled::NotDone => {}
+            if let Some(taken) = self.settle(attempt).await? {
+                return Ok(Some(taken));
             }
         }
     }
 
-    /// Learns what became of an attempt. Requests are sent in order, so after a `sync` it was done or never will be.
-    async fn settle<T: Claim>(&self, attempt: Attempt<T>) -> Result<Settled<T>, Error> {
+    /// Learns what became of an attempt; `None` where it was not done. Requests are sent in order, so after a `sync` it was
+    /// done or never will be.
+    async fn settle<T: Claim>(&self, attempt: Attempt<T>) -> Result<Option<Taken<T>>, Error> {
         let (item, mark) = attempt.get();
         let path = item.lock();
         self.sync(&path).await?;
@@ -186,12 +180,12 @@ impl Queue {
         };
         let Some(marked) = found.last().and_then(marked) else {
             attempt.over();
-            return Ok(Settled::NotDone);
+            return Ok(None);
         };
         let is_same = |stat: &&Stat| stat.czxid == marked.czxid;
         if let Some(stat) = found.first().and_then(Found::stat).filter(is_same) {
             let lock = Lock::from_stat(path, stat);
-            return Ok(Settled::Ours(attempt.over(), lock));
+            return Ok(Some(Taken::Ours(attempt.over(), lock)));
         }
         if let Some(held) = path.held() {
             let mut transaction = Transaction::new();
@@ -201,8 +195,7 @@ impl Queue {
                 Err(error) => return Err(error),
             }
         }
-        attempt.over();
-        Ok(Settled::Lost)
+        Ok(Some(Taken::Lost(attempt.over())))
     }
 
     /// Has the server catch up with all that was written before.
