@@ -7,6 +7,7 @@
 //! | `/queuekeeper/election/..` | who wants to act; the first of them does |
 //! | `/queuekeeper/paused` | while it is there, nothing acts by itself anywhere |
 //! | `/queuekeeper/clock` | empty; any process writes to it from time to time, to learn the servers' time from its date |
+//! | `/queuekeeper/held/..` | ephemeral; written by [`queue`](crate::queue) with the lock of an item. Only looked at here |
 //!
 //! Any process may accept a decision, one acts. What it does to the queue and what it writes here go into one
 //! transaction, which is refused when it does not lead any more or when everything is paused ([`Lead::writes`]). So a crash at any
@@ -17,12 +18,14 @@
 mod election;
 mod keeper;
 mod nodes;
+mod pause;
 mod snapshot;
 mod time;
 
 pub use election::Lead;
 pub use keeper::{Coordination, CoordinationError, Keeper, Wanted};
 pub use nodes::{CLOCK, PAUSED, is_name, pending, rule, rules};
+pub use pause::MOST_BELOW;
 pub use snapshot::{Node, Snapshot, Strange, Stranger};
 
 pub use crate::zookeeper::Write;

@@ -65,7 +65,8 @@ impl Shared {
             Ok(snapshot) => snapshot,
             Err(error) => {
                 tracing::debug!("our own znodes cannot be read: {error}");
-                let unread = Foreign::unread(&error);
+                // Without rules nothing depends on them.
+                let unread = Foreign::unread(&error).filter(|_| !self.rules.read().rules.is_empty());
                 self.name(unread.as_slice());
                 *self.unread.write() = unread;
                 *self.seen.write() = None;
@@ -341,7 +342,9 @@ impl Shared {
     pub(super) fn lost(&self, case: &Case<'_>, error: &CoordinationError) {
         match error {
             CoordinationError::Changed { path, .. } if case.lead.is_at(path) => self.coordination.resign(),
-            CoordinationError::Changed { .. } | CoordinationError::Refused { .. } => {
+            CoordinationError::Changed { .. }
+            | CoordinationError::Crowded { .. }
+            | CoordinationError::Refused { .. } => {
                 let text = error.to_string();
                 let before = self.said.lock().insert(format!("decision {}", case.node), text.clone());
                 if before.as_ref() == Some(&text) {

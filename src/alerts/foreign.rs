@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::decision::Decision;
 use super::memory::{Memory, Together, is_foreign};
-use crate::coordination::{self, CoordinationError, PAUSED, Snapshot, Strange, Stranger};
+use crate::coordination::{self, CoordinationError, MOST_BELOW, PAUSED, Snapshot, Strange, Stranger};
 
 /// How many are named.
 const MOST: usize = 100;
@@ -54,6 +54,16 @@ impl Foreign {
         let path = path.clone();
         match what {
             Strange::Name => Self::new(path, "has a name that queuekeeper does not give", NOTHING),
+            Strange::HeldForEver => {
+                let what = "stands for an item that is worked on, but is not ephemeral: it ends with no session";
+                let effect = "No worker that is built on queuekeeper's library takes the item of this name.";
+                Self::new(path, what, effect).that_stops()
+            }
+            Strange::Unlisted(why) => {
+                let remedy = format!("Give queuekeeper the right to read it (zkCli.sh: getAcl {path}).");
+                let effect = "What does not belong there is not named.";
+                Self::new(path, format!("cannot be listed: {why}"), effect).with(remedy)
+            }
             Strange::Persistent => Self::new(path, "has the name of a candidate, but is not ephemeral", NOTHING),
             Strange::Unreadable(why) => {
                 let remedy = format!(
@@ -104,7 +114,10 @@ pub fn foreign(snapshot: &Snapshot, now: Timestamp) -> (Vec<Foreign>, usize) {
     }
     if snapshot.paused.as_ref().is_some_and(|paused| paused.children > 0) {
         let effect = "They have no effect.";
-        let remedy = "They are deleted when automatic action is unpaused.";
+        let remedy = format!(
+            "They are deleted when automatic action is unpaused, if there are at most {MOST_BELOW}, all levels counted. \
+             More have to be deleted by hand (zkCli.sh: deleteall {PAUSED}), which unpauses it as well."
+        );
         found.push(Foreign::new(PAUSED.to_owned(), "has children", effect).with(remedy));
     }
     let more = snapshot.more_strangers + found.len().saturating_sub(MOST);

@@ -11,6 +11,9 @@ use crate::coordination::Wanted;
 /// that leads.
 const EVERY: Duration = Duration::from_secs(1);
 
+/// The same where there is no rule: then only what does not belong there is looked for.
+const SELDOM: Duration = Duration::from_secs(10);
+
 /// What carries decisions out; awaited by whoever made it.
 #[derive(Debug)]
 pub struct Runner {
@@ -27,14 +30,15 @@ impl Runner {
     pub async fn run(self, shutdown: CancellationToken) {
         let shared = &self.alerts.shared;
         let mut wanted = self.alerts.wanted();
-        // There is always a sender: this very handle has it.
-        let _ = shutdown.run_until_cancelled(wanted.wait_for(|wanted| *wanted > Wanted::Nothing)).await;
         while !shutdown.is_cancelled() {
             shared.look(&shutdown).await;
+            let is_idle = *wanted.borrow_and_update() == Wanted::Nothing && shared.seen.read().is_some();
             tokio::select! {
                 () = shutdown.cancelled() => {}
                 () = shared.wake.notified() => {}
-                () = tokio::time::sleep(EVERY) => {}
+                // There is always a sender: this very handle has it.
+                _ = wanted.wait_for(|wanted| *wanted > Wanted::Nothing), if is_idle => {}
+                () = tokio::time::sleep(if is_idle { SELDOM } else { EVERY }) => {}
             }
         }
     }

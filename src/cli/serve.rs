@@ -311,6 +311,8 @@ fn no_time(error: &CoordinationError) -> mirror::NoTime {
     let why = error.to_string();
     match error {
         CoordinationError::NotConnected | CoordinationError::Unanswered(_) => mirror::NoTime::Unanswered(why),
-        CoordinationError::Changed { .. } | CoordinationError::Refused { .. } => mirror::NoTime::Refused(why),
+        CoordinationError::Changed { .. } | CoordinationError::Crowded { .. } | CoordinationError::Refused { .. } => {
+            mirror::NoTime::Refused(why)
+        }
     }
 }

@@ -8,15 +8,12 @@ use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Acl, Acls, Client, CreateMode, Error as ClientError, MultiWriteError};
 
 use super::election::{self, Lead, Shown};
-use super::nodes::{PAUSED, PENDING, ROOT, RULES};
+use super::nodes::{PENDING, ROOT, RULES};
 use super::snapshot::Snapshot;
 use crate::zookeeper::{ConnectError, RequestError, Sessions, Write, within};
 
 /// How long a request may take.
 pub(super) const LIMIT: Duration = Duration::from_secs(5);
-
-/// How many children of the kill switch are deleted with it.
-const MOST_CHILDREN: usize = 100;
 
 /// Our own znodes; cheap to clone.
 #[derive(Clone, Debug)]
@@ -66,6 +63,16 @@ pub enum CoordinationError {
         /// How, in ZooKeeper's words.
         why: ClientError,
     },
+    /// So much stands below a znode that it is not deleted with it.
+    #[error(
+        "{path}: more than {} znodes are below it, which queuekeeper did not put there, so nothing was deleted; look at \
+         them, and delete all by hand (zkCli.sh: deleteall {path})",
+        super::pause::MOST_BELOW
+    )]
+    Crowded {
+        /// Which.
+        path: &'static str,
+    },
     /// ZooKeeper refused it.
     #[error("{path}: {why}")]
     Refused {
@@ -107,6 +114,13 @@ impl Coordination {
     pub fn over(client: Client) -> Self {
         let (client, lead) = (watch::channel(Some(client)).1, watch::channel(None).1);
         Self { client, lead, resign: Arc::new(Notify::new()), problem: watch::channel(None).1, acl: Arc::from([]) }
+    }
+
+    /// The same for znodes with this ACL; an empty one is open to everyone.
+    #[must_use]
+    pub fn with_acl(mut self, acl: &[Acl]) -> Self {
+        self.acl = Arc::from(acl);
+        self
     }
 
     /// The right to act, while this process has it. It may be lost at any moment, which the transactions check.
@@ -173,33 +187,6 @@ impl Coordination {
         }
     }
 
-    /// Sets the kill switch. `data` says who and why.
-    ///
-    /// # Errors
-    /// [`CoordinationError::Changed`] where it is set already; when it cannot be written.
-    pub async fn pause(&self, data: Vec<u8>) -> Result<(), CoordinationError> {
-        self.make_folders().await?;
-        self.commit(&[Write::Create(PAUSED.to_owned(), data)]).await
-    }
-
-    /// Takes the kill switch away, whatever stands in it and below it.
-    ///
-    /// # Errors
-    /// [`CoordinationError::Changed`] where it is not set; when it cannot be written, or what stands below it has children
-    /// itself.
-    pub async fn unpause(&self) -> Result<(), CoordinationError> {
-        let delete = |path: String| Write::Delete(path, -1);
-        match self.commit(&[delete(PAUSED.to_owned())]).await {
-            Err(CoordinationError::Refused { why: ClientError::NotEmpty, .. }) => {}
-            done => return done,
-        }
-        let client = self.client()?;
-        let names = within(LIMIT, client.list_children(PAUSED)).await.map_err(|error| Self::failed(PAUSED, error))?;
-        // We put none there. A few are somebody's slip; more are something else, and a person should look at them.
-        let children = names.iter().take(MOST_CHILDREN).map(|name| delete(format!("{PAUSED}/{name}")));
-        self.commit(&children.chain([delete(PAUSED.to_owned())]).collect::<Vec<_>>()).await
-    }
-
     /// Makes the folders that are missing.
     ///
     /// # Errors
@@ -218,7 +205,7 @@ impl Coordination {
         self.client.clone()
     }
 
-    fn client(&self) -> Result<Client, CoordinationError> {
+    pub(super) fn client(&self) -> Result<Client, CoordinationError> {
         self.client.borrow().clone().ok_or(CoordinationError::NotConnected)
     }
 

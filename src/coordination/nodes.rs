@@ -12,6 +12,31 @@ pub(super) const RULES: &str = "/queuekeeper/rules";
 /// Who wants to act.
 pub(super) const ELECTION: &str = "/queuekeeper/election";
 
+/// The items that sessions of ours work on, below the same root, by which [`queue`](crate::queue) keeps others off them.
+pub(super) const HELD: &str = "/queuekeeper/held";
+
+/// What may stand below our own folder: what is used here, and what other programs of the family keep there.
+const CHILDREN: [&str; 13] = [
+    "catalogue",
+    "clock",
+    "daemons",
+    "election",
+    "expansions",
+    "held",
+    "paused",
+    "pending",
+    "retry",
+    "rules",
+    "space",
+    "stores",
+    "volumes",
+];
+
+/// Whether a name is that of a child of our own folder.
+pub(super) fn is_child(name: &str) -> bool {
+    CHILDREN.contains(&name)
+}
+
 /// While this znode is there, nothing acts by itself.
 pub const PAUSED: &str = "/queuekeeper/paused";
 

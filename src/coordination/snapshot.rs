@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use zookeeper_client::{Client, Error, MultiReadResult, Stat};
 
-use super::nodes::{self, ELECTION, PAUSED, PENDING, RULES};
+use super::nodes::{self, ELECTION, HELD, PAUSED, PENDING, ROOT, RULES};
+
+mod held;
 
 /// How many znodes are asked for in one request, at first and after a large answer: each may hold 1 MiB.
 const FEWEST: usize = 8;
@@ -77,6 +79,20 @@ pub enum Strange {
     Persistent,
     /// It cannot be read.
     Unreadable(Error),
+    /// A folder of which only the names would be looked at cannot be listed.
+    Unlisted(Error),
+    /// It keeps our sessions off an item and goes with no session: the item is never taken.
+    HeldForEver,
+}
+
+impl Strange {
+    /// Whether it stops anything.
+    fn stops(&self) -> bool {
+        match self {
+            Self::Unreadable(_) | Self::HeldForEver => true,
+            Self::Name | Self::Persistent | Self::Unlisted(_) => false,
+        }
+    }
 }
 
 /// Everything below `/queuekeeper`.
@@ -98,12 +114,13 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// Reads it: two requests, and more where there is much. What comes and goes meanwhile may be missing. A folder that
-    /// cannot be read is given with the reason; one znode that cannot is a stranger, and nothing else depends on it.
+    /// cannot be read is given with the reason, where something depends on it; else, and for one znode that cannot, it is a
+    /// stranger.
     pub(super) async fn read(client: &Client) -> Result<Result<Self, (&'static str, Error)>, Error> {
         let mut reader = client.new_multi_reader();
         reader.add_get_data(PAUSED)?;
         reader.add_get_data(RULES)?;
-        for folder in [RULES, PENDING, ELECTION] {
+        for folder in [RULES, PENDING, ELECTION, ROOT, HELD] {
             reader.add_get_children(folder)?;
         }
         let mut answers = reader.commit().await?.into_iter();
@@ -125,6 +142,7 @@ impl Snapshot {
                 Err(why) => return Ok(Err((folder, why.clone()))),
             }
         }
+        let [own, held] = [ROOT, HELD].map(|folder| (folder, children(answers.next())));
         let [rules, pending, candidates] = folders.map(|(folder, names)| (folder, names.unwrap_or_default()));
         let paths = [&rules, &pending].into_iter().chain([&candidates]);
         let paths: Vec<_> =
@@ -154,6 +172,11 @@ impl Snapshot {
                 snapshot.is_strange(path.clone(), Strange::Persistent);
             }
         }
+        snapshot.look_at_held(client, held).await?;
+        let names = snapshot.listed(own);
+        names.iter().filter(|name| !nodes::is_child(name)).for_each(|name| {
+            snapshot.is_strange(format!("{ROOT}/{name}"), Strange::Name);
+        });
         Ok(Ok(snapshot))
     }
 
@@ -164,11 +187,26 @@ impl Snapshot {
     }
 
     fn is_strange(&mut self, path: String, what: Strange) {
+        let stranger = Stranger { path, what };
         if self.strangers.len() < MOST_STRANGERS {
-            self.strangers.push(Stranger { path, what });
-        } else {
-            self.more_strangers += 1;
+            return self.strangers.push(stranger);
         }
+        self.more_strangers += 1;
+        // What stops something is named rather than what is only in the way.
+        let idle = self.strangers.iter_mut().rfind(|other| !other.what.stops());
+        if let Some(idle) = idle.filter(|_| stranger.what.stops()) {
+            *idle = stranger;
+        }
+    }
+
+    /// The names in a folder, in order; where it cannot be listed that is strange.
+    fn listed(&mut self, (folder, names): (&str, Result<Vec<String>, Error>)) -> Vec<String> {
+        let mut names = names.unwrap_or_else(|why| {
+            self.is_strange(folder.to_owned(), Strange::Unlisted(why));
+            Vec::new()
+        });
+        names.sort_unstable();
+        names
     }
 
     /// Whether a name is one that we give; what is called otherwise was put there by hand.

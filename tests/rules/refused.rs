@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
 use jiff::Timestamp;
-use queuekeeper::alerts::NotReceived;
+use queuekeeper::alerts::{NotReceived, Rules};
 use queuekeeper::queue::state::JobState;
 use serde_json::json;
 use zookeeper_client::{Acl, Acls, AuthId, CreateMode, Permission};
@@ -99,7 +99,7 @@ async fn what_others_put_among_our_znodes_is_named_and_stops_nothing_but_itself(
         world.raw.create(path, data, &PERSISTENT).await.unwrap();
     };
     let uuid = "01938f5e-6c2a-7c3b-9d6e-2f0d1c5b7a90";
-    for folder in ["election", "pending", "rules"] {
+    for folder in ["election", "held", "pending", "rules"] {
         world.raw.mkdir(&format!("/queuekeeper/{folder}"), &PERSISTENT).await.unwrap();
     }
     // Every one of these sorts before what a process of ours makes.
@@ -108,6 +108,11 @@ async fn what_others_put_among_our_znodes_is_named_and_stops_nothing_but_itself(
     put("/queuekeeper/election/candidate-0000000000/child", b"").await;
     put(&format!("/queuekeeper/election/_c_{uuid}-candidate-0000000000"), &vec![b'x'; 900_000]).await;
     world.raw.create("/queuekeeper/election/0-candidate-0000000000", b"", &ephemeral).await.unwrap();
+    // What keeps our workers off a job for ever; beside it what a worker makes, and what is no item at all.
+    put("/queuekeeper/held/jid0000000042", b"").await;
+    world.raw.create("/queuekeeper/held/small-qid0000000043", b"7", &ephemeral).await.unwrap();
+    put("/queuekeeper/held/junk", b"").await;
+    put("/queuekeeper/odd", b"").await;
     // What nobody can end, or read; and a decision of the end of time, in the place of the next one of the rule.
     put("/queuekeeper/pending/garbage", b"{").await;
     put("/queuekeeper/pending/garbage/child", b"").await;
@@ -121,6 +126,12 @@ async fn what_others_put_among_our_znodes_is_named_and_stops_nothing_but_itself(
     );
     put("/queuekeeper/rules/ghost", b"boo").await;
     put("/queuekeeper/rules/Not Ours", &vec![b'x'; 900_000]).await;
+    // Also where there is no rule.
+    let idle = world.keeper(Rules::default()).await;
+    idle.ready(false).await;
+    let found = idle.alerts.overview(Timestamp::now()).foreign;
+    assert!(found.iter().any(|found| found.path == "/queuekeeper/held/jid0000000042" && found.stops), "{found:#?}");
+    idle.end().await;
     let keeper = world.keeper(resume(ALL)).await;
     keeper.ready(true).await;
     let jobs = world.failed(3).await;
@@ -140,6 +151,9 @@ async fn what_others_put_among_our_znodes_is_named_and_stops_nothing_but_itself(
         ("/queuekeeper/election/0-candidate-0000000000", "has a name", false),
         ("/queuekeeper/election/_c_01938f5e-6c2a-7c3b-9d6e-2f0d1c5b7a90-candidate-0000000000", "not ephemeral", false),
         ("/queuekeeper/election/candidate-0000000000", "has a name", false),
+        ("/queuekeeper/held/jid0000000042", "not ephemeral", true),
+        ("/queuekeeper/held/junk", "not ephemeral", true),
+        ("/queuekeeper/odd", "has a name", false),
         ("/queuekeeper/pending/closed", "cannot be read", true),
         ("/queuekeeper/pending/garbage", "has children", true),
         ("/queuekeeper/rules/Not Ours", "has a name", false),
@@ -152,13 +166,15 @@ async fn what_others_put_among_our_znodes_is_named_and_stops_nothing_but_itself(
         found.path == path && found.what.contains(what) && found.stops == stops && found.remedy.contains(path)
     });
     assert!(is_expected && found.len() == expected.len(), "{found:#?}");
-    assert_eq!(keeper.series("queuekeeper_alert_foreign_znodes "), Some(8.0));
+    assert_eq!(keeper.series("queuekeeper_alert_foreign_znodes "), Some(11.0));
     // Nothing is tried again each second that cannot be done.
     assert_eq!(keeper.counted("invalid"), 0);
 
     // The kill switch goes with what somebody has put below it.
     put("/queuekeeper/paused", b"").await;
-    put("/queuekeeper/paused/child", b"").await;
+    for path in ["a", "a/b", "a/b/c", "d"] {
+        put(&format!("/queuekeeper/paused/{path}"), b"").await;
+    }
     eventually(LIMIT, "it is named", async || {
         let found = keeper.alerts.overview(Timestamp::now()).foreign;
         found.iter().any(|found| found.path == "/queuekeeper/paused")
@@ -167,6 +183,20 @@ async fn what_others_put_among_our_znodes_is_named_and_stops_nothing_but_itself(
     let (actor, reason) = super::world::operator();
     keeper.alerts.unpause(&actor, &reason, Timestamp::now()).await.unwrap();
     assert!(world.raw.check_stat("/queuekeeper/paused").await.unwrap().is_none());
+    // Unless that is so much that it is nobody's slip: then it is left, and what to do is said.
+    put("/queuekeeper/paused", b"").await;
+    for number in 0..50 {
+        put(&format!("/queuekeeper/paused/{number}"), b"").await;
+        put(&format!("/queuekeeper/paused/{number}/child"), b"").await;
+    }
+    put("/queuekeeper/paused/0/child/more", b"").await;
+    let refused = keeper.alerts.unpause(&actor, &reason, Timestamp::now()).await.unwrap_err().to_string();
+    assert!(refused.contains("more than 100") && refused.contains("deleteall /queuekeeper/paused"), "{refused}");
+    assert_eq!(world.raw.list_children("/queuekeeper/paused").await.unwrap().len(), 50, "nothing was deleted");
+    world.raw.delete("/queuekeeper/paused/0/child/more", None).await.unwrap();
+    keeper.alerts.unpause(&actor, &reason, Timestamp::now()).await.unwrap();
+    let again = keeper.alerts.unpause(&actor, &reason, Timestamp::now()).await.unwrap_err().to_string();
+    assert!(again.contains("not paused"), "{again}");
 
     // A folder that is closed stops everything, and says so.
     world.raw.set_acl("/queuekeeper/pending", std::slice::from_ref(&somebody), None).await.unwrap();
