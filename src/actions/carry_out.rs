@@ -40,7 +40,7 @@ impl Shared {
         Self::may(actor, order.subject.role(order.action).unwrap_or(Role::Operator))?;
         let queue = self.connected.queue()?;
         let (store, limits) = (self.store.as_ref(), &self.limits);
-        let desk = Desk { queue: &queue, store, who: &actor.name, reason, limits, now };
+        let desk = Desk { queue: &queue, store, clock: &self.clock, who: &actor.name, reason, limits, now };
         let prepared = desk.prepare(order).await?;
         Self::may(actor, prepared.needs)?;
         Ok(prepared)

@@ -11,6 +11,7 @@ use super::actor::{Actor, Role};
 use super::audit::{Audit, AuditWriter, OrderId};
 use super::bulk::Lists;
 use super::carry_out::Given;
+use super::clock::Clock;
 use super::metrics::{DRY_RUN, Metrics};
 use super::order::{Order, Reason};
 use super::prepare::Prepared;
@@ -41,6 +42,7 @@ pub struct Actions {
 pub(super) struct Shared {
     pub(super) connected: Connected,
     pub(super) store: Option<Store>,
+    pub(super) clock: Clock,
     pub(super) limits: Limits,
     pub(super) audit: Audit,
     pub(super) metrics: Metrics,
@@ -69,19 +71,25 @@ impl Actions {
         metrics: Metrics,
     ) -> (Self, Runner) {
         let (connection, connected) = Connection::new();
-        let actions = Self::with(connected, Some(store), limits, audit, metrics);
+        let actions = Self::with(connected, (Some(store), Clock::Mirror), limits, audit, metrics);
         (actions.clone(), Runner { actions, connection, writer })
     }
 
     /// What the command line offers: over a connection that its caller keeps.
     #[must_use]
-    pub fn over(queue: Queue, store: Option<Store>, limits: Limits, audit: Audit) -> Self {
-        Self::with(Connected::to(queue), store, limits, audit, Metrics::default())
+    pub fn over(queue: Queue, known: (Option<Store>, Clock), limits: Limits, audit: Audit) -> Self {
+        Self::with(Connected::to(queue), known, limits, audit, Metrics::default())
     }
 
-    fn with(connected: Connected, store: Option<Store>, limits: Limits, audit: Audit, metrics: Metrics) -> Self {
+    fn with(
+        connected: Connected,
+        (store, clock): (Option<Store>, Clock),
+        limits: Limits,
+        audit: Audit,
+        metrics: Metrics,
+    ) -> Self {
         let (works, lists, tasks) = (Works::default(), Lists::default(), TaskTracker::new());
-        Self { shared: Arc::new(Shared { connected, store, limits, audit, metrics, works, lists, tasks }) }
+        Self { shared: Arc::new(Shared { connected, store, clock, limits, audit, metrics, works, lists, tasks }) }
     }
 
     /// The audit trail.

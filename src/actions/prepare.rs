@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::action::{Action, Subject};
 use super::actor::Role;
+use super::clock::Clock;
 use super::order::{Order, Seen};
 use super::refusal::Refusal;
 use crate::mirror::Store;
@@ -71,6 +72,7 @@ pub(super) struct Desk<'a> {
     pub(super) queue: &'a Queue,
     /// Where things are thought to be, which saves round trips; `None` for the command line.
     pub(super) store: Option<&'a Store>,
+    pub(super) clock: &'a Clock,
     pub(super) who: &'a str,
     pub(super) reason: &'a str,
     /// From when on something counts as a fault.

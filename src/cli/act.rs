@@ -82,7 +82,7 @@ impl ActArgs {
             .map_err(|error| Ending::new(FAILED, format!("{error}; nothing was done")))?;
         let written = CancellationToken::new();
         let writer = AbortOnDropHandle::new(tokio::spawn(writer.run(written.clone())));
-        let actions = Actions::over(link.queue(), store, link.limits.clone(), audit);
+        let actions = Actions::over(link.queue(), (store, link.clock()), link.limits.clone(), audit);
         Ok(Desk { args: self, output, actions, actor: actor(), written, writer, reason: OnceLock::new() })
     }
 
@@ -98,6 +98,11 @@ impl ActArgs {
         let outcome = work(&desk).await;
         desk.close().await;
         outcome
+    }
+
+    /// Whether nothing is to be written at all.
+    pub(super) fn is_dry_run(&self) -> bool {
+        self.dry_run
     }
 
     /// Whether nobody is asked.

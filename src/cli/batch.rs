@@ -9,6 +9,7 @@ use super::batches::state;
 use super::client::{ClientArgs, Link};
 use super::exit::{Ending, NOT_FOUND};
 use super::job::explain;
+use super::orders::order_over;
 use super::output::Screen;
 use super::words::{count, moment, number};
 use crate::actions::{Action, Order, Subject};
@@ -82,7 +83,7 @@ impl BatchArgs {
             .ask(async |link| {
                 let batch = self.id(link).await?;
                 let order = Order { force: self.force, ..Order::new(action, Subject::Batch(batch)) };
-                self.act.with_desk(link, None, self.client.output, async |desk| desk.order(order).await).await
+                order_over(link, &self.client, &self.act, order).await
             })
             .await
     }

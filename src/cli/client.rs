@@ -4,15 +4,18 @@
 use std::time::Duration;
 
 use clap::Args;
+use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use zookeeper_client::Client;
 
-use super::exit::Ending;
+use super::exit::{Ending, FAILED};
 use super::output::{OutputArgs, Spinner};
 use super::serve::faults::FaultArgs;
 use super::{UsageError, ZooKeeperArgs};
+use crate::actions::Clock;
 use crate::config::Config;
-use crate::mirror;
+use crate::coordination::Coordination;
+use crate::mirror::{self, LoadError, Measured};
 use crate::queue::Queue;
 use crate::queue::fault::Limits;
 use crate::queue::id::JobId;
@@ -41,6 +44,8 @@ pub(super) struct Link {
     config: zookeeper::Config,
     pub(super) client: Client,
     pub(super) limits: Limits,
+    /// The servers' clock, once a command has asked for it.
+    clock: OnceCell<Result<Measured, String>>,
 }
 
 impl ClientArgs {
@@ -49,7 +54,7 @@ impl ClientArgs {
         super::log::begin_for_people();
         let config = self.zookeeper.clone().config()?;
         let client = config.connect().await.map_err(Ending::from)?;
-        Ok(Link { config, client, limits: self.faults.limits() })
+        Ok(Link { config, client, limits: self.faults.limits(), clock: OnceCell::new() })
     }
 
     /// Connects, asks what there is to ask, and ends the session.
@@ -71,13 +76,50 @@ impl Link {
     /// The same without the answers.
     pub(super) async fn store(&self, confirm: bool) -> Result<mirror::Store, Ending> {
         let _spinner = Spinner::start("reading the queue");
-        Ok(mirror::load(&self.client, self.limits.clone(), confirm).await?)
+        let measured = self.clock.get().and_then(|measured| measured.as_ref().ok()).copied();
+        Ok(mirror::load(&self.client, self.limits.clone(), confirm, measured).await?)
     }
 
     /// Reads one job, and nothing else; `None` where there is none.
     pub(super) async fn job(&self, id: JobId) -> Result<Option<Answers>, Ending> {
         let store = mirror::load_job(&self.client, id).await?;
         Ok(store.map(|store| self.answers(store)))
+    }
+
+    /// Measures the servers' clock by one write to a znode of ours, if that can be done. Before the walk, for what acts by
+    /// an age: a clock of this host that is ahead makes everything seem older than it is.
+    pub(super) async fn measure(&self) -> &Result<Measured, String> {
+        let ask = async || {
+            let coordination = Coordination::over(self.client.clone()).with_acl(self.config.acl.as_slice());
+            Measured::by(coordination.time()).await.map_err(|error| error.to_string())
+        };
+        self.clock.get_or_init(ask).await
+    }
+
+    /// The same where nothing may be done without it. `otherwise` says what can be done then, besides giving the right.
+    pub(super) async fn measure_or_refuse(&self, otherwise: &str) -> Result<(), Ending> {
+        match self.measure().await {
+            Ok(_) => Ok(()),
+            Err(_) if self.client.check_stat("/").await == Ok(None) => {
+                Err(LoadError::NoRoot { chroot: self.client.path().to_owned() }.into())
+            }
+            Err(why) => Err(Ending::new(
+                FAILED,
+                format!(
+                    "this goes by ages, and they cannot be told, because the clock of the ZooKeeper servers could not be \
+                     measured: {why}. Nothing was done. Let these credentials create and write /queuekeeper/clock{otherwise}"
+                ),
+            )),
+        }
+    }
+
+    /// What is known of the servers' clock.
+    pub(super) fn clock(&self) -> Clock {
+        match self.clock.get() {
+            None => Clock::Mirror,
+            Some(Ok(measured)) => Clock::Measured(*measured),
+            Some(Err(why)) => Clock::Unknown(why.clone()),
+        }
     }
 
     /// The queue, to change it.

@@ -9,7 +9,7 @@ use super::act::ActArgs;
 use super::client::ClientArgs;
 use super::output::{Screen, note};
 use super::paging::{Asked, Paging};
-use super::words::{ago, count};
+use super::words::{ASSUMED, ago, count};
 use crate::actions::{Action, Each, MOST_ITEMS, Order, Subject};
 use crate::mirror::Store;
 use crate::queue::MendKind;
@@ -17,6 +17,10 @@ use crate::queue::fault::Fault;
 use crate::web::views::faults::FaultList;
 
 /// List what is broken in the tree, since when, what it does and what mends it
+///
+/// What is broken shows by its age. A list and --dry-run write nothing, and so assume that the clocks of this host and of
+/// ZooKeeper agree, unless znodes show otherwise; --mend measures ZooKeeper's clock first, by one write to
+/// /queuekeeper/clock.
 #[derive(Clone, Debug, Args)]
 pub(super) struct FaultsArgs {
     /// Only faults of this kind
@@ -62,6 +66,11 @@ impl FaultsArgs {
         let output = self.client.output;
         self.client
             .ask(async |link| {
+                if self.act.is_dry_run() {
+                    note(ASSUMED);
+                } else {
+                    link.measure_or_refuse("").await?;
+                }
                 let store = link.store(true).await?;
                 let (subjects, left) = self.mendable(&store);
                 for (fault, help) in left {
@@ -144,4 +153,8 @@ fn show(list: &FaultList, screen: &mut Screen) {
             screen.beneath(node);
         }
     }
+    if !list.items.is_empty() {
+        screen.gap();
+    }
+    screen.say(ASSUMED);
 }

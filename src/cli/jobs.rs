@@ -63,7 +63,8 @@ pub(super) struct JobFilter {
     #[arg(long, value_name = "BID")]
     batch: Option<String>,
 
-    /// In its state for at least so long, as 1h30m
+    /// In its state for at least so long, as 1h30m. A list and --dry-run assume that the clocks of this host and of
+    /// ZooKeeper agree, unless znodes show otherwise
     #[arg(long, value_name = "DURATION")]
     min_age: Option<String>,
 
@@ -166,7 +167,11 @@ pub(super) async fn change_jobs(client: &ClientArgs, act: &ActArgs, each: Each, 
     act.check()?;
     client
         .ask(async |link| {
-            let store = link.store(asked.iter().any(|(name, _)| name == "fault")).await?;
+            let asks = |filters: &[&str]| asked.iter().any(|(name, _)| filters.contains(&name.as_str()));
+            if asks(&["fault", "min_age"]) && !act.is_dry_run() {
+                link.measure_or_refuse(", or choose the jobs without --fault and --min-age").await?;
+            }
+            let store = link.store(asks(&["fault"])).await?;
             change_found(link, store, act, client.output, each, &asked).await
         })
         .await

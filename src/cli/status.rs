@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::client::ClientArgs;
 use super::exit::Ending;
 use super::output::{Column, Screen, Table};
-use super::words::{ago, count, moment, size, some};
+use super::words::{ASSUMED, ago, count, moment, size, some};
 use crate::alerts::{Foreign, foreign};
 use crate::coordination::Coordination;
 use crate::web::views::overview::{Overview, Severity};
@@ -58,9 +58,6 @@ fn show(overview: &Overview, now: Timestamp, screen: &mut Screen) {
         screen.say(ASSUMED);
     }
 }
-
-/// A command that only looks writes nothing, and so cannot measure the servers' clock.
-const ASSUMED: &str = "Ages assume that the clocks of this host and of ZooKeeper agree, unless znodes show otherwise.";
 
 fn attention(overview: &Overview, now: Timestamp, screen: &mut Screen) {
     screen.gap();

@@ -6,6 +6,10 @@ use jiff::Timestamp;
 
 use crate::mirror::words;
 
+/// A command that only looks writes nothing, and so cannot measure the servers' clock.
+pub(super) const ASSUMED: &str =
+    "Ages assume that the clocks of this host and of ZooKeeper agree, unless znodes show otherwise.";
+
 /// How long ago something was; nothing where nobody knows.
 pub(super) fn ago(instant: Option<Timestamp>, now: Timestamp) -> String {
     let ago = |instant| words::length(Duration::try_from(now.duration_since(instant)).unwrap_or(Duration::ZERO));

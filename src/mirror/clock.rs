@@ -32,6 +32,11 @@ impl Offset {
         own.as_millisecond().saturating_add(self.0)
     }
 
+    /// The same as an instant. One out of all bounds becomes the nearest that can be said.
+    pub(super) fn to_server_time(self, own: Timestamp) -> Timestamp {
+        Self(0).to_own(self.to_server(own))
+    }
+
     /// An instant of the servers' by our clock. One out of all bounds becomes the nearest that can be said.
     pub(super) fn to_own(self, server_ms: i64) -> Timestamp {
         let own = server_ms.saturating_sub(self.0);

@@ -10,6 +10,7 @@ use zookeeper_client::Client;
 use super::clock::{Moment, Offset};
 use super::follow::nodes;
 use super::image::Image;
+use super::measured::Measured;
 use super::read::{Found, Query, ReadBudget, ReadError, Reader};
 use super::store::{Store, Writer};
 use super::walk::{Walk, walk};
@@ -53,12 +54,22 @@ impl From<ReadError> for LoadError {
 /// writes. With `confirm` the tree is walked again after that time, if the first walk has shown any: what is told then is
 /// a fault and no passing thing.
 ///
+/// Ages go by a clock that was `measured`. Without that, the clocks are taken to agree unless the tree shows otherwise.
+///
 /// # Errors
 /// When the tree cannot be read, or only without what everything lies in: half an image would be taken for the whole.
-pub async fn load(client: &Client, limits: Limits, confirm: bool) -> Result<Store, LoadError> {
+pub async fn load(
+    client: &Client,
+    limits: Limits,
+    confirm: bool,
+    measured: Option<Measured>,
+) -> Result<Store, LoadError> {
     let grace = limits.grace.min(LONGEST_GRACE);
     let writer = Writer::with_limits(limits);
     let store = writer.store();
+    if let Some((made, between)) = measured.map(Measured::parts) {
+        store.measured(made, between);
+    }
     look(client, &writer).await?;
     let now = Timestamp::now();
     if confirm && shown(&store, now) != shown(&store, now + grace) {

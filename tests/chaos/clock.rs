@@ -10,10 +10,11 @@ use queuekeeper::queue::{Due, JobChange, NewJob, Queue};
 use queuekeeper::zookeeper::PrivateServer;
 use queuekeeper::zookeeper::server::Options;
 use serde_json::{Value, json};
-use zookeeper_client::{Acl, AuthId, Client, Permission};
+use zookeeper_client::{Acl, Acls, AuthId, Client, CreateMode, Permission};
 
-use super::program::Program;
+use super::program::{Program, command_at};
 use crate::mirror::harness::{LIMIT, connect, create};
+use crate::support::tree::read_tree;
 use crate::support::wait::{eventually, eventually_some};
 
 const HOUR: i64 = 3_600;
@@ -147,4 +148,68 @@ async fn without_the_right_to_write_the_queue_is_shown_and_what_cannot_be_known_
     assert!(page.contains("ages may be off by the difference"), "{page}");
     let refused = || program.log().matches("ages may be off by the difference").count();
     eventually(LIMIT, "it is logged", async || refused() == 1).await;
+}
+
+/// Each acts by an age, and would do harm to what is young and at work.
+const BY_AGE: [&[&str]; 4] = [
+    &["faults", "--mend"],
+    &["jobs", "fail", "--min-age", "1h"],
+    &["lock", "/jobs/jid0000000000/lock", "break"],
+    &["lock", "/locks/storage/ark_1_2", "break"],
+];
+
+const SURE: [&str; 3] = ["--yes", "--reason", "tried by hand"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_acts_by_an_age_goes_by_the_clock_of_the_servers_or_refuses() {
+    let server = PrivateServer::start(Options::default()).await.unwrap();
+    let root = connect(&server.connect_string()).await;
+    create(&root, "/ages", b"").await;
+    let address = format!("{}/ages", server.connect_string());
+    let client = quiet(&address).await;
+    let ephemeral = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
+    for folder in ["/locks", "/locks/storage"] {
+        create(&client, folder, b"").await;
+    }
+    for lock in ["/jobs/jid0000000000/lock", "/locks/storage/ark_1_2"] {
+        client.create(lock, b"", &ephemeral).await.unwrap();
+    }
+    let tree = async || read_tree(&client, "/", &["/zookeeper", "/queuekeeper"]).await;
+    let before = tree().await;
+    let run = |seconds, arguments: &[&str], more: &[&str]| {
+        let output = command_at(&address, seconds, &[arguments, more].concat());
+        let text = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
+        (output.status.code().unwrap(), text.split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    let looks = [&["faults"][..], &["faults", "--mend", "--dry-run"]].map(|arguments| run(2 * HOUR, arguments, &[]).1);
+    assert!(client.check_stat("/queuekeeper/clock").await.unwrap().is_none());
+    for seconds in [2 * HOUR, -2 * HOUR] {
+        for arguments in BY_AGE {
+            let (code, said) = run(seconds, arguments, &SURE);
+            let expected = if arguments[0] == "lock" { (3, "is no fault") } else { (0, "there is nothing") };
+            assert_eq!(code, expected.0, "{arguments:?} at {seconds}: {said}");
+            assert!(said.contains(expected.1) || said.contains("nothing to do"), "{arguments:?} at {seconds}: {said}");
+            assert_eq!(tree().await, before, "{arguments:?} at {seconds}");
+        }
+    }
+    // What only looks wrote nothing, and says what its ages are worth.
+    for said in looks {
+        assert!(said.contains("leaked_lock") && said.contains("assume that the clocks"), "{said}");
+    }
+    // Without the right to write that znode nothing is known, and nothing is done.
+    let reading = [Acl::new(Permission::READ, AuthId::anyone())];
+    client.set_acl("/queuekeeper/clock", &reading, None).await.unwrap();
+    create(&client, "/jobs/jid0000000099", b"").await;
+    let before = tree().await;
+    for arguments in BY_AGE.into_iter().chain([&["job", "99", "purge"][..]]) {
+        let (code, said) = run(2 * HOUR, arguments, &SURE);
+        assert_eq!(code, 1, "{arguments:?}: {said}");
+        let is_said = said.contains("clock of the ZooKeeper servers could not be measured");
+        assert!(is_said && said.contains("write /queuekeeper/clock"), "{arguments:?}: {said}");
+        assert_eq!(tree().await, before, "{arguments:?}");
+    }
+    // What goes by no age is done as ever.
+    let (code, said) = run(2 * HOUR, &["lock", "/locks/storage/ark_1_2", "break", "--force"], &SURE);
+    assert_eq!(code, 0, "{said}");
+    assert!(client.check_stat("/locks/storage/ark_1_2").await.unwrap().is_none());
 }

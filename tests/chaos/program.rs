@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::net::TcpListener;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -125,6 +125,16 @@ fn launch(zookeeper: &str, port: u16, directory: &TempDir) -> Child {
         .stdin(Stdio::null())
         .stderr(log);
     command.spawn().unwrap()
+}
+
+/// What comes of a command whose clock is off by so many seconds.
+pub(super) fn command_at(zookeeper: &str, seconds: i64, arguments: &[&str]) -> Output {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("clock"), format!("{seconds:+}")).unwrap();
+    let audit = directory.path().join("audit");
+    let mut command = with_clock(&directory);
+    command.env("QUEUEKEEPER_CLI_AUDIT_FILE", audit).args(arguments).args(["--zookeeper", zookeeper]);
+    command.stdin(Stdio::null()).output().unwrap()
 }
 
 /// The program with a clock that can be set.

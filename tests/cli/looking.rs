@@ -97,7 +97,7 @@ async fn without_zookeeper_or_its_chroot_one_line_says_what_to_do() {
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let world = World::new("chroot").await;
     let elsewhere = format!("{}/nowhere", world.address);
-    for command in ["status", "jobs", "job 1", "queue", "faults"] {
+    for command in ["status", "jobs", "job 1", "queue", "faults", "faults --mend --yes --reason tried"] {
         let words: Vec<_> = command.split(' ').collect();
         let ran = run(world.home.path(), &[&words[..], &["--zookeeper", &nobody]].concat()).await;
         ran.is(1, &["no ZooKeeper server can be used", "connection refused"]);
@@ -108,6 +108,7 @@ async fn without_zookeeper_or_its_chroot_one_line_says_what_to_do() {
             assert_eq!((ran.err.lines().count(), &*ran.out), (1, ""), "{ran:?}");
         }
     }
+    assert!(world.client.check_stat("/nowhere").await.unwrap().is_none(), "and makes none");
 }
 
 #[tokio::test]

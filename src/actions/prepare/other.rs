@@ -132,6 +132,9 @@ impl Desk<'_> {
         let lock = self.queue.find_lock(path).await?;
         let lock = lock.ok_or_else(|| Refusal::Missing(format!("{path} is not locked any more")))?;
         check_lock(order, &lock)?;
+        if !order.force {
+            self.server_now()?;
+        }
         if !order.force && !self.is_leaked(path) {
             let why = format!(
                 "{path} is no fault: somebody may be working under it, and two would work on the same thing. Break it \
@@ -152,6 +155,11 @@ impl Desk<'_> {
         Ok(Prepared::new(order, needs, work).seen_lock(&lock).warn([warning]))
     }
 
+    /// The servers' time, for what is told by its age.
+    fn server_now(&self) -> Result<Timestamp, Refusal> {
+        self.clock.server_time(self.store, self.now)
+    }
+
     /// Whether the lock is a fault by what the image says. Without one, nobody says so.
     fn is_leaked(&self, path: &Path) -> bool {
         let Some(store) = self.store else { return false };
@@ -168,7 +176,7 @@ impl Desk<'_> {
         fault: Fault,
         item: &Path,
     ) -> Result<Prepared, Refusal> {
-        let how = MendOrder { limits: self.limits, now: self.now, even_if_locked: order.force };
+        let how = MendOrder { limits: self.limits, now: self.server_now()?, even_if_locked: order.force };
         let mend = match self.queue.plan_mend(fault, item, how).await {
             Ok(mend) => mend,
             // One write may repair two faults, and the other one is repaired then as well.
@@ -195,12 +203,15 @@ impl Desk<'_> {
         if !matches!(refused, Error::Invalid { .. } | Error::Missing(_) | Error::Decode { .. }) {
             return Ok(None);
         }
-        let how = MendOrder { limits: self.limits, now: self.now, even_if_locked: order.force };
+        let server_now = self.server_now();
+        let now = server_now.as_ref().map_or(self.now, |now| *now);
+        let how = MendOrder { limits: self.limits, now, even_if_locked: order.force };
         let removal = match self.queue.plan_purge_broken(item, how).await {
             Ok(removal) => removal,
             Err(Error::NotShown { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
+        server_now?;
         let steps = removal.chunks.into_iter().map(|chunk| Step::One(chunk.transaction)).collect();
         let mut prepared = Prepared::new(order, needs, steps).warn([removal.summary]);
         prepared.removed = removal.removes.into_iter().map(|(path, data)| (path.to_string(), data)).collect();

@@ -129,6 +129,12 @@ impl Store {
         self.shared.offset().to_own(at.as_millisecond())
     }
 
+    /// An instant of our clock by the servers'.
+    #[must_use]
+    pub fn server_time(&self, own: Timestamp) -> Timestamp {
+        self.shared.offset().to_server_time(own)
+    }
+
     /// Where our clock was set since the last time, moves along what is dated by it, and says so.
     pub(in crate::mirror) fn heed_clock(&self) -> bool {
         self.shared.heed_clock()
