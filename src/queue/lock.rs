@@ -129,7 +129,9 @@ impl Queue {
     /// made in its place, in the round trip between the look and the deletion, the other is deleted, since ZooKeeper has
     /// no deletion by `czxid`.
     ///
-    /// Where our lock of an item was broken, this gives the item up: our other workers may take it again.
+    /// Where our lock of an item was broken, this gives the item up: our other workers may take it again. An item whose
+    /// finish ended in [`Error::Unknown`] is given up by [`Queue::unlock_job`] and its like: they take note that the end of
+    /// the lock does not prove the finish any more.
     ///
     /// # Errors
     /// As [`Queue::commit`].

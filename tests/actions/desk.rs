@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
 use queuekeeper::actions::audit::{Audit, Destination, Record, Rotation};
-use queuekeeper::actions::{Actions, Actor, Order, Outcome, Reason, Refusal, Role, Source};
+use queuekeeper::actions::{Actions, Actor, Clock, Order, Outcome, Reason, Refusal, Role, Source};
 use queuekeeper::queue::Queue;
 use queuekeeper::queue::fault::Limits;
 use tempfile::TempDir;
@@ -39,7 +39,7 @@ impl Desk {
         let file = folder.path().join("audit.jsonl");
         let (audit, writer) = Audit::open(Destination::File(file, rotation)).unwrap();
         let writer = AbortOnDropHandle::new(tokio::spawn(writer.run(CancellationToken::new())));
-        Self { actions: Actions::over(queue, None, Limits::default(), audit), folder, _writer: writer }
+        Self { actions: Actions::over(queue, (None, Clock::Mirror), Limits::default(), audit), folder, _writer: writer }
     }
 
     /// Orders something and waits until it is over.

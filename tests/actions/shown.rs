@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use queuekeeper::actions::audit::{Audit, Destination, Rotation};
-use queuekeeper::actions::{Action, Actions, Each, Order, Reason, Refusal, Role, Seen, Subject, Work};
+use queuekeeper::actions::{Action, Actions, Clock, Each, Order, Reason, Refusal, Role, Seen, Subject, Work};
 use queuekeeper::queue::NewJob;
 use queuekeeper::queue::fault::{Fault, Limits};
 use queuekeeper::queue::id::{BatchId, JobId};
@@ -206,7 +206,7 @@ async fn a_list_ends_where_its_outcomes_cannot_be_written_and_says_so() {
     let (audit, writer) = Audit::open(Destination::File(file, rotation)).unwrap();
     std::fs::create_dir_all(folder.path().join("audit.jsonl.1/in the way")).unwrap();
     let _writer = AbortOnDropHandle::new(tokio::spawn(writer.run(CancellationToken::new())));
-    let actions = Actions::over(world.queue.clone(), None, Limits::default(), audit);
+    let actions = Actions::over(world.queue.clone(), (None, Clock::Mirror), Limits::default(), audit);
     let each = Each { action: Action::Hold, to: None, priority: None };
     let items = jobs.iter().map(|job| (Subject::Job(*job), None)).collect();
     let frozen = actions.freeze(each, "jobs".to_owned(), items, &actor(Role::Admin), now()).unwrap();

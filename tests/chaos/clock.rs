@@ -196,6 +196,10 @@ async fn a_command_that_acts_by_an_age_goes_by_the_clock_of_the_servers_or_refus
     for said in looks {
         assert!(said.contains("leaked_lock") && said.contains("assume that the clocks"), "{said}");
     }
+    // A clock that is behind keeps nothing back that is old enough: the creation of this job was broken off.
+    create(&client, "/jobs/jid0000000098", b"").await;
+    eventually(LIMIT, "it is purged", async || run(-2 * HOUR, &["job", "98", "purge"], &SURE).0 == 0).await;
+    assert!(client.check_stat("/jobs/jid0000000098").await.unwrap().is_none());
     // Without the right to write that znode nothing is known, and nothing is done.
     let reading = [Acl::new(Permission::READ, AuthId::anyone())];
     client.set_acl("/queuekeeper/clock", &reading, None).await.unwrap();
