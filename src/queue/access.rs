@@ -39,8 +39,14 @@ pub struct LockedRequest {
     pub version: i32,
     /// Its lock.
     pub lock: Lock,
-    /// By change and token: the same change with another token is another.
-    pub(super) tries: Tries<(ItemChange<AccessState>, Option<Vec<u8>>), ItemChanged<AccessState>>,
+    pub(super) tries: Tries<RequestTry, ItemChanged<AccessState>>,
+}
+
+/// What is asked for of a request that is held: the same change with another token is another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RequestTry {
+    change: ItemChange<AccessState>,
+    token: Option<Vec<u8>>,
 }
 
 /// Which request a change is meant for: made from its queue and id, the request in whatever state it is; from a
@@ -297,7 +303,7 @@ impl Queue {
         (token, now): (Option<&[u8]>, Timestamp),
         releases: bool,
     ) -> Result<ItemChanged<AccessState>, Error> {
-        let asked = (change.clone(), token.map(<[u8]>::to_vec));
+        let asked = RequestTry { change: change.clone(), token: token.map(<[u8]>::to_vec) };
         if let Some((changed, _)) = self.outcome_of(&locked.tries, &asked, releases).await? {
             return Ok(changed);
         }
