@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
-use super::source::{FileError, Files, Sources, filled_yaml, refuse};
+use super::source::{FileError, Files, Sources, refuse, yaml};
 use super::{Users, WebFile};
 use crate::actions::Role;
 use crate::alerts::Rules;
@@ -42,7 +42,7 @@ struct Given {
 }
 
 /// The keys that are taken.
-#[derive(Default, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Keys {
     users: Option<BTreeMap<String, Spanned<String>>>,
@@ -58,7 +58,7 @@ impl ConfigFile {
     pub fn read(path: &Path) -> Result<Self, FileError> {
         let mut files = Files::default();
         let bytes = files.read(path)?;
-        let keys: Keys = filled_yaml(path, &bytes)?;
+        let keys: Keys = yaml(path, &bytes)?;
         let mut roles = BTreeMap::new();
         for (name, role) in keys.users.unwrap_or_default() {
             let line = role.referenced.line();

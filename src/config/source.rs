@@ -104,22 +104,14 @@ pub(super) fn refuse(path: &Path, line: u64, why: impl Into<String>) -> FileErro
     FileError::Format { path: path.to_owned(), line: Some(line).filter(|line| *line > 0), why }
 }
 
-/// Reads YAML. A file without a key gives the default.
-pub(super) fn yaml<T: DeserializeOwned + Default>(path: &Path, bytes: &[u8]) -> Result<T, FileError> {
-    Ok(document(path, bytes)?.unwrap_or_default())
-}
-
-/// The same, but a file that holds nothing is refused: one that was emptied, or is just being written, looks like that.
-pub(super) fn filled_yaml<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, FileError> {
-    document(path, bytes)?.ok_or_else(|| refuse(path, 0, "it is empty; write {} for a file without any settings"))
-}
-
-fn document<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<Option<T>, FileError> {
+/// Reads YAML. A file without a key is refused: one that was emptied, or is just being written, looks like that.
+pub(super) fn yaml<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, FileError> {
     let text = std::str::from_utf8(bytes).map_err(|_| refuse(path, 0, "it is not UTF-8"))?;
     let options = serde_saphyr::options! { with_snippet: false };
     // Without a key it is a document that is null.
-    serde_saphyr::from_str_with_options(text, options)
-        .map_err(|error| refuse(path, error.location().map_or(0, |location| location.line()), explain(&error)))
+    let document: Option<T> = serde_saphyr::from_str_with_options(text, options)
+        .map_err(|error| refuse(path, error.location().map_or(0, |location| location.line()), explain(&error)))?;
+    document.ok_or_else(|| refuse(path, 0, "it is empty, comments aside; if that is intended, write {}"))
 }
 
 /// What is wrong, without the value: it may be a password's hash or a key.

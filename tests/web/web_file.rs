@@ -88,6 +88,8 @@ fn what_is_not_taken_is_refused_by_name_and_line() {
         ("basic_auth_users: secret\n".to_owned(), &["line 1"]),
         ("basic_auth_users:\n  alice:\n    - secret\n".to_owned(), &["line 3"]),
         ("a: [\n".to_owned(), &["line "]),
+        (String::new(), &["web.yml: it is empty", "write {}"]),
+        ("# nothing yet\n".to_owned(), &["web.yml: it is empty, comments aside", "write {}"]),
         ("--- {}\n--- {}\n".to_owned(), &["web.yml"]),
         ("\u{0}".to_owned(), &["web.yml"]),
         ("x".repeat(2 << 20), &["cannot read", "larger than 1 MiB"]),
@@ -114,8 +116,7 @@ fn what_is_taken_is_what_the_exporters_take() {
     authority.certify("server");
     let path = directory.path().join("web.yml");
     for text in [
-        String::new(),
-        "# nothing yet\n".to_owned(),
+        "{}\n".to_owned(),
         "basic_auth_users:\n".to_owned(),
         format!("basic_auth_users:\n  alice: {HASH}\n  bob: {}\n", HASH.replace("$2y$", "$2b$")),
         "tls_server_config:\n  cert_file: server.pem\n  key_file: server-key.pem\n  client_auth_type: NoClientCert\n"

@@ -201,6 +201,7 @@ async fn changed_roles_and_tokens_count_at_once_and_a_broken_file_changes_nothin
         // As one that is just being written, or whose disk was full.
         ("config.yml", ""),
         ("config.yml", "# later\n"),
+        ("tokens.yml", ""),
     ] {
         let right = std::fs::read_to_string(files.path(name)).unwrap();
         files.write(name, wrong);
@@ -215,7 +216,7 @@ async fn changed_roles_and_tokens_count_at_once_and_a_broken_file_changes_nothin
     files.write("web.yml", &web(&[("bob", "hunter2")]));
     eventually(LIMIT, "who left is gone", async || ask(&server, &[&alice]).await.code() == 401).await;
     eventually(LIMIT, "the role of nobody is told", async || is_used(0).await).await;
-    files.write("tokens.yml", "");
+    files.write("tokens.yml", "{}");
     eventually(LIMIT, "a token is gone", async || ask(&server, &[&bearer(&files.boss)]).await.code() == 401).await;
     files.write("config.yml", "users: {bob: operator}\n");
     eventually(LIMIT, "all is well", async || is_used(1).await).await;

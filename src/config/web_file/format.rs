@@ -18,7 +18,7 @@ pub(super) struct Document {
     pub(super) strict_transport_security: Option<HeaderValue>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Keys {
     tls_server_config: Option<TlsSection>,
