@@ -25,7 +25,7 @@ pub use file::{
 };
 pub use path::{TelemetryPath, TelemetryPathError};
 pub use source::FileError;
-pub use web_file::{Users, WebFile};
+pub use web_file::{Users, Validity, WebFile};
 
 /// Everything that `queuekeeper serve` is told, but where to listen and how to log.
 #[derive(Clone, Debug)]

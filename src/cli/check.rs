@@ -7,7 +7,7 @@ use clap::Args;
 use jiff::Timestamp;
 
 use super::{UsageError, output};
-use crate::config::{ConfigFile, FileError, WebFile};
+use crate::config::{ConfigFile, FileError, Validity, WebFile};
 
 /// Check files for --web.config.file, and the certificates and keys that they name
 #[derive(Clone, Debug, Args)]
@@ -18,12 +18,22 @@ pub struct CheckArgs {
 }
 
 impl CheckArgs {
-    /// Says of each file whether it can be taken, a line each.
+    /// Says of each file whether it can be taken and whether clients refuse its certificate, a line each.
     ///
     /// # Errors
-    /// When one of them cannot ([`UsageError`]).
+    /// When one of them cannot be taken ([`UsageError`]).
     pub fn run(&self) -> anyhow::Result<()> {
-        check(&self.files, |path| WebFile::read(path).map(|_| "is right".to_owned()))
+        let now = Timestamp::now();
+        check(&self.files, |path| {
+            let validity = WebFile::read(path)?.certificate_validity();
+            let refused = validity.and_then(|validity| Some((validity, validity.refusal(now)?)));
+            Ok(refused.map_or("is right".to_owned(), |(Validity { not_before, not_after }, why)| {
+                format!(
+                    "is right, but its certificate {why}, and clients refuse it \
+                     (valid from {not_before} until {not_after}); replace it by one that is valid now"
+                )
+            }))
+        })
     }
 }
 

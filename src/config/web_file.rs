@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use axum::http::HeaderValue;
-use jiff::Timestamp;
 use rustls::ServerConfig;
 
 use super::source::{FileError, Files, Sources};
@@ -17,6 +16,7 @@ mod format;
 mod tls;
 mod users;
 
+pub use tls::Validity;
 pub use users::Users;
 
 /// What the file and those that it names say, read and checked.
@@ -25,7 +25,7 @@ pub struct WebFile {
     path: PathBuf,
     sources: Sources,
     tls: Option<Arc<ServerConfig>>,
-    not_after: Option<Timestamp>,
+    validity: Option<Validity>,
     users: Arc<Users>,
     strict_transport_security: Option<HeaderValue>,
 }
@@ -40,11 +40,11 @@ impl WebFile {
         let bytes = files.read(path)?;
         let document = format::Document::read(path, &bytes)?;
         let tls = document.tls.map(|section| section.load(path, &mut files)).transpose()?;
-        let (tls, not_after) = tls.map(|(config, not_after)| (Arc::new(config), not_after)).unzip();
+        let (tls, validity) = tls.map(|(config, validity)| (Arc::new(config), validity)).unzip();
         Ok(Self {
             path: path.to_owned(),
             tls,
-            not_after,
+            validity,
             users: Arc::new(document.users),
             strict_transport_security: document.strict_transport_security,
             sources: files.sources(),
@@ -85,10 +85,10 @@ impl WebFile {
         self.tls.as_ref()
     }
 
-    /// Until when the certificate is valid that is shown to clients; `None` for plain HTTP.
+    /// When the certificate is valid that is shown to clients; `None` for plain HTTP.
     #[must_use]
-    pub fn certificate_not_after(&self) -> Option<Timestamp> {
-        self.not_after
+    pub fn certificate_validity(&self) -> Option<Validity> {
+        self.validity
     }
 
     /// Who may come in; empty for everyone.

@@ -11,7 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::State;
-use crate::config::{self, Config, FileError};
+use crate::config::{self, Config, FileError, Validity};
 
 /// How often the files are looked at.
 const EVERY: Duration = Duration::from_secs(2);
@@ -37,7 +37,7 @@ impl Reloaded {
             registry.register(name, help, successful.clone());
             successful
         };
-        let not_after = config.web.file.as_ref().and_then(config::WebFile::certificate_not_after);
+        let validity = config.web.file.as_ref().and_then(config::WebFile::certificate_validity);
         let web = config.web.file.as_ref().map(|_| {
             successful(
                 "queuekeeper_web_config_last_reload_successful",
@@ -50,9 +50,9 @@ impl Reloaded {
                 "Whether the configuration and its files, as they are now, are in use and name no unknown users",
             )
         });
-        let not_after = not_after.map(|instant| {
+        let not_after = validity.map(|validity| {
             let not_after = Seconds::default();
-            not_after.set(instant.as_second() as f64);
+            not_after.set(validity.not_after.as_second() as f64);
             registry.register(
                 "queuekeeper_web_certificate_not_after_timestamp_seconds",
                 "Unix time at which the certificate shown to web clients expires",
@@ -78,12 +78,12 @@ pub(super) async fn keep_up(state: &State) {
         |what, successful: &Option<Successful>| Told { what, successful: successful.clone(), before: String::new() };
     let mut web = told("the web configuration", &state.shared.reloaded.web);
     let mut config = told("the configuration", &state.shared.reloaded.config);
-    let mut expired = None;
+    let mut refused = None;
     let ending = state.ending();
     ending
         .run_until_cancelled(async {
             loop {
-                look_at_certificate(state, &mut expired, Timestamp::now());
+                look_at_certificate(state, &mut refused, Timestamp::now());
                 // Whichever comes first: the next look, or somebody who asks for it.
                 let _ = tokio::time::timeout(EVERY, state.shared.look.notified()).await;
                 let before = (state.web_file(), state.file());
@@ -99,19 +99,20 @@ pub(super) async fn keep_up(state: &State) {
         .await;
 }
 
-/// Exports until when the certificate is valid, and logs once of each that it has expired.
-fn look_at_certificate(state: &State, expired: &mut Option<Timestamp>, now: Timestamp) {
-    let Some((file, not_after)) = state.web_file().and_then(|file| file.certificate_not_after().map(|end| (file, end)))
+/// Exports until when the certificate is valid, and logs once of each that it has expired or is not valid yet.
+fn look_at_certificate(state: &State, refused: &mut Option<(Validity, &'static str)>, now: Timestamp) {
+    let Some((file, validity)) = state.web_file().and_then(|file| file.certificate_validity().map(|when| (file, when)))
     else {
         return;
     };
+    let Validity { not_before, not_after } = validity;
     if let Some(gauge) = &state.shared.reloaded.not_after {
         gauge.set(not_after.as_second() as f64);
     }
-    if not_after <= now && *expired != Some(not_after) {
-        *expired = Some(not_after);
+    let before = std::mem::replace(refused, validity.refusal(now).map(|why| (validity, why)));
+    if let Some((_, why)) = refused.filter(|_| *refused != before) {
         let path = file.path().display();
-        tracing::warn!(%path, %not_after, "the certificate of the web configuration has expired, and clients refuse it");
+        tracing::warn!(%path, %not_before, %not_after, "the certificate of the web configuration {why}, and clients refuse it");
     }
 }
 

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 
+/// A day by year, month and number.
+type Day = (i32, u8, u8);
+
 /// An authority and the files of those it vouches for.
 pub(crate) struct Authority {
     directory: PathBuf,
@@ -39,14 +42,15 @@ impl Authority {
 
     /// Makes a certificate for `127.0.0.1` and `localhost`.
     pub(crate) fn certify(&self, name: &str) -> Certified {
-        self.certify_until(name, (4096, 1, 1))
+        self.certify_between(name, (1975, 1, 1), (4096, 1, 1))
     }
 
-    /// The same, valid until the beginning of that day, by year, month and day.
-    pub(crate) fn certify_until(&self, name: &str, (year, month, day): (i32, u8, u8)) -> Certified {
+    /// The same, valid from the beginning of one day until that of another.
+    pub(crate) fn certify_between(&self, name: &str, from: Day, until: Day) -> Certified {
+        let date = |(year, month, day)| rcgen::date_time_ymd(year, month, day);
         let mut params = CertificateParams::new(["127.0.0.1".to_owned(), "localhost".to_owned()]).unwrap();
         params.distinguished_name.push(DnType::CommonName, name);
-        params.not_after = rcgen::date_time_ymd(year, month, day);
+        (params.not_before, params.not_after) = (date(from), date(until));
         let key = KeyPair::generate().unwrap();
         let cert = params.signed_by(&key, &self.issuer).unwrap().pem();
         let write = |ending: &str, text: String| {
@@ -66,4 +70,4 @@ impl Authority {
 /// Every test binary has its own copy of this file and few use all of it, which each of them would be warned of.
 const _: fn(&Certified) -> [&PathBuf; 3] =
     |certified| [&certified.cert_file, &certified.key_file, &certified.key_store];
-const _: fn(&Authority, &str, (i32, u8, u8)) -> Certified = Authority::certify_until;
+const _: fn(&Authority, &str, Day, Day) -> Certified = Authority::certify_between;

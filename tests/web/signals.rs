@@ -118,10 +118,11 @@ async fn not_after(port: u16, ca_file: &Path) -> Option<f64> {
 }
 
 #[tokio::test]
-async fn a_certificate_whose_time_is_over_is_logged_and_its_end_is_exported() {
+async fn a_certificate_that_is_not_valid_now_is_named_and_the_end_of_each_is_exported() {
     let directory = tempfile::tempdir().unwrap();
     let authority = Authority::new(directory.path(), "ca");
-    authority.certify_until("server", (2020, 1, 2));
+    let certify = |from, until| authority.certify_between("server", (from, 1, 2), (until, 1, 2));
+    certify(2010, 2020);
     let path = directory.path().join("web.yml");
     std::fs::write(&path, "tls_server_config: {cert_file: server.pem, key_file: server-key.pem}\n").unwrap();
     let program = Program::start(&["--web.config.file", path.to_str().unwrap()]).await;
@@ -129,11 +130,26 @@ async fn a_certificate_whose_time_is_over_is_logged_and_its_end_is_exported() {
     assert!(warned["level"] == "WARN" && warned["fields"]["not_after"] == "2020-01-02T00:00:00Z", "{warned}");
     assert_eq!(not_after(program.port, &authority.ca_file).await, None, "no client takes it");
 
-    authority.certify_until("server", (2120, 1, 2));
+    let checked = || {
+        let checked = queuekeeper(&["check-web-config"]).arg(&path).output().unwrap();
+        assert!(checked.status.success(), "{checked:?}");
+        String::from_utf8(checked.stdout).unwrap()
+    };
+    assert!(checked().contains("certificate has expired"), "{}", checked());
+    assert!(checked().contains("from 2010-01-02T00:00:00Z until 2020-01-02T00:00:00Z"), "{}", checked());
+
+    certify(2110, 2120);
+    program.signal(Signal::HUP);
+    let warned = program.says("is not valid yet").await;
+    assert!(warned["level"] == "WARN" && warned["fields"]["not_before"] == "2110-01-02T00:00:00Z", "{warned}");
+    assert!(checked().contains("certificate is not valid yet"), "{}", checked());
+
+    certify(2010, 2120);
     program.signal(Signal::HUP);
     let end =
         eventually_some(LIMIT, "the renewed one is used", async || not_after(program.port, &authority.ca_file).await);
     let expected: jiff::Timestamp = "2120-01-02T00:00:00Z".parse().unwrap();
     let late = end.await - expected.as_millisecond() as f64 / 1000.0;
     assert!(late.abs() < 0.5, "{late}");
+    assert!(checked().ends_with("is right\n"), "{}", checked());
 }

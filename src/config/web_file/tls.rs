@@ -30,6 +30,29 @@ pub(super) struct TlsSection {
     max_version: Option<Spanned<String>>,
 }
 
+/// When a certificate is valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Validity {
+    /// The first instant at which it is.
+    pub not_before: Timestamp,
+    /// The last one.
+    pub not_after: Timestamp,
+}
+
+impl Validity {
+    /// Why clients refuse the certificate at that time, as what it does or is; `None` where it is valid.
+    #[must_use]
+    pub fn refusal(&self, now: Timestamp) -> Option<&'static str> {
+        if now > self.not_after {
+            Some("has expired")
+        } else if now < self.not_before {
+            Some("is not valid yet")
+        } else {
+            None
+        }
+    }
+}
+
 /// Which clients are let in, by Go's names.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ClientAuth {
@@ -48,8 +71,8 @@ struct Pem {
 }
 
 impl TlsSection {
-    /// Gives how to speak TLS, and until when the certificate that is shown is valid.
-    pub(super) fn load(self, path: &Path, files: &mut Files) -> Result<(ServerConfig, Timestamp), FileError> {
+    /// Gives how to speak TLS, and when the certificate that is shown is valid.
+    pub(super) fn load(self, path: &Path, files: &mut Files) -> Result<(ServerConfig, Validity), FileError> {
         let versions = versions(path, self.min_version.as_ref(), self.max_version.as_ref())?;
         let client_auth = client_auth(path, self.client_auth_type.as_ref())?;
         let mut pem = |names: [&str; 2], file, text| Pem::take(path, files, names, file, text);
@@ -81,7 +104,7 @@ impl TlsSection {
             }
         };
         let chain = cert.certificates()?;
-        let not_after = cert.not_after(&chain)?;
+        let validity = cert.validity(&chain)?;
         // The reason is left out: a parser's error may quote what it read, and this is the private key.
         let private = PrivateKeyDer::from_pem_slice(&key.bytes)
             .map_err(|_| key.unusable("it holds no private key that can be read without a password"))?;
@@ -89,7 +112,7 @@ impl TlsSection {
             .with_single_cert(chain, private)
             .map_err(|error| cert.unusable(format!("it does not go with the key of {}: {error}", key.what)))?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok((config, not_after))
+        Ok((config, validity))
     }
 }
 
@@ -133,12 +156,15 @@ impl Pem {
             .ok_or_else(|| self.unusable("it holds no certificate in PEM form, or one that is damaged"))
     }
 
-    /// Until when the first of the certificates is valid.
-    fn not_after(&self, chain: &[CertificateDer<'_>]) -> Result<Timestamp, FileError> {
+    /// When the first of the certificates is valid.
+    fn validity(&self, chain: &[CertificateDer<'_>]) -> Result<Validity, FileError> {
         let first = chain.first().and_then(|first| X509Certificate::from_der(first).ok());
-        first
-            .and_then(|(_, first)| Timestamp::from_second(first.validity().not_after.timestamp()).ok())
-            .ok_or_else(|| self.unusable("its first certificate does not say until when it is valid"))
+        let times = first.and_then(|(_, first)| {
+            let [not_before, not_after] = [first.validity().not_before, first.validity().not_after]
+                .map(|time| Timestamp::from_second(time.timestamp()).ok());
+            Some(Validity { not_before: not_before?, not_after: not_after? })
+        });
+        times.ok_or_else(|| self.unusable("its first certificate does not say from when until when it is valid"))
     }
 
     fn roots(&self) -> Result<RootCertStore, FileError> {
