@@ -36,6 +36,7 @@ mod orders;
 mod output;
 mod paging;
 mod pauses;
+mod prompt;
 mod rules;
 pub mod serve;
 mod status;

@@ -17,6 +17,7 @@ mod cli {
     mod hostile;
     mod looking;
     mod program;
+    mod prompts;
     mod rules;
     mod world;
 }

@@ -1,24 +1,23 @@
 //! Orders from the command line: shown, confirmed, carried out, told.
 
-use std::io::{BufRead as _, Write as _};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use anyhow::Context as _;
 use clap::Args;
 use jiff::Timestamp;
 use tokio::time::interval;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::UsageError;
 use super::actor::{AuditArgs, actor};
 use super::client::Link;
-use super::exit::{BAD_USAGE, Ending, FAILED, IN_PART, NOT_FOUND, REFUSED, UNKNOWN};
+use super::exit::{Ending, FAILED, IN_PART, NOT_FOUND, REFUSED, UNKNOWN};
 use super::output::{Bar, OutputArgs, Screen, is_attended, note};
+use super::prompt::Interrupts;
 use super::words::count;
-use super::{UsageError, on_signal};
 use crate::actions::audit::Audit;
-use crate::actions::{Actions, Actor, Each, Order, Reason, Refusal, Subject, Work};
+use crate::actions::{Actions, Actor, Each, Order, Reason, Subject, Work};
 use crate::mirror::Store;
 use crate::web::views::orders::OrderView;
 
@@ -57,6 +56,7 @@ pub(super) struct Desk<'a> {
     actor: Actor,
     written: CancellationToken,
     writer: AbortOnDropHandle<()>,
+    interrupts: Interrupts,
     /// Asked for once, however many orders there are.
     reason: OnceLock<Reason>,
 }
@@ -78,12 +78,14 @@ impl ActArgs {
 
     /// Opens the audit trail. With an image, what is a fault can be told from what is not.
     fn desk(&self, link: &Link, store: Option<Store>, output: OutputArgs) -> anyhow::Result<Desk<'_>> {
+        let interrupts = Interrupts::listen()?;
         let (audit, writer) = Audit::open(self.audit.destination()?)
             .map_err(|error| Ending::new(FAILED, format!("{error}; nothing was done")))?;
         let written = CancellationToken::new();
         let writer = AbortOnDropHandle::new(tokio::spawn(writer.run(written.clone())));
         let actions = Actions::over(link.queue(), (store, link.clock()), link.limits.clone(), audit);
-        Ok(Desk { args: self, output, actions, actor: actor(), written, writer, reason: OnceLock::new() })
+        let (actor, reason) = (actor(), OnceLock::new());
+        Ok(Desk { args: self, output, actions, actor, written, writer, interrupts, reason })
     }
 
     /// Opens the audit trail, orders something, and waits until it is written down.
@@ -121,39 +123,50 @@ impl Desk<'_> {
     }
 
     /// The same with many, one after the other: each is shown before it is done. One that is refused, or to which the
-    /// answer is no, does not keep the others back.
-    pub(super) async fn one_by_one(&self, orders: impl Iterator<Item = Order>) -> anyhow::Result<()> {
-        let (mut views, mut last) = (Vec::new(), None);
-        for order in orders {
+    /// answer is no, does not keep the others back; a signal and any other error do. What was done until then is shown.
+    pub(super) async fn one_by_one(&self, mut orders: impl Iterator<Item = Order>) -> anyhow::Result<()> {
+        let (mut views, mut refused, mut ended) = (Vec::new(), None, None);
+        for order in orders.by_ref() {
             let on = order.subject.to_string();
             match self.carry_out(order).await {
                 Ok(view) => views.push(view),
-                Err(error)
-                    if error
-                        .downcast_ref::<Ending>()
-                        .is_some_and(|ending| matches!(ending.code, REFUSED | NOT_FOUND)) =>
-                {
+                Err(error) if !self.interrupts.is_interrupted() && matches!(code(&error), REFUSED | NOT_FOUND) => {
                     note(&format!("{on}: {error}"));
-                    last = Some(error);
+                    refused = Some(error);
                 }
-                Err(error) => return Err(error),
+                Err(error) => {
+                    ended = Some((on, error));
+                    break;
+                }
             }
         }
-        self.output.show(&views, |screen| views.iter().for_each(|view| tell(view, screen)))?;
-        match last {
-            None => Ok(()),
-            Some(error) if views.is_empty() => Err(error),
-            Some(_) => Err(Ending::new(IN_PART, format!("{} done, others not", views.len())).into()),
+        if ended.is_none() || !views.is_empty() {
+            self.output.show(&views, |screen| views.iter().for_each(|view| tell(view, screen)))?;
+        }
+        let is_nothing_done = views.is_empty() || self.args.dry_run;
+        match (ended, refused) {
+            (None, None) => Ok(()),
+            (Some((_, error)), _) | (None, Some(error)) if is_nothing_done => Err(error),
+            (None, Some(_)) => Err(Ending::new(IN_PART, format!("{} done, others not", views.len())).into()),
+            (Some((on, error)), _) => {
+                let code = if code(&error) == UNKNOWN { UNKNOWN } else { IN_PART };
+                let left = match orders.count() {
+                    0 => String::new(),
+                    left => format!("; {left} more not begun"),
+                };
+                Err(Ending::new(code, format!("{} done; {on}: {error:#}{left}", views.len())).into())
+            }
         }
     }
 
     /// Carries one order out, or plans it where it is only to be shown.
     pub(super) async fn carry_out(&self, mut order: Order) -> anyhow::Result<OrderView> {
         let now = Timestamp::now();
-        let reason = self.reason()?;
+        let reason = self.reason().await?;
         let words = reason.as_ref().map_or("", Reason::as_str);
         if !self.args.yes {
-            let prepared = self.actions.plan(&order, &self.actor, words, now).await.map_err(Ending::from)?;
+            let plan = self.actions.plan(&order, &self.actor, words, now);
+            let prepared = self.interrupts.unless(plan).await?.map_err(Ending::from)?;
             let view = OrderView::planned(&prepared, words);
             if self.args.dry_run {
                 return Ok(view);
@@ -161,14 +174,15 @@ impl Desk<'_> {
             let mut screen = Screen::beside();
             tell(&view, &mut screen);
             screen.print();
-            confirm("Do it?")?;
+            self.interrupts.confirm("Do it?").await?;
             order.seen = Some(prepared.seen.clone());
         }
         let Some(reason) = reason else { return Err(UsageError("an order needs a --reason".to_owned()).into()) };
         // Somebody may have thought about the question for a while.
         let now = Timestamp::now();
+        self.interrupts.unless(std::future::ready(())).await?;
         let taken = self.actions.execute(order, self.actor.clone(), reason, None, now).await.map_err(Ending::from)?;
-        self.follow(&taken.work).await?;
+        self.follow(&taken.work).await;
         taken.work.over().await.map_err(Ending::from)?;
         Ok(OrderView::of(&taken.work))
     }
@@ -189,11 +203,11 @@ impl Desk<'_> {
         let many = items.len() as u64;
         let first = items[0].0.clone();
         let frozen = self.actions.freeze(each, of.to_owned(), items, &self.actor, now).map_err(Ending::from)?;
-        let reason = self.reason()?;
+        let reason = self.reason().await?;
         if !self.args.yes {
             let words = reason.as_ref().map_or("", Reason::as_str);
             let order = Order { to: each.to, priority: each.priority, ..Order::new(each.action, first) };
-            let planned = self.actions.plan(&order, &self.actor, words, now).await;
+            let planned = self.interrupts.unless(self.actions.plan(&order, &self.actor, words, now)).await?;
             let show = |screen: &mut Screen| {
                 screen.say(&format!("{} of {} {of}, such as:", each.action.title(), count(many)));
                 sample(screen);
@@ -220,47 +234,45 @@ impl Desk<'_> {
             let mut screen = Screen::beside();
             show(&mut screen);
             screen.print();
-            confirm(&format!("Do it to all {}?", count(many)))?;
+            self.interrupts.confirm(&format!("Do it to all {}?", count(many))).await?;
         }
         let Some(reason) = reason else { return Err(UsageError("an order needs a --reason".to_owned()).into()) };
         let ordered = self.actions.execute_frozen(frozen.id, self.actor.clone(), reason, Timestamp::now());
         let work = ordered.map_err(Ending::from)?;
-        self.follow(&work).await?;
+        self.follow(&work).await;
         work.over().await.map_err(Ending::from)?;
         let view = OrderView::of(&work);
         self.output.show(&view, |screen| tell(&view, screen))?;
         if view.done < view.count { Err(in_part(&view).into()) } else { Ok(()) }
     }
 
-    /// Shows how far an order is until it is over. Ctrl-C ends one over many: what is under way is finished.
-    async fn follow(&self, work: &Arc<Work>) -> anyhow::Result<()> {
-        let (interrupted, signals) = on_signal().context("cannot listen to signals")?;
+    /// Shows how far an order is until it is over. A signal ends one over many: what is under way is
+    /// finished.
+    async fn follow(&self, work: &Arc<Work>) {
         let bar = Bar::start(format!("{} {}", work.action.title(), work.on), work.reached().of);
         let mut look = interval(LOOK);
         let mut over = std::pin::pin!(work.over());
         loop {
             tokio::select! {
-                _ = &mut over => break,
+                _ = &mut over => return,
                 _ = look.tick() => {
                     let reached = work.reached();
                     bar.set(reached.ended(), reached.of);
                 }
-                () = interrupted.cancelled(), if !work.is_cancelled() => work.cancel(&self.actor.name),
+                () = self.interrupts.wait(), if !work.is_cancelled() => work.cancel(&self.actor.name),
             }
         }
-        interrupted.cancel();
-        signals.await.context("the task that waits for signals failed")
     }
 
     /// Why; asked for where it is not given and somebody is there.
-    fn reason(&self) -> anyhow::Result<Option<Reason>> {
+    async fn reason(&self) -> anyhow::Result<Option<Reason>> {
         if let Some(reason) = self.reason.get() {
             return Ok(Some(reason.clone()));
         }
         let text = match &self.args.reason {
             Some(reason) => reason.clone(),
             None if self.args.dry_run => return Ok(None),
-            None => ask("Why? ")?,
+            None => self.interrupts.ask("Why? ").await?,
         };
         let reason = Reason::new(&text).map_err(|error| UsageError::flag("--reason", error))?;
         Ok(Some(self.reason.get_or_init(|| reason).clone()))
@@ -272,21 +284,13 @@ impl Desk<'_> {
         self.written.cancel();
         // It has written what there was, or said why not.
         let _ = self.writer.await;
+        self.interrupts.close().await;
     }
 }
 
-impl From<Refusal> for Ending {
-    fn from(refusal: Refusal) -> Self {
-        let code = match &refusal {
-            Refusal::Forbidden { .. } | Refusal::Conflict { .. } => REFUSED,
-            Refusal::Invalid(_) => BAD_USAGE,
-            Refusal::Missing(_) => NOT_FOUND,
-            Refusal::Unavailable(_) | Refusal::Failed(_) => FAILED,
-            Refusal::Unknown(_) => UNKNOWN,
-            Refusal::InPart(_) => IN_PART,
-        };
-        Self::new(code, refusal.to_string())
-    }
+/// The code that a command ends with by an error.
+fn code(error: &anyhow::Error) -> u8 {
+    error.downcast_ref::<Ending>().map_or(FAILED, |ending| ending.code)
 }
 
 fn in_part(view: &OrderView) -> Ending {
@@ -341,45 +345,9 @@ pub(super) fn tell(view: &OrderView, screen: &mut Screen) {
     }
 }
 
-/// Asks whether to go on.
-fn confirm(question: &str) -> Result<(), anyhow::Error> {
-    let answer = ask(&format!("{question} [y/N] "))?;
-    if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
-        return Ok(());
-    }
-    Err(Ending::new(REFUSED, "the answer was no, and nothing was done").into())
-}
-
-fn ask(question: &str) -> anyhow::Result<String> {
-    let mut told = std::io::stderr();
-    write!(told, "{question}").and_then(|()| told.flush()).context("cannot ask")?;
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer).context("cannot read the answer")?;
-    Ok(answer)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::actions::Role;
-
-    #[test]
-    fn each_refusal_ends_with_its_code() {
-        let text = || "why".to_owned();
-        for (refusal, code) in [
-            (Refusal::Forbidden { needs: Role::Admin, has: Role::Viewer }, 3),
-            (Refusal::Invalid(text()), 2),
-            (Refusal::Missing(text()), 4),
-            (Refusal::Conflict { why: text(), state: None, version: None }, 3),
-            (Refusal::Unavailable(text()), 1),
-            (Refusal::Failed(text()), 1),
-            (Refusal::Unknown(text()), 5),
-            (Refusal::InPart(text()), 6),
-        ] {
-            let said = refusal.to_string();
-            assert_eq!(Ending::from(refusal), Ending::new(code, said));
-        }
-    }
 
     #[test]
     fn many_of_which_some_were_not_done_end_with_a_code_of_their_own() {
