@@ -91,8 +91,8 @@ impl Follower {
             was_unreadable || matches!(found, Found::Denied)
         };
         let (closed, reads): (Vec<_>, Vec<_>) = reads.into_iter().partition(|(path, found)| is_closed(path, found));
+        self.apply_untold(closed);
         let metrics = &self.metrics;
-        self.writer.apply(closed, |_, change| metrics.change(change));
         let first = reads.first().map(|(path, _)| path.clone());
         let mut differences = 0;
         self.writer.apply(reads, |_, change| {

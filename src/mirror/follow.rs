@@ -1,6 +1,7 @@
 //! Following the tree: watch, walk, apply; and all over again after every reconnect.
 
-use std::collections::HashSet;
+mod closed;
+
 use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
@@ -12,6 +13,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 use tracing::{info, warn};
 use zookeeper_client::{AddWatchMode, Client, PersistentWatcher};
 
+pub(super) use self::closed::Closed;
+use self::closed::implied;
 use super::clock::Moment;
 use super::drift::walk_aside;
 use super::image::{Change, Image};
@@ -20,7 +23,7 @@ use super::read::{Answer, Estimates, Found, Query, Reader};
 use super::store::Writer;
 use super::walk::{Walk, walk};
 use super::watch::{DIRTY_LIMIT, Interrupted, Watch};
-use crate::queue::path::{BatchNode, EntryName, JobNode, Path, RequestNode};
+use crate::queue::path::Path;
 use crate::zookeeper::{RequestError, within};
 
 /// How far apart requests are while changes keep coming: at most a hundred a second.
@@ -50,6 +53,8 @@ pub(super) struct Follower {
     pub(super) estimates: Estimates,
     /// When changes were last read.
     pub(super) looked: Option<Instant>,
+    /// What the log has still to say of znodes that are closed to us.
+    pub(super) closed: Closed,
 }
 
 impl Follower {
@@ -182,6 +187,7 @@ impl Follower {
                     self.writer.set_marks(now);
                     self.writer.sample(now);
                     self.name_unknown_states();
+                    self.closed.warn(Instant::now());
                 }
                 () = sleep_until(next_check.unwrap_or(next_request)), if next_check.is_some() => {
                     next_check = None;
@@ -208,34 +214,44 @@ impl Follower {
         if paths.is_empty() {
             return Ok(0);
         }
-        let implied = implied(&paths);
+        let implied = self.writer.with_image(|image| implied(&paths, image));
         let (estimates, ago) = (std::mem::take(&mut self.estimates), self.looked.map(|looked| looked.elapsed()));
         self.looked = Some(Instant::now());
         let mut reader = Reader::for_changes(client, self.writer.read_budget(), estimates, ago);
-        for path in paths.into_iter().chain(implied.iter().cloned()) {
+        for path in paths {
             reader.push(Query::Node(path));
         }
+        for path in implied.unwrap_or_default() {
+            reader.push(Query::Permission(path));
+        }
+        let mut opened = Vec::new();
         while let Some(answers) = watch.during(reader.next()).await?? {
-            self.take_changes(nodes(answers), &implied);
+            let (permissions, answers): (Vec<_>, Vec<_>) =
+                answers.into_iter().partition(|answer| matches!(answer, Answer::Permission(..)));
+            opened.extend(self.take_permissions(permissions));
+            self.take_changes(nodes(answers));
         }
         self.metrics.reads.inc_by(reader.reads);
         self.estimates = reader.estimates;
+        let mut requests = reader.requests;
+        if !opened.is_empty() {
+            requests += self.read_opened(client, watch, opened).await?;
+        }
+        self.closed.warn(Instant::now());
         self.writer.with_freshness(|freshness| freshness.last_event = watch.last_event);
-        Ok(reader.requests)
+        Ok(requests)
     }
 
-    /// Applies reads of what has changed, and of `implied`.
-    fn take_changes(&mut self, reads: Vec<(Path, Found)>, implied: &HashSet<Path>) {
+    /// Applies reads of what has changed.
+    fn take_changes(&mut self, reads: Vec<(Path, Found)>) {
         let read_at = Moment::now();
         // Of a znode that nobody expects the event may have told of something far below it: its own last change may be
-        // months ago. Of an implied one there was no event.
-        let is_dated = |path: &Path| !matches!(path, Path::Unexpected(_)) && !implied.contains(path);
-        let dated = reads.iter().filter(|(path, _)| is_dated(path));
+        // months ago.
+        let dated = reads.iter().filter(|(path, _)| !matches!(path, Path::Unexpected(_)));
         self.writer.saw(dated.filter_map(|(_, found)| Some(found.node()?.1.mtime)), read_at);
         let offset = self.writer.offset();
+        self.note_closed(&reads);
         let metrics = &self.metrics;
-        let (beside, reads): (Vec<_>, Vec<_>) = reads.into_iter().partition(|(path, _)| implied.contains(path));
-        self.writer.apply(beside, |_, change| metrics.change(change));
         self.writer.apply(reads, |found, change| {
             metrics.change(change);
             if let (Some((_, stat)), true) = (found.node(), change != Change::Nothing) {
@@ -243,6 +259,48 @@ impl Follower {
                 metrics.delay(Duration::from_millis(u64::try_from(delay_ms).unwrap_or(0)));
             }
         });
+    }
+
+    /// Applies what the server says of znodes that no event told of. Gives those that are ours to read and whose values the
+    /// image does not have.
+    fn take_permissions(&mut self, answers: Vec<Answer>) -> Vec<Path> {
+        let found = answers.into_iter().filter_map(|answer| match answer {
+            Answer::Permission(path, found) => Some((path, found)),
+            Answer::Node(..) | Answer::Item(..) | Answer::Names(..) => None,
+        });
+        let (open, rest): (Vec<_>, Vec<_>) = found.partition(|(_, found)| matches!(found, Found::Listed));
+        self.apply_untold(rest);
+        let unknown = self.writer.with_image(|image| {
+            let unknown = open.into_iter().filter(|(path, _)| !image.knows(path));
+            unknown.map(|(path, _)| path).collect()
+        });
+        unknown.unwrap_or_default()
+    }
+
+    /// Reads what was closed to us and is not any more. Its values may be old: the sizes of those that were just written
+    /// tell nothing of theirs.
+    async fn read_opened(&mut self, client: &Client, watch: &mut Watch, opened: Vec<Path>) -> Result<u32, Interrupted> {
+        let mut reader = Reader::for_changes(client, self.writer.read_budget(), Estimates::default(), None);
+        for path in opened {
+            reader.push(Query::Node(path));
+        }
+        while let Some(answers) = watch.during(reader.next()).await?? {
+            self.apply_untold(nodes(answers));
+        }
+        self.metrics.reads.inc_by(reader.reads);
+        Ok(reader.requests)
+    }
+
+    /// Applies reads of what no event told of: when it changed is nobody's news.
+    pub(super) fn apply_untold(&mut self, reads: Vec<(Path, Found)>) {
+        self.note_closed(&reads);
+        let metrics = &self.metrics;
+        self.writer.apply(reads, |_, change| metrics.change(change));
+    }
+
+    fn note_closed(&mut self, reads: &[(Path, Found)]) {
+        let closed = &mut self.closed;
+        self.writer.with_image(|image| closed.note(reads, image));
     }
 
     /// Logs each state that we do not know, once while it is there: whoever writes it has outgrown us. A name is anybody's
@@ -285,31 +343,11 @@ impl Follower {
     }
 }
 
-/// The statuses that may have changed by what has, although no event told of them: where permissions were taken from us,
-/// servers keep events to themselves, and a job's state would stay what it was while its entries move on.
-fn implied(dirty: &[Path]) -> HashSet<Path> {
-    let implied = dirty.iter().filter_map(|path| match path {
-        Path::Entry(_, EntryName { job, .. }) | Path::Reference(_, _, job) | Path::JobNode(job, JobNode::Lock) => {
-            Some(Path::JobNode(*job, JobNode::Status))
-        }
-        Path::BatchNode(batch, BatchNode::Lock) => Some(Path::BatchNode(*batch, BatchNode::Status)),
-        Path::RequestNode(queue, request, RequestNode::Lock) => {
-            Some(Path::RequestNode(*queue, *request, RequestNode::Status))
-        }
-        _ => None,
-    });
-    let mut implied: HashSet<_> = implied.collect();
-    for path in dirty {
-        implied.remove(path);
-    }
-    implied
-}
-
 /// What was found at each path that was asked for by itself.
 pub(super) fn nodes(answers: Vec<Answer>) -> Vec<(Path, Found)> {
     let node = |answer| match answer {
         Answer::Node(path, found) | Answer::Item(path, found, _) => Some((path, found)),
-        Answer::Names(..) => None,
+        Answer::Names(..) | Answer::Permission(..) => None,
     };
     answers.into_iter().filter_map(node).collect()
 }

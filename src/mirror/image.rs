@@ -6,6 +6,7 @@
 mod batches;
 mod beside;
 mod change;
+mod closed;
 mod columns;
 mod compare;
 mod failures;

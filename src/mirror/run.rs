@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::follow::Follower;
+use super::follow::{Closed, Follower};
 use super::metrics::{Cause, Metrics};
 use super::read::Estimates;
 use super::store::{Store, Writer};
@@ -38,6 +38,7 @@ pub async fn run(
         unknown_states: Vec::new(),
         estimates: Estimates::default(),
         looked: None,
+        closed: Closed::default(),
     };
     let follow = async {
         let mut cause = Cause::Start;

@@ -106,6 +106,8 @@ fn take(image: &mut Image, answer: Answer, waiting: &mut Waiting, mut later: Opt
         Answer::Names(path, None) => {
             image.apply(path, &Found::Denied);
         }
+        // No walk asks for that alone.
+        Answer::Permission(..) => {}
     }
 }
 

@@ -12,7 +12,7 @@ use queuekeeper::queue::id::JobId;
 use queuekeeper::queue::state::JobState;
 use queuekeeper::zookeeper::PrivateServer;
 use queuekeeper::zookeeper::server::Options;
-use tokio::time::timeout;
+use tokio::time::{interval, timeout};
 use zookeeper_client::{Acls, Client, CreateMode};
 
 use super::chaos::{Write, folders, new_batch, new_job, play};
@@ -53,7 +53,7 @@ async fn write_small_ones(client: &Client) {
     }
 }
 
-async fn fill(client: &Client) {
+async fn fill_with_small_jobs(client: &Client) {
     play(client, &folders()).await;
     play(client, &new_batch("bid0000000000")).await;
     for numbers in (0..SMALL).collect::<Vec<_>>().chunks(100) {
@@ -64,6 +64,10 @@ async fn fill(client: &Client) {
         });
         play(client, &[Write::Multi(all.collect())]).await;
     }
+}
+
+async fn fill(client: &Client) {
+    fill_with_small_jobs(client).await;
     let mode = CreateMode::Persistent.with_acls(Acls::anyone_all());
     for jobs in large().collect::<Vec<_>>().chunks(STEP) {
         for job in jobs {
@@ -172,4 +176,46 @@ async fn a_server_that_is_nearly_full_of_large_values_survives_every_way_of_read
     let dumped = tokio::task::spawn_blocking(move || dump.status().unwrap());
     assert!(timeout(Duration::from_mins(1), dumped).await.unwrap().unwrap().success());
     config(&address).connect().await.expect("the server answers").get_data("/jobs").await.unwrap();
+}
+
+/// How many jobs of one large value have an entry. Together they are 200 MB as well.
+const MOVED: u32 = 200;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_survives_that_many_entries_of_jobs_with_old_large_values_move_at_once() {
+    let server = PrivateServer::start(Options { heap_mib: 512, ..Options::default() }).await.unwrap();
+    let address = server.connect_string();
+    let client = connect(&address).await;
+    fill_with_small_jobs(&client).await;
+    let moved = SMALL..SMALL + MOVED;
+    for jobs in moved.clone().collect::<Vec<_>>().chunks(2 * STEP) {
+        for job in jobs {
+            play(&client, &[new_job(*job, "bid0000000000", 5)]).await;
+            client.set_data(&format!("/jobs/{}/status", JobId::new(*job)), &status("Pending"), None).await.unwrap();
+        }
+        write_small_ones(&client).await;
+    }
+
+    // Small values are written and read all the time, so that much is known of small ones and nothing of others.
+    let mirror = Mirror::with(config(&address), None);
+    mirror.is_synced().await;
+    let reads = mirror.count("queuekeeper_mirror_reads_total");
+    let mut ticks = interval(Duration::from_millis(8));
+    let mut small = (0..SMALL).cycle();
+    let mut write_one = async || {
+        ticks.tick().await;
+        let path = format!("/jobs/{}/status", JobId::new(small.next().unwrap()));
+        client.set_data(&path, br#"{"status":"Pending","retry_count":0}"#, None).await.unwrap();
+    };
+    while mirror.count("queuekeeper_mirror_reads_total") < reads + 600 {
+        write_one().await;
+    }
+
+    // Each entry tells of a status that no event told of.
+    let entry = |job: u32, priority: &str| format!("/jobs/states/pending/{priority}-{}", JobId::new(job));
+    let moves = moved.flat_map(|job| [Write::Delete(entry(job, "05")), Write::Create(entry(job, "06"), Vec::new())]);
+    play(&client, &[Write::Multi(moves.collect())]).await;
+    let facts = mirror.equals(&client).await;
+    assert_eq!(facts["jobs pending count"], (SMALL + MOVED).to_string());
+    assert_eq!((mirror.walks("start"), mirror.walks("reconnect")), (1, 0), "the server never let go of the connection");
 }

@@ -55,6 +55,11 @@ impl Nodes {
         i64::from(self.0.count_ones()) - i64::from(before)
     }
 
+    /// This set without those of another.
+    pub(super) fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// The same for the rules of the queue core, which know positions only.
     pub(super) fn set_of(self) -> NodeSet {
         NodeSet::from_bits(self.0)

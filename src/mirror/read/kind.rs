@@ -95,6 +95,7 @@ impl Estimates {
     pub(super) fn bytes(&self, query: &Query) -> f64 {
         match query {
             Query::Names(_, children) => listing_bytes(*children),
+            Query::Permission(_) => listing_bytes(0),
             Query::Node(_) | Query::Item(_) => self.0[query.kind().0].bytes(),
         }
     }
@@ -129,6 +130,7 @@ impl UnderWay {
     pub(super) fn add(&mut self, query: &Query) {
         match query {
             Query::Names(_, children) => self.names += children,
+            Query::Permission(_) => {}
             Query::Node(_) | Query::Item(_) => self.of_kind[query.kind().0] += 1,
         }
     }

@@ -19,7 +19,7 @@ pub(in crate::mirror) enum Found {
         /// Its stat.
         stat: Stat,
     },
-    /// There is one: its parent lists it, which is all that is asked of it.
+    /// There is one: its parent lists it, or it lists its own children, and that is all that is asked of it.
     Listed,
     /// There may be one, but our credentials do not allow us to read it.
     Denied,
@@ -49,6 +49,7 @@ impl Found {
     fn of(result: Option<MultiReadResult>) -> Result<Self, Error> {
         match result {
             Some(MultiReadResult::Data { data, stat }) => Ok(Self::Node { data, stat }),
+            Some(MultiReadResult::Children { .. }) => Ok(Self::Listed),
             Some(MultiReadResult::Error { err: Error::NoNode }) => Ok(Self::Nothing),
             Some(MultiReadResult::Error { err: Error::NoAuth }) => Ok(Self::Denied),
             Some(MultiReadResult::Error { err }) => Err(err),
@@ -84,12 +85,15 @@ pub(in crate::mirror) enum Query {
     Item(Path),
     /// The names of a znode's children, of which there are about so many.
     Names(Path, usize),
+    /// Whether a znode without children is there and ours to read, but none of its data. To list children needs the same
+    /// permission.
+    Permission(Path),
 }
 
 impl Query {
     pub(super) fn path(&self) -> &Path {
         match self {
-            Self::Node(path) | Self::Item(path) | Self::Names(path, _) => path,
+            Self::Node(path) | Self::Item(path) | Self::Names(path, _) | Self::Permission(path) => path,
         }
     }
 
@@ -101,7 +105,7 @@ impl Query {
             Self::Item(Path::Request(queue, request)) => {
                 USUAL_REQUEST_NODES.map(|node| Path::RequestNode(queue, request, node)).into()
             }
-            Self::Item(_) | Self::Node(_) | Self::Names(..) => Vec::new(),
+            Self::Item(_) | Self::Node(_) | Self::Names(..) | Self::Permission(_) => Vec::new(),
         }
     }
 
@@ -109,7 +113,7 @@ impl Query {
     pub(super) fn reads(&self) -> usize {
         match self {
             Self::Item(path) => Kind::of_item(path).reads(),
-            Self::Node(_) | Self::Names(..) => 1,
+            Self::Node(_) | Self::Names(..) | Self::Permission(_) => 1,
         }
     }
 
@@ -117,7 +121,7 @@ impl Query {
         match self {
             Self::Node(path) => Kind::of_node(path),
             Self::Item(path) => Kind::of_item(path),
-            Self::Names(..) => Kind::NAMES,
+            Self::Names(..) | Self::Permission(_) => Kind::NAMES,
         }
     }
 
@@ -143,7 +147,7 @@ impl Query {
     pub(super) fn add(&self, children: &[Path], reader: &mut MultiReader<'_>, text: &mut String) -> Result<(), Error> {
         let path = written(self.path(), text);
         match self {
-            Self::Names(..) => return reader.add_get_children(path),
+            Self::Names(..) | Self::Permission(_) => return reader.add_get_children(path),
             Self::Node(_) | Self::Item(_) => reader.add_get_data(path)?,
         }
         children.iter().try_for_each(|child| reader.add_get_data(written(child, text)))
@@ -170,6 +174,7 @@ impl Query {
                 Some(MultiReadResult::Error { err }) => Err(err),
                 _ => Err(unexpected()),
             },
+            Self::Permission(path) => Ok(Answer::Permission(path, Found::of(results.next())?)),
         }
     }
 }
@@ -193,6 +198,8 @@ pub(in crate::mirror) enum Answer {
     Item(Path, Found, Vec<(Path, Found)>),
     /// To [`Query::Names`]; `None` where our credentials do not allow us to list them.
     Names(Path, Option<Vec<String>>),
+    /// To [`Query::Permission`].
+    Permission(Path, Found),
 }
 
 impl Answer {
@@ -204,7 +211,7 @@ impl Answer {
                 let below: usize = children.iter().map(|(_, found)| found.bytes()).sum();
                 (Kind::of_item(path), found.bytes() + below)
             }
-            Self::Names(..) => return None,
+            Self::Names(..) | Self::Permission(..) => return None,
         };
         Some((kind, bytes as u64))
     }
@@ -212,7 +219,7 @@ impl Answer {
     /// The znodes that our credentials do not allow us to read.
     pub(super) fn denied(&self) -> impl Iterator<Item = &Path> {
         let (path, found, children) = match self {
-            Self::Node(path, found) => (path, Some(found), [].as_slice()),
+            Self::Node(path, found) | Self::Permission(path, found) => (path, Some(found), [].as_slice()),
             Self::Item(path, found, children) => (path, Some(found), children.as_slice()),
             Self::Names(path, names) => (path, names.is_none().then_some(&Found::Denied), [].as_slice()),
         };

@@ -9,7 +9,7 @@ use crate::mirror::image::row::{LockStat, Rest, Row, text};
 use crate::mirror::image::uuids::Leads;
 use crate::mirror::text::{FIELD_LIMIT, TextId};
 use crate::queue::fault::{
-    BatchFacts, CollectionFacts, Finding, JobFacts, Limits, LockFacts, NodeSet, RequestFacts, UuidFacts, judge_batch,
+    BatchFacts, CollectionFacts, Finding, JobFacts, Limits, LockFacts, RequestFacts, UuidFacts, judge_batch,
     judge_collection, judge_job, judge_lock, judge_pause, judge_request, judge_storage_lock, judge_uuid,
 };
 use crate::queue::id::{BatchId, JobId, RequestId};
@@ -90,7 +90,7 @@ impl Image {
             id,
             present: row.nodes.set_of(),
             malformed: row.malformed.set_of(),
-            denied: denied(row.unreadable.set_of(), row.malformed.set_of()),
+            denied: row.unreadable.without(row.malformed).set_of(),
             state: row.standing.state,
             is_canonical: row.standing.state.is_some() && row.odd_status == TextId::default(),
             entered_ms: row.standing.entered_ms,
@@ -124,7 +124,7 @@ impl Image {
             id,
             present: item.nodes.set_of(),
             malformed: item.malformed.set_of(),
-            denied: denied(item.unreadable.set_of(), item.malformed.set_of()),
+            denied: item.unreadable.without(item.malformed).set_of(),
             state: item.state,
             is_canonical: item.state.is_some() && item.odd_status.is_empty(),
             entered_ms: item.entered_ms,
@@ -146,7 +146,7 @@ impl Image {
             id,
             present: item.nodes.set_of(),
             malformed: item.malformed.set_of(),
-            denied: denied(item.unreadable.set_of(), item.malformed.set_of()),
+            denied: item.unreadable.without(item.malformed).set_of(),
             state: item.state,
             is_canonical: item.state.is_some() && item.odd_status.is_empty(),
             entered_ms: item.entered_ms,
@@ -195,8 +195,4 @@ fn facts_of(lock: LockStat) -> LockFacts {
 /// A row's own place with those that are kept apart.
 fn together<'a, T: Clone>(own: &'a [T], odd: &[T]) -> Cow<'a, [T]> {
     if odd.is_empty() { Cow::Borrowed(own) } else { Cow::Owned([own, odd].concat()) }
-}
-
-fn denied(unreadable: NodeSet, malformed: NodeSet) -> NodeSet {
-    unreadable.minus(malformed)
 }
