@@ -200,6 +200,8 @@ impl Follower {
                     self.metrics.reads.inc_by(walked.reads);
                     Box::pin(self.mend_drift(client, watch, &walked.image)).await?;
                     self.walked(walked.duration);
+                    // No event tells of a folder that was closed to us, or is not any more.
+                    self.gain_sync();
                     watch.forget_touched();
                     next_check = self.drift_interval.map(|interval| Instant::now() + interval);
                 }
