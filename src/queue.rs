@@ -115,7 +115,7 @@ mod list;
 pub mod load;
 mod lock;
 mod mend;
-mod pace;
+pub(crate) mod pace;
 pub mod path;
 mod purge;
 pub mod record;

@@ -2,9 +2,8 @@
 //!
 //! All answers that are under way are in the server's memory beside the tree, so what they are expected to bring together
 //! stays within a budget. Sizes are learnt from answers, which is safe in random order only; see
-//! [`estimate`].
+//! [`crate::queue::pace`].
 
-mod estimate;
 mod kind;
 mod query;
 

@@ -5,19 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use rand::seq::SliceRandom as _;
 use zookeeper_client::{Acl, Acls, Client, MultiReadResult, SessionId, Stat};
 
 use super::error::{Cause, Error};
 use super::lock::Claims;
-use super::pace::InOrder;
+use super::pace::{EXPECTED_BYTES, Estimate, LARGEST_DATA, REQUESTS_IN_FLIGHT, VALUES_IN_FLIGHT};
 use super::path::Path;
 
-/// How many reads go into one request whatever they may bring: what belongs together is read at one moment, and nothing
-/// that does has more than a few values.
-const READS_TOGETHER: usize = 128;
-
-/// Reading more at once makes nothing faster and only buffers answers.
-const REQUESTS_IN_FLIGHT: usize = 4;
+/// How many reads go into one request at most.
+const READS_A_REQUEST: usize = 128;
 
 /// How many jobs a transaction is about at most: 1,500 were seen to go through, and 2,000 to reset the connection.
 const JOBS_PER_TRANSACTION: usize = 1_000;
@@ -116,37 +113,71 @@ impl Queue {
         }
     }
 
-    /// Reads many znodes, in order: in one request where there are at most 128 reads, else so many at a time as the answers
-    /// before let expect to be no burden to the server.
+    /// Reads many znodes, in order: in one request what has at most 32 values and 128 reads, as what belongs together is
+    /// read at one moment; else in several, which have no more values than that in flight.
     pub(super) async fn read(&self, reads: &[Read]) -> Result<Vec<Found>, Error> {
         let mut found = Vec::with_capacity(reads.len());
-        let (mut rest, mut pace, mut in_flight) = (reads, InOrder::default(), VecDeque::new());
+        let is_one = reads.len() <= READS_A_REQUEST && values(reads) <= VALUES_IN_FLIGHT;
+        let most = if is_one { VALUES_IN_FLIGHT } else { VALUES_IN_FLIGHT / REQUESTS_IN_FLIGHT };
+        let (mut rest, mut in_flight) = (reads, VecDeque::new());
         loop {
             // Making the future sends the request, so those that wait here are in flight together.
             while in_flight.len() < REQUESTS_IN_FLIGHT && !rest.is_empty() {
-                let most = if reads.len() <= READS_TOGETHER { READS_TOGETHER } else { pace.reads() };
-                let (chunk, later) = rest.split_at(most.min(rest.len()));
-                in_flight.push_back((chunk, self.send(chunk)));
+                let (chunk, later) = rest.split_at(request_of(rest, most));
+                in_flight.push_back((chunk, self.send(chunk.iter())));
                 rest = later;
             }
             let Some((chunk, request)) = in_flight.pop_front() else { return Ok(found) };
             let failed = |cause| Error::Read { path: chunk[0].path().clone(), cause };
             let answers = self.within(request).await.map_err(failed)?;
-            pace.saw(chunk.len(), answers.iter().map(bytes).sum());
             for (read, answer) in chunk.iter().zip(answers) {
                 found.push(Found::from_answer(read, answer)?);
             }
         }
     }
 
-    fn send(
+    /// Reads many znodes that each stand for themselves, in random order, and hands each on with the position of its read.
+    /// Far faster than [`Queue::read`] where values are small, and bounded as well where they are not.
+    pub(super) async fn read_each_alone(
         &self,
         reads: &[Read],
-    ) -> impl Future<Output = Result<Vec<MultiReadResult>, zookeeper_client::Error>> + Send + use<'_> {
+        mut take: impl FnMut(usize, Found),
+    ) -> Result<(), Error> {
+        let mut order: Vec<usize> = (0..reads.len()).collect();
+        order.shuffle(&mut rand::rng());
+        let (mut rest, mut estimate) = (order.as_slice(), Estimate::at_most(LARGEST_DATA));
+        let (mut in_flight, mut under_way) = (VecDeque::new(), 0);
+        loop {
+            while in_flight.len() < REQUESTS_IN_FLIGHT && !rest.is_empty() {
+                let room = (EXPECTED_BYTES / estimate.bytes()) as usize;
+                let least = usize::from(in_flight.is_empty());
+                let count = room.saturating_sub(under_way).max(least).min(READS_A_REQUEST).min(rest.len());
+                if count == 0 {
+                    break;
+                }
+                let (chunk, later) = rest.split_at(count);
+                in_flight.push_back((chunk, self.send(chunk.iter().map(|at| &reads[*at]))));
+                (rest, under_way) = (later, under_way + count);
+            }
+            let Some((chunk, request)) = in_flight.pop_front() else { return Ok(()) };
+            let failed = |cause| Error::Read { path: reads[chunk[0]].path().clone(), cause };
+            let answers = self.within(request).await.map_err(failed)?;
+            under_way -= chunk.len();
+            for (at, answer) in chunk.iter().zip(answers) {
+                estimate.saw(bytes(&answer) as u64);
+                take(*at, Found::from_answer(&reads[*at], answer)?);
+            }
+        }
+    }
+
+    fn send<'r, I: Iterator<Item = &'r Read>>(
+        &self,
+        mut reads: I,
+    ) -> impl Future<Output = Result<Vec<MultiReadResult>, zookeeper_client::Error>> + Send + use<'_, 'r, I> {
         let mut reader = self.client.new_multi_reader();
-        let added = reads.iter().try_for_each(|read| match read {
+        let added = reads.try_for_each(|read| match read {
             Read::Data(path) => reader.add_get_data(&path.to_string()),
-            Read::Children(path) => reader.add_get_children(&path.to_string()),
+            Read::Children(path) | Read::Existence(path) => reader.add_get_children(&path.to_string()),
         });
         let request = reader.commit();
         async move {
@@ -174,6 +205,18 @@ pub(super) fn overhead_of<'a>(acl: impl Iterator<Item = &'a Acl>, chroot: &str) 
     4 + acl.map(|acl| 12 + acl.scheme().len() + acl.id().len()).sum::<usize>() + chroot.len()
 }
 
+/// How many values some reads bring. The names of children are no values: all of them together are far less than the tree.
+fn values(reads: &[Read]) -> usize {
+    reads.iter().filter(|read| matches!(read, Read::Data(_))).count()
+}
+
+/// How many of the first reads make a request of at most so many values.
+fn request_of(reads: &[Read], most_values: usize) -> usize {
+    let values = reads.iter().enumerate().filter(|(_, read)| matches!(read, Read::Data(_)));
+    let too_many = values.map(|(at, _)| at).nth(most_values);
+    too_many.unwrap_or(reads.len()).min(READS_A_REQUEST)
+}
+
 /// How much an answer brought.
 fn bytes(answer: &MultiReadResult) -> usize {
     match answer {
@@ -190,12 +233,14 @@ pub(super) enum Read {
     Data(Path),
     /// The children's names, without a stat.
     Children(Path),
+    /// Whether it is there, and nothing of its data: of a znode that should have neither data nor children.
+    Existence(Path),
 }
 
 impl Read {
-    fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         match self {
-            Self::Data(path) | Self::Children(path) => path,
+            Self::Data(path) | Self::Children(path) | Self::Existence(path) => path,
         }
     }
 }
@@ -253,4 +298,30 @@ impl Found {
 /// An instant of the server's clock, as a stat gives it; one that no calendar has becomes the epoch.
 pub(super) fn instant(milliseconds: i64) -> Timestamp {
     Timestamp::from_millisecond(milliseconds).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::id::JobId;
+
+    #[test]
+    fn whatever_is_read_in_order_is_in_requests_of_few_values() {
+        for place in [Read::Data, Read::Children, Read::Existence] {
+            let reads = (0..300).map(|job| {
+                let path = Path::Job(JobId::new(job));
+                if job % 3 == 0 { Read::Data(path) } else { place(path) }
+            });
+            let reads: Vec<_> = reads.collect();
+            let (mut rest, mut requests) = (reads.as_slice(), 0);
+            while !rest.is_empty() {
+                let (chunk, later) = rest.split_at(request_of(rest, 8));
+                assert!(!chunk.is_empty() && values(chunk) <= 8 && chunk.len() <= READS_A_REQUEST);
+                (rest, requests) = (later, requests + 1);
+            }
+            assert_eq!(requests, values(&reads).div_ceil(8));
+        }
+        let names = vec![Read::Children(Path::Root); 300];
+        assert_eq!(request_of(&names, 8), READS_A_REQUEST);
+    }
 }

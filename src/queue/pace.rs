@@ -1,24 +1,37 @@
-//! How many reads of znodes go into one request where their order is given.
+//! How many reads of znodes may be under way at once.
 //!
-//! A znode may hold 1 MiB, and a server has all answers that are under way in memory beside the tree. What was read in a
-//! given order is no sample of what follows: large values may stand behind thousands of small ones.
+//! A znode may hold 1 MiB, and a server has all answers that are under way in memory beside the tree. Where reads are
+//! made in a given order, those answered tell nothing of those that follow: large values may stand behind thousands of
+//! small ones. So such reads are bounded by their number, [`VALUES_IN_FLIGHT`]. Faster is what may be read in random
+//! order, whose answers are a sample of the rest: of many znodes that each stand for themselves ([`Estimate`]), and of
+//! those that a dump has before it ([`Sampled`]).
 
-/// The pace of reading: few reads are under way, by number, so the first large values after small ones are that many at
-/// most. Their answer makes the next requests small at once, and small answers let them grow again.
+mod estimate;
+
+pub(crate) use self::estimate::{Estimate, LARGEST_DATA};
+
+/// How many requests are in flight at once. More make nothing faster and only buffer answers.
+pub(super) const REQUESTS_IN_FLIGHT: usize = 4;
+
+/// How many values that are read in a given order may be in flight: 32 MiB, if each is as large as a znode can be.
+pub(super) const VALUES_IN_FLIGHT: usize = 32;
+
+/// How many bytes of values that are read in random order may be in flight, by what is expected of them.
+pub(super) const EXPECTED_BYTES: f64 = 4_194_304.0;
+
+/// How many reads of a dump a request has, by the answers to earlier ones that were chosen at random from what comes next.
+/// The first large value makes the next requests small at once, and small ones let them grow again.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct InOrder {
+pub(super) struct Sampled {
     bytes_a_read: f64,
 }
 
-impl InOrder {
+impl Sampled {
     /// How many reads a request has at most.
     const READS: usize = 64;
 
     /// How large an answer should be, in bytes, by the size of those before it.
     const ANSWER_BYTES: f64 = 2_097_152.0;
-
-    /// What a read is taken to bring while nothing is known.
-    const BYTES_A_READ: f64 = 65_536.0;
 
     /// How many reads the next request may have.
     pub(super) fn reads(self) -> usize {
@@ -32,9 +45,9 @@ impl InOrder {
     }
 }
 
-impl Default for InOrder {
+impl Default for Sampled {
     fn default() -> Self {
-        Self { bytes_a_read: Self::BYTES_A_READ }
+        Self { bytes_a_read: LARGEST_DATA as f64 }
     }
 }
 
@@ -43,16 +56,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn in_order_requests_grow_slowly_and_are_small_after_the_first_large_answer() {
-        let mut pace = InOrder::default();
-        assert!(pace.reads() < InOrder::READS);
-        for _ in 0..20 {
-            pace.saw(64, 64 * 150);
-        }
-        assert_eq!(pace.reads(), InOrder::READS);
-        pace.saw(64, 64 << 20);
+    fn requests_of_a_dump_start_small_grow_slowly_and_are_small_after_the_first_large_answer() {
+        let mut pace = Sampled::default();
         assert_eq!(pace.reads(), 2);
         pace.saw(2, 300);
         assert!(pace.reads() < 4);
+        for _ in 0..40 {
+            pace.saw(64, 64 * 150);
+        }
+        assert_eq!(pace.reads(), Sampled::READS);
+        pace.saw(64, 64 << 20);
+        assert_eq!(pace.reads(), 2);
     }
 }

@@ -8,15 +8,19 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use futures::future::join_all;
+use jiff::{SignedDuration, Timestamp};
+use queuekeeper::queue::fault::{Fault, Limits};
 use queuekeeper::queue::id::JobId;
+use queuekeeper::queue::path::Path as QueuePath;
 use queuekeeper::queue::state::JobState;
+use queuekeeper::queue::{MendOrder, Queue};
 use queuekeeper::zookeeper::PrivateServer;
 use queuekeeper::zookeeper::server::Options;
 use tokio::time::{interval, timeout};
 use zookeeper_client::{Acls, Client, CreateMode};
 
 use super::chaos::{Write, folders, new_batch, new_job, play};
-use super::harness::{LIMIT, Mirror, config, connect};
+use super::harness::{LIMIT, Mirror, config, connect, create};
 use crate::support::tree::read_tree;
 use crate::support::wait::eventually;
 
@@ -123,7 +127,7 @@ impl Served {
 }
 
 fn jobs_in(mirror: &Mirror, state: JobState) -> u64 {
-    let summary = mirror.store.summary(jiff::Timestamp::now(), None).unwrap();
+    let summary = mirror.store.summary(Timestamp::now(), None).unwrap();
     summary.jobs.get(Some(state)).count
 }
 
@@ -217,5 +221,15 @@ async fn a_server_survives_that_many_entries_of_jobs_with_old_large_values_move_
     play(&client, &[Write::Multi(moves.collect())]).await;
     let facts = mirror.equals(&client).await;
     assert_eq!(facts["jobs pending count"], (SMALL + MOVED).to_string());
+
+    // And a repair, which asks every job for its state: in order, all the large ones would follow each other.
+    create(&client, "/locks/storage/ark_1", b"").await;
+    let queue = Queue::new(connect(&address).await);
+    let now = Timestamp::now() + SignedDuration::from_hours(24);
+    let order = MendOrder { limits: &Limits::default(), now, even_if_locked: false };
+    let lock = QueuePath::parse("/locks/storage/ark_1");
+    let mend = queue.plan_mend(Fault::LeakedStorageLock, &lock, order).await.unwrap();
+    queue.commit_mend(&mend).await.unwrap();
+    mirror.equals(&client).await;
     assert_eq!((mirror.walks("start"), mirror.walks("reconnect")), (1, 0), "the server never let go of the connection");
 }

@@ -1,7 +1,7 @@
 //! Kinds of reads. Those of one kind wait together, and the answers to some tell how large the others will be.
 
-use super::estimate::{Estimate, LARGEST_DATA};
 use super::query::{Query, USUAL_BATCH_NODES, USUAL_JOB_NODES, USUAL_REQUEST_NODES};
+use crate::queue::pace::{Estimate, LARGEST_DATA};
 use crate::queue::path::Path;
 
 /// A kind of reads. The znodes of one kind become known together, from one listing or from those of items that are read

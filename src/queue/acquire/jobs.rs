@@ -132,7 +132,7 @@ impl JobPoll {
     async fn look_at(&mut self, entries: Vec<EntryName>) -> Result<(), Error> {
         // The entry is read after its job: one that is still there although the status has moved on is an orphan, and
         // not the trace of a change made between two reads.
-        let place = |entry: &EntryName| Read::Data(Path::Entry(self.state.into(), *entry));
+        let place = |entry: &EntryName| Read::Existence(Path::Entry(self.state.into(), *entry));
         let reads = entries.iter().flat_map(|entry| Job::reads(entry.job).into_iter().chain([place(entry)]));
         let mut found = self.queue.read(&reads.collect::<Vec<_>>()).await?.into_iter();
         for entry in entries {

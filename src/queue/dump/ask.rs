@@ -6,6 +6,7 @@ use zookeeper_client::{MultiReadResult, MultiReader, Stat};
 
 use super::line::{self, Trailer};
 use super::redact::Redaction;
+use crate::queue::pace::VALUES_IN_FLIGHT;
 use crate::queue::path::{BatchNode, JobNode, Path, RequestNode};
 
 /// About how many bytes the protocol adds to a path.
@@ -198,6 +199,10 @@ fn take_names(
         }
         answer => return Err((of.real.to_string(), refusal(answer))),
     };
+    if is_item && names.len() >= VALUES_IN_FLIGHT {
+        // Together they could be more than a server can hold: its children are read as those of any other znode.
+        return Ok(vec![Next::Ask(Query { of, asked: Asked::Node })]);
+    }
     if is_item {
         let names = names.into_iter().map(Arc::from).collect();
         return Ok(vec![Next::Ask(Query { of, asked: Asked::Listed(names) })]);

@@ -4,11 +4,15 @@
 //! many as fill a request; an answer takes the place of its question, and what it asks further stands where its lines
 //! will stand. Lines leave at the front. So requests that fill the pipe are in flight although each znode's children
 //! are known only after it, and no more is held than lies in a window before the front.
+//!
+//! The questions of a request are chosen from the window at random, but for one, so that the front moves. In order, the
+//! first large values after many small ones would all be under way before one of them is answered.
 
 use std::collections::{HashMap, VecDeque};
 use std::vec::IntoIter;
 
 use futures::stream::{FuturesUnordered, StreamExt as _};
+use rand::seq::SliceRandom as _;
 use zookeeper_client::MultiReadResult;
 
 use super::ask::{Asked, Named, Next, Query};
@@ -16,14 +20,14 @@ use super::line::Trailer;
 use super::redact::Redaction;
 use crate::queue::error::{Cause, Error};
 use crate::queue::handle::Queue;
-use crate::queue::pace::InOrder;
+use crate::queue::pace::{REQUESTS_IN_FLIGHT, Sampled};
 use crate::queue::path::Path;
 
-/// How many requests are in flight: see `Queue::read`.
-const REQUESTS_IN_FLIGHT: usize = 4;
-
 /// How far before the front questions are asked, in reads.
-const WINDOW: usize = 4096;
+const WINDOW: usize = 8192;
+
+/// Which part of the questions that wait in the window a request may have: no more, or they are no sample of the rest.
+const PART: usize = 8;
 
 /// How large a request may become: far below the 1 MiB at which the server resets the connection.
 const REQUEST_BYTES: usize = 256 << 10;
@@ -67,7 +71,9 @@ pub(super) struct Walk<'a> {
     /// The questions of each request in flight, and how often it was made.
     asked: HashMap<u64, (Vec<Query>, usize)>,
     last_request: u64,
-    pace: InOrder,
+    /// The request in flight that has a question chosen for standing at the front.
+    front: Option<u64>,
+    pace: Sampled,
     pub(super) counts: Trailer,
 }
 
@@ -80,7 +86,8 @@ impl<'a> Walk<'a> {
             entries: VecDeque::from([Entry::Waiting(root)]),
             asked: HashMap::new(),
             last_request: 0,
-            pace: InOrder::default(),
+            front: None,
+            pace: Sampled::default(),
             counts: Trailer::default(),
         }
     }
@@ -131,60 +138,80 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Takes as many questions from before the front as make a request.
+    /// Takes as many questions from the window as make a request.
     fn next_request(&mut self) -> Option<u64> {
-        let most = self.pace.reads();
-        let chroot = self.queue.client().path().len();
+        let waiting = self.waiting();
         let number = self.last_request + 1;
-        let (mut seen, mut reads, mut bytes) = (0, 0, 0);
-        let mut queries: Vec<Query> = Vec::new();
-        let mut fits = |query: &Query| {
-            let is_first = reads == 0;
-            reads += query.reads();
-            bytes += query.bytes(chroot);
-            is_first || (reads <= most && bytes <= REQUEST_BYTES)
-        };
-        let mut passed = VecDeque::new();
-        while seen < WINDOW
-            && let Some(entry) = self.entries.pop_front()
-        {
-            let (entry, rest) = match entry {
-                Entry::Children(of, mut names) => match names.next() {
-                    None => continue,
-                    Some(name) => {
-                        let first = Query::first(of.child(&name, self.redaction));
-                        (Entry::Waiting(first), Some(Entry::Children(of, names)))
-                    }
-                },
-                entry => (entry, None),
-            };
-            if let Some(rest) = rest {
-                self.entries.push_front(rest);
-            }
-            seen += entry.reads();
-            let Entry::Waiting(query) = entry else {
-                passed.push_back(entry);
-                continue;
-            };
-            if !fits(&query) {
-                self.entries.push_front(Entry::Waiting(query));
-                break;
-            }
-            // Of the questions of one request that follow each other, the first keeps the place.
-            match passed.back_mut() {
-                Some(Entry::Asked(same, reads)) if *same == number => *reads += query.reads(),
-                _ => passed.push_back(Entry::Asked(number, query.reads())),
-            }
-            queries.push(query);
-        }
-        passed.append(&mut self.entries);
-        self.entries = passed;
-        if queries.is_empty() {
+        let chosen = self.choose(&waiting, number);
+        if chosen.is_empty() {
             return None;
+        }
+        let mut queries = Vec::with_capacity(chosen.len());
+        for at in chosen {
+            let asked = Entry::Asked(number, self.entries[at].reads());
+            if let Entry::Waiting(query) = std::mem::replace(&mut self.entries[at], asked) {
+                queries.push(query);
+            }
         }
         self.last_request = number;
         self.asked.insert(number, (queries, 0));
         Some(number)
+    }
+
+    /// Opens lists of children as far as the window reaches, and gives the places of the questions that wait in it.
+    fn waiting(&mut self) -> Vec<usize> {
+        let (mut seen, mut waiting, mut passed) = (0, Vec::new(), VecDeque::new());
+        while seen < WINDOW
+            && let Some(entry) = self.entries.pop_front()
+        {
+            let entry = match entry {
+                Entry::Children(of, mut names) => {
+                    let Some(name) = names.next() else { continue };
+                    let first = Query::first(of.child(&name, self.redaction));
+                    self.entries.push_front(Entry::Children(of, names));
+                    Entry::Waiting(first)
+                }
+                entry => entry,
+            };
+            seen += entry.reads();
+            if let Entry::Waiting(_) = entry {
+                waiting.push(passed.len());
+            }
+            passed.push_back(entry);
+        }
+        passed.append(&mut self.entries);
+        self.entries = passed;
+        waiting
+    }
+
+    /// Chooses the questions of a request: the first, unless one was chosen for that and is in flight, and others at random.
+    /// Gives their places, in order.
+    fn choose(&mut self, waiting: &[usize], number: u64) -> Vec<usize> {
+        let chroot = self.queue.client().path().len();
+        let sizes = |at: usize| match &self.entries[at] {
+            Entry::Waiting(query) => (query.reads(), query.bytes(chroot)),
+            Entry::Lines(_) | Entry::Asked(..) | Entry::Children(..) => (0, 0),
+        };
+        let all: usize = waiting.iter().map(|at| sizes(*at).0).sum();
+        let most = self.pace.reads().min(all / PART);
+        let (mut chosen, mut rest) = (Vec::new(), waiting.to_vec());
+        let (mut reads, mut bytes) = (0, 0);
+        if self.front.is_none() && !rest.is_empty() {
+            self.front = Some(number);
+            chosen.push(rest.remove(0));
+            (reads, bytes) = sizes(chosen[0]);
+        }
+        rest.shuffle(&mut rand::rng());
+        for at in rest {
+            let (more_reads, more_bytes) = sizes(at);
+            if reads + more_reads > most || bytes + more_bytes > REQUEST_BYTES {
+                break;
+            }
+            (reads, bytes) = (reads + more_reads, bytes + more_bytes);
+            chosen.push(at);
+        }
+        chosen.sort_unstable();
+        chosen
     }
 
     /// Sends the request at once; awaiting it gives its answers.
@@ -205,6 +232,7 @@ impl<'a> Walk<'a> {
     /// Puts what the answers say in the places of their questions.
     fn take(&mut self, number: u64, answers: Vec<MultiReadResult>) -> Result<(), Error> {
         let (queries, _) = self.asked.remove(&number).expect("it was in flight");
+        self.front = self.front.filter(|front| *front != number);
         self.pace.saw(answers.len(), answers.iter().map(size).sum());
         let (mut queries, mut answers) = (queries.into_iter(), answers.into_iter());
         let mut entries = VecDeque::with_capacity(self.entries.len());

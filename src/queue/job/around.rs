@@ -47,26 +47,30 @@ impl Place {
 impl Surroundings {
     pub(in crate::queue) fn reads(place: &Place) -> Vec<Read> {
         let batch = [
-            Path::Batch(place.batch),
-            Path::BatchNode(place.batch, BatchNode::States),
-            Path::BatchNode(place.batch, BatchNode::Status),
+            Read::Existence(Path::Batch(place.batch)),
+            Read::Existence(Path::BatchNode(place.batch, BatchNode::States)),
+            Read::Data(Path::BatchNode(place.batch, BatchNode::Status)),
         ];
         let references = Outcome::ALL.into_iter().map(|outcome| place.reference(outcome));
         let entries = place.entries().map(|(state, entry)| Path::Entry(state.into(), entry));
-        batch.into_iter().chain(references).chain(entries).map(Read::Data).collect()
+        batch.into_iter().chain(references.chain(entries).map(Read::Existence)).collect()
     }
 
     /// Takes what [`Self::reads`] found.
     pub(in crate::queue) fn from_found(place: &Place, found: &mut impl Iterator<Item = Found>) -> Self {
-        let mut next = || found.next().and_then(Found::data);
-        let (has_batch, is_batch_acquired) = (next().is_some(), next().is_some());
-        let batch_status = next().map(|(data, stat)| (ItemStatus::decode(&data).value.status.state, stat.version));
+        let mut is_there = || found.next().as_ref().is_some_and(Found::exists);
+        let (has_batch, is_batch_acquired) = (is_there(), is_there());
+        let batch_status = found
+            .next()
+            .and_then(Found::data)
+            .map(|(data, stat)| (ItemStatus::decode(&data).value.status.state, stat.version));
+        let mut is_there = || found.next().as_ref().is_some_and(Found::exists);
         Self {
             has_batch,
             is_batch_acquired,
             batch_status,
-            references: Outcome::ALL.into_iter().filter(|_| next().is_some()).collect(),
-            entries: place.entries().filter(|_| next().is_some()).collect(),
+            references: Outcome::ALL.into_iter().filter(|_| is_there()).collect(),
+            entries: place.entries().filter(|_| is_there()).collect(),
         }
     }
 

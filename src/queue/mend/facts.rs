@@ -68,7 +68,7 @@ impl Queue {
             let places = batches.iter().flat_map(|batch| Outcome::ALL.map(|outcome| (*batch, outcome)));
             let places: Vec<_> = places.collect();
             let reads: Vec<_> =
-                places.iter().map(|(batch, outcome)| Read::Data(Path::Reference(*batch, *outcome, id))).collect();
+                places.iter().map(|(batch, outcome)| Read::Existence(Path::Reference(*batch, *outcome, id))).collect();
             let found = self.read(&reads).await?;
             references
                 .extend(places.into_iter().zip(found).filter(|(_, found)| found.exists()).map(|(place, _)| place));

@@ -75,30 +75,30 @@ impl Queue {
         let mut storing = Vec::new();
         for ids in ids.chunks(ASKED_AT_ONCE) {
             let reads: Vec<_> = ids.iter().map(|id| Read::Data(Path::JobNode(*id, JobNode::Status))).collect();
-            let found = self.read(&reads).await?.into_iter().map(Found::data);
             let is_storing = |data: &[u8]| JobStatus::decode(data).value.status.state == Some(JobState::Storing);
-            storing.extend(
-                ids.iter()
-                    .zip(found)
-                    .filter(|(_, found)| found.as_ref().is_some_and(|(data, _)| is_storing(data)))
-                    .map(|(id, _)| *id),
-            );
+            let take = |at: usize, found: Found| {
+                if found.data().is_some_and(|(data, _)| is_storing(&data)) {
+                    storing.push(ids[at]);
+                }
+            };
+            self.read_each_alone(&reads, take).await?;
         }
         for ids in storing.chunks(ASKED_AT_ONCE) {
             let nodes = [JobNode::Identifiers, JobNode::Identifier, JobNode::Configuration];
             let reads: Vec<_> =
                 ids.iter().flat_map(|id| nodes.map(|node| Read::Data(Path::JobNode(*id, node)))).collect();
-            for (read, found) in reads.iter().zip(self.read(&reads).await?) {
-                let Some((data, _)) = found.data() else { continue };
-                let ark = match read {
-                    Read::Data(Path::JobNode(_, JobNode::Configuration)) => {
-                        Configuration::decode(&data).value.object_id
-                    }
-                    Read::Data(_) | Read::Children(_) => Identifiers::decode(&data).value.ark,
+            let mut is_stored = false;
+            let take = |at: usize, found: Found| {
+                let Some((data, _)) = found.data() else { return };
+                let ark = match reads[at].path() {
+                    Path::JobNode(_, JobNode::Configuration) => Configuration::decode(&data).value.object_id,
+                    _ => Identifiers::decode(&data).value.ark,
                 };
-                if lock_name(&ark) == name {
-                    return Ok(true);
-                }
+                is_stored |= lock_name(&ark) == name;
+            };
+            self.read_each_alone(&reads, take).await?;
+            if is_stored {
+                return Ok(true);
             }
         }
         Ok(false)

@@ -61,7 +61,8 @@ impl Queue {
         let own = batch.into_iter().flat_map(|batch| Outcome::ALL.map(|outcome| (batch, outcome)));
         let references: BTreeSet<_> = survey.references.get(&id).into_iter().flatten().copied().chain(own).collect();
         let reference = |(batch, outcome): &(BatchId, Outcome)| Path::Reference(*batch, *outcome, id);
-        let reads: Vec<_> = entries.iter().cloned().chain(references.iter().map(reference)).map(Read::Data).collect();
+        let reads: Vec<_> =
+            entries.iter().cloned().chain(references.iter().map(reference)).map(Read::Existence).collect();
         let mut found = self.read(&reads).await?.into_iter();
         let mut is_there = || found.next().as_ref().is_some_and(Found::exists);
         let entries: Vec<_> = entries.into_iter().filter(|_| is_there()).filter_map(entry).collect();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::queue::batch::BatchTarget;
 use crate::queue::error::Error;
-use crate::queue::handle::{Queue, Read};
+use crate::queue::handle::{Found, Queue, Read};
 use crate::queue::id::{BatchId, JobId};
 use crate::queue::job::{Job, Place, Surroundings};
 use crate::queue::path::{EntryName, JobNode, Path};
@@ -31,12 +31,14 @@ impl Queue {
         let mut jobs: HashMap<BatchId, Vec<JobId>> = HashMap::new();
         for ids in ids.chunks(ASKED_AT_ONCE) {
             let reads: Vec<_> = ids.iter().map(|id| Read::Data(Path::JobNode(*id, JobNode::Bid))).collect();
-            for (id, found) in ids.iter().zip(self.read(&reads).await?) {
+            let take = |at: usize, found: Found| {
                 if let Some(Ok(batch)) = found.data().map(|(data, _)| record::bid(&data)) {
-                    jobs.entry(batch).or_default().push(*id);
+                    jobs.entry(batch).or_default().push(ids[at]);
                 }
-            }
+            };
+            self.read_each_alone(&reads, take).await?;
         }
+        jobs.values_mut().for_each(|jobs| jobs.sort_unstable());
         Ok(jobs)
     }
 

@@ -6,7 +6,7 @@
 //! those to come, however the tree is arranged. In any other order small ones may come first.
 
 /// How large a znode's data may be, as servers are configured unless an operator says otherwise (`jute.maxbuffer`).
-pub(super) const LARGEST_DATA: u64 = 1 << 20;
+pub(crate) const LARGEST_DATA: u64 = 1 << 20;
 
 /// How many answers are remembered. What is older counts less and less, as the tree may have changed.
 const REMEMBERED: f64 = 4096.0;
@@ -16,7 +16,7 @@ const REMEMBERED: f64 = 4096.0;
 /// One answer of the largest size is always counted beside those that were seen. So the reads that are expected to bring
 /// as much as that grow in number with those that were made: from one, to one more than there were answers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Estimate {
+pub(crate) struct Estimate {
     largest: f64,
     answers: f64,
     bytes: f64,
@@ -24,24 +24,24 @@ pub(super) struct Estimate {
 
 impl Estimate {
     /// Nothing is known yet but how large an answer can be.
-    pub(super) fn at_most(bytes: u64) -> Self {
+    pub(crate) fn at_most(bytes: u64) -> Self {
         Self { largest: bytes as f64, answers: 0.0, bytes: 0.0 }
     }
 
     /// What an answer is expected to bring, in bytes.
-    pub(super) fn bytes(&self) -> f64 {
+    pub(crate) fn bytes(&self) -> f64 {
         (self.largest + self.bytes) / (1.0 + self.answers)
     }
 
     /// Takes note of an answer.
-    pub(super) fn saw(&mut self, bytes: u64) {
+    pub(crate) fn saw(&mut self, bytes: u64) {
         self.answers += 1.0;
         self.bytes += bytes as f64;
         self.remember(REMEMBERED);
     }
 
     /// Trusts what was seen no more than so many answers: for other znodes, of which no sample was seen.
-    pub(super) fn remember(&mut self, answers: f64) {
+    pub(crate) fn remember(&mut self, answers: f64) {
         if self.answers > answers {
             self.bytes *= answers / self.answers;
             self.answers = answers;
