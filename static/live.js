@@ -251,9 +251,10 @@
       open = null;
       let pause = Math.min(30, 2 ** tries) * (0.75 + Math.random() / 2);
       tries += 1;
-      if (error.status === 503) {
+      if (error.status === 503 || error.status === 429) {
         pause = error.retry || 30;
-        tell('off', `not live: the server is busy, shown again every ${pause} s`);
+        const why = error.status === 503 ? 'the server is busy' : 'too many live pages of this user or address are open; close some';
+        tell('off', `not live: ${why}. Shown again every ${pause} s`);
         reread().catch(() => {});
       } else if (error.status >= 400 && error.status < 500) {
         tell('off', 'not live: reload the page');

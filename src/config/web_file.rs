@@ -85,7 +85,8 @@ impl WebFile {
         self.tls.as_ref()
     }
 
-    /// When the certificate is valid that is shown to clients; `None` for plain HTTP.
+    /// When the certificate is valid that is shown to clients, until [`Timestamp::MAX`] where it does not expire; `None`
+    /// for plain HTTP.
     #[must_use]
     pub fn certificate_validity(&self) -> Option<Validity> {
         self.validity

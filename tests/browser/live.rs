@@ -90,3 +90,36 @@ async fn keyboard(browser: &Browser, served: &Served) {
         assert!(reached.as_u64().unwrap() >= count, "Tab reaches {reached} of {count} on {page}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_is_turned_away_is_read_again_from_time_to_time_and_is_live_when_there_is_room() {
+    /// How many live pages those may have who read from one address without logging in.
+    const SHARE: usize = 192;
+    let served = Served::still().await;
+    let queue = served.queue().await;
+    let batch = queue.create_batch(SUBMISSION.as_bytes(), Timestamp::now()).await.unwrap();
+    queue.acquire_batch(Due::Jobs, Timestamp::now()).await.unwrap();
+    let http = reqwest::Client::new();
+    let open = || http.get(format!("{}/events?page=", served.base)).send();
+    let others = futures::future::try_join_all((0..SHARE).map(|_| open())).await.unwrap();
+    assert!(others.iter().all(|stream| stream.status().is_success()));
+
+    let browser = Browser::start().await;
+    browser.look(WIDE).await;
+    // Half a minute is half a second in this browser.
+    let hasten = "const later = window.setTimeout; window.setTimeout = (work, ms) => later(work, ms / 60);";
+    browser.tell("Page.addScriptToEvaluateOnNewDocument", serde_json::json!({ "source": hasten })).await;
+    browser.page.goto(&format!("{}/jobs", served.base)).await.unwrap();
+    browser.run("window.untouched = true").await;
+    let note = async || browser.run("return document.getElementById('live').textContent").await;
+    let turned_away = "not live: too many live pages of this user or address are open; close some. Shown again every 30 s";
+    eventually(LIMIT, "it says what to do", async || note().await == turned_away).await;
+    let job = queue.create_job(batch, &job(1), Timestamp::now()).await.unwrap();
+    eventually(LIMIT, "it shows what is new", async || is_there(&browser, &format!("a[href$='jobs/{job}']")).await).await;
+    assert_eq!(note().await, turned_away);
+    drop(others);
+    eventually(LIMIT, "it is live", async || note().await == "").await;
+    assert_eq!(browser.run("return window.untouched").await, Value::Bool(true), "the page was loaded again");
+    browser.close().await;
+    served.stop().await;
+}

@@ -231,7 +231,9 @@ impl fmt::Display for TokenLine {
 pub fn expiry(text: &str) -> Result<Timestamp, String> {
     let is_date = text.len() == 10;
     let read = if is_date {
-        text.parse::<Date>().ok().and_then(|date| date.to_zoned(TimeZone::UTC).ok()).map(|start| start.timestamp())
+        // The last day that can be written begins after the last instant that there is here.
+        let begins = |date: Date| date.to_zoned(TimeZone::UTC).map_or(Timestamp::MAX, |start| start.timestamp());
+        text.parse().ok().map(begins)
     } else {
         text.parse().ok()
     };
@@ -319,6 +321,7 @@ mod tests {
             ("2027-01-31", "2027-01-31T00:00:00Z"),
             ("2027-01-31T18:00:00Z", "2027-01-31T18:00:00Z"),
             ("2027-01-31T18:00:00.5+02:00", "2027-01-31T16:00:00.5Z"),
+            ("9999-12-31", "9999-12-30T22:00:00.999999999Z"),
         ] {
             assert_eq!(expiry(text), Ok(instant.parse().unwrap()), "{text}");
         }

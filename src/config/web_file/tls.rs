@@ -156,15 +156,17 @@ impl Pem {
             .ok_or_else(|| self.unusable("it holds no certificate in PEM form, or one that is damaged"))
     }
 
-    /// When the first of the certificates is valid.
+    /// When the first of the certificates is valid. What cannot be said as an instant is the nearest that can:
+    /// `99991231235959Z` is how a certificate says that it does not expire (RFC 5280, 4.1.2.5).
     fn validity(&self, chain: &[CertificateDer<'_>]) -> Result<Validity, FileError> {
         let first = chain.first().and_then(|first| X509Certificate::from_der(first).ok());
-        let times = first.and_then(|(_, first)| {
-            let [not_before, not_after] = [first.validity().not_before, first.validity().not_after]
-                .map(|time| Timestamp::from_second(time.timestamp()).ok());
-            Some(Validity { not_before: not_before?, not_after: not_after? })
+        let (_, first) = first
+            .ok_or_else(|| self.unusable("its first certificate does not say from when until when it is valid"))?;
+        let [not_before, not_after] = [first.validity().not_before, first.validity().not_after].map(|time| {
+            let nearest = if time.timestamp() < 0 { Timestamp::MIN } else { Timestamp::MAX };
+            Timestamp::from_second(time.timestamp()).unwrap_or(nearest)
         });
-        times.ok_or_else(|| self.unusable("its first certificate does not say from when until when it is valid"))
+        Ok(Validity { not_before, not_after })
     }
 
     fn roots(&self) -> Result<RootCertStore, FileError> {
