@@ -37,6 +37,7 @@ mod select;
 mod server;
 mod time;
 mod trial;
+mod written;
 
 pub use accept::{NotReceived, Received};
 pub use decision::Decision;

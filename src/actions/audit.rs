@@ -45,7 +45,7 @@ const SUMS_EVERY: Duration = Duration::from_mins(1);
 pub enum Destination {
     /// Standard output, which is not synced: whoever collects it keeps it.
     StandardOutput,
-    /// A file, which is rotated by size; and, with `.alerts` after its name, another for calls of Alertmanager.
+    /// A file, which is rotated by size; and, with `.alerts` after its name, another for what alerts bring about.
     File(PathBuf, Rotation),
 }
 
@@ -82,6 +82,8 @@ pub struct AuditWriter {
 #[derive(Debug)]
 enum Message {
     Write(Lines),
+    /// Find out whether lines of alerts can be written.
+    CheckAlerts(oneshot::Sender<Result<(), NotWritten>>),
     FindAgain,
 }
 
@@ -135,6 +137,17 @@ impl Audit {
         Ok(())
     }
 
+    /// Finds out whether what alerts bring about can be written now: who decides something first could not take it back.
+    ///
+    /// # Errors
+    /// When it cannot: nothing may be decided then.
+    pub async fn check_alerts(&self) -> Result<(), NotWritten> {
+        let (checked, outcome) = oneshot::channel();
+        let ending = || NotWritten("the server is ending".to_owned());
+        self.messages.send(Message::CheckAlerts(checked)).await.map_err(|_| ending())?;
+        outcome.await.unwrap_or_else(|_| Err(ending()))
+    }
+
     /// Counts what a call of Alertmanager brought that changes nothing. The sums are written once a minute, and at the
     /// end.
     pub fn count(&self, unchanged: Unchanged, now: Timestamp) {
@@ -162,6 +175,14 @@ impl Audit {
 }
 
 impl AuditWriter {
+    /// Opens the file of alerts, which is made where it is not there: where there are rules, it will be needed.
+    ///
+    /// # Errors
+    /// As [`Audit::open`].
+    pub fn open_alerts(&mut self) -> Result<(), AuditError> {
+        self.sinks.check_alerts()
+    }
+
     /// Writes what comes until `shutdown`, and then what still waits.
     pub async fn run(mut self, shutdown: CancellationToken) {
         let mut next_sums = Instant::now() + SUMS_EVERY;
@@ -180,6 +201,7 @@ impl AuditWriter {
             let is_due = Instant::now() >= next_sums;
             let is_over = first.is_none() && !is_due;
             let (mut texts, mut waiting, mut is_to_find_again) = (Texts::default(), Vec::new(), false);
+            let mut checks = Vec::new();
             let mut next = first;
             while let Some(message) = next {
                 match message {
@@ -187,6 +209,7 @@ impl AuditWriter {
                         texts.append(&lines.texts);
                         waiting.push((!lines.texts.orders.is_empty(), !lines.texts.alerts.is_empty(), lines.written));
                     }
+                    Message::CheckAlerts(checked) => checks.push(checked),
                     Message::FindAgain => is_to_find_again = true,
                 }
                 next = self.messages.try_recv().ok();
@@ -205,6 +228,13 @@ impl AuditWriter {
                     tracing::error!("{error}; nothing more is done until it can be opened");
                 }
                 let outcomes = sinks.append(&texts);
+                if !checks.is_empty() {
+                    let can = sinks.check_alerts().map_err(|error| NotWritten(error.to_string()));
+                    for checked in checks {
+                        // Whoever does not wait any more has no use for the answer.
+                        let _ = checked.send(can.clone());
+                    }
+                }
                 let unwritten = sinks.append(&of_sums).into_iter().find_map(Result::err).map(|error| (of_sums, error));
                 (sinks, outcomes, unwritten)
             });

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 
-use super::actor::Actor;
+use super::actor::{Actor, Source};
 use super::audit::{OrderId, Record};
 use super::carry_out::Given;
 use super::execute::{Actions, Shared};
@@ -118,6 +118,7 @@ impl Shared {
             after: outcome.as_ref().ok().and_then(|_| prepared.values().1),
             cancelled_by: None,
             duration_seconds: began.elapsed().as_secs_f64(),
+            by_alert: actor.source == Source::Alert,
         };
         let unwritten = self.end(record, work).await;
         if let Ok(done) = &mut outcome {

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use tokio::sync::mpsc;
 
 use super::action::{Action, Subject};
-use super::actor::{Actor, Role};
+use super::actor::{Actor, Role, Source};
 use super::audit::{OrderId, Record};
 use super::carry_out::Given;
 use super::execute::{Actions, Begun, Shared};
@@ -189,6 +189,7 @@ impl Shared {
             after: None,
             cancelled_by: work.cancelled_by().filter(|_| outcome.is_cancelled),
             duration_seconds: began.elapsed().as_secs_f64(),
+            by_alert: given.actor.source == Source::Alert,
         };
         outcome.warnings.extend(self.end(record, work).await);
         Ok(outcome)
@@ -232,6 +233,7 @@ impl Shared {
                     after: outcome.as_ref().ok().and_then(|did| did.after.clone()),
                     cancelled_by: None,
                     duration_seconds: duration.as_secs_f64(),
+                    by_alert: actor.source == Source::Alert,
                 };
                 // The other half ends only after this one.
                 let _ = records.send(record);

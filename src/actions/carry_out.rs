@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 
 use super::action::{Action, Subject};
-use super::actor::{Actor, Role};
+use super::actor::{Actor, Role, Source};
 use super::audit::Record;
 use super::bulk::Each;
 use super::execute::Shared;
@@ -70,6 +70,7 @@ impl Shared {
             after,
             cancelled_by: done.filter(|done| done.is_cancelled).and_then(|_| work.cancelled_by()),
             duration_seconds: began.elapsed().as_secs_f64(),
+            by_alert: actor.source == Source::Alert,
         };
         let unwritten = self.end(record, work).await;
         if let Ok(done) = &mut outcome {

@@ -13,7 +13,7 @@ use super::payload::{Alert, BadPayload, Payload, Status};
 use super::rule::{Mode, Rule, Rules};
 use super::server::{Alerts, Shared};
 use crate::actions::Actor;
-use crate::actions::audit::{Decided, OrderId, Record, Unchanged};
+use crate::actions::audit::{Decided, NotWritten, OrderId, Record, Unchanged};
 use crate::coordination::{self, CoordinationError, Snapshot, Write};
 
 /// How many decisions may wait, of all processes.
@@ -40,6 +40,9 @@ pub enum NotReceived {
     /// Too much waits.
     #[error("{0}; send it again later")]
     Full(String),
+    /// Whatever is decided could not be written down.
+    #[error("{0}; nothing was decided, send it again")]
+    NotWritten(#[from] NotWritten),
     /// It could not be written down.
     #[error("what was decided cannot be written down: {0}; send it again")]
     Unrecorded(String),
@@ -76,7 +79,7 @@ impl Alerts {
                 NotReceived::Invalid(_) => Outcome::Invalid,
                 NotReceived::NotSynced(_) => Outcome::NotSynced,
                 NotReceived::Full(_) => Outcome::QueueFull,
-                NotReceived::Unrecorded(_) => Outcome::Failed,
+                NotReceived::NotWritten(_) | NotReceived::Unrecorded(_) => Outcome::Failed,
             };
             self.shared.metrics.count(outcome);
             let line = Line {
@@ -103,6 +106,9 @@ impl Shared {
             self.calls.try_acquire().map_err(|_| NotReceived::Full("too many calls are looked after".to_owned()))?;
         let rules = self.rules.read().clone();
         let matched = matches(&rules, &payload);
+        if !matched.is_empty() {
+            self.actions.audit().check_alerts().await?;
+        }
         let snapshot = if matched.iter().any(|(_, rule)| rule.mode == Mode::Enforce) {
             Some(self.coordination.read().await.map_err(|error| NotReceived::NotSynced(error.to_string()))?)
         } else {

@@ -61,6 +61,8 @@ pub(super) enum Next {
 impl Shared {
     /// Looks at our own znodes once, shows how things stand, and carries out what waits if this process leads.
     pub(super) async fn look(&self, shutdown: &CancellationToken) {
+        // Who writes the trail ends with everything else, and that is nothing to log.
+        let Some(is_written) = shutdown.run_until_cancelled(self.look_at_trail()).await else { return };
         let snapshot = match self.coordination.read().await {
             Ok(snapshot) => snapshot,
             Err(error) => {
@@ -86,7 +88,7 @@ impl Shared {
         }
         let (waits, is_paused) = (snapshot.pending.clone(), snapshot.paused.is_some());
         *self.seen.write() = Some((snapshot, Timestamp::now()));
-        let Some(lead) = lead.filter(|_| !is_paused) else { return };
+        let Some(lead) = lead.filter(|_| is_written && !is_paused) else { return };
         for node in waits {
             if shutdown.is_cancelled() {
                 return;

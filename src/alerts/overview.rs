@@ -33,6 +33,8 @@ pub struct Overview {
     pub more_foreign: usize,
     /// Why this process cannot stand for election; `None` where it can, or need not.
     pub problem: Option<String>,
+    /// Whether what rules do cannot be written down here, so that this process decides and does nothing.
+    pub is_trail_lost: bool,
 }
 
 /// The kill switch is set.
@@ -155,6 +157,7 @@ impl Alerts {
             foreign: strange,
             more_foreign,
             problem: shared.coordination.problem(),
+            is_trail_lost: shared.is_trail_lost(),
             rules: rules.rules.iter().map(of_rule).collect(),
             orphans: orphans.collect(),
             paused: snapshot.paused.as_ref().map(|node| Pause::read(&node.data, shared.store.own_time(node.created))),

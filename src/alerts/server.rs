@@ -18,7 +18,7 @@ use super::rule::{Mode, Rule, Rules};
 use super::run::Runner;
 use super::select::Sight;
 use crate::actions::audit::{OrderId, Record};
-use crate::actions::{Actions, Actor, Reason, Refusal, Role};
+use crate::actions::{Actions, Actor, Reason, Refusal, Role, Source};
 use crate::coordination::{self, Coordination, CoordinationError, Snapshot, Wanted, Write};
 use crate::mirror::Store;
 
@@ -284,6 +284,7 @@ impl Shared {
             after: None,
             cancelled_by: None,
             duration_seconds: began.elapsed().as_secs_f64(),
+            by_alert: actor.source == Source::Alert,
         };
         if let Err(why) = self.actions.audit().write(record).await {
             tracing::error!(order = %id, "{why}; the order was carried out, and what came of it is not recorded");

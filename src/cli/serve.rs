@@ -230,7 +230,10 @@ async fn serve_with(
     shutdown: &CancellationToken,
 ) -> anyhow::Result<()> {
     let opened = Audit::open(config.audit.clone());
-    let (audit, trail) = opened.map_err(|error| UsageError::flag("--audit.file", error))?;
+    let (audit, mut trail) = opened.map_err(|error| UsageError::flag("--audit.file", error))?;
+    if config.file.as_ref().is_some_and(|file| !file.rules().rules.is_empty()) {
+        trail.open_alerts().map_err(|error| UsageError::flag("--audit.file", error))?;
+    }
     let mut tasks = tasks::Tasks::new(shutdown);
     let mut registry = metrics::registry();
 

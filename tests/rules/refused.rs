@@ -249,3 +249,41 @@ async fn a_call_that_is_none_is_refused_and_counted() {
     assert_eq!(keeper.counted("invalid"), 6);
     keeper.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_written_down_is_neither_decided_nor_done() {
+    let world = World::new().await;
+    let keeper = world.keeper(resume(ALL)).await;
+    keeper.ready(true).await;
+    let other = world.answering(resume(ALL)).await;
+    let jobs = world.failed(3).await;
+    keeper.sees(JobState::Failed, 3).await;
+    other.sees(JobState::Failed, 3).await;
+    keeper.block_trail(true);
+    eventually(LIMIT, "it says so", async || keeper.alerts.overview(Timestamp::now()).is_trail_lost).await;
+    for _ in 0..3 {
+        let refused = keeper.receive(&[failed_jobs("00")]).await.unwrap_err();
+        let why = refused.to_string();
+        assert!(matches!(refused, NotReceived::NotWritten(_)), "{why}");
+        assert!(why.contains("audit.jsonl.alerts") && why.contains("nothing was decided") && !why.contains('\n'), "{why}");
+    }
+    assert_eq!(world.pending().await, [""; 0]);
+
+    // What another process has accepted is left until it can be written down here.
+    assert_eq!(other.outcome(failed_jobs("00")).await, "accepted");
+    let look = async || {
+        let before = keeper.alerts.overview(Timestamp::now()).read;
+        eventually(LIMIT, "it looks again", async || keeper.alerts.overview(Timestamp::now()).read > before).await;
+    };
+    look().await;
+    look().await;
+    assert_eq!((world.pending().await.len(), world.count(&jobs, JobState::Failed).await), (1, 3));
+    keeper.block_trail(false);
+    eventually(LIMIT, "it is done", async || world.count(&jobs, JobState::Failed).await == 0).await;
+    keeper.settled(&world).await;
+    assert!(!keeper.alerts.overview(Timestamp::now()).is_trail_lost);
+    // Orders of rules are beside what set them off, and not among those of people.
+    eventually(LIMIT, "it is written down", async || keeper.done() == 3).await;
+    assert_eq!(keeper.read(""), "");
+    keeper.end().await;
+}

@@ -316,6 +316,17 @@ impl Keeper {
         std::fs::read_to_string(format!("{}{ending}", self.audit.display())).unwrap_or_default()
     }
 
+    /// Puts a folder in the place of the audit file of alerts, or takes it away.
+    pub(crate) fn block_trail(&self, is_blocked: bool) {
+        let path = format!("{}.alerts", self.audit.display());
+        if is_blocked {
+            std::fs::remove_file(&path).unwrap();
+            std::fs::create_dir(path).unwrap();
+        } else {
+            std::fs::remove_dir(path).unwrap();
+        }
+    }
+
     /// How many orders of a rule were carried out.
     pub(crate) fn done(&self) -> usize {
         let records = self.records();

@@ -34,6 +34,8 @@ pub(super) struct Log {
     size_bytes: u64,
     /// The last line may have been cut: the next begins on a line of its own.
     is_torn: bool,
+    /// The size of the text that could not be written the last time; 0 when it could.
+    failed_bytes: u64,
 }
 
 impl Log {
@@ -46,6 +48,7 @@ impl Log {
             identity: (facts.dev(), facts.ino()),
             size_bytes: facts.len(),
             is_torn: false,
+            failed_bytes: 0,
             file,
         };
         log.is_torn = log.ends_within_a_line()?;
@@ -70,11 +73,28 @@ impl Log {
 
     /// Writes lines. They are on the disk when this returns, in the file that is at the path.
     pub(super) fn append(&mut self, text: &str) -> io::Result<()> {
+        self.put(text, text.len() as u64)
+    }
+
+    /// Finds out whether lines can be written: that the file is at its path, and, where the last could not be written,
+    /// that there is room for it now and what was cut of it can be ended.
+    pub(super) fn check(&mut self) -> io::Result<()> {
+        if self.failed_bytes == 0 { self.find_again() } else { self.put("", self.failed_bytes) }
+    }
+
+    /// Writes a text into a file that may grow by so many bytes.
+    fn put(&mut self, text: &str, bytes: u64) -> io::Result<()> {
+        let wrote = self.try_put(text, bytes);
+        self.failed_bytes = if wrote.is_ok() { 0 } else { bytes.max(1) };
+        wrote
+    }
+
+    fn try_put(&mut self, text: &str, bytes: u64) -> io::Result<()> {
         self.find_again()?;
-        let added = text.len() as u64 + u64::from(self.is_torn);
-        if self.size_bytes > 0 && self.size_bytes + added > self.rotation.size_bytes {
+        if self.size_bytes > 0 && self.size_bytes + bytes + u64::from(self.is_torn) > self.rotation.size_bytes {
             self.rotate()?;
         }
+        let added = text.len() as u64 + u64::from(self.is_torn);
         let wrote = self.write(text);
         // Whatever came of it, as much as that may be there.
         self.size_bytes += added;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::tally::Counted;
+use crate::actions::actor::Source;
 
 /// What an order is known by: a UUID of version 7, so that ids sort by time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -116,6 +117,9 @@ pub enum Record {
         cancelled_by: Option<String>,
         /// How long it took.
         duration_seconds: f64,
+        /// Whether an alert set the order off: the line stands beside that of the order.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        by_alert: bool,
     },
     /// Alertmanager called, and what was decided. An alert that no rule names is only counted.
     Alerts {
@@ -221,11 +225,13 @@ impl Record {
         }
     }
 
-    /// Whether it tells of alerts, and not of an order.
+    /// Whether alerts brought it about, orders of rules included, and no person.
     pub(super) fn is_of_alerts(&self) -> bool {
         match self {
             Self::Alerts { .. } | Self::AlertsUnchanged { .. } | Self::Decision { .. } => true,
-            Self::Ordered { .. } | Self::Outcome { .. } | Self::Settled { .. } => false,
+            Self::Ordered { source, .. } => source == Source::Alert.label(),
+            Self::Outcome { by_alert, .. } => *by_alert,
+            Self::Settled { .. } => false,
         }
     }
 

@@ -1,5 +1,5 @@
-//! Where lines go: what operators order and what calls of Alertmanager bring about have files of their own, so that
-//! nobody who can have alerts sent pushes out what others ordered.
+//! Where lines go: what operators order and what alerts bring about, orders of rules included, have files of their own,
+//! so that nobody who can have alerts sent pushes out what others ordered.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -17,7 +17,7 @@ const READ_BACK: u64 = 8 << 20;
 /// What is added to the name of the audit file for the one of alerts.
 const OF_ALERTS: &str = ".alerts";
 
-/// Text for each of the two, whole lines.
+/// Text for each of the two files, whole lines.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Texts {
     pub(super) orders: String,
@@ -30,7 +30,7 @@ pub(super) enum Sinks {
     StandardOutput,
     Files {
         orders: Log,
-        /// Opened when there is something to write.
+        /// Opened where it is there, or is needed: without rules there is nothing to write.
         alerts: Option<Log>,
         rotation: Rotation,
     },
@@ -49,60 +49,57 @@ impl Texts {
 }
 
 impl Sinks {
-    /// Opens the files. Orders that the last process left without an outcome get one, unless another process has the file
-    /// open, whose they may be.
+    /// Opens the files, that of alerts where it is there. Orders that the last process left without an outcome get one,
+    /// unless another process has the file open, whose they may be.
     pub(super) fn open(destination: Destination) -> Result<Self, AuditError> {
         let (path, rotation) = match destination {
             Destination::StandardOutput => return Ok(Self::StandardOutput),
             Destination::File(path, rotation) => (path, rotation),
         };
-        let opened = Log::open(path.clone(), rotation);
-        let mut orders = opened.map_err(|why| error("cannot open the audit file", &path, why))?;
-        if orders.lock() {
-            let unfinished = find_unfinished(&orders)?;
-            let mut text = Texts::default();
-            unfinished.end(jiff::Timestamp::now()).iter().for_each(|record| text.add(record));
-            if !text.orders.is_empty() {
-                orders.append(&text.orders).map_err(|why| error("cannot write the audit file", &path, why))?;
-            }
-        }
-        orders.share();
-        Ok(Self::Files { orders, alerts: None, rotation })
+        let orders = open_and_end(path, rotation, false)?;
+        let path = of_alerts(orders.path());
+        let is_there = path.symlink_metadata().is_ok();
+        let alerts = is_there.then(|| open_and_end(path, rotation, true)).transpose()?;
+        Ok(Self::Files { orders, alerts, rotation })
     }
 
     /// Writes lines. They are on the disk when this returns. Gives what came of each of the two.
     pub(super) fn append(&mut self, texts: &Texts) -> [Result<(), AuditError>; 2] {
-        match self {
-            Self::StandardOutput => {
-                let mut out = io::stdout().lock();
-                let text = [texts.orders.as_bytes(), texts.alerts.as_bytes()].concat();
-                let wrote = out.write_all(&text).and_then(|()| out.flush());
-                let outcome =
-                    wrote.map_err(|why| error("cannot write the audit trail to", Path::new("standard output"), why));
-                [outcome.clone(), outcome]
-            }
-            Self::Files { orders, alerts, rotation } => {
-                let write = |log: &mut Log, text: &str| {
-                    if text.is_empty() {
-                        return Ok(());
-                    }
-                    log.append(text).map_err(|why| error("cannot write the audit file", log.path(), why))
-                };
-                let of_orders = write(orders, &texts.orders);
-                let of_alerts = if texts.alerts.is_empty() {
-                    Ok(())
-                } else {
-                    let path = of_alerts(orders.path());
-                    let opened = match alerts.take() {
-                        Some(log) => Ok(log),
-                        None => Log::open(path.clone(), *rotation)
-                            .map_err(|why| error("cannot open the audit file", &path, why)),
-                    };
-                    opened.and_then(|log| write(alerts.insert(log), &texts.alerts))
-                };
-                [of_orders, of_alerts]
-            }
+        let Self::Files { orders, .. } = self else {
+            let mut out = io::stdout().lock();
+            let text = [texts.orders.as_bytes(), texts.alerts.as_bytes()].concat();
+            let wrote = out.write_all(&text).and_then(|()| out.flush());
+            let outcome =
+                wrote.map_err(|why| error("cannot write the audit trail to", Path::new("standard output"), why));
+            return [outcome.clone(), outcome];
+        };
+        let write = |log: &mut Log, text: &str| {
+            log.append(text).map_err(|why| error("cannot write the audit file", log.path(), why))
+        };
+        let of_orders = if texts.orders.is_empty() { Ok(()) } else { write(orders, &texts.orders) };
+        let mut write_alerts = || match self.alerts()? {
+            Some(alerts) => write(alerts, &texts.alerts),
+            None => Ok(()),
+        };
+        [of_orders, if texts.alerts.is_empty() { Ok(()) } else { write_alerts() }]
+    }
+
+    /// Opens the file of alerts where that is not done, and finds out whether a line can be written to it.
+    pub(super) fn check_alerts(&mut self) -> Result<(), AuditError> {
+        match self.alerts()? {
+            Some(alerts) => alerts.check().map_err(|why| error("cannot write the audit file", alerts.path(), why)),
+            None => Ok(()),
         }
+    }
+
+    /// The file of alerts, opened; `None` on standard output.
+    fn alerts(&mut self) -> Result<Option<&mut Log>, AuditError> {
+        let Self::Files { orders, alerts, rotation } = self else { return Ok(None) };
+        let log = match alerts.take() {
+            Some(log) => log,
+            None => open(of_alerts(orders.path()), *rotation)?,
+        };
+        Ok(Some(alerts.insert(log)))
     }
 
     /// Opens what is at the paths now.
@@ -114,11 +111,34 @@ impl Sinks {
         Ok(())
     }
 
-    /// The last lines of what was ordered, the oldest first.
+    /// The last lines of what was ordered, of each file the oldest first.
     pub(super) fn last_lines(&self) -> Result<Vec<String>, AuditError> {
-        let Self::Files { orders, .. } = self else { return Ok(Vec::new()) };
-        orders.last_lines(READ_BACK).map_err(|why| error("cannot read the audit file", orders.path(), why))
+        let Self::Files { orders, alerts, .. } = self else { return Ok(Vec::new()) };
+        let mut lines = Vec::new();
+        for log in std::iter::once(orders).chain(alerts) {
+            let last = log.last_lines(READ_BACK);
+            lines.extend(last.map_err(|why| error("cannot read the audit file", log.path(), why))?);
+        }
+        Ok(lines)
     }
+}
+
+/// Opens a file, and gives orders in it that have no outcome one.
+fn open_and_end(path: PathBuf, rotation: Rotation, by_alert: bool) -> Result<Log, AuditError> {
+    let mut log = open(path, rotation)?;
+    if log.lock() {
+        let records = find_unfinished(&log)?.end(jiff::Timestamp::now(), by_alert);
+        if !records.is_empty() {
+            let text: String = records.iter().map(Record::line).collect();
+            log.append(&text).map_err(|why| error("cannot write the audit file", log.path(), why))?;
+        }
+    }
+    log.share();
+    Ok(log)
+}
+
+fn open(path: PathBuf, rotation: Rotation) -> Result<Log, AuditError> {
+    Log::open(path.clone(), rotation).map_err(|why| error("cannot open the audit file", &path, why))
 }
 
 /// What was ordered since all that was ordered before had an outcome, and has none.

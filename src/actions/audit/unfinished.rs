@@ -68,8 +68,8 @@ impl Unfinished {
         self.is_settled
     }
 
-    /// The records that give each of them an outcome.
-    pub(super) fn end(mut self, now: Timestamp) -> Vec<Record> {
+    /// The records that give each of them an outcome. `by_alert` says in which of the two files they are.
+    pub(super) fn end(mut self, now: Timestamp, by_alert: bool) -> Vec<Record> {
         self.begin_older();
         let mut named = HashSet::new();
         let without = self.newer.into_iter().filter(|id| !self.ended.contains(id) && named.insert(*id));
@@ -84,6 +84,7 @@ impl Unfinished {
                 after: None,
                 cancelled_by: None,
                 duration_seconds: 0.0,
+                by_alert,
             })
             .collect();
         if !records.is_empty() || self.read_bytes > NOTED_AFTER {

@@ -98,7 +98,10 @@ impl From<NotReceived> for Problem {
         let why = crate::web::orders::sentence(&error.to_string());
         match error {
             NotReceived::Invalid(_) => Self::new(StatusCode::BAD_REQUEST, why),
-            NotReceived::NotSynced(_) | NotReceived::Full(_) | NotReceived::Unrecorded(_) => {
+            NotReceived::NotSynced(_)
+            | NotReceived::Full(_)
+            | NotReceived::NotWritten(_)
+            | NotReceived::Unrecorded(_) => {
                 let later = HeaderValue::from_static("5");
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, why).with(header::RETRY_AFTER, later)
             }

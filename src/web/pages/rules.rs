@@ -142,7 +142,7 @@ impl RulesPage {
 
 impl Known {
     fn new(overview: Overview, root: &str, now: Timestamp) -> Self {
-        let Overview { rules, orphans, paused, leads, read, budget_left, told, .. } = overview;
+        let Overview { rules, orphans, paused, leads, read, budget_left, told, is_trail_lost, .. } = overview;
         let count = |mode: Mode| rules.iter().filter(|rule| rule.rule.mode == mode).count() as u64;
         let (enforced, dry) = (count(Mode::Enforce), count(Mode::DryRun));
         let mut parts = vec![counted(enforced, "rule acts", "rules act")];
@@ -152,7 +152,9 @@ impl Known {
         let acting = if enforced == 0 {
             "Without a rule that acts, nothing is written to ZooKeeper.".to_owned()
         } else if let Some(read) = read {
-            let who = if leads {
+            let who = if leads && is_trail_lost {
+                "This process is to carry out what is decided, and does not: it cannot write its audit file of alerts"
+            } else if leads {
                 "This process carries out what is decided"
             } else {
                 "Another process carries out what is decided"

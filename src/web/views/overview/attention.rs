@@ -33,7 +33,7 @@ pub(crate) struct Attention {
     /// What it is: a fault's name as in the metrics, or `paused`, `stopped`, `failed`, `waiting_for_space`, `held`,
     /// `unknown_states`, `unreadable`, `automation_paused`, `breaker_open`, `automation_gave_up`, `automation_failing`,
     /// `automation_at_work`, `automation_holds`, `automation_orphan`,
-    /// `automation_foreign`, `automation_blocked`, `clock_offset`.
+    /// `automation_foreign`, `automation_blocked`, `automation_unwritten`, `clock_offset`.
     pub(crate) kind: &'static str,
     /// How urgent it is.
     pub(crate) severity: Severity,

@@ -38,6 +38,20 @@ pub(super) fn items(overview: &Overview) -> Vec<Attention> {
             )
         });
     }
+    if overview.is_trail_lost {
+        items.push(Attention {
+            remedy: "Make the file of --audit.file with .alerts after its name writable: the log of the server has the \
+                     reason. Nothing has to be restarted."
+                .to_owned(),
+            ..of_rules(
+                "automation_unwritten",
+                Severity::Bad,
+                "The audit file of alerts cannot be written".to_owned(),
+                "This process carries out no decision, and answers Alertmanager with 503 where a rule names the alert."
+                    .to_owned(),
+            )
+        });
+    }
     overview.rules.iter().for_each(|rule| items.extend(of_rule(rule)));
     for (rule, holds) in &overview.orphans {
         let held: Vec<_> = holds.iter().map(|hold| brief(&hold.collection, LONG)).collect();
