@@ -133,5 +133,5 @@ pub use job::{Job, JobChange, JobChanged, JobPlan, JobTarget, JobValue, LockedJo
 pub use list::Entries;
 pub use lock::{Lock, Pause, Unlocked};
 pub use mend::{Mend, MendKind, MendOrder, Survey};
-pub use purge::{BulkPlan, Chunk, CleanUp, CleaningUp, Progress, Purge, Removal};
+pub use purge::{BulkPlan, Chunk, CleanUp, CleaningUp, PlannedJob, Progress, Purge, Removal};
 pub use transaction::{CommitError, Committed, Operation, REQUEST_LIMIT_BYTES, Transaction};

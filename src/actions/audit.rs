@@ -123,6 +123,9 @@ impl Audit {
     /// # Errors
     /// As [`Self::write`].
     pub async fn write_all(&self, records: Vec<Record>) -> Result<(), NotWritten> {
+        if records.is_empty() {
+            return Ok(());
+        }
         let (written, outcome) = oneshot::channel();
         let mut texts = Texts::default();
         for record in &records {

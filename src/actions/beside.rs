@@ -92,8 +92,7 @@ impl Shared {
         let transaction = whole(&prepared, writes)?;
         let queue = self.connected.queue()?;
         let ordered = given.ordered_one(order, &prepared);
-        let unwritten = |why| Refusal::Unavailable(format!("{why}; nothing was done"));
-        self.audit.write(ordered).await.map_err(unwritten)?;
+        self.audit.write(ordered).await.map_err(Refusal::from)?;
         let committed = match queue.try_commit(&transaction).await {
             Ok(_) => Ok(()),
             Err(CommitError::Refused { operation, reason, .. }) if matches!(operation.path(), Path::Own(_)) => {

@@ -33,7 +33,7 @@ pub use lists::{Frozen, MOST_ITEMS};
 const IN_FLIGHT: usize = 32;
 
 /// How many subjects one line of the audit trail names.
-const SUBJECTS_A_LINE: usize = 1_000;
+pub(super) const SUBJECTS_A_LINE: usize = 1_000;
 
 /// How long what came of items is gathered until it is written down: a sync for each of thousands in a second would
 /// keep the disk and the processor busy with nothing else.
@@ -173,7 +173,7 @@ impl Shared {
         for subjects in frozen.items.chunks(SUBJECTS_A_LINE) {
             let before = self.known_before(frozen.each.action, subjects);
             let record = given.ordered_many(frozen.each, frozen.items.len(), subjects, before);
-            self.audit.write(record).await.map_err(|why| Refusal::Unavailable(format!("{why}; nothing was done")))?;
+            self.audit.write(record).await?;
         }
         let mut outcome = Outcome::default();
         outcome.warnings.extend(self.carry_out_each(frozen.each, &frozen.items, given).await);
@@ -295,6 +295,7 @@ impl Shared {
                 let (before, after) = prepared.values();
                 let steps = async {
                     prepared.check_listed()?;
+                    self.audit.write_all(given.begun_item(&prepared)).await?;
                     let queue = self.connected.queue()?;
                     self.steps(&queue, &prepared, Given { work: &unseen, ..given }).await?;
                     Ok(Did { after, written: prepared.repaired() })

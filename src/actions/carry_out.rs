@@ -7,15 +7,15 @@ use jiff::Timestamp;
 
 use super::action::{Action, Subject};
 use super::actor::{Actor, Role, Source};
-use super::audit::Record;
-use super::bulk::Each;
+use super::audit::{NotWritten, Record};
+use super::bulk::{Each, SUBJECTS_A_LINE};
 use super::execute::Shared;
 use super::order::{Order, Reason};
-use super::prepare::{Desk, NOT_SHOWN, Prepared, Step, batch_target, held_in};
+use super::prepare::{Desk, NOT_SHOWN, Prepared, Step, batch_target, held_in, jobs_of};
 use super::refusal::Refusal;
 use super::work::{Outcome, Work};
 use crate::queue::id::Priority;
-use crate::queue::state::State as _;
+use crate::queue::state::{JobState, State as _};
 use crate::queue::{Error, Queue};
 
 /// How long it is tried to learn what came of a transaction, in time limits of one request: about as long as a session lasts.
@@ -51,8 +51,9 @@ impl Shared {
         let began = Instant::now();
         let prepared = self.prepare(order, actor, reason.as_str(), now).await?;
         let queue = self.connected.queue()?;
-        let ordered = given.ordered_one(order, &prepared);
-        self.audit.write(ordered).await.map_err(|why| Refusal::Unavailable(format!("{why}; nothing was done")))?;
+        let mut records = vec![given.ordered_one(order, &prepared)];
+        records.extend(given.begun(&prepared.with_it));
+        self.audit.write_all(records).await?;
         let mut outcome = self.steps(&queue, &prepared, given).await;
         let done = outcome.as_ref().ok();
         let (before, after) = prepared.values();
@@ -90,8 +91,16 @@ impl Shared {
     pub(super) async fn steps(&self, queue: &Queue, prepared: &Prepared, given: Given<'_>) -> Result<Outcome, Refusal> {
         let mut commits = 0;
         match self.commit(queue, prepared, given, &mut commits).await {
-            Err(error @ Error::Unknown { .. }) if commits == 0 => self.look_again(queue, prepared, error).await,
-            done => done.map_err(|error| if commits == 0 { Refusal::of_job(error) } else { Refusal::in_part(&error) }),
+            Ok(done) => Ok(done),
+            Err(Halt::Queue(error @ Error::Unknown { .. })) if commits == 0 => {
+                self.look_again(queue, prepared, error).await
+            }
+            Err(Halt::Queue(error)) if commits == 0 => Err(Refusal::of_job(error)),
+            Err(Halt::Queue(error)) => Err(Refusal::in_part(&error)),
+            Err(Halt::Unwritten(why)) if commits == 0 => Err(why.into()),
+            Err(Halt::Unwritten(why)) => {
+                Err(Refusal::InPart(format!("{why}; a part was done before, order it again for the rest")))
+            }
         }
     }
 
@@ -130,7 +139,7 @@ impl Shared {
         prepared: &Prepared,
         given: Given<'_>,
         commits: &mut usize,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<Outcome, Halt> {
         let work = given.work;
         let (before, after) = (prepared.before, prepared.after);
         let warnings = prepared.warnings.clone();
@@ -165,6 +174,7 @@ impl Shared {
                 }
                 Step::ThenPurge(batch) => {
                     let plan = queue.plan_purge(batch_target(self.store.as_ref(), *batch, given.now)).await?;
+                    self.audit.write_all(given.begun(&jobs_of(plan.each_job()))).await?;
                     let done = queue.execute(&plan, 0, |progress| tell(progress.jobs.min(total))).await?;
                     pass += 1;
                     done == plan.chunks.len()
@@ -178,6 +188,8 @@ impl Shared {
                 Step::CleanUp(batches) => self.all(Action::Purge, batches, given, &mut outcome).await,
                 Step::ReleaseJobs(collection) => {
                     let jobs = self.held_jobs(collection, given.now);
+                    let held: Vec<_> = jobs.iter().map(|(job, _)| (job.clone(), JobState::Held.label())).collect();
+                    self.audit.write_all(given.begun(&held)).await?;
                     self.all(Action::Release, &jobs, given, &mut outcome).await
                 }
             };
@@ -209,6 +221,25 @@ impl Shared {
     fn held_jobs(&self, collection: &str, now: Timestamp) -> Vec<(Subject, Option<i32>)> {
         let jobs = self.store.as_ref().and_then(|store| store.matching(&held_in(collection), now));
         jobs.unwrap_or_default().into_iter().map(|(job, version)| (Subject::Job(job), Some(version))).collect()
+    }
+}
+
+/// Why no more of an order was committed.
+enum Halt {
+    Queue(Error),
+    /// What is next could not be written down.
+    Unwritten(NotWritten),
+}
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Self {
+        Self::Queue(error)
+    }
+}
+
+impl From<NotWritten> for Halt {
+    fn from(why: NotWritten) -> Self {
+        Self::Unwritten(why)
     }
 }
 
@@ -258,6 +289,32 @@ impl Given<'_> {
             *priority = each.priority.map(Priority::number);
         }
         record
+    }
+
+    /// The records of what is about to be changed besides an order's subject, each with the label of its state before.
+    pub(super) fn begun(&self, items: &[(Subject, &'static str)]) -> Vec<Record> {
+        let record = |some: &[(Subject, &'static str)]| {
+            let before: Vec<_> = some.iter().map(|(_, before)| (*before).to_owned()).collect();
+            let is_known = before.iter().any(|before| !before.is_empty());
+            let subjects = some.iter().map(|(subject, _)| subject.to_string()).collect();
+            self.begun_with(subjects, if is_known { before } else { Vec::new() }, Vec::new())
+        };
+        items.chunks(SUBJECTS_A_LINE).map(record).collect()
+    }
+
+    /// The records of what is about to be changed of one item of a list: of a repair, what is written and replaced.
+    pub(super) fn begun_item(&self, prepared: &Prepared) -> Vec<Record> {
+        let mut records = self.begun(&prepared.with_it);
+        if prepared.order.action == Action::Mend && !prepared.work.is_empty() {
+            let subjects = vec![prepared.order.subject.to_string()];
+            records.push(self.begun_with(subjects, Vec::new(), prepared.recorded()));
+        }
+        records
+    }
+
+    fn begun_with(&self, subjects: Vec<String>, before_each: Vec<String>, operations: Vec<String>) -> Record {
+        let by_alert = self.actor.source == Source::Alert;
+        Record::Begun { id: self.work.id, at: self.now, subjects, before_each, operations, by_alert }
     }
 
     /// The first record of the order, without what it is about.

@@ -13,7 +13,7 @@ use crate::mirror::Store;
 use crate::queue::fault::Limits;
 use crate::queue::id::Priority;
 use crate::queue::state::State;
-use crate::queue::{BulkPlan, JobPlan, Lock, Operation, Queue, Transaction};
+use crate::queue::{BulkPlan, JobPlan, Lock, Operation, PlannedJob, Queue, Transaction};
 
 mod batch;
 mod job;
@@ -41,6 +41,9 @@ pub struct Prepared {
     pub warnings: Vec<String>,
     /// Znodes whose data is removed or replaced, each with that data.
     pub removed: Vec<(String, Vec<u8>)>,
+    /// What is changed or removed with its subject and has a name of its own, each with the label of its state before;
+    /// empty where that is not known. What can only be planned later is not among them.
+    pub(super) with_it: Vec<(Subject, &'static str)>,
     pub(super) work: Vec<Step>,
 }
 
@@ -82,8 +85,22 @@ pub(super) struct Desk<'a> {
 
 impl Prepared {
     fn new(order: &Order, needs: Role, work: Vec<Step>) -> Self {
-        let (seen, warnings, removed) = (Seen::default(), Vec::new(), Vec::new());
-        Self { order: order.clone(), needs, before: None, after: None, priority: None, seen, warnings, removed, work }
+        let with_it = work.iter().filter_map(|step| match step {
+            Step::Many(plan) => Some(jobs_of(plan.each_job())),
+            _ => None,
+        });
+        Self {
+            order: order.clone(),
+            needs,
+            before: None,
+            after: None,
+            priority: None,
+            seen: Seen::default(),
+            warnings: Vec::new(),
+            removed: Vec::new(),
+            with_it: with_it.flatten().collect(),
+            work,
+        }
     }
 
     /// Notes the state and the version of the subject's status.
@@ -240,6 +257,11 @@ impl Prepared {
         };
         self.work.iter().map(jobs).sum()
     }
+}
+
+/// The jobs of a plan, each with the label of its state before.
+pub(super) fn jobs_of<'a>(jobs: impl Iterator<Item = &'a PlannedJob>) -> Vec<(Subject, &'static str)> {
+    jobs.map(|(job, state)| (Subject::Job(*job), state.map_or("", State::label))).collect()
 }
 
 /// A priority as it is written down.

@@ -1,6 +1,7 @@
 //! Why an order was not done.
 
 use super::actor::Role;
+use super::audit::NotWritten;
 use super::metrics::{CONFLICT, IN_PART, UNKNOWN};
 use crate::queue::Error;
 use crate::queue::path::Path;
@@ -87,6 +88,13 @@ impl Refusal {
     /// One that its state stands against.
     pub(super) fn conflict(why: impl Into<String>) -> Self {
         Self::Conflict { why: why.into(), state: None, version: None }
+    }
+}
+
+impl From<NotWritten> for Refusal {
+    /// Nothing is done that cannot be written down.
+    fn from(why: NotWritten) -> Self {
+        Self::Unavailable(format!("{why}; nothing was done"))
     }
 }
 

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use super::error::Error;
 use super::handle::Queue;
 use super::id::{BatchId, JobId};
-use super::state::BatchState;
+use super::state::{BatchState, JobState};
 use super::transaction::{REQUEST_LIMIT_BYTES, Transaction};
 
 mod broken;
@@ -22,6 +22,9 @@ mod remove;
 pub use broken::Removal;
 pub use clean::{CleanUp, CleaningUp};
 pub use item::Purge;
+
+/// A job, and the state that it is in before; `None` where that is not known.
+pub type PlannedJob = (JobId, Option<JobState>);
 
 /// A frozen list of transactions about one batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +43,7 @@ pub struct BulkPlan {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chunk {
     /// The jobs that it is about.
-    pub jobs: Vec<JobId>,
+    pub jobs: Vec<PlannedJob>,
     /// What is done.
     pub transaction: Transaction,
 }
@@ -63,6 +66,11 @@ impl BulkPlan {
     #[must_use]
     pub fn jobs(&self) -> usize {
         self.jobs_until(self.chunks.len())
+    }
+
+    /// Those jobs.
+    pub fn each_job(&self) -> impl Iterator<Item = &PlannedJob> {
+        self.chunks.iter().flat_map(|chunk| &chunk.jobs)
     }
 
     /// How many jobs the first so many of its transactions are about.
@@ -105,7 +113,7 @@ impl Queue {
     /// Puts each job's operations into as few transactions as are safe, each between `open` and `close`.
     pub(super) fn chunks(
         &self,
-        items: impl IntoIterator<Item = (Option<JobId>, Transaction)>,
+        items: impl IntoIterator<Item = (Option<PlannedJob>, Transaction)>,
         open: &Transaction,
         close: &Transaction,
     ) -> Vec<Chunk> {

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
+use std::ops::RangeInclusive;
+
 use queuekeeper::actions::audit::Record;
 use queuekeeper::actions::{Action, Order, Outcome, Reason, Role, Subject};
 use queuekeeper::queue::id::BatchId;
@@ -53,15 +55,34 @@ async fn a_deletion_that_is_cancelled_leaves_a_batch_that_can_be_deleted_again()
     }
     assert_eq!(deleted, 2);
     let records = desk.records();
-    let [Record::Ordered { id, .. }, Record::Outcome { id: of, outcome, cancelled_by, after, .. }] = &*records else {
+    let [Record::Ordered { id, .. }, _, Record::Outcome { id: of, outcome, cancelled_by, after, .. }] = &*records
+    else {
         panic!("{records:?}")
     };
+    // Whatever comes of it, the jobs are named before, with what each of them was.
+    let jobs = |numbers: RangeInclusive<u32>, state: &str| -> Vec<_> {
+        numbers.map(|number| (format!("jid{number:010}"), state.to_owned())).collect()
+    };
+    assert_eq!(begun(&records), [jobs(1..=JOBS, "failed")]);
     assert_eq!((id, &**outcome, cancelled_by.as_deref()), (of, "cancelled", Some("tester")));
     assert_eq!(after.as_deref(), Some("failed"));
 
     let outcome = desk.order(delete(), Role::Admin, "given up").await.unwrap();
     assert!(!outcome.is_cancelled && outcome.after.is_none(), "{outcome:?}");
     assert!(world.tree().await.keys().all(|path| !path.contains("bid0000000000") && !path.contains("jid")));
+    // To delete is to set the rest Deleted, and then to purge all of them.
+    assert_eq!(begun(&desk.records()[3..]), [jobs(3..=JOBS, "failed"), jobs(1..=JOBS, "deleted")]);
+}
+
+/// What is named before it is changed, each with what it was, line by line.
+fn begun(records: &[Record]) -> Vec<Vec<(String, String)>> {
+    let of = |record: &Record| match record {
+        Record::Begun { subjects, before_each, .. } => {
+            Some(subjects.iter().cloned().zip(before_each.iter().cloned()).collect())
+        }
+        _ => None,
+    };
+    records.iter().filter_map(of).collect()
 }
 
 #[tokio::test]
@@ -86,4 +107,6 @@ async fn a_clean_up_that_is_cancelled_says_what_it_left() {
     let reached = taken.work.reached();
     assert_eq!((reached.done, reached.failed, reached.of), (3, 0, 3));
     assert!(world.tree().await.keys().all(|path| !path.ends_with("/status")));
+    let batches: Vec<_> = (0..3).map(|number| (format!("bid{number:010}"), "completed".to_owned())).collect();
+    assert_eq!(begun(&desk.records()), [batches.clone(), batches]);
 }

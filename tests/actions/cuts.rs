@@ -205,8 +205,10 @@ fn told(
     let records = desk.records();
     match &records[..] {
         [] => assert!(after == before && came.is_err(), "{what}: {came:?}, and no line of it"),
-        [Record::Ordered { id, operations, .. }, Record::Outcome { id: same, outcome, detail, .. }] => {
+        [Record::Ordered { id, operations, .. }, begun @ .., Record::Outcome { id: same, outcome, detail, .. }] => {
             assert_eq!((id, outcome.as_str()), (same, label), "{what}");
+            let is_named = begun.iter().all(|record| matches!(record, Record::Begun { id: same, .. } if same == id));
+            assert!(is_named, "{what}: {begun:?}");
             assert!(!operations.is_empty(), "{what}");
             if let Err(refusal) = came {
                 assert_eq!(detail.as_deref(), Some(refusal.to_string().as_str()), "{what}");

@@ -135,7 +135,8 @@ impl Trail {
                     });
                     assert!(open.insert(*id, (action, &subjects[0], set)).is_none(), "an id is there twice");
                 }
-                other @ (Record::Alerts { .. }
+                other @ (Record::Begun { .. }
+                | Record::Alerts { .. }
                 | Record::AlertsUnchanged { .. }
                 | Record::Decision { .. }
                 | Record::Settled { .. }) => unreachable!("no alerts come, and nothing ended: {other:?}"),

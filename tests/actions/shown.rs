@@ -90,7 +90,11 @@ async fn repairs_name_what_they_write_and_one_write_that_repairs_two_faults_coun
     assert!(world.exists("/jobs/jid0000000003").await);
     let written: Vec<_> = work.written().into_iter().map(|(on, what)| format!("{on}: {what}")).collect();
     let told = |records: &[String], what: &str| records.iter().filter(|record| record.contains(what)).count();
-    let audit: Vec<_> = desk.records().iter().map(|record| serde_json::to_string(record).unwrap()).collect();
+    let lines = desk.records().into_iter().map(|record| serde_json::to_string(&record).unwrap());
+    let (begun, audit): (Vec<_>, Vec<_>) = lines.partition(|line| line.contains(r#""record":"begun""#));
+    // It is written down before as well, and what is refused is not.
+    assert_eq!(told(&begun, "/jobs/jid0000000002/space_needed was much"), 1, "{begun:?}");
+    assert_eq!(told(&begun, "/jobs/jid0000000003"), 0, "{begun:?}");
     for records in [&written, &audit] {
         assert_eq!(told(records, "delete /jobs/states/storing/05-jid0000000001"), 1, "{records:?}");
         assert_eq!(told(records, "does not show this fault now"), 1, "{records:?}");

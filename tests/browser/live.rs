@@ -112,10 +112,12 @@ async fn a_page_that_is_turned_away_is_read_again_from_time_to_time_and_is_live_
     browser.page.goto(&format!("{}/jobs", served.base)).await.unwrap();
     browser.run("window.untouched = true").await;
     let note = async || browser.run("return document.getElementById('live').textContent").await;
-    let turned_away = "not live: too many live pages of this user or address are open; close some. Shown again every 30 s";
+    let turned_away =
+        "not live: too many live pages of this user or address are open; close some. Shown again every 30 s";
     eventually(LIMIT, "it says what to do", async || note().await == turned_away).await;
     let job = queue.create_job(batch, &job(1), Timestamp::now()).await.unwrap();
-    eventually(LIMIT, "it shows what is new", async || is_there(&browser, &format!("a[href$='jobs/{job}']")).await).await;
+    eventually(LIMIT, "it shows what is new", async || is_there(&browser, &format!("a[href$='jobs/{job}']")).await)
+        .await;
     assert_eq!(note().await, turned_away);
     drop(others);
     eventually(LIMIT, "it is live", async || note().await == "").await;

@@ -59,6 +59,11 @@ async fn a_collection_is_released_with_its_jobs_in_that_order() {
         .is(0, &["release collection:c10: done", "1 done"]);
     assert_eq!(world.state(10).await["status"], "Pending");
     assert!(!world.tree().await.contains_key("/locks/collections/c10"));
+    // The job is named before it is released.
+    let lines = world.audit();
+    let records: Vec<_> = lines.iter().map(|line| line["record"].as_str().unwrap()).collect();
+    assert_eq!(records, ["ordered", "begun", "outcome", "outcome"]);
+    assert_eq!([&lines[1]["subjects"][0], &lines[1]["before_each"][0]], ["jid0000000010", "held"]);
 }
 
 /// The whole lines of the audit file. The last may have been cut.
@@ -68,15 +73,26 @@ fn audited(world: &World) -> Vec<Value> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// Gives all jobs of a batch a priority, as far as it comes until some of what came of it is written.
-async fn begin(world: &World, priority: u8) -> Child {
-    let line = format!("jobs --batch 1 priority {priority} --zookeeper {}", world.address);
+/// Orders something over many, as far as it comes until some of what came of it is written: an outcome of one item that
+/// is as wanted.
+async fn begin(world: &World, line: &str, is_wanted: impl Fn(&Value) -> bool) -> Child {
+    let line = format!("{line} --zookeeper {}", world.address);
     let arguments: Vec<_> = line.split(' ').chain(SURE).collect();
     let child = queuekeeper(world.home.path(), &arguments).spawn().unwrap();
-    let after = format!("priority {priority}");
-    let has_some = || audited(world).iter().any(|line| line["record"] == "outcome" && line["after"] == after);
+    let has_some = || audited(world).iter().any(|line| line["record"] == "outcome" && is_wanted(line));
     eventually(LIMIT, "some of it is done", async || has_some()).await;
     child
+}
+
+/// Gives all jobs of a batch a priority.
+async fn begin_priority(world: &World, priority: u8) -> Child {
+    let after = format!("priority {priority}");
+    begin(world, &format!("jobs --batch 1 priority {priority}"), |line| line["after"] == after).await
+}
+
+fn kill(mut child: Child) {
+    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+    child.wait().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -87,9 +103,7 @@ async fn what_a_killed_process_did_is_told_by_the_trail_and_the_tree_and_a_hangu
     let jobs = 100..100 + u32::try_from(JOBS).unwrap();
     futures::future::join_all(jobs.clone().map(|number| world.job(number, 1, "Failed", "no space"))).await;
 
-    let mut child = begin(&world, 1).await;
-    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
-    child.wait().unwrap();
+    kill(begin_priority(&world, 1).await);
     let lines = audited(&world);
     let (ordered, outcomes): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line["record"] == "ordered");
     let (mut subjects, mut before) = (Vec::new(), Vec::new());
@@ -116,7 +130,7 @@ async fn what_a_killed_process_did_is_told_by_the_trail_and_the_tree_and_a_hangu
     }
 
     // The next process says what is not known, and a hangup ends it as Ctrl-C does.
-    let child = begin(&world, 2).await;
+    let child = begin_priority(&world, 2).await;
     kill_process(Pid::from_child(&child), Signal::HUP).unwrap();
     let ended = tokio::task::spawn_blocking(move || child.wait_with_output()).await.unwrap().unwrap();
     let told = String::from_utf8_lossy(&ended.stderr).into_owned();
@@ -126,4 +140,34 @@ async fn what_a_killed_process_did_is_told_by_the_trail_and_the_tree_and_a_hangu
     assert_eq!([&whole[0]["outcome"], &whole[1]["outcome"]], ["unknown", "cancelled"], "{whole:?}");
     assert_eq!(whole[0]["id"], ordered[0]["id"]);
     assert_eq!(whole.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_killed_repair_has_replaced_is_in_the_trail() {
+    let world = World::new("repair").await;
+    world.batch(1, "Reporting").await;
+    let jobs = 100..400;
+    let space = |number: u32| format!("/jobs/jid{number:010}/space_needed");
+    let lost = |number: u32| format!("{number} or so");
+    futures::future::join_all(jobs.clone().map(async |number| {
+        world.job(number, 1, "Pending", "").await;
+        world.client.set_data(&space(number), lost(number).as_bytes(), None).await.unwrap();
+    }))
+    .await;
+    kill(begin(&world, "faults unloadable_job --mend", |line| line["subject"].is_string()).await);
+
+    let begun: Vec<_> = audited(&world).into_iter().filter(|line| line["record"] == "begun").collect();
+    let mut repaired = 0;
+    for number in jobs {
+        let (now, _) = world.client.get_data(&space(number)).await.unwrap();
+        if now == lost(number).as_bytes() {
+            continue;
+        }
+        repaired += 1;
+        let subject = format!("fault:unloadable_job:/jobs/jid{number:010}");
+        let line = begun.iter().find(|line| line["subjects"][0] == subject).unwrap_or_else(|| panic!("{subject}"));
+        let operations = line["operations"].to_string();
+        assert!(operations.contains(&format!("{} was {}", space(number), lost(number))), "{operations}");
+    }
+    assert!(repaired > 0);
 }

@@ -265,7 +265,10 @@ async fn what_cannot_be_written_down_is_neither_decided_nor_done() {
         let refused = keeper.receive(&[failed_jobs("00")]).await.unwrap_err();
         let why = refused.to_string();
         assert!(matches!(refused, NotReceived::NotWritten(_)), "{why}");
-        assert!(why.contains("audit.jsonl.alerts") && why.contains("nothing was decided") && !why.contains('\n'), "{why}");
+        assert!(
+            why.contains("audit.jsonl.alerts") && why.contains("nothing was decided") && !why.contains('\n'),
+            "{why}"
+        );
     }
     assert_eq!(world.pending().await, [""; 0]);
 

@@ -159,8 +159,10 @@ impl Recent {
                     kept.by_id.pop_first();
                 }
             }
+            // What it names is part of what the order names; the file has it.
+            Record::Begun { .. }
             // These are no orders: the page of rules shows them.
-            Record::Alerts { .. }
+            | Record::Alerts { .. }
             | Record::AlertsUnchanged { .. }
             | Record::Decision { .. }
             | Record::Settled { .. } => {}

@@ -1,4 +1,4 @@
-//! The two lines of an order.
+//! The lines of an order.
 
 use std::fmt;
 use std::str::FromStr;
@@ -91,6 +91,26 @@ pub enum Record {
         /// What will be written, in words; not for many.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         operations: Vec<String>,
+    },
+    /// What of an order is about to be changed, and is not named by its first lines, or not as it is: the jobs of a
+    /// batch, or what a repair of many writes and replaces. Should the process end before the outcome is written, this
+    /// and the tree tell what was done.
+    Begun {
+        /// The order's id.
+        id: OrderId,
+        /// When.
+        at: Timestamp,
+        /// What is about to be changed, a thousand in one line.
+        subjects: Vec<String>,
+        /// The state of each of them before; empty where that is not known.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        before_each: Vec<String>,
+        /// What will be written, in words, and the data that it replaces; for a repair.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        operations: Vec<String>,
+        /// Whether an alert set the order off.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        by_alert: bool,
     },
     /// What came of it, or of one of its subjects.
     Outcome {
@@ -217,6 +237,7 @@ impl Record {
     pub fn id(&self) -> OrderId {
         match self {
             Self::Ordered { id, .. }
+            | Self::Begun { id, .. }
             | Self::Outcome { id, .. }
             | Self::Alerts { id, .. }
             | Self::AlertsUnchanged { id, .. }
@@ -230,7 +251,7 @@ impl Record {
         match self {
             Self::Alerts { .. } | Self::AlertsUnchanged { .. } | Self::Decision { .. } => true,
             Self::Ordered { source, .. } => source == Source::Alert.label(),
-            Self::Outcome { by_alert, .. } => *by_alert,
+            Self::Begun { by_alert, .. } | Self::Outcome { by_alert, .. } => *by_alert,
             Self::Settled { .. } => false,
         }
     }

@@ -56,10 +56,10 @@ impl Sinks {
             Destination::StandardOutput => return Ok(Self::StandardOutput),
             Destination::File(path, rotation) => (path, rotation),
         };
-        let orders = open_and_end(path, rotation, false)?;
+        let orders = open_and_end(&path, rotation, false)?;
         let path = of_alerts(orders.path());
         let is_there = path.symlink_metadata().is_ok();
-        let alerts = is_there.then(|| open_and_end(path, rotation, true)).transpose()?;
+        let alerts = is_there.then(|| open_and_end(&path, rotation, true)).transpose()?;
         Ok(Self::Files { orders, alerts, rotation })
     }
 
@@ -97,7 +97,7 @@ impl Sinks {
         let Self::Files { orders, alerts, rotation } = self else { return Ok(None) };
         let log = match alerts.take() {
             Some(log) => log,
-            None => open(of_alerts(orders.path()), *rotation)?,
+            None => open(&of_alerts(orders.path()), *rotation)?,
         };
         Ok(Some(alerts.insert(log)))
     }
@@ -124,7 +124,7 @@ impl Sinks {
 }
 
 /// Opens a file, and gives orders in it that have no outcome one.
-fn open_and_end(path: PathBuf, rotation: Rotation, by_alert: bool) -> Result<Log, AuditError> {
+fn open_and_end(path: &Path, rotation: Rotation, by_alert: bool) -> Result<Log, AuditError> {
     let mut log = open(path, rotation)?;
     if log.lock() {
         let records = find_unfinished(&log)?.end(jiff::Timestamp::now(), by_alert);
@@ -137,8 +137,8 @@ fn open_and_end(path: PathBuf, rotation: Rotation, by_alert: bool) -> Result<Log
     Ok(log)
 }
 
-fn open(path: PathBuf, rotation: Rotation) -> Result<Log, AuditError> {
-    Log::open(path.clone(), rotation).map_err(|why| error("cannot open the audit file", &path, why))
+fn open(path: &Path, rotation: Rotation) -> Result<Log, AuditError> {
+    Log::open(path.to_owned(), rotation).map_err(|why| error("cannot open the audit file", path, why))
 }
 
 /// What was ordered since all that was ordered before had an outcome, and has none.

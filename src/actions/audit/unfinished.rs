@@ -43,9 +43,9 @@ impl Unfinished {
 
     pub(super) fn look_at(&mut self, line: &[u8]) {
         self.read_bytes += line.len() as u64;
-        // Most lines of an order over many are about one item each, and would all be taken apart for nothing.
-        let is_item =
-            line.starts_with(br#"{"record":"outcome""#) && memchr::memmem::find(line, br#","subject":""#).is_some();
+        // Most lines of an order over many are about its items, and would all be taken apart for nothing.
+        let is_item = line.starts_with(br#"{"record":"begun""#)
+            || line.starts_with(br#"{"record":"outcome""#) && memchr::memmem::find(line, br#","subject":""#).is_some();
         if is_item {
             return;
         }

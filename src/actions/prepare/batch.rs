@@ -12,7 +12,7 @@ use crate::mirror::find::JobQuery;
 use crate::queue::id::BatchId;
 use crate::queue::path::Path;
 use crate::queue::state::{BatchState, State as _};
-use crate::queue::{BatchTarget, Error};
+use crate::queue::{Batch, BatchTarget, Error};
 
 impl Desk<'_> {
     pub(super) async fn batch(&self, order: &Order, needs: Role, id: BatchId) -> Result<Prepared, Refusal> {
@@ -93,7 +93,10 @@ impl Desk<'_> {
             count => format!("{count} batches are purged with their jobs: {}{more}.", named.join(", ")),
         };
         let batches = done.iter().map(|batch| (Subject::Batch(batch.id), batch.version())).collect();
-        Prepared::new(order, needs, vec![Step::CleanUp(batches)]).warn([warning]).seen_plan()
+        let mut prepared = Prepared::new(order, needs, vec![Step::CleanUp(batches)]).warn([warning]);
+        let state = |batch: &Batch| batch.state().map_or("", BatchState::label);
+        prepared.with_it = done.iter().map(|batch| (Subject::Batch(batch.id), state(batch))).collect();
+        prepared.seen_plan()
     }
 
     async fn explain_batch(&self, id: BatchId, error: Error) -> Refusal {

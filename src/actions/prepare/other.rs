@@ -1,6 +1,6 @@
 //! Orders on access requests, queues, collections, locks and faults.
 
-use super::{Desk, Prepared, Step, check_seen};
+use super::{Desk, Prepared, Step, check_seen, jobs_of};
 use crate::actions::action::Action;
 use crate::actions::actor::Role;
 use crate::actions::order::Order;
@@ -212,9 +212,12 @@ impl Desk<'_> {
             Err(error) => return Err(error.into()),
         };
         server_now?;
+        let mut with_it = jobs_of(removal.chunks.iter().flat_map(|chunk| &chunk.jobs));
+        with_it.retain(|(job, _)| *job != order.subject);
         let steps = removal.chunks.into_iter().map(|chunk| Step::One(chunk.transaction)).collect();
         let mut prepared = Prepared::new(order, needs, steps).warn([removal.summary]);
         prepared.removed = removal.removes.into_iter().map(|(path, data)| (path.to_string(), data)).collect();
+        prepared.with_it = with_it;
         prepared.seen_plan().map(Some)
     }
 }

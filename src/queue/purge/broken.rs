@@ -85,7 +85,7 @@ impl Queue {
             "Removes job {id} with its queue entries and references. Its depositor is not notified, and has to submit it \
              again."
         );
-        let chunks = vec![Chunk { jobs: vec![id], transaction }];
+        let chunks = vec![Chunk { jobs: vec![(id, job.state())], transaction }];
         Ok(Removal { item, fault, summary, removes: shown(doomed), chunks })
     }
 
@@ -147,7 +147,7 @@ impl Queue {
         let mut items = Vec::new();
         for (job, nodes) in &by_job {
             let lock = Path::JobNode(*job, JobNode::Lock);
-            items.push((Some(*job), removal(nodes, &Path::Job(*job), &lock, order)?));
+            items.push((Some((*job, None)), removal(nodes, &Path::Job(*job), &lock, order)?));
         }
         let mut open = Transaction::new();
         open.check_exists(item.clone());

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::census::Census;
 use super::item::check_unlocked;
-use super::{BulkPlan, Chunk};
+use super::{BulkPlan, Chunk, PlannedJob};
 use crate::queue::batch::{BatchReport, BatchTarget, ItemChange};
 use crate::queue::error::Error;
 use crate::queue::handle::Queue;
@@ -69,7 +69,7 @@ impl Queue {
         ids: &[JobId],
         message: &str,
         now: Timestamp,
-    ) -> Result<Vec<(Option<JobId>, Transaction)>, Error> {
+    ) -> Result<Vec<(Option<PlannedJob>, Transaction)>, Error> {
         let change = JobChange::to(JobState::Deleted).with_message(message).by_operator();
         let mut items = Vec::new();
         for ids in ids.chunks(READ_AT_ONCE) {
@@ -90,7 +90,7 @@ impl Queue {
                 }
             }
             let plans = self.plan_jobs(&jobs, &change, now).await?;
-            items.extend(plans.into_iter().map(|plan| (Some(plan.job), plan.transaction)));
+            items.extend(plans.into_iter().map(|plan| (Some((plan.job, Some(plan.from))), plan.transaction)));
         }
         items.retain(|(_, transaction)| !transaction.is_empty());
         Ok(items)

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::census::Census;
 use super::item::{check_removable, not_final};
-use super::{BulkPlan, Chunk};
+use super::{BulkPlan, Chunk, PlannedJob};
 use crate::queue::batch::{Batch, BatchTarget};
 use crate::queue::error::Error;
 use crate::queue::handle::{Found, Queue, Read};
@@ -82,7 +82,7 @@ impl Queue {
         batch: BatchId,
         references: &[(JobId, Vec<Path>)],
         census: &mut Census,
-    ) -> Result<Vec<(Option<JobId>, Transaction)>, Error> {
+    ) -> Result<Vec<(Option<PlannedJob>, Transaction)>, Error> {
         let reads: Vec<_> = references.iter().flat_map(|(id, _)| Job::reads(*id)).collect();
         let mut found = self.read(&reads).await?.into_iter();
         let mut purged: BTreeMap<JobId, Job> = BTreeMap::new();
@@ -125,7 +125,7 @@ impl Queue {
             for path in entries.remove(id).into_iter().flatten().chain(references.iter().cloned()) {
                 transaction.delete(path, None);
             }
-            items.push((job.map(|job| job.id), transaction));
+            items.push((job.map(|job| (job.id, job.state())), transaction));
         }
         items.retain(|(_, transaction)| !transaction.is_empty());
         Ok(items)

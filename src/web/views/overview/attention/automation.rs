@@ -40,9 +40,10 @@ pub(super) fn items(overview: &Overview) -> Vec<Attention> {
     }
     if overview.is_trail_lost {
         items.push(Attention {
-            remedy: "Make the file of --audit.file with .alerts after its name writable: the log of the server has the \
-                     reason. Nothing has to be restarted."
-                .to_owned(),
+            remedy:
+                "Make FILE.alerts beside the file of --audit.file writable; the server's log has the reason. It goes \
+                     on by itself."
+                    .to_owned(),
             ..of_rules(
                 "automation_unwritten",
                 Severity::Bad,
