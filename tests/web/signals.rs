@@ -86,8 +86,9 @@ async fn a_hangup_reopens_the_audit_file_reads_the_configuration_again_and_ends_
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     let (config, audit) = (path("config.yml"), path("audit.jsonl"));
-    let rule = "{name: again, alert: MerrittJobsFailed, action: resume_jobs, mode: dry_run}";
-    std::fs::write(&config, format!("alerts: {{rules: [{rule}]}}\n")).unwrap();
+    let rule = "alerts: {rules: [{name: again, alert: MerrittJobsFailed, action: resume_jobs, mode: dry-run, \
+                select: {limit: 1}, budget: {items: 1, per: 1h}, cooldown: 1h}]}\n";
+    std::fs::write(&config, rule).unwrap();
     let flags = ["--config.file", config.to_str().unwrap(), "--audit.file", audit.to_str().unwrap()];
     let mut program = Program::start(&flags).await;
     assert!(path("audit.jsonl.alerts").exists(), "with rules it is opened at the start");
