@@ -60,7 +60,8 @@ pub struct ServeArgs {
     )]
     drop_after: PrometheusDuration,
 
-    /// How often to read the tree again and compare; 0 for never, else at least 10s
+    /// How often to read the tree again and compare; 0 for never, else at least 10s. Without it, a change of a znode's ACL
+    /// is noticed only when something else of the same job, batch or request changes
     #[arg(
         long = "mirror.drift-interval",
         env = "QUEUEKEEPER_MIRROR_DRIFT_INTERVAL",
@@ -83,7 +84,9 @@ pub struct ServeArgs {
     )]
     clock_interval: PrometheusDuration,
 
-    /// How much data reading the tree may have in flight at once, in MiB. ZooKeeper keeps it in memory until it is sent
+    /// How much data the mirror and the pages that show a znode may have in flight at once, in MiB, by the sizes of what
+    /// was read before. ZooKeeper keeps it in memory until it is sent. What actions and repairs read is bounded apart
+    /// from this
     #[arg(
         long = "mirror.read-budget",
         env = "QUEUEKEEPER_MIRROR_READ_BUDGET",
