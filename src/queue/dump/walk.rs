@@ -12,7 +12,6 @@ use std::collections::{HashMap, VecDeque};
 use std::vec::IntoIter;
 
 use futures::stream::{FuturesUnordered, StreamExt as _};
-use rand::seq::SliceRandom as _;
 use zookeeper_client::MultiReadResult;
 
 use super::ask::{Asked, Named, Next, Query};
@@ -140,9 +139,8 @@ impl<'a> Walk<'a> {
 
     /// Takes as many questions from the window as make a request.
     fn next_request(&mut self) -> Option<u64> {
-        let waiting = self.waiting();
         let number = self.last_request + 1;
-        let chosen = self.choose(&waiting, number);
+        let chosen = self.choose(number);
         if chosen.is_empty() {
             return None;
         }
@@ -158,57 +156,52 @@ impl<'a> Walk<'a> {
         Some(number)
     }
 
-    /// Opens lists of children as far as the window reaches, and gives the places of the questions that wait in it.
-    fn waiting(&mut self) -> Vec<usize> {
-        let (mut seen, mut waiting, mut passed) = (0, Vec::new(), VecDeque::new());
+    /// Opens lists of children as far as the window reaches, and gives the places of the questions that wait in it, and how
+    /// many reads these are.
+    fn waiting(&mut self) -> (Vec<usize>, usize) {
+        let (mut at, mut seen, mut waiting, mut reads) = (0, 0, Vec::new(), 0);
         while seen < WINDOW
-            && let Some(entry) = self.entries.pop_front()
+            && let Some(entry) = self.entries.get_mut(at)
         {
-            let entry = match entry {
-                Entry::Children(of, mut names) => {
-                    let Some(name) = names.next() else { continue };
-                    let first = Query::first(of.child(&name, self.redaction));
-                    self.entries.push_front(Entry::Children(of, names));
-                    Entry::Waiting(first)
+            if let Entry::Children(of, names) = entry {
+                match names.next().map(|name| Query::first(of.child(&name, self.redaction))) {
+                    Some(first) => self.entries.insert(at, Entry::Waiting(first)),
+                    None => drop(self.entries.remove(at)),
                 }
-                entry => entry,
-            };
-            seen += entry.reads();
-            if let Entry::Waiting(_) = entry {
-                waiting.push(passed.len());
+                continue;
             }
-            passed.push_back(entry);
+            let more = entry.reads();
+            if let Entry::Waiting(_) = entry {
+                waiting.push(at);
+                reads += more;
+            }
+            seen += more;
+            at += 1;
         }
-        passed.append(&mut self.entries);
-        self.entries = passed;
-        waiting
+        (waiting, reads)
     }
 
     /// Chooses the questions of a request: the first, unless one was chosen for that and is in flight, and others at random.
     /// Gives their places, in order.
-    fn choose(&mut self, waiting: &[usize], number: u64) -> Vec<usize> {
+    fn choose(&mut self, number: u64) -> Vec<usize> {
+        let (mut waiting, all) = self.waiting();
         let chroot = self.queue.client().path().len();
-        let sizes = |at: usize| match &self.entries[at] {
-            Entry::Waiting(query) => (query.reads(), query.bytes(chroot)),
-            Entry::Lines(_) | Entry::Asked(..) | Entry::Children(..) => (0, 0),
-        };
-        let all: usize = waiting.iter().map(|at| sizes(*at).0).sum();
         let most = self.pace.reads().min(all / PART);
-        let (mut chosen, mut rest) = (Vec::new(), waiting.to_vec());
-        let (mut reads, mut bytes) = (0, 0);
-        if self.front.is_none() && !rest.is_empty() {
-            self.front = Some(number);
-            chosen.push(rest.remove(0));
-            (reads, bytes) = sizes(chosen[0]);
-        }
-        rest.shuffle(&mut rand::rng());
-        for at in rest {
-            let (more_reads, more_bytes) = sizes(at);
-            if reads + more_reads > most || bytes + more_bytes > REQUEST_BYTES {
+        let (mut chosen, mut reads, mut bytes) = (Vec::new(), 0, 0);
+        let mut is_front = self.front.is_none();
+        while let Some(last) = waiting.len().checked_sub(1) {
+            let at = waiting.swap_remove(if is_front { 0 } else { rand::random_range(0..=last) });
+            if let Entry::Waiting(query) = &self.entries[at] {
+                reads += query.reads();
+                bytes += query.bytes(chroot);
+            }
+            if !is_front && (reads > most || bytes > REQUEST_BYTES) {
                 break;
             }
-            (reads, bytes) = (reads + more_reads, bytes + more_bytes);
             chosen.push(at);
+            if is_front {
+                (self.front, is_front) = (Some(number), false);
+            }
         }
         chosen.sort_unstable();
         chosen
