@@ -104,13 +104,12 @@ impl FaultsArgs {
         for fault in Fault::ALL.into_iter().filter(asked) {
             let found = store.faults(fault, MOST_ITEMS, now, None).unwrap_or_default();
             let items = found.into_iter().map(|found| found.item);
-            let wanted: Vec<_> =
-                items.filter(|item| self.item.as_ref().is_none_or(|wanted| item.to_string() == *wanted)).collect();
-            match fault.mend_kind() {
-                MendKind::Another(help) if !wanted.is_empty() => left.push((fault, help)),
-                MendKind::Another(_) => {}
-                MendKind::Writes | MendKind::BreaksLock => {
-                    subjects.extend(wanted.into_iter().map(|item| Subject::Fault(fault, item)));
+            let wanted = items.filter(|item| self.item.as_ref().is_none_or(|wanted| item.to_string() == *wanted));
+            for item in wanted {
+                match fault.mend_kind_of(&item) {
+                    MendKind::Another(help) if left.contains(&(fault, help)) => {}
+                    MendKind::Another(help) => left.push((fault, help)),
+                    MendKind::Writes | MendKind::BreaksLock => subjects.push(Subject::Fault(fault, item)),
                 }
             }
         }

@@ -51,7 +51,9 @@ use self::uuids::Uuids;
 use self::watched::Watched;
 use super::read::Found;
 use super::summary::LockKind;
+use crate::queue::id::BatchId;
 use crate::queue::path::{BatchNode, Path};
+use crate::queue::state::BatchState;
 
 /// The whole queue as it was read.
 #[derive(Debug, Default)]
@@ -68,6 +70,9 @@ pub(super) struct Image {
     denied: HashSet<Path>,
     /// Znodes with names that nobody expects.
     unexpected: BTreeSet<Box<str>>,
+    /// Children of references. A walk looks for those below batches that have ended, which they keep from being cleaned
+    /// up; below others only watch events tell of them.
+    below_references: BTreeSet<(BatchId, Box<str>)>,
     faults: Faults,
     notes: Notes,
     watched: Watched,
@@ -98,11 +103,7 @@ impl Image {
             Path::NamedLock(folder, _) => quiet(self.locks.apply(locks::kind(folder), path, found)),
             Path::PublishedLocalId(_) => quiet(self.locks.apply(LockKind::LocalId, path, found)),
             Path::BatchUuid(uuid) => quiet(self.uuids.apply(uuid, found)),
-            // Of these only the names count, and what is below them is not looked at: a walk does not find it either.
-            Path::Unexpected(path) if is_below_name(&path) => Change::Nothing,
-            Path::Unexpected(path) => {
-                quiet(if present { self.unexpected.insert(path) } else { self.unexpected.remove(&path) })
-            }
+            Path::Unexpected(path) => quiet(self.apply_unexpected(path, present)),
             Path::Root
             | Path::BatchUuids
             | Path::Batches
@@ -116,6 +117,19 @@ impl Image {
             | Path::LockFolder(_)
             | Path::PublishedLocalIds => quiet(self.apply_folder(path, found)),
             Path::Foreign | Path::Own(_) => Change::Nothing,
+        }
+    }
+
+    fn apply_unexpected(&mut self, path: Box<str>, present: bool) -> bool {
+        match parent(&path) {
+            Path::Reference(batch, ..) => {
+                let below = (batch, path);
+                if present { self.below_references.insert(below) } else { self.below_references.remove(&below) }
+            }
+            // Of these only the names count, and what is below them is not looked at: a walk does not find it either.
+            Path::Entry(..) | Path::BatchUuid(_) => false,
+            _ if present => self.unexpected.insert(path),
+            _ => self.unexpected.remove(&path),
         }
     }
 
@@ -184,14 +198,19 @@ impl Image {
         }
     }
 
+    /// Whether a batch is one that the daemons' clean-up takes.
+    pub(super) fn is_ended(&self, batch: BatchId) -> bool {
+        let state = self.batches.get(batch).and_then(|entry| entry.item.state);
+        matches!(state, Some(BatchState::Completed | BatchState::Deleted))
+    }
+
     /// Whether a batch's `states` are there. It is not acquired until they are.
-    pub(super) fn is_acquired(&self, batch: crate::queue::id::BatchId) -> bool {
+    pub(super) fn is_acquired(&self, batch: BatchId) -> bool {
         self.batches.get(batch).is_some_and(|entry| entry.item.nodes.has(BatchNode::States as u8))
     }
 }
 
-/// Whether a path lies below a znode of which only the name counts.
-fn is_below_name(path: &str) -> bool {
-    let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
-    matches!(Path::parse(parent), Path::Entry(..) | Path::Reference(..) | Path::BatchUuid(_))
+/// The znode above one that nobody expects.
+fn parent(path: &str) -> Path {
+    Path::parse(path.rsplit_once('/').map_or("", |(parent, _)| parent))
 }

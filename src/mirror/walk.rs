@@ -154,6 +154,8 @@ fn ask_blindly(path: &Path, waiting: &mut Waiting) {
 fn ask(path: Path, image: &mut Image, waiting: &mut Waiting) {
     match path {
         Path::Job(_) | Path::Batch(_) | Path::Request(..) => waiting.push(Query::Item(path)),
+        // What lies below one keeps the batch from being cleaned up.
+        Path::Reference(batch, ..) if image.is_ended(batch) => waiting.push(Query::Node(path)),
         // That they are there is all that matters of these.
         Path::Entry(..) | Path::Reference(..) | Path::Unexpected(_) => {
             image.apply(path, &Found::Listed);

@@ -181,6 +181,11 @@ impl Request {
         Token::decode(self.token.as_deref().unwrap_or_default())
     }
 
+    /// Checks that the daemons can read its token. They do without one.
+    pub(super) fn check_token(&self) -> Result<(), record::Malformed> {
+        self.token.as_deref().map_or(Ok(()), |token| record::refused(token, self.content().malformed))
+    }
+
     /// Its lock, if anybody holds it.
     #[must_use]
     pub fn lock(&self) -> Option<Lock> {

@@ -177,6 +177,11 @@ impl Batch {
         Submission::decode(self.submission.as_deref().unwrap_or_default())
     }
 
+    /// Checks that the daemons can read its submission. They do without one.
+    pub(super) fn check_submission(&self) -> Result<(), Malformed> {
+        self.submission.as_deref().map_or(Ok(()), |data| record::refused(data, self.submitted().malformed))
+    }
+
     /// Its lock, if anybody holds it.
     #[must_use]
     pub fn lock(&self) -> Option<Lock> {
@@ -198,6 +203,11 @@ impl Batch {
     #[must_use]
     pub fn is_acquired(&self) -> bool {
         self.states.is_some()
+    }
+
+    /// How many children its `states` has.
+    pub(super) fn folders(&self) -> i32 {
+        self.states.map_or(0, |stat| stat.num_children)
     }
 
     /// How many jobs one outcome's folder refers to; `None` where there is no such folder.

@@ -17,9 +17,10 @@ mod item;
 mod job;
 mod limits;
 mod lock;
+mod name;
 mod request;
 mod stuck;
-mod words;
+mod table;
 
 pub use batch::{BatchFacts, judge_batch};
 pub use finding::{Finding, NodeSet, Since};
@@ -27,73 +28,14 @@ pub use folder::judge_folder;
 pub use item::LockFacts;
 pub use job::{JobFacts, judge_job};
 pub use limits::{Limits, StateLimits};
-pub use lock::{CollectionFacts, UuidFacts, judge_collection, judge_lock, judge_pause, judge_storage_lock, judge_uuid};
+pub use lock::{
+    CollectionFacts, UuidFacts, UuidLeads, judge_collection, judge_lock, judge_pause, judge_storage_lock, judge_uuid,
+};
+pub use name::{Misnamed, judge_name};
 pub use request::{RequestFacts, judge_request};
 pub use stuck::{Provisioning, StateFacts, judge_state};
-
-macro_rules! faults {
-    ($( $(#[$doc:meta])* $fault:ident $label:literal, )+) => {
-        /// A kind of fault.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Fault { $( $(#[$doc])* $fault, )+ }
-
-        impl Fault {
-            /// Every kind, in the order in which they are listed.
-            pub const ALL: [Self; [$(Self::$fault),+].len()] = [$(Self::$fault),+];
-
-            /// The name, which is also the label value.
-            #[must_use]
-            pub fn label(self) -> &'static str {
-                match self { $(Self::$fault => $label),+ }
-            }
-        }
-    };
-}
-
-faults! {
-    /// A queue entry in a state that is not its job's.
-    OrphanEntry "orphan_entry",
-    /// A queue entry whose job is gone.
-    StrayEntry "stray_entry",
-    /// More than one queue entry of a job.
-    DuplicateEntry "duplicate_entry",
-    /// A job that is not final, without the queue entry of its state and priority.
-    MissingEntry "missing_entry",
-    /// More than one reference to a job.
-    DuplicateReference "duplicate_reference",
-    /// A job without its reference, a reference that its status contradicts, or one whose job is gone.
-    MissingReference "missing_reference",
-    /// A job that the Java daemons cannot load.
-    UnloadableJob "unloadable_job",
-    /// A batch that the Java daemons cannot load.
-    UnloadableBatch "unloadable_batch",
-    /// An access request that the Java daemons cannot load.
-    UnloadableRequest "unloadable_request",
-    /// A job, batch or request without any of its children.
-    UnfinishedCreation "unfinished_creation",
-    /// A priority that has no two digits.
-    PriorityOutOfRange "priority_out_of_range",
-    /// A lock that nobody will release.
-    LeakedLock "leaked_lock",
-    /// The lock of an object that nobody stores.
-    LeakedStorageLock "leaked_storage_lock",
-    /// A deleted batch that looks as if its report were due.
-    DeletedBatchBlocksReporting "deleted_batch_blocks_reporting",
-    /// A batch that will not come to its report or its clean-up.
-    BatchWithoutEnd "batch_without_end",
-    /// A state that nothing leaves.
-    StuckState "stuck_state",
-    /// Pending jobs of a held collection, or held jobs of one that is free.
-    HeldCollectionBacklog "held_collection_backlog",
-    /// A pause or hold of more than a day.
-    ForgottenPause "forgotten_pause",
-    /// A batch UUID that leads to no batch, or a batch that its UUID does not lead to.
-    DanglingUuid "dangling_uuid",
-    /// A folder of nearly as many children as a Java client can list.
-    FolderNearLimit "folder_near_limit",
-    /// A failed job that was resumed as often as makes sense.
-    RetriesExhausted "retries_exhausted",
-}
+pub(super) use table::PURGE_UNFINISHED;
+pub use table::{Fault, MendKind, Severity};
 
 impl Fault {
     /// The fault of that name.

@@ -11,7 +11,7 @@
 use jiff::Timestamp;
 
 use super::error::{ConflictKind, Error};
-use super::fault::{Fault, Finding, Limits};
+use super::fault::{Fault, Finding, Limits, MendKind, PURGE_UNFINISHED};
 use super::handle::{Queue, instant};
 use super::lock::Lock;
 use super::path::{LockFolder, Path};
@@ -20,14 +20,13 @@ use super::transaction::Transaction;
 mod batch;
 pub(super) mod facts;
 mod job;
-mod kind;
 mod load;
 mod lock;
+mod name;
 pub(super) mod request;
 mod status;
 mod survey;
 
-pub use kind::MendKind;
 pub use survey::Survey;
 
 /// What would mend a fault, ready to be committed or to be shown.
@@ -97,7 +96,7 @@ impl Queue {
         order: MendOrder<'_>,
         survey: Option<&Survey>,
     ) -> Result<Mend, Error> {
-        if let MendKind::Another(help) = fault.mend_kind() {
+        if let MendKind::Another(help) = fault.mend_kind_of(item) {
             return Err(Error::Invalid { path: item.clone(), reason: format!("no writing mends {fault}: {help}") });
         }
         match (fault, item) {
@@ -111,6 +110,7 @@ impl Queue {
                 self.mend_request(fault, *queue, *request, order).await
             }
             (Fault::DanglingUuid, Path::BatchUuid(_)) => self.mend_uuid(item, order).await,
+            (Fault::MalformedName, Path::Unexpected(_)) => self.mend_name(item, order).await,
             (_, _) => {
                 let reason = format!("{fault} is a fault that it cannot show");
                 Err(Error::Invalid { path: item.clone(), reason })
@@ -219,6 +219,11 @@ const LOST_AT_MOST: usize = 16 << 10;
 fn too_large_to_lose(data: &[u8]) -> Option<String> {
     let bytes = data.len();
     (bytes > LOST_AT_MOST).then(|| format!("holds {bytes} bytes, more than the audit trail keeps of what is given up"))
+}
+
+/// A creation that was not finished, and of which no more is there than a purge could take away.
+fn unfinished(item: Path) -> Error {
+    Error::Invalid { path: item, reason: PURGE_UNFINISHED.to_owned() }
 }
 
 /// What is right follows from nothing, and so nothing is written.

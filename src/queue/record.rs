@@ -15,8 +15,8 @@ mod submission;
 mod write;
 
 pub use job::{
-    Configuration, Identifiers, bid, check_job_node, is_priority_out_of_range, object_form, priority, refused,
-    space_needed,
+    Configuration, Identifiers, bid, check_job_node, is_priority_out_of_range, misnamed_bid, object_form, priority,
+    refused, space_needed,
 };
 pub use pause::PauseNote;
 pub use status::{ItemStatus, JobStatus};

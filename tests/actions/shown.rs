@@ -69,7 +69,9 @@ async fn repairs_name_what_they_write_and_one_write_that_repairs_two_faults_coun
     let set = async |path: &str, data: &str| world.raw.set_data(path, data.as_bytes(), None).await.unwrap();
     set("/jobs/jid0000000002/space_needed", "much").await;
     set("/jobs/jid0000000003/configuration", "no json").await;
-    for path in ["/jobs/states/storing/05-jid0000000001", "/jobs/jid0000000004/lock"] {
+    // One entry too many in another state, and one in its own.
+    let entries = ["/jobs/states/storing/05-jid0000000001", "/jobs/states/pending/07-jid0000000001"];
+    for path in entries.into_iter().chain(["/jobs/jid0000000004/lock"]) {
         world.raw.create(path, b"", &PERSISTENT).await.unwrap();
     }
     let desk = Desk::over(&world);
@@ -103,7 +105,9 @@ async fn repairs_name_what_they_write_and_one_write_that_repairs_two_faults_coun
     }
 
     // One by one, the second says so as well.
-    world.raw.create("/jobs/states/storing/05-jid0000000001", b"", &PERSISTENT).await.unwrap();
+    for path in entries {
+        world.raw.create(path, b"", &PERSISTENT).await.unwrap();
+    }
     let orders = [Fault::OrphanEntry, Fault::DuplicateEntry].map(|kind| Order::new(Action::Mend, fault(kind, 1)));
     let shown = looked_at(&desk, &orders[1]).await;
     let first = desk.order(orders[0].clone(), Role::Operator, "tidy").await.unwrap();

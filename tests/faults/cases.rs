@@ -9,7 +9,7 @@ use queuekeeper::queue::path::Path;
 
 use super::table::CASES;
 use super::table::Do::{self, Delete, Make, MakeEphemeral, Set};
-use super::world::{LIMIT, Mirror, World, status};
+use super::world::{LIMIT, Mirror, World, status, without_daemons};
 use crate::support::wait::{eventually, eventually_some};
 
 pub(super) async fn change(world: &World, changes: &[Do]) {
@@ -28,7 +28,7 @@ pub(super) const TEN_MINUTES: i64 = 600;
 #[tokio::test(flavor = "multi_thread")]
 async fn each_fault_is_named_with_its_nodes_and_goes_when_it_is_mended() {
     let world = World::new("cases").await;
-    let mirror = Mirror::start(&world, Limits::default()).await;
+    let mirror = Mirror::start(&world, without_daemons()).await;
     assert_eq!(mirror.labels_after(TEN_MINUTES), [""; 0]);
     for (faults, make, mend, item, node) in CASES {
         let labels: Vec<_> = faults.iter().map(|fault| fault.label()).collect();
@@ -52,7 +52,7 @@ async fn each_fault_is_named_with_its_nodes_and_goes_when_it_is_mended() {
         eventually(LIMIT, &format!("{make:?} is mended"), async || mirror.after(TEN_MINUTES).is_empty()).await;
     }
     let named: BTreeSet<_> = CASES.iter().flat_map(|(faults, ..)| faults.iter()).collect();
-    let by_time = [Fault::StuckState, Fault::ForgottenPause, Fault::FolderNearLimit];
+    let by_time = [Fault::StuckState, Fault::ForgottenPause, Fault::FolderNearLimit, Fault::NoDaemon];
     assert_eq!(named.len() + by_time.len(), Fault::ALL.len(), "every fault is made here or below");
 }
 
@@ -80,10 +80,22 @@ async fn faults_by_time_count_from_their_limit_on() {
     let stuck = found(&mirror, 7 * HOUR, Fault::StuckState, provisioning).await;
     assert_eq!((stuck.how, stuck.remedy), (Provisioning::NobodyLooks.how(), Provisioning::NobodyLooks.remedy()));
     assert!(stuck.nodes.contains(&Path::parse("/jobs/jid0000000002/status")));
-    let stuck: BTreeSet<_> = mirror.after(90 * 60).iter().map(|found| found.item.to_string()).collect();
+    let all = mirror.after(90 * 60);
+    let of = |fault: Fault| all.iter().filter(move |found| found.fault == fault);
+    let items = |fault: Fault| of(fault).map(|found| found.item.to_string()).collect::<BTreeSet<_>>();
+    let stuck = items(Fault::StuckState);
     let states = ["estimating", "notify", "pending"].map(|state| format!("/jobs/states/{state}"));
     assert_eq!(stuck, BTreeSet::from(states));
+    // Jobs wait in eight states, and nobody has taken one since the first look.
+    assert_eq!(items(Fault::NoDaemon).len(), 8, "{all:?}");
+    assert!(!mirror.labels_after(4 * 60).contains(&"no_daemon"));
     world.ephemeral("/jobs/jid0000000002/lock").await;
+    eventually(LIMIT, "a daemon works in one of them", async || {
+        let of_all = mirror.after(TEN_MINUTES);
+        let idle: Vec<_> = of_all.iter().filter(|found| found.fault == Fault::NoDaemon).collect();
+        idle.len() == 7 && idle.iter().all(|found| found.item.to_string() != provisioning)
+    })
+    .await;
     eventually(LIMIT, "it is locked, and needs 1,000 bytes of 500", async || {
         let stuck = mirror.after(7 * HOUR).into_iter().find(|found| found.item.to_string() == provisioning);
         stuck.is_some_and(|found| found.how == Provisioning::WaitingForSpace.how())
@@ -115,8 +127,8 @@ async fn another_walk_finds_the_same_faults_since_the_same_time() {
     )
     .await;
     world.set("/jobs/jid0000000008/status", &status("Deleted", 0)).await;
-    let first = Mirror::start(&world, Limits::default()).await;
-    let second = Mirror::start(&world, Limits::default()).await;
+    let first = Mirror::start(&world, without_daemons()).await;
+    let second = Mirror::start(&world, without_daemons()).await;
     let labels = ["orphan_entry", "missing_reference", "leaked_lock", "leaked_storage_lock", "retries_exhausted"];
     for mirror in [&first, &second] {
         eventually(LIMIT, "all are found", async || mirror.labels_after(TEN_MINUTES) == labels).await;

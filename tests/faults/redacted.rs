@@ -5,19 +5,18 @@ use jiff::Timestamp;
 use queuekeeper::mirror::ByState;
 use queuekeeper::queue::Queue;
 use queuekeeper::queue::dump::{DumpOptions, Redaction};
-use queuekeeper::queue::fault::Limits;
 use queuekeeper::queue::load::{self, LoadLimits, LoadOptions};
 use queuekeeper::queue::state::State;
 
 use super::cases::{TEN_MINUTES, change};
 use super::table::{CASES, Do};
-use super::world::{LIMIT, Mirror, World};
+use super::world::{LIMIT, Mirror, World, without_daemons};
 use crate::support::wait::eventually;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_loaded_redacted_dump_has_the_same_states_and_the_same_faults() {
     let world = World::new("redacted").await;
-    let real = Mirror::start(&world, Limits::default()).await;
+    let real = Mirror::start(&world, without_daemons()).await;
     let now = Timestamp::now();
     for (number, (faults, make, mend, item, _)) in CASES.iter().enumerate() {
         // Ephemeral locks are marked in a dump, and cannot be loaded.
@@ -38,7 +37,7 @@ async fn a_loaded_redacted_dump_has_the_same_states_and_the_same_faults() {
         let options = LoadOptions { now, resume: false, limits, sha256 };
         Queue::new(copy.client.clone()).load(stream::iter([Ok(dump)]), &options, |_| {}).await.unwrap();
 
-        let shown = Mirror::start(&copy, Limits::default()).await;
+        let shown = Mirror::start(&copy, without_daemons()).await;
         assert_eq!(shown.labels_after(TEN_MINUTES), labels, "{make:?} of {item}");
         assert_eq!(figures(&shown), figures(&real), "{make:?} of {item}");
         change(&world, mend).await;

@@ -40,7 +40,7 @@ pub(crate) const CASES: &[Case] = &[
         "/jobs/states/pending/07-jid0000000000",
     ),
     (
-        &[Fault::OrphanEntry, Fault::DuplicateEntry],
+        &[Fault::OrphanEntry],
         &[Make("/jobs/states/storing/05-jid0000000000", "")],
         &[Delete("/jobs/states/storing/05-jid0000000000")],
         "/jobs/jid0000000000",
@@ -144,7 +144,7 @@ pub(crate) const CASES: &[Case] = &[
             Make("/batches/bid0000000007/submission", "{}"),
             Make("/batches/bid0000000007/status", r#"{"status":"Held"}"#),
         ],
-        &[Set("/batches/bid0000000007/status", r#"{"status":"Pending"}"#)],
+        &[Make("/batches/bid0000000007/states", "")],
         "/batches/bid0000000007",
         "/batches/bid0000000007/states",
     ),
@@ -153,8 +153,9 @@ pub(crate) const CASES: &[Case] = &[
         &[
             Make("/access/small/qid0000000000", ""),
             Make("/access/small/qid0000000000/status", r#"{"status":"Pending"}"#),
+            Make("/access/small/qid0000000000/token", "no json"),
         ],
-        &[Make("/access/small/qid0000000000/token", "{}")],
+        &[Set("/access/small/qid0000000000/token", "")],
         "/access/small/qid0000000000",
         "/access/small/qid0000000000/token",
     ),
@@ -171,6 +172,77 @@ pub(crate) const CASES: &[Case] = &[
         &[Delete("/batches/bid0000000050")],
         "/batches/bid0000000050",
         "/batches/bid0000000050",
+    ),
+    (
+        &[Fault::UnfinishedCreation],
+        &[
+            Make("/batches/bid0000000051", ""),
+            Make("/batches/bid0000000051/status", r#"{"status":"Processing"}"#),
+            Make("/batches/bid0000000051/states", ""),
+        ],
+        &[
+            Make("/batches/bid0000000051/states/batch-processing", ""),
+            Set("/batches/bid0000000051/status", r#"{"status":"Completed"}"#),
+        ],
+        "/batches/bid0000000051",
+        "/batches/bid0000000051/states",
+    ),
+    (
+        &[Fault::MalformedName],
+        &[Make("/jobs/states/pending/05-", "")],
+        &[Delete("/jobs/states/pending/05-")],
+        "/jobs/states/pending/05-",
+        "/jobs/states/pending/05-",
+    ),
+    (
+        &[Fault::MalformedName],
+        &[Make("/jobs/states/pending/99_jid0000000000", "")],
+        &[Delete("/jobs/states/pending/99_jid0000000000")],
+        "/jobs/states/pending/99_jid0000000000",
+        "/jobs/states/pending/99_jid0000000000",
+    ),
+    (
+        &[Fault::MalformedName],
+        &[Make("/jobs/jid77777", ""), Make("/jobs/jid77777/status", PENDING)],
+        &[Delete("/jobs/jid77777/status"), Delete("/jobs/jid77777")],
+        "/jobs/jid77777",
+        "/jobs/jid77777",
+    ),
+    (
+        &[Fault::MalformedName],
+        // The entry of a UUID leads to it, and dangles no more than the batch does.
+        &[Make("/batches/bid99999", ""), Make("/batch-uuids/u9", "bid99999")],
+        &[Delete("/batch-uuids/u9"), Delete("/batches/bid99999")],
+        "/batches/bid99999",
+        "/batches/bid99999",
+    ),
+    (
+        &[Fault::ContradictingBatch],
+        &[Set("/batches/bid0000000000/status", r#"{"status":"Completed"}"#)],
+        &[Set("/batches/bid0000000000/status", r#"{"status":"Reporting"}"#)],
+        "/batches/bid0000000000",
+        "/batches/bid0000000000/states/batch-processing",
+    ),
+    (
+        &[Fault::ContradictingBatch],
+        // Also where it was there before anybody looked: below a batch that has ended references are looked at.
+        &[
+            Make("/batches/bid0000000000/states/batch-processing/jid0000000000/x", ""),
+            Set("/batches/bid0000000000/status", r#"{"status":"Completed"}"#),
+        ],
+        &[
+            Delete("/batches/bid0000000000/states/batch-processing/jid0000000000/x"),
+            Set("/batches/bid0000000000/status", r#"{"status":"Reporting"}"#),
+        ],
+        "/batches/bid0000000000",
+        "/batches/bid0000000000/states/batch-processing/jid0000000000/x",
+    ),
+    (
+        &[Fault::ContradictingBatch],
+        &[Make("/batches/bid0000000052", ""), Make("/batches/bid0000000052/status", r#"{"status":"Pending"}"#)],
+        &[Set("/batches/bid0000000052/status", r#"{"status":"Held"}"#), Make("/batches/bid0000000052/states", "")],
+        "/batches/bid0000000052",
+        "/batches/bid0000000052/status",
     ),
     (
         &[Fault::PriorityOutOfRange],
@@ -242,7 +314,10 @@ pub(crate) const CASES: &[Case] = &[
             Delete("/batches/bid0000000003/states/batch-processing"),
             Set("/batches/bid0000000003/status", r#"{"status":"Failed"}"#),
         ],
-        &[Set("/batches/bid0000000003/status", r#"{"status":"Completed"}"#)],
+        &[
+            Make("/batches/bid0000000003/states/batch-processing", ""),
+            Set("/batches/bid0000000003/status", r#"{"status":"Completed"}"#),
+        ],
         "/batches/bid0000000003",
         "/batches/bid0000000003/states/batch-processing",
     ),
@@ -272,6 +347,13 @@ pub(crate) const CASES: &[Case] = &[
         &[Delete("/batch-uuids/uuid-0")],
         &[Make("/batch-uuids/uuid-0", "bid0000000000")],
         "/batches/bid0000000000",
+        "/batch-uuids/uuid-0",
+    ),
+    (
+        &[Fault::DanglingUuid],
+        &[Set("/batch-uuids/uuid-0", "bid0000000000\n")],
+        &[Set("/batch-uuids/uuid-0", "bid0000000000")],
+        "/batch-uuids/uuid-0",
         "/batch-uuids/uuid-0",
     ),
     (

@@ -2,11 +2,11 @@
 
 use jiff::{SignedDuration, Timestamp};
 use queuekeeper::mirror::{Cause, CauseKind, Diagnosis, Happening, Verdict, Volume};
-use queuekeeper::queue::fault::{Fault, Limits};
+use queuekeeper::queue::fault::Fault;
 use queuekeeper::queue::id::{BatchId, JobId};
 use queuekeeper::queue::state::JobState;
 
-use super::world::{LIMIT, Mirror, World, status};
+use super::world::{LIMIT, Mirror, World, status, without_daemons};
 use crate::support::wait::{eventually, eventually_some};
 
 const TEN_MINUTES: i64 = 600;
@@ -45,7 +45,7 @@ async fn what_a_job_waits_for_is_said_as_it_is_in_the_tree() {
     for job in 20..23 {
         world.job(job, "Estimating").await;
     }
-    let mirror = Mirror::start(&world, Limits::default()).await;
+    let mirror = Mirror::start(&world, without_daemons()).await;
 
     let (diagnosis, cause) = first(&mirror, 22, 0, &["behind_others"]).await;
     assert_eq!(diagnosis.verdict, Verdict::Waiting);
@@ -86,7 +86,7 @@ async fn whoever_holds_a_job_is_named_with_all_else_that_they_hold() {
     for job in 30..36 {
         world.job(job, "Provisioning").await;
     }
-    let mirror = Mirror::start(&world, Limits::default()).await;
+    let mirror = Mirror::start(&world, without_daemons()).await;
     let lock = zookeeper_client::CreateMode::Ephemeral.with_acls(zookeeper_client::Acls::anyone_all());
     for job in [2, 30, 31, 32, 33] {
         daemon.create(&format!("/jobs/jid{job:010}/lock"), b"", &lock).await.unwrap();
@@ -125,7 +125,7 @@ async fn what_is_broken_stands_before_whose_turn_it_is() {
         world.job(job, "Failed").await;
         world.set(&format!("/jobs/jid{job:010}/status"), &failed(message)).await;
     }
-    let mirror = Mirror::start(&world, Limits::default()).await;
+    let mirror = Mirror::start(&world, without_daemons()).await;
 
     let (diagnosis, cause) = first(&mirror, 41, 0, &["failed"]).await;
     assert_eq!(diagnosis.headline, "It failed in Downloading and waits for an operator.");
@@ -165,7 +165,7 @@ async fn what_is_broken_stands_before_whose_turn_it_is() {
 async fn a_batch_says_how_far_it_is() {
     let world = World::new("batches").await;
     world.batch(1, "Pending").await;
-    let mirror = Mirror::start(&world, Limits::default()).await;
+    let mirror = Mirror::start(&world, without_daemons()).await;
     let of = |batch| mirror.store.diagnose_batch(BatchId::new(batch), Timestamp::now()).unwrap();
     assert_eq!(kinds(&of(0)), ["jobs_to_do"]);
     assert_eq!(of(0).causes[0].sentence, "9 of its 12 jobs are still to do.");
@@ -182,7 +182,7 @@ async fn a_batch_says_how_far_it_is() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_s_way_is_remembered_while_it_is_there() {
     let world = World::new("way").await;
-    let mirror = Mirror::start(&world, Limits::default()).await;
+    let mirror = Mirror::start(&world, without_daemons()).await;
     let job = JobId::new(1);
     assert_eq!(mirror.store.past(job), []);
     world.ephemeral("/jobs/jid0000000001/lock").await;

@@ -26,6 +26,11 @@ async fn server() -> &'static PrivateServer {
     SERVER.get_or_init(async || PrivateServer::start(Options::default()).await.unwrap()).await
 }
 
+/// As usual, but that the absence of daemons is no fault for a day: in these tests there are none.
+pub(crate) fn without_daemons() -> Limits {
+    Limits { no_daemon: Duration::from_hours(24), ..Limits::default() }
+}
+
 pub(crate) struct World {
     pub(crate) client: Client,
     address: String,

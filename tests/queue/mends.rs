@@ -14,7 +14,7 @@ use super::world::{World, borrowed, data};
 mod cases;
 mod tree;
 
-use cases::{BEYOND_REPAIR, CASES, JOB, LARGE, PRIORITY, STATUS};
+use cases::{BEYOND_REPAIR, CASES, JOB, LARGE, PRIORITY, REFERENCE, STATUS};
 use tree::Do::{Delete, Make, MakeEphemeral, Set};
 use tree::{expected, found, healthy, spoil, timeless};
 
@@ -209,4 +209,33 @@ async fn what_follows_from_nothing_is_left_alone_and_purged_by_its_name_alone() 
         let error = plan(&world, Fault::DanglingUuid, item, later(), true).await.unwrap_err();
         assert!(error.to_string().contains("/batch-uuids/uuid-0: it holds 17408 bytes"), "{item}: {error}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_content_is_removed_by_no_repair_whatever_its_name() {
+    let mut nodes = healthy();
+    nodes.push(("/jobs/jid77777".to_owned(), String::new()));
+    nodes.push(("/batches/bid99999".to_owned(), String::new()));
+    nodes.push(("/batch-uuids/u9".to_owned(), "bid99999".to_owned()));
+    nodes.push(("/jobs/states/pending/00".to_owned(), String::new()));
+    nodes.push(("/jobs/states/pending/00/below".to_owned(), String::new()));
+    let world = World::new(&borrowed(&nodes)).await;
+    let before = world.tree().await;
+    for (fault, item, why) in [
+        (Fault::MalformedName, "/jobs/jid77777", "delete it by hand"),
+        (Fault::MalformedName, "/batches/bid99999", "delete it by hand"),
+        (Fault::MalformedName, "/jobs/states/pending/00", "it has children"),
+        (Fault::DanglingUuid, "/batch-uuids/u9", "does not show dangling_uuid"),
+    ] {
+        let error = plan(&world, fault, item, later(), true).await.unwrap_err();
+        assert!(error.to_string().contains(why), "{item}: {error}");
+    }
+    // A batch that has jobs is not acquired anew: they would be created twice.
+    let folder = "/batches/bid0000000000/states/batch-processing";
+    let gone = [REFERENCE, "/batches/bid0000000000/states/batch-processing/jid0000000003", folder].map(Delete);
+    spoil(&world, &gone).await;
+    spoil(&world, &[Set("/batches/bid0000000000/status", r#"{"status":"Processing"}"#)]).await;
+    let error = plan(&world, Fault::UnfinishedCreation, "/batches/bid0000000000", later(), true).await.unwrap_err();
+    assert!(error.to_string().contains("it has jobs already"), "{error}");
+    assert_eq!(world.tree().await.len() + gone.len(), before.len(), "nothing else is gone");
 }

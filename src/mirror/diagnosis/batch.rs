@@ -6,14 +6,13 @@ use super::facts::BatchSituation;
 use super::turn::paused;
 use super::{Cause, CauseKind, Diagnosis, Verdict};
 use crate::mirror::words::{about, ago, count, counted, length, quoted, session};
-use crate::queue::fault::Fault;
 use crate::queue::path::{BatchNode, Path};
 use crate::queue::state::{BatchState, Outcome, State};
 
 /// Says why a batch does not come to its end, or how far it is.
 #[must_use]
 pub fn diagnose_batch(batch: &BatchSituation, now: Timestamp) -> Diagnosis {
-    let (stopping, others): (Vec<_>, Vec<_>) = batch.faults.iter().partition(|found| stops(found.fault));
+    let (stopping, others): (Vec<_>, Vec<_>) = batch.faults.iter().partition(|found| found.fault.stops_item());
     let mut causes = Vec::new();
     let is_final = batch.state.is_some_and(State::is_final);
     if is_final {
@@ -33,33 +32,6 @@ pub fn diagnose_batch(batch: &BatchSituation, now: Timestamp) -> Diagnosis {
     let verdict = verdict(&causes, batch);
     let headline = causes.first().map(|cause| headline(cause, batch)).unwrap_or_default();
     Diagnosis { verdict, headline, causes }
-}
-
-/// Whether a fault of a batch keeps it from its end.
-fn stops(fault: Fault) -> bool {
-    match fault {
-        Fault::UnloadableBatch
-        | Fault::UnfinishedCreation
-        | Fault::LeakedLock
-        | Fault::DeletedBatchBlocksReporting
-        | Fault::BatchWithoutEnd => true,
-        Fault::OrphanEntry
-        | Fault::StrayEntry
-        | Fault::DuplicateEntry
-        | Fault::MissingEntry
-        | Fault::DuplicateReference
-        | Fault::MissingReference
-        | Fault::UnloadableJob
-        | Fault::UnloadableRequest
-        | Fault::PriorityOutOfRange
-        | Fault::LeakedStorageLock
-        | Fault::StuckState
-        | Fault::HeldCollectionBacklog
-        | Fault::ForgottenPause
-        | Fault::DanglingUuid
-        | Fault::FolderNearLimit
-        | Fault::RetriesExhausted => false,
-    }
 }
 
 fn in_work(batch: &BatchSituation, now: Timestamp, causes: &mut Vec<Cause>) {
@@ -175,7 +147,7 @@ fn verdict(causes: &[Cause], batch: &BatchSituation) -> Verdict {
         Some(CauseKind::InWork) => Verdict::Moving,
         Some(CauseKind::JobsToDo) if is_moving => Verdict::Moving,
         Some(CauseKind::JobsToDo | CauseKind::ReportDue | CauseKind::BatchNotAcquired) | None => Verdict::Waiting,
-        Some(CauseKind::Fault(fault)) if !stops(fault) => Verdict::Waiting,
+        Some(CauseKind::Fault(fault)) if !fault.stops_item() => Verdict::Waiting,
         Some(_) => Verdict::Stopped,
     }
 }

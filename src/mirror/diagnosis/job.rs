@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::facts::{BatchContext, Holding, JobSituation, Place, StateSituation, Volume};
 use super::rest::{collection_held, done, failed, held, unknown};
 use super::turn::{is_paused_with_the_queue, obstacles, paused, storage, would_be};
-use super::verdict::{headline, stops, verdict};
+use super::verdict::{headline, verdict};
 use super::{Cause, CauseKind, Diagnosis};
 use crate::mirror::words::{about, ago, count, counted, length, session, size};
 use crate::queue::fault::{Fault, Provisioning};
@@ -18,7 +18,7 @@ use crate::queue::state::{BatchState, JobState, State};
 #[must_use]
 pub fn diagnose_job(job: &JobSituation, volume: Option<&Volume>, now: Timestamp) -> Diagnosis {
     let mut causes = Vec::new();
-    let (stopping, others): (Vec<_>, Vec<_>) = job.faults.iter().partition(|found| stops(found.fault));
+    let (stopping, others): (Vec<_>, Vec<_>) = job.faults.iter().partition(|found| found.fault.stops_item());
     let is_leaked = stopping.iter().any(|found| found.fault == Fault::LeakedLock);
     match job.state {
         Some(JobState::Completed | JobState::Deleted) => causes.push(done(job, now)),

@@ -6,33 +6,6 @@ use super::{Cause, CauseKind, Verdict};
 use crate::queue::fault::Fault;
 use crate::queue::state::State;
 
-/// Whether a fault of a job keeps the job itself from moving.
-pub(super) fn stops(fault: Fault) -> bool {
-    match fault {
-        Fault::MissingEntry
-        | Fault::UnloadableJob
-        | Fault::UnfinishedCreation
-        | Fault::PriorityOutOfRange
-        | Fault::LeakedLock
-        | Fault::RetriesExhausted => true,
-        Fault::OrphanEntry
-        | Fault::StrayEntry
-        | Fault::DuplicateEntry
-        | Fault::DuplicateReference
-        | Fault::MissingReference
-        | Fault::UnloadableBatch
-        | Fault::UnloadableRequest
-        | Fault::LeakedStorageLock
-        | Fault::DeletedBatchBlocksReporting
-        | Fault::BatchWithoutEnd
-        | Fault::StuckState
-        | Fault::HeldCollectionBacklog
-        | Fault::ForgottenPause
-        | Fault::DanglingUuid
-        | Fault::FolderNearLimit => false,
-    }
-}
-
 /// What the causes of a job come to.
 pub(super) fn verdict(causes: &[Cause]) -> Verdict {
     let first = causes.first().map_or(Verdict::Moving, |cause| of_kind(cause.kind));
@@ -71,7 +44,7 @@ fn of_kind(kind: CauseKind) -> Verdict {
         | CauseKind::BatchGone
         | CauseKind::BatchNotAcquired => Verdict::Stopped,
         CauseKind::Fault(fault) => {
-            if stops(fault) || fault == Fault::StuckState {
+            if fault.stops_item() {
                 Verdict::Stopped
             } else {
                 Verdict::Waiting

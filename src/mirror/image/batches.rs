@@ -13,7 +13,7 @@ use crate::mirror::summary::ByState;
 use crate::mirror::text::cut;
 use crate::queue::id::BatchId;
 use crate::queue::path::BatchNode;
-use crate::queue::record::{Decoded, Submission, object_form};
+use crate::queue::record::{Decoded, Submission, object_form, refused};
 use crate::queue::state::{BatchState, Outcome};
 
 /// One batch.
@@ -76,7 +76,7 @@ impl Entry {
                 let texts = [&self.uuid, &self.filename, &self.title, &self.submitter];
                 let texts = texts.into_iter().filter(|text| !text.is_empty()).map(|text| text.to_lowercase());
                 self.folded = texts.collect::<Vec<_>>().join("\n").into();
-                return malformed.is_some();
+                return data.is_some_and(|data| refused(data, malformed).is_err());
             }
             Some(BatchNode::StatusReport) => return data.is_some_and(|data| object_form(data).is_err()),
             Some(BatchNode::Lock) => self.item.set_lock(stat),

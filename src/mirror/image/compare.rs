@@ -76,14 +76,22 @@ impl Image {
         paths.extend(locks(self).symmetric_difference(&locks(other)).map(|(path, _)| path.clone()));
         paths.extend(self.folders.symmetric_difference(&other.folders).cloned());
         paths.extend(self.denied.symmetric_difference(&other.denied).cloned());
-        let uuids =
-            |image: &Self| image.uuids.iter().map(|(uuid, says)| (Box::from(uuid), says)).collect::<BTreeMap<_, _>>();
+        let uuids = |image: &Self| {
+            image
+                .uuids
+                .iter()
+                .map(|uuid| (Box::from(uuid), image.uuids.get(uuid).map(|(leads, at)| (leads.clone(), at))))
+                .collect::<BTreeMap<_, _>>()
+        };
         let (own, others) = (uuids(self), uuids(other));
         let all: BTreeSet<_> = own.keys().chain(others.keys()).collect();
         let differing = all.into_iter().filter(|uuid| own.get(*uuid) != others.get(*uuid));
         paths.extend(differing.cloned().map(Path::BatchUuid));
         paths
             .extend(self.unexpected.symmetric_difference(&other.unexpected).map(|path| Path::Unexpected(path.clone())));
+        let below = self.below_references.symmetric_difference(&other.below_references);
+        let is_looked_at = |batch: BatchId| self.is_ended(batch) && other.is_ended(batch);
+        paths.extend(below.filter(|(batch, _)| is_looked_at(*batch)).map(|(_, path)| Path::Unexpected(path.clone())));
         let odd: BTreeSet<_> = self.jobs.odd().chain(other.jobs.odd()).collect();
         paths.extend(odd.into_iter().flat_map(|job| self.paths_of_places(job, other)));
         paths

@@ -149,6 +149,15 @@ impl Image {
                 touched.insert(path);
             }
             Path::QueueLock(_) | Path::NamedLock(..) | Path::PublishedLocalId(_) => touched.insert(path),
+            Path::Unexpected(ref text) => {
+                if let Some(Path::Reference(batch, ..)) = path.parent() {
+                    touched.insert(Path::Batch(batch));
+                }
+                // A batch's UUID may lead to it by such a name.
+                let name = text.strip_prefix("/batches/").unwrap_or_default();
+                touched.extend(self.uuids.to_misnamed(name).map(|uuid| Path::BatchUuid(uuid.into())));
+                touched.insert(path);
+            }
             // The number of their children is looked at with each change.
             Path::Root
             | Path::BatchUuids
@@ -163,8 +172,7 @@ impl Image {
             | Path::LockFolder(_)
             | Path::PublishedLocalIds
             | Path::Foreign
-            | Path::Own(_)
-            | Path::Unexpected(_) => {}
+            | Path::Own(_) => {}
         }
     }
 
@@ -202,9 +210,11 @@ impl Image {
             .iter()
             .flat_map(|queue| self.access.queue(*queue).iter().map(|(request, _)| Path::Request(*queue, request)));
         let locks = self.locks.iter().map(|(_, path, _)| path.clone());
-        let uuids = self.uuids.iter().map(|(uuid, _)| Path::BatchUuid(uuid.into()));
+        let uuids = self.uuids.iter().map(|uuid| Path::BatchUuid(uuid.into()));
+        let names = self.unexpected.iter().map(|path| Path::Unexpected(path.clone()));
         let before: Vec<_> = faults.suspects.all().cloned().collect();
-        let items = jobs.map(Path::Job).chain(batches).chain(requests).chain(locks).chain(uuids).chain(before);
+        let items =
+            jobs.map(Path::Job).chain(batches).chain(requests).chain(locks).chain(uuids).chain(names).chain(before);
         for item in items {
             self.judge_item(&mut faults, &item, now_ms, limits, true);
         }

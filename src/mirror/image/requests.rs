@@ -12,7 +12,7 @@ use crate::mirror::summary::ByState;
 use crate::mirror::text::cut;
 use crate::queue::id::RequestId;
 use crate::queue::path::{AccessQueue, RequestNode};
-use crate::queue::record::{Decoded, Token};
+use crate::queue::record::{Decoded, Token, refused};
 use crate::queue::state::AccessState;
 
 /// One request for assembly.
@@ -35,7 +35,7 @@ impl Entry {
                     data.map_or(Decoded { value: Token::default(), malformed: None }, Token::decode);
                 self.token = cut(&value.token).into();
                 self.requested_bytes = value.content_bytes.unwrap_or(0);
-                return malformed.is_some();
+                return data.is_some_and(|data| refused(data, malformed).is_err());
             }
             Some(RequestNode::Lock) => self.item.set_lock(stat),
         }

@@ -21,6 +21,15 @@ use crate::queue::id::{BatchId, JobId};
 use crate::queue::path::{BatchNode, EntryName, JobNode, LockFolder, Path, Queue, StateFolder};
 use crate::queue::state::JobState;
 
+/// Whether a fault of the job that is first in a state ends the poll of each daemon that tries it.
+pub(super) fn blocks(fault: Fault, row: Row<'_>, state: JobState) -> bool {
+    match fault {
+        Fault::OrphanEntry => row.standing.state.is_some_and(|of| of != state),
+        Fault::UnloadableJob | Fault::UnfinishedCreation => true,
+        _ => false,
+    }
+}
+
 /// How many entries are looked at for the one that the daemons try first; those before it are locked or stray.
 const ENTRIES: usize = 1_000;
 
@@ -171,19 +180,19 @@ impl Image {
         Some((Path::Entry(folder, own), place))
     }
 
+    /// The job that a daemon of a state tries first.
+    pub(super) fn first_to_take(&self, state: JobState) -> Option<Row<'_>> {
+        let jobs = self.jobs.order.jobs(state).take(ENTRIES);
+        jobs.filter_map(|job| self.jobs.get(job)).find(|row| row.lock.is_none())
+    }
+
     /// The entry that a daemon of a state tries first, where it ends the poll.
     fn head(&self, state: JobState, asked: Asked<'_>) -> Option<Head> {
         let folder = StateFolder::from(state);
-        let mut entries = self.jobs.order.jobs(state).take(ENTRIES);
-        let first = entries.find(|job| self.jobs.get(*job).is_some_and(|row| row.lock.is_none()))?;
-        let row = self.jobs.get(first)?;
+        let row = self.first_to_take(state)?;
+        let first = row.id();
         let faults = self.faults_of(&Path::Job(first), asked);
-        let blocks = |fault: Fault| match fault {
-            Fault::OrphanEntry => row.standing.state.is_some_and(|of| of != state),
-            Fault::UnloadableJob | Fault::UnfinishedCreation => true,
-            _ => false,
-        };
-        let found = faults.into_iter().find(|found| blocks(found.fault))?;
+        let found = faults.into_iter().find(|found| blocks(found.fault, row, state))?;
         let entry = self.jobs.entries(first).find(|(of, _)| *of == folder)?.1;
         Some(Head {
             entry: Path::Entry(folder, entry),

@@ -92,7 +92,9 @@ impl Redaction {
             return data.into();
         }
         match path {
-            Path::BatchUuid(_) | Path::JobNode(_, JobNode::Bid) => shown_if(record::bid(data).is_ok(), data),
+            Path::BatchUuid(_) | Path::JobNode(_, JobNode::Bid) => {
+                shown_if(record::bid(data).is_ok() || record::misnamed_bid(data).is_some(), data)
+            }
             Path::JobNode(_, JobNode::Priority | JobNode::SpaceNeeded) => shown_if(word::is_number(data), data),
             Path::JobNode(
                 _,

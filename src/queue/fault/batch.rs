@@ -28,6 +28,8 @@ pub struct BatchFacts<'a> {
     pub created_ms: i64,
     /// How many jobs are referenced in each folder, in the order of [`Outcome::ALL`]; `None` for one that is not there.
     pub references: [Option<u32>; 4],
+    /// A child of a reference to one of its jobs, as far as that is known.
+    pub below_reference: Option<&'a str>,
     /// The UUID that its submission carries; empty for none.
     pub uuid: &'a str,
     /// Whether that UUID leads to it; `None` where that cannot be told.
@@ -77,20 +79,20 @@ pub fn judge_batch(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>)
     }
 }
 
-/// Whether the Java daemons can load it.
+/// Whether the Java daemons can load it. They do without a submission, and not with one that is not JSON.
 fn judge_form(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
-    const NEEDED: [BatchNode; 2] = [BatchNode::Status, BatchNode::Submission];
+    const READ: [BatchNode; 2] = [BatchNode::Status, BatchNode::Submission];
     let mut tell = |how, hint, nodes: &dyn Fn() -> Vec<Path>| {
         sink(by_shape(Fault::UnloadableBatch, how, limits.grace, hint, nodes));
     };
     let missing = |node: &BatchNode| !batch.present.has(*node as u8);
-    if NEEDED.iter().any(missing) {
-        let nodes = || NEEDED.into_iter().filter(missing).map(|node| batch.node(node)).collect();
+    if missing(&BatchNode::Status) {
+        let nodes = || vec![batch.node(BatchNode::Status)];
         tell("A znode is missing without which the daemons cannot load it.", known(batch.created_ms), &nodes);
     }
     let malformed = |node: &BatchNode| batch.malformed.has(*node as u8);
-    if NEEDED.iter().any(malformed) {
-        let nodes = || NEEDED.into_iter().filter(malformed).map(|node| batch.node(node)).collect();
+    if READ.iter().any(malformed) {
+        let nodes = || READ.into_iter().filter(malformed).map(|node| batch.node(node)).collect();
         tell("A znode holds something that the daemons cannot read.", batch.hint(), &nodes);
     } else if batch.present.minus(batch.denied).has(BatchNode::Status as u8) && !batch.is_canonical {
         let how = "Its status is none that the daemons know, or is spelled otherwise.";
@@ -126,12 +128,48 @@ fn judge_end(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
         let nodes = || vec![batch.node(BatchNode::Status), batch.node(BatchNode::Lock)];
         sink(by_time(Fault::BatchWithoutEnd, how, from_ms, from_ms, limits.batch_processing, &nodes));
     }
-    if matches!(state, BatchState::Failed | BatchState::Deleted) && processing.is_none() {
+    let is_begun = batch.present.has(BatchNode::States as u8) && batch.lock.is_none() && processing.is_none();
+    let is_in_work = matches!(
+        state,
+        BatchState::Pending | BatchState::Processing | BatchState::Reporting | BatchState::UpdateReporting
+    );
+    if is_begun && is_in_work {
+        let how = "It was acquired and has no batch-processing: whoever creates its jobs ended before that.";
+        let nodes = || vec![batch.node(BatchNode::States), folder.clone()];
+        sink(by_shape(Fault::UnfinishedCreation, how, limits.creation, batch.hint(), &nodes));
+    }
+    if matches!(state, BatchState::Completed | BatchState::Failed | BatchState::Deleted) && processing.is_none() {
         let how = "It has no batch-processing, without which the daemons' clean-up passes it over.";
         sink(by_shape(Fault::BatchWithoutEnd, how, limits.grace, batch.hint(), &status_and_folder));
     }
+    judge_contradictions(batch, state, limits, sink);
     if state == BatchState::Deleted && processing == Some(0) {
         let how = "It is deleted and has an empty batch-processing, as if its report were due.";
         sink(by_shape(Fault::DeletedBatchBlocksReporting, how, limits.grace, batch.hint(), &status_and_folder));
+    }
+}
+
+/// Whether what it says of itself can be.
+fn judge_contradictions(batch: &BatchFacts<'_>, state: BatchState, limits: &Limits, sink: &mut Sink<'_>) {
+    let status = || batch.node(BatchNode::Status);
+    let open = [Outcome::Processing, Outcome::Failed];
+    let is_open = |outcome: &Outcome| batch.references[*outcome as usize].is_some_and(|jobs| jobs > 0);
+    if state == BatchState::Completed && open.iter().any(is_open) {
+        let how = "It is Completed and has jobs that are not.";
+        let folders = open.into_iter().filter(is_open).map(|outcome| Path::BatchOutcome(batch.id, outcome));
+        let nodes: Vec<_> = std::iter::once(status()).chain(folders).collect();
+        sink(by_shape(Fault::ContradictingBatch, how, limits.grace, batch.hint(), &|| nodes.clone()));
+    }
+    let is_acquired = batch.present.has(BatchNode::States as u8);
+    if state == BatchState::Pending && !is_acquired && batch.lock.is_none() && !batch.is_paused {
+        let how = "It is Pending, and no daemon takes it.";
+        let mark = batch.entered_ms.cast_unsigned();
+        let nodes = || vec![status()];
+        let finding = by_shape(Fault::ContradictingBatch, how, limits.report, None, &nodes);
+        sink(Finding { mark, ..finding });
+    }
+    if let Some(child) = batch.below_reference {
+        let how = "A reference to a job has children.";
+        sink(by_shape(Fault::ContradictingBatch, how, limits.grace, None, &|| vec![Path::Unexpected(child.into())]));
     }
 }

@@ -164,13 +164,16 @@ fn judge_entries(job: &JobFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
     let mut tell = |fault, how, mark, nodes: &dyn Fn() -> Vec<Path>| {
         sink(Finding { mark, ..by_shape(fault, how, limits.grace, job.hint(), nodes) });
     };
-    if job.entries.len() > 1 {
+    // An entry in another state than the job's is an orphan, and no duplicate as well.
+    let is_orphan = |(folder, _): &(StateFolder, EntryName)| job.state.is_some() && folder.state() != job.state;
+    let is_like_own = |entry: &(StateFolder, EntryName)| !is_orphan(entry);
+    if job.entries.iter().filter(|entry| is_like_own(entry)).count() > 1 {
         let how = "It has more than one queue entry.";
-        tell(Fault::DuplicateEntry, how, mark(job.entries.iter()), &|| job.entry_paths(|_| true));
+        let mark = mark(job.entries.iter().filter(|entry| is_like_own(entry)));
+        tell(Fault::DuplicateEntry, how, mark, &|| job.entry_paths(is_like_own));
     }
     // Of a job whose state nobody can tell nothing can be said but that, and it is said.
     let Some(state) = job.state else { return };
-    let is_orphan = |(folder, _): &(StateFolder, EntryName)| folder.state() != Some(state);
     if job.entries.iter().any(is_orphan) {
         let how = "Its entry is in another state than its status says.";
         let mark = mark(job.entries.iter().filter(|entry| is_orphan(entry)));

@@ -58,8 +58,10 @@ pub struct Limits {
     pub object_lock: Duration,
     /// How old the lock of an object must be that no job in Storing has. 1 min by default.
     pub storage_lock: Duration,
-    /// How long a batch may be due for its report and unlocked: ten polls, 5 min by default.
+    /// How long a batch may be Pending or due for its report, and unlocked: ten polls, 5 min by default.
     pub report: Duration,
+    /// How long jobs may wait in a state of which no daemon takes any: ten polls, 5 min by default.
+    pub no_daemon: Duration,
     /// How long a batch may be locked in Processing. 4 h by default.
     pub batch_processing: Duration,
     /// How long nothing may leave a state whose oldest job is as old: 1 h in Pending, Estimating and Notify, 2 h in
@@ -98,6 +100,7 @@ impl Default for Limits {
             object_lock: hours(2),
             storage_lock: minutes(1),
             report: minutes(5),
+            no_daemon: minutes(5),
             batch_processing: hours(4),
             stuck: StateLimits::new(
                 hours(24),

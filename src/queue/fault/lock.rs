@@ -75,14 +75,27 @@ pub fn judge_collection(
 pub struct UuidFacts {
     /// When it was last written, in milliseconds by the servers' clock.
     pub written_ms: i64,
-    /// Whether its text is the id of a batch that is there.
-    pub leads_to_batch: bool,
+    /// Where its text leads.
+    pub leads: UuidLeads,
+}
+
+/// Where an entry below `/batch-uuids` leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UuidLeads {
+    /// To a batch that is there.
+    ToBatch,
+    /// To one, for whoever passes over the white space around its id; the daemons do not.
+    InSpaces,
+    /// To none.
+    Nowhere,
 }
 
 /// Tells the faults of an entry below `/batch-uuids`.
 pub fn judge_uuid(path: &Path, uuid: UuidFacts, limits: &Limits, sink: &mut Sink<'_>) {
-    if !uuid.leads_to_batch {
-        let how = "The UUID leads to no batch.";
-        sink(by_shape(Fault::DanglingUuid, how, limits.grace, Some(uuid.written_ms), &|| vec![path.clone()]));
-    }
+    let how = match uuid.leads {
+        UuidLeads::ToBatch => return,
+        UuidLeads::InSpaces => "There is white space around the batch's id, and the daemons find no such batch.",
+        UuidLeads::Nowhere => "The UUID leads to no batch.",
+    };
+    sink(by_shape(Fault::DanglingUuid, how, limits.grace, Some(uuid.written_ms), &|| vec![path.clone()]));
 }

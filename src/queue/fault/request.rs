@@ -34,7 +34,7 @@ pub struct RequestFacts {
 
 /// Tells the faults of an access request.
 pub fn judge_request(request: &RequestFacts, limits: &Limits, sink: &mut Sink<'_>) {
-    const NEEDED: [RequestNode; 2] = [RequestNode::Status, RequestNode::Token];
+    const READ: [RequestNode; 2] = [RequestNode::Status, RequestNode::Token];
     if request.present.is_empty() {
         return;
     }
@@ -47,13 +47,14 @@ pub fn judge_request(request: &RequestFacts, limits: &Limits, sink: &mut Sink<'_
         sink(by_shape(Fault::UnloadableRequest, how, limits.grace, hint, nodes));
     };
     let missing = |node: &RequestNode| !request.present.has(*node as u8);
-    if NEEDED.iter().any(missing) {
-        let nodes = || NEEDED.into_iter().filter(missing).map(node).collect();
+    // They do without a token.
+    if missing(&RequestNode::Status) {
+        let nodes = || vec![node(RequestNode::Status)];
         tell("A znode is missing without which the daemons cannot load it.", known(request.created_ms), &nodes);
     }
     let malformed = |node: &RequestNode| request.malformed.has(*node as u8);
-    if NEEDED.iter().any(malformed) {
-        let nodes = || NEEDED.into_iter().filter(malformed).map(node).collect();
+    if READ.iter().any(malformed) {
+        let nodes = || READ.into_iter().filter(malformed).map(node).collect();
         tell("A znode holds something that the daemons cannot read.", hint, &nodes);
     } else if request.present.minus(request.denied).has(RequestNode::Status as u8) && !request.is_canonical {
         let how = "Its status is none that the daemons know, or is spelled otherwise.";

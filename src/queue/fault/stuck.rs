@@ -1,7 +1,7 @@
 //! States that nothing leaves.
 
-use super::finding::Sink;
-use super::item::by_time;
+use super::finding::{Finding, Sink};
+use super::item::{by_shape, by_time};
 use super::{Fault, Limits};
 use crate::queue::path::Path;
 use crate::queue::state::JobState;
@@ -13,6 +13,12 @@ pub struct StateFacts {
     pub oldest_ms: Option<i64>,
     /// When a job last left the state, as far as anybody knows; `i64::MIN` where nobody does.
     pub left_ms: i64,
+    /// When a daemon last took a job of it, likewise.
+    pub taken_ms: i64,
+    /// How many of its jobs are locked.
+    pub locked: u64,
+    /// Whether the entry that the daemons try first ends each poll of theirs.
+    pub is_head_blocked: bool,
     /// Whether all daemons are stopped by an admin.
     pub is_paused: bool,
 }
@@ -45,6 +51,13 @@ pub fn judge_state(
         std::iter::once(folder).chain(oldest()).collect()
     };
     sink(by_time(Fault::StuckState, how, since_ms, since_ms, limits.stuck.get(Some(state)), &nodes));
+    // A daemon that is refused at the head may never lock anything.
+    if facts.locked == 0 && !facts.is_head_blocked {
+        let how = "Jobs wait in the state, and no daemon takes any.";
+        let seen_ms = facts.left_ms.max(facts.taken_ms);
+        let finding = by_shape(Fault::NoDaemon, how, limits.no_daemon, Some(oldest_ms.max(seen_ms)), &nodes);
+        sink(Finding { mark: seen_ms.cast_unsigned(), ..finding });
+    }
 }
 
 /// Why nothing leaves Provisioning.

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 
 use super::facts::BatchLook;
 use super::status::loadable_status;
-use super::{Mend, MendOrder, gone, too_large_to_lose, underivable};
+use super::{Mend, MendOrder, gone, too_large_to_lose, underivable, unfinished};
 use crate::queue::error::Error;
-use crate::queue::fault::{Fault, UuidFacts, judge_batch, judge_uuid};
+use crate::queue::fault::{Fault, UuidFacts, UuidLeads, judge_batch, judge_uuid};
 use crate::queue::handle::{Found, Queue};
 use crate::queue::id::BatchId;
 use crate::queue::path::{BatchNode, Path};
@@ -43,6 +43,10 @@ impl Queue {
             (Fault::BatchWithoutEnd, _) => {
                 return invalid("look at the daemon that reports, and at what stands at its head; break a leaked lock");
             }
+            (Fault::UnfinishedCreation, Some(state)) if look.batch.is_acquired() => {
+                self.release_unexpanded(&look, state, order, &mut changes).await?
+            }
+            (Fault::UnfinishedCreation, _) => return Err(unfinished(item)),
             (Fault::UnloadableBatch, _) => {
                 let words = look.loadable(order.now, &mut changes, &mut loses)?;
                 format!("Makes batch {id} loadable. It writes {}.", words.join("; "))
@@ -67,17 +71,65 @@ impl Queue {
         Ok(Mend::new(fault, item, summary, transaction).losing(loses))
     }
 
+    /// Has a batch acquired again that was acquired and got no jobs: removes its empty `states`, and makes it Pending
+    /// where it is no longer.
+    async fn release_unexpanded(
+        &self,
+        look: &BatchLook,
+        state: BatchState,
+        order: MendOrder<'_>,
+        changes: &mut Transaction,
+    ) -> Result<String, Error> {
+        let id = look.batch.id;
+        let refused = |reason: String| Err(Error::Invalid { path: Path::Batch(id), reason });
+        let by_hand =
+            "look at each of its jobs, and make the batch-processing with a reference to each that is not done";
+        if !matches!(state, BatchState::Pending | BatchState::Processing) {
+            return refused(format!(
+                "it is {state} already, and nothing says which of its jobs are not done: {by_hand}"
+            ));
+        }
+        let children = look.batch.folders();
+        let jobs = self.jobs_by_batch().await?.remove(&id).map_or(0, |jobs| jobs.len());
+        if children > 0 || jobs > 0 {
+            return refused(format!("it has jobs already: {by_hand}"));
+        }
+        changes.delete(Path::BatchNode(id, BatchNode::States), None);
+        if state == BatchState::Pending {
+            return Ok(format!("Removes the empty states of batch {id}, so that it is acquired again."));
+        }
+        let status = look.batch.status_found();
+        let (data, stat) = status.ok_or(Error::Missing(Path::BatchNode(id, BatchNode::Status)))?;
+        let pending = record::loadable_item_status(&record::as_utf8(data), BatchState::Pending, order.now);
+        changes.set(Path::BatchNode(id, BatchNode::Status), pending, stat.version);
+        Ok(format!("Removes the empty states of batch {id} and makes it Pending, so that it is acquired again."))
+    }
+
     pub(super) async fn mend_uuid(&self, item: &Path, order: MendOrder<'_>) -> Result<Mend, Error> {
         let fault = Fault::DanglingUuid;
         let Some((data, stat)) = self.read_data(item.clone()).await?.data() else {
             return Err(gone(fault, item));
         };
-        let leads_to_batch = match record::bid(&data) {
-            Ok(batch) => self.read_data(Path::Batch(batch)).await?.exists(),
-            Err(_) => false,
+        let batch = record::bid(&data).ok();
+        let misnamed = record::misnamed_bid(&data).map(|name| Path::Batches.any_child(name));
+        let exists = match batch.map(Path::Batch).or(misnamed) {
+            Some(batch) => self.read_data(batch).await?.exists(),
+            None => false,
         };
-        let facts = UuidFacts { written_ms: stat.mtime, leads_to_batch };
+        let canonical = batch.filter(|_| exists).map(|batch| batch.to_string());
+        let leads = match &canonical {
+            Some(id) if id.as_bytes() != data => UuidLeads::InSpaces,
+            _ if exists => UuidLeads::ToBatch,
+            _ => UuidLeads::Nowhere,
+        };
+        let facts = UuidFacts { written_ms: stat.mtime, leads };
         order.confirm(fault, item, |limits, sink| judge_uuid(item, facts, limits, sink))?;
+        if let Some(id) = canonical {
+            let summary = format!("Writes {id} into {item}, without the white space around it.");
+            let mut transaction = Transaction::new();
+            transaction.set(item.clone(), id, stat.version);
+            return Ok(Mend::new(fault, item.clone(), summary, transaction));
+        }
         check_losable(item, &data)?;
         let mut transaction = Transaction::new();
         transaction.delete(item.clone(), Some(stat.version));
@@ -138,10 +190,7 @@ impl BatchLook {
         let batch = &self.batch;
         let mut words = Vec::new();
         let mut missing = Vec::new();
-        match batch.submission {
-            None => missing.push("submission does not exist".to_owned()),
-            Some(_) => missing.extend(batch.submitted().malformed.map(|malformed| format!("submission {malformed}"))),
-        }
+        missing.extend(batch.check_submission().err().map(|malformed| format!("submission {malformed}")));
         let has_jobs = batch.references(Outcome::Processing).is_some_and(|jobs| jobs > 0);
         let status = Path::BatchNode(batch.id, BatchNode::Status);
         let derived = has_jobs.then_some(BatchState::Reporting);

@@ -163,7 +163,7 @@ impl BatchLook {
         let status = batch.status();
         let present = BatchNode::ALL.iter().copied().filter(|node| batch.has(*node));
         let malformed = BatchNode::ALL.iter().copied().filter(|node| match node {
-            BatchNode::Submission => batch.has(*node) && batch.submitted().malformed.is_some(),
+            BatchNode::Submission => batch.check_submission().is_err(),
             BatchNode::Status => batch.has(*node) && status.malformed.is_some(),
             BatchNode::StatusReport | BatchNode::Lock | BatchNode::States => false,
         });
@@ -181,6 +181,8 @@ impl BatchLook {
             entered_ms: batch.entered().map_or(i64::MAX, Timestamp::as_millisecond),
             created_ms: self.created.map_or(i64::MAX, |stat| stat.ctime),
             references: batch.references,
+            // A reference is asked for by its name, and nobody lists what lies below it.
+            below_reference: None,
             uuid: &self.uuid,
             is_found_by_uuid: self.entry.as_ref().map(|(_, found)| leads_here(found)),
             is_paused: self.is_paused,
@@ -216,7 +218,7 @@ pub(in crate::queue) fn request_facts(request: &Request, created_ms: i64) -> Req
     };
     let present = RequestNode::ALL.iter().copied().filter(|node| has(*node));
     let malformed = RequestNode::ALL.iter().copied().filter(|node| match node {
-        RequestNode::Token => has(*node) && request.content().malformed.is_some(),
+        RequestNode::Token => request.check_token().is_err(),
         RequestNode::Status => has(*node) && status.malformed.is_some(),
         RequestNode::Lock => false,
     });

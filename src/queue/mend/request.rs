@@ -44,10 +44,7 @@ pub(in crate::queue) fn is_repairable(request: &Request, now: Timestamp) -> bool
 /// The status that makes the request loadable; `None` where it is as it should be.
 fn loadable(request: &Request, now: Timestamp) -> Result<Option<StatusWrite>, Error> {
     let mut missing = Vec::new();
-    match request.token {
-        None => missing.push("token does not exist".to_owned()),
-        Some(_) => missing.extend(request.content().malformed.map(|malformed| format!("token {malformed}"))),
-    }
+    missing.extend(request.check_token().err().map(|malformed| format!("token {malformed}")));
     let status = Path::RequestNode(request.queue, request.id, RequestNode::Status);
     match loadable_status::<AccessState>(&status, request.status_found(), None, now) {
         Ok((_, write)) if missing.is_empty() => return Ok(write),

@@ -119,6 +119,16 @@ pub fn bid(data: &[u8]) -> Result<BatchId, Malformed> {
     text(data)?.parse().map_err(|_| Malformed::Wrong { what: "the value", expected: "a batch id (bid and ten digits)" })
 }
 
+/// A text that names a znode below `/batches` as an id does, but has not ten digits. The daemons load such a batch.
+#[must_use]
+pub fn misnamed_bid(data: &[u8]) -> Option<&str> {
+    const LONGEST: usize = 64;
+    let name = std::str::from_utf8(data).ok().filter(|name| name.len() <= LONGEST)?;
+    let digits = name.strip_prefix(BatchId::PREFIX)?;
+    (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) && name.parse::<BatchId>().is_err())
+        .then_some(name)
+}
+
 /// Reads `/jobs/JID/priority`.
 ///
 /// # Errors

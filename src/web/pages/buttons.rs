@@ -120,7 +120,7 @@ impl<'a> Desk<'a> {
 
     /// What mends a fault.
     pub(super) fn fault(self, fault: Fault, item: &str) -> Option<Button> {
-        if let MendKind::Another(_) = fault.mend_kind() {
+        if let MendKind::Another(_) = fault.mend_kind_of(&Path::parse(item)) {
             return None;
         }
         // A path that is cut, or none that the grammar knows, names nothing that could be mended.

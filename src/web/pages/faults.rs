@@ -9,6 +9,7 @@ use super::listing::{Node, Of, Shown, pairs, with};
 use crate::actions::Role;
 use crate::queue::MendKind;
 use crate::queue::fault::Fault as Kind;
+use crate::queue::path::Path;
 use crate::web::State;
 use crate::web::api::FaultFilter;
 use crate::web::problem::Problem;
@@ -75,7 +76,7 @@ pub(super) struct Fault {
 /// A fault as pages show it.
 pub(super) fn fault(found: &FaultItem, desk: Desk<'_>, now: Timestamp) -> Fault {
     let (kind, root) = (Kind::from_label(found.fault), desk.root);
-    let help = kind.map_or("", |kind| match kind.mend_kind() {
+    let help = kind.map_or("", |kind| match kind.mend_kind_of(&Path::parse(&found.item)) {
         MendKind::Another(help) => help,
         MendKind::Writes | MendKind::BreaksLock => "",
     });

@@ -189,6 +189,46 @@ pub(super) const CASES: &[Case] = &[
             Make("/batches/bid0000000001/states/batch-processing", ""),
         ],
     ),
+    (Fault::DanglingUuid, "/batch-uuids/uuid-0", &[Set("/batch-uuids/uuid-0", "bid0000000000\n")], &[]),
+    (Fault::DanglingUuid, "/batch-uuids/u9", &[Make("/batch-uuids/u9", "bid99999")], &[]),
+    (Fault::MalformedName, "/jobs/states/pending/05-", &[Make("/jobs/states/pending/05-", "")], &[]),
+    (Fault::MalformedName, "/jobs/states/held/abc", &[Make("/jobs/states/held/abc", "whose?")], &[]),
+    (
+        Fault::UnfinishedCreation,
+        "/batches/bid0000000001",
+        &[
+            Set("/batches/bid0000000001/status", r#"{"status":"Pending","message":"m"}"#),
+            Delete("/batches/bid0000000001/states/batch-deleted"),
+        ],
+        &[
+            Gone("/batches/bid0000000001/states"),
+            Set("/batches/bid0000000001/status", r#"{"status":"Pending","message":"m"}"#),
+        ],
+    ),
+    (
+        Fault::UnfinishedCreation,
+        "/batches/bid0000000001",
+        &[
+            Set("/batches/bid0000000001/status", r#"{"status":"Processing","last_modified":"y","message":"m"}"#),
+            Delete("/batches/bid0000000001/states/batch-deleted"),
+        ],
+        &[
+            Gone("/batches/bid0000000001/states"),
+            Set("/batches/bid0000000001/status", r#"{"status":"Pending","last_modified":"x","message":"m"}"#),
+        ],
+    ),
+    (
+        Fault::UnloadableBatch,
+        "/batches/bid0000000001",
+        &[
+            Delete("/batches/bid0000000001/submission"),
+            Set("/batches/bid0000000001/status", r#"{"status":"deleted","last_modified":"y"}"#),
+        ],
+        &[
+            Gone("/batches/bid0000000001/submission"),
+            Set("/batches/bid0000000001/status", r#"{"status":"Deleted","last_modified":"x","message":""}"#),
+        ],
+    ),
     (Fault::DanglingUuid, "/batch-uuids/u9", &[Make("/batch-uuids/u9", "bid0000000077")], &[]),
     (Fault::DanglingUuid, "/batches/bid0000000000", &[Delete("/batch-uuids/uuid-0")], &[]),
     (Fault::DanglingUuid, "/batches/bid0000000000", &[Set("/batch-uuids/uuid-0", "nobody")], &[]),
@@ -226,8 +266,8 @@ pub(super) const BEYOND_REPAIR: &[Beyond] = &[
     ),
     (
         "/access/small/qid0000000000",
-        &[Delete("/access/small/qid0000000000/token")],
-        "token does not exist",
+        &[Set("/access/small/qid0000000000/token", "no json")],
+        "token is not JSON",
         &[Gone("/access/small/qid0000000000")],
     ),
     (

@@ -9,8 +9,9 @@ use crate::mirror::image::row::{LockStat, Rest, Row, text};
 use crate::mirror::image::uuids::Leads;
 use crate::mirror::text::{FIELD_LIMIT, TextId};
 use crate::queue::fault::{
-    BatchFacts, CollectionFacts, Finding, JobFacts, Limits, LockFacts, RequestFacts, UuidFacts, judge_batch,
-    judge_collection, judge_job, judge_lock, judge_pause, judge_request, judge_storage_lock, judge_uuid,
+    BatchFacts, CollectionFacts, Finding, JobFacts, Limits, LockFacts, RequestFacts, UuidFacts, UuidLeads,
+    judge_batch, judge_collection, judge_job, judge_lock, judge_name, judge_pause, judge_request, judge_storage_lock,
+    judge_uuid,
 };
 use crate::queue::id::{BatchId, JobId, RequestId};
 use crate::queue::path::{AccessQueue, JobNode, LockFolder, Path, Queue, lock_name};
@@ -30,13 +31,15 @@ impl Image {
             Path::Batch(batch) => self.batch_findings(*batch, limits, sink),
             Path::Request(queue, request) => self.request_findings(*queue, *request, limits, sink),
             Path::BatchUuid(uuid) => {
-                let leads_to_batch = match self.uuids.get(uuid) {
-                    None | Some((Leads::Unknown, _)) => return,
-                    Some((Leads::Nowhere, at)) => (false, at),
-                    Some((Leads::To(batch), at)) => (self.has_batch(batch), at),
+                let Some((leads, written_ms)) = self.uuids.get(uuid) else { return };
+                let leads = match leads {
+                    Leads::Unknown => return,
+                    Leads::To(batch) if self.has_batch(*batch) => UuidLeads::ToBatch,
+                    Leads::InSpaces(batch) if self.has_batch(*batch) => UuidLeads::InSpaces,
+                    Leads::Misnamed(name) if self.has_misnamed_batch(name) => UuidLeads::ToBatch,
+                    Leads::To(_) | Leads::InSpaces(_) | Leads::Misnamed(_) | Leads::Nowhere => UuidLeads::Nowhere,
                 };
-                let (leads_to_batch, written_ms) = leads_to_batch;
-                judge_uuid(item, UuidFacts { written_ms, leads_to_batch }, limits, sink);
+                judge_uuid(item, UuidFacts { written_ms, leads }, limits, sink);
             }
             Path::NamedLock(LockFolder::Collections, mnemonic) => {
                 if let Some(lock) = self.locks.get(item) {
@@ -56,6 +59,7 @@ impl Image {
                     _ => judge_lock(item, lock, limits, sink),
                 }
             }
+            Path::Unexpected(path) if self.unexpected.contains(path) => judge_name(item, limits, sink),
             _ => self.standing_findings(faults, item, limits, sink),
         }
     }
@@ -66,6 +70,10 @@ impl Image {
 
     fn has_batch(&self, batch: BatchId) -> bool {
         self.batches.get(batch).is_some_and(|entry| !entry.item.nodes.is_empty())
+    }
+
+    fn has_misnamed_batch(&self, name: &str) -> bool {
+        self.unexpected.contains(Path::Batches.any_child(name).to_string().as_str())
     }
 
     /// Tells everything that is found about a job, which is in a row or in none.
@@ -116,9 +124,10 @@ impl Image {
             && !self.denied.contains(&Path::BatchUuids)
             && entry.uuid.len() < FIELD_LIMIT - '…'.len_utf8();
         let leads_to_it = match self.uuids.get(&entry.uuid) {
-            None | Some((Leads::Nowhere, _)) => Some(false),
+            None => Some(false),
             Some((Leads::Unknown, _)) => None,
-            Some((Leads::To(batch), _)) => Some(batch == id),
+            // One in white space is a fault of the entry.
+            Some((leads, _)) => Some(leads.batch() == Some(id)),
         };
         let facts = BatchFacts {
             id,
@@ -130,6 +139,12 @@ impl Image {
             entered_ms: item.entered_ms,
             created_ms: item.created_ms,
             references: std::array::from_fn(|outcome| entry.folders[outcome].then_some(entry.references[outcome])),
+            below_reference: self
+                .below_references
+                .range((id, Box::default())..)
+                .next()
+                .filter(|(of, _)| *of == id)
+                .map(|(_, path)| &**path),
             uuid: &entry.uuid,
             is_found_by_uuid: leads_to_it.filter(|_| can_be_told),
             is_paused: self.is_paused(),

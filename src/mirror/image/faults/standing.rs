@@ -5,7 +5,8 @@ use hashbrown::HashSet;
 use super::Faults;
 use super::facts::NODES;
 use crate::mirror::image::Image;
-use crate::mirror::image::row::UNKNOWN_MS;
+use crate::mirror::image::row::{Row, UNKNOWN_MS};
+use crate::mirror::image::situation::blocks;
 use crate::mirror::summary::LockKind;
 use crate::mirror::text::TextId;
 use crate::queue::fault::{Fault, Finding, Limits, StateFacts, judge_folder, judge_state};
@@ -68,10 +69,26 @@ impl Image {
             let facts = StateFacts {
                 oldest_ms: oldest.filter(|at| *at != UNKNOWN_MS),
                 left_ms: faults.left_ms.get(Some(*state)).unwrap_or(i64::MIN),
+                taken_ms: self.taken_ms(*state).unwrap_or(i64::MIN),
+                locked: locked.len() as u64,
+                is_head_blocked: locked.len() == 0 && self.is_head_blocked(faults, *state),
                 is_paused: self.is_paused(),
             };
             judge_state(*state, facts, limits, &|| self.oldest_jobs(*state), sink);
         }
+    }
+
+    /// Whether each poll of a daemon of a state ends at what it finds first, as far as that is suspected: a name that
+    /// cannot be read, or a job that cannot be taken.
+    fn is_head_blocked(&self, faults: &Faults, state: JobState) -> bool {
+        let folder = format!("{}/", Path::StateFolder(state.into()));
+        let misnamed =
+            self.unexpected.range(Box::from(&*folder)..).next().is_some_and(|path| path.starts_with(&folder));
+        let suspects = |row: Row<'_>| {
+            let suspicions = faults.suspects.of(&Path::Job(row.id()));
+            suspicions.iter().any(|suspicion| blocks(suspicion.fault, row, state))
+        };
+        misnamed || self.first_to_take(state).is_some_and(suspects)
     }
 
     /// The jobs longest in a state, those that are locked first.

@@ -4,7 +4,6 @@ use super::has_digits;
 use crate::mirror::clock::Offset;
 use crate::mirror::image::Image;
 use crate::mirror::image::batches::Entry;
-use crate::mirror::image::uuids::Leads;
 use crate::mirror::image::view::own;
 use crate::mirror::lists::{BatchDetail, BatchFilter, BatchOrder, CollectionBatches};
 use crate::mirror::page::{InvalidCursor, Page, Part, Picker};
@@ -53,10 +52,7 @@ impl Image {
     /// The batch that a UUID leads to, or else the first one whose submission has it.
     pub(in crate::mirror) fn batch_of_uuid(&self, uuid: &str) -> Option<BatchId> {
         let is_there = |batch: &BatchId| self.batches.get(*batch).is_some_and(|entry| !entry.item.nodes.is_empty());
-        let led = self.uuids.get(uuid).and_then(|(leads, _)| match leads {
-            Leads::To(batch) => Some(batch),
-            Leads::Unknown | Leads::Nowhere => None,
-        });
+        let led = self.uuids.get(uuid).and_then(|(leads, _)| leads.batch());
         let named = || self.batches.named(uuid).filter(is_there).min();
         // No batch has the empty UUID, though many may have none.
         led.filter(is_there).or_else(named).filter(|_| !uuid.is_empty())

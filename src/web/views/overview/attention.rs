@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use super::{Recent, queue_name};
 use crate::metrics::storage::Space;
 use crate::mirror::Summary;
-use crate::queue::fault::Fault;
+use crate::queue::fault::{self, Fault};
 use crate::queue::path::Queue;
 use crate::queue::state::JobState;
 use crate::web::show::{Ago, Size, counted, percent, visible};
@@ -25,6 +25,15 @@ pub(crate) enum Severity {
     Bad,
     /// Somebody should know.
     Warn,
+}
+
+impl From<fault::Severity> for Severity {
+    fn from(severity: fault::Severity) -> Self {
+        match severity {
+            fault::Severity::Error => Self::Bad,
+            fault::Severity::Warning => Self::Warn,
+        }
+    }
 }
 
 /// One thing to look at.
@@ -156,38 +165,11 @@ fn faults(summary: &Summary, has_stopped: bool) -> impl Iterator<Item = Attentio
         link: "Show faults",
         ..item(
             fault.label(),
-            severity(fault),
+            fault.severity().into(),
             format!("{}: {}", fault.title(), counted(shown.count, "item", "items")),
             fault.effect(),
         )
     })
-}
-
-/// Whether a fault stops something, or only will if nobody looks.
-fn severity(fault: Fault) -> Severity {
-    match fault {
-        Fault::StrayEntry
-        | Fault::HeldCollectionBacklog
-        | Fault::ForgottenPause
-        | Fault::DanglingUuid
-        | Fault::FolderNearLimit => Severity::Warn,
-        Fault::OrphanEntry
-        | Fault::DuplicateEntry
-        | Fault::MissingEntry
-        | Fault::DuplicateReference
-        | Fault::MissingReference
-        | Fault::UnloadableJob
-        | Fault::UnloadableBatch
-        | Fault::UnloadableRequest
-        | Fault::UnfinishedCreation
-        | Fault::PriorityOutOfRange
-        | Fault::LeakedLock
-        | Fault::LeakedStorageLock
-        | Fault::DeletedBatchBlocksReporting
-        | Fault::BatchWithoutEnd
-        | Fault::StuckState
-        | Fault::RetriesExhausted => Severity::Bad,
-    }
 }
 
 fn held(summary: &Summary) -> Option<Attention> {
