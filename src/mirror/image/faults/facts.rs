@@ -9,9 +9,8 @@ use crate::mirror::image::row::{LockStat, Rest, Row, text};
 use crate::mirror::image::uuids::Leads;
 use crate::mirror::text::{FIELD_LIMIT, TextId};
 use crate::queue::fault::{
-    BatchFacts, CollectionFacts, Finding, JobFacts, Limits, LockFacts, RequestFacts, UuidFacts, UuidLeads,
-    judge_batch, judge_collection, judge_job, judge_lock, judge_name, judge_pause, judge_request, judge_storage_lock,
-    judge_uuid,
+    BatchFacts, CollectionFacts, Finding, JobFacts, Limits, LockFacts, RequestFacts, UuidFacts, UuidLeads, judge_batch,
+    judge_collection, judge_job, judge_lock, judge_name, judge_pause, judge_request, judge_storage_lock, judge_uuid,
 };
 use crate::queue::id::{BatchId, JobId, RequestId};
 use crate::queue::path::{AccessQueue, JobNode, LockFolder, Path, Queue, lock_name};
