@@ -23,7 +23,7 @@ use tower_http::timeout::TimeoutLayer;
 use crate::actions::Actions;
 use crate::alerts::Alerts;
 use crate::config;
-use crate::metrics::http::Http;
+use crate::metrics::http::{Http, Known};
 use crate::metrics::storage::{Space, Storage};
 use crate::mirror::find::JobQuery;
 use crate::mirror::{Store, Volume};
@@ -112,7 +112,8 @@ impl State {
         actions: Option<Actions>,
         mut registry: Registry,
     ) -> Self {
-        let http = Http::register(&mut registry, assemble(&config.web).1.iter().map(String::as_str));
+        let routes = assemble(&config.web).1;
+        let http = Http::register(&mut registry, routes.iter().map(Route::known));
         let web_file = config.web.file.clone().map(Arc::new);
         let file = config.file.clone().map(Arc::new);
         let reloaded = reload::Reloaded::register(&mut registry, &config);
@@ -236,15 +237,42 @@ fn own_routes(config: &config::Web) -> Vec<(&str, MethodRouter<State>)> {
     ]
 }
 
-/// Every route there is, and its pattern.
-fn assemble(config: &config::Web) -> (Router<State>, Vec<String>) {
-    let (document, mut patterns, mut router) = api::described();
-    let routes = own_routes(config).into_iter().chain(pages::routes()).chain([api::document_route(&document)]);
-    for (pattern, route) in routes {
-        patterns.push(pattern.to_owned());
+/// Every route there is, and what is known of each.
+fn assemble(config: &config::Web) -> (Router<State>, Vec<Route>) {
+    let (document, mut known, mut router) = api::described();
+    let read = own_routes(config).into_iter().chain(pages::read()).chain([api::document_route(&document)]);
+    let read = read.map(|(pattern, route)| (pattern, route, true));
+    for (pattern, route, is_read) in read.chain(pages::posted().map(|(pattern, route)| (pattern, route, false))) {
+        known.push(Route { pattern: pattern.to_owned(), is_read });
         router = router.route(pattern, route);
     }
-    (router, patterns)
+    (router, known)
+}
+
+/// A route's pattern, and whether it answers GET; one that does not takes POST.
+#[derive(Debug)]
+struct Route {
+    pattern: String,
+    is_read: bool,
+}
+
+impl Route {
+    /// The routes whose answers are bytes that the binary carries, with nothing of the queue in them.
+    const CARRIED: [&str; 8] = [
+        assets::ROUTE,
+        dashboards::ROUTE,
+        api::DOCUMENT,
+        "/api",
+        "/api/bodies",
+        "/dashboards",
+        "/runbook",
+        "/-/healthy",
+    ];
+
+    fn known(&self) -> Known<'_> {
+        let is_timed = !Self::CARRIED.contains(&&*self.pattern);
+        Known { pattern: &self.pattern, is_read: self.is_read, is_timed }
+    }
 }
 
 /// The router with everything that stands before its handlers.
@@ -300,10 +328,24 @@ mod tests {
 
     #[test]
     fn the_metrics_take_the_place_of_no_route() {
-        let (_, patterns) = assemble(&config::Web::default());
-        for pattern in patterns.iter().filter(|pattern| !matches!(pattern.as_str(), "/" | "/metrics")) {
+        let (_, routes) = assemble(&config::Web::default());
+        let patterns = routes.iter().map(|route| &*route.pattern);
+        for pattern in patterns.filter(|pattern| !matches!(*pattern, "/" | "/metrics")) {
             let first = pattern.split('/').nth(1).unwrap();
             assert!(format!("/{first}").parse::<config::TelemetryPath>().is_err(), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn what_the_binary_carries_has_no_histogram_and_what_takes_only_post_is_not_read() {
+        let (_, routes) = assemble(&config::Web::default());
+        let known: Vec<Known<'_>> = routes.iter().map(Route::known).collect();
+        assert_eq!(known.iter().filter(|known| !known.is_timed).count(), Route::CARRIED.len(), "{known:#?}");
+        for (pattern, is_read) in
+            [("/jobs", true), ("/lists/{id}", true), ("/lists", false), (api::ALERTS, false), ("/api/v1/jobs", true)]
+        {
+            let found = known.iter().find(|known| known.pattern == pattern);
+            assert_eq!(found, Some(&Known { pattern, is_read, is_timed: true }));
         }
     }
 }

@@ -7,7 +7,6 @@ use prometheus_client::registry::Registry;
 
 use super::action::Action;
 use super::actor::Source;
-use super::refusal::Refusal;
 
 /// What an order counts as when it was done.
 pub(super) const DONE: &str = "done";
@@ -27,6 +26,17 @@ pub(super) const CONFLICT: &str = "conflict";
 /// What an order over many counts as that was ended by somebody.
 pub(super) const CANCELLED: &str = "cancelled";
 
+/// What a rule for an alert can order.
+const OF_RULES: [Action; 7] = [
+    Action::Resume,
+    Action::Hold,
+    Action::Release,
+    Action::Delete,
+    Action::Purge,
+    Action::BreakLock,
+    Action::Mend,
+];
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Labels {
     action: &'static str,
@@ -41,15 +51,17 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Registers the counters, every one of them at 0.
+    /// Registers the counters: each action at 0 as done, by every means that it can be ordered by. What else can come of
+    /// one appears when it first does. That would be eleven series for each, of which hardly one ever counts; no alert
+    /// reads them, and the dashboards count a series that appears while its process is watched from 0.
     #[must_use]
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         for action in Action::ALL {
             // The command line is another process, and keeps an audit file of its own.
-            for source in Source::ALL.into_iter().filter(|source| *source != Source::Cli) {
-                for outcome in [DONE, DRY_RUN, CANCELLED].into_iter().chain(Refusal::LABELS) {
-                    let labels = Labels { action: action.label(), source: source.label(), outcome };
+            for source in [Source::Web, Source::Api, Source::Alert] {
+                if source != Source::Alert || OF_RULES.contains(&action) {
+                    let labels = Labels { action: action.label(), source: source.label(), outcome: DONE };
                     drop(metrics.actions.get_or_create_owned(&labels));
                 }
             }

@@ -48,10 +48,6 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Every outcome that one counts as.
-    pub(super) const LABELS: [&str; 8] =
-        ["forbidden", "invalid", "missing", CONFLICT, "unavailable", "failed", UNKNOWN, IN_PART];
-
     /// The outcome that it counts as.
     #[must_use]
     pub fn label(&self) -> &'static str {

@@ -33,7 +33,19 @@ pub struct Http {
 #[derive(Debug)]
 struct Route {
     pattern: Arc<str>,
-    duration: Histogram,
+    /// `None` for one whose answers all take the same.
+    duration: Option<Histogram>,
+}
+
+/// A route that there is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known<'a> {
+    /// Its pattern.
+    pub pattern: &'a str,
+    /// Whether it answers GET; one that does not answers POST.
+    pub is_read: bool,
+    /// Whether its answers are made anew each time, so that it is worth knowing how long they take.
+    pub is_timed: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -49,22 +61,30 @@ struct RequestLabels {
 }
 
 impl Http {
-    /// Registers the families, with the patterns of every route there is.
+    /// Registers the families, with every route there is.
+    ///
+    /// Each has one answer from the start, of those that it can give; the others appear when they are seen. A histogram
+    /// is eight series, so those have none whose answers are bytes that the program carries.
     #[must_use]
-    pub fn register<'a>(registry: &mut Registry, routes: impl IntoIterator<Item = &'a str>) -> Self {
+    pub fn register<'a>(registry: &mut Registry, routes: impl IntoIterator<Item = Known<'a>>) -> Self {
         let durations: Family<DurationLabels, Histogram, fn() -> Histogram> =
             Family::new_with_constructor(|| Histogram::new(BUCKETS));
         let requests = Family::<RequestLabels, Counter>::default();
-        let route = |pattern: &str, code| {
+        let route = |pattern: &str, method, code, is_timed: bool| {
             let pattern: Arc<str> = pattern.into();
-            let duration = durations.get_or_create_owned(&DurationLabels { route: Arc::clone(&pattern) });
-            // Known from the start; the other methods and codes appear when they are seen.
-            drop(requests.get_or_create_owned(&RequestLabels { route: Arc::clone(&pattern), method: "GET", code }));
+            let duration =
+                is_timed.then(|| durations.get_or_create_owned(&DurationLabels { route: Arc::clone(&pattern) }));
+            drop(requests.get_or_create_owned(&RequestLabels { route: Arc::clone(&pattern), method, code }));
             Route { pattern, duration }
         };
-        let routes = routes.into_iter().map(|pattern| route(pattern, 200)).collect();
-        let unmatched = Arc::new(route(UNMATCHED, 404));
-        let refused = Arc::new(route(REFUSED, 421));
+        // What takes only POST is never read with 200, and answers 400 to what it cannot understand.
+        let known = |Known { pattern, is_read, is_timed }| {
+            let (method, code) = if is_read { ("GET", 200) } else { ("POST", 400) };
+            route(pattern, method, code, is_timed)
+        };
+        let routes = routes.into_iter().map(known).collect();
+        let unmatched = Arc::new(route(UNMATCHED, "GET", 404, false));
+        let refused = Arc::new(route(REFUSED, "GET", 421, true));
         registry.register(
             "queuekeeper_http_request_duration_seconds",
             "Time from a request's head to its response's head",
@@ -84,7 +104,9 @@ impl Http {
                 .unwrap_or(&self.unmatched),
         };
         let method = METHODS.into_iter().find(|known| *known == method).unwrap_or("other");
-        route.duration.observe(duration.as_secs_f64());
+        if let Some(histogram) = &route.duration {
+            histogram.observe(duration.as_secs_f64());
+        }
         self.requests.get_or_create_owned(&RequestLabels { route: Arc::clone(&route.pattern), method, code }).inc();
     }
 }
@@ -97,7 +119,11 @@ mod tests {
     #[test]
     fn whatever_is_asked_the_label_values_stay_few() {
         let mut registry = Registry::default();
-        let http = Http::register(&mut registry, ["/", "/metrics"]);
+        let timed = |pattern| Known { pattern, is_read: true, is_timed: true };
+        let posted = Known { pattern: "/lists", is_read: false, is_timed: true };
+        let same = Known { pattern: "/runbook", is_read: true, is_timed: false };
+        let http = Http::register(&mut registry, [timed("/"), timed("/metrics"), posted, same]);
+        http.observe(Some("/runbook"), "GET", 200, Duration::from_millis(2));
         http.observe(Some("/metrics"), "GET", 200, Duration::from_millis(2));
         for n in 0..100 {
             http.observe(Some(&format!("/guess/{n}")), &format!("BREW{n}"), 404, Duration::ZERO);
@@ -105,11 +131,16 @@ mod tests {
         let text = expose(&registry, Format::Text).unwrap();
         let requests: Vec<&str> =
             text.lines().filter(|line| line.starts_with("queuekeeper_http_requests_total")).collect();
-        assert_eq!(requests.len(), 5, "{requests:#?}");
-        assert!(
-            requests.contains(&r#"queuekeeper_http_requests_total{route="unmatched",method="other",code="404"} 100"#),
-            "{requests:#?}"
-        );
+        assert_eq!(requests.len(), 7, "{requests:#?}");
+        for counted in [
+            r#"queuekeeper_http_requests_total{route="unmatched",method="other",code="404"} 100"#,
+            r#"queuekeeper_http_requests_total{route="/lists",method="POST",code="400"} 0"#,
+            r#"queuekeeper_http_requests_total{route="/runbook",method="GET",code="200"} 1"#,
+        ] {
+            assert!(requests.contains(&counted), "{counted} is not in {requests:#?}");
+        }
+        let timed: Vec<&str> = text.lines().filter(|line| line.contains("_duration_seconds_count{")).collect();
+        assert_eq!(timed.len(), 4, "of what is carried there is no histogram: {timed:#?}");
         let buckets = text.lines().filter(|line| line.contains("_bucket{") && line.contains(r#"route="/metrics""#));
         assert_eq!(buckets.count(), BUCKETS.len() + 1);
     }

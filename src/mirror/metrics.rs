@@ -14,9 +14,31 @@ use crate::queue::state::{BatchState, JobState, State};
 /// From a watch event's tenth of a second, which is the promise, both ways.
 const DELAY_BUCKETS: [f64; 9] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
 
-/// From a lock-step of the daemons to an object of 500 GB: seconds, minutes, hours, days.
-const STATE_BUCKETS: [f64; 11] =
-    [1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 4.0 * 3600.0, 12.0 * 3600.0, 86_400.0, 7.0 * 86_400.0];
+const MINUTE: f64 = 60.0;
+const HOUR: f64 = 60.0 * MINUTE;
+const DAY: f64 = 24.0 * HOUR;
+
+/// From a lock-step of the daemons to an object of 500 GB: seconds, minutes, hours, days. A quantile is estimated within its
+/// bucket and may be as wrong as that is wide, so no bound but the second is more than three times the one before it.
+const STATE_BUCKETS: [f64; 17] = [
+    1.0,
+    5.0,
+    15.0,
+    30.0,
+    MINUTE,
+    2.0 * MINUTE,
+    5.0 * MINUTE,
+    15.0 * MINUTE,
+    30.0 * MINUTE,
+    HOUR,
+    2.0 * HOUR,
+    4.0 * HOUR,
+    6.0 * HOUR,
+    12.0 * HOUR,
+    DAY,
+    3.0 * DAY,
+    7.0 * DAY,
+];
 
 /// Why the tree is walked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

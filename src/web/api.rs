@@ -10,7 +10,7 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::State;
+use super::{Route, State};
 use super::json::Json;
 use super::problem::Problem;
 
@@ -47,7 +47,7 @@ pub(super) const PREFIX: &str = "/api/v1";
 pub(super) const ALERTS: &str = "/api/v1/alerts";
 
 /// Where its description is.
-const DOCUMENT: &str = "/api/v1/openapi.json";
+pub(super) const DOCUMENT: &str = "/api/v1/openapi.json";
 
 #[derive(OpenApi)]
 #[openapi(
@@ -64,7 +64,7 @@ const DOCUMENT: &str = "/api/v1/openapi.json";
 struct Document;
 
 /// The description (OpenAPI 3.1), and the routes that it describes.
-pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<String>, axum::Router<State>) {
+pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<Route>, axum::Router<State>) {
     let api = OpenApiRouter::new()
         .routes(routes!(status::status))
         .routes(routes!(identity::identity))
@@ -93,7 +93,8 @@ pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<String>, axum::Route
         .routes(routes!(rules::unpause))
         .merge(alerts::router());
     let (router, mut document) = OpenApiRouter::with_openapi(Document::openapi()).nest(PREFIX, api).split_for_parts();
-    let routes = document.paths.paths.keys().cloned().collect();
+    let paths = document.paths.paths.iter();
+    let routes = paths.map(|(path, item)| Route { pattern: path.clone(), is_read: item.get.is_some() }).collect();
     // The router's mark for a parameter of several parts is none of OpenAPI's.
     let paths = std::mem::take(&mut document.paths.paths);
     document.paths.paths = paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();

@@ -68,17 +68,24 @@ pub struct View {
     pub storage: Option<(f64, Space)>,
 }
 
-/// Every page and its route.
-pub(super) fn routes() -> Vec<(&'static str, MethodRouter<State>)> {
+/// Every page that can be looked at, and its route.
+pub(super) fn read() -> Vec<(&'static str, MethodRouter<State>)> {
     let mut routes = followed();
     routes.extend([
         ("/order", get(order::ask).post(order::give)),
-        ("/orders/{id}/cancel", post(orders::cancel)),
-        ("/rules/change", post(rules::change)),
-        ("/lists", post(bulk::freeze)),
         ("/lists/{id}", get(bulk::show).post(bulk::execute)),
     ]);
     routes
+}
+
+/// What only takes a form.
+pub(super) fn posted() -> impl Iterator<Item = (&'static str, MethodRouter<State>)> {
+    [
+        ("/orders/{id}/cancel", post(orders::cancel)),
+        ("/rules/change", post(rules::change)),
+        ("/lists", post(bulk::freeze)),
+    ]
+    .into_iter()
 }
 
 /// The pages that are kept up to date while somebody looks at them. What he is asked before he orders something is as it
