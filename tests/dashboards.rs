@@ -13,6 +13,7 @@ mod support {
 mod dashboards {
     mod board;
     mod data;
+    mod exact;
     mod form;
     mod running;
 }

@@ -27,15 +27,8 @@ pub(super) const CONFLICT: &str = "conflict";
 pub(super) const CANCELLED: &str = "cancelled";
 
 /// What a rule for an alert can order.
-const OF_RULES: [Action; 7] = [
-    Action::Resume,
-    Action::Hold,
-    Action::Release,
-    Action::Delete,
-    Action::Purge,
-    Action::BreakLock,
-    Action::Mend,
-];
+const OF_RULES: [Action; 7] =
+    [Action::Resume, Action::Hold, Action::Release, Action::Delete, Action::Purge, Action::BreakLock, Action::Mend];
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Labels {

@@ -10,9 +10,9 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Route, State};
 use super::json::Json;
 use super::problem::Problem;
+use super::{Route, State};
 
 mod access;
 mod alerts;

@@ -71,10 +71,8 @@ pub struct View {
 /// Every page that can be looked at, and its route.
 pub(super) fn read() -> Vec<(&'static str, MethodRouter<State>)> {
     let mut routes = followed();
-    routes.extend([
-        ("/order", get(order::ask).post(order::give)),
-        ("/lists/{id}", get(bulk::show).post(bulk::execute)),
-    ]);
+    routes
+        .extend([("/order", get(order::ask).post(order::give)), ("/lists/{id}", get(bulk::show).post(bulk::execute))]);
     routes
 }
 

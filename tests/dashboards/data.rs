@@ -25,7 +25,7 @@ const NEVER: [(&str, &str); 8] = [
     ("merritt_collection_jobs", "the demo is not told to count by collection"),
 ];
 
-/// A text with the variables in it as Grafana fills them in for all instances, the state Provisioning and the last minutes.
+/// A text with the variables in it as Grafana fills them in for all queues and instances, the state Provisioning and the last minutes.
 fn filled(text: &str, demo: &Demo) -> String {
     let mut text = text.to_owned();
     // In a query, a backslash stands for itself only when it is escaped, too.
@@ -35,6 +35,7 @@ fn filled(text: &str, demo: &Demo) -> String {
         ("$__interval", "5s"),
         ("$__range", "300s"),
         ("$instance", &*instance),
+        ("$job", "(queuekeeper)"),
         ("$state", "provisioning"),
     ] {
         text = text.replace(name, value);
@@ -83,8 +84,9 @@ async fn every_query_parses_and_has_data_where_the_demo_makes_it_and_every_link_
     // What the variables are chosen from.
     for name in NAMES {
         for variable in list(&read(name), "/templating/list").iter().filter(|each| each["type"] == "query") {
-            let asked = text(variable, "/query/query").strip_prefix("label_values(").unwrap();
-            let (metric, label) = asked.trim_end_matches(')').split_once(", ").unwrap();
+            let asked = filled(text(variable, "/query/query"), &demo);
+            let asked = asked.strip_prefix("label_values(").unwrap();
+            let (metric, label) = asked.trim_end_matches(')').rsplit_once(", ").unwrap();
             let values = prometheus.ask(&format!("label/{label}/values"), &[("match[]", metric)]).await.unwrap();
             assert!(!values.as_array().unwrap().is_empty(), "{name}: {asked}");
         }

@@ -58,10 +58,18 @@ fn every_panel_has_its_place_a_unit_a_description_and_words_for_no_data() {
             for target in list(panel, "/targets") {
                 assert!(letters.insert(text(target, "/refId")) && target["refId"].is_string(), "{what}: {target}");
                 assert_eq!(target["datasource"], source, "{what}");
-                assert!(
-                    text(target, "/expr").contains("$instance") || text(target, "/expr").contains("merritt:"),
-                    "{what}"
-                );
+                let expr = text(target, "/expr");
+                assert!(expr.contains(r#"job=~"$job"#) || expr.contains("merritt:"), "{what}");
+                // Elsewhere each queue is shown once, whichever of its queuekeepers are there.
+                assert!(name == "queuekeeper" || !expr.contains("instance=~"), "{what}: {expr}");
+                if panel["type"] == "table" {
+                    let columns = panel.pointer("/transformations").unwrap().to_string();
+                    let (_, labels) =
+                        expr.split_once("max by (").unwrap_or_else(|| panic!("{what} leaks labels: {expr}"));
+                    for label in labels.split(')').next().unwrap().split(", ") {
+                        assert!(columns.contains(&format!("\"{label}\":\"")), "{what} has no column {label}");
+                    }
+                }
             }
         }
     }

@@ -2,7 +2,7 @@
 
 from frame import board
 from panels import bars, dashed, link, query, says, series, stat, steps, timeline
-from words import GREEN, ORANGE, RED, age, of, per_minute, state
+from words import GREEN, ORANGE, RED, age, per_minute, state, top, total
 
 BATCHES = ["pending", "processing", "reporting", "update-reporting", "failed", "held"]
 OPEN = state("pending", "processing", "reporting", "update-reporting")
@@ -18,14 +18,14 @@ def figures():
         stat(
             "Batches in work",
             "Deposits that are not reported yet.",
-            f"sum({of('merritt_batches', OPEN)})",
+            total("state", "merritt_batches", OPEN),
             "short",
             links=[link("Batches", "/batches")],
         ),
         stat(
             "Failed batches",
             "Batches that ended with failed jobs, or could not be made. Once their jobs are done, they can be reported again.",
-            of("merritt_batches", state("failed")),
+            top("merritt_batches", state("failed")),
             "short",
             thresholds=steps((None, GREEN), (1, ORANGE)),
             links=[link("Failed batches", "/batches?state=failed")],
@@ -33,7 +33,7 @@ def figures():
         stat(
             "Without end",
             "Batches whose jobs are done and that are not: their depositors get no report. See whether the batch daemon runs.",
-            of("merritt_faults", 'fault="batch_without_end"'),
+            top("merritt_faults", 'fault="batch_without_end"'),
             "short",
             thresholds=steps((None, GREEN), (1, RED)),
             links=[link("These batches", "/faults?fault=batch_without_end")],
@@ -41,21 +41,21 @@ def figures():
         stat(
             "Oldest in work",
             "For how long the batch has been in its state that is longest in it. A large deposit may well take days.",
-            f"max({age('merritt_batch_oldest_entered_timestamp_seconds', OPEN)})",
+            age("merritt_batch_oldest_entered_timestamp_seconds", OPEN),
             "s",
             empty="None in work",
         ),
         stat(
             "Requests waiting",
             "Requests for assembly that no daemon has taken yet.",
-            f"sum({of('merritt_access_requests', state('pending'))})",
+            total("queue", "merritt_access_requests", state("pending")),
             "short",
             links=[TO_ACCESS],
         ),
         stat(
             "Failed requests",
             "Requests for assembly that failed. Somebody waits for an object and does not get it.",
-            f"sum({of('merritt_access_requests', state('failed'))})",
+            total("queue", "merritt_access_requests", state("failed")),
             "short",
             thresholds=steps((None, GREEN), (1, ORANGE)),
             links=[TO_ACCESS],
@@ -64,7 +64,7 @@ def figures():
             stat(
                 f"Queue of {name} requests",
                 f"Whether somebody has paused the queue of {name} requests.",
-                of("merritt_queue_paused", f'queue="{queue}"'),
+                top("merritt_queue_paused", f'queue="{queue}"'),
                 "none",
                 mappings=paused,
                 links=[link("Who paused it?", "/locks?kind=queue")],
@@ -83,7 +83,7 @@ def of_batches():
                 bars(
                     "Batches by state",
                     "Where deposits are now. Completed and deleted ones are left out.",
-                    [query(of("merritt_batches", state(name)), name, instant=True) for name in BATCHES],
+                    [query(top("merritt_batches", state(name)), name, instant=True) for name in BATCHES],
                     "short",
                     width=8,
                     links=[TO_BATCHES],
@@ -91,7 +91,7 @@ def of_batches():
                 series(
                     "Batches by state over time",
                     "Deposits that are not done with. Reporting waits for the last job of a deposit.",
-                    query(of("merritt_batches", state(*BATCHES)), "{{state}}"),
+                    query(top("merritt_batches", state(*BATCHES), by="state"), "{{state}}"),
                     "short",
                     width=16,
                     stacked=True,
@@ -104,14 +104,17 @@ def of_batches():
             [
                 series(
                     "Batches that change their state",
-                    "How many come into each state in a minute.",
-                    query(per_minute("to", "merritt_batch_transitions_total", 'to!="none"'), "{{to}}"),
+                    "How many come into each state in a minute, as the mean of half an hour.",
+                    query(
+                        "sum by (to) (" + per_minute("from, to", "merritt_batch_transitions_total", 'to!="none"') + ")",
+                        "{{to}}",
+                    ),
                     "suffix:/min",
                 ),
                 series(
                     "Age of the oldest batch",
                     "For how long the oldest batch of each state has been in it.",
-                    query(age("merritt_batch_oldest_entered_timestamp_seconds", state(*BATCHES)), "{{state}}"),
+                    query(age("merritt_batch_oldest_entered_timestamp_seconds", state(*BATCHES), by="state"), "{{state}}"),
                     "s",
                     empty="No batch is in work",
                     links=[TO_BATCHES],
@@ -125,15 +128,16 @@ def of_requests(queue, name):
     """One of the two queues of requests."""
     this = f'queue="{queue}"'
     requests = "merritt_access_oldest_entered_timestamp_seconds"
-    wait = (
-        f"{age(requests, this, state('pending'))} unless on (instance, queue) {of('merritt_queue_paused', this)} == 1"
-    )
-    limit = "merritt:access_wait:limit_seconds{" + this + "}"
+    wait = f"{age(requests, this, state('pending'))} unless {top('merritt_queue_paused', this)} == 1"
+    limit = "max(merritt:access_wait:limit_seconds{" + this + "})"
     return [
         series(
             f"{name.capitalize()} requests by state",
             f"Requests for assembly in the queue of {name} ones, without those that are done with.",
-            query(of("merritt_access_requests", this, state("pending", "processing", "failed", "other")), "{{state}}"),
+            query(
+                top("merritt_access_requests", this, state("pending", "processing", "failed", "other"), by="state"),
+                "{{state}}",
+            ),
             "short",
             width=8,
             stacked=True,
@@ -153,7 +157,7 @@ def of_requests(queue, name):
             f"{name.capitalize()} requests: size",
             "What the requests of each state ask for, in all. One very large request may hold up its queue.",
             query(
-                of("merritt_access_requested_bytes", this, state("pending", "processing", "failed", "other")),
+                top("merritt_access_requested_bytes", this, state("pending", "processing", "failed", "other"), by="state"),
                 "{{state}}",
             ),
             "bytes",
@@ -169,7 +173,7 @@ def dashboard():
     paused = timeline(
         "What was paused",
         "When each queue was paused. A request that waits in a paused queue is no alert.",
-        query(of("merritt_queue_paused"), "{{queue}}"),
+        query(top("merritt_queue_paused", by="queue"), "{{queue}}"),
         width=24,
         mappings=says(_0=("runs", GREEN), _1=("paused", ORANGE)),
     )

@@ -1,13 +1,13 @@
 """What every dashboard has around its panels: variables, annotations, links, and places on the grid."""
 
 from panels import SOURCE
-from words import BLUE, FIRING, ORDERS, RED
+from words import BLUE, FIRING, ORDERS, RED, events
 
 TAG = "queuekeeper"
 
 
 def variables(extra):
-    """Where the figures come from, of which queuekeepers, and where their status page is."""
+    """Where the figures come from, of which queues, and where their status page is."""
     source = {
         "name": "datasource",
         "type": "datasource",
@@ -31,14 +31,14 @@ def variables(extra):
         "options": [],
         "current": {"selected": True, "text": "http://127.0.0.1:12181", "value": "http://127.0.0.1:12181"},
     }
-    instance = variable(
-        "instance",
-        "queuekeeper",
-        "label_values(queuekeeper_mirror_synced, instance)",
-        "Which queuekeeper. Each is shown apart: two that watch the same queue would count it twice.",
+    job = variable(
+        "job",
+        "Queue",
+        "label_values(queuekeeper_mirror_synced, job)",
+        "Which queue: the job of Prometheus that scrapes its queuekeepers. Several that watch the same one count once.",
         several=True,
     )
-    return [source, instance, *extra, url]
+    return [source, job, *extra, url]
 
 
 def variable(name, label, query, description, several=False, start=None, pattern=""):
@@ -94,7 +94,7 @@ ANNOTATIONS = [
     annotation(
         "Actions",
         BLUE,
-        f"sum by (action, source, outcome) (increase({ORDERS}[$__rate_interval])) > 0",
+        events("action, source, outcome", ORDERS),
         "{{action}}: {{outcome}}",
         "Ordered by {{source}}. The page Audit of queuekeeper says by whom and why.",
         "action,source,outcome",
@@ -102,9 +102,10 @@ ANNOTATIONS = [
     annotation(
         "Alerts",
         RED,
-        FIRING,
+        # Grafana writes the name of a label where the label is missing: this one never is.
+        f'label_join({FIRING}, "what", " ", "cause", "state", "queue", "fault", "rule", "outcome", "flag")',
         "{{alertname}}",
-        "{{cause}} {{state}} {{queue}} {{fault}}",
+        "{{what}}",
         "severity",
     ),
 ]
@@ -157,12 +158,12 @@ def placed(rows, top, first):
     return panels
 
 
-def board(name, title, description, rows, pages, extra=(), repeated="$instance"):
-    """A dashboard. `repeated`: the title of the row that holds all of it, once for each instance; `None` for no row."""
+def board(name, title, description, rows, pages, extra=(), repeated="$job"):
+    """A dashboard. `repeated`: the title of the row that holds all of it, once for each queue; `None` for no row."""
     head = []
     if repeated:
         place = {"x": 0, "y": 0, "w": 24, "h": 1}
-        row = {"id": 1, "type": "row", "title": repeated, "repeat": "instance", "collapsed": False, "panels": []}
+        row = {"id": 1, "type": "row", "title": repeated, "repeat": "job", "collapsed": False, "panels": []}
         head = [{**row, "gridPos": place}]
     return {
         "uid": f"queuekeeper-{name}",

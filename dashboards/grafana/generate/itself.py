@@ -1,20 +1,30 @@
 """queuekeeper itself: whether its figures can be trusted, what it did, and what it costs."""
 
-from frame import board
+from frame import board, variable
 from orders import of_orders
 from panels import query, says, series, stat, steps, table, timeline
-from words import GREEN, ORANGE, RED, age, of, per_minute, quantile
+from words import GREEN, ORANGE, RED, its, quantile
+
+
+def since(metric):
+    """For how long, for each queuekeeper."""
+    return f"time() - {its(metric)}"
+
+
+def per_minute(by, metric):
+    """How many requests in a minute, of all queuekeepers together. A window of 5 minutes holds a few scrapes at least."""
+    return f"sum by ({by}) (rate({its(metric)}[5m])) * 60"
 
 
 def figures():
     """What is worth a number of its own, for each queuekeeper."""
     named = {"legend": "{{instance}}", "text": "value_and_name"}
-    started = age("process_start_time_seconds")
+    started = since("process_start_time_seconds")
     return [
         stat(
             "Connected",
             "Whether there is a session with ZooKeeper. Its log and /-/ready say why not.",
-            of("queuekeeper_zookeeper_connected"),
+            its("queuekeeper_zookeeper_connected"),
             "none",
             mappings=says(_1=("Connected", GREEN), _0=("No", RED)),
             empty="Not scraped",
@@ -23,7 +33,7 @@ def figures():
         stat(
             "Image",
             "Whether the image of the queue is complete and follows it. While it is behind, no alert on the queue is raised.",
-            of("queuekeeper_mirror_synced"),
+            its("queuekeeper_mirror_synced"),
             "none",
             mappings=says(_1=("Synced", GREEN), _0=("Behind", RED)),
             empty="Not scraped",
@@ -32,7 +42,7 @@ def figures():
         stat(
             "Drift",
             "Differences between image and tree that events should have brought, since it started. It should stay 0 for ever: one is a defect, please report it with the log.",
-            of("queuekeeper_mirror_drift_total"),
+            its("queuekeeper_mirror_drift_total"),
             "short",
             thresholds=steps((None, GREEN), (1, RED)),
             **named,
@@ -40,17 +50,17 @@ def figures():
         stat(
             "Unreadable",
             "Znodes that hold garbage, or that its credentials may not read. What they hold is in none of the figures. Give --zookeeper.auth-file the right to read them.",
-            of("queuekeeper_mirror_unreadable_znodes"),
+            its("queuekeeper_mirror_unreadable_znodes"),
             "short",
             thresholds=steps((None, GREEN), (1, ORANGE)),
             **named,
         ),
-        stat("Znodes", "Znodes in the image.", of("queuekeeper_mirror_znodes"), "short", **named),
+        stat("Znodes", "Znodes in the image.", its("queuekeeper_mirror_znodes"), "short", **named),
         stat("Runs for", "Since it started. Counters and histograms begin anew with it.", started, "s", **named),
         stat(
             "Last event",
             "Since the last change in ZooKeeper that it was told of. In a quiet queue, this may be long.",
-            age("queuekeeper_mirror_last_event_timestamp_seconds"),
+            since("queuekeeper_mirror_last_event_timestamp_seconds"),
             "s",
             empty="None yet",
             **named,
@@ -58,7 +68,7 @@ def figures():
         stat(
             "Last walk",
             "Since it read the whole tree, to begin or to compare. It does so every --mirror.drift-interval.",
-            age("queuekeeper_mirror_last_walk_timestamp_seconds"),
+            since("queuekeeper_mirror_last_walk_timestamp_seconds"),
             "s",
             empty="None yet",
             **named,
@@ -69,7 +79,7 @@ def figures():
 def of_image():
     """How the image is kept."""
     delay = [
-        query(quantile(share, ["instance"], "queuekeeper_mirror_delay_seconds"), name + " {{instance}}")
+        query(quantile(share, ["instance"], "queuekeeper_mirror_delay_seconds", "5m"), name + " {{instance}}")
         for share, name in ((0.5, "half"), (0.99, "99 in 100"))
     ]
     flow = "sum by (instance) (rate({}[$__rate_interval]))"
@@ -80,7 +90,7 @@ def of_image():
                 timeline(
                     "When the figures could be trusted",
                     "Green where the image was complete and followed the tree.",
-                    query(of("queuekeeper_mirror_synced"), "{{instance}}"),
+                    query(its("queuekeeper_mirror_synced"), "{{instance}}"),
                     width=8,
                     mappings=says(_1=("synced", GREEN), _0=("behind", RED)),
                 ),
@@ -96,8 +106,8 @@ def of_image():
                     "Traffic",
                     "Watch events taken, and znodes read for them, in a second. Reads without events are walks.",
                     [
-                        query(flow.format(of("queuekeeper_mirror_events_total")), "events {{instance}}"),
-                        query(flow.format(of("queuekeeper_mirror_reads_total")), "znodes read {{instance}}"),
+                        query(flow.format(its("queuekeeper_mirror_events_total")), "events {{instance}}"),
+                        query(flow.format(its("queuekeeper_mirror_reads_total")), "znodes read {{instance}}"),
                     ],
                     "suffix:/s",
                     width=8,
@@ -111,7 +121,7 @@ def of_image():
                     "Walks by cause",
                     "How often it read the whole tree within the last hour. After a lost connection it has to; every --mirror.drift-interval it compares.",
                     query(
-                        f"sum by (instance, cause) (increase({of('queuekeeper_mirror_walks_total')}[1h]))",
+                        f"sum by (instance, cause) (increase({its('queuekeeper_mirror_walks_total')}[1h]))",
                         "{{cause}} {{instance}}",
                     ),
                     "short",
@@ -122,14 +132,14 @@ def of_image():
                 series(
                     "Duration of the last walk",
                     "How long reading the whole tree took.",
-                    query(of("queuekeeper_mirror_walk_duration_seconds"), "{{instance}}"),
+                    query(its("queuekeeper_mirror_walk_duration_seconds"), "{{instance}}"),
                     "s",
                     width=8,
                 ),
                 series(
                     "Drift within the hour",
                     "Differences that events should have brought and did not. They are put right; that they came is a defect.",
-                    query(f"increase({of('queuekeeper_mirror_drift_total')}[1h])", "{{instance}}"),
+                    query(f"increase({its('queuekeeper_mirror_drift_total')}[1h])", "{{instance}}"),
                     "short",
                     width=8,
                     decimals=0,
@@ -143,6 +153,7 @@ def of_image():
 def of_server():
     """What it costs, and who asks it."""
     asked = "queuekeeper_http_request_duration_seconds"
+    versions = "job, instance, version, revision, rustc"
     per = "sum by (instance) (rate({}[$__rate_interval]))"
     return [
         (
@@ -157,8 +168,8 @@ def of_server():
                 ),
                 series(
                     "Time to answer, 99 in 100",
-                    "By route. A scrape and a page cost ZooKeeper nothing, so this is a matter of milliseconds.",
-                    query(quantile(0.99, ["route"], asked) + " > 0", "{{route}}"),
+                    "By route, but for those that always answer the same. A scrape and a page cost ZooKeeper nothing, so this is a matter of milliseconds.",
+                    query(quantile(0.99, ["route"], asked, "5m") + " > 0", "{{route}}"),
                     "s",
                     width=8,
                     empty="No request",
@@ -178,21 +189,21 @@ def of_server():
                 series(
                     "Memory",
                     "Resident memory. A walk holds a second image beside the first, for as long as it lasts.",
-                    query(of("process_resident_memory_bytes"), "{{instance}}"),
+                    query(its("process_resident_memory_bytes"), "{{instance}}"),
                     "bytes",
                     width=6,
                 ),
                 series(
                     "Processor",
                     "Of one core.",
-                    query(per.format(of("process_cpu_seconds_total")), "{{instance}}"),
+                    query(per.format(its("process_cpu_seconds_total")), "{{instance}}"),
                     "percentunit",
                     width=6,
                 ),
                 series(
                     "File descriptors",
                     "Part of those that may be open. Event streams of open pages take one each.",
-                    query(f"({of('process_open_fds')} / {of('process_max_fds')})", "{{instance}}"),
+                    query(f"({its('process_open_fds')} / {its('process_max_fds')})", "{{instance}}"),
                     "percentunit",
                     width=6,
                     max=1,
@@ -200,7 +211,7 @@ def of_server():
                 series(
                     "Scrapes",
                     "How long Prometheus takes to read its metrics.",
-                    query(of("scrape_duration_seconds"), "{{instance}}"),
+                    query(its("scrape_duration_seconds"), "{{instance}}"),
                     "s",
                     width=6,
                 ),
@@ -212,9 +223,9 @@ def of_server():
                 table(
                     "Versions",
                     "What runs where. All instances that watch one queue should be the same.",
-                    query(of("queuekeeper_build_info"), instant=True, shape="table"),
+                    query(f"max by ({versions}) ({its('queuekeeper_build_info')})", instant=True, shape="table"),
                     "short",
-                    {"instance": "queuekeeper", "version": "Version", "revision": "Revision", "rustc": "Compiler"},
+                    {"job": "Queue", "instance": "queuekeeper", "version": "Version", "revision": "Revision", "rustc": "Compiler"},
                     width=12,
                     empty="Not scraped",
                 ),
@@ -222,8 +233,8 @@ def of_server():
                     "Configuration",
                     "Whether the files of --config.file and --web.config.file, and what they name, could be read when they last changed. A wrong one changes nothing; the log says what is wrong with it.",
                     [
-                        query(of("queuekeeper_config_last_reload_successful"), "--config.file {{instance}}"),
-                        query(of("queuekeeper_web_config_last_reload_successful"), "--web.config.file {{instance}}"),
+                        query(its("queuekeeper_config_last_reload_successful"), "--config.file {{instance}}"),
+                        query(its("queuekeeper_web_config_last_reload_successful"), "--web.config.file {{instance}}"),
                     ],
                     width=12,
                     mappings=says(_1=("right", GREEN), _0=("wrong", RED)),
@@ -238,11 +249,19 @@ def dashboard():
     """The dashboard."""
     pages = {"Status page": "/", "Audit": "/audit", "Rules": "/rules"}
     rows = [(4, figures()), *of_image(), *of_orders(), *of_server()]
+    instance = variable(
+        "instance",
+        "queuekeeper",
+        'label_values(queuekeeper_mirror_synced{job=~"$job"}, instance)',
+        "Which queuekeeper of these queues. Here each is shown apart.",
+        several=True,
+    )
     return board(
         "queuekeeper",
         "queuekeeper / Itself",
         "Whether queuekeeper's figures can be trusted, what it was ordered to do, and what it costs.",
         rows,
         pages,
+        [instance],
         repeated=None,
     )

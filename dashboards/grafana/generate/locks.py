@@ -2,7 +2,7 @@
 
 from frame import board
 from panels import bars, link, query, says, series, stat, steps, table, timeline
-from words import AGES, BLOCKING, GREEN, ORANGE, RED, YELLOW, age, of
+from words import AGES, BLOCKING, GREEN, ORANGE, RED, YELLOW, age, top, total
 
 # Locks that daemons take. The others are set by people.
 DAEMONS = 'kind!~"queue|collection"'
@@ -12,8 +12,7 @@ TO_FAULT = link("These faults", "/faults?fault=${__field.labels.fault}")
 
 def count(fault):
     """How many items show one of these faults."""
-    matcher = f'fault=~"{fault}"'
-    return f"sum({of('merritt_faults', matcher)})"
+    return total("fault", "merritt_faults", f'fault=~"{fault}"')
 
 
 def figures():
@@ -23,7 +22,7 @@ def figures():
         stat(
             "Locks",
             "Locks that are held now, of all kinds. Locks of daemons are no trouble as such: each ends with its session.",
-            f"sum({of('merritt_locks')})",
+            total("kind", "merritt_locks"),
             "short",
             links=[link("Locks", "/locks")],
         ),
@@ -46,7 +45,7 @@ def figures():
         stat(
             "Faults",
             "Items that show something known to be broken, of all kinds.",
-            f"sum({of('merritt_faults')})",
+            total("fault", "merritt_faults"),
             "short",
             thresholds=none,
             links=[link("Faults", "/faults")],
@@ -54,7 +53,7 @@ def figures():
         stat(
             "Queues paused",
             "Queues that somebody has paused.",
-            f"sum({of('merritt_queue_paused')})",
+            total("queue", "merritt_queue_paused"),
             "short",
             thresholds=steps((None, GREEN), (1, ORANGE)),
             links=[link("Who paused them?", "/locks?kind=queue")],
@@ -62,7 +61,7 @@ def figures():
         stat(
             "Collections held",
             "Collections that somebody has held.",
-            of("merritt_collections_held"),
+            top("merritt_collections_held"),
             "short",
             thresholds=steps((None, GREEN), (1, YELLOW)),
             links=[link("Who holds them?", "/locks?kind=collection")],
@@ -88,7 +87,8 @@ def figures():
 
 def of_locks():
     """Who holds what, and for how long."""
-    oldest = "merritt_lock_oldest_created_timestamp_seconds"
+    oldest = age("merritt_lock_oldest_created_timestamp_seconds", by="kind")
+    oldest = f"{oldest} or 0 * {top('merritt_locks', by='kind')}"
     return [
         (
             9,
@@ -96,17 +96,16 @@ def of_locks():
                 series(
                     "Locks by kind",
                     "What is locked: jobs, batches and requests by daemons at work, objects in storage, queues and collections by operators.",
-                    query(of("merritt_locks"), "{{kind}}"),
+                    query(top("merritt_locks", by="kind"), "{{kind}}"),
                     "short",
                     stacked=True,
                     links=[TO_LOCKS],
                 ),
                 series(
                     "Age of the oldest lock",
-                    "Daemons take and release their locks within the time of a job. Queues and collections stay as they are until an operator changes it.",
-                    query(age(oldest), "{{kind}}"),
+                    "Daemons take and release their locks within the time of a job. Queues and collections stay as they are until an operator changes it. 0: nothing of the kind is locked.",
+                    query(oldest, "{{kind}}"),
                     "s",
-                    empty="Nothing is locked",
                     links=[TO_LOCKS],
                 ),
             ],
@@ -117,18 +116,17 @@ def of_locks():
                 series(
                     "Locks of daemons by age",
                     "Young locks below, old ones above. Old ones that do not go away are of daemons that hang, or leaked.",
-                    query(f"sum by (age) ({of('merritt_locks_by_age', DAEMONS)})", "{{age}}"),
+                    query(f"sum by (age) ({top('merritt_locks_by_age', DAEMONS, by='kind, age')})", "{{age}}"),
                     "short",
                     stacked=True,
                     links=[link("Locks", "/locks")],
                 ),
                 bars(
                     "Oldest lock of each kind, now",
-                    "For how long the oldest lock of each kind has been held.",
-                    query(age(oldest), "{{kind}}", instant=True),
+                    "For how long the oldest lock of each kind has been held; 0 where there is none.",
+                    query(oldest, "{{kind}}", instant=True),
                     "s",
                     overrides=[],
-                    empty="Nothing is locked",
                     links=[TO_LOCKS],
                 ),
             ],
@@ -139,13 +137,13 @@ def of_locks():
                 timeline(
                     "What was paused",
                     "When each queue was paused.",
-                    query(of("merritt_queue_paused"), "{{queue}}"),
+                    query(top("merritt_queue_paused", by="queue"), "{{queue}}"),
                     mappings=says(_0=("runs", GREEN), _1=("paused", ORANGE)),
                 ),
                 series(
                     "Paused for",
                     "For how long each queue has been paused. One that is paused for longer than --faults.pause counts as forgotten.",
-                    query(age("merritt_queue_paused_timestamp_seconds"), "{{queue}}"),
+                    query(age("merritt_queue_paused_timestamp_seconds", by="queue"), "{{queue}}"),
                     "s",
                     empty="No queue is paused",
                     links=[link("Who paused it?", "/locks?kind=queue")],
@@ -165,7 +163,7 @@ def of_faults():
                 table(
                     "Faults, now",
                     "What is broken in the tree. The page Faults says of each item since when, what it does and what mends it.",
-                    query(of("merritt_faults") + " > 0", instant=True, shape="table"),
+                    query(top("merritt_faults", by="fault") + " > 0", instant=True, shape="table"),
                     "short",
                     named,
                     width=8,
@@ -176,7 +174,7 @@ def of_faults():
                 series(
                     "Faults by kind",
                     "A fault counts once it has lasted longer than a daemon takes for its own writes. One that comes and goes is mended by the daemons themselves.",
-                    query(of("merritt_faults") + " > 0", "{{fault}}"),
+                    query(top("merritt_faults", by="fault") + " > 0", "{{fault}}"),
                     "short",
                     width=16,
                     empty="No fault",
@@ -190,7 +188,7 @@ def of_faults():
                 series(
                     "Jobs by how often they were resumed",
                     "Of all jobs present. Those that come back again and again have a cause of their own.",
-                    query(of("merritt_jobs_by_retries", 'retries!="0"'), "{{retries}}"),
+                    query(top("merritt_jobs_by_retries", 'retries!="0"', by="retries"), "{{retries}}"),
                     "short",
                     stacked=True,
                     names=dict(zip(("1", "2", "3+"), (AGES["6h"], AGES["1d"], AGES["older"]))),
@@ -198,7 +196,7 @@ def of_faults():
                 series(
                     "Most retries of any job",
                     "The highest number of times that a job present was resumed. Past --faults.retries it counts as exhausted.",
-                    query(of("merritt_job_retries_max"), "most"),
+                    query(top("merritt_job_retries_max"), "most"),
                     "short",
                 ),
             ],

@@ -1,7 +1,7 @@
 """What queuekeeper was ordered to do, by people, by programs and by rules for alerts."""
 
 from panels import link, query, says, series, table, timeline
-from words import BLUE, GREEN, GREY, ORANGE, ORDERS, RED, YELLOW, of
+from words import BLUE, GREEN, GREY, ORANGE, RED, YELLOW, events, its
 
 OUTCOMES = {
     "executed": GREEN,
@@ -38,10 +38,10 @@ TO_AUDIT = link("Who did what?", "/audit")
 
 def of_orders():
     """What was ordered, by people and programs and by rules."""
-    rate = "increase({}[$__rate_interval]) > 0"
-    actions = f"sum by (action, source) ({rate.format(ORDERS)})"
-    alerts = f"sum by (outcome) ({rate.format(of('queuekeeper_alerts_total'))})"
-    breaker, acted = of(RULE + "breaker_open"), of(RULE + "last_action_timestamp_seconds")
+    actions = events("action, source", its("queuekeeper_actions_total", 'outcome!="dry_run"'))
+    outcomes = events("outcome", its("queuekeeper_actions_total"))
+    alerts = events("outcome", its("queuekeeper_alerts_total"))
+    breaker, acted = its(RULE + "breaker_open"), its(RULE + "last_action_timestamp_seconds")
     return [
         (
             8,
@@ -59,7 +59,7 @@ def of_orders():
                 series(
                     "Outcome of orders",
                     "What came of them. `conflict`: the queue had changed meanwhile. `unknown`: the connection was lost, and ordering the same again is safe.",
-                    query(f"sum by (outcome) ({rate.format(of('queuekeeper_actions_total'))})", "{{outcome}}"),
+                    query(outcomes, "{{outcome}}"),
                     "short",
                     names=DONE,
                     decimals=0,
@@ -88,7 +88,7 @@ def of_orders():
                     "When each rule last acted, whether its breaker is open, how many items it may still touch, and how many collections it holds. A rule that never acted has no time.",
                     [
                         query(f"max by (rule) ({metric})", instant=True, shape="table")
-                        for metric in (f"{acted} * 1000", breaker, of(RULE + "budget_left"), of(RULE + "holds"))
+                        for metric in (f"{acted} * 1000", breaker, its(RULE + "budget_left"), its(RULE + "holds"))
                     ],
                     "short",
                     {
@@ -103,7 +103,10 @@ def of_orders():
                     overrides=[
                         {
                             "matcher": {"id": "byName", "options": "Last action"},
-                            "properties": [{"id": "unit", "value": "dateTimeFromNow"}],
+                            "properties": [
+                                {"id": "unit", "value": "dateTimeFromNow"},
+                                {"id": "noValue", "value": "Never"},
+                            ],
                         },
                         {
                             "matcher": {"id": "byName", "options": "Breaker"},
@@ -119,7 +122,7 @@ def of_orders():
                 timeline(
                     "Breakers",
                     "When a rule was past its budget and its breaker open: it does nothing until a person resets it on the page Rules. So much to do at once has one cause; find that first.",
-                    query(breaker, "{{rule}} {{instance}}"),
+                    query(f"max by (rule) ({breaker})", "{{rule}}"),
                     width=6,
                     mappings=says(_0=("closed", GREEN), _1=("open", RED)),
                     empty="No rules",
@@ -127,21 +130,21 @@ def of_orders():
                 timeline(
                     "Who acts",
                     "Of several queuekeepers that watch one queue, one carries out what alerts set off. With none, nothing is done: see whether they are connected and have rules.",
-                    query(of("queuekeeper_alert_actions_leader"), "{{instance}}"),
+                    query(its("queuekeeper_alert_actions_leader"), "{{instance}}"),
                     width=6,
                     mappings=says(_0=("stands by", GREY), _1=("acts", GREEN)),
                 ),
                 timeline(
                     "When automatic action was switched off",
                     "When the node /queuekeeper/paused was there, which stops all automatic action everywhere at once.",
-                    query(of("queuekeeper_alert_actions_paused"), "{{instance}}"),
+                    query(its("queuekeeper_alert_actions_paused"), "{{instance}}"),
                     width=6,
                     mappings=says(_0=("on", GREEN), _1=("off", ORANGE)),
                 ),
                 series(
                     "Decisions that wait",
                     "What was accepted and is not carried out yet, of all queuekeepers. It should be gone within seconds; if it stays, nobody acts.",
-                    query(of("queuekeeper_alert_decisions_pending"), "{{instance}}"),
+                    query(its("queuekeeper_alert_decisions_pending"), "{{instance}}"),
                     "short",
                     width=6,
                     decimals=0,

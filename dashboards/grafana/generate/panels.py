@@ -10,6 +10,8 @@ def query(expr, legend="", instant=False, shape="time_series"):
     target = {"datasource": SOURCE, "editorMode": "code", "expr": expr, "format": shape}
     target["legendFormat"] = legend or "__auto"
     target["instant"], target["range"] = instant, not instant
+    if "$__interval" in expr:
+        target["interval"] = "1m"
     return target
 
 
@@ -31,7 +33,7 @@ def link(title, url):
     """A way on from a value, to the status page (`/jobs`) or to another dashboard (`state?...`)."""
     if url.startswith("/"):
         return {"title": title, "url": "${url:raw}" + url, "targetBlank": True}
-    keep = "${__url_time_range}&${datasource:queryparam}&${instance:queryparam}&${url:queryparam}"
+    keep = "${__url_time_range}&${datasource:queryparam}&${job:queryparam}&${url:queryparam}"
     board, _, rest = url.partition("?")
     return {"title": title, "url": f"/d/queuekeeper-{board}?{keep}" + (f"&{rest}" if rest else "")}
 
@@ -153,6 +155,8 @@ def bars(title, description, queries, unit, width=12, **more):
         "valueMode": "color",
     }
     overrides = more.pop("overrides", fixed(colours(queries)))
+    # Else the shortest bar would be drawn as if it were nothing.
+    more.setdefault("min", 0)
     return panel("bargauge", title, description, queries, unit, width, options=options, overrides=overrides, **more)
 
 
@@ -197,8 +201,9 @@ def heatmap(title, description, expr, unit, width=12, **more):
 
 
 def table(title, description, queries, unit, columns, width=12, **more):
-    """A line for each series; `columns` says which labels and values there are, in their order and under which name."""
-    hidden = [name for name in ("Time", "__name__", "Value", "instance", "job") if name not in columns]
+    """A line for each series; `columns` says which labels and values there are, in their order and under which name. The
+    queries have no other labels."""
+    hidden = [name for name in ("Time", "Value") if name not in columns]
     organize = {
         "excludeByName": {name: True for name in hidden},
         "indexByName": {name: index for index, name in enumerate(columns)},

@@ -2,10 +2,11 @@
 
 from frame import board, variable
 from panels import dashed, heatmap, link, query, series, stat, steps
-from words import GREEN, RED, YELLOW, age, of, quantile
+from words import GREEN, RED, YELLOW, age, of, per_minute, top
 
 THIS = 'state="$state"'
 ENTERED = "merritt_job_oldest_entered_timestamp_seconds"
+LIMIT = "max(merritt:state_age:limit_seconds{" + THIS + "})"
 NAMED = 'collection!="overflow"'
 TO_JOBS = link("The jobs in this state", "/jobs?state=${state}")
 TO_LOCKED = link("Those that daemons hold", "/jobs?state=${state}&locked=true")
@@ -14,11 +15,11 @@ TO_LOCKED = link("Those that daemons hold", "/jobs?state=${state}&locked=true")
 def figures():
     """What is worth a number of its own."""
     return [
-        stat("Jobs", "Jobs whose status is this state.", of("merritt_jobs", THIS), "short", links=[TO_JOBS]),
+        stat("Jobs", "Jobs whose status is this state.", top("merritt_jobs", THIS), "short", links=[TO_JOBS]),
         stat(
             "Held by daemons",
             "Jobs of this state that a daemon has locked: it works on them, or hangs.",
-            of("merritt_jobs_locked", THIS),
+            top("merritt_jobs_locked", THIS),
             "short",
             links=[TO_LOCKED],
         ),
@@ -41,7 +42,7 @@ def figures():
         stat(
             "Of what it may take",
             "The age of the oldest job over the limit of this state. Past 100 %, with nothing leaving it for an hour, an alert is raised. States out of the success path have no limit.",
-            f"{of('merritt:state_age:seconds', THIS)} / on (state) group_left () merritt:state_age:limit_seconds",
+            f"{top('merritt:state_age:seconds', THIS)} / {LIMIT}",
             "percentunit",
             thresholds=steps((None, GREEN), (0.5, YELLOW), (1, RED)),
             empty="No limit",
@@ -49,7 +50,7 @@ def figures():
         stat(
             "Left within the hour",
             "How many jobs left this state in the last hour. None, with jobs in it: it is stuck, or just started. From the recording rules.",
-            of("merritt:state_exits:increase1h", THIS),
+            top("merritt:state_exits:increase1h", THIS),
             "short",
             decimals=0,
             empty="None yet",
@@ -57,13 +58,13 @@ def figures():
         stat(
             "Resumed before",
             "Jobs of this state that had failed and were resumed at least once.",
-            of("merritt_jobs_retried", THIS),
+            top("merritt_jobs_retried", THIS),
             "short",
         ),
         stat(
             "Space needed",
             "Working storage that the jobs of this state need, in all. It is known once they are estimated.",
-            of("merritt_jobs_space_needed_bytes", THIS),
+            top("merritt_jobs_space_needed_bytes", THIS),
             "bytes",
             links=[link("By space", "/jobs?state=${state}&sort=space_needed&direction=desc")],
         ),
@@ -72,9 +73,11 @@ def figures():
 
 def curves():
     """The last hours of this state."""
-    took = "merritt_job_state_duration_seconds"
-    increase = f"sum by (le) (increase({of(took + '_bucket', THIS)}[$__rate_interval]))"
-    flow = "sum by ({}) (rate({}[$__rate_interval])) * 60"
+    took = of("merritt_job_state_duration_seconds_bucket", THIS)
+    # Of several queuekeepers each has seen the same.
+    within_hour = f"max by (le) (rate({took}[1h]))"
+    since_last = f"max by (le) (clamp_min({took} - {took} offset $__interval, 0))"
+    moves = "merritt_job_transitions_total"
     return [
         (
             9,
@@ -83,8 +86,8 @@ def curves():
                     "Jobs over time",
                     "Jobs in this state, and those of them that daemons hold.",
                     [
-                        query(of("merritt_jobs", THIS), "in the state"),
-                        query(of("merritt_jobs_locked", THIS), "held by daemons"),
+                        query(top("merritt_jobs", THIS), "in the state"),
+                        query(top("merritt_jobs_locked", THIS), "held by daemons"),
                     ],
                     "short",
                     links=[TO_JOBS],
@@ -92,7 +95,7 @@ def curves():
                 series(
                     "Jobs by time in this state",
                     "Young jobs below, old ones above. Where the old bands widen, jobs do not leave in the order in which they came, or do not leave at all.",
-                    query(of("merritt_jobs_by_age", THIS), "{{age}}"),
+                    query(top("merritt_jobs_by_age", THIS, by="age"), "{{age}}"),
                     "short",
                     stacked=True,
                 ),
@@ -103,12 +106,10 @@ def curves():
             [
                 series(
                     "In and out",
-                    "Jobs that came into this state, by where they came from, and below zero those that left it, by where they went.",
+                    "Jobs that came into this state, by where they came from, and below zero those that left it, by where they went: in a minute, as the mean of half an hour.",
                     [
-                        query(flow.format("from", of("merritt_job_transitions_total", 'to="$state"')), "from {{from}}"),
-                        query(
-                            "-" + flow.format("to", of("merritt_job_transitions_total", 'from="$state"')), "to {{to}}"
-                        ),
+                        query(per_minute("from", moves, 'to="$state"'), "from {{from}}"),
+                        query("-" + per_minute("to", moves, 'from="$state"'), "to {{to}}"),
                     ],
                     "suffix:/min",
                 ),
@@ -118,7 +119,7 @@ def curves():
                     [
                         query(age(ENTERED, THIS, 'locked="false"'), "waiting"),
                         query(age(ENTERED, THIS, 'locked="true"'), "worked on"),
-                        query("merritt:state_age:limit_seconds{" + THIS + "}", "limit"),
+                        query(LIMIT, "limit"),
                     ],
                     "s",
                     overrides=[dashed("limit", RED)],
@@ -132,9 +133,9 @@ def curves():
             [
                 series(
                     "Time spent in this state",
-                    "What the jobs took that left it within the interval: half of them, nine in ten, 99 in 100 were faster. Estimated from the histogram's buckets.",
+                    "What the jobs took that left it within the last hour: half of them, nine in ten, 99 in 100 were faster. Estimated from the histogram's buckets.",
                     [
-                        query(quantile(share, [], took, THIS), name)
+                        query(f"histogram_quantile({share}, {within_hour})", name)
                         for share, name in ((0.5, "half"), (0.9, "9 in 10"), (0.99, "99 in 100"))
                     ],
                     "s",
@@ -143,7 +144,7 @@ def curves():
                 heatmap(
                     "Time spent in this state, all of it",
                     "How many jobs took how long. Two bands are two kinds of jobs, such as small and large ones; a band that rises is work that becomes slower.",
-                    increase,
+                    since_last,
                     "s",
                     empty="No job left it",
                 ),
@@ -163,7 +164,7 @@ def curves():
                 series(
                     "Jobs of the largest collections",
                     "Whose jobs these are, of the collections that have most.",
-                    query(f"topk(10, {of('merritt_collection_jobs', THIS, NAMED)} > 0)", "{{collection}}"),
+                    query(f"topk(10, {top('merritt_collection_jobs', THIS, NAMED, by='collection')} > 0)", "{{collection}}"),
                     "short",
                     empty="Set --metrics.collections",
                     links=[
@@ -178,15 +179,15 @@ def curves():
                 series(
                     "Space needed over time",
                     "Working storage that the jobs of this state need, in all.",
-                    query(of("merritt_jobs_space_needed_bytes", THIS), "needed"),
+                    query(top("merritt_jobs_space_needed_bytes", THIS), "needed"),
                     "bytes",
                 ),
                 series(
                     "Retries",
                     "Jobs of this state that were resumed before, and how often in all. Jobs that come back again and again need a person.",
                     [
-                        query(of("merritt_jobs_retried", THIS), "jobs resumed before"),
-                        query(of("merritt_job_retries", THIS), "times in all"),
+                        query(top("merritt_jobs_retried", THIS), "jobs resumed before"),
+                        query(top("merritt_job_retries", THIS), "times in all"),
                     ],
                     "short",
                 ),
@@ -207,5 +208,5 @@ def dashboard():
         [(4, figures()), *curves()],
         pages,
         [extra],
-        "$state on $instance",
+        "$state on $job",
     )

@@ -40,16 +40,33 @@ BLOCKING = (
     "|priority_out_of_range|deleted_batch_blocks_reporting"
 )
 
-# Alerts of our rules that fire, but for those that are for scaling. One on a queuekeeper that is not there has no instance.
-FIRING = 'ALERTS{alertstate="firing",severity!="info",' 'alertname=~"Merritt.*|Queuekeeper.*",instance=~"$instance|"}'
-
-# What was ordered, but for what was only tried.
-ORDERS = 'queuekeeper_actions_total{instance=~"$instance",outcome!="dry_run"}'
+# Alerts of our rules that fire, but for those that are for scaling: one of each, however many queuekeepers it is on. One
+# on a queue that was never scraped has no job.
+FIRING = (
+    "count by (alertname, severity, cause, state, queue, fault, rule, outcome, flag)"
+    ' (ALERTS{alertstate="firing",severity!="info",alertname=~"Merritt.*|Queuekeeper.*",job=~"$job|"})'
+)
 
 
 def of(metric, *matchers):
-    """A metric of the instances that are shown."""
-    return metric + "{" + ",".join(['instance=~"$instance"', *matchers]) + "}"
+    """A metric of the queue that is shown, as each queuekeeper on it has it."""
+    return metric + "{" + ",".join(['job=~"$job"', *matchers]) + "}"
+
+
+def its(metric, *matchers):
+    """A metric of the queuekeepers that are shown."""
+    return of(metric, 'instance=~"$instance"', *matchers)
+
+
+def top(metric, *matchers, by=""):
+    """A metric of the queue: queuekeepers that watch the same one have the same figures, and count once. Labels that the
+    scrape adds, such as those of a pod, fall away."""
+    return f"max{f' by ({by})' if by else ''} ({of(metric, *matchers)})"
+
+
+def total(by, metric, *matchers):
+    """A metric of the queue, summed over a label of its own."""
+    return f"sum({top(metric, *matchers, by=by)})"
 
 
 def state(*names):
@@ -60,17 +77,31 @@ def state(*names):
 WORKING = state(*PATH)
 
 
-def age(metric, *matchers):
-    """How long ago an instant was, in seconds."""
-    return f"time() - {of(metric, *matchers)}"
+def age(metric, *matchers, by=""):
+    """How long ago the earliest of some instants was, in seconds."""
+    return f"time() - min{f' by ({by})' if by else ''} ({of(metric, *matchers)})"
 
 
-def per_minute(by, metric, *matchers):
-    """How many of something happen in a minute."""
-    return f"sum by ({by}) (rate({of(metric, *matchers)}[$__rate_interval])) * 60"
+def per_minute(labels, metric, *matchers):
+    """How many changes of state there are in a minute. A quiet queue ends 20 jobs in an hour, so that a window of minutes
+    would say that nothing flows."""
+    return f"max by ({labels}) (rate({of(metric, *matchers)}[30m])) * 60"
 
 
-def quantile(share, by, histogram, *matchers):
-    """A quantile of what was seen within the interval."""
-    rate = f"rate({of(histogram + '_bucket', *matchers)}[$__rate_interval])"
+def quantile(share, by, histogram, window, *matchers):
+    """A quantile of what each of the queuekeepers that are shown saw within a window."""
+    rate = f"rate({its(histogram + '_bucket', *matchers)}[{window}])"
     return f"histogram_quantile({share}, sum by ({', '.join([*by, 'le'])}) ({rate}))"
+
+
+def events(by, counter):
+    """How many of something happened since the last point of the curve, to be asked every minute at least. Unlike increase()
+    it extrapolates nothing, and no two bars count the same. A counter that began anew counts from 0, and so does a series
+    that was not there before, if its queuekeeper was."""
+    before = f"last_over_time({counter}[5m] offset $__interval)"
+    lived = f"last_over_time({of('queuekeeper_mirror_synced')}[5m] offset $__interval)"
+    return f"sum by ({by}) ({counter} - ({before} <= {counter} or {counter} * 0 and on (job, instance) {lived})) > 0"
+
+
+# What was ordered, but for what was only tried.
+ORDERS = of("queuekeeper_actions_total", 'outcome!="dry_run"')

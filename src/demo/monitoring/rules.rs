@@ -1,7 +1,7 @@
 //! The rules that ship, for a queue whose hours last seconds.
 //!
-//! Whatever they measure and call stays as it is. An hour of theirs becomes that of the demo, in `for` and in the windows
-//! of expressions; and of the limits at their top the one of Provisioning is set to an hour, since a stall of the demo
+//! Whatever they measure and call stays as it is. An hour of theirs becomes that of the demo, in `for`, in
+//! `keep_firing_for` and in the windows and offsets of expressions; and of the limits at their top the one of Provisioning is set to an hour, since a stall of the demo
 //! lasts for a few. Everything that is to be changed must be found, or there are no rules at all.
 
 use std::collections::BTreeMap;
@@ -30,9 +30,6 @@ const SHORTEST_FOR: Duration = Duration::from_secs(2);
 
 /// The limit that is set.
 const LIMIT: (&str, &str) = ("merritt:state_age:limit_seconds", "provisioning");
-
-/// The rule that says for how long queuekeeper has watched, and the hour in it.
-const WATCHED: (&str, &str) = ("queuekeeper:watched_for_an_hour", "3600");
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -76,6 +73,8 @@ struct Rule {
     expr: String,
     #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
     lasting: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    keep_firing_for: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     labels: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -100,24 +99,21 @@ impl Lapse {
 
     /// The rules that ship as they fit the demo, each file by its name and text.
     pub(super) fn rules(self) -> Result<Vec<(&'static str, String)>, RulesError> {
-        let (mut limits, mut watched) = (0, 0);
+        let mut limits = 0;
         let mut files = Vec::new();
         for (file, text) in SHIPPED {
             let mut rules = read(file, text)?;
             for rule in rules.groups.iter_mut().flat_map(|group| &mut group.rules) {
                 limits += usize::from(self.set_limit(rule));
-                watched += usize::from(self.set_watched(rule));
                 self.shorten(rule).map_err(|why| RulesError { file, why })?;
             }
             let text = serde_json::to_string_pretty(&rules);
             // YAML is what Prometheus reads, and JSON is YAML.
             files.push((file, text.map_err(|error| RulesError { file, why: error.to_string() })?));
         }
-        for (found, what) in [(limits, LIMIT.0), (watched, WATCHED.0)] {
-            if found != 1 {
-                let why = format!("{what} should be found once as the demo knows it, and is found {found} times");
-                return Err(RulesError { file: SHIPPED[0].0, why });
-            }
+        if limits != 1 {
+            let why = format!("{} should be found once as the demo knows it, and is found {limits} times", LIMIT.0);
+            return Err(RulesError { file: SHIPPED[0].0, why });
         }
         Ok(files)
     }
@@ -132,16 +128,8 @@ impl Lapse {
         is_limit
     }
 
-    fn set_watched(self, rule: &mut Rule) -> bool {
-        let is_it = rule.record.as_deref() == Some(WATCHED.0) && rule.expr.matches(WATCHED.1).count() == 1;
-        if is_it {
-            rule.expr = rule.expr.replace(WATCHED.1, &self.hour().as_secs_f64().to_string());
-        }
-        is_it
-    }
-
     fn shorten(self, rule: &mut Rule) -> Result<(), String> {
-        if let Some(lasting) = &mut rule.lasting {
+        for lasting in [&mut rule.lasting, &mut rule.keep_firing_for].into_iter().flatten() {
             *lasting = self.shortened(lasting, SHORTEST_FOR)?;
         }
         rule.expr = windows(&rule.expr, |window| self.shortened(window, SHORTEST_WINDOW))?;
@@ -159,7 +147,10 @@ fn read(file: &'static str, text: &str) -> Result<Rules, RulesError> {
     serde_saphyr::from_str(text).map_err(|error| RulesError { file, why: error.to_string() })
 }
 
-/// An expression with each of its windows, which stand in brackets outside of its strings, changed.
+/// What stands before how long ago a series is looked at.
+const OFFSET: &str = "offset ";
+
+/// An expression with each of its windows, which stand in brackets outside of its strings, and of its offsets changed.
 fn windows(expression: &str, change: impl Fn(&str) -> Result<String, String>) -> Result<String, String> {
     let mut changed = String::with_capacity(expression.len());
     let mut string = None;
@@ -173,6 +164,13 @@ fn windows(expression: &str, change: impl Fn(&str) -> Result<String, String>) ->
                 changed.push('[');
                 changed.push_str(&change(window)?);
                 (taken, rest) = ("]", after);
+            }
+            (None, 'o') if changed.ends_with(char::is_whitespace) && rest.starts_with(&OFFSET[1..]) => {
+                rest = &rest[OFFSET.len() - 1..];
+                let end = rest.find(|next: char| !next.is_ascii_alphanumeric()).unwrap_or(rest.len());
+                changed.push_str(OFFSET);
+                changed.push_str(&change(&rest[..end])?);
+                (taken, rest) = ("", &rest[end..]);
             }
             (None, '"' | '\'' | '`') => string = Some(next),
             (Some('"' | '\''), '\\') => {
@@ -207,26 +205,31 @@ mod tests {
         assert_eq!(ours.len(), shipped.len());
         let mut changed = Vec::new();
         for (ours, shipped) in ours.iter().zip(&shipped) {
-            let times = |rule: &Rule| Rule { expr: String::new(), lasting: None, ..rule.clone() };
+            let times =
+                |rule: &Rule| Rule { expr: String::new(), lasting: None, keep_firing_for: None, ..rule.clone() };
             assert_eq!(times(ours), times(shipped));
-            match (&ours.lasting, &shipped.lasting) {
-                (Some(ours), Some(shipped)) => {
-                    assert_eq!(duration(ours), (duration(shipped) / 150).max(Duration::from_secs(2)));
+            for pair in [(&ours.lasting, &shipped.lasting), (&ours.keep_firing_for, &shipped.keep_firing_for)] {
+                match pair {
+                    (Some(ours), Some(shipped)) => {
+                        assert_eq!(duration(ours), (duration(shipped) / 150).max(Duration::from_secs(2)));
+                    }
+                    (ours, shipped) => assert_eq!(ours, shipped),
                 }
-                (ours, shipped) => assert_eq!(ours, shipped),
             }
             let is_windowed = shipped.expr.contains('[');
             assert_eq!(is_windowed, ours.expr.contains('['), "{}", ours.expr);
             if is_windowed {
-                assert_eq!(ours.expr, shipped.expr.replace("[1h]", "[24s]").replace("[1d]", "[9m36s]"));
+                let expected = [("[1h]", "[24s]"), ("[6h]", "[2m24s]"), ("[1d]", "[9m36s]"), ("[15m]", "[6s]")]
+                    .into_iter()
+                    .chain([("offset 1h", "offset 24s"), ("offset 6h", "offset 2m24s")])
+                    .fold(shipped.expr.clone(), |expr, (from, to)| expr.replace(from, to));
+                assert_eq!(ours.expr, expected);
             } else if ours.expr != shipped.expr {
                 changed.push((ours.record.clone().unwrap(), ours.expr.clone()));
             }
         }
-        let [(limit, is), (watched, since)] = &changed[..] else { panic!("{changed:?}") };
+        let [(limit, is)] = &changed[..] else { panic!("{changed:?}") };
         assert_eq!((limit.as_str(), is.as_str()), ("merritt:state_age:limit_seconds", "vector(24)"));
-        assert_eq!(watched, "queuekeeper:watched_for_an_hour");
-        assert!(since.contains("> bool 24)"), "{since}");
     }
 
     fn duration(text: &str) -> Duration {
@@ -237,7 +240,7 @@ mod tests {
     fn times_are_never_too_short_for_scrapes() {
         for rule in ours(2_000.0) {
             assert!(rule.lasting.is_none_or(|lasting| lasting == "2s"), "{}", rule.expr);
-            let long_enough = ["[4s]", "[1m36s]"].iter().any(|window| rule.expr.contains(window));
+            let long_enough = ["[4s]", "[24s]", "[1m36s]"].iter().any(|window| rule.expr.contains(window));
             assert!(!rule.expr.contains('[') || long_enough, "{}", rule.expr);
         }
     }
@@ -250,6 +253,9 @@ mod tests {
             windows(expression, mark).unwrap(),
             expression.replace("}[1h]", "}[<1h>]").replace("[5m]", "[<5m>]")
         );
+        let offset = r#"a offset 1h > b[5m] offset 2h or (offset_x offset 3h) unless c{d=" offset 4h"}"#;
+        let expected = r#"a offset <1h> > b[<5m>] offset <2h> or (offset_x offset <3h>) unless c{d=" offset 4h"}"#;
+        assert_eq!(windows(offset, mark).unwrap(), expected);
         assert!(windows("a[1h", mark).is_err());
         let lapse = Lapse::new(Pace::new(10.0));
         assert!(windows("a[1h:5m]", |window| lapse.shortened(window, HOUR)).is_err(), "a subquery is not known here");
