@@ -4,7 +4,7 @@ use std::process::Command;
 
 use super::board::{panels, queries, read, text};
 
-/// What is scraped every quarter of a minute, in promtool's notation: 156 within 40 seconds, a restart, 8 more, and an
+/// What is scraped every quarter of a minute, never when it is asked for, in promtool's notation: 156 within 40 seconds, a restart, 8 more, and an
 /// outcome that was never seen before.
 const SERIES: [(&str, &str); 4] = [
     (r#"queuekeeper_mirror_synced{job="q",instance="a"}"#, "1x60"),
@@ -23,7 +23,7 @@ const SERIES: [(&str, &str); 4] = [
 const HAPPENED: [(&str, u64); 3] =
     [("Orders", 156 + 8 + 5), ("Outcome of orders", 156 + 8 + 5), ("Alerts that came, by what was decided", 255)];
 
-/// The bars that a query has at every minute, as promtool calculates them.
+/// The bars that a query has in every minute, as promtool calculates them.
 fn bars(expr: &str) -> f64 {
     let expr = expr.replace("$__interval", "1m").replace("$job", "q").replace("$instance", "a");
     let series: Vec<String> =
@@ -31,7 +31,7 @@ fn bars(expr: &str) -> f64 {
     // Of a test that expects a value which there is not, promtool says what there is.
     let minutes: Vec<String> = (0..=15)
         .map(|minute| {
-            format!("{{expr: 'sum({expr})', eval_time: {minute}m, exp_samples: [{{labels: '{{}}', value: -1}}]}}")
+            format!("{{expr: 'sum({expr})', eval_time: {minute}m7s, exp_samples: [{{labels: '{{}}', value: -1}}]}}")
         })
         .collect();
     let test = format!(
