@@ -30,7 +30,7 @@ pub use action::{Action, Subject, UnknownAction, UnknownSubject};
 pub use actor::{Actor, Role, Source, UnknownRole};
 pub use beside::NotBeside;
 pub use bulk::{Each, Frozen, MOST_ITEMS};
-pub use clock::Clock;
+pub use clock::{Ask, Clock};
 pub use execute::{Actions, Taken};
 pub use metrics::Metrics;
 pub use order::{NoReason, Order, Reason, Seen};

@@ -1,19 +1,33 @@
 //! The servers' time, by which the age of everything in the tree is told.
 
+use std::fmt;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 
 use super::refusal::Refusal;
 use crate::mirror::{Measured, Store};
 
 /// How the servers' time is known.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum Clock {
     /// As the image knows it; without one, and where that knows nothing, the clocks are taken to agree.
     Mirror,
-    /// By a measurement of one's own.
-    Measured(Measured),
-    /// It could not be measured, for this reason. What goes by an age is refused.
-    Unknown(String),
+    /// By a measurement that is made when something goes by an age. Where it says why there is none, that is refused.
+    Asked(Ask),
+}
+
+/// Measures the servers' clock, or says why not.
+pub type Ask = Arc<dyn Fn() -> BoxFuture<'static, Result<Measured, String>> + Send + Sync>;
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Mirror => "Mirror",
+            Self::Asked(_) => "Asked",
+        })
+    }
 }
 
 impl Clock {
@@ -21,10 +35,12 @@ impl Clock {
     ///
     /// # Errors
     /// [`Refusal::Unavailable`] where their clock could not be measured: a wrong one makes a live lock a leaked one.
-    pub(super) fn server_time(&self, store: Option<&Store>, own: Timestamp) -> Result<Timestamp, Refusal> {
+    pub(super) async fn server_time(&self, store: Option<&Store>, own: Timestamp) -> Result<Timestamp, Refusal> {
         let why = match (self, store) {
-            (Self::Measured(measured), _) => return Ok(measured.server_time(own)),
-            (Self::Unknown(why), _) => why.clone(),
+            (Self::Asked(ask), _) => match ask().await {
+                Ok(measured) => return Ok(measured.server_time(own)),
+                Err(why) => why,
+            },
             (Self::Mirror, None) => return Ok(own),
             (Self::Mirror, Some(store)) => match store.freshness().clock {
                 clock if clock.is_measured => return Ok(store.server_time(own)),

@@ -83,7 +83,7 @@ impl ActArgs {
             .map_err(|error| Ending::new(FAILED, format!("{error}; nothing was done")))?;
         let written = CancellationToken::new();
         let writer = AbortOnDropHandle::new(tokio::spawn(writer.run(written.clone())));
-        let actions = Actions::over(link.queue(), (store, link.clock()), link.limits.clone(), audit);
+        let actions = Actions::over(link.queue(), (store, link.clock(self.dry_run)), link.limits.clone(), audit);
         let (actor, reason) = (actor(), OnceLock::new());
         Ok(Desk { args: self, output, actions, actor, written, writer, interrupts, reason })
     }

@@ -9,7 +9,6 @@ use super::batches::state;
 use super::client::{ClientArgs, Link};
 use super::exit::{Ending, NOT_FOUND};
 use super::job::explain;
-use super::orders::order_over;
 use super::output::Screen;
 use super::words::{count, moment, number};
 use crate::actions::{Action, Order, Subject};
@@ -83,7 +82,7 @@ impl BatchArgs {
             .ask(async |link| {
                 let batch = self.id(link).await?;
                 let order = Order { force: self.force, ..Order::new(action, Subject::Batch(batch)) };
-                order_over(link, &self.client, &self.act, order).await
+                self.act.with_desk(link, None, self.client.output, async |desk| desk.order(order).await).await
             })
             .await
     }

@@ -1,9 +1,11 @@
 //! What every command has in common that looks at the queue or changes it: the way to ZooKeeper, and one look at the
 //! tree.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use futures::future::BoxFuture;
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use zookeeper_client::Client;
@@ -39,13 +41,13 @@ pub(super) struct ClientArgs {
 }
 
 /// A session with ZooKeeper.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Link {
     config: zookeeper::Config,
     pub(super) client: Client,
     pub(super) limits: Limits,
     /// The servers' clock, once a command has asked for it.
-    clock: OnceCell<Result<Measured, String>>,
+    clock: Arc<OnceCell<Result<Measured, String>>>,
 }
 
 impl ClientArgs {
@@ -54,7 +56,7 @@ impl ClientArgs {
         super::log::begin_for_people();
         let config = self.zookeeper.clone().config()?;
         let client = config.connect().await.map_err(Ending::from)?;
-        Ok(Link { config, client, limits: self.faults.limits(), clock: OnceCell::new() })
+        Ok(Link { config, client, limits: self.faults.limits(), clock: Arc::default() })
     }
 
     /// Connects, asks what there is to ask, and ends the session.
@@ -86,17 +88,21 @@ impl Link {
         Ok(store.map(|store| self.answers(store)))
     }
 
-    /// Measures the servers' clock by one write to a znode of ours, if that can be done. Before the walk, for what acts by
-    /// an age: a clock of this host that is ahead makes everything seem older than it is.
-    pub(super) async fn measure(&self) -> &Result<Measured, String> {
-        let ask = async || {
-            let coordination = Coordination::over(self.client.clone()).with_acl(self.config.acl.as_slice());
-            Measured::by(coordination.time()).await.map_err(|error| error.to_string())
-        };
-        self.clock.get_or_init(ask).await
+    /// Measures the servers' clock by one write to a znode of ours, if that can be done; once for a command.
+    fn measure(&self) -> BoxFuture<'static, Result<Measured, String>> {
+        let (clock, client, acl) = (Arc::clone(&self.clock), self.client.clone(), self.config.acl.clone());
+        Box::pin(async move {
+            let ask = || async move {
+                let coordination = Coordination::over(client).with_acl(acl.as_slice());
+                Measured::by(coordination.time()).await.map_err(|error| error.to_string())
+            };
+            clock.get_or_init(ask).await.clone()
+        })
     }
 
-    /// The same where nothing may be done without it. `otherwise` says what can be done then, besides giving the right.
+    /// Measures the servers' clock, before the walk of what acts by an age: a clock of this host that is ahead makes
+    /// everything seem older than it is. `otherwise` says what can be done where it cannot be measured, besides giving the
+    /// right.
     pub(super) async fn measure_or_refuse(&self, otherwise: &str) -> Result<(), Ending> {
         match self.measure().await {
             Ok(_) => Ok(()),
@@ -113,13 +119,10 @@ impl Link {
         }
     }
 
-    /// What is known of the servers' clock.
-    pub(super) fn clock(&self) -> Clock {
-        match self.clock.get() {
-            None => Clock::Mirror,
-            Some(Ok(measured)) => Clock::Measured(*measured),
-            Some(Err(why)) => Clock::Unknown(why.clone()),
-        }
+    /// The servers' clock, for what goes by an age. A dry run writes nothing, and so does not ask for it.
+    pub(super) fn clock(&self, is_dry_run: bool) -> Clock {
+        let link = self.clone();
+        if is_dry_run { Clock::Mirror } else { Clock::Asked(Arc::new(move || link.measure())) }
     }
 
     /// The queue, to change it.

@@ -1,7 +1,7 @@
 //! Orders on one thing.
 
 use super::act::ActArgs;
-use super::client::{ClientArgs, Link};
+use super::client::ClientArgs;
 use super::exit::Ending;
 use crate::actions::{Action, Order, Seen, Subject};
 use crate::queue::path::Path;
@@ -9,17 +9,7 @@ use crate::queue::path::Path;
 /// Orders something, without a look at anything else.
 pub(super) async fn order_one(client: &ClientArgs, act: &ActArgs, order: Order) -> anyhow::Result<()> {
     act.check()?;
-    client.ask(async |link| order_over(link, client, act, order).await).await
-}
-
-/// The same over a session.
-pub(super) async fn order_over(link: &Link, client: &ClientArgs, act: &ActArgs, order: Order) -> anyhow::Result<()> {
-    // What is broken may be purged, and that goes by its age; what is done with may be at any.
-    if order.action == Action::Purge && !act.is_dry_run() {
-        // Where it is refused, that is said of what needs it.
-        let _ = link.measure().await;
-    }
-    act.with_desk(link, None, client.output, async |desk| desk.order(order).await).await
+    client.ask(async |link| act.with_desk(link, None, client.output, async |desk| desk.order(order).await).await).await
 }
 
 /// Breaks a lock. Whether it is a fault only the whole queue tells; by force nobody asks.

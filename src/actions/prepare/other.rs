@@ -133,7 +133,7 @@ impl Desk<'_> {
         let lock = lock.ok_or_else(|| Refusal::Missing(format!("{path} is not locked any more")))?;
         check_lock(order, &lock)?;
         if !order.force {
-            self.server_now()?;
+            self.server_now().await?;
         }
         if !order.force && !self.is_leaked(path) {
             let why = format!(
@@ -156,8 +156,8 @@ impl Desk<'_> {
     }
 
     /// The servers' time, for what is told by its age.
-    fn server_now(&self) -> Result<Timestamp, Refusal> {
-        self.clock.server_time(self.store, self.now)
+    async fn server_now(&self) -> Result<Timestamp, Refusal> {
+        self.clock.server_time(self.store, self.now).await
     }
 
     /// Whether the lock is a fault by what the image says. Without one, nobody says so.
@@ -176,7 +176,7 @@ impl Desk<'_> {
         fault: Fault,
         item: &Path,
     ) -> Result<Prepared, Refusal> {
-        let how = MendOrder { limits: self.limits, now: self.server_now()?, even_if_locked: order.force };
+        let how = MendOrder { limits: self.limits, now: self.server_now().await?, even_if_locked: order.force };
         let mend = match self.queue.plan_mend(fault, item, how).await {
             Ok(mend) => mend,
             // One write may repair two faults, and the other one is repaired then as well.
@@ -203,7 +203,7 @@ impl Desk<'_> {
         if !matches!(refused, Error::Invalid { .. } | Error::Missing(_) | Error::Decode { .. }) {
             return Ok(None);
         }
-        let server_now = self.server_now();
+        let server_now = self.server_now().await;
         let now = server_now.as_ref().map_or(self.now, |now| *now);
         let how = MendOrder { limits: self.limits, now, even_if_locked: order.force };
         let removal = match self.queue.plan_purge_broken(item, how).await {
