@@ -149,6 +149,7 @@ impl Queue {
         let (mut in_flight, mut under_way) = (VecDeque::new(), 0);
         loop {
             while in_flight.len() < REQUESTS_IN_FLIGHT && !rest.is_empty() {
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of reads, cut")]
                 let room = (EXPECTED_BYTES / estimate.bytes()) as usize;
                 let least = usize::from(in_flight.is_empty());
                 let count = room.saturating_sub(under_way).max(least).min(READS_A_REQUEST).min(rest.len());

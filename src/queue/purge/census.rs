@@ -38,7 +38,9 @@ impl Queue {
             };
             self.read_each_alone(&reads, take).await?;
         }
-        jobs.values_mut().for_each(|jobs| jobs.sort_unstable());
+        for jobs in jobs.values_mut() {
+            jobs.sort_unstable();
+        }
         Ok(jobs)
     }
 
