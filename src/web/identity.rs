@@ -163,13 +163,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             let path = directory.path().join(name);
-            std::fs::write(&path, text).unwrap();
+            std::fs::write(&path, if text.is_empty() { "{}" } else { text }).unwrap();
             path
         };
         let token = TokenLine::new("ci", Role::Operator, None, &Secret::make()).unwrap();
         write("tokens.yml", &token.to_string());
         let web = WebFile::read(&write("web.yml", web)).unwrap();
-        let file = ConfigFile::read(&write("config.yml", if file.is_empty() { "{}" } else { file })).unwrap();
+        let file = ConfigFile::read(&write("config.yml", file)).unwrap();
         file.goes_with(Some(&web)).unwrap();
         let base = Config::new(zookeeper::Config::new("127.0.0.1:1".parse().unwrap()));
         let config = Config { web: Web { file: Some(web), loopback, ..Web::default() }, file: Some(file), ..base };
