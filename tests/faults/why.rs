@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use queuekeeper::mirror::{Cause, CauseKind, Diagnosis, Happening, Verdict, Volume};
-use queuekeeper::queue::fault::Fault;
+use queuekeeper::queue::fault::{Fault, Limits};
 use queuekeeper::queue::id::{BatchId, JobId};
 use queuekeeper::queue::state::JobState;
 
@@ -45,14 +45,14 @@ async fn what_a_job_waits_for_is_said_as_it_is_in_the_tree() {
     for job in 20..23 {
         world.job(job, "Estimating").await;
     }
-    let mirror = Mirror::start(&world, without_daemons()).await;
+    let mirror = Mirror::start(&world, Limits::default()).await;
 
     let (diagnosis, cause) = first(&mirror, 22, 0, &["behind_others"]).await;
     assert_eq!(diagnosis.verdict, Verdict::Waiting);
     assert!(cause.sentence.starts_with("3 jobs are ahead of it: of the same priority, but earlier."), "{cause:?}");
     assert_eq!(cause.items[0].to_string(), "/jobs/states/estimating/05-jid0000000022");
 
-    let (diagnosis, cause) = first(&mirror, 22, TEN_MINUTES, &["nobody_looks", "behind_others"]).await;
+    let (diagnosis, cause) = first(&mirror, 22, TEN_MINUTES, &["no_daemon", "behind_others"]).await;
     assert_eq!(
         (diagnosis.verdict, cause.items[0].to_string()),
         (Verdict::Stopped, "/jobs/states/estimating".to_owned())

@@ -72,6 +72,8 @@ pub struct Place {
     pub earlier: u64,
     /// Of both, those that a daemon holds already.
     pub locked: u64,
+    /// Of both, those of held collections, as far as the first thousand of the state tell. Only Pending jobs have any.
+    pub held_ahead: u64,
 }
 
 /// The batch of a job.

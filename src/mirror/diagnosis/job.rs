@@ -155,7 +155,9 @@ fn waiting(job: &JobSituation, state: JobState, volume: Option<&Volume>, now: Ti
     if state == JobState::Pending && job.hold.is_some() {
         causes.push(collection_held(job, now));
     }
+    let has_daemon = !situation.faults.iter().any(|found| found.fault == Fault::NoDaemon);
     if state == JobState::Provisioning
+        && has_daemon
         && let Some(volume) = volume.filter(|volume| volume.keeps_back(job.space_needed_bytes))
     {
         causes.push(space(job, volume, ""));
@@ -167,19 +169,29 @@ fn waiting(job: &JobSituation, state: JobState, volume: Option<&Volume>, now: Ti
     let (delays, obstacles): (Vec<_>, Vec<_>) = obstacles.partition(|cause| cause.kind == CauseKind::HeldBacklog);
     let is_full = obstacles.iter().any(|cause| cause.kind == CauseKind::PoolFull);
     causes.extend(obstacles);
-    let Some((entry, place)) = &job.place else { return causes.extend(delays) };
+    // Where something stops the way, no rate of the past says when its turn comes.
+    let is_stopped = !causes.is_empty();
+    let Some((entry, place)) = &job.place else { return };
     let waits_for_others = place.more_urgent + place.earlier > place.locked;
     // Of a pool that lets none go nobody is the next.
     if waits_for_others || !is_full {
-        causes.push(turn(job, situation, entry, *place, now));
+        causes.push(turn(job, situation, entry, *place, (is_stopped, now)));
     }
-    if waits_for_others {
+    if place.held_ahead > 0 {
         causes.extend(delays);
     }
 }
 
 /// How far ahead it is.
-fn turn(job: &JobSituation, state: &StateSituation, entry: &Path, place: Place, now: Timestamp) -> Cause {
+///
+/// How long that takes is said only where nothing stops the way.
+fn turn(
+    job: &JobSituation,
+    state: &StateSituation,
+    entry: &Path,
+    place: Place,
+    (is_stopped, now): (bool, Timestamp),
+) -> Cause {
     let ahead = place.more_urgent + place.earlier;
     let entered = job.entered.map(|at| format!("It entered {} {} ago.", state.state, ago(at, now))).unwrap_or_default();
     if ahead <= place.locked {
@@ -200,6 +212,7 @@ fn turn(job: &JobSituation, state: &StateSituation, entry: &Path, place: Place, 
     let pace = state.flow.present();
     let turns = ahead - place.locked + 1;
     let rate = match (pace.per_hour(), pace.time_for(turns)) {
+        _ if is_stopped => String::new(),
         (Some(rate), Some(time)) => format!(
             "At the present rate ({} an hour) its turn is in about {}{}.",
             about(rate),
@@ -215,7 +228,7 @@ fn turn(job: &JobSituation, state: &StateSituation, entry: &Path, place: Place, 
         1 => " 1 of them is held by a daemon.".to_owned(),
         locked => format!(" {} of them are held by daemons.", count(locked)),
     };
-    let cause = Cause::new(CauseKind::Behind, sentence).evidence(format!("{rate}{at_work} {entered}").trim_end());
+    let cause = Cause::new(CauseKind::Behind, sentence).evidence(format!("{rate}{at_work} {entered}").trim());
     cause.since(job.entered).items([entry.clone()], 1)
 }
 

@@ -59,8 +59,6 @@ kinds! {
     Locked "locked",
     /// An entry at the head ends every poll of the state.
     HeadBlocked "head_blocked",
-    /// No daemon takes jobs of the state.
-    NobodyLooks "nobody_looks",
     /// Others are ahead of it.
     Behind "behind_others",
     /// It is the next that a daemon takes.

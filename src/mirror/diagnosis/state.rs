@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 
 use super::facts::{StateSituation, Volume};
-use super::turn::{is_paused_with_the_queue, is_worked_on, obstacles, paused, would_be};
+use super::turn::{is_paused_with_the_queue, is_worked_on, obstacles, paused};
 use super::{Cause, CauseKind, Diagnosis, Verdict};
-use crate::mirror::words::{about, ago, count, counted, percent};
+use crate::mirror::words::{about, ago, count, counted, percent, size};
 use crate::queue::fault::Fault;
 use crate::queue::path::Path;
 use crate::queue::state::{JobState, State};
@@ -64,7 +64,8 @@ fn waiting_for_space(state: &StateSituation, volume: Option<&Volume>, now: Times
     let since = state.pools.iter().map(|pool| pool.since).min();
     let items = state.pools.iter().flat_map(|pool| pool.items.iter().copied()).map(Path::Job);
     let all = if state.space_needed_bytes > 0 {
-        format!("All that wait: {}", would_be(volume, state.space_needed_bytes).replacen("With its", "with their", 1))
+        let untaken = counted(state.jobs.saturating_sub(state.locked), "job", "jobs");
+        format!("The {untaken} that no daemon has taken yet would need {} more.", size(state.space_needed_bytes))
     } else {
         String::new()
     };

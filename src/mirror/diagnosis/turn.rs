@@ -1,11 +1,10 @@
 //! What keeps a state, and so each job that waits in it, from moving.
 
-use std::time::Duration;
-
 use jiff::Timestamp;
 
 use super::facts::{Head, Pause, Pool, StateSituation, Volume};
 use super::{Cause, CauseKind};
+use crate::mirror::FoundFault;
 use crate::mirror::words::{ago, count, counted, percent, quoted, session, size};
 use crate::queue::fault::Fault;
 use crate::queue::path::Path;
@@ -13,9 +12,6 @@ use crate::queue::state::{JobState, State};
 
 /// How many jobs that wait for space fill a daemon's pool.
 pub(super) const POOL: u64 = 5;
-
-/// After this time without a daemon having taken a job it is said that none does: ten polls.
-const UNLOOKED: Duration = Duration::from_mins(5);
 
 /// Whether the daemons that serve a state stop while the ingest queue is paused.
 pub(super) fn is_paused_with_the_queue(state: JobState) -> bool {
@@ -108,25 +104,24 @@ pub(super) fn head_blocked(state: &StateSituation, head: &Head) -> Cause {
         .items([head.entry.clone(), Path::Job(head.job)], 2)
 }
 
-/// Nobody takes jobs, and nothing else explains it.
-pub(super) fn nobody_looks(state: &StateSituation, now: Timestamp) -> Option<Cause> {
-    let waits = state.oldest.is_some_and(|oldest| is_over(oldest, now));
-    let seen = state.taken.max(state.flow.last_left);
-    if state.locked > 0 || state.jobs == 0 || !waits || seen.is_some_and(|seen| !is_over(seen, now)) {
-        return None;
-    }
+/// No daemon takes jobs of a state, which explains all else that could be said of it.
+fn no_daemon(state: &StateSituation, found: &FoundFault, now: Timestamp) -> Cause {
     let jobs = counted(state.jobs, "job", "jobs");
-    let cause = match seen {
-        Some(seen) => Cause::new(
-            CauseKind::NobodyLooks,
+    let (sentence, evidence) = match state.taken.max(state.flow.last_left) {
+        Some(seen) => (
             format!("No daemon has taken a job from {} for {}.", state.state, ago(seen, now)),
-        )
-        .evidence(format!("None of its {jobs} is locked.")),
-        None => Cause::new(CauseKind::NobodyLooks, format!("No daemon takes jobs from {}.", state.state))
-            .evidence(format!("None of its {jobs} is locked, and none was since this was first looked at.")),
+            format!("None of its {jobs} is locked."),
+        ),
+        None => (
+            format!("No daemon takes jobs from {}.", state.state),
+            format!("None of its {jobs} is locked, and none was since this was first looked at."),
+        ),
     };
-    let remedy = "Look whether a daemon of that state runs, and what its log says.";
-    Some(cause.remedy(remedy).since(seen).items([Path::StateFolder(state.state.into())], 1))
+    Cause::new(CauseKind::Fault(Fault::NoDaemon), sentence)
+        .evidence(evidence)
+        .remedy(found.remedy)
+        .since(Some(found.since))
+        .items([Path::StateFolder(state.state.into())], 1)
 }
 
 /// Pending jobs of a held collection.
@@ -153,26 +148,20 @@ pub(super) fn collection_lock(collection: &str) -> Path {
 
 /// What keeps a state that is worked on from moving, the most decisive first; the pause is the caller's.
 pub(super) fn obstacles(state: &StateSituation, volume: Option<&Volume>, now: Timestamp) -> Vec<Cause> {
+    if let Some(found) = state.faults.iter().find(|found| found.fault == Fault::NoDaemon) {
+        return vec![no_daemon(state, found, now)];
+    }
     let mut causes: Vec<Cause> = Vec::new();
     let folder = state.faults.iter().filter(|found| found.fault != Fault::StuckState);
     causes.extend(folder.map(Cause::of_fault));
     causes.extend(pool_full(state, volume, now));
     causes.extend(state.head.as_ref().map(|head| head_blocked(state, head)));
-    if state.pause.is_none() || !is_paused_with_the_queue(state.state) {
-        // A head that ends every poll is never locked for long, so nobody seems to look.
-        if causes.is_empty() {
-            causes.extend(nobody_looks(state, now));
-        }
-        if causes.is_empty() {
-            causes.extend(state.faults.iter().filter(|found| found.fault == Fault::StuckState).map(Cause::of_fault));
-        }
+    let is_running = state.pause.is_none() || !is_paused_with_the_queue(state.state);
+    if is_running && causes.is_empty() {
+        causes.extend(state.faults.iter().filter(|found| found.fault == Fault::StuckState).map(Cause::of_fault));
     }
     causes.extend(backlog(state));
     causes
-}
-
-fn is_over(since: Timestamp, now: Timestamp) -> bool {
-    Duration::try_from(now.duration_since(since)).is_ok_and(|time| time >= UNLOOKED)
 }
 
 /// With so many bytes more, how full storage would be.

@@ -40,7 +40,6 @@ fn of_kind(kind: CauseKind) -> Verdict {
         | CauseKind::WaitingForSpace
         | CauseKind::PoolFull
         | CauseKind::HeadBlocked
-        | CauseKind::NobodyLooks
         | CauseKind::BatchGone
         | CauseKind::BatchNotAcquired => Verdict::Stopped,
         CauseKind::Fault(fault) => {
@@ -70,7 +69,9 @@ pub(super) fn headline(kind: CauseKind, job: &JobSituation, verdict: Verdict) ->
         CauseKind::WaitingForSpace => "It waits for working storage, and nobody has looked at it yet.",
         CauseKind::PoolFull => "It waits for a daemon, and the daemons wait for working storage.",
         CauseKind::HeadBlocked => return format!("An entry at the head of {state} blocks all others."),
-        CauseKind::NobodyLooks => return format!("It waits for a daemon, and none takes jobs from {state}."),
+        CauseKind::Fault(Fault::NoDaemon) => {
+            return format!("It waits for a daemon, and none takes jobs from {state}.");
+        }
         CauseKind::Behind | CauseKind::HeldBacklog => "It waits for its turn.",
         CauseKind::Next => "It waits for a daemon to take it.",
         CauseKind::BatchGone => "Its batch is not there.",

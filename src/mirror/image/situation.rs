@@ -176,8 +176,21 @@ impl Image {
         let locked = locked.filter_map(|(_, row)| self.jobs.at(*row).entry_name());
         let is_ahead = |(of, entry): &(StateFolder, EntryName)| *of == folder && order::is_before(*entry, own);
         let locked = locked.filter(is_ahead).count() as u64;
-        let place = Place { more_urgent: more_urgent as u64, earlier: earlier as u64, locked };
+        let (more_urgent, earlier) = (more_urgent as u64, earlier as u64);
+        let held_ahead = if state == JobState::Pending { self.held_before(row.id(), state) } else { 0 };
+        let place = Place { more_urgent, earlier, locked, held_ahead };
         Some((Path::Entry(folder, own), place))
+    }
+
+    /// How many jobs of held collections are ahead of a job, among the first of its state.
+    fn held_before(&self, job: JobId, state: JobState) -> u64 {
+        let ahead = self.jobs.order.jobs(state).take(ENTRIES).take_while(|other| *other != job);
+        let rows = ahead.filter_map(|job| self.jobs.get(job));
+        let is_held = |row: &Row<'_>| {
+            let collection = self.jobs.texts.get(row.standing.collection);
+            !collection.is_empty() && self.locks.has(&Path::NamedLock(LockFolder::Collections, (*collection).into()))
+        };
+        rows.filter(is_held).count() as u64
     }
 
     /// The job that a daemon of a state tries first.

@@ -21,8 +21,8 @@ fn a_state_tells_the_same_for_all_of_its_jobs() {
         of(&stuck)[..2],
         [
             "stopped: Provisioning has not moved for 55 min.",
-            "waiting_for_space: 5 jobs wait for working storage: it is at 85 %, the limit is 80 %. | The first for 55 min. All \
-             that wait: with their 6.0 TiB working storage would be at 91 %, the limit is 80 %.",
+            "waiting_for_space: 5 jobs wait for working storage: it is at 85 %, the limit is 80 %. | The first for 55 min. The \
+             98 jobs that no daemon has taken yet would need 6.0 TiB more.",
         ]
     );
     assert!(of(&stuck)[2].starts_with("pool_full: 5 jobs wait"));

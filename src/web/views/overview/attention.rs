@@ -71,7 +71,8 @@ pub(super) fn all(
     storage: Option<(f64, Space)>,
     recent: &Recent,
 ) -> Vec<Attention> {
-    let mut items = paused(summary);
+    let mut items: Vec<_> = states::no_daemon(summary, recent).into_iter().collect();
+    items.extend(paused(summary));
     items.extend(states::stopped(recent));
     let is_told = recent.stopped.iter().any(|stopped| stopped.state == JobState::Provisioning);
     items.extend(waiting(summary, storage).filter(|_| !is_told));
@@ -154,7 +155,11 @@ fn waiting(summary: &Summary, storage: Option<(f64, Space)>) -> Option<Attention
 fn faults(summary: &Summary, has_stopped: bool) -> impl Iterator<Item = Attention> {
     let shown = Fault::ALL.into_iter().map(|fault| (fault, summary.faults(fault)));
     let shown = shown.filter(move |(fault, shown)| {
-        let is_told = *fault == Fault::RetriesExhausted || (*fault == Fault::StuckState && has_stopped);
+        let is_told = match fault {
+            Fault::RetriesExhausted => true,
+            Fault::StuckState | Fault::NoDaemon => has_stopped,
+            _ => false,
+        };
         shown.count > 0 && !is_told
     });
     shown.map(|(fault, shown)| Attention {

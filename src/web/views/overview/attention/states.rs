@@ -1,17 +1,53 @@
 //! States that nothing leaves.
 
 use super::{Attention, Severity, item};
-use crate::mirror::CauseKind;
-use crate::queue::state::State;
-use crate::web::views::overview::Recent;
+use crate::mirror::{CauseKind, Summary};
+use crate::queue::fault::Fault;
+use crate::queue::state::{JobState, State};
+use crate::web::views::overview::{Recent, Stopped};
 
 /// How many causes are told of one state.
 const CAUSES: usize = 3;
+
+fn is_without_daemon(stopped: &Stopped) -> bool {
+    stopped.diagnosis.causes.iter().any(|cause| cause.kind == CauseKind::Fault(Fault::NoDaemon))
+}
+
+/// Jobs that no daemon takes, in one line for all states: whatever else is the matter with them, this comes first.
+pub(super) fn no_daemon(summary: &Summary, recent: &Recent) -> Option<Attention> {
+    let idle: Vec<_> = recent.stopped.iter().filter(|stopped| is_without_daemon(stopped)).collect();
+    let first = idle.first()?;
+    let is_locked = JobState::ALL.iter().any(|state| summary.jobs.get(Some(*state)).locked > 0);
+    let names: Vec<_> = idle.iter().map(|stopped| stopped.state.name()).collect();
+    let title = if is_locked {
+        format!("No daemon takes jobs in {}", names.join(", "))
+    } else {
+        "No daemon is working".to_owned()
+    };
+    let sentences: Vec<_> = idle
+        .iter()
+        .filter_map(|stopped| {
+            stopped.diagnosis.causes.iter().find(|cause| cause.kind == CauseKind::Fault(Fault::NoDaemon))
+        })
+        .map(|cause| format!("{} {}", cause.sentence, cause.evidence))
+        .collect();
+    Some(Attention {
+        since: idle.iter().filter_map(|stopped| stopped.since).min(),
+        is_oldest: idle.len() > 1,
+        remedy: Fault::NoDaemon.remedy().to_owned(),
+        page: Some(format!("jobs?state={}", first.state.label())),
+        link: "Show jobs",
+        ..item(Fault::NoDaemon.label(), Severity::Bad, title, sentences.join(" "))
+    })
+}
 
 /// The states that do not move by themselves, each with why.
 pub(super) fn stopped(recent: &Recent) -> Vec<Attention> {
     let states = recent.stopped.iter().filter_map(|stopped| {
         let causes = || stopped.diagnosis.causes.iter();
+        if is_without_daemon(stopped) {
+            return None;
+        }
         // A pause is told of by itself.
         let decisive = causes().find(|cause| cause.kind != CauseKind::QueuePaused)?;
         if causes().any(|cause| cause.kind == CauseKind::QueuePaused) && decisive.remedy.is_none() {
