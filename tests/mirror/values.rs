@@ -21,6 +21,12 @@ impl Reading {
         }
     }
 
+    /// Whether the daemons refuse it: it is neither empty nor an object, whatever its fields are.
+    pub(crate) fn is_refused(data: Option<&[u8]>) -> bool {
+        let text = String::from_utf8_lossy(data.unwrap_or_default());
+        !text.trim().is_empty() && !matches!(serde_json::from_str(&text), Ok(Value::Object(_)))
+    }
+
     fn take(&mut self, keys: &[&str]) -> Option<Value> {
         keys.iter().find_map(|key| self.fields.get(*key)).filter(|value| !value.is_null()).cloned()
     }
@@ -43,7 +49,11 @@ impl Reading {
 
     pub(crate) fn integer(&mut self, key: &str) -> Option<i64> {
         let number = match self.take(&[key])? {
-            Value::Number(number) => number.as_i64(),
+            // As the daemons read it, `1.0` is 1.
+            Value::Number(number) => number
+                .as_i64()
+                .or_else(|| format!("{:.0}", number.as_f64()?).parse().ok())
+                .filter(|_| number.as_f64().is_none_or(|number| number.fract() == 0.0)),
             Value::String(text) => text.trim().parse().ok(),
             _ => None,
         };
@@ -120,6 +130,11 @@ pub(crate) fn space(data: &[u8]) -> Option<u64> {
         -1 => Some(0),
         bytes => u64::try_from(bytes).ok(),
     }
+}
+
+/// Whether a plain value is of its kind, with nothing around it.
+pub(crate) fn is_plain(data: Option<&[u8]>, is_of_kind: impl Fn(&str) -> bool) -> bool {
+    data.is_none_or(|data| std::str::from_utf8(data).is_ok_and(|text| text.trim() == text && is_of_kind(text)))
 }
 
 /// At most 512 bytes of a text.

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{Figures, Item};
-use crate::mirror::grammar::{JOB_NODES, Machine};
-use crate::mirror::values::{self, Reading, cut};
+use crate::mirror::grammar::{JOB_NODES, Machine, is_id};
+use crate::mirror::values::{self, Reading, cut, is_plain};
 
 /// What a job says by itself.
 pub(super) fn job(figures: &mut Figures, id: &str, item: &Item<'_>, space: i64, unknown: &mut BTreeSet<String>) {
@@ -36,15 +36,15 @@ pub(super) fn job(figures: &mut Figures, id: &str, item: &Item<'_>, space: i64, 
     let priority = item.data("priority").and_then(values::priority);
     let mut bad: Vec<_> = JOB_NODES.iter().chain(&["."]).filter(|node| item.is_denied(node)).copied().collect();
     let closed = bad.len();
-    let object = |name: &str| Reading::of(item.data(name)).is_bad;
+    let object = |name: &str| Reading::is_refused(item.data(name));
     for (node, is_bad) in [
         ("status", status.is_bad),
-        ("configuration", configuration.is_bad),
-        ("identifiers", identifiers.is_bad),
-        ("identifier", identifier.is_bad),
-        ("space_needed", space_needed.is_none()),
-        ("bid", item.data("bid").is_some() && batch.is_none()),
-        ("priority", item.data("priority").is_some() && priority.is_none()),
+        ("configuration", object("configuration")),
+        ("identifiers", object("identifiers")),
+        ("identifier", object("identifier")),
+        ("space_needed", !is_plain(item.data("space_needed"), |text| text.parse::<i64>().is_ok())),
+        ("bid", !is_plain(item.data("bid"), |text| is_id(text, "bid"))),
+        ("priority", !is_plain(item.data("priority"), |text| values::priority(text.as_bytes()).is_some())),
         ("metadata", object("metadata")),
         ("store", object("store")),
         ("inventory", object("inventory")),
@@ -156,7 +156,10 @@ pub(super) fn batch(figures: &mut Figures, id: &str, found: &Item<'_>, unknown: 
     submission.text(&["type"]);
     submission.text(&["submissionDate"]);
     let report = Reading::of(found.data("status-report"));
-    figures.add("unreadable".to_owned(), u64::from(submission.is_bad) + u64::from(report.is_bad));
+    figures.add(
+        "unreadable".to_owned(),
+        u64::from(Reading::is_refused(found.data("submission"))) + u64::from(report.is_bad),
+    );
     let is_acquired = found.nodes.contains_key("states").to_string();
     figures.tell(
         &name,
@@ -184,7 +187,7 @@ pub(super) fn request(figures: &mut Figures, id: &str, found: &Item<'_>, unknown
     let bytes = token.integer("cloud-content-byte").and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0);
     token.integer("delivery-node");
     token.text(&["url"]);
-    figures.add("unreadable".to_owned(), u64::from(token.is_bad));
+    figures.add("unreadable".to_owned(), u64::from(Reading::is_refused(found.data("token"))));
     figures.add(format!("{group} {label} bytes"), bytes);
     figures.tell(&name, [("token", text), ("bytes", bytes.to_string())]);
     if found.lock().is_some() {
