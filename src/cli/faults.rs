@@ -12,6 +12,7 @@ use super::paging::{Asked, Paging};
 use super::words::{ASSUMED, ago, count};
 use crate::actions::{Action, Each, MOST_ITEMS, Order, Subject};
 use crate::mirror::Store;
+use crate::mirror::words::counted;
 use crate::queue::MendKind;
 use crate::queue::fault::Fault;
 use crate::web::views::faults::FaultList;
@@ -153,6 +154,15 @@ fn show(list: &FaultList, screen: &mut Screen) {
         }
     }
     if !list.items.is_empty() {
+        screen.gap();
+    }
+    if list.unreadable_znodes > 0 {
+        let named = list.unreadable.len() as u64;
+        let more = if named < list.unreadable_znodes { format!("; the first {named}") } else { String::new() };
+        screen.say(&format!("{} cannot be read{more}:", counted(list.unreadable_znodes, "znode", "znodes")));
+        for path in &list.unreadable {
+            screen.beneath(path);
+        }
         screen.gap();
     }
     screen.say(ASSUMED);

@@ -17,7 +17,7 @@ pub(super) use self::closed::Closed;
 use self::closed::implied;
 use super::clock::Moment;
 use super::drift::walk_aside;
-use super::image::{Change, Image};
+use super::image::{Change, Image, NAMED};
 use super::metrics::{Cause, Metrics};
 use super::read::{Answer, Estimates, Found, Query, Reader};
 use super::store::Writer;
@@ -119,6 +119,7 @@ impl Follower {
             watch.during(Box::pin(walk(client, self.writer.read_budget()))).await??;
         self.metrics.reads.inc_by(reads);
         let unreadable = image.unreadable();
+        let paths: Vec<_> = image.unreadable_paths(NAMED).iter().map(ToString::to_string).collect();
         self.writer.saw_latest(image.latest_ms(), Moment::now());
         self.writer.first_time().await;
         if let Some(old) = self.writer.swap(image, Timestamp::now()) {
@@ -138,6 +139,13 @@ impl Follower {
             duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
             "walked the tree",
         );
+        if !paths.is_empty() {
+            let paths = paths.join(" ");
+            warn!(
+                unreadable,
+                paths, "some znodes hold garbage, are closed to our credentials, or have a name that nobody expects",
+            );
+        }
         if let Some((znodes, first)) = denied {
             warn!(
                 "ZooKeeper refuses our credentials for {znodes} znodes (NoAuth), {first} first: check --zookeeper.auth-file"

@@ -26,6 +26,7 @@ mod situation;
 mod summarize;
 #[cfg(test)]
 mod tests;
+mod unreadable;
 mod uuids;
 mod view;
 mod watched;
@@ -39,6 +40,7 @@ pub(super) use faults::Asked;
 pub(super) use figures::age_marks;
 pub(super) use find::TextMatches;
 pub use row::LockStat;
+pub(super) use unreadable::NAMED;
 pub use view::{Batch, Job, Lock, Request};
 
 use self::batches::Batches;

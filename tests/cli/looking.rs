@@ -12,6 +12,7 @@ async fn each_command_shows_what_it_is_asked_for_and_ends_with_its_code() {
     world.create("/locks/queue/accessSmall", r#"{"who":"ops@here","why":"a full disk"}"#).await;
     world.ephemeral("/jobs/jid0000000003/lock").await;
     world.create("/jobs/states/storing/05-jid0000000001", "").await;
+    world.create("/jobs/strange", "").await;
     world.create("/queuekeeper", "").await;
     world.create("/queuekeeper/election", "").await;
     world.create("/queuekeeper/election/\u{202e}candidate-0000000000", "").await;
@@ -67,6 +68,7 @@ async fn each_command_shows_what_it_is_asked_for_and_ends_with_its_code() {
         ("queue", 0, &["ingest       goes on", "accessSmall  paused", "ops@here  a full disk"]),
         ("collection", 0, &["c10         held"]),
         ("faults", 0, &["orphan_entry", "/jobs/jid0000000001", "What mends it"]),
+        ("faults", 0, &["1 znode cannot be read:", "/jobs/strange"]),
         ("faults missing_entry", 0, &["no fault matches"]),
         ("faults nothing", 2, &["possible values", "orphan_entry"]),
     ] {

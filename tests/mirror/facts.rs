@@ -1,7 +1,7 @@
 //! What there is to say about a queue, one line a thing, so that two accounts of it can be compared and their
 //! differences read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 use jiff::Timestamp;
@@ -191,6 +191,11 @@ fn figures(facts: &mut Facts, store: &Store, now: Timestamp, space: i64) -> Opti
     say(facts, "collections held".to_owned(), &summary.collections_held);
     say(facts, "znodes".to_owned(), &summary.znodes);
     say(facts, "unreadable".to_owned(), &summary.unreadable);
+    let paths: BTreeSet<_> = store.unreadable()?.into_iter().collect();
+    // Where nothing came between.
+    if store.summary(now, Some(space))?.unreadable == summary.unreadable {
+        assert_eq!(paths.len() as u64, summary.unreadable.min(100), "each znode that is counted is named: {paths:?}");
+    }
     facts.insert("unknown states".to_owned(), summary.unknown_states.join(" "));
     Some(())
 }

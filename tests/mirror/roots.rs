@@ -264,6 +264,14 @@ async fn a_status_that_becomes_unreadable_is_shown_as_that_and_not_as_it_was() {
         ("/api/v1/jobs/jid0000000001", 200, r#""state":"other""#),
         ("/api/v1/batches/bid0000000000", 200, r#""state":"other""#),
         ("/", 200, "3 znodes cannot be read"),
+        ("/", 200, r##"href="./faults#unreadable""##),
+        ("/faults", 200, "3 znodes cannot be read"),
+        ("/faults", 200, r#"href="./tree/access/small/qid0000000001/status""#),
+        (
+            "/api/v1/faults",
+            200,
+            r#""unreadable_znodes":3,"unreadable":["/batches/bid0000000000/status","/access/small/qid0000000001/status","/jobs/jid0000000001/status"]"#,
+        ),
     ] {
         let (status, body) = get(&mirror, &at, page).await;
         assert!(status == code && body.contains(says), "{page}: {status} {body}");

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::Store;
 use crate::mirror::faults::FoundFault;
-use crate::mirror::image::Request;
+use crate::mirror::image::{NAMED, Request};
 use crate::mirror::lists::{
     BatchDetail, BatchFilter, BatchOrder, CollectionBatches, ListedLock, LockFilter, RequestFilter, RequestOrder,
     SessionLocks,
@@ -91,6 +91,13 @@ impl Store {
     pub fn entered_by_servers(&self, job: JobId) -> Option<Timestamp> {
         let entered = self.read(|image, _| image.entered_ms(job)).flatten();
         Timestamp::from_millisecond(entered?).ok()
+    }
+
+    /// The znodes that hold garbage, are not ours to read, or have a name that nobody expects: the first hundred. `None`
+    /// before the first walk.
+    #[must_use]
+    pub fn unreadable(&self) -> Option<Vec<Path>> {
+        self.read(|image, _| image.unreadable_paths(NAMED))
     }
 
     /// The sessions that hold the most locks, at most `limit` of them, and how many there are; `None` before the first

@@ -37,7 +37,8 @@ impl FaultFilter {
         let (store, space) = (&of.shared.store, of.space_left());
         let part = part(self.limit.as_ref(), self.cursor.as_ref())?;
         let page = store.fault_list(self.fault()?, &part, now, space)?;
-        Ok(FaultList::new(&store.summary(now, space).ok_or_else(Problem::no_image)?, page))
+        let summary = store.summary(now, space).ok_or_else(Problem::no_image)?;
+        Ok(FaultList::new(&summary, page, &store.unreadable().unwrap_or_default()))
     }
 }
 

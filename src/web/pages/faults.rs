@@ -13,7 +13,7 @@ use crate::queue::path::Path;
 use crate::web::State;
 use crate::web::api::FaultFilter;
 use crate::web::problem::Problem;
-use crate::web::show::{Count, Moment};
+use crate::web::show::{Count, Moment, counted};
 use crate::web::views::faults::{FaultItem, FaultList};
 
 /// The faults, ready to be rendered.
@@ -35,6 +35,12 @@ struct List {
     /// Those that are looked for and that nothing shows.
     clean: Vec<Line>,
     groups: Vec<Group>,
+    /// How many znodes cannot be read; empty for none, and where one kind of fault is shown.
+    unreadable: String,
+    /// Of these, the ones that are named.
+    paths: Vec<Node>,
+    /// Whether there are more than these.
+    has_more_paths: bool,
 }
 
 /// A kind of fault.
@@ -135,6 +141,22 @@ impl List {
                 Some(_) | None => groups.push(Group { title, faults: vec![fault] }),
             }
         }
-        Self { shown: Shown::new(of, root, counts, list.next.as_deref()), found, clean, groups }
+        let (unreadable, paths) = match list.unreadable_znodes {
+            0 => (String::new(), Vec::new()),
+            _ if is_filtered => (String::new(), Vec::new()),
+            znodes => {
+                let paths = list.unreadable.iter().map(|path| Node::of(path, root)).collect();
+                (format!("{} cannot be read", counted(znodes, "znode", "znodes")), paths)
+            }
+        };
+        Self {
+            shown: Shown::new(of, root, counts, list.next.as_deref()),
+            found,
+            clean,
+            groups,
+            has_more_paths: (paths.len() as u64) < list.unreadable_znodes,
+            unreadable,
+            paths,
+        }
     }
 }

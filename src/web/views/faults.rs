@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 use crate::mirror::lists::Page;
 use crate::mirror::{FoundFault, Summary};
 use crate::queue::fault::Fault;
+use crate::queue::path::Path;
 
 /// A kind of fault.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
@@ -61,6 +62,12 @@ pub(crate) struct FaultList {
     /// The faults of this page, kind by kind, those first that count for the longest time. One that has just been mended
     /// may be missing, and is gone from the figures a moment later.
     pub(crate) items: Vec<FaultItem>,
+    /// How many znodes hold garbage, are not ours to read, or have a name that nobody expects. Not all of these break
+    /// something.
+    pub(crate) unreadable_znodes: u64,
+    /// Their paths, of the first hundred.
+    #[schema(example = json!(["/jobs/jid0000000042/status"]))]
+    pub(crate) unreadable: Vec<String>,
 }
 
 impl FaultItem {
@@ -78,7 +85,7 @@ impl FaultItem {
 }
 
 impl FaultList {
-    pub(in crate::web) fn new(summary: &Summary, page: Page<FoundFault>) -> Self {
+    pub(in crate::web) fn new(summary: &Summary, page: Page<FoundFault>, unreadable: &[Path]) -> Self {
         let kind = |fault: Fault| {
             let figures = summary.faults(fault);
             FaultKind {
@@ -97,6 +104,8 @@ impl FaultList {
             before,
             next: next.map(|next| next.to_string()),
             items: items.iter().map(FaultItem::new).collect(),
+            unreadable_znodes: summary.unreadable,
+            unreadable: unreadable.iter().map(ToString::to_string).collect(),
         }
     }
 }

@@ -44,6 +44,8 @@ pub(super) struct Fact {
     pub(super) name: &'static str,
     pub(super) value: String,
     pub(super) moment: Option<Moment>,
+    /// The page that shows it, relative to the root; empty for none.
+    pub(super) page: &'static str,
 }
 
 impl Details {
@@ -108,23 +110,24 @@ fn clock(clock: &ServerClock) -> String {
 /// How we stand with ZooKeeper, and what of the tree we see.
 pub(super) fn facts(view: &View) -> Vec<Fact> {
     let freshness = &view.freshness;
-    let fact = |name, value: String| Fact { name, value, moment: None };
+    let fact = |name, value: String| Fact { name, value, moment: None, page: "" };
     let mut facts = vec![fact("Servers", view.servers.clone())];
     facts.push(match &freshness.session {
         Some(session) => fact("Session", session.clone()),
         None => fact("Session", "none".to_owned()),
     });
-    let moment = |name, instant| Fact { name, value: String::new(), moment: Some(Moment::new(instant, view.now)) };
+    let moment =
+        |name, instant| Fact { name, value: String::new(), moment: Some(Moment::new(instant, view.now)), page: "" };
     facts.extend(freshness.last_event.map(|instant| moment("Last change", instant)));
     facts.extend(freshness.last_walk.map(|instant| moment("Last read whole", instant)));
     facts.extend(freshness.last_walk_duration.map(|took| fact("Time to read it", short(took))));
     facts.push(fact("Clock of ZooKeeper", clock(&freshness.clock)));
     if let Some(summary) = &view.summary {
         facts.push(fact("In the image", counted(summary.znodes, "znode", "znodes")));
-        facts.push(fact(
-            "Cannot be read",
-            if summary.unreadable > 0 { Count(summary.unreadable).to_string() } else { "none".to_owned() },
-        ));
+        facts.push(match summary.unreadable {
+            0 => fact("Cannot be read", "none".to_owned()),
+            znodes => Fact { page: "faults#unreadable", ..fact("Cannot be read", Count(znodes).to_string()) },
+        });
         if !summary.unknown_states.is_empty() {
             let names: Vec<String> = summary.unknown_states.iter().map(|name| visible(name)).collect();
             facts.push(fact("Unknown states", names.join(", ")));

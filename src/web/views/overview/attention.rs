@@ -219,14 +219,15 @@ fn oddities(summary: &Summary) -> Vec<Attention> {
     }
     if summary.unreadable > 0 {
         items.push(Attention {
-            remedy: "Look at the znodes in the tree, and at --zookeeper.auth-file where they are not ours to read."
-                .to_owned(),
+            remedy: "Look at them in the tree. Where ZooKeeper refuses to show one, check --zookeeper.auth-file.".to_owned(),
+            page: Some("faults#unreadable".to_owned()),
+            link: "Show znodes",
             ..item(
                 "unreadable",
                 Severity::Warn,
                 format!("{} cannot be read", counted(summary.unreadable, "znode", "znodes")),
-                "They hold garbage, are not ours to read, or have a name that nobody expects. Everything else is shown as \
-                 if they were not there.",
+                "They hold garbage, are closed to queuekeeper's credentials, or have a name that nobody expects. Everything \
+                 else is shown as if they were not there.",
             )
         });
     }
