@@ -203,7 +203,7 @@
       ahead = Date.parse(data.now) - Date.now();
       tries = 0;
       tell('on', '');
-      behind.textContent = `, ${Math.max(0.1, data.behind_seconds).toFixed(1)} s behind`;
+      behind.textContent = data.behind_seconds === null ? '' : `, ${Math.max(0.1, data.behind_seconds).toFixed(1)} s behind`;
     },
   };
 

@@ -27,6 +27,10 @@ pub struct Storage {
     path: Option<Arc<Path>>,
     threshold: f64,
     latest: Arc<Mutex<Option<(Instant, Space)>>>,
+    /// Why it could not be asked the last time.
+    failure: Arc<Mutex<Option<String>>>,
+    /// When it was first to be asked.
+    made: Instant,
 }
 
 /// How full a volume is.
@@ -74,13 +78,19 @@ impl Storage {
     /// The volume that holds `path`; `threshold` is the part of it, 0 to 1, above which the daemons keep jobs back.
     #[must_use]
     pub fn new(path: PathBuf, threshold: f64) -> Self {
-        Self { path: Some(path.into()), threshold, latest: Arc::default() }
+        Self {
+            path: Some(path.into()),
+            threshold,
+            latest: Arc::default(),
+            failure: Arc::default(),
+            made: Instant::now(),
+        }
     }
 
     /// A volume that is on no file system, such as a simulated one: how full it is, is what [`Self::tell`] said last.
     #[must_use]
     pub fn told(threshold: f64) -> Self {
-        Self { path: None, threshold, latest: Arc::default() }
+        Self { path: None, threshold, latest: Arc::default(), failure: Arc::default(), made: Instant::now() }
     }
 
     /// Says how full a volume made by [`Self::told`] is; it holds until something else is said.
@@ -101,6 +111,17 @@ impl Storage {
         (*self.latest.lock()).filter(fresh).map(|(_, space)| space)
     }
 
+    /// Why the volume cannot be measured, in one line; `None` where it can, and until it had time to answer.
+    #[must_use]
+    pub fn problem(&self) -> Option<String> {
+        let path = self.path.as_ref()?.display();
+        if let Some(failure) = &*self.failure.lock() {
+            return Some(format!("{path}: {failure}"));
+        }
+        let is_silent = self.space().is_none() && self.made.elapsed() >= STALE_AFTER;
+        is_silent.then(|| format!("{path}: the file system has not answered for a minute"))
+    }
+
     /// How many bytes a job may need and not be kept back; `None` where the volume did not answer lately.
     #[must_use]
     pub fn left_bytes(&self) -> Option<i64> {
@@ -112,7 +133,6 @@ impl Storage {
     /// A call that hangs is not waited for at the end: nothing can take it back, and the process may go without it.
     pub async fn poll(self, shutdown: CancellationToken) {
         let Some(volume) = &self.path else { return shutdown.cancelled().await };
-        let mut failing = false;
         loop {
             let path = Arc::clone(volume);
             let ask = tokio::task::spawn_blocking(move || Space::of(&path));
@@ -123,15 +143,14 @@ impl Storage {
             match answer {
                 Ok(space) => {
                     *self.latest.lock() = Some((Instant::now(), space));
-                    failing = false;
+                    *self.failure.lock() = None;
                 }
                 Err(error) => {
                     *self.latest.lock() = None;
                     // Once for each failure, not every 15 seconds for as long as it lasts.
-                    if !failing {
+                    if self.failure.lock().replace(error.to_string()).is_none() {
                         tracing::warn!(path = %volume.display(), %error, "working storage cannot be measured");
                     }
-                    failing = true;
                 }
             }
             tokio::select! {
@@ -197,6 +216,7 @@ mod tests {
         let storage = Storage::new(here.path().to_owned(), 0.8);
         assert_eq!(storage.space(), None);
         let shutdown = CancellationToken::new();
+        assert_eq!(storage.problem(), None);
         let polling = tokio::spawn(storage.clone().poll(shutdown.clone()));
         while storage.space().is_none() {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -210,6 +230,8 @@ mod tests {
             }
         };
         tokio::time::timeout(PERIOD * 2, gone).await.unwrap();
+        let problem = storage.problem().unwrap();
+        assert!(problem.contains("No such file or directory"), "{problem}");
         shutdown.cancel();
         polling.await.unwrap();
 
@@ -218,5 +240,7 @@ mod tests {
         assert_eq!(storage.space(), Some(space));
         tokio::time::advance(Duration::from_secs(1)).await;
         assert_eq!(storage.space(), None);
+        *storage.failure.lock() = None;
+        assert!(storage.problem().is_some_and(|problem| problem.ends_with("has not answered for a minute")));
     }
 }

@@ -143,7 +143,7 @@ impl Store {
             faults: image.fault_figures(offset.to_server(horizon), offset),
             ..image.summary(now, offset, space)
         };
-        self.read(|image, offset| image.is_read().then(|| summary(image, offset))).flatten()
+        self.read(summary)
     }
 
     /// Jobs by collection and state, in no order; `None` before the first walk.
@@ -314,6 +314,7 @@ impl Store {
 
     pub(super) fn read<T>(&self, take: impl FnOnce(&Image, Offset) -> T) -> Option<T> {
         let offset = self.shared.offset();
-        self.shared.image.read().as_ref().map(|image| take(image, offset))
+        // An image whose root is missing or closed is empty, which is not to say that the queue is.
+        self.shared.image.read().as_ref().filter(|image| image.is_read()).map(|image| take(image, offset))
     }
 }

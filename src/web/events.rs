@@ -149,9 +149,14 @@ fn told(state: State, mut seat: Seat) -> impl Stream<Item = Result<Bytes, Infall
 }
 
 /// That the stream lives, what time it is here, and how far the page is behind: for how long changes wait for the image
-/// now, and how long the last one had to wait for the page.
+/// now, and how long the last one had to wait for the page; null while the image follows nothing.
 fn beat(state: &State, waited: Duration) -> Bytes {
     let now = Timestamp::now();
-    let behind = (state.shared.store.behind(now) + waited).as_secs_f64();
-    Bytes::from(format!("event: beat\ndata: {{\"now\":\"{now:.3}\",\"behind_seconds\":{behind:.1}}}\n\n"))
+    let store = &state.shared.store;
+    // Of figures that follow nothing the header says how old they are, and there may never have been any.
+    let behind = match store.freshness().is_synced() {
+        true => format!("{:.1}", (store.behind(now) + waited).as_secs_f64()),
+        false => "null".to_owned(),
+    };
+    Bytes::from(format!("event: beat\ndata: {{\"now\":\"{now:.3}\",\"behind_seconds\":{behind}}}\n\n"))
 }

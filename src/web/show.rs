@@ -112,6 +112,14 @@ pub(crate) fn brief(text: &str, most: usize) -> String {
     }
 }
 
+/// A cause as a sentence: it may come from an error, which begins small and ends without a full stop.
+pub(super) fn as_sentence(cause: &str) -> String {
+    let mut characters = cause.trim().chars();
+    let first = characters.next().map(char::to_uppercase).into_iter().flatten();
+    let text: String = first.chain(characters).collect();
+    if text.ends_with(['.', '!', '?']) { text } else { format!("{text}.") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

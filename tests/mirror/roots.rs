@@ -84,6 +84,13 @@ async fn a_tree_is_mirrored_from_nothing_to_all_and_back() {
     assert_eq!(facts["znodes"], "1");
     root.delete("/merritt/queue", None).await.unwrap();
     has_problem(&mirror, "ZooKeeper has no znode /merritt/queue").await;
+    // That there is no queue is not to say that nothing is in it.
+    for page in ["/", "/jobs", "/batches", "/access", "/locks", "/faults", "/failures"] {
+        let (_, body) = get(&mirror, &at, page).await;
+        assert!(body.contains("ZooKeeper has no znode /merritt/queue"), "{page}: {body}");
+        assert!(!body.contains("There are no ") && !body.contains("Nothing does"), "{page}: {body}");
+    }
+    assert_eq!(get(&mirror, &at, "/api/v1/jobs").await.0, 503);
     create(&root, "/merritt/queue", b"").await;
     mirror.equals(&client).await;
     // The whole story was told by events.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use queuekeeper::alerts::Foreign;
 use queuekeeper::mirror::failures::FailureGroup;
 use queuekeeper::mirror::{
-    Batch, ByState, Cause, CauseKind, Diagnosis, Flow, History, Pace, Point, StateFlow, Verdict,
+    Batch, ByState, Cause, CauseKind, Diagnosis, Flow, Freshness, History, Pace, Point, StateFlow, Verdict,
 };
 use queuekeeper::queue::id::{BatchId, JobId};
 use queuekeeper::queue::state::{BatchState, JobState};
@@ -111,6 +111,7 @@ fn recent() -> Recent {
         failure_groups: 3,
         automation: None,
         foreign: Default::default(),
+        storage_problem: None,
     }
 }
 
@@ -208,4 +209,28 @@ fn a_quiet_queue_says_that_nothing_needs_attention() {
     let text = text(&page_of(figures::live(), Some(summary), &Recent::default()));
     assert!(text.contains("Nothing does. No state is stuck, no job has failed, no fault is known."), "{text}");
     assert!(text.contains("nobody waits") && text.contains("queues running"), "{text}");
+}
+
+#[test]
+fn nothing_is_said_to_be_quiet_that_is_not_followed_or_not_measured() {
+    let quiet = queuekeeper::mirror::Summary::default;
+    let (stale, recent) = (figures::stale(), Recent::default());
+    let reading = Freshness { session: figures::live().session, problem: None, ..stale.clone() };
+    let problem = Some("/stroage: No such file or directory (os error 2)".to_owned());
+    for (freshness, recent, told) in [
+        (
+            stale,
+            recent.clone(),
+            "There is no connection to ZooKeeper for 1 min The connection to ZooKeeper is lost. What",
+        ),
+        (reading, recent.clone(), "The figures do not follow the queue for 1 min What began since is not shown"),
+        (
+            figures::live(),
+            Recent { storage_problem: problem, ..recent },
+            "Working storage cannot be measured /stroage: No such file or directory (os error 2). Whether",
+        ),
+    ] {
+        let text = text(&page_of(freshness, Some(quiet()), &recent));
+        assert!(text.contains(told) && !text.contains("Nothing does"), "{told:?} is not in: {text}");
+    }
 }

@@ -107,5 +107,14 @@ fn a_stale_image_and_a_missing_one_say_so_first() {
 
     let missing = text(&page(Freshness::default(), None));
     assert!(missing.contains("The queue has not been read yet Not connected to ZooKeeper."), "{missing}");
-    assert!(missing.contains("no image yet") && !missing.contains("Provisioning"), "{missing}");
+    assert!(missing.contains("no figures") && !missing.contains("Provisioning"), "{missing}");
+
+    // Read it was, but there is no root: no figures there were, none are old, and none are live.
+    for stale_since in [None, Some(figures::ago(4))] {
+        let freshness = Freshness { problem: Some("there is no znode /x".to_owned()), stale_since, ..figures::live() };
+        let rootless = text(&page(freshness, None));
+        assert!(rootless.contains("The queue cannot be read There is no znode /x."), "{rootless}");
+        assert!(rootless.contains("no figures") && !rootless.contains("live ,"), "{rootless}");
+        assert!(!rootless.contains(" old"), "{rootless}");
+    }
 }

@@ -3,7 +3,7 @@
 use super::View;
 use crate::metrics::build;
 use crate::queue::state::JobState;
-use crate::web::show::{Ago, Count, Moment, counted};
+use crate::web::show::{Ago, Count, Moment, as_sentence, counted};
 
 macro_rules! sections {
     ($( $section:ident $name:literal $href:literal, )+) => {
@@ -123,8 +123,8 @@ impl Frame {
 
 fn fresh(view: &View) -> Fresh {
     let freshness = &view.freshness;
-    let (class, text) = if freshness.last_walk.is_none() {
-        ("bad", "no image yet".to_owned())
+    let (class, text) = if view.summary.is_none() {
+        ("bad", "no figures".to_owned())
     } else if freshness.is_synced() {
         ("good", "live".to_owned())
     } else {
@@ -135,7 +135,7 @@ fn fresh(view: &View) -> Fresh {
 
 fn banner(view: &View) -> Option<Banner> {
     let freshness = &view.freshness;
-    if freshness.is_synced() {
+    if freshness.is_synced() && view.summary.is_some() {
         return None;
     }
     let connected = freshness.is_connected();
@@ -144,28 +144,27 @@ fn banner(view: &View) -> Option<Banner> {
     } else {
         "Not connected to ZooKeeper."
     });
-    let (title, rest) = if let (Some(_), Some(since)) = (freshness.last_walk, freshness.stale_since) {
-        let Moment { ago, exact, .. } = Moment::new(since, view.now);
-        (format!("These figures are {ago} old"), format!("The page shows the queue as it was at {exact}."))
-    } else {
-        let rest = "There is nothing to show until it has been.".to_owned();
-        ("The queue has not been read yet".to_owned(), rest)
+    let (title, rest) = match (&view.summary, freshness.stale_since) {
+        (Some(_), Some(since)) => {
+            let Moment { ago, exact, .. } = Moment::new(since, view.now);
+            (format!("These figures are {ago} old"), format!("The page shows the queue as it was at {exact}."))
+        }
+        // What was read before is gone where the root of the tree is.
+        (_, _) if freshness.last_walk.is_some() => {
+            ("The queue cannot be read".to_owned(), "There is nothing to show until it can.".to_owned())
+        }
+        (_, _) => {
+            let rest = "There is nothing to show until it has been.".to_owned();
+            ("The queue has not been read yet".to_owned(), rest)
+        }
     };
     let retry = if connected { "" } else { " Connecting is tried again until it succeeds." };
-    Some(Banner { title, text: format!("{}{retry} {rest}", sentence(cause)) })
+    Some(Banner { title, text: format!("{}{retry} {rest}", as_sentence(cause)) })
 }
 
 /// The names of all parts of the status page and the ways there, for a page that knows nothing of the queue.
 pub(super) fn ways(root: &str) -> Vec<(&'static str, String)> {
     Section::ALL.map(|section| (section.name(), format!("{root}{}", section.href()))).into()
-}
-
-/// A cause as a sentence: it may come from an error, which begins small and ends without a full stop.
-fn sentence(cause: &str) -> String {
-    let mut characters = cause.trim().chars();
-    let first = characters.next().map(char::to_uppercase).into_iter().flatten();
-    let text: String = first.chain(characters).collect();
-    if text.ends_with(['.', '!', '?']) { text } else { format!("{text}.") }
 }
 
 /// A count that wants to be seen; empty for none.

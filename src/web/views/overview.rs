@@ -45,6 +45,8 @@ pub struct Recent {
     pub automation: Option<crate::alerts::Overview>,
     /// What stands among our own znodes and a person should look at, and how many there are beyond those.
     pub foreign: (Vec<crate::alerts::Foreign>, usize),
+    /// Why working storage cannot be measured; `None` where it can, and where none was named.
+    pub storage_problem: Option<String>,
 }
 
 /// A state that does not move by itself.

@@ -10,7 +10,7 @@ use crate::mirror::Summary;
 use crate::queue::fault::{self, Fault};
 use crate::queue::path::Queue;
 use crate::queue::state::JobState;
-use crate::web::show::{Ago, Size, counted, percent, visible};
+use crate::web::show::{Ago, Size, as_sentence, counted, percent, visible};
 use crate::web::views::status::Status;
 
 mod automation;
@@ -39,7 +39,7 @@ impl From<fault::Severity> for Severity {
 /// One thing to look at.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Attention {
-    /// What it is: a fault's name as in the metrics, or `paused`, `stopped`, `failed`, `waiting_for_space`, `held`,
+    /// What it is: a fault's name as in the metrics, or `unsynced`, `storage_unmeasured`, `paused`, `stopped`, `failed`, `waiting_for_space`, `held`,
     /// `unknown_states`, `unreadable`, `automation_paused`, `breaker_open`, `automation_gave_up`, `automation_failing`,
     /// `automation_at_work`, `automation_holds`, `automation_orphan`,
     /// `automation_foreign`, `automation_blocked`, `automation_unwritten`, `clock_offset`.
@@ -71,7 +71,8 @@ pub(super) fn all(
     storage: Option<(f64, Space)>,
     recent: &Recent,
 ) -> Vec<Attention> {
-    let mut items: Vec<_> = states::no_daemon(summary, recent).into_iter().collect();
+    let mut items: Vec<_> = unsynced(status).into_iter().collect();
+    items.extend(states::no_daemon(summary, recent));
     items.extend(paused(summary));
     items.extend(states::stopped(recent));
     let is_told = recent.stopped.iter().any(|stopped| stopped.state == JobState::Provisioning);
@@ -83,6 +84,7 @@ pub(super) fn all(
     items.extend(automation::foreign(&recent.foreign));
     items.extend(held(summary));
     items.extend(oddities(summary));
+    items.extend(recent.storage_problem.as_deref().map(unmeasured));
     items.extend(clock(status));
     // What is equally urgent stays in this order.
     items.sort_by_key(|item| item.severity);
@@ -100,6 +102,40 @@ fn item(kind: &'static str, severity: Severity, title: String, text: impl Into<S
         page: None,
         is_oldest: false,
         link: "",
+    }
+}
+
+/// The figures are old: whatever began since is in none of them.
+fn unsynced(status: &Status) -> Option<Attention> {
+    let since = status.stale_since?;
+    let (title, remedy) = if status.connected {
+        ("The figures do not follow the queue", "They do again as soon as the whole queue has been read.")
+    } else {
+        (
+            "There is no connection to ZooKeeper",
+            "Look whether its servers run and can be reached from here, and at --zookeeper. Connecting is tried again \
+             until it succeeds.",
+        )
+    };
+    let why = status.problem.as_deref().map(as_sentence).unwrap_or_default();
+    let text = format!("{why} What began since is not shown: everything below is as it was then.");
+    Some(Attention {
+        since: Some(since),
+        remedy: remedy.to_owned(),
+        ..item("unsynced", Severity::Bad, title.to_owned(), text.trim_start())
+    })
+}
+
+/// A volume that was to be measured and cannot be.
+fn unmeasured(problem: &str) -> Attention {
+    Attention {
+        remedy: "Check --storage.path, and that this host has the volume mounted and answers for it.".to_owned(),
+        ..item(
+            "storage_unmeasured",
+            Severity::Warn,
+            "Working storage cannot be measured".to_owned(),
+            format!("{} Whether jobs wait for space cannot be told.", as_sentence(&visible(problem))),
+        )
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{Overview, Recent, Stopped};
+use crate::metrics::storage::Storage;
 use crate::mirror::{Flow, Verdict};
 use crate::queue::fault::Fault;
 use crate::queue::path::Path;
@@ -43,6 +44,7 @@ impl State {
             failures: failures.map(|failures| failures.items).unwrap_or_default(),
             automation,
             foreign: foreign.unwrap_or_default(),
+            storage_problem: self.shared.storage.as_ref().and_then(Storage::problem),
             flow,
         }
     }
