@@ -59,6 +59,14 @@ pub(super) enum Next {
 }
 
 impl Shared {
+    /// Reads our own znodes after a change of them, so that what is shown next has it. Where they cannot be read, the next
+    /// look says so.
+    pub(super) async fn look_again(&self) {
+        if let Ok(snapshot) = self.coordination.read().await {
+            *self.seen.write() = Some((snapshot, Timestamp::now()));
+        }
+    }
+
     /// Looks at our own znodes once, shows how things stand, and carries out what waits if this process leads.
     pub(super) async fn look(&self, shutdown: &CancellationToken) {
         // Who writes the trail ends with everything else, and that is nothing to log.

@@ -154,7 +154,9 @@ impl Alerts {
         let rules = self.rules();
         let known = rules.get(rule).ok_or_else(|| Refusal::Missing(format!("there is no rule {rule}")))?;
         let (shared, on) = (&self.shared, format!("rule:{rule}"));
-        shared.written_down("reset_breaker", &on, (actor, reason, now), shared.close_breaker(known)).await
+        shared.written_down("reset_breaker", &on, (actor, reason, now), shared.close_breaker(known)).await?;
+        shared.look_again().await;
+        Ok(())
     }
 
     /// Stops all automatic action, of all processes, until it is unpaused.
@@ -171,7 +173,9 @@ impl Alerts {
                 paused => Ok(paused?),
             }
         };
-        self.shared.written_down("pause_rules", "rules", (actor, reason, now), pause).await
+        self.shared.written_down("pause_rules", "rules", (actor, reason, now), pause).await?;
+        self.shared.look_again().await;
+        Ok(())
     }
 
     /// Lets automatic action go on.
@@ -187,7 +191,9 @@ impl Alerts {
                 unpaused => Ok(unpaused?),
             }
         };
-        self.shared.written_down("unpause_rules", "rules", (actor, reason, now), unpause).await
+        self.shared.written_down("unpause_rules", "rules", (actor, reason, now), unpause).await?;
+        self.shared.look_again().await;
+        Ok(())
     }
 }
 

@@ -19,7 +19,7 @@ use crate::web::views::batches::BatchStanding;
 /// Show how far one batch is, or do something to it
 #[derive(Clone, Debug, Args)]
 pub(super) struct BatchArgs {
-    /// The batch: bid and ten digits, or the UUID of its submission
+    /// The batch: bid and ten digits, its number, or the UUID of its submission
     #[arg(value_name = "BATCH")]
     batch: String,
 
@@ -89,7 +89,7 @@ impl BatchArgs {
 
     /// The batch of that name, which may be the UUID of its submission.
     async fn id(&self, link: &Link) -> anyhow::Result<BatchId> {
-        if let Ok(id) = self.batch.parse() {
+        if let Some(id) = numbered(&self.batch) {
             return Ok(id);
         }
         let found = link.queue().find_batch(&self.batch).await.map_err(Ending::from)?;
@@ -106,11 +106,19 @@ impl BatchArgs {
         let standing = self.client.ask(async |link| {
             let answers = link.walk(true).await?;
             let now = Timestamp::now();
-            Ok((answers.batch(&self.batch, now).map_err(Ending::from)?, now))
+            let name = numbered(&self.batch).map_or_else(|| self.batch.clone(), |id| id.to_string());
+            Ok((answers.batch(&name, now).map_err(Ending::from)?, now))
         });
         let (standing, now) = standing.await?;
         self.client.output.show(&standing, |screen| show(&standing, now, screen))
     }
+}
+
+/// A batch by its id, or by the number in it.
+fn numbered(name: &str) -> Option<BatchId> {
+    let number =
+        || name.bytes().all(|byte| byte.is_ascii_digit()).then(|| name.parse().ok().map(BatchId::new)).flatten();
+    name.parse().ok().or_else(number)
 }
 
 fn show(standing: &BatchStanding, now: Timestamp, screen: &mut Screen) {

@@ -199,7 +199,9 @@ impl Reference {
             description: text(&document["info"]["description"]),
             common: common.into_iter().map(named).collect(),
             parts,
-            schemas: members(&components["schemas"]).map(|(name, schema)| Schema::new(name, schema)).collect(),
+            schemas: members(&components["schemas"])
+                .map(|(name, schema)| Schema::new(name, schema, &components["schemas"]))
+                .collect(),
         }
     }
 }
@@ -273,15 +275,24 @@ impl Answer {
     }
 }
 
+/// The fields of a schema, with those of the ones that it is made of.
+fn properties<'a>(schema: &'a Value, schemas: &'a Value) -> Vec<(&'a String, &'a Value)> {
+    let parts = elements(&schema["allOf"]).flat_map(|part| {
+        let part = referred(part).map_or(part, |name| &schemas[name]);
+        properties(part, schemas)
+    });
+    parts.chain(members(&schema["properties"])).collect()
+}
+
 impl Schema {
-    fn new(name: &str, schema: &Value) -> Self {
+    fn new(name: &str, schema: &Value, schemas: &Value) -> Self {
         let field = |(name, field): (&String, &Value)| Field {
             name: name.clone(),
             kind: Kind::new(field),
             description: words(&described(field)),
             example: text(&field["example"]),
         };
-        let fields = members(&schema["properties"]).map(field).collect();
+        let fields = properties(schema, schemas).into_iter().map(field).collect();
         Self { name: name.to_owned(), description: text(&schema["description"]), fields }
     }
 }
@@ -348,6 +359,11 @@ mod tests {
         let kinds = fields.map(|field| (&field.name, &field.kind, &field.description));
         for (name, kind, description) in kinds {
             assert!(has(&kind.schema) && !description.is_empty(), "{name}: {kind:?}, {description:?}");
+        }
+        for (name, schema) in members(&document["components"]["schemas"]) {
+            let shown = reference.schemas.iter().find(|shown| shown.name == *name).unwrap();
+            let is_made_of_others = schema["allOf"].is_array();
+            assert!(!is_made_of_others || shown.fields.len() > members(&schema["properties"]).count(), "{name}");
         }
         for operation in reference.parts.iter().flat_map(|part| &part.operations) {
             assert!(!operation.summary.is_empty() && !operation.summary.contains('`'), "{operation:?}");

@@ -206,7 +206,20 @@ impl OrderView {
                 (view.outcome, view.detail) = (refusal.label().to_owned(), Some(refusal.to_string()));
             }
         }
+        if reached.of == 0 && view.outcome != "going_on" {
+            view.count_one();
+        }
         view
+    }
+
+    /// Counts the one item of an action that has ended and is over no list.
+    fn count_one(&mut self) {
+        self.count = 1;
+        match &*self.outcome {
+            "done" => self.done = 1,
+            "unknown" => self.unknown = 1,
+            _ => self.not_done = 1,
+        }
     }
 
     /// Adds what only the audit trail remembers of it.
