@@ -1,5 +1,7 @@
 //! `queuekeeper faults`: what is broken in the tree.
 
+use std::time::Duration;
+
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use jiff::Timestamp;
@@ -12,10 +14,10 @@ use super::paging::{Asked, Paging};
 use super::words::{ASSUMED, ago, count};
 use crate::actions::{Action, Each, MOST_ITEMS, Order, Subject};
 use crate::mirror::Store;
-use crate::mirror::words::counted;
+use crate::mirror::words::{self, counted};
 use crate::queue::MendKind;
 use crate::queue::fault::Fault;
-use crate::web::views::faults::FaultList;
+use crate::web::views::faults::{FaultList, Unconfirmed};
 
 /// List what is broken in the tree, since when, what it does and what mends it
 ///
@@ -165,5 +167,22 @@ fn show(list: &FaultList, screen: &mut Screen) {
         }
         screen.gap();
     }
+    unconfirmed(&list.unconfirmed, screen);
     screen.say(ASSUMED);
+}
+
+/// What a single look sees, and cannot tell whether it lasts.
+pub(super) fn unconfirmed(all: &[Unconfirmed], screen: &mut Screen) {
+    if all.is_empty() {
+        return;
+    }
+    screen.say(
+        "Not confirmed, because a single look cannot tell whether it lasts. A running server (queuekeeper serve) can:",
+    );
+    for fault in all {
+        let lasting = words::length(Duration::from_secs_f64(fault.lasting_seconds));
+        let items = counted(fault.count, "item", "items");
+        screen.beneath(&format!("{} ({}): {items}, a fault after {lasting}", fault.title, fault.fault));
+    }
+    screen.gap();
 }

@@ -5,11 +5,18 @@ use jiff::Timestamp;
 
 use super::client::ClientArgs;
 use super::exit::Ending;
+use super::faults::unconfirmed;
 use super::output::{Column, Screen, Table};
 use super::words::{ASSUMED, ago, count, moment, size, some};
 use crate::alerts::{Foreign, foreign};
 use crate::coordination::Coordination;
+use crate::mirror::words::counted;
+use crate::web::views::faults::FaultList;
 use crate::web::views::overview::{Overview, Severity};
+
+/// What the overview of a running server shows besides.
+const UNSEEN: &str = "Not looked at: working storage, how fast jobs move, and what the rules for alerts do. A running \
+                      server (queuekeeper serve) shows these.";
 
 /// Show whether the queue flows, and if not, where and why
 #[derive(Clone, Debug, Args)]
@@ -24,7 +31,7 @@ impl StatusArgs {
     /// # Errors
     /// When the queue cannot be read.
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let (overview, now) = self
+        let (overview, faults, now) = self
             .client
             .ask(async |link| {
                 let answers = link.walk(true).await?;
@@ -34,22 +41,26 @@ impl StatusArgs {
                     Ok(seen) => foreign(seen, now),
                     Err(error) => (Foreign::unread(error).into_iter().collect(), 0),
                 };
-                Ok((answers.overview(foreign, now).map_err(Ending::from)?, now))
+                let faults = answers.faults(&Vec::new(), now).map_err(Ending::from)?;
+                Ok((answers.overview(foreign, now).map_err(Ending::from)?, faults, now))
             })
             .await?;
-        self.client.output.show(&overview, |screen| show(&overview, now, screen))
+        self.client.output.show(&overview, |screen| show(&overview, &faults, now, screen))
     }
 }
 
-fn show(overview: &Overview, now: Timestamp, screen: &mut Screen) {
+fn show(overview: &Overview, faults: &FaultList, now: Timestamp, screen: &mut Screen) {
     screen.say(&format!(
-        "{} jobs in {} batches at {}, {} of them not done.",
-        count(overview.jobs),
-        count(overview.batches),
+        "{} in {} at {}, {} not done.",
+        counted(overview.jobs, "job", "jobs"),
+        counted(overview.batches, "batch", "batches"),
         overview.status.servers,
         count(overview.unfinished)
     ));
     attention(overview, now, screen);
+    screen.gap();
+    unconfirmed(&faults.unconfirmed, screen);
+    screen.say(UNSEEN);
     screen.gap();
     states(overview, now, screen);
     others(overview, now, screen);

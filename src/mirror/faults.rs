@@ -66,6 +66,8 @@ pub(super) struct Suspicion {
     pub(super) fault: Fault,
     mark: u64,
     seen_ms: i64,
+    /// For how long it must have been seen until it counts.
+    lasting_ms: i64,
     pub(super) since_ms: i64,
     pub(super) due_ms: i64,
 }
@@ -196,6 +198,14 @@ impl Suspects {
         self.due[fault as usize].range(due_ms).count()
     }
 
+    /// How many items show a fault that does not count at an instant only because it has not been seen for long enough,
+    /// and for how many milliseconds the one that takes longest must be.
+    pub(super) fn unconfirmed(&self, fault: Fault, now_ms: i64) -> (usize, i64) {
+        let waiting = self.due(fault, now_ms.saturating_add(1)..=i64::MAX).map(|(_, suspicion)| suspicion);
+        let waiting = waiting.filter(|suspicion| suspicion.due_ms == suspicion.seen_ms + suspicion.lasting_ms);
+        waiting.fold((0, 0), |(count, longest), suspicion| (count + 1, longest.max(suspicion.lasting_ms)))
+    }
+
     /// Every suspected item of a kind, due or not.
     pub(super) fn suspected(&self, fault: Fault) -> impl Iterator<Item = &Path> {
         self.due[fault as usize].iter().filter_map(|(_, slot)| Some(&self.slots[slot as usize].as_ref()?.item))
@@ -232,7 +242,7 @@ fn suspicion(raw: &Raw, old: &[Suspicion], now_ms: i64, at_first_sight: bool) ->
         (Since::Seen(_), None) => now_ms,
     };
     let due_ms = seen_ms.saturating_add(raw.lasting_ms).max(raw.not_before_ms);
-    Suspicion { fault: raw.fault, mark: raw.mark, seen_ms, since_ms, due_ms }
+    Suspicion { fault: raw.fault, mark: raw.mark, seen_ms, lasting_ms: raw.lasting_ms, since_ms, due_ms }
 }
 
 /// Of each fault the suspicion that counts first.
@@ -262,6 +272,8 @@ mod tests {
         suspects.note(&JOB, &orphan(2), 13_000, false);
         suspects.note(&JOB, &orphan(2), 14_900, false);
         assert_eq!(suspects.count(Fault::OrphanEntry, 14_999), (0, None));
+        assert_eq!(suspects.unconfirmed(Fault::OrphanEntry, 14_999), (1, 2_000));
+        assert_eq!(suspects.unconfirmed(Fault::OrphanEntry, 15_000), (0, 0));
         suspects.set_mark(14_000);
         assert_eq!(suspects.count(Fault::OrphanEntry, 15_000), (1, Some(13_000)));
         assert_eq!(suspects.items(Fault::OrphanEntry, 14_999).count(), 0);
@@ -281,6 +293,7 @@ mod tests {
         ];
         suspects.note(&JOB, &found, 2_000, false);
         assert_eq!(suspects.count(Fault::LeakedLock, 2_999).0, 0);
+        assert_eq!(suspects.unconfirmed(Fault::LeakedLock, 2_999), (0, 0), "its own time tells since when it is there");
         assert_eq!(suspects.count(Fault::LeakedLock, 3_000), (1, Some(1_000)));
         assert_eq!(suspects.count(Fault::LeakedLock, 99_000), (1, Some(1_000)));
     }

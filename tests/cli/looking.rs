@@ -17,7 +17,7 @@ async fn each_command_shows_what_it_is_asked_for_and_ends_with_its_code() {
     world.create("/queuekeeper/election", "").await;
     world.create("/queuekeeper/election/\u{202e}candidate-0000000000", "").await;
     for (line, code, told) in [
-        ("status", 0, &["12 jobs in 1 batches", "The small access queue is paused", "STATE", "provisioning"][..]),
+        ("status", 0, &["12 jobs in 1 batch at", "The small access queue is paused", "STATE", "provisioning"][..]),
         (
             "status",
             0,
@@ -56,6 +56,8 @@ async fn each_command_shows_what_it_is_asked_for_and_ends_with_its_code() {
         ("batches", 0, &["bid0000000000  reporting", "uuid-0"]),
         ("batches --state failed", 0, &["no batch matches"]),
         ("batch bid0000000000", 0, &["12: 9 not done, 1 failed, 1 completed, 1 deleted", "uuid-0"]),
+        ("batch 0", 0, &["bid0000000000"]),
+        ("batch 999", 4, &["no batch “bid0000000999”"]),
         ("batch uuid-0", 0, &["bid0000000000"]),
         ("batch uuid-1", 4, &["no batch “uuid-1”"]),
         ("access", 0, &["small  qid0000000000  failed", "2.0 KiB", "t-0", "no such object"]),
@@ -70,6 +72,12 @@ async fn each_command_shows_what_it_is_asked_for_and_ends_with_its_code() {
         ("faults", 0, &["orphan_entry", "/jobs/jid0000000001", "What mends it"]),
         ("faults", 0, &["1 znode cannot be read:", "/jobs/strange"]),
         ("faults missing_entry", 0, &["no fault matches"]),
+        (
+            "faults no_daemon",
+            0,
+            &["no fault matches", "a single look cannot tell whether it lasts", "(no_daemon): ", "a fault after 5 min"],
+        ),
+        ("status", 0, &["(no_daemon): ", "a fault after 5 min", "Not looked at: working storage"]),
         ("faults nothing", 2, &["possible values", "orphan_entry"]),
     ] {
         world.run(line).await.is(code, told);

@@ -1,5 +1,7 @@
 //! The lists that readers ask for in pages.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 use super::Store;
@@ -91,6 +93,14 @@ impl Store {
     pub fn entered_by_servers(&self, job: JobId) -> Option<Timestamp> {
         let entered = self.read(|image, _| image.entered_ms(job)).flatten();
         Timestamp::from_millisecond(entered?).ok()
+    }
+
+    /// The faults that items show and that do not count yet only because they have not been seen for long enough: of each
+    /// kind how many items, and for how long they must be seen. A single look confirms none that must last for longer
+    /// than it takes. `None` before the first walk.
+    #[must_use]
+    pub fn unconfirmed(&self, now: Timestamp) -> Option<Vec<(Fault, u64, Duration)>> {
+        self.ask(now, None, |image, asked| image.unconfirmed(asked.now_ms))
     }
 
     /// The znodes that hold garbage, are not ours to read, or have a name that nobody expects: the first hundred. `None`

@@ -38,7 +38,10 @@ impl FaultFilter {
         let part = part(self.limit.as_ref(), self.cursor.as_ref())?;
         let page = store.fault_list(self.fault()?, &part, now, space)?;
         let summary = store.summary(now, space).ok_or_else(Problem::no_image)?;
-        Ok(FaultList::new(&summary, page, &store.unreadable().unwrap_or_default()))
+        let asked = self.fault()?;
+        let unconfirmed = store.unconfirmed(now).unwrap_or_default().into_iter();
+        let unconfirmed = unconfirmed.filter(|(fault, ..)| asked.is_none_or(|asked| asked == *fault));
+        Ok(FaultList::new(&summary, page, &store.unreadable().unwrap_or_default()).with(unconfirmed))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Faults: how many of each kind, and a list of them.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -25,6 +27,20 @@ pub(crate) struct FaultKind {
     pub(crate) effect: &'static str,
     /// What mends it.
     pub(crate) remedy: &'static str,
+}
+
+/// What looks like a fault, and has not been seen for long enough to be one.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct Unconfirmed {
+    /// Its name, which is the label value of `merritt_faults`.
+    #[schema(example = "no_daemon")]
+    pub(crate) fault: &'static str,
+    /// The same in words.
+    pub(crate) title: &'static str,
+    /// How many items show it.
+    pub(crate) count: u64,
+    /// For how long it has to be seen.
+    pub(crate) lasting_seconds: f64,
 }
 
 /// A fault that something shows.
@@ -62,6 +78,9 @@ pub(crate) struct FaultList {
     /// The faults of this page, kind by kind, those first that count for the longest time. One that has just been mended
     /// may be missing, and is gone from the figures a moment later.
     pub(crate) items: Vec<FaultItem>,
+    /// What looks like a fault of the kinds that are asked for, and has not been seen for long enough to be one. A
+    /// daemon's own writes look so for a moment.
+    pub(crate) unconfirmed: Vec<Unconfirmed>,
     /// How many znodes hold garbage, are not ours to read, or have a name that nobody expects. Not all of these break
     /// something.
     pub(crate) unreadable_znodes: u64,
@@ -85,6 +104,18 @@ impl FaultItem {
 }
 
 impl FaultList {
+    /// The same with what is not confirmed yet: kinds, items and for how long these must be seen.
+    pub(in crate::web) fn with(mut self, unconfirmed: impl IntoIterator<Item = (Fault, u64, Duration)>) -> Self {
+        let view = |(fault, count, lasting): (Fault, u64, Duration)| Unconfirmed {
+            fault: fault.label(),
+            title: fault.title(),
+            count,
+            lasting_seconds: lasting.as_secs_f64(),
+        };
+        self.unconfirmed = unconfirmed.into_iter().map(view).collect();
+        self
+    }
+
     pub(in crate::web) fn new(summary: &Summary, page: Page<FoundFault>, unreadable: &[Path]) -> Self {
         let kind = |fault: Fault| {
             let figures = summary.faults(fault);
@@ -104,6 +135,7 @@ impl FaultList {
             before,
             next: next.map(|next| next.to_string()),
             items: items.iter().map(FaultItem::new).collect(),
+            unconfirmed: Vec::new(),
             unreadable_znodes: summary.unreadable,
             unreadable: unreadable.iter().map(ToString::to_string).collect(),
         }

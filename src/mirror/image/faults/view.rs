@@ -1,5 +1,7 @@
 //! The faults of the image as readers get them.
 
+use std::time::Duration;
+
 use super::facts::NODES;
 use crate::mirror::clock::Offset;
 use crate::mirror::faults::{FaultFigures, FoundFault, Suspicion};
@@ -26,6 +28,16 @@ impl Image {
             let (count, since_ms) = self.faults.suspects.count(fault, now_ms);
             FaultFigures { count: count as u64, since: since_ms.map(|since_ms| offset.to_own(since_ms)) }
         })
+    }
+
+    /// The faults that items show and that do not count at an instant only because they have not been seen for long
+    /// enough: of each kind how many items, and for how long they must be seen.
+    pub(in crate::mirror) fn unconfirmed(&self, now_ms: i64) -> Vec<(Fault, u64, Duration)> {
+        let of = |fault| {
+            let (count, lasting_ms) = self.faults.suspects.unconfirmed(fault, now_ms);
+            (fault, count as u64, Duration::from_millis(u64::try_from(lasting_ms).unwrap_or(0)))
+        };
+        Fault::ALL.into_iter().map(of).filter(|(_, count, _)| *count > 0).collect()
     }
 
     /// The items that show a fault, those first that count for the longest time, at most `limit` of them.
