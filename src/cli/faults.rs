@@ -171,8 +171,13 @@ fn show(list: &FaultList, screen: &mut Screen) {
     screen.say(ASSUMED);
 }
 
+/// What has to last for no longer is confirmed by looking twice, in seconds.
+const MOMENTS: f64 = 10.0;
+
 /// What a single look sees, and cannot tell whether it lasts.
 pub(super) fn unconfirmed(all: &[Unconfirmed], screen: &mut Screen) {
+    // The tree was looked at twice: what is new the second time and has to last for moments is a daemon's own writing.
+    let all: Vec<_> = all.iter().filter(|fault| fault.lasting_seconds > MOMENTS).collect();
     if all.is_empty() {
         return;
     }

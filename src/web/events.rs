@@ -154,9 +154,10 @@ fn beat(state: &State, waited: Duration) -> Bytes {
     let now = Timestamp::now();
     let store = &state.shared.store;
     // Of figures that follow nothing the header says how old they are, and there may never have been any.
-    let behind = match store.freshness().is_synced() {
-        true => format!("{:.1}", (store.behind(now) + waited).as_secs_f64()),
-        false => "null".to_owned(),
+    let behind = if store.freshness().is_synced() {
+        format!("{:.1}", (store.behind(now) + waited).as_secs_f64())
+    } else {
+        "null".to_owned()
     };
     Bytes::from(format!("event: beat\ndata: {{\"now\":\"{now:.3}\",\"behind_seconds\":{behind}}}\n\n"))
 }

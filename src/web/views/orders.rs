@@ -273,3 +273,17 @@ impl FrozenList {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_single_action_that_has_ended_counts_as_one() {
+        for (outcome, counts) in [("done", [1, 0, 0]), ("unknown", [0, 0, 1]), ("conflict", [0, 1, 0])] {
+            let mut view = OrderView { outcome: outcome.to_owned(), ..OrderView::default() };
+            view.count_one();
+            assert_eq!(([view.done, view.not_done, view.unknown], view.count), (counts, 1), "{outcome}");
+        }
+    }
+}
