@@ -145,14 +145,21 @@ impl Known {
         let Overview { rules, orphans, paused, leads, read, budget_left, told, is_trail_lost, .. } = overview;
         let count = |mode: Mode| rules.iter().filter(|rule| rule.rule.mode == mode).count() as u64;
         let (enforced, dry) = (count(Mode::Enforce), count(Mode::DryRun));
-        let mut parts = vec![counted(enforced, "rule acts", "rules act")];
+        let is_paused = paused.is_some();
+        let mut parts = vec![if is_paused {
+            counted(enforced, "rule would act, and is paused", "rules would act, and are paused")
+        } else {
+            counted(enforced, "rule acts", "rules act")
+        }];
         if dry > 0 {
             parts.push(format!("{} what would be done", counted(dry, "only tells", "only tell")));
         }
         let acting = if enforced == 0 {
             "Without a rule that acts, nothing is written to ZooKeeper.".to_owned()
         } else if let Some(read) = read {
-            let who = if leads && is_trail_lost {
+            let who = if is_paused {
+                "No process carries anything out while it is paused"
+            } else if leads && is_trail_lost {
                 "This process is to carry out what is decided, and does not: it cannot write its audit file of alerts"
             } else if leads {
                 "This process carries out what is decided"
@@ -171,7 +178,7 @@ impl Known {
             paused: paused.map(|pause| Paused {
                 since: Moment::new(pause.since, now),
                 by: brief(&pause.who, LONG),
-                why: brief(&pause.why, LONG),
+                why: unended(&brief(&pause.why, LONG)),
             }),
             orphans: orphans
                 .into_iter()
@@ -181,26 +188,33 @@ impl Known {
                 })
                 .collect(),
             calls: calls.map(|told| Line::new(told, now)).collect(),
-            rules: rules.into_iter().map(|rule| Shown::new(rule, root, now)).collect(),
+            rules: rules.into_iter().map(|rule| Shown::new(rule, is_paused, root, now)).collect(),
         }
     }
 }
 
+/// A text that may be a sentence, for the middle of another.
+fn unended(text: &str) -> String {
+    text.trim_end().trim_end_matches('.').to_owned()
+}
+
 impl Shown {
-    fn new(overview: RuleOverview, root: &str, now: Timestamp) -> Self {
+    fn new(overview: RuleOverview, is_paused: bool, root: &str, now: Timestamp) -> Self {
         let RuleOverview { rule, breaker, budget_left, holds, waiting, left, last_action, unreadable, told } = overview;
         let more = left.len().saturating_sub(LEFT) as u64;
         Self {
             mode: match rule.mode {
                 Mode::Off => ("done", "off"),
                 Mode::DryRun => ("", "dry run"),
+                Mode::Enforce if is_paused => ("warn", "paused"),
+                Mode::Enforce if breaker.is_some() || unreadable.is_some() => ("bad", "stopped"),
                 Mode::Enforce => ("work", "acts"),
             },
             when: words::when(&rule),
             does: words::does(&rule),
             limits: words::limits(&rule),
-            breaker: breaker.map(|breaker| (Moment::new(breaker.since, now), brief(&breaker.why, LONG))),
-            unreadable: unreadable.map(|why| brief(&why, LONG)).unwrap_or_default(),
+            breaker: breaker.map(|breaker| (Moment::new(breaker.since, now), unended(&brief(&breaker.why, LONG)))),
+            unreadable: unreadable.map(|why| unended(&brief(&why, LONG))).unwrap_or_default(),
             budget: format!("{} of {}", Count(budget_left), Count(rule.budget.items.into())),
             last: last_action.map(|at| Moment::new(at, now)),
             holds: holds.iter().map(|hold| (brief(&hold.collection, LONG), Moment::new(hold.since, now))).collect(),
@@ -246,5 +260,75 @@ fn outcome_in_words(outcome: Option<Outcome>) -> (&'static str, &'static str) {
         Some(Outcome::QueueFull) => ("bad", "too many"),
         Some(Outcome::Failed) => ("bad", "failed"),
         Some(Outcome::Unknown) => ("bad", "unknown"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::alerts::{Breaker, Budget, Remedy, Rule, Selector};
+
+    fn rule(mode: Mode) -> RuleOverview {
+        let rule = Rule {
+            name: "again".to_owned(),
+            alert: "A".to_owned(),
+            labels: std::collections::BTreeMap::new(),
+            mode,
+            remedy: Remedy::ResumeJobs,
+            select: Selector::default(),
+            narrow_by: Vec::new(),
+            budget: Budget { items: 5, per: Duration::from_hours(1) },
+            max_share: None,
+            cooldown: Duration::from_mins(15),
+            attempts: 3,
+            is_undone: false,
+        };
+        RuleOverview {
+            rule,
+            breaker: None,
+            budget_left: 5,
+            holds: Vec::new(),
+            waiting: Vec::new(),
+            left: Vec::new(),
+            last_action: None,
+            unreadable: None,
+            told: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn only_what_acts_is_said_to_act() {
+        let now = Timestamp::UNIX_EPOCH;
+        let is = |rule: RuleOverview, is_paused| Shown::new(rule, is_paused, "./", now).mode.1;
+        assert_eq!(is(rule(Mode::Enforce), false), "acts");
+        assert_eq!(is(rule(Mode::Enforce), true), "paused");
+        assert_eq!(is(rule(Mode::DryRun), true), "dry run");
+        let breaker = Breaker { since: now, why: "Too many.".to_owned() };
+        let broken = || RuleOverview { breaker: Some(breaker.clone()), ..rule(Mode::Enforce) };
+        assert_eq!(is(broken(), false), "stopped");
+        assert_eq!(Shown::new(broken(), false, "./", now).breaker.map(|(_, why)| why).as_deref(), Some("Too many"));
+
+        let overview = |paused| Overview {
+            rules: vec![rule(Mode::Enforce)],
+            orphans: Vec::new(),
+            paused,
+            leads: true,
+            read: Some(now),
+            budget_left: 100,
+            told: Vec::new(),
+            foreign: Vec::new(),
+            more_foreign: 0,
+            problem: None,
+            is_trail_lost: false,
+        };
+        let pause = crate::alerts::Pause { who: "ops".to_owned(), why: "Maintenance.".to_owned(), since: now };
+        let acting = Known::new(overview(None), "./", now);
+        assert_eq!(acting.told, "1 rule acts.");
+        let paused = Known::new(overview(Some(pause)), "./", now);
+        assert_eq!(paused.told, "1 rule would act, and is paused.");
+        assert!(paused.leads.starts_with("No process carries anything out while it is paused;"), "{}", paused.leads);
+        assert_eq!(paused.paused.map(|paused| paused.why).as_deref(), Some("Maintenance"));
     }
 }

@@ -53,7 +53,8 @@ pub(super) fn items(overview: &Overview) -> Vec<Attention> {
             )
         });
     }
-    overview.rules.iter().for_each(|rule| items.extend(of_rule(rule)));
+    let is_paused = overview.paused.is_some();
+    overview.rules.iter().for_each(|rule| items.extend(of_rule(rule, is_paused)));
     for (rule, holds) in &overview.orphans {
         let held: Vec<_> = holds.iter().map(|hold| brief(&hold.collection, LONG)).collect();
         items.push(Attention {
@@ -109,7 +110,7 @@ pub(super) fn foreign((found, more): &(Vec<Foreign>, usize)) -> Vec<Attention> {
 }
 
 /// What one rule is at.
-fn of_rule(rule: &RuleOverview) -> Vec<Attention> {
+fn of_rule(rule: &RuleOverview, is_paused: bool) -> Vec<Attention> {
     let mut items = Vec::new();
     let name = &rule.rule.name;
     if let Some(breaker) = &rule.breaker {
@@ -151,18 +152,28 @@ fn of_rule(rule: &RuleOverview) -> Vec<Attention> {
     if let Some((words, since)) = rule.waiting.first() {
         items.push(Attention {
             since: Some(*since),
-            remedy: "Nothing needs to be done; it can be paused on the page of rules.".to_owned(),
+            remedy: if is_paused {
+                "It goes on when somebody unpauses all automatic action on the page of rules."
+            } else {
+                "Nothing needs to be done; it can be paused on the page of rules."
+            }
+            .to_owned(),
             ..of_rules(
                 "automation_at_work",
                 Severity::Warn,
-                format!("The rule {name} is at work"),
+                format!(
+                    "The rule {name} {}",
+                    if is_paused { "is paused in the middle of its work" } else { "is at work" }
+                ),
                 format!("It {}.", brief(words, LONG)),
             )
         });
     }
     if rule.rule.mode == Mode::Enforce && !rule.holds.is_empty() {
         let held: Vec<_> = rule.holds.iter().map(|hold| brief(&hold.collection, LONG)).collect();
-        let until = if rule.rule.is_undone {
+        let until = if rule.rule.is_undone && is_paused {
+            "It releases them when the alert is resolved and automatic action is not paused any more."
+        } else if rule.rule.is_undone {
             "It releases them when the alert is resolved."
         } else {
             "A person has to release them."
