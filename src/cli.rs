@@ -35,6 +35,7 @@ mod meter;
 mod orders;
 mod output;
 mod paging;
+mod password;
 mod pauses;
 mod prompt;
 mod rules;
@@ -106,6 +107,8 @@ enum Command {
     Rules(rules::RulesArgs),
     #[command(after_help = exit::CODES)]
     Token(token::TokenArgs),
+    #[command(after_help = exit::CODES)]
+    Password(password::PasswordArgs),
 }
 
 /// A command that cannot begin, because of what it was told or of what is not there: one line, exit code 2.
@@ -148,6 +151,7 @@ pub fn run() -> ExitCode {
         Command::CheckConfig(args) => args.run(),
         Command::Rules(args) => args.run(),
         Command::Token(args) => args.run(),
+        Command::Password(args) => args.run(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -21,7 +21,6 @@ async fn rules_that_ship_are_right_and_wrong_ones_say_where() {
         std::fs::write(&path, text).unwrap();
         path.to_str().unwrap().to_owned()
     };
-    write("tokens.yml", "{}");
     let right = write("right.yml", SHIPPED);
     let ran = run(home.path(), &["rules", "check", &right]).await;
     ran.is(
@@ -45,7 +44,6 @@ async fn a_trial_says_what_would_happen_now_and_does_nothing() {
         std::fs::write(&path, text).unwrap();
         path.to_str().unwrap().to_owned()
     };
-    write("tokens.yml", "{}");
     let rules = write("rules.yml", &SHIPPED.replace("mode: dry-run", "mode: enforce"));
     let failed = write("failed.json", &payload(&json!({"alertname": "MerrittJobsFailed"}), "firing"));
     let before = read_tree(&world.client, "/", &[]).await;

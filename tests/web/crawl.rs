@@ -71,7 +71,7 @@ impl Served {
         // With rules, so that there is something on their page.
         let rules = concat!(env!("CARGO_MANIFEST_DIR"), "/dashboards/queuekeeper/config.yml");
         let rules = std::fs::read_to_string(rules).unwrap();
-        let roles = rules.replace("tokens_file: tokens.yml", &format!("users: {{{ADMIN}: admin}}"));
+        let roles = rules.replace("# tokens_file: tokens.yml", &format!("users: {{{ADMIN}: admin}}"));
         let roles = write("config.yml", &roles);
         let mut child = queuekeeper(&["serve", "--web.listen-address=127.0.0.1:0", "--log.format=json"])
             .args(["--zookeeper", &world.zookeeper(), "--web.external-url", home.as_str()])

@@ -25,7 +25,7 @@ impl Users {
             return Err(format!("the user {name}: no browser can send a name with a colon"));
         }
         let parts: bcrypt::HashParts = hash.parse().map_err(|_| {
-            format!("the user {name}: the hash is not one of bcrypt, $2y$10$ and 53 characters; htpasswd -nB {name} makes one")
+            format!("the user {name}: the hash is not one of bcrypt, $2y$10$ and 53 characters; queuekeeper password {name} makes one")
         })?;
         let cost = parts.get_cost();
         if !(4..=MOST_COST).contains(&cost) {

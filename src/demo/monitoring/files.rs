@@ -124,7 +124,8 @@ alerting:
 /// Our own rules as they ship, but that they act, and in the demo's time.
 fn hasty_rules() -> Result<String, RulesError> {
     const SHIPPED: &str = include_str!("../../../dashboards/queuekeeper/config.yml");
-    const CHANGES: [(&str, &str); 11] = [
+    const CHANGES: [(&str, &str); 12] = [
+        ("# tokens_file: tokens.yml", "tokens_file: tokens.yml"),
         ("mode: dry-run", "mode: enforce"),
         ("budget: {items: 100, per: 1h}", "budget: {items: 1000, per: 10m}"),
         ("budget: {items: 6, per: 1d}", "budget: {items: 30, per: 10m}"),
