@@ -271,7 +271,7 @@ async fn a_status_that_becomes_unreadable_is_shown_as_that_and_not_as_it_was() {
         ("/api/v1/jobs/jid0000000001", 200, r#""state":"other""#),
         ("/api/v1/batches/bid0000000000", 200, r#""state":"other""#),
         ("/", 200, "3 znodes cannot be read"),
-        ("/", 200, r##"href="./faults#unreadable""##),
+        ("/", 200, r#"href="./faults#unreadable""#),
         ("/faults", 200, "3 znodes cannot be read"),
         ("/faults", 200, r#"href="./tree/access/small/qid0000000001/status""#),
         (
