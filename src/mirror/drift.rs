@@ -85,13 +85,14 @@ impl Follower {
     /// Applies what a second read has confirmed.
     fn mend(&mut self, reads: Vec<(Path, Found)>, drifted: &mut Drifted) {
         // No event tells of what is closed to us: servers keep them to themselves since CVE-2024-23944 was mended, and a
-        // change of permissions is no event at all.
-        let is_closed = |path: &Path, found: &Found| {
+        // change of permissions is no event at all. Nor is the end of a batch one below its references, which nobody
+        // has looked at until then.
+        let is_untold = |path: &Path, found: &Found| {
             let was_unreadable = self.writer.with_image(|image| image.is_unreadable(path)).unwrap_or(false);
-            was_unreadable || matches!(found, Found::Denied)
+            was_unreadable || matches!(found, Found::Denied) || matches!(path.parent(), Some(Path::Reference(..)))
         };
-        let (closed, reads): (Vec<_>, Vec<_>) = reads.into_iter().partition(|(path, found)| is_closed(path, found));
-        self.apply_untold(closed);
+        let (untold, reads): (Vec<_>, Vec<_>) = reads.into_iter().partition(|(path, found)| is_untold(path, found));
+        self.apply_untold(untold);
         let metrics = &self.metrics;
         let first = reads.first().map(|(path, _)| path.clone());
         let mut differences = 0;
