@@ -85,7 +85,7 @@ impl WebFile {
         self.tls.as_ref()
     }
 
-    /// When the certificate is valid that is shown to clients, until [`Timestamp::MAX`] where it does not expire; `None`
+    /// When the certificate is valid that is shown to clients, until [`jiff::Timestamp::MAX`] where it does not expire; `None`
     /// for plain HTTP.
     #[must_use]
     pub fn certificate_validity(&self) -> Option<Validity> {
