@@ -122,7 +122,7 @@ async fn whoever_may_not_order_is_offered_nothing_and_refused() {
         }
     }
     for (path, offer) in
-        [("jobs/jid0000000001", "order?action=resume"), ("failures", "Resume all 1"), ("locks", "order?action=pause")]
+        [("jobs/jid0000000001", "order?action=resume"), ("failures", "Resume it"), ("locks", "order?action=pause")]
     {
         assert!(world.get(OPERATOR, &format!("/{path}")).await.text.contains(offer), "{path}");
         for (who, is_offered) in [(OPERATOR, true), (VIEWER, false), (OPERATOR, true)] {
