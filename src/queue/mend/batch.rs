@@ -37,6 +37,12 @@ impl Queue {
                 changes.create(processing, Vec::new());
                 format!("Makes an empty batch-processing for batch {id}, which can be reported again then.")
             }
+            (Fault::BatchWithoutEnd, Some(BatchState::Completed))
+                if look.batch.references(Outcome::Processing).is_none() =>
+            {
+                changes.create(processing, Vec::new());
+                format!("Makes an empty batch-processing for batch {id}, which the daemons' clean-up takes then.")
+            }
             (Fault::BatchWithoutEnd, Some(BatchState::Deleted)) => {
                 return invalid("it is Deleted and remains until it is purged: purge it by its name, or clean up");
             }

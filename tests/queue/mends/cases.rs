@@ -191,6 +191,15 @@ pub(super) const CASES: &[Case] = &[
     ),
     (Fault::DanglingUuid, "/batch-uuids/uuid-0", &[Set("/batch-uuids/uuid-0", "bid0000000000\n")], &[]),
     (Fault::DanglingUuid, "/batch-uuids/u9", &[Make("/batch-uuids/u9", "bid99999")], &[]),
+    (
+        Fault::BatchWithoutEnd,
+        "/batches/bid0000000001",
+        &[Set("/batches/bid0000000001/status", r#"{"status":"Completed"}"#)],
+        &[
+            Set("/batches/bid0000000001/status", r#"{"status":"Completed"}"#),
+            Make("/batches/bid0000000001/states/batch-processing", ""),
+        ],
+    ),
     (Fault::MalformedName, "/jobs/states/pending/05-", &[Make("/jobs/states/pending/05-", "")], &[]),
     (Fault::MalformedName, "/jobs/states/held/abc", &[Make("/jobs/states/held/abc", "whose?")], &[]),
     (
