@@ -13,6 +13,7 @@ pub mod failures;
 mod faults;
 pub mod find;
 mod follow;
+mod forecast;
 mod freshness;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -42,8 +43,9 @@ pub use diagnosis::{
     Pool, StateSituation, Verdict, Volume, diagnose_batch, diagnose_job, diagnose_state,
 };
 pub use faults::{FaultFigures, FoundFault};
+pub use forecast::Forecast;
 pub use freshness::{Freshness, ServerClock};
-pub use history::{Flow, History, Pace, Point, StateFlow};
+pub use history::{Flow, History, Pace, Point, Rates, StateFlow};
 pub use image::{Batch, Job, Lock, LockStat, Request};
 pub use load::{LoadError, load, load_job};
 pub use measured::Measured;

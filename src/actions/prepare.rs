@@ -12,6 +12,7 @@ use super::refusal::Refusal;
 use crate::mirror::Store;
 use crate::queue::fault::Limits;
 use crate::queue::id::Priority;
+use crate::queue::record::OperatorNote;
 use crate::queue::state::State;
 use crate::queue::{BulkPlan, JobPlan, Lock, Operation, PlannedJob, Queue, Transaction};
 
@@ -81,6 +82,13 @@ pub(super) struct Desk<'a> {
     /// From when on something counts as a fault.
     pub(super) limits: &'a Limits,
     pub(super) now: Timestamp,
+}
+
+impl Desk<'_> {
+    /// What an item's status says of the change.
+    fn message(&self) -> String {
+        OperatorNote { who: self.who, why: self.reason }.to_string()
+    }
 }
 
 impl Prepared {

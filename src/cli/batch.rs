@@ -10,8 +10,9 @@ use super::client::{ClientArgs, Link};
 use super::exit::{Ending, NOT_FOUND};
 use super::job::explain;
 use super::output::Screen;
-use super::words::{count, moment, number};
+use super::words::{count, moment};
 use crate::actions::{Action, Order, Subject};
+use crate::mirror::Forecast;
 use crate::queue::id::BatchId;
 use crate::web::show::brief;
 use crate::web::views::batches::BatchStanding;
@@ -150,7 +151,12 @@ fn show(standing: &BatchStanding, now: Timestamp, screen: &mut Screen) {
     screen.fact("Jobs", &format!("{}{of}", count(jobs.total)));
     let states: Vec<_> = standing.states.iter().map(|state| format!("{} {}", state.jobs, state.state)).collect();
     screen.fact("Their states", &states.join(", "));
-    screen.fact("Ends", &number(standing.ends.map(|ends| ends.strftime("%Y-%m-%d %H:%M UTC"))));
+    let at = standing.outlook.instants(now);
+    let by_clock = if at.is_empty() { String::new() } else { format!(", at {at}") };
+    // One look never tells how fast jobs end.
+    if standing.outlook.forecast != Forecast::Unknown {
+        screen.fact("Ends", &format!("{}{by_clock}", standing.outlook.outlook));
+    }
     for fault in &standing.faults {
         screen.fact("Fault", &format!("{}: {} {}", fault.fault, fault.how, fault.remedy));
     }

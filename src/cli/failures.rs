@@ -51,7 +51,7 @@ fn show(list: &FailureList, screen: &mut Screen) {
         table.row([
             group.group.clone(),
             count(group.count),
-            group.failed_in.unwrap_or("unknown").to_owned(),
+            group.failed_in.to_owned(),
             ago(group.newest, now),
             group.pattern.clone(),
         ]);

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-pub use flow::{Flow, Pace, StateFlow};
+pub use flow::{Flow, Pace, Rates, StateFlow};
 pub use points::{History, Point};
 pub(super) use step::{Figures, STATES, Sample, index, saturated};
 
@@ -103,8 +103,8 @@ impl Record {
     }
 
     /// How fast the jobs of a batch end; `None` where it is not in work or was just taken up.
-    pub(super) fn batch_pace(&self, batch: BatchId) -> Option<Pace> {
-        self.batches.pace(batch)
+    pub(super) fn batch_rates(&self, batch: BatchId) -> Option<Rates> {
+        self.batches.rates(batch)
     }
 
     /// The step of an instant, which is the last one. Whatever the clock does, this looks at each step at most once.

@@ -94,6 +94,7 @@ pub struct Metrics {
     walks: Family<CauseLabel, Counter>,
     delay: Histogram,
     job_transitions: Family<StepLabels, Counter>,
+    failed_by_operator: Counter,
     batch_transitions: Family<StepLabels, Counter>,
     state_duration: Family<StateLabel, Histogram, fn() -> Histogram>,
 }
@@ -109,6 +110,7 @@ impl Metrics {
             walks: Family::default(),
             delay: Histogram::new(DELAY_BUCKETS),
             job_transitions: Family::default(),
+            failed_by_operator: Counter::default(),
             batch_transitions: Family::default(),
             state_duration: Family::new_with_constructor(|| Histogram::new(STATE_BUCKETS)),
         };
@@ -126,6 +128,11 @@ impl Metrics {
             "Changes of jobs' states seen by this process; none stands for created or gone, and a jump along the \
              success path counts each step",
             metrics.job_transitions.clone(),
+        );
+        registry.register(
+            "merritt_jobs_failed_by_operator",
+            "Jobs that an operator was seen to set Failed with queuekeeper; the transitions to failed count them too",
+            metrics.failed_by_operator.clone(),
         );
         registry.register(
             "merritt_job_state_duration_seconds",
@@ -165,8 +172,11 @@ impl Metrics {
     pub(super) fn change(&self, change: Change) {
         match change {
             Change::Nothing | Change::Quiet => {}
-            Change::Job { from, to, spent } => {
+            Change::Job { from, to, spent, is_by_operator } => {
                 count(&self.job_transitions, from, to);
+                if is_by_operator && to == Seen::In(JobState::Failed) {
+                    self.failed_by_operator.inc();
+                }
                 if let (Seen::In(state), Some(spent)) = (from, spent) {
                     let histogram = self.state_duration.get_or_create_owned(&StateLabel { state: state.label() });
                     histogram.observe(spent.as_secs_f64());

@@ -1,16 +1,20 @@
 //! What was seen of a job, as readers get it.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use crate::queue::state::JobState;
 
 /// Something that was seen of a job. At most eight of them are kept a job, for as long as it is there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PastEvent {
     /// When, to the second, by our own clock: where the tree says it as the tree says it, else when it was seen.
     pub at: Timestamp,
     /// What.
     pub what: Happening,
+    /// The message of a change of state that an operator made, an [`OperatorNote`](crate::queue::record::OperatorNote).
+    pub note: Option<Arc<str>>,
 }
 
 /// What was seen.

@@ -20,7 +20,7 @@ use super::failures::{FailureCursor, FailureGroup, FailureKey};
 use super::faults::FoundFault;
 use super::find::{JobQuery, PAGE_LIMIT, Page};
 use super::freshness::Freshness;
-use super::history::{Flow, History, Pace, Record};
+use super::history::{Flow, History, Rates, Record};
 use super::image::{Asked, Batch, Image, Job, Lock, Request, TextMatches};
 use super::read::ReadBudget;
 use super::read_nodes::Nodes;
@@ -117,8 +117,8 @@ impl Store {
 
     /// How fast the jobs of a batch end; `None` where it is not in work or was just taken up.
     #[must_use]
-    pub fn batch_pace(&self, batch: BatchId) -> Option<Pace> {
-        self.shared.history.read().batch_pace(batch)
+    pub fn batch_rates(&self, batch: BatchId) -> Option<Rates> {
+        self.shared.history.read().batch_rates(batch)
     }
 
     /// The batches that somebody works on, those first that are longest in their state, at most `limit` of them; and how

@@ -84,6 +84,8 @@ pub struct JobFigures {
     pub retried: u64,
     /// The sum of their retries.
     pub retries: u64,
+    /// Of these, held or failed by an operator.
+    pub by_operator: u64,
     /// The sum of the working storage that they need, in bytes.
     pub space_needed_bytes: u64,
     /// When the unlocked job longest in the state entered it.
@@ -202,6 +204,8 @@ pub struct Summary {
     pub paused: [Option<Timestamp>; 3],
     /// Collections that are held.
     pub collections_held: u64,
+    /// Held jobs of these, but for those that an operator held by themselves.
+    pub held_with_collection: u64,
     /// Znodes in the image.
     pub znodes: u64,
     /// Of these, unreadable: garbage, not ours to read, or with a name that nobody expects.

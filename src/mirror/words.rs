@@ -7,6 +7,9 @@ use jiff::Timestamp;
 /// How many characters of a znode's text a sentence quotes.
 const QUOTED: usize = 200;
 
+/// Two figures of which one is at most so many times the other are about the same.
+const ALIKE: f64 = 1.25;
+
 /// How long ago something was, in one unit: `20 s`, `38 min`, `3.2 h`, `31 h`, `4 days`. What lies ahead is now.
 pub(super) fn ago(instant: Timestamp, now: Timestamp) -> String {
     length(Duration::try_from(now.duration_since(instant)).unwrap_or(Duration::ZERO))
@@ -21,6 +24,27 @@ pub(crate) fn length(time: Duration) -> String {
         (_, minutes, hours @ ..10) => format!("{hours}.{} h", minutes % 60 / 6),
         (_, _, hours @ ..48) => format!("{hours} h"),
         (_, _, hours) => format!("{} days", hours / 24),
+    }
+}
+
+/// A length of time between two: `about 12 min`, `12 to 40 min`, `30 min to 2.0 h`.
+pub(crate) fn span(least: Duration, most: Duration) -> String {
+    let (from, to) = (length(least), length(most));
+    if from == to || most <= least.mul_f64(ALIKE) {
+        return format!("about {to}");
+    }
+    match (from.split_once(' '), to.split_once(' ')) {
+        (Some((number, unit)), Some((_, other))) if unit == other => format!("{number} to {to}"),
+        _ => format!("{from} to {to}"),
+    }
+}
+
+/// So many an hour between two: `about 64`, `12 to 64`.
+pub(super) fn between(least: f64, most: f64) -> String {
+    if most <= least * ALIKE {
+        format!("about {}", about(least))
+    } else {
+        format!("{} to {}", about(least), about(most))
     }
 }
 

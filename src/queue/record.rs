@@ -9,6 +9,7 @@ use std::fmt;
 
 mod field;
 mod job;
+mod operator;
 mod pause;
 mod status;
 mod submission;
@@ -18,6 +19,7 @@ pub use job::{
     Configuration, Identifiers, bid, check_job_node, is_priority_out_of_range, misnamed_bid, object_form, priority,
     refused, space_needed,
 };
+pub use operator::{OperatorNote, is_by_operator};
 pub use pause::PauseNote;
 pub use status::{ItemStatus, JobStatus};
 pub use submission::{Submission, Token};

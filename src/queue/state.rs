@@ -190,6 +190,16 @@ state_machine! {
 }
 
 impl JobState {
+    /// In which state a failed job failed, by its last successful one: where it resumes, but that a job which failed
+    /// behind Notify does so at the start.
+    #[must_use]
+    pub fn failed_in(last_successful: Option<JobState>) -> JobState {
+        match last_successful {
+            Some(Self::Notify) => Self::Notify,
+            last => Self::resume_after(last),
+        }
+    }
+
     /// Where a failed job resumes: the state after its last successful one, and Pending where that says nothing.
     #[must_use]
     pub fn resume_after(last_successful: Option<JobState>) -> JobState {

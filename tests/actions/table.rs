@@ -72,7 +72,7 @@ fn after(mut tree: BTreeMap<String, String>, state: &str, does: Does) -> BTreeMa
                 "status": to, "last_modified": "2026-03-02 18:17:05 +0000",
                 "last_successful_status": if aside(state) || aside(to) { "Provisioning" } else { state },
                 "retry_count": if state == "Failed" && to != "Deleted" { 2 } else { 1 },
-                "message": "tried by hand", "by": "java",
+                "message": "By tester with queuekeeper: tried by hand", "by": "java",
             });
             tree.insert(format!("/jobs/{JID}/status"), status.to_string());
         }
@@ -168,7 +168,7 @@ async fn every_action_on_a_batch_does_what_its_name_says_or_nothing() {
                 let mut expected = data(&before);
                 let enters = |expected: &mut BTreeMap<String, String>, to: &str| {
                     let status = json!({
-                        "status": to, "last_modified": "2026-03-02 18:17:05 +0000", "message": "tried by hand",
+                        "status": to, "last_modified": "2026-03-02 18:17:05 +0000", "message": "By tester with queuekeeper: tried by hand",
                         "by": "java",
                     });
                     expected.insert("/batches/bid0000000000/status".to_owned(), status.to_string());

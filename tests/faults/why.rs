@@ -166,7 +166,7 @@ async fn a_batch_says_how_far_it_is() {
     let world = World::new("batches").await;
     world.batch(1, "Pending").await;
     let mirror = Mirror::start(&world, without_daemons()).await;
-    let of = |batch| mirror.store.diagnose_batch(BatchId::new(batch), Timestamp::now()).unwrap();
+    let of = |batch| mirror.store.diagnose_batch(BatchId::new(batch), None, Timestamp::now()).unwrap().0;
     assert_eq!(kinds(&of(0)), ["jobs_to_do"]);
     assert_eq!(of(0).causes[0].sentence, "9 of its 12 jobs are still to do.");
     assert_eq!(of(0).causes[0].evidence, "1 completed, 1 failed, 1 deleted.");
@@ -176,7 +176,7 @@ async fn a_batch_says_how_far_it_is() {
     }
     world.delete("/batches/bid0000000001/states").await;
     eventually(LIMIT, "it is not acquired", async || kinds(&of(1)) == ["batch_not_acquired"]).await;
-    assert!(mirror.store.diagnose_batch(BatchId::new(2), Timestamp::now()).is_none());
+    assert!(mirror.store.diagnose_batch(BatchId::new(2), None, Timestamp::now()).is_none());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -265,7 +265,7 @@ impl Chaos {
                 json!({"status": state, "retry_count": number, "message": "Success", "last_successful_status": "Estimating"})
             }
             5 => json!({"status": state, "retry_count": number.to_string(), "message": long}),
-            6 => json!({"status": state, "retry_count": -1}),
+            6 => json!({"status": state, "retry_count": -1, "message": "By alice with queuekeeper: a court order"}),
             7 => json!({"status": state, "retry_count": 99_999_999_999_u64, "last_successful_status": ["x"]}),
             8 => json!({"status": [state], "message": {"a": 1}}),
             9 => json!({"status": number, "retry_count": 1.5}),
@@ -291,7 +291,10 @@ impl Chaos {
             23 => json!({}),
             24 if self.one_in(8) => return vec![b'x'; 1_040_000],
             24 => json!({"title": "ö".repeat(100_000), "filename": "big"}),
-            _ => json!({"status": state, "retry_count": 0, "message": ""}),
+            _ => {
+                let message = self.pick(&["", "By alice with queuekeeper: why", "404"]);
+                json!({"status": state, "retry_count": 0, "message": message})
+            }
         };
         value.to_string().into_bytes()
     }

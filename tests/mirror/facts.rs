@@ -150,6 +150,7 @@ fn figures(facts: &mut Facts, store: &Store, now: Timestamp, space: i64) -> Opti
         say(facts, format!("{name} locked"), &jobs.locked);
         say(facts, format!("{name} retried"), &jobs.retried);
         say(facts, format!("{name} retries"), &jobs.retries);
+        say(facts, format!("{name} by operator"), &jobs.by_operator);
         say(facts, format!("{name} space"), &jobs.space_needed_bytes);
         say(facts, format!("{name} oldest unlocked"), &ms(jobs.oldest_unlocked));
         say(facts, format!("{name} oldest locked"), &ms(jobs.oldest_locked));

@@ -69,6 +69,7 @@ pub(crate) fn full() -> Summary {
             locked,
             retried: count / 20,
             retries: count / 20 + count / 100,
+            by_operator: if state == JobState::Held { 3 } else { 0 },
             space_needed_bytes: count * 21_474_836_480,
             oldest_unlocked: (count > locked).then(|| ago(oldest)),
             oldest_locked: (locked > 0).then(|| ago(oldest / 2)),

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use queuekeeper::alerts::Foreign;
 use queuekeeper::mirror::failures::FailureGroup;
+use queuekeeper::mirror::lists::BatchDetail;
 use queuekeeper::mirror::{
-    Batch, ByState, Cause, CauseKind, Diagnosis, Flow, Freshness, History, Pace, Point, StateFlow, Verdict,
+    Batch, ByState, Cause, CauseKind, Diagnosis, Flow, Freshness, History, Pace, Point, Rates, StateFlow, Verdict,
 };
 use queuekeeper::queue::id::{BatchId, JobId};
 use queuekeeper::queue::state::{BatchState, JobState};
@@ -18,7 +19,7 @@ use crate::support::figures::{self, ago};
 fn flow(left_1h: u64, last_left: i64) -> StateFlow {
     let pace = Pace { count: left_1h, over: Duration::from_hours(1) };
     StateFlow {
-        left_5m: Pace { count: 0, over: Duration::from_mins(5) },
+        left_5m: Pace { count: left_1h / 12, over: Duration::from_mins(5) },
         left_1h: pace,
         last_left: Some(ago(last_left)),
     }
@@ -42,8 +43,10 @@ fn point(minutes: i64, pending: u64) -> Point {
     }
 }
 
-fn batch(number: u32, references: [u32; 4]) -> Batch {
-    Batch {
+fn batch(number: u32, references: [u32; 4], jobs: &[(JobState, u32)]) -> BatchDetail {
+    let mut states = ByState::default();
+    jobs.iter().for_each(|(state, count)| *states.get_mut(Some(*state)) = *count);
+    let batch = Batch {
         id: BatchId::new(number),
         state: Some(BatchState::Reporting),
         odd_status: Arc::default(),
@@ -58,7 +61,8 @@ fn batch(number: u32, references: [u32; 4]) -> Batch {
         title: Arc::default(),
         is_acquired: true,
         references: references.map(Some),
-    }
+    };
+    BatchDetail { batch, created: None, jobs: states }
 }
 
 fn cause(kind: CauseKind, sentence: &str, remedy: Option<&'static str>) -> Cause {
@@ -72,6 +76,7 @@ fn recent() -> Recent {
     *states.get_mut(Some(JobState::Provisioning)) = flow(0, 3_300);
     *states.get_mut(Some(JobState::Downloading)) = flow(12, 3_200);
     let hour = |count| Pace { count, over: Duration::from_hours(1) };
+    let rates = |count| Some(Rates { recent: Pace::default(), longer: hour(count) });
     let mut points = vec![None; 6];
     points.extend([Some(point(3, 8)), Some(point(2, 4)), None, Some(point(0, 6))]);
     let diagnosis = Diagnosis {
@@ -86,12 +91,14 @@ fn recent() -> Recent {
         flow: Flow { states, completed_5m: hour(0), completed_1h: hour(212), failed_1h: hour(3) },
         history: History { from: Some(ago(600)), since: Some(ago(180)), step: Duration::from_mins(1), points },
         batches: vec![
-            (batch(421, [1_391, 4, 6_120, 0]), Some(hour(1_391))),
-            (batch(418, [0, 37, 2_763, 0]), Some(hour(0))),
-            (batch(423, [71, 0, 47, 0]), None),
-            (batch(424, [5, 0, 0, 0]), Some(hour(0))),
+            (batch(421, [1_391, 4, 6_120, 0], &[]), rates(1_391)),
+            (batch(418, [0, 37, 2_763, 0], &[]), rates(0)),
+            (batch(423, [71, 0, 47, 0], &[]), None),
+            (batch(424, [5, 0, 0, 0], &[]), rates(0)),
+            (batch(425, [5, 0, 9, 0], &[(JobState::Held, 1), (JobState::Storing, 4)]), rates(60)),
+            (batch(426, [5, 0, 9, 0], &[(JobState::Provisioning, 2), (JobState::Storing, 3)]), rates(60)),
         ],
-        batches_in_work: 7,
+        batches_in_work: 9,
         stopped: vec![Stopped { state: JobState::Provisioning, since: Some(ago(3_300)), diagnosis }],
         failures: vec![FailureGroup {
             key: "00000000000000ff".parse().unwrap(),
@@ -168,17 +175,19 @@ fn a_batch_in_work_says_how_far_it_is_and_when_it_ends() {
     let text = text(&html);
     for told in [
         "bid0000000421 robbins.checkm merritt_demo_content · &#60;i&#62;uc3user 6,120 completed, 4 failed, 1,391 to do",
-        "6,124 / 7,515 4 failed 11:00 UTC",
+        "6,124 / 7,515 4 failed in about 1.0 h",
         "2,800 / 2,800 37 failed report due",
         "47 / 118 not known yet",
         "0 / 5 no job has ended lately",
+        "9 / 14 1 job is Held",
+        "9 / 14 2 jobs wait in Provisioning, which is stopped",
         "3 batches more",
     ] {
         assert!(text.contains(told), "{told:?} is not in: {text}");
     }
-    assert!(html.contains(r#"<time data-form="clock" datetime="2026-11-21T11:00:00Z">11:00 UTC</time>"#), "{html}");
+    assert!(html.contains(r#"<span title="11:00 UTC">in about 1.0 h</span>"#), "{html}");
     let paused = super::page::text(&page_of(figures::live(), Some(figures::full()), &recent()));
-    assert!(paused.contains("6,124 / 7,515 4 failed when the queue runs again"), "{paused}");
+    assert!(paused.contains("6,124 / 7,515 4 failed when the ingest queue is released"), "{paused}");
 }
 
 #[test]

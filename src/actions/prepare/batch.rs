@@ -25,11 +25,11 @@ impl Desk<'_> {
         let (before, now) = (batch.state(), self.now);
         let steps = match order.action {
             Action::Release => {
-                let plan = self.queue.plan_release_batch(target, self.reason, order.force, now).await;
+                let plan = self.queue.plan_release_batch(target, &self.message(), order.force, now).await;
                 plan.map(|plan| (vec![Step::One(plan.transaction)], Some(plan.to)))
             }
             Action::ReportAgain => {
-                let plan = self.queue.plan_report_again(target, self.reason, now).await;
+                let plan = self.queue.plan_report_again(target, &self.message(), now).await;
                 plan.map(|plan| (vec![Step::One(plan.transaction)], Some(plan.to)))
             }
             // What a deletion that was cut short has left.
@@ -37,7 +37,7 @@ impl Desk<'_> {
                 self.queue.plan_purge(target).await.map(|plan| (vec![Step::Many(plan)], None))
             }
             Action::Delete => {
-                let plan = self.queue.plan_delete(target, self.reason, now).await;
+                let plan = self.queue.plan_delete(target, &self.message(), now).await;
                 // An empty `batch-processing` of a deleted batch would stop all reporting: see `plan_delete`. What is
                 // left besides is of no use to anybody.
                 plan.map(|plan| (vec![Step::Many(plan), Step::ThenPurge(id)], None))

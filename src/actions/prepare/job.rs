@@ -34,7 +34,7 @@ impl Desk<'_> {
             }
             action => {
                 let change = change(action, order).ok_or_else(|| Refusal::Invalid(no_job_action(action)))?;
-                self.queue.plan_job_change(target, &change.with_message(self.reason), self.now).await
+                self.queue.plan_job_change(target, &change.with_message(self.message()), self.now).await
             }
         };
         let plan = match planned {

@@ -27,7 +27,7 @@ impl Desk<'_> {
         let (before, version) = (request.state(), request.version());
         check_seen(order.seen.as_ref(), &order.subject, before, version)?;
         let target = RequestTarget::from(&request);
-        let change = |to| ItemChange::to(to).with_message(self.reason).by_operator();
+        let change = |to| ItemChange::to(to).with_message(self.message()).by_operator();
         let plan = match order.action {
             Action::Resume | Action::Delete => {
                 let to = if order.action == Action::Resume { AccessState::Pending } else { AccessState::Deleted };

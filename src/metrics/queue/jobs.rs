@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::metrics::encode::{Families, seconds, truth};
 use crate::mirror::{AGE_LABELS, JobFigures, Summary, state_label};
+use crate::queue::state::{JobState, State as _};
 
 /// The label values of `retries`.
 const RETRIES: [&str; 4] = ["0", "1", "2", "3+"];
@@ -20,6 +21,15 @@ pub(super) fn write(families: &mut Families<'_>, summary: &Summary, waiting: Opt
     by_state("merritt_jobs_space_needed_bytes", "The working storage that the jobs need, in all.", |jobs| {
         jobs.space_needed_bytes
     })?;
+    let by_operator = [JobState::Failed, JobState::Held].map(|state| {
+        let figures = summary.jobs.get(Some(state));
+        ([("state", state.label())], figures.by_operator)
+    });
+    families.gauges(
+        "merritt_jobs_by_operator",
+        "Of the jobs in the state, those that an operator put there.",
+        by_operator,
+    )?;
     families.count(
         "merritt_job_retries_max",
         "The highest number of retries of any job present.",

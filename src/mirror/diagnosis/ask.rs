@@ -2,7 +2,9 @@
 
 use jiff::Timestamp;
 
+use super::batch::forecast;
 use super::{Diagnosis, Volume, diagnose_batch, diagnose_job, diagnose_state};
+use crate::mirror::forecast::Forecast;
 use crate::mirror::past::PastEvent;
 use crate::mirror::store::Store;
 use crate::queue::id::{BatchId, JobId};
@@ -27,12 +29,15 @@ impl Store {
         Some(diagnose_state(&situation, volume.as_ref(), now))
     }
 
-    /// Why a batch is not moving; `None` where there is no such batch.
+    /// Why a batch is not moving, and when it ends; `None` where there is no such batch.
     #[must_use]
-    pub fn diagnose_batch(&self, id: BatchId, now: Timestamp) -> Option<Diagnosis> {
-        let pace = self.batch_pace(id);
-        let situation = self.ask(now, None, |image, asked| image.batch_situation(id, pace, asked)).flatten()?;
-        Some(diagnose_batch(&situation, now))
+    pub fn diagnose_batch(&self, id: BatchId, volume: Option<Volume>, now: Timestamp) -> Option<(Diagnosis, Forecast)> {
+        let (rates, flow) = (self.batch_rates(id), self.flow());
+        let space = volume.map(|volume| volume.left_bytes);
+        let situation =
+            self.ask(now, space, |image, asked| image.batch_situation(id, rates, &flow, asked)).flatten()?;
+        let forecast = forecast(&situation, volume.as_ref(), now);
+        Some((diagnose_batch(&situation, volume.as_ref(), now), forecast))
     }
 
     /// When the lock on a job was created, by our own clock; `None` where it is not locked.

@@ -2,16 +2,19 @@
 
 use jiff::Timestamp;
 
-use super::facts::BatchSituation;
-use super::turn::paused;
+use super::facts::{BatchSituation, StateSituation, Volume};
+use super::state::is_about_size;
+use super::turn::{obstacles, paused};
 use super::{Cause, CauseKind, Diagnosis, Verdict};
-use crate::mirror::words::{about, ago, count, counted, length, quoted, session};
+use crate::mirror::forecast::Forecast;
+use crate::mirror::history::Rates;
+use crate::mirror::words::{ago, between, count, counted, quoted, session, span};
 use crate::queue::path::{BatchNode, Path};
 use crate::queue::state::{BatchState, Outcome, State};
 
 /// Says why a batch does not come to its end, or how far it is.
 #[must_use]
-pub fn diagnose_batch(batch: &BatchSituation, now: Timestamp) -> Diagnosis {
+pub fn diagnose_batch(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp) -> Diagnosis {
     let (stopping, others): (Vec<_>, Vec<_>) = batch.faults.iter().partition(|found| found.fault.stops_item());
     let mut causes = Vec::new();
     let is_final = batch.state.is_some_and(State::is_final);
@@ -25,7 +28,7 @@ pub fn diagnose_batch(batch: &BatchSituation, now: Timestamp) -> Diagnosis {
         Some(BatchState::Failed) => causes.push(failed(batch, now)),
         Some(BatchState::Held) => causes.push(held(batch, now)),
         Some(BatchState::Pending | BatchState::Processing | BatchState::Reporting | BatchState::UpdateReporting) => {
-            in_work(batch, now, &mut causes);
+            in_work(batch, volume, now, &mut causes);
         }
     }
     causes.extend(others.into_iter().map(Cause::of_fault));
@@ -34,7 +37,7 @@ pub fn diagnose_batch(batch: &BatchSituation, now: Timestamp) -> Diagnosis {
     Diagnosis { verdict, headline, causes }
 }
 
-fn in_work(batch: &BatchSituation, now: Timestamp, causes: &mut Vec<Cause>) {
+fn in_work(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp, causes: &mut Vec<Cause>) {
     if let Some(pause) = &batch.pause {
         causes.push(paused(
             pause,
@@ -65,20 +68,78 @@ fn in_work(batch: &BatchSituation, now: Timestamp, causes: &mut Vec<Cause>) {
             let folder = Path::BatchOutcome(batch.id, Outcome::Processing);
             causes.push(Cause::new(CauseKind::ReportDue, sentence).evidence(outcomes(batch)).items([folder], 1));
         }
-        Some(left @ 1..) => causes.push(to_do(batch, left.into())),
+        Some(left @ 1..) => {
+            let left = u64::from(left);
+            let to_do = to_do(batch, left, forecast(batch, volume, now));
+            let stopped: u64 = obstacles_of(batch, volume, now).map(|(_, jobs, _)| jobs).sum();
+            let standing = held_jobs(batch).into_iter().chain(stopped_jobs(batch, volume, now));
+            if batch.held + stopped >= left {
+                causes.extend(standing.chain([to_do]));
+            } else {
+                causes.extend([to_do].into_iter().chain(standing));
+            }
+        }
         Some(0) | None => {}
     }
 }
 
-fn to_do(batch: &BatchSituation, left: u64) -> Cause {
+/// Its jobs that are Held, which keep it open.
+fn held_jobs(batch: &BatchSituation) -> Option<Cause> {
+    let sentence = match batch.held {
+        0 => return None,
+        1 => "1 of its jobs is Held.".to_owned(),
+        held => format!("{} of its jobs are Held.", count(held)),
+    };
+    let cause = Cause::new(CauseKind::JobsHeld, sentence)
+        .evidence("Held jobs do not come free by themselves, and the batch is not done before they are.")
+        .remedy("Release them, and before that their collection where it is held; or delete them.");
+    Some(cause.items([Path::Batch(batch.id)], 1))
+}
+
+/// What stops the states that its jobs wait in, the most decisive of each.
+fn obstacles_of<'a>(
+    batch: &'a BatchSituation,
+    volume: Option<&'a Volume>,
+    now: Timestamp,
+) -> impl Iterator<Item = (&'a StateSituation, u64, Cause)> {
+    batch.states.iter().filter_map(move |(state, jobs)| {
+        let obstacles = obstacles(state, volume, now).into_iter();
+        let mut stopping = obstacles.filter(|cause| cause.kind != CauseKind::HeldBacklog && !is_about_size(cause));
+        Some((state, *jobs, stopping.next()?))
+    })
+}
+
+fn stopped_jobs(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp) -> Vec<Cause> {
+    let stopped = obstacles_of(batch, volume, now).map(|(state, jobs, why)| Cause {
+        kind: CauseKind::JobsStopped,
+        sentence: format!(
+            "{} in {}: {}",
+            counted(jobs, "of its jobs waits", "of its jobs wait"),
+            state.state,
+            why.sentence
+        ),
+        ..why
+    });
+    stopped.collect()
+}
+
+/// When it ends.
+pub(super) fn forecast(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp) -> Forecast {
+    let left = batch.references[Outcome::Processing as usize].unwrap_or(0);
+    let stopped = obstacles_of(batch, volume, now).next().map(|(state, jobs, _)| (state.state, jobs));
+    Forecast::of(left.into(), batch.held, stopped, batch.pause.is_some(), batch.rates)
+}
+
+fn to_do(batch: &BatchSituation, left: u64, forecast: Forecast) -> Cause {
     let all: u64 = batch.references.iter().flatten().map(|jobs| u64::from(*jobs)).sum();
     let sentence = format!("{} of its {} still to do.", count(left), counted(all, "job is", "jobs are"));
-    let forecast = match batch.pace.map(|pace| (pace.per_hour(), pace.time_for(left))) {
-        Some((Some(rate), Some(time))) => {
-            format!(" At the present rate ({} an hour) they end in about {}.", about(rate), length(time))
+    let rate = batch.rates.and_then(Rates::per_hour);
+    let forecast = match (forecast, rate) {
+        (Forecast::Ends(soonest, latest), Some((least, most))) => {
+            format!(" At {} an hour they end in {}.", between(least, most), span(soonest, latest))
         }
-        Some((Some(_), None)) => " None has ended lately.".to_owned(),
-        Some((None, _)) | None => String::new(),
+        (Forecast::Still, _) => " None has ended lately.".to_owned(),
+        _ => String::new(),
     };
     Cause::new(CauseKind::JobsToDo, sentence)
         .evidence(format!("{}{forecast}", outcomes(batch)))
@@ -140,12 +201,16 @@ fn unknown(batch: &BatchSituation) -> Cause {
         .items([Path::BatchNode(batch.id, BatchNode::Status)], 1)
 }
 
+/// Whether jobs of it end.
+fn is_moving(batch: &BatchSituation) -> bool {
+    batch.rates.is_some_and(|rates| !rates.is_still())
+}
+
 fn verdict(causes: &[Cause], batch: &BatchSituation) -> Verdict {
-    let is_moving = batch.pace.is_some_and(|pace| pace.count > 0);
     match causes.first().map(|cause| cause.kind) {
         Some(CauseKind::Done) => Verdict::Done,
         Some(CauseKind::InWork) => Verdict::Moving,
-        Some(CauseKind::JobsToDo) if is_moving => Verdict::Moving,
+        Some(CauseKind::JobsToDo) if is_moving(batch) => Verdict::Moving,
         Some(CauseKind::JobsToDo | CauseKind::ReportDue | CauseKind::BatchNotAcquired) | None => Verdict::Waiting,
         Some(CauseKind::Fault(fault)) if !fault.stops_item() => Verdict::Waiting,
         Some(_) => Verdict::Stopped,
@@ -159,7 +224,9 @@ fn headline(cause: &Cause, batch: &BatchSituation) -> String {
         CauseKind::QueuePaused => "It waits until the ingest queue is released.",
         CauseKind::Failed => "It failed and waits for an operator.",
         CauseKind::ReportDue => "It waits for its report.",
-        CauseKind::JobsToDo if batch.pace.is_some_and(|pace| pace.count > 0) => "It is moving.",
+        CauseKind::JobsToDo if is_moving(batch) => "It is moving.",
+        CauseKind::JobsHeld => "It waits for jobs that are Held.",
+        CauseKind::JobsStopped => "It waits for jobs in a state that nothing leaves.",
         CauseKind::JobsToDo => "It waits for its jobs.",
         CauseKind::Fault(fault) => return format!("{}.", fault.title()),
         // The sentences of these are short.

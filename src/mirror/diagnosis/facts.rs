@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::mirror::faults::FoundFault;
-use crate::mirror::history::{Pace, StateFlow};
+use crate::mirror::history::{Rates, StateFlow};
 use crate::queue::fault::Fault;
 use crate::queue::id::{BatchId, JobId};
 use crate::queue::path::Path;
@@ -218,8 +218,12 @@ pub struct BatchSituation {
     pub references: [Option<u32>; 4],
     /// Who holds it.
     pub lock: Option<Holding>,
+    /// Of the jobs referenced as not done, those that are Held.
+    pub held: u64,
+    /// The other states that jobs of it are in, each with how many.
+    pub states: Vec<(StateSituation, u64)>,
     /// How fast its jobs end.
-    pub pace: Option<Pace>,
+    pub rates: Option<Rates>,
     /// Since when the ingest queue is paused.
     pub pause: Option<Pause>,
     /// Its faults.

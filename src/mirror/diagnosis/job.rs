@@ -9,7 +9,7 @@ use super::rest::{collection_held, done, failed, held, unknown};
 use super::turn::{is_paused_with_the_queue, obstacles, paused, storage, would_be};
 use super::verdict::{headline, verdict};
 use super::{Cause, CauseKind, Diagnosis};
-use crate::mirror::words::{about, ago, count, counted, length, session, size};
+use crate::mirror::words::{ago, between, count, counted, length, session, size, span};
 use crate::queue::fault::{Fault, Provisioning};
 use crate::queue::path::Path;
 use crate::queue::state::{BatchState, JobState, State};
@@ -209,18 +209,22 @@ fn turn(
         (urgent, earlier) => format!("{} of higher priority and {} earlier", count(urgent), count(earlier)),
     };
     let sentence = format!("{} ahead of it: {which}.", counted(ahead, "job is", "jobs are"));
-    let pace = state.flow.present();
+    let rates = state.flow.rates();
     let turns = ahead - place.locked + 1;
-    let rate = match (pace.per_hour(), pace.time_for(turns)) {
+    let least = Duration::from_mins(1);
+    let rate = match (rates.per_hour(), rates.time_for(turns)) {
         _ if is_stopped => String::new(),
-        (Some(rate), Some(time)) => format!(
-            "At the present rate ({} an hour) its turn is in about {}{}.",
-            about(rate),
-            length(time.max(Duration::from_mins(1))),
+        (Some((slow, fast)), Some((soonest, latest))) => format!(
+            "At {} jobs an hour its turn is in {}{}.",
+            between(slow, fast),
+            span(soonest.max(least), latest.max(least)),
             // Who was overtaken once will be again: more urgent ones that come go before it, too.
             if place.more_urgent > 0 { ", unless more urgent ones keep coming" } else { "" }
         ),
-        (Some(_), None) => "At the present rate its turn will not come: nothing leaves the state.".to_owned(),
+        (Some(_), None) if rates.is_still() => {
+            "Nothing has left the state lately, so its turn cannot be told.".to_owned()
+        }
+        (Some(_), None) => "At the present rate its turn is too far away to be told.".to_owned(),
         (None, _) => "Too little was seen yet to say how fast they go.".to_owned(),
     };
     let at_work = match place.locked {

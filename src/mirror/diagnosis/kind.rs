@@ -71,6 +71,10 @@ kinds! {
     BatchAtRest "batch_at_rest",
     /// Jobs of the batch are not done.
     JobsToDo "jobs_to_do",
+    /// Jobs of the batch are Held.
+    JobsHeld "jobs_held",
+    /// Jobs of the batch wait in a state that nothing leaves.
+    JobsStopped "jobs_stopped",
     /// All jobs of the batch are done, and its report is due.
     ReportDue "report_due",
 }

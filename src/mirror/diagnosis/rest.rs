@@ -3,11 +3,12 @@
 use jiff::Timestamp;
 
 use super::facts::JobSituation;
-use super::turn::{collection_lock, is_worked_on, ordered};
+use super::turn::{collection_lock, ordered};
 use super::{Cause, CauseKind};
 use crate::mirror::words::{ago, count, counted, quoted};
 use crate::queue::path::{JobNode, Path};
-use crate::queue::state::{JobState, State};
+use crate::queue::record::{OperatorNote, is_by_operator};
+use crate::queue::state::JobState;
 
 pub(super) fn done(job: &JobSituation, now: Timestamp) -> Cause {
     let state = if job.state == Some(JobState::Deleted) { "deleted" } else { "completed" };
@@ -18,12 +19,10 @@ pub(super) fn done(job: &JobSituation, now: Timestamp) -> Cause {
     Cause::new(CauseKind::Done, sentence).since(job.entered).items([Path::JobNode(job.id, JobNode::Status)], 1)
 }
 
-/// In which state a failed job failed.
-pub(super) fn failed_in(job: &JobSituation) -> JobState {
-    job.last_successful.filter(|last| is_worked_on(*last)).and_then(State::success).unwrap_or(JobState::Pending)
-}
-
 pub(super) fn failed(job: &JobSituation, now: Timestamp) -> Cause {
+    if let Some(note) = OperatorNote::read(&job.message) {
+        return failed_by_operator(job, note, now);
+    }
     let message = if job.message.trim().is_empty() { "without a message".to_owned() } else { quoted(&job.message) };
     let when = job.entered.map(|at| format!(" {} ago", ago(at, now))).unwrap_or_default();
     let separator = if job.message.trim().is_empty() { "," } else { ":" };
@@ -36,14 +35,54 @@ pub(super) fn failed(job: &JobSituation, now: Timestamp) -> Cause {
         0 => "It was not resumed yet.".to_owned(),
         retries => format!("It was resumed {}.", counted(retries.into(), "time", "times")),
     };
-    Cause::new(CauseKind::Failed, format!("It failed in {}{when}{separator} {message}", failed_in(job)))
-        .evidence(format!("{others} {resumed}"))
-        .remedy("Mend what the message tells of, then resume the job; or delete it.")
+    Cause::new(
+        CauseKind::Failed,
+        format!("It failed in {}{when}{separator} {message}", JobState::failed_in(job.last_successful)),
+    )
+    .evidence(format!("{others} {resumed}"))
+    .remedy("Mend what the message tells of, then resume the job; or delete it.")
+    .since(job.entered)
+    .items([Path::JobNode(job.id, JobNode::Status)], 1)
+}
+
+fn failed_by_operator(job: &JobSituation, note: OperatorNote<'_>, now: Timestamp) -> Cause {
+    let when = job.entered.map(|at| format!(" {} ago", ago(at, now))).unwrap_or_default();
+    let place = JobState::failed_in(job.last_successful);
+    let sentence = format!("{} set it Failed in {place}{when}: {}", quoted(note.who), quoted(note.why));
+    Cause::new(CauseKind::Failed, sentence)
+        .evidence("No daemon reported an error.")
+        .remedy("Resume the job, or delete it.")
+        .since(job.entered)
+        .items([Path::JobNode(job.id, JobNode::Status)], 1)
+}
+
+/// Whether a person held the job by itself, whatever its collection is.
+pub(super) fn is_held_by_operator(job: &JobSituation) -> bool {
+    is_by_operator(Some(JobState::Held), &job.message)
+}
+
+fn held_by_operator(job: &JobSituation, now: Timestamp) -> Cause {
+    let when = job.entered.map(|at| format!(" for {}", ago(at, now))).unwrap_or_default();
+    let sentence = match OperatorNote::read(&job.message) {
+        Some(note) => format!("{} has held it{when}: {}", quoted(note.who), quoted(note.why)),
+        None => format!("An operator has held it{when}: {}", quoted(&job.message)),
+    };
+    let collection = if job.hold.is_some() {
+        format!("Its collection {} is held, too.", quoted(&job.collection))
+    } else {
+        "A held job does not come free by itself.".to_owned()
+    };
+    Cause::new(CauseKind::Held, sentence)
+        .evidence(collection)
+        .remedy("Release the job.")
         .since(job.entered)
         .items([Path::JobNode(job.id, JobNode::Status)], 1)
 }
 
 pub(super) fn held(job: &JobSituation, now: Timestamp) -> Cause {
+    if is_held_by_operator(job) {
+        return held_by_operator(job, now);
+    }
     let when = job.entered.map(|at| format!(" for {}", ago(at, now))).unwrap_or_default();
     let name = quoted(&job.collection);
     let cause = Cause::new(CauseKind::Held, format!("It is held{when}.")).since(job.entered);

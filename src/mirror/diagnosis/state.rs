@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::facts::{StateSituation, Volume};
 use super::turn::{is_paused_with_the_queue, is_worked_on, obstacles, paused};
 use super::{Cause, CauseKind, Diagnosis, Verdict};
-use crate::mirror::words::{about, ago, count, counted, percent, size};
+use crate::mirror::words::{ago, between, count, counted, percent, size};
 use crate::queue::fault::Fault;
 use crate::queue::path::Path;
 use crate::queue::state::{JobState, State};
@@ -30,16 +30,16 @@ pub fn diagnose_state(state: &StateSituation, volume: Option<&Volume>, now: Time
     if !is_stopped {
         causes.push(flowing(state, now));
     }
-    let verdict = match (is_stopped, state.flow.present().count) {
+    let verdict = match (is_stopped, state.flow.rates().is_still()) {
         (true, _) => Verdict::Stopped,
-        (false, 0) => Verdict::Waiting,
-        (false, _) => Verdict::Moving,
+        (false, true) => Verdict::Waiting,
+        (false, false) => Verdict::Moving,
     };
     Diagnosis { verdict, headline: headline(state, &causes, verdict, now), causes }
 }
 
 /// A folder near its limit still works.
-fn is_about_size(cause: &Cause) -> bool {
+pub(super) fn is_about_size(cause: &Cause) -> bool {
     cause.kind == CauseKind::Fault(Fault::FolderNearLimit)
 }
 
@@ -86,10 +86,10 @@ fn waiting_for_space(state: &StateSituation, volume: Option<&Volume>, now: Times
 }
 
 fn flowing(state: &StateSituation, now: Timestamp) -> Cause {
-    let pace = state.flow.present();
-    let rate = match pace.per_hour() {
-        Some(rate) if pace.count > 0 => format!("About {} jobs leave it an hour.", about(rate)),
-        Some(_) => "Nothing has left it lately.".to_owned(),
+    let rates = state.flow.rates();
+    let rate = match rates.per_hour() {
+        Some(_) if rates.is_still() => "Nothing has left it lately.".to_owned(),
+        Some((least, most)) => format!("Jobs leave it at {} an hour.", between(least, most)),
         None => "Too little was seen yet to say how fast they go.".to_owned(),
     };
     let last =

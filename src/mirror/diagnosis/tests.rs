@@ -118,8 +118,8 @@ fn of_job(job: &JobSituation) -> Vec<String> {
     told(&diagnose_job(job, Some(&volume()), now()))
 }
 
-const BEHIND: &str = "behind_others: 41 jobs are ahead of it: 30 of higher priority and 11 earlier. | At the present rate \
-                      (120 an hour) its turn is in about 20 min, unless more urgent ones keep coming. 2 of them are held by daemons. It entered Estimating 12 min \
+const BEHIND: &str = "behind_others: 41 jobs are ahead of it: 30 of higher priority and 11 earlier. | At about 120 jobs \
+                      an hour its turn is in about 20 min, unless more urgent ones keep coming. 2 of them are held by daemons. It entered Estimating 12 min \
                       ago.";
 
 #[test]
@@ -127,7 +127,7 @@ fn a_job_that_waits_for_its_turn_knows_when_that_is() {
     assert_eq!(of_job(&job(JobState::Estimating)), ["waiting: It waits for its turn.", BEHIND]);
     let mut still = job(JobState::Estimating);
     still.in_state.as_mut().unwrap().flow = StateFlow { left_1h: pace(0), ..StateFlow::default() };
-    assert!(of_job(&still)[1].contains("At the present rate its turn will not come: nothing leaves the state."));
+    assert!(of_job(&still)[1].contains("Nothing has left the state lately, so its turn cannot be told."));
     still.in_state.as_mut().unwrap().flow = StateFlow::default();
     assert!(of_job(&still)[1].contains("Too little was seen yet to say how fast they go."));
     for (more_urgent, earlier, locked, sentence) in [
@@ -142,7 +142,7 @@ fn a_job_that_waits_for_its_turn_knows_when_that_is() {
             1,
             0,
             0,
-            "behind_others: 1 job is ahead of it: of higher priority. | At the present rate (120 an hour) its turn is in about 1 min, unless more urgent ones keep coming. It entered Estimating 12 min ago.",
+            "behind_others: 1 job is ahead of it: of higher priority. | At about 120 jobs an hour its turn is in about 1 min, unless more urgent ones keep coming. It entered Estimating 12 min ago.",
         ),
     ] {
         let mut next = job(JobState::Estimating);
@@ -261,7 +261,11 @@ fn a_bad_entry_at_the_head_starves_the_state_but_is_not_said_of_itself() {
         since: before(12 * MINUTE),
     };
     let mut starved = job(JobState::Estimating);
-    starved.in_state.as_mut().unwrap().head = Some(head(Fault::OrphanEntry, JobId::new(41)));
+    let state = starved.in_state.as_mut().unwrap();
+    state.head = Some(head(Fault::OrphanEntry, JobId::new(41)));
+    // As long as jobs leave the state, whatever stands at its head starves nobody.
+    assert_eq!(of_job(&starved), ["waiting: It waits for its turn.", BEHIND]);
+    starved.in_state.as_mut().unwrap().flow.last_left = Some(before(13 * MINUTE));
     assert_eq!(
         of_job(&starved)[..2],
         [
@@ -271,7 +275,8 @@ fn a_bad_entry_at_the_head_starves_the_state_but_is_not_said_of_itself() {
         ]
     );
     let mut own = job(JobState::Estimating);
-    own.in_state.as_mut().unwrap().head = Some(head(Fault::UnloadableJob, JOB));
+    let state = own.in_state.as_mut().unwrap();
+    (state.head, state.flow.last_left) = (Some(head(Fault::UnloadableJob, JOB)), None);
     own.faults = vec![fault(Fault::UnloadableJob, Path::JobNode(JOB, JobNode::Status))];
     let told = of_job(&own);
     assert_eq!(told[0], "stopped: No daemon can load it.");

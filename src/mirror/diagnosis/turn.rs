@@ -155,7 +155,9 @@ pub(super) fn obstacles(state: &StateSituation, volume: Option<&Volume>, now: Ti
     let folder = state.faults.iter().filter(|found| found.fault != Fault::StuckState);
     causes.extend(folder.map(Cause::of_fault));
     causes.extend(pool_full(state, volume, now));
-    causes.extend(state.head.as_ref().map(|head| head_blocked(state, head)));
+    // Where jobs leave the state all the same, it ends nobody's work, whatever it should do.
+    let blocks = |head: &&Head| state.flow.last_left.is_none_or(|left| left <= head.since);
+    causes.extend(state.head.as_ref().filter(blocks).map(|head| head_blocked(state, head)));
     let is_running = state.pause.is_none() || !is_paused_with_the_queue(state.state);
     if is_running && causes.is_empty() {
         causes.extend(state.faults.iter().filter(|found| found.fault == Fault::StuckState).map(Cause::of_fault));

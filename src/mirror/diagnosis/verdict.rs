@@ -1,10 +1,11 @@
 //! What the causes of a job come to.
 
 use super::facts::JobSituation;
-use super::rest::failed_in;
+use super::rest::is_held_by_operator;
 use super::{Cause, CauseKind, Verdict};
 use crate::queue::fault::Fault;
-use crate::queue::state::State;
+use crate::queue::record::OperatorNote;
+use crate::queue::state::{JobState, State};
 
 /// What the causes of a job come to.
 pub(super) fn verdict(causes: &[Cause]) -> Verdict {
@@ -41,7 +42,9 @@ fn of_kind(kind: CauseKind) -> Verdict {
         | CauseKind::PoolFull
         | CauseKind::HeadBlocked
         | CauseKind::BatchGone
-        | CauseKind::BatchNotAcquired => Verdict::Stopped,
+        | CauseKind::BatchNotAcquired
+        | CauseKind::JobsHeld
+        | CauseKind::JobsStopped => Verdict::Stopped,
         CauseKind::Fault(fault) => {
             if fault.stops_item() {
                 Verdict::Stopped
@@ -60,7 +63,11 @@ pub(super) fn headline(kind: CauseKind, job: &JobSituation, verdict: Verdict) ->
         CauseKind::InWork if verdict == Verdict::Moving => "It is moving: a daemon works on it.",
         CauseKind::InWork | CauseKind::Locked => "A daemon holds it.",
         CauseKind::StatusUnknown => "Its status says nothing that the daemons know.",
-        CauseKind::Failed => return format!("It failed in {} and waits for an operator.", failed_in(job)),
+        CauseKind::Failed if OperatorNote::read(&job.message).is_some() => "An operator set it Failed.",
+        CauseKind::Failed => {
+            return format!("It failed in {} and waits for an operator.", JobState::failed_in(job.last_successful));
+        }
+        CauseKind::Held if is_held_by_operator(job) => "An operator holds it.",
         CauseKind::Held if job.hold.is_some() => "It is held with its collection.",
         CauseKind::Held => "It is held, and nothing but an operator releases it.",
         CauseKind::QueuePaused => "It waits until the ingest queue is released.",
@@ -89,6 +96,8 @@ pub(super) fn headline(kind: CauseKind, job: &JobSituation, verdict: Verdict) ->
         | CauseKind::WaitsForOperator
         | CauseKind::BatchAtRest
         | CauseKind::JobsToDo
+        | CauseKind::JobsHeld
+        | CauseKind::JobsStopped
         | CauseKind::ReportDue => "It waits.",
     };
     said.to_owned()

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hashbrown::HashMap;
 use jiff::Timestamp;
 
-use super::flow::Pace;
+use super::flow::{Pace, Rates};
 use super::{between, shifted};
 use crate::queue::id::BatchId;
 
@@ -16,11 +16,8 @@ const SPACING_MS: i64 = 60_000;
 /// How many instants of a batch are remembered: an hour, and the present one.
 const MOST: usize = 62;
 
-/// The pace of this time counts where enough ended in it; objects of 500 GB end once in an hour.
+/// The last minutes of a batch. Objects of 500 GB end once in an hour.
 const RECENT: Duration = Duration::from_mins(15);
-
-/// How many ends are enough for a forecast from the recent pace.
-const ENOUGH: u64 = 10;
 
 /// The batches in work, each with how many of its jobs had ended at some instants.
 #[derive(Debug, Default)]
@@ -55,7 +52,7 @@ impl Batches {
     }
 
     /// How many jobs of a batch have ended in how long; `None` where it is not in work or was seen once only.
-    pub(super) fn pace(&self, batch: BatchId) -> Option<Pace> {
+    pub(super) fn rates(&self, batch: BatchId) -> Option<Rates> {
         let ends = self.ends.get(&batch)?;
         let (now, ended) = ends.back().copied()?;
         let since = |(at, before): (Timestamp, u32)| Pace {
@@ -63,9 +60,9 @@ impl Batches {
             count: ended.saturating_sub(before).into(),
             over: between(at, now),
         };
-        let recent = ends.iter().copied().map(since).find(|pace| pace.over <= RECENT);
-        let whole = ends.front().copied().map(since).filter(|pace| !pace.over.is_zero());
-        recent.filter(|pace| pace.count >= ENOUGH).or(whole)
+        let longer = ends.front().copied().map(since).filter(|pace| !pace.over.is_zero())?;
+        let recent = ends.iter().copied().map(since).find(|pace| pace.over <= RECENT).unwrap_or_default();
+        Some(Rates { recent, longer })
     }
 }
 

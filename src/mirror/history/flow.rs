@@ -50,6 +50,60 @@ impl Pace {
     }
 }
 
+/// How many were seen in the last minutes, and in a longer time that ends with them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rates {
+    /// In the last minutes, or since this process began to look.
+    pub recent: Pace,
+    /// In the longer time, or since this process began to look.
+    pub longer: Pace,
+}
+
+impl Rates {
+    /// So many are no chance.
+    const ENOUGH: f64 = 5.0;
+
+    /// Whether nothing goes now: none went in the last minutes, and there never was one, or some would have gone at the
+    /// rate of the longer time.
+    #[must_use]
+    pub fn is_still(self) -> bool {
+        let usual = self.longer.per_second().unwrap_or(0.0) * self.recent.over.as_secs_f64();
+        self.recent.count == 0 && (self.longer.count == 0 || usual >= Self::ENOUGH)
+    }
+
+    /// The one that says how fast it goes now: that of the last minutes where enough went then, or nothing goes.
+    #[must_use]
+    pub fn present(self) -> Pace {
+        let is_enough = self.recent.count as f64 >= Self::ENOUGH || self.is_still();
+        if is_enough && self.recent.over >= LEAST { self.recent } else { self.longer }
+    }
+
+    /// How many an hour, the slower rate first; `None` where too little was seen to say.
+    #[must_use]
+    pub fn per_hour(self) -> Option<(f64, f64)> {
+        let mut rates = self.telling().filter_map(Pace::per_hour);
+        let first = rates.next()?;
+        let second = rates.next().unwrap_or(first);
+        Some((first.min(second), first.max(second)))
+    }
+
+    /// How long `more` of them take, the shorter time first; `None` where nothing goes now, and as
+    /// [`Pace::time_for`] says.
+    #[must_use]
+    pub fn time_for(self, more: u64) -> Option<(Duration, Duration)> {
+        let mut times = self.telling().map(|pace| pace.time_for(more));
+        let first = times.next()??;
+        let second = times.next().unwrap_or(Some(first))?;
+        Some((first.min(second), first.max(second)))
+    }
+
+    /// The rates by which one may tell what comes.
+    fn telling(self) -> impl Iterator<Item = Pace> {
+        let recent = Some(self.recent).filter(|recent| recent.count > 0 || self.is_still());
+        recent.into_iter().chain([self.longer]).filter(|pace| pace.over >= LEAST)
+    }
+}
+
 /// How jobs leave a state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StateFlow {
@@ -63,11 +117,10 @@ pub struct StateFlow {
 }
 
 impl StateFlow {
-    /// The pace to forecast with: of the last five minutes where enough went on then, else of the last hour.
+    /// The rates to forecast with.
     #[must_use]
-    pub fn present(&self) -> Pace {
-        const ENOUGH: u64 = 5;
-        if self.left_5m.count >= ENOUGH && self.left_5m.over >= LEAST { self.left_5m } else { self.left_1h }
+    pub fn rates(&self) -> Rates {
+        Rates { recent: self.left_5m, longer: self.left_1h }
     }
 }
 

@@ -15,10 +15,15 @@ fn flow(record: &Record) -> Flow {
 }
 
 fn job(from: Seen<JobState>, to: Seen<JobState>) -> Change {
-    Change::Job { from, to, spent: None }
+    Change::Job { from, to, spent: None, is_by_operator: false }
 }
 
-const DONE: Change = Change::Job { from: Seen::In(JobState::Notify), to: Seen::In(JobState::Completed), spent: None };
+const DONE: Change = Change::Job {
+    from: Seen::In(JobState::Notify),
+    to: Seen::In(JobState::Completed),
+    spent: None,
+    is_by_operator: false,
+};
 
 fn sample(pending: u32) -> Sample {
     let mut figures = Figures { oldest: [u32::MAX; STATES], faults: pending, ..Figures::default() };
@@ -115,8 +120,12 @@ fn rates_are_of_the_time_that_was_seen() {
     assert_eq!(flow.completed_1h.per_hour(), Some(3_540.0));
     assert_eq!(flow.completed_1h.time_for(59), Some(Duration::from_mins(1)));
     assert_eq!(flow.states.get(Some(JobState::Pending)).left_1h.time_for(1), None, "nothing moves");
-    assert_eq!(flow.states.get(Some(JobState::Notify)).present(), flow.states.get(Some(JobState::Notify)).left_5m);
-    assert_eq!(flow.states.get(Some(JobState::Pending)).present().over, Duration::from_hours(1));
+    let notify = flow.states.get(Some(JobState::Notify)).rates();
+    assert_eq!((notify.present(), notify.is_still()), (flow.completed_5m, false));
+    // 3,540 an hour, and 240 in the last five minutes.
+    assert_eq!(notify.time_for(59), Some((Duration::from_mins(1), Duration::from_millis(73_750))));
+    assert_eq!(notify.per_hour(), Some((2_880.0, 3_540.0)));
+    assert!(flow.states.get(Some(JobState::Pending)).rates().is_still());
 }
 
 #[test]
@@ -177,7 +186,7 @@ fn it_keeps_six_hours_and_no_more_whatever_the_clock_does() {
 }
 
 #[test]
-fn a_batch_is_forecast_from_its_recent_pace_and_a_slow_one_from_the_last_hour() {
+fn a_batch_has_the_rates_of_the_last_minutes_and_of_the_last_hour() {
     let (quick, slow) = (BatchId::new(1), BatchId::new(2));
     let mut record = Record::default();
     let ended = |second: i64, seconds: i64| u32::try_from(second / seconds).unwrap();
@@ -186,19 +195,21 @@ fn a_batch_is_forecast_from_its_recent_pace_and_a_slow_one_from_the_last_hour() 
         batches: vec![(quick, ended(second, 6)), (slow, ended(second, 1_200))],
     };
     record.sample(sample(0), at(0));
-    assert_eq!(record.batch_pace(quick), None, "seen once, it has no pace");
+    assert_eq!(record.batch_rates(quick), None, "seen once, it has no rate");
     for second in (5..=2 * HOUR).step_by(5) {
         record.sample(sample(second), at(second));
     }
-    let pace = record.batch_pace(quick).unwrap();
-    assert!(pace.over <= RECENT && pace.over > Duration::from_mins(13), "{pace:?}");
-    assert!((pace.per_second().unwrap() - 1.0 / 6.0).abs() < 0.01, "{pace:?}");
-    let pace = record.batch_pace(slow).unwrap();
-    assert!(pace.over > Duration::from_mins(59) && (3..=4).contains(&pace.count), "{pace:?}");
+    let rates = record.batch_rates(quick).unwrap();
+    assert!(rates.recent.over <= RECENT && rates.recent.over > Duration::from_mins(13), "{rates:?}");
+    assert!((rates.recent.per_second().unwrap() - 1.0 / 6.0).abs() < 0.01, "{rates:?}");
+    let rates = record.batch_rates(slow).unwrap();
+    let pace = rates.longer;
+    assert!(pace.over > Duration::from_mins(59) && (3..=4).contains(&pace.count), "{rates:?}");
+    assert!(!rates.is_still(), "three an hour may leave a quarter of an hour without one");
     // An operator resumes what had failed: fewer have ended than before.
     record.sample(Sample { batches: vec![(quick, 0)], ..sample(0) }, at(2 * HOUR + 5));
-    assert_eq!(record.batch_pace(quick).unwrap().time_for(5), None);
-    assert_eq!(record.batch_pace(slow), None, "it is not in work any more");
+    assert_eq!(record.batch_rates(quick).unwrap().time_for(5), None);
+    assert_eq!(record.batch_rates(slow), None, "it is not in work any more");
     assert!(record.batches.ends[&quick].len() <= 62);
 }
 

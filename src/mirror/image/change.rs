@@ -44,11 +44,14 @@ pub(in crate::mirror) struct Sight<S> {
     pub(in crate::mirror) entered_ms: i64,
     /// The version of its status; -1 for none.
     pub(in crate::mirror) version: i32,
+    /// Whether it is a job that an operator held or failed.
+    pub(in crate::mirror) is_by_operator: bool,
 }
 
 impl<S> Sight<S> {
     /// The sight of an item that is not there.
-    pub(in crate::mirror) const NOWHERE: Self = Self { seen: Seen::Nowhere, entered_ms: 0, version: -1 };
+    pub(in crate::mirror) const NOWHERE: Self =
+        Self { seen: Seen::Nowhere, entered_ms: 0, version: -1, is_by_operator: false };
 
     /// Whether what was seen later is another item of the same id: the version of a status only grows while it exists.
     fn is_replaced_by(&self, later: &Self) -> bool {
@@ -73,6 +76,8 @@ pub(in crate::mirror) enum Change {
         to: Seen<JobState>,
         /// How long it was in `from`; `None` where it may have been elsewhere between.
         spent: Option<Duration>,
+        /// Whether an operator held or failed it.
+        is_by_operator: bool,
     },
     /// A job is gone, and another one has its id.
     OtherJob {
@@ -114,7 +119,7 @@ impl Change {
             }
             (Seen::Nowhere | Seen::In(_) | Seen::Other, _) => None,
         };
-        Self::Job { from: from.seen, to: to.seen, spent }
+        Self::Job { from: from.seen, to: to.seen, spent, is_by_operator: to.is_by_operator }
     }
 
     /// The change of a batch between two sights of it.

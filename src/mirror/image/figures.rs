@@ -16,6 +16,8 @@ use crate::queue::state::JobState;
 pub(super) struct StateFigures {
     pub(super) retried: u64,
     pub(super) retries: u64,
+    /// Those that an operator held or failed.
+    pub(super) by_operator: u64,
     /// Wide enough for any number of jobs that each claim to need the most that a znode can say.
     pub(super) space_needed_bytes: u128,
     /// By the instant of entering and the job's number, unlocked and locked apart.
@@ -34,7 +36,9 @@ pub(super) struct Figures {
     /// Jobs by number of retries; a zero is kept out.
     pub(super) by_retries: std::collections::BTreeMap<u32, u64>,
     pub(super) collections: HashMap<TextId, ByState<JobState, u64>>,
-    /// Collections whose first Pending or Held job came or whose last one left, since somebody took note of them.
+    /// Of the Held jobs of each collection, those that an operator held by themselves; a zero is kept out.
+    pub(super) held_by_operator: HashMap<TextId, u64>,
+    /// Collections whose first Pending job, or Held one that no operator held by itself, came or whose last one left, since somebody took note of them.
     pub(super) crossed: HashSet<TextId>,
 }
 
@@ -101,18 +105,38 @@ impl Figures {
                 self.by_retries.remove(&standing.retries);
             }
         }
+        if standing.is_by_operator {
+            state.by_operator = state.by_operator.wrapping_add_signed(by);
+        }
         let space = u128::from(standing.space_needed_bytes);
         state.space_needed_bytes =
             if by > 0 { state.space_needed_bytes + space } else { state.space_needed_bytes - space };
         let collection = self.collections.entry(standing.collection).or_default();
         let jobs = collection.get_mut(standing.state);
         *jobs = jobs.wrapping_add_signed(by);
-        if matches!(standing.state, Some(JobState::Pending | JobState::Held)) && *jobs == u64::from(by > 0) {
-            self.crossed.insert(standing.collection);
+        let all = *jobs;
+        let is_held = standing.state == Some(JobState::Held);
+        if is_held && standing.is_by_operator {
+            let held = self.held_by_operator.entry(standing.collection).or_default();
+            *held = held.wrapping_add_signed(by);
+            if *held == 0 {
+                self.held_by_operator.remove(&standing.collection);
+            }
+        } else if is_held || standing.state == Some(JobState::Pending) {
+            let by_operator = self.held_by_operator.get(&standing.collection).filter(|_| is_held);
+            if all.saturating_sub(by_operator.copied().unwrap_or(0)) == u64::from(by > 0) {
+                self.crossed.insert(standing.collection);
+            }
         }
         if by < 0 && collection.iter().all(|(_, jobs)| *jobs == 0) {
             self.collections.remove(&standing.collection);
         }
+    }
+
+    /// How many jobs of a collection are Held, but for those that an operator held by themselves.
+    pub(super) fn held_with(&self, collection: TextId) -> u64 {
+        let all = self.collections.get(&collection).map_or(0, |jobs| *jobs.get(Some(JobState::Held)));
+        all.saturating_sub(self.held_by_operator.get(&collection).copied().unwrap_or(0))
     }
 
     /// Moves the marks of all ordered sets to the present.

@@ -55,7 +55,7 @@ impl<S: State> Item<S> {
 
     /// Where it is, with what tells how it came there.
     pub(super) fn sight(&self) -> Sight<S> {
-        Sight { seen: self.seen(), entered_ms: self.entered_ms, version: self.status_version }
+        Sight { seen: self.seen(), entered_ms: self.entered_ms, version: self.status_version, is_by_operator: false }
     }
 
     /// Takes note of a znode being there or not, and of its being readable.

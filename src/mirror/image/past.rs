@@ -6,6 +6,11 @@
 
 mod sessions;
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+
 use self::sessions::Sessions;
 use super::change::Seen;
 use super::row::UNKNOWN_MS;
@@ -70,6 +75,12 @@ struct Record {
     after: u8,
     /// Its place in the table of sessions, or [`NOBODY`].
     session: u16,
+}
+
+impl Record {
+    fn note_key(self) -> NoteKey {
+        (self.at_s, self.after)
+    }
 }
 
 /// A record as it is kept.
@@ -140,11 +151,41 @@ pub(super) struct Past {
     /// `None` where nothing was seen of any of the rows.
     chunks: Vec<Option<Box<[Slot; CHUNK]>>>,
     sessions: Sessions,
+    notes: Notes,
 }
 
+/// What operators wrote with their changes of state. Beside the records, as few changes are theirs.
+#[derive(Debug, Default)]
+struct Notes {
+    by_change: HashMap<(u32, NoteKey), Arc<str>>,
+    /// The last one: a change of many writes the same with each.
+    last: Option<Arc<str>>,
+}
+
+impl Notes {
+    fn add(&mut self, row: u32, key: NoteKey, text: &str) {
+        let note = match self.last.take().filter(|last| **last == *text) {
+            Some(last) => last,
+            None => text.into(),
+        };
+        self.last = Some(Arc::clone(&note));
+        self.by_change.insert((row, key), note);
+    }
+}
+
+/// Which change of a job: when, in seconds, and the code of the state that it entered.
+type NoteKey = (u32, u8);
+
 impl Past {
-    /// Takes note of what is new about the job in a row. `now_ms` dates what the tree does not.
-    pub(super) fn note(&mut self, row: u32, before: Glance, after: Glance, now_ms: i64) {
+    /// Takes note of what is new about the job in a row. `now_ms` dates what the tree does not, `said` gives what an
+    /// operator wrote with the state that it is in now.
+    pub(super) fn note<'a>(
+        &mut self,
+        row: u32,
+        (before, after): (Glance, Glance),
+        now_ms: i64,
+        said: impl FnOnce() -> Option<Cow<'a, str>>,
+    ) {
         let is_locked = before.lock != after.lock && after.lock.is_some();
         let is_moved = before.seen != after.seen;
         let priorities = before.priority.zip(after.priority).filter(|(from, to)| from != to);
@@ -153,12 +194,12 @@ impl Past {
             return;
         }
         let sessions = &mut self.sessions;
-        let mut job = Noted { slot: slot(&mut self.chunks, row), sessions };
+        let mut job = Noted { row, slot: slot(&mut self.chunks, row), sessions, notes: &mut self.notes };
         if let Some((session, at_ms)) = after.lock.filter(|_| is_locked) {
             job.lock(session, at_ms);
         }
         if is_moved {
-            job.step(before, after, now_ms);
+            job.step(before, after, now_ms, said().as_deref());
         }
         if let Some((from, to)) = priorities {
             job.push(Record { at_s: seconds(now_ms), kind: Kind::Priority, before: from, after: to, session: NOBODY });
@@ -174,12 +215,13 @@ impl Past {
         let Some(Some(slots)) = self.chunks.get_mut(chunk) else { return };
         for record in std::mem::take(&mut slots[at]).records() {
             self.sessions.release(record.session);
+            self.notes.by_change.remove(&(row, record.note_key()));
         }
     }
 
     /// An empty one that can take over records of an old one; see [`Past::take_over`].
     pub(super) fn heir(old: &Self) -> Self {
-        Self { chunks: Vec::new(), sessions: old.sessions.pinned() }
+        Self { chunks: Vec::new(), sessions: old.sessions.pinned(), notes: Notes::default() }
     }
 
     /// Takes over the records of a job that was in one row and is in another now.
@@ -187,6 +229,9 @@ impl Past {
         let Some(records) = old.slot(old_row) else { return };
         for record in records.records() {
             self.sessions.keep(record.session);
+            if let Some(note) = old.notes.by_change.get(&(old_row, record.note_key())) {
+                self.notes.by_change.insert((row, record.note_key()), Arc::clone(note));
+            }
         }
         *slot(&mut self.chunks, row) = *records;
     }
@@ -205,10 +250,10 @@ impl Past {
     /// What was seen of the job in a row, oldest first, by our own clock.
     pub(super) fn of(&self, row: u32, offset: Offset) -> Vec<PastEvent> {
         let records = self.slot(row).into_iter().flat_map(Slot::records);
-        records.filter_map(|record| self.event(record, offset)).collect()
+        records.filter_map(|record| self.event(row, record, offset)).collect()
     }
 
-    fn event(&self, record: Record, offset: Offset) -> Option<PastEvent> {
+    fn event(&self, row: u32, record: Record, offset: Offset) -> Option<PastEvent> {
         let session = self.sessions.get(record.session);
         let what = match record.kind {
             Kind::Nothing => return None,
@@ -222,14 +267,18 @@ impl Past {
             Kind::Released => Happening::Released { session },
             Kind::Priority => Happening::Priority { from: record.before, to: record.after },
         };
-        Some(PastEvent { at: offset.to_own(i64::from(record.at_s) * 1_000), what })
+        let note = matches!(what, Happening::Moved { .. })
+            .then(|| self.notes.by_change.get(&(row, record.note_key())).cloned());
+        Some(PastEvent { at: offset.to_own(i64::from(record.at_s) * 1_000), what, note: note.flatten() })
     }
 }
 
 /// One job while it is taken note of.
 struct Noted<'a> {
+    row: u32,
     slot: &'a mut Slot,
     sessions: &'a mut Sessions,
+    notes: &'a mut Notes,
 }
 
 impl Noted<'_> {
@@ -240,7 +289,7 @@ impl Noted<'_> {
 
     /// A change of state. The lock under which it was made needs no record of its own any more, and neither does its
     /// end, which may have been read first.
-    fn step(&mut self, before: Glance, after: Glance, now_ms: i64) {
+    fn step(&mut self, before: Glance, after: Glance, now_ms: i64, note: Option<&str>) {
         let is_resumed = before.seen == Seen::In(JobState::Failed) && after.retries > before.retries;
         let is_dated = after.seen != Seen::Nowhere && after.entered_ms != UNKNOWN_MS;
         let mut record = Record {
@@ -263,6 +312,9 @@ impl Noted<'_> {
             self.slot.pop();
             self.sessions.release(last.session);
         }
+        if let Some(note) = note {
+            self.notes.add(self.row, record.note_key(), note);
+        }
         self.push(record);
     }
 
@@ -279,6 +331,7 @@ impl Noted<'_> {
     fn push(&mut self, record: Record) {
         if let Some(dropped) = self.slot.push(record) {
             self.sessions.release(dropped.session);
+            self.notes.by_change.remove(&(self.row, dropped.note_key()));
         }
     }
 }

@@ -98,6 +98,8 @@ pub(super) struct Standing {
     pub(super) retries: u32,
     pub(super) space_needed_bytes: u64,
     pub(super) collection: TextId,
+    /// Whether an operator held or failed it.
+    pub(super) is_by_operator: bool,
 }
 
 /// What of a job no list is filtered or sorted by.
@@ -113,6 +115,8 @@ pub(super) struct Rest {
     /// Where its batch's reference is, if it has just one; others are kept apart.
     pub(super) reference: Option<(u32, Outcome)>,
     pub(super) has_retry_count: bool,
+    /// Whether an operator held or failed it.
+    pub(super) is_by_operator: bool,
     /// Whether its priority is a number, but none of two digits.
     pub(super) is_priority_out_of_range: bool,
     pub(super) status_version: i32,
@@ -179,6 +183,7 @@ impl<'a> Row<'a> {
             retries: columns.retries[row],
             space_needed_bytes: columns.space_needed_bytes[row],
             collection: columns.collection[row],
+            is_by_operator: rest.is_by_operator,
         };
         Self {
             number: columns.number[row],
@@ -214,7 +219,8 @@ impl<'a> Row<'a> {
 
     /// Where it is, with what tells how it came there.
     pub(super) fn sight(self) -> Sight<JobState> {
-        Sight { seen: self.seen(), entered_ms: self.standing.entered_ms, version: self.status_version() }
+        let (entered_ms, is_by_operator) = (self.standing.entered_ms, self.standing.is_by_operator);
+        Sight { seen: self.seen(), entered_ms, version: self.status_version(), is_by_operator }
     }
 
     /// The znodes that could not be read; `None` for the job's own.

@@ -14,12 +14,12 @@ use crate::mirror::diagnosis::{
     Backlog, BatchContext, BatchSituation, Head, Holding, JobSituation, Pause, Place, Pool, StateSituation,
 };
 use crate::mirror::failures::{FailureKey, pattern};
-use crate::mirror::history::{Flow, Pace};
+use crate::mirror::history::{Flow, Rates};
 use crate::mirror::summary::LockKind;
 use crate::queue::fault::Fault;
 use crate::queue::id::{BatchId, JobId};
 use crate::queue::path::{BatchNode, EntryName, JobNode, LockFolder, Path, Queue, StateFolder};
-use crate::queue::state::JobState;
+use crate::queue::state::{JobState, State as _};
 
 /// Whether a fault of the job that is first in a state ends the poll of each daemon that tries it.
 pub(super) fn blocks(fault: Fault, row: Row<'_>, state: JobState) -> bool {
@@ -103,11 +103,17 @@ impl Image {
     pub(in crate::mirror) fn batch_situation(
         &self,
         id: BatchId,
-        pace: Option<Pace>,
+        rates: Option<Rates>,
+        flow: &Flow,
         asked: Asked<'_>,
     ) -> Option<BatchSituation> {
         let entry = self.batches.get(id).filter(|entry| !entry.item.nodes.is_empty())?;
         let item = &entry.item;
+        let jobs = self.jobs.beside.of(id);
+        let worked_on = jobs.iter().filter_map(|(state, jobs)| {
+            let state = state.filter(|state| *jobs > 0 && state.success().is_some() && *state != JobState::Held)?;
+            Some((self.state_situation(state, flow, asked), u64::from(*jobs)))
+        });
         Some(BatchSituation {
             id,
             state: item.state,
@@ -117,7 +123,9 @@ impl Image {
             is_acquired: self.is_acquired(id),
             references: std::array::from_fn(|outcome| entry.folders[outcome].then_some(entry.references[outcome])),
             lock: item.lock.map(|lock| self.holding(&lock, &Path::BatchNode(id, BatchNode::Lock), asked.offset)),
-            pace,
+            held: u64::from(*jobs.get(Some(JobState::Held))),
+            states: worked_on.collect(),
+            rates,
             pause: self.pause(&Path::QueueLock(Queue::Ingest), asked.offset),
             faults: self.faults_of(&Path::Batch(id), asked),
         })

@@ -14,7 +14,7 @@ use crate::mirror::faults::FaultFigures;
 use crate::mirror::history::{Figures, STATES, Sample, index, saturated};
 use crate::mirror::summary::{ByState, CollectionFigures, ItemFigures, JobFigures, LockFigures, LockKind, Summary};
 use crate::queue::fault::Fault;
-use crate::queue::path::{AccessQueue, Path, Queue, StateFolder};
+use crate::queue::path::{AccessQueue, LockFolder, Path, Queue, StateFolder};
 use crate::queue::state::{AccessState, JobState, State};
 
 /// How many names of unknown states are kept for the page.
@@ -61,12 +61,22 @@ impl Image {
             paused: [Queue::Ingest, Queue::AccessSmall, Queue::AccessLarge]
                 .map(|queue| self.locks.paused_ms(queue).map(|at| known(at, clocks).unwrap_or(now))),
             collections_held: self.locks.kinds[LockKind::Collection as usize].len() as u64,
+            held_with_collection: self.held_with_collections(),
             znodes: u64::try_from(self.znodes()).unwrap_or(0),
             unreadable: u64::try_from(self.unreadable()).unwrap_or(0),
             unknown_states: self.unknown_states(),
             // The store adds these: they are told for the instant up to which the image is known to be right.
             faults: <[FaultFigures; Fault::ALL.len()]>::default(),
         }
+    }
+
+    /// How many jobs of held collections are Held, but for those that an operator held by themselves.
+    fn held_with_collections(&self) -> u64 {
+        let held = self.locks.iter().filter_map(|(_, path, _)| match path {
+            Path::NamedLock(LockFolder::Collections, name) => self.jobs.texts.find(name),
+            _ => None,
+        });
+        held.map(|collection| self.jobs.figures.held_with(collection)).sum()
     }
 
     /// The figures that the history keeps, and how far the batches in work are, at most `batches` of them.
@@ -170,6 +180,7 @@ fn job_figures(state: &StateFigures, marks: [i64; 5], clocks: Clocks) -> JobFigu
         locked: locked.len() as u64,
         retried: state.retried,
         retries: state.retries,
+        by_operator: state.by_operator,
         space_needed_bytes: u64::try_from(state.space_needed_bytes).unwrap_or(u64::MAX),
         oldest_unlocked: unlocked.first().and_then(|at| known(at, clocks)),
         oldest_locked: locked.first().and_then(|at| known(at, clocks)),

@@ -38,6 +38,8 @@ pub struct Job {
     pub last_successful: Option<JobState>,
     /// What the daemons said of the last step.
     pub message: Arc<str>,
+    /// Whether an operator held or failed it, by that message.
+    pub is_by_operator: bool,
     /// The working storage that it needs, in bytes; 0 where that is unknown.
     pub space_needed_bytes: u64,
     /// Its batch; `None` where `bid` is missing or no batch id.
@@ -182,6 +184,7 @@ impl Image {
             odd_status: texts.get(row.odd_status),
             entered: own(row.standing.entered_ms, offset),
             status_version: row.status_version(),
+            is_by_operator: row.is_by_operator,
             created: own(row.created_ms, offset),
             priority: row.priority.and_then(|priority| Priority::new(priority.into())),
             lock: row.lock.as_deref().copied(),

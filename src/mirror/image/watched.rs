@@ -1,6 +1,8 @@
 //! What is kept beside the image because it was seen and the tree does not tell: each job's way, and when a daemon last
 //! took a job of each state.
 
+use std::borrow::Cow;
+
 use super::Image;
 use super::change::{Change, Seen};
 use super::jobs::Jobs;
@@ -12,6 +14,7 @@ use crate::mirror::read::Found;
 use crate::mirror::summary::ByState;
 use crate::queue::id::JobId;
 use crate::queue::path::{JobNode, Path};
+use crate::queue::record::OperatorNote;
 use crate::queue::state::JobState;
 
 /// What was seen happening.
@@ -64,7 +67,8 @@ impl Image {
             self.watched.past.forget(row);
             before = Glance::NOTHING;
         }
-        self.watched.past.note(row, before, after, self.watched.now_ms);
+        let said = || self.jobs.operators_note(row);
+        self.watched.past.note(row, (before, after), self.watched.now_ms, said);
     }
 
     /// Takes over what was seen of the old image's jobs, and adds what must have happened since.
@@ -80,7 +84,8 @@ impl Image {
                     old.jobs.find(at.id()).filter(|old_row| old.jobs.at(*old_row).created_ms == at.created_ms)
                 {
                     past.take_over(row, &old.watched.past, before);
-                    past.note(row, old.jobs.glance(before), self.jobs.glance(row), now_ms);
+                    let glances = (old.jobs.glance(before), self.jobs.glance(row));
+                    past.note(row, glances, now_ms, || self.jobs.operators_note(row));
                 }
             }
             past.settle(&old.watched.past);
@@ -125,6 +130,12 @@ impl Glance {
 }
 
 impl Jobs {
+    /// What an operator wrote with the state that the job in a row is in.
+    fn operators_note(&self, row: u32) -> Option<Cow<'_, str>> {
+        let message = self.texts.str(self.columns.message[row as usize]);
+        OperatorNote::read(&message).is_some().then_some(message)
+    }
+
     /// What the job in a row shows. Asked twice for most reads, so it looks at no more columns than it must.
     fn glance(&self, row: u32) -> Glance {
         let (columns, rest, at) = (&self.columns, self.rest(row), row as usize);

@@ -49,7 +49,7 @@ pub struct CollectionFacts {
     pub is_held: bool,
     /// How many of its jobs are Pending.
     pub pending: u64,
-    /// How many of its jobs are Held.
+    /// How many of its jobs are Held, but for those that an operator held by themselves.
     pub held: u64,
 }
 

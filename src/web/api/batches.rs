@@ -4,6 +4,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::Answer;
+use crate::mirror::Forecast;
 use crate::mirror::lists::{self, BatchOrder};
 use crate::queue::id::BatchId;
 use crate::queue::path::{BatchNode, Path};
@@ -14,7 +15,7 @@ use crate::web::params::Params;
 use crate::web::problem::Problem;
 use crate::web::query::{NONE, shown};
 use crate::web::show::visible;
-use crate::web::views::batches::{BatchList, BatchStanding};
+use crate::web::views::batches::{BatchList, BatchStanding, Outlook};
 use crate::web::views::diagnosis::Diagnosis;
 use crate::web::views::faults::FaultItem;
 
@@ -120,8 +121,11 @@ pub(in crate::web) fn detail(state: &State, name: &str, now: Timestamp) -> Resul
     let locked_since = store.locked_since(&lock);
     let faults = store.faults_of(&Path::Batch(id), now, state.space_left()).unwrap_or_default();
     let faults = faults.iter().map(FaultItem::new).collect();
-    let diagnosis = store.diagnose_batch(id, now).as_ref().map(Diagnosis::from);
-    Ok(BatchStanding::new(found, locked_since, store.batch_pace(id), faults, diagnosis, now))
+    let known = store.diagnose_batch(id, state.volume(), now);
+    let diagnosis = known.as_ref().map(|(diagnosis, _)| Diagnosis::from(diagnosis));
+    let forecast = known.map_or(Forecast::Unknown, |(_, forecast)| forecast);
+    let outlook = Outlook::new(forecast, store.batch_rates(id), now);
+    Ok(BatchStanding::new(found, locked_since, outlook, faults, diagnosis))
 }
 
 /// `GET /api/v1/batches/{batch}`: how far a batch is.

@@ -13,7 +13,7 @@ use crate::actions::Role;
 use crate::queue::state::{JobState, State as _};
 use crate::web::State;
 use crate::web::query::{NONE, address};
-use crate::web::show::{Ago, Count, Moment, counted};
+use crate::web::show::{Count, Moment, counted};
 use crate::web::views::batches::BatchStanding;
 use crate::web::views::diagnosis::{Cause, Diagnosis};
 
@@ -143,23 +143,10 @@ fn estimate(standing: &BatchStanding, now: Timestamp) -> Option<String> {
     if open == 0 {
         return None;
     }
-    let rate =
-        standing.ended_per_hour.map(|rate| if rate < 9.95 { format!("{rate:.1}") } else { format!("{rate:.0}") });
-    Some(match (standing.ends, rate) {
-        (Some(ends), Some(rate)) => {
-            let time = std::time::Duration::try_from(ends.duration_since(now)).unwrap_or_default();
-            let left = counted(open, "job is", "jobs are");
-            format!(
-                "{left} left. At the present rate of {rate} an hour the last one ends in about {}, at {}.",
-                Ago(time),
-                ends.strftime("%Y-%m-%d %H:%M UTC")
-            )
-        }
-        (None, Some(_)) => format!(
-            "{} left, and none has ended lately: there is no saying when it is done.",
-            counted(open, "job is", "jobs are")
-        ),
-        (_, None) => format!("{} left. It is not known yet how fast they end.", counted(open, "job is", "jobs are")),
+    let (left, outlook) = (counted(open, "job is", "jobs are"), &standing.outlook);
+    Some(match &*outlook.instants(now) {
+        "" => format!("{left} left. When the last one ends: {}.", outlook.outlook),
+        at => format!("{left} left. The last one ends {}, at {at}.", outlook.outlook),
     })
 }
 

@@ -140,7 +140,7 @@ impl Group {
         };
         // The two figures are of two moments, and of a group no more than all can have failed.
         let share = (item.count as f64 / failed.max(item.count).max(1) as f64) * 100.0;
-        let state = JobState::ALL.iter().find(|state| Some(state.label()) == item.failed_in);
+        let state = JobState::ALL.iter().find(|state| state.label() == item.failed_in);
         let resumed = match item.resumed {
             0 => "none was resumed before".to_owned(),
             resumed if resumed == item.count && resumed > 1 => "each was resumed before".to_owned(),
@@ -152,7 +152,7 @@ impl Group {
             count: Count(item.count).to_string(),
             share: format!("{share:.2}"),
             share_text: format!("{share:.0} % of all failed jobs"),
-            failed_in: state.map_or("an unknown state", |state| state.name()).to_owned(),
+            failed_in: state.map_or(item.failed_in, |state| state.name()).to_owned(),
             pattern: if item.pattern.is_empty() { "(no message)".to_owned() } else { brief(&item.pattern, LONG) },
             message: if item.message.trim() == item.pattern { String::new() } else { brief(&item.message, LONG) },
             oldest: item.oldest.map(|at| Moment::new(at, now)),

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use super::diagnosis::Diagnosis;
 use super::faults::FaultItem;
 use crate::mirror::lists::{BatchDetail, Page};
-use crate::mirror::{Batch, Pace, state_label};
+use crate::mirror::{Batch, Forecast, Rates, state_label};
 use crate::queue::state::Outcome;
 use crate::web::lists::session_text;
 
@@ -88,14 +88,53 @@ pub(crate) struct BatchStanding {
     pub(crate) locked_since: Option<Timestamp>,
     /// Its jobs by state, as the jobs themselves say; states without a job of it are left out.
     pub(crate) states: Vec<StateJobs>,
-    /// How many of its jobs end an hour, at the present rate; null where that is not known.
-    pub(crate) ended_per_hour: Option<f64>,
-    /// When its last job ends at that rate; null where that is not known, or none is left.
-    pub(crate) ends: Option<Timestamp>,
+    /// When it ends.
+    #[serde(flatten)]
+    pub(crate) outlook: Outlook,
     /// The faults that the batch itself shows; those of its jobs are listed with the jobs.
     pub(crate) faults: Vec<FaultItem>,
     /// Why it is not moving, or that it is; null where it was purged while this was put together.
     pub(crate) diagnosis: Option<Diagnosis>,
+}
+
+/// When a batch ends, as far as that can be said.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct Outlook {
+    /// How many of its jobs end an hour, at the present rate; null where that is not known.
+    pub(crate) ended_per_hour: Option<f64>,
+    /// When its last job ends at the higher one of two rates: that of the last minutes, and that of the last hour. Null
+    /// where that is not known, where none is left, and where something stops them.
+    pub(crate) ends_soonest: Option<Timestamp>,
+    /// The same at the lower one.
+    pub(crate) ends_latest: Option<Timestamp>,
+    /// The same in a phrase, or what it waits for: `in 12 to 40 min`, `2 jobs are Held`. Empty where no job is left.
+    pub(crate) outlook: String,
+    #[serde(skip)]
+    pub(crate) forecast: Forecast,
+}
+
+impl Outlook {
+    pub(in crate::web) fn new(forecast: Forecast, rates: Option<Rates>, now: Timestamp) -> Self {
+        let times = forecast.times();
+        let at = |time| now.checked_add(SignedDuration::try_from(time).ok()?).ok();
+        Self {
+            ended_per_hour: rates.and_then(|rates| rates.present().per_hour()),
+            ends_soonest: times.and_then(|(soonest, _)| at(soonest)),
+            ends_latest: times.and_then(|(_, latest)| at(latest)),
+            outlook: forecast.phrase(),
+            forecast,
+        }
+    }
+
+    /// When it ends by the clock: the times of day where these are near, else the days too; empty where that is not
+    /// known.
+    pub(crate) fn instants(&self, now: Timestamp) -> String {
+        let Some((soonest, latest)) = self.ends_soonest.zip(self.ends_latest) else { return String::new() };
+        let is_near = latest.duration_since(now).as_hours() < 20;
+        let at = |instant: Timestamp| instant.strftime(if is_near { "%H:%M" } else { "%Y-%m-%d %H:%M" }).to_string();
+        let (from, to) = (at(soonest), at(latest));
+        if from == to { format!("{to} UTC") } else { format!("{from} to {to} UTC") }
+    }
 }
 
 /// Jobs in a state.
@@ -144,29 +183,17 @@ impl BatchList {
 }
 
 impl BatchStanding {
-    /// `locked_since` is by our own clock, as `now` is.
+    /// `locked_since` is by our own clock.
     pub(in crate::web) fn new(
         detail: BatchDetail,
         locked_since: Option<Timestamp>,
-        pace: Option<Pace>,
+        outlook: Outlook,
         faults: Vec<FaultItem>,
         diagnosis: Option<Diagnosis>,
-        now: Timestamp,
     ) -> Self {
         let states = detail.jobs.iter().filter(|(_, jobs)| **jobs > 0);
         let states = states.map(|(state, jobs)| StateJobs { state: state_label(state), jobs: *jobs }).collect();
         let batch = BatchItem::new(detail);
-        let open = u64::from(batch.jobs.processing.unwrap_or(0));
-        let time = pace.filter(|_| open > 0).and_then(|pace| pace.time_for(open));
-        let time = time.and_then(|time| SignedDuration::try_from(time).ok());
-        Self {
-            batch,
-            locked_since,
-            states,
-            ended_per_hour: pace.and_then(Pace::per_hour),
-            ends: time.and_then(|time| now.checked_add(time).ok()),
-            faults,
-            diagnosis,
-        }
+        Self { batch, locked_since, states, outlook, faults, diagnosis }
     }
 }

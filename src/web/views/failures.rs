@@ -36,8 +36,8 @@ pub(crate) struct FailureItem {
     pub(crate) group: String,
     /// The last successful state of the jobs.
     pub(crate) last_successful_status: Option<&'static str>,
-    /// The state in which they failed: the one behind; null where the last successful one says nothing.
-    pub(crate) failed_in: Option<&'static str>,
+    /// The state in which they failed: the one behind the last successful one, or Pending.
+    pub(crate) failed_in: &'static str,
     /// What their messages have in common, with `#` for numbers and ids.
     pub(crate) pattern: String,
     /// The message of the job that failed last.
@@ -73,7 +73,7 @@ impl FailureItem {
         Self {
             group: group.key.to_string(),
             last_successful_status: group.last_successful.map(|state| state_label(Some(state))),
-            failed_in: failed_in(group.last_successful).map(|state| state_label(Some(state))),
+            failed_in: JobState::failed_in(group.last_successful).label(),
             pattern: group.pattern,
             message: group.message.to_string(),
             count: group.count,
@@ -87,11 +87,6 @@ impl FailureItem {
             collections: collections.map(collection).collect(),
         }
     }
-}
-
-/// The state that a job was in when it failed, by its last successful one.
-pub(in crate::web) fn failed_in(last_successful: Option<JobState>) -> Option<JobState> {
-    last_successful.and_then(State::success).filter(|state| *state != JobState::Completed)
 }
 
 /// A page of groups, the largest first.

@@ -10,6 +10,7 @@ use super::node::TreeNode;
 use crate::mirror::{self, Happening, NodeError, PastEvent, Store, Volume};
 use crate::queue::id::{BatchId, JobId, Priority};
 use crate::queue::path::{JobNode, NodePath, Path};
+use crate::queue::record::OperatorNote;
 use crate::queue::state::{JobState, State};
 
 /// Everything that is known of one job. Texts out of znodes are as they are, cut to 512 bytes each.
@@ -131,6 +132,12 @@ pub(crate) struct JobEvent {
     /// The state after.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) to: Option<&'static str>,
+    /// The operator who made the change, with queuekeeper.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) actor: Option<String>,
+    /// The reason that they gave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
     /// The session of the daemon.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
@@ -242,11 +249,14 @@ impl From<&mirror::FoundFault> for JobFault {
 
 impl From<&PastEvent> for JobEvent {
     fn from(event: &PastEvent) -> Self {
+        let note = event.note.as_deref().and_then(OperatorNote::read);
         let mut view = Self {
             at: event.at,
             event: "moved",
             from: None,
             to: None,
+            actor: note.map(|note| note.who.to_owned()),
+            reason: note.map(|note| note.why.to_owned()),
             session: None,
             priority_from: None,
             priority_to: None,

@@ -9,7 +9,8 @@ use utoipa::ToSchema;
 use super::status::Status;
 use crate::metrics::storage::Space;
 use crate::mirror::failures::FailureGroup;
-use crate::mirror::{Batch, Diagnosis, Flow, History, LockKind, Pace, Summary, state_label};
+use crate::mirror::lists::BatchDetail;
+use crate::mirror::{Diagnosis, Flow, History, LockKind, Rates, Summary, state_label};
 use crate::queue::path::{AccessQueue, Queue};
 use crate::queue::state::{JobState, State};
 use crate::web::show::visible;
@@ -32,7 +33,7 @@ pub struct Recent {
     /// The figures over the last hours.
     pub history: History,
     /// The batches in work that are longest in their state, each with how fast its jobs end.
-    pub batches: Vec<(Batch, Option<Pace>)>,
+    pub batches: Vec<(BatchDetail, Option<Rates>)>,
     /// How many batches are in work.
     pub batches_in_work: usize,
     /// The states that do not move by themselves, for a minute or longer.

@@ -68,6 +68,12 @@ pub(super) fn job(figures: &mut Figures, id: &str, item: &Item<'_>, space: i64, 
     figures.add(format!("{group} locked"), u64::from(lock.is_some()));
     figures.add(format!("{group} retried"), u64::from(retries > 0));
     figures.add(format!("{group} retries"), retries);
+    let by_operator = match state {
+        Some("failed") => message.starts_with("By alice with queuekeeper: "),
+        Some("held") => !["", "success"].contains(&message.trim().to_lowercase().as_str()),
+        _ => false,
+    };
+    figures.add(format!("{group} by operator"), u64::from(by_operator));
     figures.add(format!("{group} space"), space_needed);
     figures.date(format!("{group} oldest {locked}"), item.entered());
     figures.date(format!("{group} oldest"), item.entered());

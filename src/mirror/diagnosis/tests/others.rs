@@ -1,6 +1,7 @@
 //! States and batches.
 
 use super::*;
+use crate::mirror::history::Rates;
 
 #[test]
 fn a_state_tells_the_same_for_all_of_its_jobs() {
@@ -9,7 +10,7 @@ fn a_state_tells_the_same_for_all_of_its_jobs() {
         of(&state(JobState::Storing)),
         [
             "moving: Storing flows.",
-            "flowing: 100 jobs are in it, 2 at work. About 120 jobs leave it an hour. | The last one left 30 s ago.",
+            "flowing: 100 jobs are in it, 2 at work. Jobs leave it at about 120 an hour. | The last one left 30 s ago.",
         ]
     );
     let mut stuck = state(JobState::Provisioning);
@@ -53,7 +54,9 @@ fn batch(of: BatchState, references: [Option<u32>; 4]) -> BatchSituation {
         is_acquired: true,
         references,
         lock: None,
-        pace: Some(pace(600)),
+        held: 0,
+        states: Vec::new(),
+        rates: Some(Rates { recent: Pace::default(), longer: pace(600) }),
         pause: None,
         faults: Vec::new(),
     }
@@ -61,7 +64,7 @@ fn batch(of: BatchState, references: [Option<u32>; 4]) -> BatchSituation {
 
 #[test]
 fn a_batch_tells_how_far_it_is() {
-    let of = |batch: &BatchSituation| told(&diagnose_batch(batch, now()));
+    let of = |batch: &BatchSituation| told(&diagnose_batch(batch, Some(&volume()), now()));
     let mut counts = [Some(0); 4];
     counts[Outcome::Processing as usize] = Some(1_391);
     counts[Outcome::Completed as usize] = Some(6_120);
@@ -71,11 +74,11 @@ fn a_batch_tells_how_far_it_is() {
         of(&running),
         [
             "moving: It is moving.",
-            "jobs_to_do: 1,391 of its 7,515 jobs are still to do. | 6,120 completed, 4 failed. At the present rate (600 an \
-             hour) they end in about 2.3 h.",
+            "jobs_to_do: 1,391 of its 7,515 jobs are still to do. | 6,120 completed, 4 failed. At about 600 an hour they end in \
+             about 2.3 h.",
         ]
     );
-    let still = BatchSituation { pace: Some(pace(0)), ..running.clone() };
+    let still = BatchSituation { rates: Some(Rates { recent: Pace::default(), longer: pace(0) }), ..running.clone() };
     assert_eq!(of(&still)[0], "waiting: It waits for its jobs.");
     assert!(of(&still)[1].ends_with("None has ended lately."));
     counts[Outcome::Processing as usize] = Some(0);
@@ -109,4 +112,44 @@ fn a_batch_tells_how_far_it_is() {
     assert_eq!(of(&failed)[0], "stopped: It failed and waits for an operator.");
     assert!(of(&failed)[1].starts_with("failed: It failed 1.0 h ago: “mail server” | 6,120 completed, 4 failed."));
     assert_eq!(of(&batch(BatchState::Completed, counts))[0], "done: It is done, and its report is made.");
+}
+
+#[test]
+fn a_batch_whose_jobs_stand_is_not_moving_and_has_no_time_to_end_in() {
+    let of = |batch: &BatchSituation| told(&diagnose_batch(batch, Some(&volume()), now()));
+    let mut counts = [Some(0); 4];
+    counts[Outcome::Processing as usize] = Some(3);
+    counts[Outcome::Completed as usize] = Some(60);
+    let moving = batch(BatchState::Reporting, counts);
+    // All that are left are Held: that alone decides.
+    assert_eq!(
+        of(&BatchSituation { held: 3, ..moving.clone() }),
+        [
+            "stopped: It waits for jobs that are Held.",
+            "jobs_held: 3 of its jobs are Held. | Held jobs do not come free by themselves, and the batch is not done before \
+             they are.",
+            "jobs_to_do: 3 of its 63 jobs are still to do. | 60 completed, 0 failed.",
+        ]
+    );
+    // Some are: the others move, and yet nobody can say when it ends.
+    assert_eq!(
+        of(&BatchSituation { held: 1, ..moving.clone() })[..2],
+        ["moving: It is moving.", "jobs_to_do: 3 of its 63 jobs are still to do. | 60 completed, 0 failed."]
+    );
+    let mut blocked = state(JobState::Storing);
+    blocked.locked = 0;
+    blocked.faults = vec![fault(Fault::NoDaemon, Path::StateFolder(JobState::Storing.into()))];
+    let stopped = BatchSituation { states: vec![(blocked.clone(), 3)], ..moving.clone() };
+    assert_eq!(
+        of(&stopped)[..2],
+        [
+            "stopped: It waits for jobs in a state that nothing leaves.",
+            "jobs_stopped: 3 of its jobs wait in Storing: No daemon has taken a job from Storing for 20 s. | None of its 100 \
+             jobs is locked.",
+        ]
+    );
+    let partly = BatchSituation { states: vec![(blocked, 1), (state(JobState::Notify), 2)], ..moving };
+    assert_eq!(of(&partly)[0], "moving: It is moving.");
+    assert_eq!(of(&partly)[1], "jobs_to_do: 3 of its 63 jobs are still to do. | 60 completed, 0 failed.");
+    assert!(of(&partly)[2].starts_with("jobs_stopped: 1 of its jobs waits in Storing: "));
 }

@@ -27,6 +27,19 @@ fn holds_are_told_with_who_and_why() {
         of_job(&held),
         ["stopped: It is held with its collection.", "held: It is held for 12 min. | Its collection “demo” is held."]
     );
+    held.message = "By alice with queuekeeper: a court order".into();
+    assert_eq!(
+        of_job(&held),
+        [
+            "stopped: An operator holds it.",
+            "held: “alice” has held it for 12 min: “a court order” | Its collection “demo” is held, too.",
+        ]
+    );
+    (held.hold, held.message) = (None, "a court order".into());
+    assert_eq!(
+        of_job(&held)[1],
+        "held: An operator has held it for 12 min: “a court order” | A held job does not come free by itself."
+    );
     // Of those that delay the ones behind them, how many are ahead says more.
     let mut behind = job(JobState::Pending);
     behind.in_state.as_mut().unwrap().backlog = Some(Backlog { collection: "ucla".into(), jobs: 212 });
@@ -55,6 +68,14 @@ fn a_failed_job_tells_where_and_how_many_with_it() {
             "retries_exhausted: It was resumed 3 times and failed again. | It fails whenever it is resumed. Only a person can \
              help.",
             "batch_at_rest: Its batch bid0000000007 failed 1.0 h ago.",
+        ]
+    );
+    failed.message = "By alice with queuekeeper: wrong <file>".into();
+    assert_eq!(
+        of_job(&failed)[..2],
+        [
+            "stopped: An operator set it Failed.",
+            "failed: “alice” set it Failed in Downloading 12 min ago: “wrong <file>” | No daemon reported an error.",
         ]
     );
     failed.message = " ".into();

@@ -175,7 +175,8 @@ impl Image {
         let jobs = id.and_then(|id| self.jobs.figures.collections.get(&id));
         let count = |state| jobs.map_or(0, |jobs| *jobs.get(Some(state)));
         let is_held = self.locks.has(lock);
-        CollectionFacts { is_held, pending: count(JobState::Pending), held: count(JobState::Held) }
+        let held = id.map_or(0, |id| self.jobs.figures.held_with(id));
+        CollectionFacts { is_held, pending: count(JobState::Pending), held }
     }
 
     /// The lock of a collection, where there is one, and some of the jobs that wait for it.
@@ -186,7 +187,7 @@ impl Image {
         let [unlocked, locked] = &self.jobs.figures.states.get(Some(state)).entered;
         let jobs = unlocked.iter().chain(locked.iter()).take(JOBS_LOOKED_AT);
         let rows = jobs.filter_map(|(_, job)| self.jobs.get(JobId::new(job)));
-        let rows = rows.filter(|row| row.standing.collection == id);
+        let rows = rows.filter(|row| row.standing.collection == id && !row.standing.is_by_operator);
         let jobs = rows.map(|row| Path::JobNode(row.id(), JobNode::Status));
         is_held.then(|| lock.clone()).into_iter().chain(jobs).take(NODES).collect()
     }

@@ -95,6 +95,7 @@ impl Jobs {
             replace(&mut rest.has_retry_count, value.retry_count.is_some()),
             replace(&mut rest.status_version, stat.map_or(-1, |stat| stat.version)),
             replace(&mut rest.last_successful, value.last_successful),
+            replace(&mut rest.is_by_operator, record::is_by_operator(value.status.state, &value.message)),
             texts.set(&mut columns.message[at], &value.message),
             texts.set(&mut rest.odd_status, odd),
         ];

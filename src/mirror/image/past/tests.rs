@@ -21,7 +21,7 @@ fn told_of(past: &Past, row: u32) -> Vec<String> {
 fn seen(glances: &[(Glance, i64)]) -> Past {
     let mut past = Past::default();
     for pair in glances.windows(2) {
-        past.note(ROW, pair[0].0, pair[1].0, pair[1].1);
+        past.note(ROW, (pair[0].0, pair[1].0), pair[1].1, || None);
     }
     past
 }
@@ -67,8 +67,8 @@ fn records_are_bounded_and_go_with_the_job_and_sessions_with_their_last_record()
     for row in 0..3_000 {
         for turn in 0..20 {
             let lock = Some((i64::from(turn) + 1, 1_000));
-            past.note(row, glance(JobState::Pending, 0, None), glance(JobState::Pending, 0, lock), 0);
-            past.note(row, glance(JobState::Pending, 0, lock), glance(JobState::Pending, 0, None), 0);
+            past.note(row, (glance(JobState::Pending, 0, None), glance(JobState::Pending, 0, lock)), 0, || None);
+            past.note(row, (glance(JobState::Pending, 0, lock), glance(JobState::Pending, 0, None)), 0, || None);
         }
         assert_eq!(past.of(row, Offset::default()).len(), RECORDS);
     }
@@ -77,7 +77,7 @@ fn records_are_bounded_and_go_with_the_job_and_sessions_with_their_last_record()
         past.forget(row);
     }
     assert_eq!(past.sessions.by_session.len(), 0);
-    past.note(ROW, glance(JobState::Pending, 0, None), glance(JobState::Held, 2_000, None), 0);
+    past.note(ROW, (glance(JobState::Pending, 0, None), glance(JobState::Held, 2_000, None)), 0, || None);
     assert_eq!(told(&past).len(), 1);
 }
 
@@ -86,13 +86,13 @@ fn what_a_new_image_takes_over_is_told_as_before_and_the_sessions_of_the_rest_ar
     let held = |session| glance(JobState::Pending, 0, Some((session, 1_000)));
     let mut old = Past::default();
     for (row, session) in [(0, 70), (1, 71), (900, 72)] {
-        old.note(row, glance(JobState::Pending, 0, None), held(session), 0);
+        old.note(row, (glance(JobState::Pending, 0, None), held(session)), 0, || None);
     }
     old.forget(0);
     let mut new = Past::heir(&old);
     new.take_over(ROW, &old, 900);
     // What came meanwhile: a session that nobody has taken over yet is let go and taken again.
-    new.note(8, held(71), glance(JobState::Pending, 0, None), 2_000);
+    new.note(8, (held(71), glance(JobState::Pending, 0, None)), 2_000, || None);
     new.forget(8);
     new.take_over(8, &old, 1);
     new.forget(8);
@@ -107,4 +107,38 @@ fn what_a_new_image_takes_over_is_told_as_before_and_the_sessions_of_the_rest_ar
 #[test]
 fn the_records_of_a_job_stay_small() {
     assert_eq!(size_of::<Slot>(), 64);
+}
+
+#[test]
+fn what_an_operator_wrote_goes_with_its_change_and_with_the_job() {
+    let (pending, held) = (glance(JobState::Pending, 1_000, None), glance(JobState::Held, 2_000, None));
+    let released = glance(JobState::Pending, 3_000, None);
+    let why = || Some(Cow::Borrowed("By alice with queuekeeper: why"));
+    let mut past = Past::default();
+    past.note(ROW, (pending, held), 0, why);
+    past.note(ROW, (held, released), 0, || None);
+    let notes =
+        |past: &Past, row| past.of(row, Offset::default()).into_iter().map(|event| event.note).collect::<Vec<_>>();
+    assert_eq!(notes(&past, ROW), [why().map(Into::into), None]);
+    // Another image has the job in another row.
+    let mut new = Past::heir(&past);
+    new.take_over(9, &past, ROW);
+    assert_eq!(notes(&new, 9), notes(&past, ROW));
+    // Each change of many has the same text, which is kept once.
+    for row in 0..3 {
+        past.note(row, (pending, held), 0, why);
+    }
+    let texts: Vec<_> = (0..3).map(|row| notes(&past, row).pop().flatten().unwrap()).collect();
+    assert!(texts.windows(2).all(|pair| Arc::ptr_eq(&pair[0], &pair[1])));
+    // What falls out at the front, and what goes with its job, leaves nothing.
+    for turn in 0..10 {
+        let (from, to) = if turn % 2 == 0 { (pending, held) } else { (held, pending) };
+        let at = |glance: Glance| Glance { entered_ms: 10_000 * (turn + 1), ..glance };
+        past.note(0, (from, at(to)), 0, why);
+    }
+    assert_eq!(past.notes.by_change.keys().filter(|(row, _)| *row == 0).count(), RECORDS);
+    for row in (0..3).chain([ROW]) {
+        past.forget(row);
+    }
+    assert!(past.notes.by_change.is_empty());
 }

@@ -5,8 +5,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::mirror::{Happening, PastEvent};
+use crate::queue::record::OperatorNote;
 use crate::queue::state::{JobState, State};
-use crate::web::show::{Ago, Moment};
+use crate::web::show::{Ago, Moment, visible};
 use crate::web::views::Session;
 use crate::web::views::job::Known;
 
@@ -49,10 +50,7 @@ fn steps(known: &Known, now: Timestamp) -> Vec<Step> {
         std::iter::once(JobState::Pending).chain(JobState::Pending.steps_to(JobState::Completed)).collect();
     // Where it is on the path, or where it left it.
     let (at, class, words) = match job.state {
-        Some(JobState::Failed) => {
-            let next = job.last_successful.and_then(State::success).unwrap_or(JobState::Pending);
-            (Some(next), "failed", "failed here")
-        }
+        Some(JobState::Failed) => (Some(JobState::failed_in(job.last_successful)), "failed", "failed here"),
         Some(JobState::Held) => (Some(JobState::Pending), "held", "held here"),
         Some(JobState::Deleted) | None => (None, "", ""),
         Some(state) => (Some(state), "here", "is here"),
@@ -69,8 +67,8 @@ fn steps(known: &Known, now: Timestamp) -> Vec<Step> {
             Some(position) if index == position => (class, words),
             Some(_) | None => ("", "to come"),
         };
-        // Where it failed it is no more: since when, its state says.
-        let is_here = position == Some(index) && *state != JobState::Completed && class != "failed";
+        // Where it failed or is held it is no more: since when, its state says.
+        let is_here = position == Some(index) && *state != JobState::Completed && class == "here";
         let time = if class.is_empty() { String::new() } else { time(*state, is_here) };
         Step { name: state.name(), class, time, words }
     };
@@ -103,7 +101,8 @@ fn events(known: &Known, now: Timestamp) -> Vec<Event> {
     if let (Some(entered), Some(state)) = (job.entered, job.state)
         && !known.past.iter().filter_map(moved).any(|(_, _, to)| to == Some(state))
     {
-        events.push((entered, format!("entered {state}")));
+        let note = OperatorNote::read(&job.message).map(by).unwrap_or_default();
+        events.push((entered, format!("entered {state}{note}")));
     }
     let is_created_seen = known.past.iter().filter_map(moved).any(|(_, from, _)| from.is_none());
     if let Some(created) = job.created.filter(|_| !is_created_seen) {
@@ -114,19 +113,27 @@ fn events(known: &Known, now: Timestamp) -> Vec<Event> {
     events.into_iter().map(|(at, text)| Event { at: Moment::new(at, now), text }).collect()
 }
 
+fn by(note: OperatorNote<'_>) -> String {
+    format!(", by {}: {}", visible(note.who), visible(note.why))
+}
+
 fn text(event: &PastEvent) -> String {
-    let by = |session: Option<i64>| {
+    let by_session = |session: Option<i64>| {
         session.and_then(Session::of).map(|session| format!(", by session {session}")).unwrap_or_default()
     };
     let name = |state: Option<JobState>| state.map_or("a state that nobody knows", State::name);
+    let note = event.note.as_deref().and_then(OperatorNote::read);
     match event.what {
-        Happening::Moved { from: None, to, session, .. } => format!("created in {}{}", name(to), by(session)),
+        Happening::Moved { from: None, to, session, .. } => format!("created in {}{}", name(to), by_session(session)),
+        Happening::Moved { from, to, .. } if note.is_some() => {
+            format!("{} → {}{}", name(from), name(to), note.map(by).unwrap_or_default())
+        }
         Happening::Moved { from, to, session, is_resumed } => {
             let resumed = if is_resumed { ", resumed" } else { "" };
-            format!("{} → {}{resumed}{}", name(from), name(to), by(session))
+            format!("{} → {}{resumed}{}", name(from), name(to), by_session(session))
         }
-        Happening::Locked { session } => format!("locked{}", by(session)),
-        Happening::Released { session } => format!("let go as it was{}", by(session)),
+        Happening::Locked { session } => format!("locked{}", by_session(session)),
+        Happening::Released { session } => format!("let go as it was{}", by_session(session)),
         Happening::Priority { from, to } => format!("priority {from} → {to}"),
     }
 }
@@ -153,6 +160,7 @@ mod tests {
             lock: None,
             retry_count: Some(0),
             last_successful,
+            is_by_operator: false,
             message: "".into(),
             space_needed_bytes: 0,
             batch: Some(BatchId::new(3)),
@@ -173,7 +181,7 @@ mod tests {
 
     fn moved(seconds: i64, from: JobState, to: JobState) -> PastEvent {
         let what = Happening::Moved { from: Some(from), to: Some(to), session: Some(0x1f), is_resumed: false };
-        PastEvent { at: at(seconds), what }
+        PastEvent { at: at(seconds), what, note: None }
     }
 
     fn told(way: &Way) -> Vec<String> {
@@ -220,6 +228,26 @@ mod tests {
                 .steps
                 .iter()
                 .all(|step| step.class.is_empty())
+        );
+    }
+
+    #[test]
+    fn a_held_job_shows_its_time_in_pending_and_who_holds_it() {
+        let note = Some("By alice with queuekeeper: a court order".into());
+        let what = Happening::Moved {
+            from: Some(JobState::Pending),
+            to: Some(JobState::Held),
+            session: None,
+            is_resumed: false,
+        };
+        let past = vec![PastEvent { at: at(400), what, note }];
+        let way = Way::new(&known(JobState::Held, None, past), at(1_000));
+        // Created at 0, held at 400: that was 600 s ago, and it was Pending for 400.
+        assert_eq!(told(&way)[0], "held Pending 6 min");
+        assert!(
+            told(&way).iter().any(|line| line.ends_with("Pending → Held, by alice: a court order")),
+            "{:?}",
+            told(&way)
         );
     }
 }

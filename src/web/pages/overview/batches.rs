@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::web::show::{Count, Moment, counted};
+use crate::web::show::{Count, counted};
 use crate::web::views::overview::{BatchInWork, Overview};
 
 /// The batches in work that are shown, and how many are not.
@@ -26,10 +26,9 @@ pub(super) struct Row {
     pub(super) text: String,
     /// Where it is completed, failed, and deleted, in percent of the bar.
     pub(super) parts: Vec<(&'static str, String, String)>,
-    pub(super) ends: Option<Moment>,
-    /// When it ends, to read without a script.
+    pub(super) outlook: String,
+    /// The same by the clock; empty where it is not known when it ends.
     pub(super) at: String,
-    pub(super) waits: &'static str,
 }
 
 impl Batches {
@@ -71,14 +70,7 @@ fn row(batch: &BatchInWork, now: Timestamp) -> Row {
         failed: if batch.failed > 0 { format!("{} failed", Count(batch.failed)) } else { String::new() },
         text: text.join(", "),
         parts,
-        ends: batch.ends.map(|ends| Moment::new(ends, now)),
-        at: batch.ends.map(|ends| at(ends, now)).unwrap_or_default(),
-        waits: batch.waits.unwrap_or_default(),
+        outlook: batch.outlook.outlook.clone(),
+        at: batch.outlook.instants(now),
     }
-}
-
-/// An instant to come: the time of day where it is near, else the day too.
-fn at(instant: Timestamp, now: Timestamp) -> String {
-    let is_near = instant.duration_since(now).as_hours() < 20;
-    instant.strftime(if is_near { "%H:%M UTC" } else { "%Y-%m-%d %H:%M UTC" }).to_string()
 }

@@ -15,6 +15,7 @@ use crate::web::views::status::Status;
 
 mod automation;
 mod failures;
+mod held;
 mod states;
 
 /// How urgent something is.
@@ -39,7 +40,8 @@ impl From<fault::Severity> for Severity {
 /// One thing to look at.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Attention {
-    /// What it is: a fault's name as in the metrics, or `unsynced`, `storage_unmeasured`, `paused`, `stopped`, `failed`, `waiting_for_space`, `held`,
+    /// What it is: a fault's name as in the metrics, or `unsynced`, `storage_unmeasured`, `paused`, `stopped`, `failed`, `waiting_for_space`, `held`, `held_jobs`,
+    /// `held_by_operator`,
     /// `unknown_states`, `unreadable`, `automation_paused`, `breaker_open`, `automation_gave_up`, `automation_failing`,
     /// `automation_at_work`, `automation_holds`, `automation_orphan`,
     /// `automation_foreign`, `automation_blocked`, `automation_unwritten`, `clock_offset`.
@@ -82,7 +84,7 @@ pub(super) fn all(
     items.extend(failures::groups(summary, recent));
     items.extend(recent.automation.as_ref().map(automation::items).unwrap_or_default());
     items.extend(automation::foreign(&recent.foreign));
-    items.extend(held(summary));
+    items.extend(held::all(summary));
     items.extend(oddities(summary));
     items.extend(recent.storage_problem.as_deref().map(unmeasured));
     items.extend(clock(status));
@@ -210,35 +212,6 @@ fn faults(summary: &Summary, has_stopped: bool) -> impl Iterator<Item = Attentio
             format!("{}: {}", fault.title(), counted(shown.count, "item", "items")),
             fault.effect(),
         )
-    })
-}
-
-fn held(summary: &Summary) -> Option<Attention> {
-    let held = summary.jobs.get(Some(JobState::Held));
-    let (collections, jobs) = (summary.collections_held, held.count);
-    let (title, text) = match (collections, jobs) {
-        (0, 0) => return None,
-        (0, jobs) => (
-            format!("{} held, though no collection is", counted(jobs, "job is", "jobs are")),
-            "Their collection was released, and they were not: nothing takes them up by itself.".to_owned(),
-        ),
-        (collections, 0) => (
-            format!("{} held", counted(collections, "collection is", "collections are")),
-            "No job is held back yet. Pending jobs of it become Held one by one as the daemons come to them."
-                .to_owned(),
-        ),
-        (collections, jobs) => (
-            format!("{} held", counted(collections, "collection is", "collections are")),
-            format!("{} held back until an operator releases them.", counted(jobs, "job is", "jobs are")),
-        ),
-    };
-    Some(Attention {
-        since: held.oldest(),
-        is_oldest: true,
-        remedy: "Release the collection, and then its held jobs.".to_owned(),
-        page: Some("jobs?state=held".to_owned()),
-        link: "Show jobs",
-        ..item("held", Severity::Warn, title, text)
     })
 }
 

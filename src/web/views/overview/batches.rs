@@ -1,19 +1,16 @@
 //! The batches in work.
 
-use std::time::Duration;
-
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Recent;
-use crate::mirror::{Batch, Pace, Summary, state_label};
+use crate::mirror::lists::BatchDetail;
+use crate::mirror::{Batch, Forecast, Rates, Summary, state_label};
 use crate::queue::path::Queue;
-use crate::queue::state::Outcome;
+use crate::queue::state::{JobState, Outcome};
 use crate::web::show::visible;
-
-/// For how long nothing may end before that is worth a word.
-const PATIENCE: Duration = Duration::from_mins(10);
+use crate::web::views::batches::Outlook;
 
 /// A batch that somebody works on, and how far it is.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -43,36 +40,36 @@ pub(crate) struct BatchInWork {
     pub(crate) failed: u64,
     /// Deleted.
     pub(crate) deleted: u64,
-    /// Jobs of it that end an hour, well or not, at the present pace; absent where too little was seen.
-    pub(crate) ended_per_hour: Option<f64>,
-    /// When its last job ends at that pace; absent where nothing moves or nothing is left to do.
-    pub(crate) ends: Option<Timestamp>,
-    /// What it waits for where there is no forecast: a phrase.
-    pub(crate) waits: Option<&'static str>,
+    /// When it ends; where no job is left, what is due next.
+    #[serde(flatten)]
+    pub(crate) outlook: Outlook,
 }
 
 /// The batches in work that are longest in their state.
 pub(super) fn in_work(summary: &Summary, recent: &Recent, now: Timestamp) -> Vec<BatchInWork> {
     let is_paused = summary.paused(Queue::Ingest).is_some();
-    recent.batches.iter().map(|(batch, pace)| BatchInWork::new(batch, *pace, is_paused, now)).collect()
+    let new = |(batch, rates): &(BatchDetail, Option<Rates>)| {
+        let held = u64::from(*batch.jobs.get(Some(JobState::Held)));
+        let stopped = recent.stopped.iter().find_map(|stopped| {
+            let jobs = u64::from(*batch.jobs.get(Some(stopped.state)));
+            (jobs > 0).then_some((stopped.state, jobs))
+        });
+        let left = u64::from(batch.batch.references[Outcome::Processing as usize].unwrap_or(0));
+        let forecast = Forecast::of(left, held, stopped, is_paused, *rates);
+        BatchInWork::new(&batch.batch, Outlook::new(forecast, *rates, now))
+    };
+    recent.batches.iter().map(new).collect()
 }
 
 impl BatchInWork {
-    fn new(batch: &Batch, pace: Option<Pace>, is_paused: bool, now: Timestamp) -> Self {
+    fn new(batch: &Batch, outlook: Outlook) -> Self {
         let jobs = |outcome: Outcome| u64::from(batch.references[outcome as usize].unwrap_or(0));
         let open = jobs(Outcome::Processing);
-        let pace = pace.unwrap_or_default();
-        let takes = pace.time_for(open).filter(|_| open > 0 && !is_paused);
-        let ends = takes.and_then(|takes| now.checked_add(SignedDuration::try_from(takes).ok()?).ok());
-        let waits = match (open, ends) {
-            (_, Some(_)) => None,
-            (0, None) if !batch.is_acquired || Outcome::ALL.into_iter().all(|outcome| jobs(outcome) == 0) => {
-                Some("its jobs are being made")
-            }
-            (0, None) => Some("report due"),
-            (_, None) if is_paused => Some("when the queue runs again"),
-            (_, None) if pace.over < PATIENCE => Some("not known yet"),
-            (_, None) => Some("no job has ended lately"),
+        let phrase = match open {
+            0 if !batch.is_acquired => "not acquired yet".to_owned(),
+            0 if Outcome::ALL.into_iter().all(|outcome| jobs(outcome) == 0) => "its jobs are being created".to_owned(),
+            0 => "report due".to_owned(),
+            _ => outlook.outlook,
         };
         Self {
             batch: batch.id.to_string(),
@@ -87,9 +84,7 @@ impl BatchInWork {
             completed: jobs(Outcome::Completed),
             failed: jobs(Outcome::Failed),
             deleted: jobs(Outcome::Deleted),
-            ended_per_hour: pace.per_hour(),
-            ends,
-            waits,
+            outlook: Outlook { outlook: phrase, ..outlook },
         }
     }
 }

@@ -27,9 +27,9 @@ impl State {
     pub(in crate::web) fn recent(&self, now: Timestamp) -> Recent {
         let store = &self.shared.store;
         let (batches, batches_in_work) = store.batches_in_work(SHOWN_BATCHES).unwrap_or_default();
-        let batches = batches.into_iter().map(|batch| {
-            let pace = store.batch_pace(batch.id);
-            (batch, pace)
+        let batches = batches.into_iter().filter_map(|batch| {
+            let rates = store.batch_rates(batch.id);
+            Some((store.batch(batch.id)?, rates))
         });
         let flow = store.flow();
         let failures = store.failures(SHOWN_FAILURES, None);

@@ -80,7 +80,7 @@ impl StateFigures {
             oldest_entered: figures.oldest(),
             by_age: bands.collect(),
             space_needed_bytes: figures.space_needed_bytes,
-            left_per_hour: flow.present().per_hour(),
+            left_per_hour: flow.rates().present().per_hour(),
             left_1h: flow.left_1h.count,
             last_left: flow.last_left,
             stopped_since: stopped.and_then(|stopped| stopped.since),

@@ -52,8 +52,7 @@ pub(super) fn groups(summary: &Summary, recent: &Recent) -> Vec<Attention> {
 }
 
 fn group(group: &FailureGroup) -> Attention {
-    // They failed in the state behind the last one that went well.
-    let state = group.last_successful.and_then(State::success).unwrap_or(JobState::Pending);
+    let state = JobState::failed_in(group.last_successful);
     let cause = if group.count == 1 { "" } else { " for one reason" };
     let message = match &*group.pattern {
         "" => "They left no message.".to_owned(),
