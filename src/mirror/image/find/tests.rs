@@ -191,6 +191,12 @@ fn check_pages(
     asked: Asked<'_>,
 ) -> Result<(), TestCaseError> {
     let expected = expected(image, query, asked);
+    let counts = image.count_by_state(query, matches, asked, asked.now_ms);
+    let of_any_state = JobQuery { states: Vec::new(), ..query.clone() };
+    for state in JobState::ALL.iter().copied().map(Some).chain([None]) {
+        let jobs = super::tests::expected(image, &of_any_state, asked);
+        prop_assert_eq!(*counts.get(state), jobs.iter().filter(|job| job.state == state).count());
+    }
     let (mut query, mut seen) = (query.clone(), Vec::new());
     loop {
         let page = image.find_jobs(&query, matches, asked, asked.now_ms);
