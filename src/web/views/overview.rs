@@ -128,7 +128,7 @@ pub(crate) struct StorageFigures {
 pub(crate) struct QueueState {
     /// `ingest`, `access_small` or `access_large`.
     pub(crate) queue: &'static str,
-    /// Since when it is paused; absent while it runs.
+    /// Since when it is paused; null while it is not.
     pub(crate) paused_since: Option<Timestamp>,
     #[serde(skip)]
     pub(crate) name: &'static str,

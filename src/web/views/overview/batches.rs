@@ -70,7 +70,7 @@ impl BatchInWork {
                 Some("its jobs are being made")
             }
             (0, None) => Some("report due"),
-            (_, None) if is_paused => Some("when the queue runs again"),
+            (_, None) if is_paused => Some("not before the pause ends"),
             (_, None) if pace.over < PATIENCE => Some("not known yet"),
             (_, None) => Some("no job has ended lately"),
         };
