@@ -12,6 +12,7 @@ mod support {
 mod demo {
     mod consistent;
     mod monitoring;
+    mod opening;
     mod program;
     mod refused;
     mod show;

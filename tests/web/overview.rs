@@ -112,6 +112,7 @@ fn recent() -> Recent {
         failure_groups: 3,
         automation: None,
         foreign: Default::default(),
+        is_filled_in: false,
         storage_problem: None,
     }
 }

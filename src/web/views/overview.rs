@@ -45,6 +45,8 @@ pub struct Recent {
     pub automation: Option<crate::alerts::Overview>,
     /// What stands among our own znodes and a person should look at, and how many there are beyond those.
     pub foreign: (Vec<crate::alerts::Foreign>, usize),
+    /// Whether only what was seen counts as completed, since jobs that are there already were filled in.
+    pub is_filled_in: bool,
     /// Why working storage cannot be measured; `None` where it can, and where none was named.
     pub storage_problem: Option<String>,
 }
@@ -190,7 +192,10 @@ impl Overview {
         Self {
             jobs: states.iter().map(|state| state.count).sum(),
             batches: summary.batches.iter().map(|(_, batches)| batches.count).sum(),
-            completed_1h: completed.count.max(states::completed_within_an_hour(summary)),
+            completed_1h: match recent.is_filled_in {
+                true => completed.count,
+                false => completed.count.max(states::completed_within_an_hour(summary)),
+            },
             failed_1h: recent.flow.failed_1h.count,
             watched_seconds: completed.over.min(Duration::from_hours(1)).as_secs(),
             unfinished: unfinished().map(|state| state.count).sum(),
