@@ -19,5 +19,6 @@ mod cli {
     mod program;
     mod prompts;
     mod rules;
+    mod status;
     mod world;
 }

@@ -42,7 +42,7 @@ pub struct Recent {
     /// How many groups there are.
     pub failure_groups: usize,
     /// What is done by itself; `None` for a server that takes no alerts.
-    pub automation: Option<crate::alerts::Overview>,
+    pub automation: Option<crate::alerts::Standing>,
     /// What stands among our own znodes and a person should look at, and how many there are beyond those.
     pub foreign: (Vec<crate::alerts::Foreign>, usize),
     /// Whether only what was seen counts as completed, since jobs that are there already were filled in.

@@ -42,7 +42,7 @@ impl State {
             stopped: self.stopped(&flow, now),
             failure_groups: failures.as_ref().map_or(0, |failures| failures.total),
             failures: failures.map(|failures| failures.items).unwrap_or_default(),
-            automation,
+            automation: automation.map(Into::into),
             is_filled_in: self.shared.config.is_filled_in,
             foreign: foreign.unwrap_or_default(),
             storage_problem: self.shared.storage.as_ref().and_then(Storage::problem),
