@@ -14,6 +14,7 @@ mod demo {
     mod monitoring;
     mod opening;
     mod program;
+    mod readme;
     mod refused;
     mod show;
 }
