@@ -6,6 +6,7 @@
 mod support {
     pub(crate) mod tree;
     pub(crate) mod wait;
+    pub(crate) mod wording;
 }
 
 #[path = "cli"]
@@ -20,5 +21,6 @@ mod cli {
     mod prompts;
     mod rules;
     mod status;
+    mod words;
     mod world;
 }

@@ -74,7 +74,7 @@ pub(crate) struct Overview {
     /// Every state of jobs, those of the success path first; `other` last.
     pub(crate) states: Vec<StateFigures>,
     /// Jobs that entered Completed in the last hour: as many as were seen, or as are still there where that is more
-    /// because nobody watched all of it.
+    /// because nobody watched all of it. Those that a demo was filled with do not count.
     pub(crate) completed_1h: u64,
     /// Jobs that entered Failed in the last hour, as far as it was watched.
     pub(crate) failed_1h: u64,
@@ -84,9 +84,9 @@ pub(crate) struct Overview {
     pub(crate) unfinished: u64,
     /// The working storage that unfinished jobs need together.
     pub(crate) space_needed_bytes: u64,
-    /// Jobs in Provisioning that working storage keeps back; absent where it is not measured.
+    /// Jobs in Provisioning that working storage keeps back; null where it is not measured.
     pub(crate) waiting_for_space: Option<u64>,
-    /// Working storage; absent where it is not measured.
+    /// Working storage; null where it is not measured.
     pub(crate) storage: Option<StorageFigures>,
     /// What an operator should look at, the most urgent first.
     pub(crate) attention: Vec<Attention>,

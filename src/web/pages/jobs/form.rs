@@ -156,6 +156,7 @@ pub(super) fn said(name: &str, value: &str) -> String {
         "collection" if value == NONE => "of no collection".to_owned(),
         "collection" | "batch" => format!("of {value}"),
         "min_age" => format!("in its state for {} or more", spelled(&value)),
+        "min_retries" if value == "1" => "resumed once or more".to_owned(),
         "min_retries" => format!("resumed {value} times or more"),
         "locked" if value == "true" => "locked".to_owned(),
         "locked" => "not locked".to_owned(),

@@ -43,9 +43,9 @@ pub(crate) struct BatchInWork {
     pub(crate) failed: u64,
     /// Deleted.
     pub(crate) deleted: u64,
-    /// Jobs of it that end an hour, well or not, at the present pace; absent where too little was seen.
+    /// Jobs of it that end an hour, well or not, at the present pace; null where too little was seen.
     pub(crate) ended_per_hour: Option<f64>,
-    /// When its last job ends at that pace; absent where nothing moves or nothing is left to do.
+    /// When its last job ends at that pace; null where nothing moves or nothing is left to do.
     pub(crate) ends: Option<Timestamp>,
     /// What it waits for where there is no forecast: a phrase.
     pub(crate) waits: Option<&'static str>,
