@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use super::memory::{Breaker, Hold, memory_of};
+use super::memory::{Breaker, Hold, Memory, memory_of};
 use super::overview::{Overview, Pause, RuleOverview, decisions, orphans, waiting};
 use super::rule::{Mode, Rule, Rules};
 use crate::coordination::Snapshot;
@@ -82,9 +82,9 @@ impl Standing {
             // What a rule would do in a dry run is remembered by the process that has the rule, and by no znode.
             let is_dry = rule.is_some_and(|rule| rule.mode != Mode::Enforce);
             let (memory, unreadable) = match memory_of(snapshot, name) {
-                _ if is_dry => Default::default(),
+                _ if is_dry => (Memory::default(), None),
                 Ok(memory) => (memory, None),
-                Err(stop) => (Default::default(), Some(stop.why)),
+                Err(stop) => (Memory::default(), Some(stop.why)),
             };
             RuleStanding {
                 name: name.to_owned(),

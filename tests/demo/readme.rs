@@ -92,7 +92,7 @@ async fn run(block: &'static str) {
             .replace("zk9:2181/copy", &format!("{zookeeper}/copy"))
             .replace("127.0.0.1:12181", web)
             .replace("Authorization: Bearer $TOKEN", "Sec-Fetch-Site: none");
-        write!(script, "{command}echo $? >>'{}'\n", ended.display()).unwrap();
+        writeln!(script, "{command}echo $? >>'{}'", ended.display()).unwrap();
     }
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_queuekeeper")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());

@@ -1,5 +1,7 @@
 //! What is ordered of the rules over HTTP.
 
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
 use queuekeeper::config::{Config, Loopback, Web};
 use queuekeeper::{actions, metrics, web, zookeeper};
 use serde_json::Value;

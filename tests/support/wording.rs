@@ -65,8 +65,8 @@ fn bare(word: &str) -> &str {
 fn has_wrong_plural(words: &[&str]) -> bool {
     words.iter().enumerate().any(|(at, word)| {
         let is_one = word.trim_start_matches(['(', '“', '"']) == "1";
-        let after = words[at + 1..].iter().copied().map(bare);
-        let counted = after.skip_while(|word| BETWEEN.contains(word)).next();
+        let mut after = words[at + 1..].iter().copied().map(bare);
+        let counted = after.find(|word| !BETWEEN.contains(word));
         is_one && counted.is_some_and(|word| PLURALS.contains(&word))
     })
 }

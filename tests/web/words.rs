@@ -1,5 +1,7 @@
 //! Every page of a queue in which everything is there once: no number has the wrong plural, and no sentence a wrong mark.
 
+use std::sync::Arc;
+
 use queuekeeper::mirror::failures::FailureGroup;
 use queuekeeper::queue::state::{JobState, State as _};
 use queuekeeper::web::pages::Recent;
@@ -86,8 +88,7 @@ async fn found(world: &World) -> Vec<String> {
         all.extend(doubled.map(|text| format!("/api/v1/{path}: two spaces: {text}")));
     }
     let metrics = world.get(ADMIN, "/metrics").await.text;
-    let help: String =
-        metrics.lines().filter(|line| line.starts_with("# HELP")).map(|line| format!("{line}\n")).collect();
+    let help: String = metrics.lines().filter(|line| line.starts_with("# HELP")).collect::<Vec<_>>().join("\n");
     all.extend(wrong(&help).into_iter().map(|text| format!("/metrics: {text}")));
     all
 }
@@ -153,7 +154,7 @@ fn overview(number: u64) -> String {
         key: key.parse().unwrap(),
         last_successful: Some(JobState::Provisioning),
         pattern: pattern.to_owned(),
-        message: Default::default(),
+        message: Arc::default(),
         count: number,
         resumed: number,
         oldest: Some(figures::ago(6_300)),

@@ -192,9 +192,10 @@ impl Overview {
         Self {
             jobs: states.iter().map(|state| state.count).sum(),
             batches: summary.batches.iter().map(|(_, batches)| batches.count).sum(),
-            completed_1h: match recent.is_filled_in {
-                true => completed.count,
-                false => completed.count.max(states::completed_within_an_hour(summary)),
+            completed_1h: if recent.is_filled_in {
+                completed.count
+            } else {
+                completed.count.max(states::completed_within_an_hour(summary))
             },
             failed_1h: recent.flow.failed_1h.count,
             watched_seconds: completed.over.min(Duration::from_hours(1)).as_secs(),
