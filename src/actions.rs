@@ -29,7 +29,7 @@ mod work;
 pub use action::{Action, Subject, UnknownAction, UnknownSubject};
 pub use actor::{Actor, Role, Source, UnknownRole};
 pub use beside::NotBeside;
-pub use bulk::{Each, Frozen, MOST_ITEMS};
+pub use bulk::{Each, Frozen, ListOf, MOST_ITEMS};
 pub use clock::{Ask, Clock};
 pub use execute::{Actions, Taken};
 pub use metrics::Metrics;

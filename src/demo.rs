@@ -2,8 +2,8 @@
 //!
 //! Everything that changes the queue goes through the queue core, as it does in a real daemon. From the outside in:
 //!
-//! - [`run`] starts a private server, or makes a chroot in one that runs already (`place`), serves the queue, fills it
-//!   (`fill`, `past`) and lets the daemons work on it until it is told to end;
+//! - [`run`] starts a private server, or makes a chroot in one that runs already (`place`), fills the queue (`fill`,
+//!   `past`), serves it and lets the daemons work on it until it is told to end;
 //! - `jobs` and `shift`: the daemons of the job states; `batches`: those that make jobs and report; `access`: those
 //!   that assemble what readers ask for. Each has a session of its own (`daemon`), and its locks end with it;
 //! - `submit`: depositors and readers; `operator`: who mends, holds, releases and cleans up; `mishap`: who makes faults;
@@ -137,6 +137,8 @@ async fn run_in(
 ) -> Result<(), Error> {
     let zookeeper = place.config();
     let world = Arc::new(World::new(options, zookeeper.clone()));
+    // Before anybody looks: to a mirror that watched, all that is made here would be the work of this minute.
+    let Some(scenario) = filled(&world, shutdown).await? else { return Ok(()) };
     let mut monitoring = None;
     if let Some(installation) = installation
         && let Some(address) = listeners.iter().find_map(|listener| listener.local_addr().ok())
@@ -161,6 +163,7 @@ async fn run_in(
     }
     // Who may call, and the rules of what is done then.
     config.file = monitoring.as_ref().map(|monitoring| monitoring.config.clone());
+    config.is_filled_in = true;
     config.web.loopback = Some(Loopback { role: Role::Admin, notice: NOTICE });
     let served = async {
         let _first = first;
@@ -168,7 +171,7 @@ async fn run_in(
     };
     let simulated = async {
         let _first = end.clone().drop_guard();
-        simulate(&world, &end).await
+        simulate(&world, scenario, &end).await
     };
     let tidied = async {
         if let Some(directory) = place.directory() {
@@ -186,18 +189,18 @@ async fn run_in(
     simulated.and(served.map_err(Error::Serve))
 }
 
-/// Fills the queue, and keeps everyone at work on it until `end`.
-async fn simulate(world: &Arc<World>, end: &CancellationToken) -> Result<(), Error> {
+/// Fills the queue, and gives what is deposited next; `None` where `shutdown` came first.
+async fn filled(world: &World, shutdown: &CancellationToken) -> Result<Option<Scenario>, Error> {
     let mut scenario = Scenario::new(world.seed);
-    let filled = end.run_until_cancelled(async {
+    let filled = shutdown.run_until_cancelled(async {
         let queue = Queue::new(world.zookeeper.connect().await?);
-        fill::fill(world, &queue, &mut scenario).await?;
-        Ok::<_, Error>(())
+        Ok::<_, Error>(fill::fill(world, &queue, &mut scenario).await?)
     });
-    match filled.await {
-        Some(filled) => filled?,
-        None => return Ok(()),
-    }
+    Ok(filled.await.transpose()?.map(|()| scenario))
+}
+
+/// Keeps everyone at work on the queue until `end`.
+async fn simulate(world: &Arc<World>, scenario: Scenario, end: &CancellationToken) -> Result<(), Error> {
     let mut daemons = JoinSet::new();
     let mut crew = Crew { world, end, daemons: &mut daemons };
     for (state, size) in jobs::CREWS {

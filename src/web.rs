@@ -25,8 +25,9 @@ use crate::alerts::Alerts;
 use crate::config;
 use crate::metrics::http::{Http, Known};
 use crate::metrics::storage::{Space, Storage};
-use crate::mirror::find::JobQuery;
-use crate::mirror::{Store, Volume};
+use crate::mirror::find::{JobQuery, Page};
+use crate::mirror::{ByState, Job, Store, Volume};
+use crate::queue::state::JobState;
 
 pub(crate) use self::answers::{Answers, Pairs};
 pub(crate) use self::problem::Problem;
@@ -69,6 +70,9 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
 /// How many collections are named to somebody who asked for one that is not there.
 const COLLECTIONS_NAMED: usize = 50;
+
+/// How many jobs of each state there are.
+type JobsByState = ByState<JobState, usize>;
 
 /// What the handlers need; cheap to clone.
 #[derive(Clone, Debug)]
@@ -190,6 +194,20 @@ impl State {
 
     /// The jobs that a query asks for.
     fn jobs(&self, query: &JobQuery, now: Timestamp) -> Result<views::jobs::JobList, Problem> {
+        self.check_collection(query)?;
+        let page = self.shared.store.find_jobs(query, now).ok_or_else(Problem::no_image)?;
+        self.job_list(query, page)
+    }
+
+    /// The same, and how many jobs of each state there are by all filters but that of the state.
+    fn jobs_by_state(&self, query: &JobQuery, now: Timestamp) -> Result<(views::jobs::JobList, JobsByState), Problem> {
+        self.check_collection(query)?;
+        let (page, counts) = self.shared.store.find_and_count_jobs(query, now).ok_or_else(Problem::no_image)?;
+        Ok((self.job_list(query, page)?, counts))
+    }
+
+    /// A collection that nobody has is more likely mistyped than empty.
+    fn check_collection(&self, query: &JobQuery) -> Result<(), Problem> {
         let store = &self.shared.store;
         if let Some(wanted) = &query.collection {
             let mut names: Vec<_> = store.collections().ok_or_else(Problem::no_image)?;
@@ -201,7 +219,11 @@ impl State {
                 return Err(Problem::missing(detail).allowing(names.take(COLLECTIONS_NAMED)));
             }
         }
-        let page = store.find_jobs(query, now).ok_or_else(Problem::no_image)?;
+        Ok(())
+    }
+
+    fn job_list(&self, query: &JobQuery, page: Page<Job>) -> Result<views::jobs::JobList, Problem> {
+        let store = &self.shared.store;
         if let Some(group) = query.group.filter(|group| page.total == 0 && store.failure(*group).is_none()) {
             let detail = format!(
                 "There is no failed job in the group “{group}” now: its jobs were resumed or deleted, or it never was."

@@ -6,6 +6,7 @@
 mod support {
     pub(crate) mod tree;
     pub(crate) mod wait;
+    pub(crate) mod wording;
 }
 
 #[path = "cli"]
@@ -19,5 +20,7 @@ mod cli {
     mod program;
     mod prompts;
     mod rules;
+    mod status;
+    mod words;
     mod world;
 }

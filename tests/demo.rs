@@ -12,7 +12,9 @@ mod support {
 mod demo {
     mod consistent;
     mod monitoring;
+    mod opening;
     mod program;
+    mod readme;
     mod refused;
     mod show;
 }

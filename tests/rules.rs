@@ -11,6 +11,7 @@ mod support {
 #[path = "rules"]
 mod rules {
     mod acts;
+    mod api;
     mod once;
     mod refused;
     mod storms;

@@ -8,6 +8,7 @@ mod support {
     pub(crate) mod figures;
     pub(crate) mod tree;
     pub(crate) mod wait;
+    pub(crate) mod wording;
 }
 
 #[path = "web"]
@@ -40,4 +41,5 @@ mod web {
     mod tls;
     mod web_file;
     mod who;
+    mod words;
 }

@@ -27,7 +27,7 @@ use crate::queue::id::Priority;
 use crate::queue::state::{JobState, State as _};
 
 pub(super) use lists::Lists;
-pub use lists::{Frozen, MOST_ITEMS};
+pub use lists::{Frozen, ListOf, MOST_ITEMS};
 
 /// How many items are carried out at once.
 const IN_FLIGHT: usize = 32;
@@ -72,7 +72,7 @@ impl Actions {
     pub fn freeze(
         &self,
         each: Each,
-        of: String,
+        of: ListOf,
         items: Vec<(Subject, Option<i32>)>,
         actor: &Actor,
         now: Timestamp,
@@ -134,7 +134,7 @@ impl Actions {
         let frozen = self.frozen(id, now).filter(|frozen| frozen.actor == actor.name).ok_or_else(gone)?;
         Shared::may(&actor, needed(frozen.each.action, &frozen.items)?)?;
         self.shared.connected.queue()?;
-        let on = format!("{} {}", frozen.items.len(), frozen.of);
+        let on = format!("{} {}", frozen.items.len(), frozen.of.words(frozen.items.len()));
         let work = Work::new(frozen.id, frozen.each.action, on, reason.to_string(), actor.name.clone());
         work.set_reached(0, frozen.items.len());
         let mut hasher = DefaultHasher::new();

@@ -14,6 +14,7 @@ use super::order::{Order, Reason};
 use super::prepare::{Desk, NOT_SHOWN, Prepared, Step, batch_target, held_in, jobs_of};
 use super::refusal::Refusal;
 use super::work::{Outcome, Work};
+use crate::mirror::words::counted;
 use crate::queue::id::Priority;
 use crate::queue::state::{JobState, State as _};
 use crate::queue::{Error, Queue};
@@ -169,7 +170,7 @@ impl Shared {
                 Step::Many(plan) => {
                     let done = queue.execute(plan, 0, |progress| tell(progress.jobs)).await?;
                     pass += 1;
-                    outcome.detail = Some(format!("{} jobs", plan.jobs_until(done)));
+                    outcome.detail = Some(counted(plan.jobs_until(done) as u64, "job", "jobs"));
                     done == plan.chunks.len()
                 }
                 Step::ThenPurge(batch) => {

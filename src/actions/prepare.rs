@@ -10,6 +10,7 @@ use super::clock::Clock;
 use super::order::{Order, Seen};
 use super::refusal::Refusal;
 use crate::mirror::Store;
+use crate::mirror::words::counted;
 use crate::queue::fault::Limits;
 use crate::queue::id::Priority;
 use crate::queue::record::OperatorNote;
@@ -198,7 +199,8 @@ impl Prepared {
                     let named = batches.iter().take(SHOWN);
                     then.extend(named.map(|(batch, _)| format!("purge {batch}: remove its znodes and its jobs'")));
                     if batches.len() > SHOWN {
-                        then.push(format!("and {} batches more", batches.len() - SHOWN));
+                        let more = (batches.len() - SHOWN) as u64;
+                        then.push(format!("and {}", counted(more, "batch more", "batches more")));
                     }
                 }
                 Step::ReleaseJobs(collection) => {

@@ -7,8 +7,9 @@ use super::foreign::{Foreign, foreign};
 use super::guard;
 use super::memory::{Breaker, Hold, Memory, Together, memory_of};
 use super::outcome::Outcome;
-use super::rule::{Mode, Rule};
+use super::rule::{Mode, Rule, Rules};
 use super::server::Alerts;
+use crate::coordination::Snapshot;
 
 /// How the rules stand at one moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,7 +99,7 @@ impl Alerts {
         let (snapshot, read) = seen.map_or((None, None), |(snapshot, read)| (Some(snapshot), Some(read)));
         let snapshot = snapshot.unwrap_or_default();
         let together = snapshot.all.as_ref().and_then(|all| Together::read(&all.data).ok()).unwrap_or_default();
-        let decisions: Vec<_> = snapshot.pending.iter().filter_map(|node| Decision::read(&node.data).ok()).collect();
+        let decisions = decisions(&snapshot);
         let dry = shared.dry.lock();
         let lines = shared.book.lines();
         let of_rule = |rule: &Rule| {
@@ -130,10 +131,9 @@ impl Alerts {
             let over = told.iter().find(|told| told.outcome.is_some()).map(|told| told.at);
             told.retain(|told| told.outcome.is_some() || over.is_none_or(|over| told.at > over));
             told.truncate(20);
-            let waiting = decisions.iter().filter(|decision| decision.rule == rule.name);
             RuleOverview {
                 budget_left: guard::room(&unshared, &memory, (together, rules.budget), 0, now).0,
-                waiting: waiting.map(|decision| (decision.in_words(now), decision.at)).collect(),
+                waiting: waiting(&decisions, &rule.name, now),
                 breaker: memory.breaker.clone(),
                 holds: memory.holds.clone(),
                 left: memory.left.clone(),
@@ -143,14 +143,6 @@ impl Alerts {
                 rule: rule.clone(),
             }
         };
-        let orphans = snapshot
-            .rules
-            .iter()
-            .filter(|(name, _)| rules.get(name).is_none_or(|rule| rule.mode != Mode::Enforce))
-            .filter_map(|(name, node)| {
-                let memory = Memory::read(&node.data).ok().filter(|memory| !memory.holds.is_empty())?;
-                Some((name.clone(), memory.holds))
-            });
         let (mut strange, more_foreign) = foreign(&snapshot, now);
         strange.extend(shared.unread.read().clone());
         Overview {
@@ -159,7 +151,7 @@ impl Alerts {
             problem: shared.coordination.problem(),
             is_trail_lost: shared.is_trail_lost(),
             rules: rules.rules.iter().map(of_rule).collect(),
-            orphans: orphans.collect(),
+            orphans: orphans(&snapshot, &rules),
             paused: snapshot.paused.as_ref().map(|node| Pause::read(&node.data, shared.store.own_time(node.created))),
             leads: shared.coordination.lead().is_some(),
             read,
@@ -167,6 +159,28 @@ impl Alerts {
             told: lines.iter().map(Told::of).collect(),
         }
     }
+}
+
+/// The decisions that wait or are being carried out.
+pub(super) fn decisions(snapshot: &Snapshot) -> Vec<Decision> {
+    snapshot.pending.iter().filter_map(|node| Decision::read(&node.data).ok()).collect()
+}
+
+/// Those of one rule in words, each with since when.
+pub(super) fn waiting(decisions: &[Decision], rule: &str, now: Timestamp) -> Vec<(String, Timestamp)> {
+    let of_rule = decisions.iter().filter(|decision| decision.rule == rule);
+    of_rule.map(|decision| (decision.in_words(now), decision.at)).collect()
+}
+
+/// What rules hold that do not act any more.
+pub(super) fn orphans(snapshot: &Snapshot, rules: &Rules) -> Vec<(String, Vec<Hold>)> {
+    let nodes = snapshot.rules.iter();
+    let idle = nodes.filter(|(name, _)| rules.get(name).is_none_or(|rule| rule.mode != Mode::Enforce));
+    let holds = idle.filter_map(|(name, node)| {
+        let memory = Memory::read(&node.data).ok().filter(|memory| !memory.holds.is_empty())?;
+        Some((name.clone(), memory.holds))
+    });
+    holds.collect()
 }
 
 impl Told {
@@ -177,7 +191,7 @@ impl Told {
 }
 
 impl Pause {
-    fn read(data: &[u8], since: Timestamp) -> Self {
+    pub(super) fn read(data: &[u8], since: Timestamp) -> Self {
         #[derive(Default, serde::Deserialize)]
         #[serde(default)]
         struct Note {

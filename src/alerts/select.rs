@@ -13,6 +13,7 @@ use super::rule::{Remedy, Rule};
 use super::time::later;
 use crate::actions::{Fault, JobId, JobState, Path, Subject};
 use crate::mirror::find::{JobQuery, PAGE_LIMIT};
+use crate::mirror::words::counted;
 use crate::mirror::{Job, Store};
 
 /// How many jobs are looked at for one alert: more than are ever done at once, and few enough that it is soon over.
@@ -90,8 +91,8 @@ impl Sight<'_> {
         } else if left.is_empty() {
             Stop::new(Outcome::NothingToDo, "nothing is as the rule wants it")
         } else {
-            let attempts = rule.attempts;
-            Stop::new(Outcome::GaveUp, format!("all of it was tried {attempts} times, and is left to a person"))
+            let tried = counted(rule.attempts.into(), "time", "times");
+            Stop::new(Outcome::GaveUp, format!("all of it was tried {tried}, and is left to a person"))
         };
         Err(Stop { left, ..stop })
     }

@@ -17,7 +17,7 @@ use super::output::{Bar, OutputArgs, Screen, is_attended, note};
 use super::prompt::Interrupts;
 use super::words::count;
 use crate::actions::audit::Audit;
-use crate::actions::{Actions, Actor, Each, Order, Reason, Subject, Work};
+use crate::actions::{Actions, Actor, Each, ListOf, Order, Reason, Subject, Work};
 use crate::mirror::Store;
 use crate::web::views::orders::OrderView;
 
@@ -191,25 +191,25 @@ impl Desk<'_> {
     pub(super) async fn each(
         &self,
         each: Each,
-        of: &str,
+        of: ListOf,
         items: Vec<(Subject, Option<i32>)>,
         sample: impl FnOnce(&mut Screen),
     ) -> anyhow::Result<()> {
         let now = Timestamp::now();
         if items.is_empty() {
-            note(&format!("no {of} match, and there is nothing to do"));
+            note(&format!("no {} matches, and there is nothing to do", of.words(1)));
             return Ok(());
         }
-        let many = items.len() as u64;
+        let (many, what) = (items.len() as u64, of.words(items.len()));
         let first = items[0].0.clone();
-        let frozen = self.actions.freeze(each, of.to_owned(), items, &self.actor, now).map_err(Ending::from)?;
+        let frozen = self.actions.freeze(each, of, items, &self.actor, now).map_err(Ending::from)?;
         let reason = self.reason().await?;
         if !self.args.yes {
             let words = reason.as_ref().map_or("", Reason::as_str);
             let order = Order { to: each.to, priority: each.priority, ..Order::new(each.action, first) };
             let planned = self.interrupts.unless(self.actions.plan(&order, &self.actor, words, now)).await?;
             let show = |screen: &mut Screen| {
-                screen.say(&format!("{} of {} {of}, such as:", each.action.title(), count(many)));
+                screen.say(&format!("{} of {} {what}, such as:", each.action.title(), count(many)));
                 sample(screen);
                 screen.gap();
                 match &planned {
@@ -223,7 +223,7 @@ impl Desk<'_> {
             if self.args.dry_run {
                 let view = OrderView {
                     action: each.action.to_string(),
-                    on: format!("{many} {of}"),
+                    on: format!("{many} {what}"),
                     reason: words.to_owned(),
                     outcome: "dry_run".to_owned(),
                     count: many,

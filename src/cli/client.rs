@@ -17,6 +17,7 @@ use super::{UsageError, ZooKeeperArgs};
 use crate::actions::Clock;
 use crate::config::Config;
 use crate::coordination::Coordination;
+use crate::metrics::storage::Storage;
 use crate::mirror::{self, LoadError, Measured};
 use crate::queue::Queue;
 use crate::queue::fault::Limits;
@@ -132,7 +133,12 @@ impl Link {
 
     /// Answers over an image.
     pub(super) fn answers(&self, store: mirror::Store) -> Answers {
-        Answers::new(Config::new(self.config.clone()), store, None)
+        self.answers_beside(store, None)
+    }
+
+    /// The same beside the volume that the daemons work on.
+    pub(super) fn answers_beside(&self, store: mirror::Store, volume: Option<Storage>) -> Answers {
+        Answers::new(Config::new(self.config.clone()), store, volume)
     }
 
     /// Ends the session, so that the server does not keep it until it expires.

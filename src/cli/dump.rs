@@ -12,6 +12,7 @@ use tempfile::NamedTempFile;
 use super::meter::Meter;
 use super::output::note;
 use super::{ZooKeeperArgs, on_signal};
+use crate::mirror::words::counted;
 use crate::queue::Queue;
 use crate::queue::dump::{DumpError, DumpOptions, Redaction, Trailer};
 
@@ -123,18 +124,17 @@ fn is_special(path: &Path) -> bool {
 }
 
 pub(super) fn znodes(count: u64) -> String {
-    if count == 1 { "1 znode".to_owned() } else { format!("{count} znodes") }
+    counted(count, "znode", "znodes")
 }
 
 /// What a dump consists of.
 pub(super) fn summary(read: &Trailer) -> String {
-    let count = |count: u64, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
     format!(
-        "{}: {}, {}, {}; {} bytes of values",
+        "{}: {}, {}, {}; {} of values",
         znodes(read.nodes),
-        count(read.jobs, "job", "jobs"),
-        count(read.batches, "batch", "batches"),
-        count(read.requests, "access request", "access requests"),
-        read.data_bytes
+        counted(read.jobs, "job", "jobs"),
+        counted(read.batches, "batch", "batches"),
+        counted(read.requests, "access request", "access requests"),
+        counted(read.data_bytes, "byte", "bytes")
     )
 }

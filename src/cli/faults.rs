@@ -12,7 +12,7 @@ use super::client::ClientArgs;
 use super::output::{Screen, note};
 use super::paging::{Asked, Paging};
 use super::words::{ASSUMED, ago, count};
-use crate::actions::{Action, Each, MOST_ITEMS, Order, Subject};
+use crate::actions::{Action, Each, ListOf, MOST_ITEMS, Order, Subject};
 use crate::mirror::Store;
 use crate::mirror::words::{self, counted};
 use crate::queue::MendKind;
@@ -88,7 +88,7 @@ impl FaultsArgs {
                         if self.act.is_sure() && !self.force {
                             let each = Each { action: Action::Mend, to: None, priority: None };
                             let items = subjects.into_iter().map(|subject| (subject, None)).collect();
-                            return desk.each(each, "faults", items, |_| ()).await;
+                            return desk.each(each, ListOf::Faults, items, |_| ()).await;
                         }
                         let orders = subjects.into_iter();
                         let order = |subject| Order { force: self.force, ..Order::new(Action::Mend, subject) };

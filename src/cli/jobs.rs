@@ -12,7 +12,7 @@ use super::exit::Ending;
 use super::output::{Column, OutputArgs, Screen, Table};
 use super::paging::{Asked, Paging};
 use super::words::{ago, number, size, yes};
-use crate::actions::Each;
+use crate::actions::{Each, ListOf};
 use crate::mirror::Store;
 use crate::mirror::find::{Direction, JobSort};
 use crate::mirror::state_label;
@@ -192,7 +192,7 @@ async fn change_found(
     let first = [asked.clone(), vec![("limit".to_owned(), SAMPLE.to_string())]].concat();
     let sample = answers.jobs(&first, now).map_err(Ending::from)?;
     act.with_desk(link, Some(store), output, async |desk| {
-        desk.each(each, "jobs", items, |screen| show(&sample, screen)).await
+        desk.each(each, ListOf::Jobs, items, |screen| show(&sample, screen)).await
     })
     .await
 }

@@ -72,12 +72,12 @@ enum CollectionAction {
     Release,
 }
 
-/// A queue or a collection, and whether it goes on.
+/// A queue or a collection, and whether it is stopped.
 #[derive(Clone, Debug, Serialize)]
 struct Stop {
     /// The queue, or the collection.
     name: String,
-    /// Since when it is stopped; null while it goes on.
+    /// Since when it is stopped; null while it is not.
     paused_since: Option<Timestamp>,
     /// By whom; empty where that is not said.
     by: String,
@@ -185,7 +185,7 @@ fn show(stops: &[Stop], output: OutputArgs, what: &'static str) -> anyhow::Resul
         ]);
         for stop in stops {
             let state = match (stop.paused_since, what) {
-                (None, _) => "goes on",
+                (None, _) => "not paused",
                 (Some(_), "QUEUE") => "paused",
                 (Some(_), _) => "held",
             };

@@ -1,26 +1,42 @@
 //! `queuekeeper status`: is it flowing, and if not, where and why?
 
+use std::path::PathBuf;
+
 use clap::Args;
 use jiff::Timestamp;
 
+use super::UsageError;
 use super::client::ClientArgs;
 use super::exit::Ending;
 use super::faults::unconfirmed;
 use super::output::{Column, Screen, Table};
+use super::serve::volume::VolumeArgs;
 use super::words::{ASSUMED, ago, count, moment, size, some};
-use crate::alerts::{Foreign, foreign};
+use crate::alerts::{Foreign, Standing, foreign};
+use crate::config::ConfigFile;
 use crate::coordination::Coordination;
+use crate::metrics::storage::Storage;
 use crate::mirror::words::counted;
 use crate::web::views::faults::FaultList;
 use crate::web::views::overview::{Overview, Severity};
 
-/// What the overview of a running server shows besides.
-const UNSEEN: &str = "Not looked at: working storage, how fast jobs move, and what the rules for alerts do. A running \
-                      server (queuekeeper serve) shows these.";
-
 /// Show whether the queue flows, and if not, where and why
 #[derive(Clone, Debug, Args)]
 pub(super) struct StatusArgs {
+    /// The file that the server takes with --config.file: which rules act on alerts. Without it, what is known of rules is
+    /// what they left in ZooKeeper
+    #[arg(
+        long = "config.file",
+        env = "QUEUEKEEPER_CONFIG_FILE",
+        hide_env_values = true,
+        value_name = "FILE",
+        help_heading = "Rules"
+    )]
+    file: Option<PathBuf>,
+
+    #[command(flatten)]
+    volume: VolumeArgs,
+
     #[command(flatten)]
     client: ClientArgs,
 }
@@ -31,25 +47,46 @@ impl StatusArgs {
     /// # Errors
     /// When the queue cannot be read.
     pub(super) async fn run(self) -> anyhow::Result<()> {
+        let file = self.file.as_deref().map(ConfigFile::read).transpose();
+        let file = file.map_err(|error| UsageError::flag("--config.file", error))?;
+        let rules = file.as_ref().map(ConfigFile::rules);
+        let volume = self.volume.clone().volume().map(|volume| Storage::measured(volume.path, volume.threshold));
         let (overview, faults, now) = self
             .client
             .ask(async |link| {
-                let answers = link.walk(true).await?;
+                let store = link.store(true).await?;
                 let seen = Coordination::over(link.client.clone()).read().await;
                 let now = Timestamp::now();
-                let foreign = match &seen {
-                    Ok(seen) => foreign(seen, now),
-                    Err(error) => (Foreign::unread(error).into_iter().collect(), 0),
+                let (standing, foreign) = match &seen {
+                    Ok(seen) => (Some(Standing::read(seen, rules, |at| store.own_time(at), now)), foreign(seen, now)),
+                    Err(error) => (None, (Foreign::unread(error).into_iter().collect(), 0)),
                 };
+                let answers = link.answers_beside(store, volume.clone());
                 let faults = answers.faults(&Vec::new(), now).map_err(Ending::from)?;
-                Ok((answers.overview(foreign, now).map_err(Ending::from)?, faults, now))
+                Ok((answers.overview(standing, foreign, now).map_err(Ending::from)?, faults, now))
             })
             .await?;
-        self.client.output.show(&overview, |screen| show(&overview, &faults, now, screen))
+        let unseen = unseen(volume.is_some(), rules.is_some());
+        self.client.output.show(&overview, |screen| show(&overview, &faults, &unseen, now, screen))
     }
 }
 
-fn show(overview: &Overview, faults: &FaultList, now: Timestamp, screen: &mut Screen) {
+/// What the overview of a running server shows besides.
+fn unseen(has_volume: bool, has_rules: bool) -> String {
+    let mut unseen = Vec::new();
+    if !has_volume {
+        unseen.push("working storage (name it with --storage.path)");
+    }
+    if !has_rules {
+        unseen.push("which rules act on alerts (name their file with --config.file)");
+    }
+    unseen.push("how fast jobs move");
+    let last = unseen.pop().unwrap_or_default();
+    let all = if unseen.is_empty() { last.to_owned() } else { format!("{}, and {last}", unseen.join(", ")) };
+    format!("Not looked at: {all}. A running server (queuekeeper serve) shows all of it.")
+}
+
+fn show(overview: &Overview, faults: &FaultList, unseen: &str, now: Timestamp, screen: &mut Screen) {
     screen.say(&format!(
         "{} in {} at {}, {} not done.",
         counted(overview.jobs, "job", "jobs"),
@@ -60,7 +97,7 @@ fn show(overview: &Overview, faults: &FaultList, now: Timestamp, screen: &mut Sc
     attention(overview, now, screen);
     screen.gap();
     unconfirmed(&faults.unconfirmed, screen);
-    screen.say(UNSEEN);
+    screen.say(unseen);
     screen.gap();
     states(overview, now, screen);
     others(overview, now, screen);

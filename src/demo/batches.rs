@@ -8,6 +8,7 @@ use tokio::time::sleep;
 
 use super::daemon::{Daemon, unless_lost};
 use super::world::World;
+use crate::mirror::words::counted;
 use crate::queue::state::BatchState;
 use crate::queue::{Due, Error, ItemChange, LockedBatch, Queue};
 
@@ -86,7 +87,7 @@ async fn report(queue: &Queue, batch: &LockedBatch) -> Result<(), Error> {
     let report = queue.batch_report(batch.batch.id).await?;
     let message = match report.failed.len() {
         0 => String::new(),
-        failed => format!("{failed} of {} jobs failed", report.len()),
+        failed => format!("{failed} of {} failed", counted(report.len() as u64, "job", "jobs")),
     };
     let reported = queue.finish_report(batch, &report, &message, Timestamp::now()).await;
     if unless_lost("reporting a batch", reported)?.is_none() {

@@ -20,7 +20,8 @@ pub(super) fn greeting(
     monitoring: Option<&Monitoring>,
 ) -> String {
     let Options { jobs, rate, seed, .. } = options;
-    let mut text = format!("A made-up queue of {jobs} jobs at about {rate} transitions a second, seed {seed}.\n\n");
+    let steps = if (rate - 1.0).abs() < f64::EPSILON { "transition" } else { "transitions" };
+    let mut text = format!("A made-up queue of {jobs} jobs at about {rate} {steps} a second, seed {seed}.\n\n");
     for address in listeners.iter().filter_map(|listener| listener.local_addr().ok()) {
         writeln!(text, "  Status page  http://{address}/\n  Metrics      http://{address}/metrics").expect(INFALLIBLE);
     }

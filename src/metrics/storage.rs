@@ -93,6 +93,19 @@ impl Storage {
         Self { path: None, threshold, latest: Arc::default(), failure: Arc::default(), made: Instant::now() }
     }
 
+    /// The volume that holds `path`, asked once: for a process that ends before the answer is old. A file system that is
+    /// dead may take for ever.
+    #[must_use]
+    pub fn measured(path: PathBuf, threshold: f64) -> Self {
+        let answer = Space::of(&path);
+        let storage = Self::new(path, threshold);
+        match answer {
+            Ok(space) => *storage.latest.lock() = Some((Instant::now(), space)),
+            Err(error) => *storage.failure.lock() = Some(error.to_string()),
+        }
+        storage
+    }
+
     /// Says how full a volume made by [`Self::told`] is; it holds until something else is said.
     pub fn tell(&self, space: Space) {
         *self.latest.lock() = Some((Instant::now(), space));

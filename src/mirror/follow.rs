@@ -23,6 +23,7 @@ use super::read::{Answer, Estimates, Found, Query, Reader};
 use super::store::Writer;
 use super::walk::{Walk, walk};
 use super::watch::{DIRTY_LIMIT, Interrupted, Watch};
+use super::words::counted;
 use crate::queue::path::Path;
 use crate::zookeeper::{RequestError, within};
 
@@ -148,7 +149,8 @@ impl Follower {
         }
         if let Some((znodes, first)) = denied {
             warn!(
-                "ZooKeeper refuses our credentials for {znodes} znodes (NoAuth), {first} first: check --zookeeper.auth-file"
+                "ZooKeeper refuses our credentials for {} (NoAuth), {first} first: check --zookeeper.auth-file",
+                counted(znodes, "znode", "znodes")
             );
         }
         // What changed during the walk is read before the image is called fresh.

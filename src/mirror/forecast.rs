@@ -61,7 +61,7 @@ impl Forecast {
         match self {
             Self::NothingLeft => String::new(),
             Self::Ends(soonest, latest) => format!("in {}", span(soonest, latest)),
-            Self::Paused => "when the ingest queue is released".to_owned(),
+            Self::Paused => "not before the pause ends".to_owned(),
             Self::Held(1) => "1 job is Held".to_owned(),
             Self::Held(jobs) => format!("{} jobs are Held", count(jobs)),
             Self::Stopped(state, 1) => format!("1 job waits in {state}, which is stopped"),
@@ -97,7 +97,7 @@ mod tests {
             of(0, Some((JobState::Storing, 2)), false, rates(5, 60)),
             "2 jobs wait in Storing, which is stopped"
         );
-        assert_eq!(of(3, None, true, rates(5, 60)), "when the ingest queue is released");
+        assert_eq!(of(3, None, true, rates(5, 60)), "not before the pause ends");
         assert_eq!(Forecast::of(0, 0, None, true, None), Forecast::NothingLeft);
     }
 }

@@ -25,10 +25,11 @@ use super::image::{Asked, Batch, Image, Job, Lock, Request, TextMatches};
 use super::read::ReadBudget;
 use super::read_nodes::Nodes;
 use super::searches::Searches;
-use super::summary::{CollectionFigures, Summary};
+use super::summary::{ByState, CollectionFigures, Summary};
 use crate::queue::fault::{Fault, Limits};
 use crate::queue::id::{BatchId, JobId};
 use crate::queue::path::Path;
+use crate::queue::state::JobState;
 
 /// How many bytes of text are looked through under one lock: about half a millisecond.
 const SEARCHED_AT_ONCE: usize = 4 << 20;
@@ -166,6 +167,19 @@ impl Store {
     #[must_use]
     pub fn find_jobs(&self, query: &JobQuery, now: Timestamp) -> Option<Page<Job>> {
         self.find(query, now, |image, matches, asked, now_ms| image.find_jobs(query, matches, asked, now_ms))
+    }
+
+    /// The same, and how many jobs of each state there are by all filters but that of the state, of the same moment.
+    #[must_use]
+    pub fn find_and_count_jobs(
+        &self,
+        query: &JobQuery,
+        now: Timestamp,
+    ) -> Option<(Page<Job>, ByState<JobState, usize>)> {
+        self.find(query, now, |image, matches, asked, now_ms| {
+            let page = image.find_jobs(query, matches, asked, now_ms);
+            (page, image.count_by_state(query, matches, asked, now_ms))
+        })
     }
 
     /// All jobs that a query asks for at one moment, in the order of their ids, with the versions of their statuses; -1

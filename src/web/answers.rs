@@ -17,7 +17,7 @@ use super::views::jobs::JobList;
 use super::views::locks::LockList;
 use super::views::overview::{Overview, Recent};
 use super::{State, params};
-use crate::alerts::Foreign;
+use crate::alerts::{Foreign, Standing};
 use crate::config::Config;
 use crate::metrics::storage::Storage;
 use crate::mirror::Store;
@@ -37,10 +37,15 @@ impl Answers {
         Self { state: State::new(config, store, storage, None, Registry::default()) }
     }
 
-    /// The whole queue, with what stands among our own znodes and a person should look at, and how many of that there are
-    /// beyond.
-    pub(crate) fn overview(&self, foreign: (Vec<Foreign>, usize), now: Timestamp) -> Result<Overview, Problem> {
-        let recent = Recent { foreign, ..self.state.recent(now) };
+    /// The whole queue, with what rules are at, what stands among our own znodes and a person should look at, and how many
+    /// of that there are beyond.
+    pub(crate) fn overview(
+        &self,
+        automation: Option<Standing>,
+        foreign: (Vec<Foreign>, usize),
+        now: Timestamp,
+    ) -> Result<Overview, Problem> {
+        let recent = Recent { automation, foreign, ..self.state.recent(now) };
         self.state.overview(&self.state.view(now), &recent).ok_or_else(Problem::no_image)
     }
 

@@ -7,7 +7,7 @@ use super::State;
 use super::identity::Identity;
 use super::problem::{Present, Problem};
 use super::query::{self, Pairs};
-use crate::actions::{Action, Actions, Actor, MOST_ITEMS, Refusal, Role, Source, Subject};
+use crate::actions::{Action, Actions, Actor, ListOf, MOST_ITEMS, Refusal, Role, Source, Subject};
 use crate::alerts::Alerts;
 
 impl State {
@@ -54,7 +54,7 @@ impl State {
     ///
     /// # Errors
     /// When the query string cannot be taken, or there are too many.
-    pub(super) fn matching(&self, pairs: &Pairs, now: Timestamp) -> Result<(String, Versions), Problem> {
+    pub(super) fn matching(&self, pairs: &Pairs, now: Timestamp) -> Result<(ListOf, Versions), Problem> {
         if let Some((name, _)) = pairs.iter().find(|(name, _)| name == "limit" || name == "cursor") {
             return Err(Problem::bad(format!("“{name}” is of a page; an order takes all jobs that match.")));
         }
@@ -67,7 +67,7 @@ impl State {
         }
         let found = self.shared.store.matching(&query, now).ok_or_else(Problem::no_image)?;
         let items = found.into_iter().map(|(id, version)| (Subject::Job(id), Some(version))).collect();
-        Ok(("jobs".to_owned(), items))
+        Ok((ListOf::Jobs, items))
     }
 
     /// Subjects with the versions that the image has of them.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use queuekeeper::actions::audit::Record;
-use queuekeeper::actions::{Action, Each, Order, Outcome, Reached, Reason, Refusal, Role, Subject};
+use queuekeeper::actions::{Action, Each, ListOf, Order, Outcome, Reached, Reason, Refusal, Role, Subject};
 use queuekeeper::queue::Queue;
 use queuekeeper::queue::id::JobId;
 use zookeeper_client::Client;
@@ -89,7 +89,7 @@ impl Case {
                 let each = Each { action: Action::Resume, to: None, priority: None };
                 let items = (1..=LISTED).map(|number| (Subject::Job(JobId::new(number)), None)).collect();
                 let actions = &desk.actions;
-                let frozen = actions.freeze(each, "jobs".to_owned(), items, &actor(Role::Admin), now()).unwrap();
+                let frozen = actions.freeze(each, ListOf::Jobs, items, &actor(Role::Admin), now()).unwrap();
                 let reason = Reason::new("tried by hand").unwrap();
                 let work = actions.execute_frozen(frozen.id, actor(Role::Admin), reason, now()).unwrap();
                 work.over().await.unwrap();
@@ -327,7 +327,7 @@ async fn cut_list(comes_back_after: Option<Duration>) -> (Reached, Outcome, u64)
     wire.arm(Some((Point::Unanswered(requests), Cut::Long)));
     let each = Each { action: Action::Resume, to: None, priority: None };
     let items = (1..=LISTED).map(|number| (Subject::Job(JobId::new(number)), None)).collect();
-    let frozen = desk.actions.freeze(each, "jobs".to_owned(), items, &actor(Role::Admin), now()).unwrap();
+    let frozen = desk.actions.freeze(each, ListOf::Jobs, items, &actor(Role::Admin), now()).unwrap();
     let reason = Reason::new("tried by hand").unwrap();
     let work = desk.actions.execute_frozen(frozen.id, actor(Role::Admin), reason, now()).unwrap();
     let come_back = async {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use queuekeeper::actions::audit::{Audit, Destination, Rotation};
-use queuekeeper::actions::{Action, Actions, Clock, Each, Order, Reason, Refusal, Role, Seen, Subject, Work};
+use queuekeeper::actions::{Action, Actions, Clock, Each, ListOf, Order, Reason, Refusal, Role, Seen, Subject, Work};
 use queuekeeper::queue::NewJob;
 use queuekeeper::queue::fault::{Fault, Limits};
 use queuekeeper::queue::id::{BatchId, JobId};
@@ -54,7 +54,7 @@ async fn what_was_not_shown_is_not_removed() {
 /// Carries out what is to be done to each, to its end.
 async fn list(desk: &Desk, each: Each, items: Vec<Subject>) -> Arc<Work> {
     let items = items.into_iter().map(|subject| (subject, None)).collect();
-    let frozen = desk.actions.freeze(each, "items".to_owned(), items, &actor(Role::Admin), now()).unwrap();
+    let frozen = desk.actions.freeze(each, ListOf::ChosenItems, items, &actor(Role::Admin), now()).unwrap();
     let reason = Reason::new("tried by hand").unwrap();
     let work = desk.actions.execute_frozen(frozen.id, actor(Role::Admin), reason, now()).unwrap();
     work.over().await.unwrap();
@@ -187,7 +187,7 @@ async fn a_list_of_which_nothing_was_done_is_not_called_done() {
     let each = Each { action: Action::Resume, to: None, priority: None };
     for (jobs, label) in [(&[1, 2, 2][..], "conflict"), (&[1, 3], "in_part")] {
         let items = jobs.iter().map(|number| (Subject::Job(JobId::new(*number)), None)).collect();
-        let frozen = desk.actions.freeze(each, "jobs".to_owned(), items, &actor(Role::Admin), now()).unwrap();
+        let frozen = desk.actions.freeze(each, ListOf::Jobs, items, &actor(Role::Admin), now()).unwrap();
         assert_eq!(frozen.items.len(), 2, "what is named twice is done once");
         let reason = Reason::new("tried by hand").unwrap();
         let work = desk.actions.execute_frozen(frozen.id, actor(Role::Admin), reason, now()).unwrap();
@@ -217,7 +217,7 @@ async fn a_list_ends_where_its_outcomes_cannot_be_written_and_says_so() {
     let actions = Actions::over(world.queue.clone(), (None, Clock::Mirror), Limits::default(), audit);
     let each = Each { action: Action::Hold, to: None, priority: None };
     let items = jobs.iter().map(|job| (Subject::Job(*job), None)).collect();
-    let frozen = actions.freeze(each, "jobs".to_owned(), items, &actor(Role::Admin), now()).unwrap();
+    let frozen = actions.freeze(each, ListOf::Jobs, items, &actor(Role::Admin), now()).unwrap();
     let reason = Reason::new("tried by hand").unwrap();
     let work = actions.execute_frozen(frozen.id, actor(Role::Admin), reason, now()).unwrap();
     let outcome = work.over().await.unwrap();

@@ -11,16 +11,21 @@ use super::world::World;
 use crate::support::wait::eventually;
 
 /// A server as a process; it ends when dropped.
-struct Server {
+pub(crate) struct Server {
     child: Child,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Server {
     async fn start(world: &World) -> Self {
+        Self::start_with(world, &[]).await
+    }
+
+    /// The same with more arguments.
+    pub(crate) async fn start_with(world: &World, more: &[&str]) -> Self {
         let arguments =
             ["serve", "--web.listen-address=127.0.0.1:0", "--log.format=json", "--zookeeper", &world.address];
-        let mut child = queuekeeper(world.home.path(), &arguments).spawn().unwrap();
+        let mut child = queuekeeper(world.home.path(), &[&arguments, more].concat()).spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
         let address = loop {
             let line = log.next().expect("it says where it listens before it ends").unwrap();
@@ -40,7 +45,7 @@ impl Server {
         server
     }
 
-    async fn ask(&self, path: &str) -> Value {
+    pub(crate) async fn ask(&self, path: &str) -> Value {
         let answer = reqwest::get(format!("http://{}/api/v1/{path}", self.address)).await.unwrap();
         assert_eq!(answer.status(), 200, "{path}");
         serde_json::from_str(&answer.text().await.unwrap()).unwrap()

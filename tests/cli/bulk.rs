@@ -24,7 +24,7 @@ async fn all_that_match_are_done_and_those_that_cannot_be_are_named() {
     world.ephemeral("/jobs/jid0000000150/lock").await;
     world.run_with("jobs resume", &SURE).await.is(2, &["say which jobs, or --all"]);
     world.run_with("jobs resume --state failed --limit 5", &SURE).await.is(2, &["--limit", "all that match"]);
-    world.run_with("jobs resume --state deleted --text nowhere", &SURE).await.is(0, &["no jobs match"]);
+    world.run_with("jobs resume --state deleted --text nowhere", &SURE).await.is(0, &["no job matches"]);
 
     let failures = world.run("failures -o json").await.json();
     let group = failures["items"][0]["group"].as_str().unwrap();

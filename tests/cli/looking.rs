@@ -67,7 +67,7 @@ async fn each_command_shows_what_it_is_asked_for_and_ends_with_its_code() {
         ("locks", 0, &["/jobs/jid0000000003/lock", "persistent", "/locks/collections/c10"]),
         ("locks --kind queue", 0, &["/locks/queue/accessSmall"]),
         ("locks --session 7", 2, &["session", "0x100005a3c2e0001"]),
-        ("queue", 0, &["ingest       goes on", "accessSmall  paused", "ops@here  a full disk"]),
+        ("queue", 0, &["ingest       not paused", "accessSmall  paused", "ops@here  a full disk"]),
         ("collection", 0, &["c10         held"]),
         ("faults", 0, &["orphan_entry", "/jobs/jid0000000001", "What mends it"]),
         ("faults", 0, &["1 znode cannot be read:", "/jobs/strange"]),

@@ -50,6 +50,7 @@ pub(crate) struct World {
 /// A queuekeeper that acts, as a server does.
 pub(crate) struct Keeper {
     pub(crate) alerts: Alerts,
+    pub(crate) actions: Actions,
     pub(crate) store: Store,
     /// How many bytes a job may need and not be kept back; the least there is for not measured.
     pub(crate) space: Arc<AtomicI64>,
@@ -200,7 +201,7 @@ impl Keeper {
         let space = Arc::new(AtomicI64::new(i64::MIN));
         let measured = Arc::clone(&space);
         let space_left = move || Some(measured.load(Ordering::Relaxed)).filter(|space| *space != i64::MIN);
-        let (alerts, runner) = Alerts::new(store.clone(), space_left, actions, coordination, rules, counted);
+        let (alerts, runner) = Alerts::new(store.clone(), space_left, actions.clone(), coordination, rules, counted);
         let ordered = orders.run(Sessions::new(connect()), shutdown.clone());
         let kept = keeper.run(Sessions::new(connect()), alerts.wanted(), shutdown.clone());
         let ran = runner.run(shutdown.clone());
@@ -210,7 +211,7 @@ impl Keeper {
             AbortOnDropHandle::new(tokio::spawn(async move { kept.await.unwrap() })),
         ];
         let acting = Some(AbortOnDropHandle::new(tokio::spawn(ran)));
-        let keeper = Self { alerts, store, space, registry, audit, _folder: folder, shutdown, tasks, acting };
+        let keeper = Self { alerts, actions, store, space, registry, audit, _folder: folder, shutdown, tasks, acting };
         eventually(LIMIT, "the image follows the tree", async || keeper.store.freshness().is_synced()).await;
         keeper
     }

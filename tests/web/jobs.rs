@@ -155,6 +155,79 @@ async fn a_list_is_filtered_sorted_and_paged_alike_as_page_and_as_json() {
     assert_eq!(seen, [1, 2, 3, 4, 5, 6]);
 }
 
+/// The states that are offered, each with the number beside it.
+fn pills(html: &str) -> Vec<(String, Option<u64>)> {
+    let (_, fields) = html.split_once("<legend>State</legend>").unwrap();
+    let (fields, _) = fields.split_once("</fieldset>").unwrap();
+    let pill = |text: &str| {
+        let (name, rest) = text.split_once('<')?;
+        let count = rest.split_once("<b>").or_else(|| rest.strip_prefix("b>").map(|rest| ("", rest)));
+        let count = count.and_then(|(_, count)| count.split('<').next()?.replace(',', "").parse().ok());
+        Some((name.trim().to_owned(), count))
+    };
+    fields.split("<span>").skip(1).filter_map(pill).collect()
+}
+
+#[tokio::test]
+async fn the_count_of_each_state_follows_all_other_filters() {
+    let world = filled().await;
+    for (query, expected) in [
+        ("", &[("Pending", 1), ("Failed", 4), ("Other", 1)][..]),
+        // Not the states themselves: with another one chosen, there would be so many more.
+        ("?state=failed", &[("Pending", 1), ("Failed", 4), ("Other", 1)]),
+        ("?collection=maps", &[("Pending", 1), ("Failed", 3)]),
+        ("?collection=maps&state=pending", &[("Pending", 1), ("Failed", 3)]),
+        ("?collection=(none)", &[("Other", 1)]),
+        ("?text=two.zip", &[("Failed", 3)]),
+        ("?text=ZIP&min_retries=1", &[("Failed", 2)]),
+        ("?batch=7", &[("Pending", 1), ("Failed", 4), ("Other", 1)]),
+        ("?batch=8", &[]),
+        ("?locked=false", &[("Pending", 1), ("Failed", 4), ("Other", 1)]),
+        ("?locked=true", &[]),
+        ("?min_age=1d", &[]),
+    ] {
+        let html = world.html(&format!("/jobs{query}")).await;
+        let counted: Vec<_> = pills(&html).into_iter().filter_map(|(name, count)| Some((name, count?))).collect();
+        let expected: Vec<_> = expected.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+        assert_eq!(counted, expected, "{query}: {html}");
+        assert_eq!(pills(&html).len(), 13, "all states are offered, those without a job too");
+        // What a pill says is what the list has once it alone is chosen.
+        for (name, count) in expected {
+            let joint = if query.is_empty() { "?" } else { "&" };
+            let rest = query.replace("?state=failed", "?").replace("&state=pending", "");
+            let path = format!("/api/v1/jobs{rest}{joint}state={}", name.to_lowercase());
+            assert_eq!(world.json(&path).await["total"], count, "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_count_of_each_state_of_batches_follows_the_other_filters() {
+    let world = filled().await;
+    for (number, state, profile) in [(1, "Reporting", "maps"), (2, "Reporting", "films"), (3, "Completed", "maps")] {
+        let batch = format!("/batches/bid{number:010}");
+        world.create(&batch, "").await;
+        let submission = json!({"batchID": format!("uuid-{number}"), "profile": profile});
+        world.create(&format!("{batch}/submission"), &submission.to_string()).await;
+        world.create(&format!("{batch}/status"), &json!({"status": state}).to_string()).await;
+    }
+    let is_read = async || world.json("/api/v1/batches?text=uuid-3&state=completed").await["total"] == 1;
+    eventually(LIMIT, "the image has all batches", is_read).await;
+    for (query, reporting, completed) in [
+        ("", 2, 1),
+        ("?state=completed", 2, 1),
+        ("?collection=maps", 1, 1),
+        ("?collection=maps&state=reporting", 1, 1),
+        ("?text=uuid-2", 1, 0),
+        ("?collection=films&text=uuid-3", 0, 0),
+    ] {
+        let html = world.html(&format!("/batches{query}")).await;
+        for told in [format!(">Reporting ({reporting})<"), format!(">Completed ({completed})<")] {
+            assert!(html.contains(&told), "{told} of {query}: {html}");
+        }
+    }
+}
+
 fn link(html: &str, rel: &str) -> Option<String> {
     let from = html.split(&format!("<a rel=\"{rel}\" href=\"./")).nth(1)?;
     Some(format!("/{}", from.split('"').next()?.replace("&#38;", "&")))

@@ -9,8 +9,9 @@ use queuekeeper::mirror::lists::BatchDetail;
 use queuekeeper::mirror::{
     Batch, ByState, Cause, CauseKind, Diagnosis, Flow, Freshness, History, Pace, Point, Rates, StateFlow, Verdict,
 };
+use queuekeeper::queue::fault::Fault;
 use queuekeeper::queue::id::{BatchId, JobId};
-use queuekeeper::queue::state::{BatchState, JobState};
+use queuekeeper::queue::state::{BatchState, JobState, State as _};
 use queuekeeper::web::pages::{Recent, Stopped};
 
 use super::page::{page_of, text};
@@ -118,6 +119,7 @@ fn recent() -> Recent {
         failure_groups: 3,
         automation: None,
         foreign: Default::default(),
+        is_filled_in: false,
         storage_problem: None,
     }
 }
@@ -187,7 +189,7 @@ fn a_batch_in_work_says_how_far_it_is_and_when_it_ends() {
     }
     assert!(html.contains(r#"<span title="11:00 UTC">in about 1.0 h</span>"#), "{html}");
     let paused = super::page::text(&page_of(figures::live(), Some(figures::full()), &recent()));
-    assert!(paused.contains("6,124 / 7,515 4 failed when the ingest queue is released"), "{paused}");
+    assert!(paused.contains("6,124 / 7,515 4 failed not before the pause ends"), "{paused}");
 }
 
 #[test]
@@ -212,12 +214,52 @@ fn what_others_put_among_our_znodes_is_named_with_what_helps() {
     }
 }
 
+/// A state that no daemon takes jobs from.
+fn without_daemon(state: JobState) -> Stopped {
+    let kind = CauseKind::Fault(Fault::NoDaemon);
+    let sentence = format!("No daemon has taken a job from {} for 8 min.", state.name());
+    let causes = vec![cause(kind, &sentence, Some(Fault::NoDaemon.remedy()))];
+    let diagnosis = Diagnosis { verdict: Verdict::Stopped, headline: "It has not moved.".to_owned(), causes };
+    Stopped { state, since: Some(ago(480)), diagnosis }
+}
+
+#[test]
+fn that_no_daemon_takes_jobs_comes_first_and_says_whether_others_are_worked_on() {
+    let stopped = vec![without_daemon(JobState::Pending), without_daemon(JobState::Storing)];
+    let recent = Recent { stopped, ..recent() };
+    let mut idle = figures::full();
+    idle.jobs.get_mut(Some(JobState::Pending)).locked = 0;
+    let busy = idle.clone();
+    for state in JobState::ALL.iter().copied().map(Some).chain([None]) {
+        idle.jobs.get_mut(state).locked = 0;
+    }
+    for (summary, title) in [
+        (busy.clone(), "No daemon takes jobs in Pending, Storing oldest 8 min"),
+        (idle, "No daemon takes jobs in Pending, Storing, and no job is being worked on oldest 8 min"),
+    ] {
+        let html = page_of(figures::live(), Some(summary), &recent);
+        let text = text(&html);
+        // The queue is paused, too, and jobs have failed: what stops all of it stands before both.
+        let (_, attention) = text.split_once("Needs attention").unwrap();
+        assert!(attention.trim_start().starts_with(title), "{attention}");
+        for told in
+            ["No daemon has taken a job from Pending for 8 min.", "from Storing for 8 min.", Fault::NoDaemon.remedy()]
+        {
+            assert!(attention.contains(told), "{told:?} is not in: {attention}");
+        }
+        assert_eq!(text.matches("No daemon takes jobs").count(), 1, "one line for all states: {text}");
+    }
+    let one = Recent { stopped: vec![without_daemon(JobState::Storing)], ..recent };
+    let text = text(&page_of(figures::live(), Some(busy), &one));
+    assert!(text.contains("No daemon takes jobs in Storing for 8 min"), "{text}");
+}
+
 #[test]
 fn a_quiet_queue_says_that_nothing_needs_attention() {
     let summary = queuekeeper::mirror::Summary::default();
     let text = text(&page_of(figures::live(), Some(summary), &Recent::default()));
     assert!(text.contains("Nothing does. No state is stuck, no job has failed, no fault is known."), "{text}");
-    assert!(text.contains("nobody waits") && text.contains("queues running"), "{text}");
+    assert!(text.contains("nobody waits") && text.contains("queues not paused"), "{text}");
 }
 
 #[test]

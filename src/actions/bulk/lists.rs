@@ -27,6 +27,36 @@ const MOST_ITEMS_OF_ONE: usize = 2 * MOST_ITEMS;
 /// How long such a list is remembered.
 const KEPT_FOR: Duration = Duration::from_mins(30);
 
+/// What a list is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListOf {
+    /// The jobs that a filter found.
+    Jobs,
+    /// Jobs that somebody chose one by one.
+    ChosenJobs,
+    /// Anything that somebody chose one by one.
+    ChosenItems,
+    /// Items that show a fault.
+    Faults,
+}
+
+impl ListOf {
+    /// So many of them, in words.
+    #[must_use]
+    pub fn words(self, count: usize) -> &'static str {
+        match (self, count) {
+            (Self::Jobs, 1) => "job",
+            (Self::Jobs, _) => "jobs",
+            (Self::ChosenJobs, 1) => "chosen job",
+            (Self::ChosenJobs, _) => "chosen jobs",
+            (Self::ChosenItems, 1) => "chosen item",
+            (Self::ChosenItems, _) => "chosen items",
+            (Self::Faults, 1) => "fault",
+            (Self::Faults, _) => "faults",
+        }
+    }
+}
+
 /// A frozen list, and what is to be done to each item of it.
 #[derive(Clone, Debug)]
 pub struct Frozen {
@@ -38,8 +68,8 @@ pub struct Frozen {
     pub actor: String,
     /// What is to be done to each.
     pub each: Each,
-    /// What it is a list of, in words.
-    pub of: String,
+    /// What it is a list of.
+    pub of: ListOf,
     /// The items, and the version of each one's status as it was then.
     pub items: Vec<(Subject, Option<i32>)>,
 }
@@ -86,7 +116,7 @@ mod tests {
         let freeze = |actor: &str, count: usize| {
             let id = OrderId::new(Timestamp::now());
             let items = vec![(Subject::Batches, None); count];
-            let frozen = Frozen { id, at: now, actor: actor.to_owned(), each, of: String::new(), items };
+            let frozen = Frozen { id, at: now, actor: actor.to_owned(), each, of: ListOf::Jobs, items };
             lists.add(Arc::new(frozen));
             id
         };

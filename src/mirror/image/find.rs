@@ -13,6 +13,7 @@ use crate::queue::id::{BatchId, JobId};
 use crate::queue::path::Path;
 use crate::queue::state::JobState;
 
+mod by_state;
 mod ordered;
 mod scan;
 mod select;
@@ -89,7 +90,7 @@ impl Image {
             let to = &mut selection;
             match query.sort {
                 JobSort::Entered if is_in_order => {
-                    let sets = self.entered(query).flat_map(|sets| sets.into_iter().flatten());
+                    let sets = self.entered(query).flat_map(|(_, sets)| sets.into_iter().flatten());
                     filter.take_in_order(sets, is_turned, to);
                 }
                 JobSort::Entered => filter.find(columns, Order { values: &columns.entered_ms, numbers, is_turned }, to),
@@ -139,13 +140,13 @@ impl Image {
 
     /// The jobs in each state that is asked for, by the instant of entering it: the unlocked ones, the locked ones, or
     /// both.
-    fn entered(&self, query: &JobQuery) -> impl Iterator<Item = [Option<&Bands<5>>; 2]> {
+    fn entered(&self, query: &JobQuery) -> impl Iterator<Item = (Option<JobState>, [Option<&Bands<5>>; 2])> {
         let states = self.jobs.figures.states.iter();
         let states = states.filter(|(state, _)| query.states.is_empty() || query.states.contains(state));
         let is_asked = |is_locked| query.locked.is_none_or(|locked| locked == is_locked);
-        states.map(move |(_, figures)| {
+        states.map(move |(state, figures)| {
             let [unlocked, locked] = &figures.entered;
-            [is_asked(false).then_some(unlocked), is_asked(true).then_some(locked)]
+            (state, [is_asked(false).then_some(unlocked), is_asked(true).then_some(locked)])
         })
     }
 
@@ -164,7 +165,7 @@ impl Image {
         };
         let figures = &self.jobs.figures;
         let is_wanted = |state: &Option<JobState>| query.states.is_empty() || query.states.contains(state);
-        let in_states: usize = self.entered(query).flatten().flatten().map(Bands::len).sum();
+        let in_states: usize = self.entered(query).flat_map(|(_, sets)| sets).flatten().map(Bands::len).sum();
         if in_states == 0 {
             return None;
         }

@@ -4,10 +4,11 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::Answer;
-use crate::mirror::Forecast;
-use crate::mirror::lists::{self, BatchOrder};
+use crate::mirror::lists::{self, BatchOrder, Part};
+use crate::mirror::{ByState, Forecast, Summary};
 use crate::queue::id::BatchId;
 use crate::queue::path::{BatchNode, Path};
+use crate::queue::state::BatchState;
 use crate::web::State;
 use crate::web::json::Json;
 use crate::web::lists::{choose, given, part, state, text};
@@ -50,15 +51,37 @@ impl BatchFilter {
         Ok(choose("sort", self.sort.as_ref(), BatchOrder::ALL, BatchOrder::label)?.unwrap_or_default())
     }
 
-    /// The page that is asked for.
-    pub(in crate::web) fn list(&self, of: &State) -> Result<BatchList, Problem> {
-        let store = &of.shared.store;
+    fn filter(&self) -> Result<lists::BatchFilter, Problem> {
         let collection = given(self.collection.as_ref()).map(|name| if name == NONE { "" } else { name });
-        let filter = lists::BatchFilter {
+        Ok(lists::BatchFilter {
             state: state(self.state.as_ref())?,
             collection: collection.map(ToOwned::to_owned),
             text: text(self.text.as_ref())?,
-        };
+        })
+    }
+
+    /// How many batches of each state there are by all filters but that of the state; `None` where there is no image.
+    /// Each state is looked at by itself, so that together it takes as long as a list of all states.
+    pub(in crate::web) fn counts(&self, of: &State, summary: Option<&Summary>) -> Option<ByState<BatchState, u64>> {
+        let (filter, summary) = (self.filter().ok()?, summary?);
+        let mut counts = ByState::default();
+        for (state, figures) in summary.batches.iter() {
+            *counts.get_mut(state) = if filter.collection.is_none() && filter.text.is_none() {
+                figures.count
+            } else {
+                let filter = lists::BatchFilter { state: Some(state), ..filter.clone() };
+                let part = Part { after: None, size: 1 };
+                of.shared.store.batch_list(&filter, BatchOrder::default(), &part).ok()?.total
+            };
+        }
+        Some(counts)
+    }
+
+    /// The page that is asked for.
+    pub(in crate::web) fn list(&self, of: &State) -> Result<BatchList, Problem> {
+        let store = &of.shared.store;
+        let filter = self.filter()?;
+        let collection = filter.collection.as_deref();
         let part = part(self.limit.as_ref(), self.cursor.as_ref())?;
         let order = self.order()?;
         if let Some(wanted) = collection {

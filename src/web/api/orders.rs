@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::Answer;
 use crate::actions::audit::OrderId;
-use crate::actions::{Action, Each, Order, Reason, Refusal, Role, Seen, Source, Subject};
+use crate::actions::{Action, Each, ListOf, Order, Reason, Refusal, Role, Seen, Source, Subject};
 use crate::queue::id::Priority;
 use crate::queue::state::{JobState, State as _};
 use crate::web::State;
@@ -211,7 +211,7 @@ pub(super) async fn freeze(
             let subjects =
                 body.items.iter().map(|item| item.parse::<Subject>().map_err(|error| bad_item(item, &error)));
             let subjects = subjects.collect::<Result<Vec<_>, _>>()?;
-            ("chosen items".to_owned(), state.seen_now(subjects))
+            (ListOf::ChosenItems, state.seen_now(subjects))
         }
         (Some(_), false) => return Err(Problem::bad("“items” and “jobs” cannot stand beside each other.")),
     };

@@ -108,10 +108,11 @@ impl BatchesPage {
                 rows: list.items.iter().map(|item| Row::new(item, &frame.root, now)).collect(),
             }
         });
-        let count = |state: Option<BatchState>| view.summary.as_ref().map_or(0, |all| all.batches.get(state).count);
-        let named = |state: Option<BatchState>| {
-            let name = state.map_or("Other", BatchState::name);
-            (state_label(state), format!("{name} ({})", Count(count(state))))
+        let counts = filter.counts(state, view.summary.as_ref());
+        let named = |of: Option<BatchState>| {
+            let name = of.map_or("Other", BatchState::name);
+            let count = counts.as_ref().map_or(String::new(), |counts| format!(" ({})", Count(*counts.get(of))));
+            (state_label(of), format!("{name}{count}"))
         };
         let sorts = BatchOrder::ALL.iter().map(|order| (order.label(), sort_in_words(*order)));
         Ok(Self {

@@ -11,7 +11,7 @@ use super::frame::{Frame, Section};
 use super::order::{see_other, state_name, subject_in_words, tell};
 use super::render;
 use crate::actions::audit::OrderId;
-use crate::actions::{Action, Actor, Each, Frozen, Order, Reason, Refusal, Role, Seen, Source, Subject};
+use crate::actions::{Action, Actor, Each, Frozen, ListOf, Order, Reason, Refusal, Role, Seen, Source, Subject};
 use crate::queue::state::JobState;
 use crate::web::State;
 use crate::web::api::orders::{action, bad_item, job_state, priority};
@@ -38,7 +38,7 @@ pub(super) async fn freeze(
     } else {
         let subject = |item: &String| item.parse::<Subject>().map_err(|error| bad_item(item, &error));
         let subjects = sent.items.iter().map(subject).collect::<Result<Vec<_>, _>>()?;
-        (if subjects.len() == 1 { "chosen job" } else { "chosen jobs" }.to_owned(), state.seen_now(subjects))
+        (ListOf::ChosenJobs, state.seen_now(subjects))
     };
     let frozen = state.actions()?.freeze(sent.each, of, items, &actor, now)?;
     Ok(see_other(format!("lists/{}", frozen.id)))
@@ -190,8 +190,7 @@ impl ListPage {
             Some((reason, problem)) => (reason, Some(visible(&problem.detail))),
             None => (String::new(), None),
         };
-        let of = if many == 1 && of == "jobs" { "job" } else { of.as_str() };
-        let count = format!("{} {of}", Count(many));
+        let count = format!("{} {}", Count(many), of.words(items.len()));
         Ok(Self {
             id: id.to_string(),
             title: format!("{} {count}?", each.action.title()),

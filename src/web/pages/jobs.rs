@@ -125,14 +125,14 @@ impl JobsPage {
     pub(super) fn new(state: &State, pairs: &Pairs, role: Role, now: Timestamp) -> Result<Self, Problem> {
         let query = parse(pairs)?;
         let view = state.view(now);
-        let form = Form::new(state, &query, view.summary.as_ref());
         let frame = Frame::new(&view, "./".to_owned(), Section::Jobs);
         let base = format!("{}jobs", frame.root);
-        let list = match state.jobs(&query, now) {
-            Ok(list) => Some(list),
-            Err(problem) if problem.status == 503 => None,
+        let (list, counts) = match state.jobs_by_state(&query, now) {
+            Ok((list, counts)) => (Some(list), Some(counts)),
+            Err(problem) if problem.status == 503 => (None, None),
             Err(problem) => return Err(problem),
         };
+        let form = Form::new(state, &query, counts.as_ref());
         let is_empty = list.as_ref().is_some_and(|list| list.total == 0);
         let chips = chips(state, &query, &base, is_empty, now);
         let bulk = Bulk::new(&query, list.as_ref().map_or(0, |list| list.total), role);

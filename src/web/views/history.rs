@@ -36,7 +36,7 @@ impl Asked {
 pub(crate) struct History {
     /// When the first point begins.
     pub(crate) from: Option<Timestamp>,
-    /// Since when this process has watched; absent where it has not yet.
+    /// Since when this process has watched; null where it has not yet.
     pub(crate) since: Option<Timestamp>,
     /// How long a point is.
     pub(crate) step_seconds: u64,
@@ -70,7 +70,7 @@ pub(crate) struct HistoryState {
     pub(crate) locked: u64,
     /// Jobs that left it, an hour.
     pub(crate) left_per_hour: f64,
-    /// The longest time that a job had been in it; absent where there was none.
+    /// The longest time that a job had been in it; null where there was none.
     pub(crate) oldest_seconds: Option<u64>,
 }
 

@@ -35,9 +35,9 @@ pub(crate) struct JobDetail {
     pub(crate) last_successful_status: Option<&'static str>,
     /// What the daemons said of the last step.
     pub(crate) message: String,
-    /// How often it was resumed; absent where its status does not say.
+    /// How often it was resumed; null where its status does not say.
     pub(crate) retry_count: Option<u32>,
-    /// Its priority, 0 the most urgent; absent where it is missing or impossible.
+    /// Its priority, 0 the most urgent; null where it is missing or impossible.
     pub(crate) priority: Option<u8>,
     /// The working storage that it needs; 0 where that is unknown.
     pub(crate) space_needed_bytes: u64,
@@ -92,7 +92,7 @@ pub(crate) struct Known {
 /// The lock on a job.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 pub(crate) struct JobLock {
-    /// The session that holds it; absent for a persistent lock.
+    /// The session that holds it; null for a persistent lock.
     #[schema(value_type = Option<String>)]
     pub(crate) session: Option<Session>,
     /// When it was created.

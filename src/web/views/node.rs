@@ -41,7 +41,7 @@ pub(crate) struct Stat {
     pub(crate) cversion: i32,
     /// How often its ACL was changed.
     pub(crate) aversion: i32,
-    /// The session that it goes away with, as ZooKeeper prints it; absent for a persistent one.
+    /// The session that it goes away with, as ZooKeeper prints it; null for a persistent one.
     #[schema(value_type = Option<String>)]
     pub(crate) ephemeral_owner: Option<crate::web::views::Session>,
     /// How long its data is.
@@ -61,7 +61,7 @@ pub(crate) struct TreePage {
     pub(crate) children_before: u64,
     /// How many there are in all.
     pub(crate) children_total: u64,
-    /// What to ask with as `after` for those that follow; absent on the last page.
+    /// What to ask with as `after` for those that follow; null on the last page.
     pub(crate) next: Option<String>,
 }
 

@@ -150,8 +150,8 @@ pub(crate) struct FrozenList {
     /// What is to be done to each item.
     #[schema(example = "resume")]
     pub(crate) action: String,
-    /// What it is a list of.
-    pub(crate) of: String,
+    /// What it is a list of: `jobs`, `chosen jobs` or `chosen items`.
+    pub(crate) of: &'static str,
     /// How many items it has.
     pub(crate) count: usize,
     /// The first ten of them.
@@ -267,7 +267,7 @@ impl FrozenList {
             id: frozen.id.to_string(),
             at: frozen.at,
             action: frozen.each.action.to_string(),
-            of: frozen.of.clone(),
+            of: frozen.of.words(0),
             count: frozen.items.len(),
             sample: frozen.items.iter().take(SAMPLE).map(|(subject, _)| subject.to_string()).collect(),
         }

@@ -43,9 +43,11 @@ pub struct Recent {
     /// How many groups there are.
     pub failure_groups: usize,
     /// What is done by itself; `None` for a server that takes no alerts.
-    pub automation: Option<crate::alerts::Overview>,
+    pub automation: Option<crate::alerts::Standing>,
     /// What stands among our own znodes and a person should look at, and how many there are beyond those.
     pub foreign: (Vec<crate::alerts::Foreign>, usize),
+    /// Whether only what was seen counts as completed, since jobs that are there already were filled in.
+    pub is_filled_in: bool,
     /// Why working storage cannot be measured; `None` where it can, and where none was named.
     pub storage_problem: Option<String>,
 }
@@ -73,7 +75,7 @@ pub(crate) struct Overview {
     /// Every state of jobs, those of the success path first; `other` last.
     pub(crate) states: Vec<StateFigures>,
     /// Jobs that entered Completed in the last hour: as many as were seen, or as are still there where that is more
-    /// because nobody watched all of it.
+    /// because nobody watched all of it. Those that a demo was filled with do not count.
     pub(crate) completed_1h: u64,
     /// Jobs that entered Failed in the last hour, as far as it was watched.
     pub(crate) failed_1h: u64,
@@ -83,9 +85,9 @@ pub(crate) struct Overview {
     pub(crate) unfinished: u64,
     /// The working storage that unfinished jobs need together.
     pub(crate) space_needed_bytes: u64,
-    /// Jobs in Provisioning that working storage keeps back; absent where it is not measured.
+    /// Jobs in Provisioning that working storage keeps back; null where it is not measured.
     pub(crate) waiting_for_space: Option<u64>,
-    /// Working storage; absent where it is not measured.
+    /// Working storage; null where it is not measured.
     pub(crate) storage: Option<StorageFigures>,
     /// What an operator should look at, the most urgent first.
     pub(crate) attention: Vec<Attention>,
@@ -129,7 +131,7 @@ pub(crate) struct StorageFigures {
 pub(crate) struct QueueState {
     /// `ingest`, `access_small` or `access_large`.
     pub(crate) queue: &'static str,
-    /// Since when it is paused; absent while it runs.
+    /// Since when it is paused; null while it is not.
     pub(crate) paused_since: Option<Timestamp>,
     #[serde(skip)]
     pub(crate) name: &'static str,
@@ -191,7 +193,11 @@ impl Overview {
         Self {
             jobs: states.iter().map(|state| state.count).sum(),
             batches: summary.batches.iter().map(|(_, batches)| batches.count).sum(),
-            completed_1h: completed.count.max(states::completed_within_an_hour(summary)),
+            completed_1h: if recent.is_filled_in {
+                completed.count
+            } else {
+                completed.count.max(states::completed_within_an_hour(summary))
+            },
             failed_1h: recent.flow.failed_1h.count,
             watched_seconds: completed.over.min(Duration::from_hours(1)).as_secs(),
             unfinished: unfinished().map(|state| state.count).sum(),

@@ -12,6 +12,12 @@ impl Filter<'_> {
         is_by_sets && self.collection.is_none() && self.batch.is_none() && self.min_retries == 0
     }
 
+    /// How many of a set pass, by the instant of entering.
+    pub(super) fn rank_in_order(&self, set: &Bands<5>) -> usize {
+        let until = self.entered_until.unwrap_or(i64::MAX);
+        set.items().rank(|(entered_ms, _)| *entered_ms <= until)
+    }
+
     /// Counts the jobs that pass, and puts those before a selection that may be on its page, with their numbers in place
     /// of their rows. The sets have all the jobs of the states that are asked for.
     pub(super) fn take_in_order<'a>(

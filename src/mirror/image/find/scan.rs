@@ -154,7 +154,7 @@ impl Filter<'_> {
         }
     }
 
-    fn has(&self, columns: &Columns, row: usize) -> bool {
+    pub(super) fn has(&self, columns: &Columns, row: usize) -> bool {
         self.kinds.has(columns.kind[row])
             && self.collection.is_none_or(|collection| columns.collection[row] == collection)
             && self.batch.is_none_or(|batch| columns.batch[row] == batch.number())
@@ -191,6 +191,17 @@ impl Filter<'_> {
                 let row = start + at;
                 selection.push(order.place(row), u32::try_from(row).expect("rows are numbered by 32 bits"));
             });
+        }
+    }
+
+    /// Calls for each row that passes.
+    pub(super) fn visit_all(&self, columns: &Columns, mut call: impl FnMut(usize)) {
+        let mut marks = [0; BLOCK];
+        for start in (0..columns.len()).step_by(BLOCK) {
+            let rows = start..(start + BLOCK).min(columns.len());
+            marks[rows.len()..].fill(0);
+            self.mark(columns, rows, &mut marks);
+            marked(&marks, |at| call(start + at));
         }
     }
 

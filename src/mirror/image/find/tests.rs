@@ -20,7 +20,7 @@ use crate::mirror::text::Record;
 use crate::queue::fault::{Fault, Limits};
 use crate::queue::id::JobId;
 use crate::queue::path::JobNode;
-use crate::queue::state::JobState;
+use crate::queue::state::{JobState, State as _};
 
 const TEXTS: [&str; 7] = ["", "Éa.zip", "rbn_000123.ZIP", "<script>", "100%_\\", "ark:/99999/fk4", "\u{202e}x;y"];
 const MESSAGES: [&str; 6] =
@@ -191,6 +191,13 @@ fn check_pages(
     asked: Asked<'_>,
 ) -> Result<(), TestCaseError> {
     let expected = expected(image, query, asked);
+    let counts = image.count_by_state(query, matches, asked, asked.now_ms);
+    let of_any_state = JobQuery { states: Vec::new(), ..query.clone() };
+    let jobs = image.jobs(0..image.job_slots(), Offset::default());
+    let wanted: Vec<_> = jobs.iter().filter(|job| is_wanted(image, job, &of_any_state, asked)).collect();
+    for state in JobState::ALL.iter().copied().map(Some).chain([None]) {
+        prop_assert_eq!(*counts.get(state), wanted.iter().filter(|job| job.state == state).count());
+    }
     let (mut query, mut seen) = (query.clone(), Vec::new());
     loop {
         let page = image.find_jobs(&query, matches, asked, asked.now_ms);

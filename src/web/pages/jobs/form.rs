@@ -2,12 +2,12 @@
 
 use crate::config::PrometheusDuration;
 use crate::mirror::find::{Direction, JobQuery, JobSort};
-use crate::mirror::{Summary, state_label};
+use crate::mirror::state_label;
 use crate::queue::fault::Fault;
 use crate::queue::state::{JobState, State as _};
-use crate::web::State;
 use crate::web::query::{LIMIT, NONE, states, yes_or_no};
 use crate::web::show::{Count, visible};
+use crate::web::{JobsByState, State};
 
 /// How many collections are offered; any other can be typed.
 const COLLECTIONS: usize = 200;
@@ -51,9 +51,10 @@ fn choice(value: &str, name: &str, is_chosen: bool) -> Choice {
 }
 
 impl Form {
-    pub(super) fn new(state: &State, query: &JobQuery, summary: Option<&Summary>) -> Self {
+    /// `counts` are the jobs by all filters but that of the state.
+    pub(super) fn new(state: &State, query: &JobQuery, counts: Option<&JobsByState>) -> Self {
         let state_choice = |state: Option<JobState>| {
-            let count = summary.map_or(0, |summary| summary.jobs.get(state).count);
+            let count = counts.map_or(0, |counts| *counts.get(state) as u64);
             let name = state.map_or("Other", JobState::name);
             let count = if count > 0 { Count(count).to_string() } else { String::new() };
             Choice { count, ..choice(state_label(state), name, query.states.contains(&state)) }
@@ -155,6 +156,7 @@ pub(super) fn said(name: &str, value: &str) -> String {
         "collection" if value == NONE => "of no collection".to_owned(),
         "collection" | "batch" => format!("of {value}"),
         "min_age" => format!("in its state for {} or more", spelled(&value)),
+        "min_retries" if value == "1" => "resumed once or more".to_owned(),
         "min_retries" => format!("resumed {value} times or more"),
         "locked" if value == "true" => "locked".to_owned(),
         "locked" => "not locked".to_owned(),

@@ -53,7 +53,7 @@ impl Details {
         let moment = |at: Option<Timestamp>| at.map(|at| Moment::new(at, now));
         let queues = overview.queues.iter().map(|queue| Line {
             name: queue.name,
-            count: if queue.paused_since.is_some() { "paused" } else { "running" }.to_owned(),
+            count: if queue.paused_since.is_some() { "paused" } else { "not paused" }.to_owned(),
             is_empty: queue.paused_since.is_none(),
             oldest: moment(queue.paused_since),
         });

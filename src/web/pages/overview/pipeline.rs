@@ -183,7 +183,8 @@ fn sums(overview: &Overview) -> Vec<Sum> {
     }
     let paused: Vec<_> = overview.queues.iter().filter(|queue| queue.paused_since.is_some()).collect();
     sums.push(match paused.as_slice() {
-        [] => sum("queues", "running".to_owned(), ""),
+        // Whether any daemon works on them is another question.
+        [] => sum("queues", "not paused".to_owned(), ""),
         [one] => Sum { class: "bad", ..sum(one.name, "paused".to_owned(), "") },
         many => Sum { class: "bad", ..sum("", format!("{} queues", many.len()), "paused") },
     });

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::alerts::{Remedy, Rule, Selector};
 use crate::config::PrometheusDuration;
 use crate::queue::state::State as _;
-use crate::web::show::{percent, visible};
+use crate::web::show::{counted, percent, visible};
 
 fn span(duration: Duration) -> String {
     PrometheusDuration::from(duration).to_string()
@@ -48,7 +48,9 @@ pub(super) fn does(rule: &Rule) -> String {
     }
     parts.extend(select.min_age.map(|age| format!("for {} or longer", span(age))));
     parts.extend(select.max_age.map(|age| format!("for {} at the most", span(age))));
-    parts.extend(select.max_retries.map(|most| format!("resumed {most} times at the most")));
+    parts.extend(
+        select.max_retries.map(|most| format!("resumed {} at the most", counted(most.into(), "time", "times"))),
+    );
     parts.extend(select.locked.map(|locked| if locked { "locked".to_owned() } else { "not locked".to_owned() }));
     format!("{does} {}.", parts.join(", "))
 }
@@ -58,13 +60,13 @@ pub(super) fn limits(rule: &Rule) -> String {
     let share = rule.max_share.map(|share| format!(", {} of the jobs in their state within an hour", percent(share)));
     let at_once = if rule.remedy == Remedy::HoldCollections { "at once" } else { "for one alert" };
     format!(
-        "At most {} {at_once}, {} within {}{}; the same not again for {}; {} tries on one, then it is left to a person.",
+        "At most {} {at_once}, {} within {}{}; the same not again for {}; {} on one, then it is left to a person.",
         rule.select.limit,
         rule.budget.items,
         span(rule.budget.per),
         share.unwrap_or_default(),
         span(rule.cooldown),
-        rule.attempts,
+        counted(rule.attempts.into(), "try", "tries"),
     )
 }
 

@@ -182,8 +182,9 @@ fn waiting(summary: &Summary, storage: Option<(f64, Space)>) -> Option<Attention
             Severity::Bad,
             format!("{} for space", counted(summary.waiting_for_space, "job waits", "jobs wait")),
             format!(
-                "{} With any of these it would be above that. All in Provisioning need {needed}.",
-                full(threshold, space)
+                "{} With {} it would be above that. All in Provisioning need {needed}.",
+                full(threshold, space),
+                if summary.waiting_for_space == 1 { "this one" } else { "any of these" }
             ),
         )
     })

@@ -26,7 +26,7 @@ pub(crate) struct StateFigures {
     /// The working storage that they need together.
     pub(crate) space_needed_bytes: u64,
     /// Jobs that leave it an hour, at the pace of the last minutes or of the last hour where that says too little;
-    /// absent where too little was seen.
+    /// null where too little was seen.
     pub(crate) left_per_hour: Option<f64>,
     /// Jobs that left it in the last hour, as far as it was watched.
     pub(crate) left_1h: u64,

@@ -1,14 +1,17 @@
 //! What is done by itself, and where that has come to an end.
 
 use super::{Attention, Severity, item};
-use crate::alerts::{Foreign, Mode, Overview, RuleOverview};
-use crate::web::show::{brief, counted};
+use crate::alerts::{Foreign, RuleStanding, Standing};
+use crate::web::show::{as_sentence, brief, counted};
 
 /// So much is shown of a text that stands in a znode of ours, where anybody may have put it, in characters.
 const LONG: usize = 160;
 
+/// How many items are named of those that a rule has given up on.
+const NAMED: usize = 3;
+
 /// What automatic action is at, and what it waits for.
-pub(super) fn items(overview: &Overview) -> Vec<Attention> {
+pub(super) fn items(overview: &Standing) -> Vec<Attention> {
     let mut items = Vec::new();
     if let Some(pause) = &overview.paused {
         let by = if pause.who.is_empty() {
@@ -34,7 +37,7 @@ pub(super) fn items(overview: &Overview) -> Vec<Attention> {
                 "automation_blocked",
                 Severity::Bad,
                 "This process cannot stand for election".to_owned(),
-                format!("It carries out no decision: {}.", brief(problem, LONG)),
+                format!("It carries out no decision: {}.", unended(problem)),
             )
         });
     }
@@ -59,7 +62,7 @@ pub(super) fn items(overview: &Overview) -> Vec<Attention> {
         let held: Vec<_> = holds.iter().map(|hold| brief(&hold.collection, LONG)).collect();
         items.push(Attention {
             since: holds.iter().map(|hold| hold.since).min(),
-            remedy: "Release them on the page of locks, or put the rule back.".to_owned(),
+            remedy: format!("Release {} on the page of locks, or put the rule back.", them(held.len())),
             ..of_rules(
                 "automation_orphan",
                 Severity::Bad,
@@ -67,7 +70,12 @@ pub(super) fn items(overview: &Overview) -> Vec<Attention> {
                     "A rule that does not act any more holds {}",
                     counted(held.len() as u64, "collection", "collections")
                 ),
-                format!("{} held {}, and nothing releases them by itself.", brief(rule, LONG), held.join(", ")),
+                format!(
+                    "{} held {}, and nothing releases {} by itself.",
+                    brief(rule, LONG),
+                    held.join(", "),
+                    them(held.len())
+                ),
             )
         });
     }
@@ -109,10 +117,21 @@ pub(super) fn foreign((found, more): &(Vec<Foreign>, usize)) -> Vec<Attention> {
     items
 }
 
+/// So many things, as the rest of a sentence refers to them.
+fn them(count: usize) -> &'static str {
+    if count == 1 { "it" } else { "them" }
+}
+
+/// A text that stands before the full stop of a sentence.
+fn unended(text: &str) -> String {
+    brief(text, LONG).trim_end_matches('.').to_owned()
+}
+
 /// What one rule is at.
-fn of_rule(rule: &RuleOverview, is_paused: bool) -> Vec<Attention> {
+fn of_rule(rule: &RuleStanding, is_paused: bool) -> Vec<Attention> {
     let mut items = Vec::new();
-    let name = &rule.rule.name;
+    // Where the file of the rules is not known, it is the name of a znode: any text.
+    let name = brief(&rule.name, LONG);
     if let Some(breaker) = &rule.breaker {
         items.push(Attention {
             since: Some(breaker.since),
@@ -121,20 +140,27 @@ fn of_rule(rule: &RuleOverview, is_paused: bool) -> Vec<Attention> {
                 "breaker_open",
                 Severity::Bad,
                 format!("The breaker of the rule {name} is open"),
-                format!("It does nothing by itself any more: {}.", brief(&breaker.why, LONG)),
+                format!("It does nothing by itself any more: {}.", unended(&breaker.why)),
             )
         });
     }
     if !rule.left.is_empty() {
         let left = counted(rule.left.len() as u64, "item", "items");
-        let named: Vec<_> = rule.left.iter().take(3).map(|on| brief(on, LONG)).collect();
+        let mut named: Vec<_> = rule.left.iter().take(NAMED).map(|on| brief(on, LONG)).collect();
+        if rule.left.len() > NAMED {
+            named.push(format!("and {} more", rule.left.len() - NAMED));
+        }
+        let often = match rule.attempts {
+            Some(attempts) => counted(attempts.into(), "time", "times"),
+            None => "as often as it may".to_owned(),
+        };
         items.push(Attention {
-            remedy: "A person has to look at them.".to_owned(),
+            remedy: format!("A person has to look at {}.", them(named.len())),
             ..of_rules(
                 "automation_gave_up",
                 Severity::Bad,
                 format!("The rule {name} gave up on {left}"),
-                format!("It has tried them {} times: {}.", rule.rule.attempts, named.join(", ")),
+                format!("It has tried {} {often}: {}.", them(rule.left.len()), named.join(", ")),
             )
         });
     }
@@ -145,7 +171,7 @@ fn of_rule(rule: &RuleOverview, is_paused: bool) -> Vec<Attention> {
                 "automation_failing",
                 Severity::Bad,
                 format!("The rule {name} cannot act"),
-                format!("{}.", brief(why, LONG)),
+                as_sentence(&brief(why, LONG)),
             )
         });
     }
@@ -165,22 +191,24 @@ fn of_rule(rule: &RuleOverview, is_paused: bool) -> Vec<Attention> {
                     "The rule {name} {}",
                     if is_paused { "is paused in the middle of its work" } else { "is at work" }
                 ),
-                format!("It {}.", brief(words, LONG)),
+                format!("It {}.", unended(words)),
             )
         });
     }
-    if rule.rule.mode == Mode::Enforce && !rule.holds.is_empty() {
+    if !rule.holds.is_empty() {
         let held: Vec<_> = rule.holds.iter().map(|hold| brief(&hold.collection, LONG)).collect();
-        let until = if rule.rule.is_undone && is_paused {
-            "It releases them when the alert is resolved and automatic action is not paused any more."
-        } else if rule.rule.is_undone {
-            "It releases them when the alert is resolved."
-        } else {
-            "A person has to release them."
+        let them = them(held.len());
+        let until = match (rule.is_undone, is_paused) {
+            (Some(true), true) => {
+                format!("It releases {them} when the alert is resolved and automatic action is not paused any more.")
+            }
+            (Some(true), false) => format!("It releases {them} when the alert is resolved."),
+            (Some(false), _) => format!("A person has to release {them}."),
+            (None, _) => format!("Unless its file says “on_resolved: release”, a person has to release {them}."),
         };
         items.push(Attention {
             since: rule.holds.iter().map(|hold| hold.since).min(),
-            remedy: until.to_owned(),
+            remedy: until,
             ..of_rules(
                 "automation_holds",
                 Severity::Warn,

@@ -53,9 +53,11 @@ pub(super) fn groups(summary: &Summary, recent: &Recent) -> Vec<Attention> {
 
 fn group(group: &FailureGroup) -> Attention {
     let state = JobState::failed_in(group.last_successful);
+    let them = if group.count == 1 { "it" } else { "them" };
     let cause = if group.count == 1 { "" } else { " for one reason" };
     let message = match &*group.pattern {
-        "" => "They left no message.".to_owned(),
+        "" if group.count == 1 => "It left no message".to_owned(),
+        "" => "They left no message".to_owned(),
         pattern => format!("“{}”", cut(&visible(pattern))),
     };
     let place = match (group.batches.first(), group.batch_count) {
@@ -72,7 +74,7 @@ fn group(group: &FailureGroup) -> Attention {
     Attention {
         since: group.oldest,
         is_oldest: group.count > 1,
-        remedy: "Mend what the message names, then resume them; or delete them.".to_owned(),
+        remedy: format!("Mend what the message names, then resume {them}; or delete {them}."),
         page: Some(format!("jobs?group={}", group.key)),
         link: "Show jobs",
         ..item(

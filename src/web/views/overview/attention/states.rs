@@ -3,7 +3,7 @@
 use super::{Attention, Severity, item};
 use crate::mirror::{CauseKind, Summary};
 use crate::queue::fault::Fault;
-use crate::queue::state::{JobState, State};
+use crate::queue::state::State;
 use crate::web::views::overview::{Recent, Stopped};
 
 /// How many causes are told of one state.
@@ -17,13 +17,11 @@ fn is_without_daemon(stopped: &Stopped) -> bool {
 pub(super) fn no_daemon(summary: &Summary, recent: &Recent) -> Option<Attention> {
     let idle: Vec<_> = recent.stopped.iter().filter(|stopped| is_without_daemon(stopped)).collect();
     let first = idle.first()?;
-    let is_locked = JobState::ALL.iter().any(|state| summary.jobs.get(Some(*state)).locked > 0);
     let names: Vec<_> = idle.iter().map(|stopped| stopped.state.name()).collect();
-    let title = if is_locked {
-        format!("No daemon takes jobs in {}", names.join(", "))
-    } else {
-        "No daemon is working".to_owned()
-    };
+    let is_any_locked = summary.jobs.iter().any(|(_, figures)| figures.locked > 0);
+    // Daemons that found nothing to do in their own states may be well, and so may those of batches and requests.
+    let rest = if is_any_locked { "" } else { ", and no job is being worked on" };
+    let title = format!("No daemon takes jobs in {}{rest}", names.join(", "));
     let sentences: Vec<_> = idle
         .iter()
         .filter_map(|stopped| {

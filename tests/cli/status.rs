@@ -1,0 +1,140 @@
+//! `status` says what the overview of a server says.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::api::Server;
+use super::world::World;
+use crate::support::wait::eventually;
+
+const RULES: &str = "alerts:
+  rules:
+    - name: again
+      alert: MerrittJobsFailed
+      mode: enforce
+      action: resume_jobs
+      select: {limit: 5}
+      budget: {items: 20, per: 1h}
+      cooldown: 1m
+      attempts: 4
+    - name: make-room
+      alert: MerrittProvisioningStuck
+      mode: enforce
+      action: hold_collections
+      select: {limit: 1}
+      budget: {items: 3, per: 1h}
+      cooldown: 1m
+      on_resolved: release
+    - name: odd
+      alert: MerrittFaults
+      mode: enforce
+      action: mend_faults
+      select: {faults: [orphan_entry], limit: 5}
+      budget: {items: 3, per: 1h}
+      cooldown: 1m
+";
+
+/// The znodes of rules in which there is something to look at of every kind.
+async fn rules_at_work(world: &World) {
+    let since = "2026-11-21T10:00:00Z";
+    let hold = |collection: &str| json!({"collection": collection, "since": since, "fingerprint": "aa"});
+    world.create("/queuekeeper/pending", "").await;
+    world.create("/queuekeeper/rules", "").await;
+    let breaker = json!({"breaker": {"since": since, "why": "it wanted 40 of 20"}, "left": ["jid0000000009"]});
+    for (rule, memory) in [
+        ("again", breaker.to_string()),
+        ("make-room", json!({"holds": [hold("c10")]}).to_string()),
+        ("gone", json!({"holds": [hold("c1"), hold("c2")]}).to_string()),
+        ("odd", "no memory".to_owned()),
+    ] {
+        world.create(&format!("/queuekeeper/rules/{rule}"), &memory).await;
+    }
+    let decision = json!({
+        "id": uuid::Uuid::now_v7(), "kind": "undo", "rule": "make-room", "target": {}, "at": Timestamp::now(),
+        "cause": {"alert": "MerrittProvisioningStuck", "fingerprint": "aa", "starts_at": since},
+    });
+    world.create("/queuekeeper/pending/make-room.undo", &decision.to_string()).await;
+}
+
+/// What a reader sees of each item, in order.
+fn attention(overview: &Value) -> Vec<Value> {
+    let items = overview["attention"].as_array().unwrap().iter();
+    // A fault's since is when it was first seen, by whoever looks.
+    let seen = |item: &Value| {
+        let mut item = item.clone();
+        item.as_object_mut().unwrap().remove("since");
+        item
+    };
+    items.map(seen).collect()
+}
+
+#[tokio::test]
+async fn it_prints_the_attention_list_of_the_overview() {
+    let world = World::new("attention").await;
+    world.create("/locks/queue/accessSmall", r#"{"who":"ops@here","why":"a full disk"}"#).await;
+    world.create("/jobs/states/storing/05-jid0000000001", "").await;
+    world.create("/jobs/strange", "").await;
+    world.create("/queuekeeper", "").await;
+    // While this is there nothing is done, and all of the rest stays as it is.
+    world.create("/queuekeeper/paused", r#"{"who":"oscar","why":"a test"}"#).await;
+    rules_at_work(&world).await;
+    std::fs::write(world.home.path().join("config.yml"), RULES).unwrap();
+    let file = world.home.path().join("config.yml");
+    let file = file.to_str().unwrap();
+    let storage = ["--storage.path", world.home.path().to_str().unwrap(), "--storage.threshold", "0.000001"];
+    // So low that any job in Provisioning waits for space.
+    let server =
+        Server::start_with(&world, &[&["--config.file", file, "--audit.file", "-"], &storage[..]].concat()).await;
+    let ran = world.run_with("status -o json", &[&["--config.file", file], &storage[..]].concat()).await;
+    let ours = attention(&ran.json());
+    let kinds: Vec<_> = ours.iter().map(|item| item["kind"].as_str().unwrap()).collect();
+    for kind in [
+        "paused",
+        "orphan_entry",
+        "failed",
+        "unreadable",
+        "breaker_open",
+        "automation_gave_up",
+        "automation_orphan",
+        "automation_failing",
+        "automation_paused",
+        "automation_at_work",
+        "automation_holds",
+        "automation_foreign",
+        "waiting_for_space",
+    ] {
+        assert!(kinds.contains(&kind), "{kind} is not in {kinds:?}");
+    }
+    eventually(Duration::from_secs(20), "the server shows the same", async || {
+        attention(&server.ask("overview").await) == ours
+    })
+    .await;
+    // And a person reads the same, in the same order.
+    let ran = world.run_with("status", &[&["--config.file", file], &storage[..]].concat()).await;
+    let places = ours.iter().map(|item| {
+        let title = item["title"].as_str().unwrap();
+        ran.out.find(title).unwrap_or_else(|| panic!("{title:?} is not in {ran:#?}"))
+    });
+    assert!(places.is_sorted(), "{ran:#?}");
+
+    // Without the file of the rules, what their znodes say is shown, and what that leaves open is said.
+    let ran = world.run("status").await;
+    ran.is(
+        0,
+        &[
+            "All automatic action is paused",
+            "The breaker of the rule again is open",
+            "The rule again gave up on 1 item",
+            "The rule make-room is paused in the middle of its work",
+            "The rule make-room holds 1 collection",
+            "The rule gone holds 2 collections",
+            "--config.file",
+            "--storage.path",
+        ],
+    );
+    for claim in ["does not act any more", "4 times", "It releases them when"] {
+        assert!(!ran.out.contains(claim), "{claim:?} cannot be known: {ran:#?}");
+    }
+}

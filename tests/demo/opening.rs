@@ -1,0 +1,52 @@
+//! What a demo is filled with before anybody looks.
+
+use std::time::Duration;
+
+use queuekeeper::queue::state::{JobState, State as _};
+use serde_json::Value;
+
+use super::program::Demo;
+use crate::support::wait::eventually_some;
+
+const LIMIT: Duration = Duration::from_secs(40);
+
+async fn get(demo: &Demo, path: &str) -> Option<Value> {
+    let answer = reqwest::get(format!("{}/api/v1/{path}", demo.web)).await.ok()?;
+    if answer.status() != 200 {
+        return None;
+    }
+    serde_json::from_str(&answer.text().await.ok()?).ok()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_it_is_filled_with_is_no_throughput() {
+    // So slow that less than one job is completed in ten seconds.
+    let demo = Demo::start(&["--jobs", "1000", "--rate", "0.5"]);
+    let overview = eventually_some(LIMIT, "the queue is filled", async || {
+        get(&demo, "overview").await.filter(|overview| overview["jobs"].as_u64() >= Some(1_000))
+    })
+    .await;
+    let metrics = demo.metrics().await;
+    assert!(metrics.jobs("completed") > 300.0, "many are done already");
+    let mut seen = 0.0;
+    for from in JobState::ALL {
+        for to in JobState::ALL {
+            seen += metrics.transitions((from.label(), to.label()));
+        }
+    }
+    // The machine may be slow; but what was filled in are hundreds.
+    assert!(seen < 50.0, "{seen} transitions were seen");
+    for figure in ["completed_1h", "failed_1h"] {
+        assert!(overview[figure].as_u64().unwrap() < 50, "{figure} of {overview}");
+    }
+    for state in overview["states"].as_array().unwrap() {
+        assert!(state["left_1h"].as_u64().unwrap() < 50, "{state}");
+    }
+    let history = get(&demo, "history?points=2160").await.unwrap();
+    let points: Vec<_> = history["points"].as_array().unwrap().iter().filter(|point| !point.is_null()).collect();
+    assert!(!points.is_empty(), "{history}");
+    for point in points {
+        // One job in a step of ten seconds is 360 an hour; hundreds would be more than 100,000.
+        assert!(point["completed_per_hour"].as_f64().unwrap() < 18_000.0, "{point}");
+    }
+}

@@ -1,0 +1,137 @@
+//! The commands of the README, run against a demo.
+
+use std::fmt::Write as _;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use super::program::Demo;
+use crate::support::wait::eventually;
+
+const LIMIT: Duration = Duration::from_secs(40);
+
+const README: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md"));
+
+/// The blocks that are run, by how their first command begins.
+const RUN: [&str; 4] =
+    ["curl 'http://127.0.0.1:12181/", "ask() {", "export QUEUEKEEPER_ZOOKEEPER=", "queuekeeper dump "];
+
+/// The blocks that are not, and why.
+const LEFT_OUT: [(&str, &str); 7] = [
+    (".ci/install zookeeper && cargo run", "it installs packages and builds; what it starts is what is run here"),
+    (".ci/install zookeeper prometheus", "the same with Prometheus, whose demo has tests of its own"),
+    (".ci/install && cargo test", "it is what runs this"),
+    ("queuekeeper serve ", "it needs a ZooKeeper of one's own; its flags have tests of their own"),
+    ("queuekeeper dashboards files", "it writes below /etc; tests/cli/dashboards.rs runs the command itself"),
+    ("queuekeeper rules check", "it needs rules and a message of Alertmanager; tests/cli/rules.rs runs both commands"),
+    ("queuekeeper token ci", "it needs users and a tokens file; tests/web/who.rs and tests/cli run the commands"),
+];
+
+/// A block of the README that is for a shell.
+fn blocks() -> Vec<&'static str> {
+    let parts: Vec<_> = README.split("```").collect();
+    // Text and blocks alternate, each block with its language on its first line.
+    assert!(parts.len() % 2 == 1, "each block has its end");
+    parts.iter().skip(1).step_by(2).filter_map(|block| block.strip_prefix("sh\n")).collect()
+}
+
+fn bash(arguments: &[&str]) -> Command {
+    let mut command = Command::new("bash");
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUEUEKEEPER_")) {
+        command.env_remove(name);
+    }
+    command.args(["--noprofile", "--norc"]).args(arguments).stdin(std::process::Stdio::null());
+    command
+}
+
+/// A command and what its comment says of it.
+struct Line {
+    command: String,
+    comment: String,
+}
+
+/// The commands of a block: as many lines each as bash needs for a whole one.
+fn commands(block: &str) -> Vec<Line> {
+    let (mut found, mut text) = (Vec::new(), String::new());
+    for line in block.lines() {
+        writeln!(text, "{line}").unwrap();
+        let is_whole = bash(&["-n", "-c", &text]).output().unwrap().status.success();
+        if is_whole && !line.trim_end().ends_with(['|', '\\']) {
+            let comment = line.split_once(" # ").map(|(_, comment)| comment.to_owned()).unwrap_or_default();
+            found.push(Line { command: std::mem::take(&mut text), comment });
+        }
+    }
+    assert_eq!(text, "", "the last command is not whole");
+    found
+}
+
+/// What a command may end with where nobody can answer a question.
+fn codes(comment: &str) -> Vec<i32> {
+    if comment.split([' ', ',', ';']).any(|word| word == "asks") {
+        return vec![2];
+    }
+    let other = comment.split_once(" where").and_then(|(before, _)| before.rsplit(' ').next()?.parse().ok());
+    [0].into_iter().chain(other).collect()
+}
+
+/// Runs a block line by line, and says how each ended: its exit codes are beside what it said.
+async fn run(block: &'static str) {
+    let demo = Demo::start(&["--rate", "0.1"]);
+    eventually(LIMIT, "the demo is ready", async || {
+        reqwest::get(format!("{}/-/ready", demo.web)).await.is_ok_and(|answer| answer.status() == 200)
+    })
+    .await;
+    let home = tempfile::tempdir().unwrap();
+    let ended = home.path().join("ended");
+    let lines = commands(block);
+    let (web, zookeeper) = (demo.web.trim_start_matches("http://"), &demo.zookeeper);
+    let mut script = String::new();
+    for Line { command, .. } in &lines {
+        let command = command
+            .replace("zk1:2181,zk2:2181,zk3:2181/merritt", zookeeper)
+            .replace("zk1:2181/merritt", zookeeper)
+            .replace("zk9:2181/copy", &format!("{zookeeper}/copy"))
+            .replace("127.0.0.1:12181", web)
+            .replace("Authorization: Bearer $TOKEN", "Sec-Fetch-Site: none");
+        writeln!(script, "{command}echo $? >>'{}'", ended.display()).unwrap();
+    }
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_queuekeeper")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    let mut bash = bash(&["-c", &script]);
+    bash.env("PATH", path).env("HOME", home.path()).env_remove("XDG_STATE_HOME").current_dir(home.path());
+    let output: Output = tokio::task::spawn_blocking(move || bash.output()).await.unwrap().unwrap();
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let ended = std::fs::read_to_string(&ended).unwrap();
+    let ended: Vec<i32> = ended.lines().map(|code| code.parse().unwrap()).collect();
+    assert_eq!(ended.len(), lines.len(), "{said}");
+    for (Line { command, comment }, code) in lines.iter().zip(ended) {
+        assert!(codes(comment).contains(&code), "{command} ended with {code}, not {:?}: {said}", codes(comment));
+    }
+    // Where nothing fails by a code, a problem says that it did.
+    assert!(!said.contains("\"status\":4") && !said.contains("command not found"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_commands_of_the_readme_end_as_it_says() {
+    let blocks = blocks();
+    let of = |begin: &str| blocks.iter().filter(|block| block.starts_with(begin)).count();
+    for begin in RUN.into_iter().chain(LEFT_OUT.map(|(begin, _)| begin)) {
+        assert_eq!(of(begin), 1, "one block begins with {begin}");
+    }
+    for block in &blocks {
+        let is_run = RUN.iter().any(|begin| block.starts_with(begin));
+        let is_left_out = LEFT_OUT.iter().any(|(begin, why)| block.starts_with(begin) && !why.is_empty());
+        assert!(is_run != is_left_out, "this block is neither run nor left out for a reason:\n{block}");
+    }
+    for block in blocks.into_iter().filter(|block| RUN.iter().any(|begin| block.starts_with(begin))) {
+        run(block).await;
+    }
+}
+
+#[test]
+fn what_a_line_may_end_with_is_what_its_comment_says() {
+    assert_eq!(codes("shows what will be written, and asks"), [2]);
+    assert_eq!(codes("what would mend what is broken? 3 where nothing of it can be"), [0, 3]);
+    assert_eq!(codes("does it flow, and if not, where and why?"), [0]);
+    let two = commands("a \\\n  b # 1\nc '{\nd}'  # asks\n");
+    assert_eq!(two.iter().map(|line| &*line.comment).collect::<Vec<_>>(), ["1", "asks"]);
+}
