@@ -87,7 +87,7 @@ mod tests {
         let of = |held, stopped, is_paused, rates| Forecast::of(60, held, stopped, is_paused, rates).phrase();
         assert_eq!(of(0, None, false, rates(5, 60)), "in about 1.0 h");
         assert_eq!(of(0, None, false, rates(10, 30)), "in 30 min to 2.0 h");
-        assert_eq!(of(0, None, false, rates(1, 60)), "in 1.0 h to 5.0 h");
+        assert_eq!(of(0, None, false, rates(1, 60)), "in 1.0 to 5.0 h");
         assert_eq!(of(0, None, false, rates(0, 60)), "no job has ended lately");
         assert_eq!(of(0, None, false, rates(0, 12)), "in about 5.0 h", "at this rate a pause is no stall");
         assert_eq!(of(0, None, false, None), "not known yet");

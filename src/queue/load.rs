@@ -118,7 +118,7 @@ pub enum LoadError {
     Queue(#[from] Error),
     /// It stopped after it had begun.
     #[error(
-        "stopped after {loaded} znodes: {why}. The queues there stay paused, so no daemon takes half a job; \
+        "stopped ({loaded} of the znodes are there): {why}. The queues there stay paused, so no daemon takes half a job; \
          go on with --resume, or remove what is below the chroot"
     )]
     Stopped {

@@ -167,7 +167,7 @@ async fn a_batch_says_how_far_it_is() {
     world.batch(1, "Pending").await;
     let mirror = Mirror::start(&world, without_daemons()).await;
     let of = |batch| mirror.store.diagnose_batch(BatchId::new(batch), None, Timestamp::now()).unwrap().0;
-    assert_eq!(kinds(&of(0)), ["jobs_to_do"]);
+    assert_eq!(kinds(&of(0)), ["jobs_to_do", "jobs_held"]);
     assert_eq!(of(0).causes[0].sentence, "9 of its 12 jobs are still to do.");
     assert_eq!(of(0).causes[0].evidence, "1 completed, 1 failed, 1 deleted.");
     world.delete("/batches/bid0000000001/states/batch-processing").await;

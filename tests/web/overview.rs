@@ -129,7 +129,7 @@ fn it_tells_how_the_states_move_and_why_one_does_not() {
     let html = page_of(figures::live(), Some(figures::full()), &recent());
     let text = text(&html);
     for told in [
-        "Pending 1,204 oldest 38 min 64 an hour",
+        "Pending 1,204 oldest 38 min 60 an hour",
         "oldest 3.2 h none for 55 min",
         "Downloading 0 empty for 53 min",
         "Completed 8,930 + 212 last hour",

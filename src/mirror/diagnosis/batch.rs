@@ -85,14 +85,15 @@ fn in_work(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp, caus
 
 /// Its jobs that are Held, which keep it open.
 fn held_jobs(batch: &BatchSituation) -> Option<Cause> {
-    let sentence = match batch.held {
+    let cause = match batch.held {
         0 => return None,
-        1 => "1 of its jobs is Held.".to_owned(),
-        held => format!("{} of its jobs are Held.", count(held)),
+        1 => Cause::new(CauseKind::JobsHeld, "1 job of it is Held.")
+            .evidence("It does not come free by itself, and the batch is not done before it is.")
+            .remedy("Release it, and before that its collection where that is held; or delete it."),
+        held => Cause::new(CauseKind::JobsHeld, format!("{} jobs of it are Held.", count(held)))
+            .evidence("They do not come free by themselves, and the batch is not done before they are.")
+            .remedy("Release them, and before that their collection where that is held; or delete them."),
     };
-    let cause = Cause::new(CauseKind::JobsHeld, sentence)
-        .evidence("Held jobs do not come free by themselves, and the batch is not done before they are.")
-        .remedy("Release them, and before that their collection where it is held; or delete them.");
     Some(cause.items([Path::Batch(batch.id)], 1))
 }
 
@@ -114,7 +115,7 @@ fn stopped_jobs(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp)
         kind: CauseKind::JobsStopped,
         sentence: format!(
             "{} in {}: {}",
-            counted(jobs, "of its jobs waits", "of its jobs wait"),
+            counted(jobs, "job of it waits", "jobs of it wait"),
             state.state,
             why.sentence
         ),

@@ -154,7 +154,7 @@ impl Queue {
         let mut chunks = self.chunks(items, &open, &Transaction::new());
         chunks.push(Chunk { jobs: Vec::new(), transaction: last });
         let summary = format!(
-            "Removes batch {id} with its {} jobs, their queue entries and its UUID entry. Its depositor is not notified, \
+            "Removes batch {id}, its jobs ({}), their queue entries and its UUID entry. Its depositor is not notified, \
              and has to submit it again.",
             jobs.len()
         );

@@ -126,8 +126,8 @@ fn a_batch_whose_jobs_stand_is_not_moving_and_has_no_time_to_end_in() {
         of(&BatchSituation { held: 3, ..moving.clone() }),
         [
             "stopped: It waits for jobs that are Held.",
-            "jobs_held: 3 of its jobs are Held. | Held jobs do not come free by themselves, and the batch is not done before \
-             they are.",
+            "jobs_held: 3 jobs of it are Held. | They do not come free by themselves, and the batch is not done before they \
+             are.",
             "jobs_to_do: 3 of its 63 jobs are still to do. | 60 completed, 0 failed.",
         ]
     );
@@ -144,12 +144,12 @@ fn a_batch_whose_jobs_stand_is_not_moving_and_has_no_time_to_end_in() {
         of(&stopped)[..2],
         [
             "stopped: It waits for jobs in a state that nothing leaves.",
-            "jobs_stopped: 3 of its jobs wait in Storing: No daemon has taken a job from Storing for 20 s. | None of its 100 \
+            "jobs_stopped: 3 jobs of it wait in Storing: No daemon has taken a job from Storing for 20 s. | None of its 100 \
              jobs is locked.",
         ]
     );
     let partly = BatchSituation { states: vec![(blocked, 1), (state(JobState::Notify), 2)], ..moving };
     assert_eq!(of(&partly)[0], "moving: It is moving.");
     assert_eq!(of(&partly)[1], "jobs_to_do: 3 of its 63 jobs are still to do. | 60 completed, 0 failed.");
-    assert!(of(&partly)[2].starts_with("jobs_stopped: 1 of its jobs waits in Storing: "));
+    assert!(of(&partly)[2].starts_with("jobs_stopped: 1 job of it waits in Storing: "));
 }
