@@ -125,7 +125,7 @@ async fn without_somebody_to_ask_nothing_is_done_and_a_dry_run_only_shows() {
         ("queue pause ingest", 0, &["This stops every daemon", "/locks/queue/ingest"]),
         ("collection release c10 --with-jobs", 0, &["1 of its jobs", "/locks/collections/c10", "released with it"]),
         ("batches clean-up", 0, &["there is nothing to purge"]),
-        ("jobs resume --state failed", 0, &["Resume of 1 jobs", "jid0000000009"]),
+        ("jobs resume --state failed", 0, &["Resume of 1 job", "jid0000000009"]),
         ("faults --mend", 0, &["/jobs/states/storing/05-jid0000000001"]),
         ("job 9 hold", 3, &["jid0000000009"]),
     ] {
