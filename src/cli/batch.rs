@@ -155,7 +155,7 @@ fn show(standing: &BatchStanding, now: Timestamp, screen: &mut Screen) {
     let by_clock = if at.is_empty() { String::new() } else { format!(", at {at}") };
     // One look never tells how fast jobs end.
     if standing.outlook.forecast != Forecast::Unknown {
-        screen.fact("Ends", &format!("{}{by_clock}", standing.outlook.outlook));
+        screen.fact("Ends", &format!("{}{by_clock}", standing.outlook.ends));
     }
     for fault in &standing.faults {
         screen.fact("Fault", &format!("{}: {} {}", fault.fault, fault.how, fault.remedy));

@@ -77,20 +77,20 @@ mod tests {
     use super::*;
     use crate::mirror::history::Pace;
 
-    fn rates(recent: u64, longer: u64) -> Option<Rates> {
+    fn rates(recent: u64, longer: u64) -> Rates {
         let pace = |count, minutes| Pace { count, over: Duration::from_mins(minutes) };
-        Some(Rates { recent: pace(recent, 5), longer: pace(longer, 60) })
+        Rates { recent: pace(recent, 5), longer: pace(longer, 60) }
     }
 
     #[test]
     fn a_time_is_given_only_where_nothing_stops_the_way() {
-        let of = |held, stopped, is_paused, rates| Forecast::of(60, held, stopped, is_paused, rates).phrase();
+        let of = |held, stopped, is_paused, rates| Forecast::of(60, held, stopped, is_paused, Some(rates)).phrase();
         assert_eq!(of(0, None, false, rates(5, 60)), "in about 1.0 h");
         assert_eq!(of(0, None, false, rates(10, 30)), "in 30 min to 2.0 h");
         assert_eq!(of(0, None, false, rates(1, 60)), "in 1.0 to 5.0 h");
         assert_eq!(of(0, None, false, rates(0, 60)), "no job has ended lately");
         assert_eq!(of(0, None, false, rates(0, 12)), "in about 5.0 h", "at this rate a pause is no stall");
-        assert_eq!(of(0, None, false, None), "not known yet");
+        assert_eq!(Forecast::of(60, 0, None, false, None), Forecast::Unknown);
         assert_eq!(of(1, None, false, rates(5, 60)), "1 job is Held");
         assert_eq!(of(3, Some((JobState::Storing, 2)), false, rates(5, 60)), "3 jobs are Held");
         assert_eq!(

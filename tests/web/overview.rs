@@ -46,7 +46,9 @@ fn point(minutes: i64, pending: u64) -> Point {
 
 fn batch(number: u32, references: [u32; 4], jobs: &[(JobState, u32)]) -> BatchDetail {
     let mut states = ByState::default();
-    jobs.iter().for_each(|(state, count)| *states.get_mut(Some(*state)) = *count);
+    for (state, count) in jobs {
+        *states.get_mut(Some(*state)) = *count;
+    }
     let batch = Batch {
         id: BatchId::new(number),
         state: Some(BatchState::Reporting),

@@ -108,7 +108,7 @@ pub(crate) struct Outlook {
     /// The same at the lower one.
     pub(crate) ends_latest: Option<Timestamp>,
     /// The same in a phrase, or what it waits for: `in 12 to 40 min`, `2 jobs are Held`. Empty where no job is left.
-    pub(crate) outlook: String,
+    pub(crate) ends: String,
     #[serde(skip)]
     pub(crate) forecast: Forecast,
 }
@@ -121,7 +121,7 @@ impl Outlook {
             ended_per_hour: rates.and_then(|rates| rates.present().per_hour()),
             ends_soonest: times.and_then(|(soonest, _)| at(soonest)),
             ends_latest: times.and_then(|(_, latest)| at(latest)),
-            outlook: forecast.phrase(),
+            ends: forecast.phrase(),
             forecast,
         }
     }

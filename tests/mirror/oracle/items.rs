@@ -6,6 +6,15 @@ use super::{Figures, Item};
 use crate::mirror::grammar::{JOB_NODES, Machine, is_id};
 use crate::mirror::values::{self, Reading, cut, is_plain};
 
+/// Whether an operator held or failed a job.
+fn is_by_operator(state: Option<&str>, message: &str) -> bool {
+    match state {
+        Some("failed") => message.starts_with("By alice with queuekeeper: "),
+        Some("held") => !["", "success"].contains(&message.trim().to_lowercase().as_str()),
+        _ => false,
+    }
+}
+
 /// What a job says by itself.
 pub(super) fn job(figures: &mut Figures, id: &str, item: &Item<'_>, space: i64, unknown: &mut BTreeSet<String>) {
     let mut status = Reading::of(item.data("status"));
@@ -68,12 +77,7 @@ pub(super) fn job(figures: &mut Figures, id: &str, item: &Item<'_>, space: i64, 
     figures.add(format!("{group} locked"), u64::from(lock.is_some()));
     figures.add(format!("{group} retried"), u64::from(retries > 0));
     figures.add(format!("{group} retries"), retries);
-    let by_operator = match state {
-        Some("failed") => message.starts_with("By alice with queuekeeper: "),
-        Some("held") => !["", "success"].contains(&message.trim().to_lowercase().as_str()),
-        _ => false,
-    };
-    figures.add(format!("{group} by operator"), u64::from(by_operator));
+    figures.add(format!("{group} by operator"), u64::from(is_by_operator(state, &message)));
     figures.add(format!("{group} space"), space_needed);
     figures.date(format!("{group} oldest {locked}"), item.entered());
     figures.date(format!("{group} oldest"), item.entered());

@@ -70,7 +70,7 @@ fn row(batch: &BatchInWork, now: Timestamp) -> Row {
         failed: if batch.failed > 0 { format!("{} failed", Count(batch.failed)) } else { String::new() },
         text: text.join(", "),
         parts,
-        outlook: batch.outlook.outlook.clone(),
+        outlook: batch.outlook.ends.clone(),
         at: batch.outlook.instants(now),
     }
 }

@@ -69,7 +69,7 @@ impl BatchInWork {
             0 if !batch.is_acquired => "not acquired yet".to_owned(),
             0 if Outcome::ALL.into_iter().all(|outcome| jobs(outcome) == 0) => "its jobs are being created".to_owned(),
             0 => "report due".to_owned(),
-            _ => outlook.outlook,
+            _ => outlook.ends,
         };
         Self {
             batch: batch.id.to_string(),
@@ -84,7 +84,7 @@ impl BatchInWork {
             completed: jobs(Outcome::Completed),
             failed: jobs(Outcome::Failed),
             deleted: jobs(Outcome::Deleted),
-            outlook: Outlook { outlook: phrase, ..outlook },
+            outlook: Outlook { ends: phrase, ..outlook },
         }
     }
 }
