@@ -14,6 +14,7 @@ mod support {
 #[path = "web"]
 mod web {
     mod alerts;
+    mod by_operator;
     mod command_line;
     mod config_file;
     mod crawl;

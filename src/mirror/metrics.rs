@@ -224,3 +224,24 @@ fn count<S: State>(family: &Family<StepLabels, Counter>, from: Seen<S>, to: Seen
     }
     step(from.label(), to.label());
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_operator_fails_is_counted_among_the_failures_and_by_itself() {
+        let metrics = Metrics::register(&mut Registry::default());
+        let failed = |is_by_operator| Change::Job {
+            from: Seen::In(JobState::Storing),
+            to: Seen::In(JobState::Failed),
+            spent: None,
+            is_by_operator,
+        };
+        for is_by_operator in [false, true, true, false, false] {
+            metrics.change(failed(is_by_operator));
+        }
+        let all = metrics.job_transitions.get_or_create_owned(&StepLabels { from: "storing", to: "failed" });
+        assert_eq!((all.get(), metrics.failed_by_operator.get()), (5, 2));
+    }
+}

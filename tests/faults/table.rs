@@ -15,6 +15,8 @@ use Do::{Delete, Make, MakeEphemeral, Set};
 /// What is made, how it is mended, what shows it, and one of the nodes that are named.
 pub(crate) type Case = (&'static [Fault], &'static [Do], &'static [Do], &'static str, &'static str);
 
+const HELD_BY_OPERATOR: &str = r#"{"status":"Held","last_successful_status":null,"retry_count":0,"message":"By alice with queuekeeper: a court order"}"#;
+
 const PENDING: &str = r#"{"status":"Pending","retry_count":0}"#;
 
 pub(crate) const CASES: &[Case] = &[
@@ -332,6 +334,14 @@ pub(crate) const CASES: &[Case] = &[
         &[Fault::HeldCollectionBacklog],
         &[Delete("/locks/collections/c10")],
         &[Make("/locks/collections/c10", "")],
+        "/locks/collections/c10",
+        "/jobs/jid0000000010/status",
+    ),
+    // What an operator holds by itself needs no hold of its collection.
+    (
+        &[Fault::HeldCollectionBacklog],
+        &[Delete("/locks/collections/c10")],
+        &[Set("/jobs/jid0000000010/status", HELD_BY_OPERATOR)],
         "/locks/collections/c10",
         "/jobs/jid0000000010/status",
     ),
