@@ -141,7 +141,7 @@ impl Sight<'_> {
 
     /// Whether a job is still Held since then.
     pub(super) fn is_held_since(&self, job: JobId, since: Timestamp) -> bool {
-        self.store.job(job).is_some_and(|job| job.state == Some(JobState::Held) && !job.is_by_operator)
+        self.store.job(job).is_some_and(|job| job.state == Some(JobState::Held) && !is_held_by_hand(&job))
             && self.store.entered_by_servers(job).is_some_and(|entered| entered >= since)
     }
 
@@ -222,7 +222,7 @@ impl Sight<'_> {
             && select.max_age.is_none_or(|age| job.entered.is_some() && !is_old(age))
             && select.locked.is_none_or(|locked| job.lock.is_some() == locked)
             && select.max_retries.is_none_or(|most| job.retry_count.unwrap_or(0) <= most)
-            && (rule.remedy != Remedy::ReleaseJobs || (self.is_free(&job.collection) && !job.is_by_operator))
+            && (rule.remedy != Remedy::ReleaseJobs || (self.is_free(&job.collection) && !is_held_by_hand(job)))
     }
 
     fn is_too_young(&self, rule: &Rule, since: Option<Timestamp>) -> bool {
@@ -284,6 +284,13 @@ fn query(rule: &Rule, target: &Target) -> JobQuery {
         locked: rule.select.locked,
         ..JobQuery::default()
     }
+}
+
+/// Whether a person may hold a job: who does says why, in the job's own message. What the daemons do because of a held
+/// collection has no words but their own for success. What is in doubt is left to people.
+fn is_held_by_hand(job: &Job) -> bool {
+    let message = job.message.trim();
+    !message.is_empty() && !message.eq_ignore_ascii_case("success")
 }
 
 fn item(job: &Job) -> Item {

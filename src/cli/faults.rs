@@ -172,7 +172,7 @@ fn show(list: &FaultList, screen: &mut Screen) {
 }
 
 /// What has to last for no longer is confirmed by looking twice, in seconds.
-const MOMENTS: f64 = 10.0;
+const MOMENTS: f64 = 3.0;
 
 /// What a single look sees, and cannot tell whether it lasts.
 pub(super) fn unconfirmed(all: &[Unconfirmed], screen: &mut Screen) {

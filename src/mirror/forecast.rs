@@ -54,20 +54,20 @@ impl Forecast {
         }
     }
 
-    /// The same in a phrase behind what is left, such as `in 12 to 40 min` or `2 of them are Held`; empty where nothing
+    /// The same in a phrase, such as `in 12 to 40 min` or `2 jobs are Held`; empty where nothing
     /// is.
     #[must_use]
     pub fn phrase(self) -> String {
         match self {
             Self::NothingLeft => String::new(),
             Self::Ends(soonest, latest) => format!("in {}", span(soonest, latest)),
-            Self::Paused => "not before the pause ends".to_owned(),
+            Self::Paused => "the ingest queue is paused".to_owned(),
             Self::Held(1) => "1 job is Held".to_owned(),
             Self::Held(jobs) => format!("{} jobs are Held", count(jobs)),
             Self::Stopped(state, 1) => format!("1 job waits in {state}, which is stopped"),
             Self::Stopped(state, jobs) => format!("{} jobs wait in {state}, which is stopped", count(jobs)),
             Self::Still => "no job has ended lately".to_owned(),
-            Self::Unknown => "not known yet".to_owned(),
+            Self::Unknown => "too little was seen yet".to_owned(),
         }
     }
 }
@@ -97,7 +97,7 @@ mod tests {
             of(0, Some((JobState::Storing, 2)), false, rates(5, 60)),
             "2 jobs wait in Storing, which is stopped"
         );
-        assert_eq!(of(3, None, true, rates(5, 60)), "not before the pause ends");
+        assert_eq!(of(3, None, true, rates(5, 60)), "the ingest queue is paused");
         assert_eq!(Forecast::of(0, 0, None, true, None), Forecast::NothingLeft);
     }
 }

@@ -181,7 +181,7 @@ fn a_batch_in_work_says_how_far_it_is_and_when_it_ends() {
         "bid0000000421 robbins.checkm merritt_demo_content · &#60;i&#62;uc3user 6,120 completed, 4 failed, 1,391 to do",
         "6,124 / 7,515 4 failed in about 1.0 h",
         "2,800 / 2,800 37 failed report due",
-        "47 / 118 not known yet",
+        "47 / 118 too little was seen yet",
         "0 / 5 no job has ended lately",
         "9 / 14 1 job is Held",
         "9 / 14 2 jobs wait in Provisioning, which is stopped",
@@ -191,7 +191,7 @@ fn a_batch_in_work_says_how_far_it_is_and_when_it_ends() {
     }
     assert!(html.contains(r#"<span title="11:00 UTC">in about 1.0 h</span>"#), "{html}");
     let paused = super::page::text(&page_of(figures::live(), Some(figures::full()), &recent()));
-    assert!(paused.contains("6,124 / 7,515 4 failed not before the pause ends"), "{paused}");
+    assert!(paused.contains("6,124 / 7,515 4 failed the ingest queue is paused"), "{paused}");
 }
 
 #[test]

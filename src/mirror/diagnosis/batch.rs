@@ -119,6 +119,8 @@ fn stopped_jobs(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp)
             state.state,
             why.sentence
         ),
+        items: vec![Path::StateFolder(state.state.into())],
+        more: 0,
         ..why
     });
     stopped.collect()

@@ -7,7 +7,7 @@ use super::turn::{collection_lock, ordered};
 use super::{Cause, CauseKind};
 use crate::mirror::words::{ago, count, counted, quoted};
 use crate::queue::path::{JobNode, Path};
-use crate::queue::record::{OperatorNote, is_by_operator};
+use crate::queue::record::OperatorNote;
 use crate::queue::state::JobState;
 
 pub(super) fn done(job: &JobSituation, now: Timestamp) -> Cause {
@@ -56,36 +56,32 @@ fn failed_by_operator(job: &JobSituation, note: OperatorNote<'_>, now: Timestamp
         .items([Path::JobNode(job.id, JobNode::Status)], 1)
 }
 
-/// Whether a person held the job by itself, whatever its collection is.
-pub(super) fn is_held_by_operator(job: &JobSituation) -> bool {
-    is_by_operator(Some(JobState::Held), &job.message)
-}
-
-fn held_by_operator(job: &JobSituation, now: Timestamp) -> Cause {
+fn held_by_operator(job: &JobSituation, note: OperatorNote<'_>, now: Timestamp) -> Cause {
     let when = job.entered.map(|at| format!(" for {}", ago(at, now))).unwrap_or_default();
-    let sentence = match OperatorNote::read(&job.message) {
-        Some(note) => format!("{} has held it{when}: {}", quoted(note.who), quoted(note.why)),
-        None => format!("An operator has held it{when}: {}", quoted(&job.message)),
-    };
-    let collection = if job.hold.is_some() {
-        format!("Its collection {} is held, too.", quoted(&job.collection))
+    let sentence = format!("{} has held it{when}: {}", quoted(note.who), quoted(note.why));
+    let (collection, remedy) = if job.hold.is_some() {
+        let collection = format!("Its collection {} is held, too.", quoted(&job.collection));
+        (collection, "Release the collection, and then the job: before that, a daemon would hold it again.")
     } else {
-        "A held job does not come free by itself.".to_owned()
+        ("A held job does not come free by itself.".to_owned(), "Release the job.")
     };
     Cause::new(CauseKind::Held, sentence)
         .evidence(collection)
-        .remedy("Release the job.")
+        .remedy(remedy)
         .since(job.entered)
         .items([Path::JobNode(job.id, JobNode::Status)], 1)
 }
 
 pub(super) fn held(job: &JobSituation, now: Timestamp) -> Cause {
-    if is_held_by_operator(job) {
-        return held_by_operator(job, now);
+    if let Some(note) = OperatorNote::read(&job.message) {
+        return held_by_operator(job, note, now);
     }
     let when = job.entered.map(|at| format!(" for {}", ago(at, now))).unwrap_or_default();
     let name = quoted(&job.collection);
-    let cause = Cause::new(CauseKind::Held, format!("It is held{when}.")).since(job.entered);
+    // What a daemon or another tool wrote, but for the word for success.
+    let said = Some(job.message.trim()).filter(|said| !said.is_empty() && !said.eq_ignore_ascii_case("success"));
+    let said = said.map_or(".".to_owned(), |said| format!(": {}", quoted(said)));
+    let cause = Cause::new(CauseKind::Held, format!("It is held{when}{said}")).since(job.entered);
     if let Some(hold) = &job.hold {
         let since = hold.since.map(|since| format!(" for {}", ago(since, now))).unwrap_or_default();
         return cause

@@ -270,8 +270,8 @@ fn a_bad_entry_at_the_head_starves_the_state_but_is_not_said_of_itself() {
         of_job(&starved)[..2],
         [
             "stopped: An entry at the head of Estimating blocks all others.",
-            "head_blocked: The orphan entry 05-jid0000000041, whose job is in Storing, starves Estimating. | Every poll takes \
-             it first and ends there, so none of the 98 jobs that wait is looked at.",
+            "head_blocked: The orphan entry 05-jid0000000041, whose job is in Storing, starves Estimating. | A poll takes \
+             it first and ends there, so that none of the 98 jobs that wait is looked at.",
         ]
     );
     let mut own = job(JobState::Estimating);

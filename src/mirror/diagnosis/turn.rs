@@ -39,11 +39,13 @@ pub(super) fn paused(pause: &Pause, now: Timestamp, what: &str) -> Cause {
 
 /// Who ordered it and why, where the lock says so; with a space behind it.
 pub(super) fn ordered(pause: &Pause) -> String {
+    // A full stop of theirs stands before ours.
+    let why = pause.why.trim_end_matches(['.', ' ']);
     match (pause.who.trim().is_empty(), pause.why.trim().is_empty()) {
         (true, true) => String::new(),
         (false, true) => format!("By {}. ", quoted(&pause.who)),
-        (true, false) => format!("Because of {}. ", quoted(&pause.why)),
-        (false, false) => format!("By {}, because of {}. ", quoted(&pause.who), quoted(&pause.why)),
+        (true, false) => format!("Because of {}. ", quoted(why)),
+        (false, false) => format!("By {}, because of {}. ", quoted(&pause.who), quoted(why)),
     }
 }
 
@@ -75,8 +77,8 @@ pub(super) fn pool_full(state: &StateSituation, volume: Option<&Volume>, now: Ti
     );
     let items = full.iter().flat_map(|pool| pool.items.iter().copied()).map(Path::Job);
     let cause = Cause::new(CauseKind::PoolFull, sentence).evidence(evidence).remedy(
-        "Free working storage, or enlarge it; it comes free by itself only as jobs pass Notify. Holding the collection \
-         whose jobs need the most lets others through.",
+        "Free working storage, or enlarge it; it comes free by itself only as jobs pass Notify. Holding a collection keeps \
+         further jobs of it from arriving, and frees no daemon.",
     );
     Some(cause.since(Some(first.since)).items(items, waiting))
 }
@@ -96,7 +98,7 @@ pub(super) fn head_blocked(state: &StateSituation, head: &Head) -> Cause {
     let others = state.jobs.saturating_sub(state.locked);
     Cause::new(CauseKind::HeadBlocked, format!("{what} starves {}.", state.state))
         .evidence(format!(
-            "Every poll takes it first and ends there, so none of the {} that wait is looked at.",
+            "A poll takes it first and ends there, so that none of the {} that wait is looked at.",
             counted(others, "job", "jobs")
         ))
         .remedy(head.fault.remedy())
@@ -104,17 +106,22 @@ pub(super) fn head_blocked(state: &StateSituation, head: &Head) -> Cause {
         .items([head.entry.clone(), Path::Job(head.job)], 2)
 }
 
+fn untaken(jobs: u64) -> String {
+    match jobs {
+        1 => "Its 1 job is not locked.".to_owned(),
+        jobs => format!("None of its {} jobs is locked.", count(jobs)),
+    }
+}
+
 /// No daemon takes jobs of a state, which explains all else that could be said of it.
 fn no_daemon(state: &StateSituation, found: &FoundFault, now: Timestamp) -> Cause {
-    let jobs = counted(state.jobs, "job", "jobs");
     let (sentence, evidence) = match state.taken.max(state.flow.last_left) {
-        Some(seen) => (
-            format!("No daemon has taken a job from {} for {}.", state.state, ago(seen, now)),
-            format!("None of its {jobs} is locked."),
-        ),
+        Some(seen) => {
+            (format!("No daemon has taken a job from {} for {}.", state.state, ago(seen, now)), untaken(state.jobs))
+        }
         None => (
             format!("No daemon takes jobs from {}.", state.state),
-            format!("None of its {jobs} is locked, and none was since this was first looked at."),
+            format!("{} None was since this was first looked at.", untaken(state.jobs)),
         ),
     };
     Cause::new(CauseKind::Fault(Fault::NoDaemon), sentence)

@@ -1,7 +1,6 @@
 //! What the causes of a job come to.
 
 use super::facts::JobSituation;
-use super::rest::is_held_by_operator;
 use super::{Cause, CauseKind, Verdict};
 use crate::queue::fault::Fault;
 use crate::queue::record::OperatorNote;
@@ -67,7 +66,7 @@ pub(super) fn headline(kind: CauseKind, job: &JobSituation, verdict: Verdict) ->
         CauseKind::Failed => {
             return format!("It failed in {} and waits for an operator.", JobState::failed_in(job.last_successful));
         }
-        CauseKind::Held if is_held_by_operator(job) => "An operator holds it.",
+        CauseKind::Held if OperatorNote::read(&job.message).is_some() => "An operator holds it.",
         CauseKind::Held if job.hold.is_some() => "It is held with its collection.",
         CauseKind::Held => "It is held, and nothing but an operator releases it.",
         CauseKind::QueuePaused => "It waits until the ingest queue is released.",

@@ -76,7 +76,7 @@ faults! {
     /// A queue entry in a state that is not its job's.
     OrphanEntry "orphan_entry" {
         title: "Queue entry in another state than its job",
-        effect: "A daemon that takes it is refused and ends its poll. While it is first in that state, no job there is looked at.",
+        effect: "A daemon that takes it is refused and ends its poll. First in that state, it starves the jobs behind it, but where daemons pass it over.",
         fix: "Delete the entry, and make the one of the job's own state where that is missing.",
         severity: Error,
         stops_item: false,
@@ -130,7 +130,7 @@ faults! {
     /// A job that the Java daemons cannot load.
     UnloadableJob "unloadable_job" {
         title: "Job that the daemons cannot load",
-        effect: "A daemon that acquires it throws and may leak its lock. No job of that state is looked at.",
+        effect: "A daemon that acquires it throws and may leak its lock. First in its state, it starves the jobs behind it, but where daemons pass it over.",
         fix: "Write what follows from the rest of the tree: the canonical status, 0 for retry_count and space_needed, the priority of the queue entry, the batch that refers to the job, an empty object for an optional znode. Where that does not suffice, write the named znodes by hand as another job of the batch has them, or purge the job by its name and have it submitted again.",
         severity: Error,
         stops_item: true,
@@ -250,9 +250,9 @@ faults! {
     }
     /// Pending jobs of a held collection, or held jobs of one that is free.
     HeldCollectionBacklog "held_collection_backlog" {
-        title: "Backlog of a held collection",
-        effect: "Depositors wait. Pending jobs of a held collection become Held one a poll, and delay all behind them.",
-        fix: "Release the collection, or wait until its jobs are Held; release the held jobs of a free collection.",
+        title: "Jobs that a hold keeps waiting",
+        effect: "Depositors wait. Pending jobs of a held collection become Held one a poll and delay all behind them; Held jobs of a free collection stay Held.",
+        fix: "Where the collection is held, release it, or wait until its jobs are Held. Where it is free, release its Held jobs.",
         severity: Warning,
         stops_item: false,
         repair: Another("release the collection, or the held jobs of one that is free"),

@@ -34,18 +34,10 @@ impl fmt::Display for OperatorNote<'_> {
 
 /// Whether an operator put a job into its state, by the message of its status, where the daemons may do so too.
 ///
-/// A daemon that fails a job writes what went wrong, so only a note of ours tells an operator's. One that holds a job
-/// because of its collection writes nothing or its word for success, so every other text is a person's.
+/// Only a note of ours tells: daemons fail and hold jobs with words of their own, and so may other tools.
 #[must_use]
 pub fn is_by_operator(state: Option<JobState>, message: &str) -> bool {
-    match state {
-        Some(JobState::Failed) => OperatorNote::read(message).is_some(),
-        Some(JobState::Held) => {
-            let message = message.trim();
-            !message.is_empty() && !message.eq_ignore_ascii_case("success")
-        }
-        _ => false,
-    }
+    matches!(state, Some(JobState::Failed | JobState::Held)) && OperatorNote::read(message).is_some()
 }
 
 #[cfg(test)]
@@ -70,8 +62,7 @@ mod tests {
         let note = OperatorNote { who: "alice", why: "a court order" }.to_string();
         assert!(is_by_operator(Some(JobState::Failed), &note) && is_by_operator(Some(JobState::Held), &note));
         assert!(!is_by_operator(Some(JobState::Failed), "a court order"));
-        assert!(is_by_operator(Some(JobState::Held), "a court order"));
-        assert!(!is_by_operator(Some(JobState::Held), " success\n") && !is_by_operator(Some(JobState::Held), ""));
+        assert!(!is_by_operator(Some(JobState::Held), "a court order") && !is_by_operator(Some(JobState::Held), ""));
         assert!(!is_by_operator(Some(JobState::Pending), &note) && !is_by_operator(None, &note));
     }
 }

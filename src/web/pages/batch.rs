@@ -145,7 +145,7 @@ fn estimate(standing: &BatchStanding, now: Timestamp) -> Option<String> {
     }
     let (left, outlook) = (counted(open, "job is", "jobs are"), &standing.outlook);
     Some(match &*outlook.instants(now) {
-        "" => format!("{left} left. When the last one ends: {}.", outlook.ends),
+        "" => format!("{left} left. When the last one ends cannot be told: {}.", outlook.ends),
         at => format!("{left} left. The last one ends {}, at {at}.", outlook.ends),
     })
 }

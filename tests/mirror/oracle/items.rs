@@ -8,11 +8,7 @@ use crate::mirror::values::{self, Reading, cut, is_plain};
 
 /// Whether an operator held or failed a job.
 fn is_by_operator(state: Option<&str>, message: &str) -> bool {
-    match state {
-        Some("failed") => message.starts_with("By alice with queuekeeper: "),
-        Some("held") => !["", "success"].contains(&message.trim().to_lowercase().as_str()),
-        _ => false,
-    }
+    matches!(state, Some("failed" | "held")) && message.starts_with("By alice with queuekeeper: ")
 }
 
 /// What a job says by itself.

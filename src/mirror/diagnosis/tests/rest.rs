@@ -38,7 +38,7 @@ fn holds_are_told_with_who_and_why() {
     (held.hold, held.message) = (None, "a court order".into());
     assert_eq!(
         of_job(&held)[1],
-        "held: An operator has held it for 12 min: “a court order” | A held job does not come free by itself."
+        "held: It is held for 12 min: “a court order” | Its collection “demo” is free; a held job does not come free by itself."
     );
     // Of those that delay the ones behind them, how many are ahead says more.
     let mut behind = job(JobState::Pending);

@@ -71,7 +71,10 @@ impl Image {
                 left_ms: faults.left_ms.get(Some(*state)).unwrap_or(i64::MIN),
                 taken_ms: self.taken_ms(*state).unwrap_or(i64::MIN),
                 locked: locked.len() as u64,
-                is_head_blocked: locked.len() == 0 && self.is_head_blocked(faults, *state),
+                // Where no daemon holds anything at all, it is no head that keeps them away.
+                is_head_blocked: locked.len() == 0
+                    && self.jobs.figures.locks.len() > 0
+                    && self.is_head_blocked(faults, *state),
                 is_paused: self.is_paused(),
             };
             judge_state(*state, facts, limits, &|| self.oldest_jobs(*state), sink);

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::{Redaction, word};
+use crate::queue::record::OperatorNote;
 use crate::queue::time;
 
 /// How deep values are followed. The reader itself gives up at 128.
@@ -26,6 +27,8 @@ enum Shown {
     Parts,
     /// `action/node/ark`.
     Mode,
+    /// That an operator wrote it, and nothing of who and why.
+    Message,
 }
 
 /// What may be shown of a key's texts; `None` for a key that is not ours, and may itself tell something.
@@ -41,7 +44,8 @@ fn shown(key: &str) -> Option<Shown> {
         | "update" | "delete" | "failed_jobs" | "successful_jobs" => Shown::Numbers,
         "batchID" | "jobID" | "profile" | "profile_name" | "submitter" | "filename" | "creator" | "title" | "date"
         | "objectID" | "primary_id" | "primary" | "erc_who" | "erc_what" | "erc_when" | "erc_where"
-        | "manifest_url" | "token" | "url" | "digestValue" | "message" | "who" | "why" => Shown::Nothing,
+        | "manifest_url" | "token" | "url" | "digestValue" | "who" | "why" => Shown::Nothing,
+        "message" => Shown::Message,
         _ => return None,
     })
 }
@@ -191,6 +195,13 @@ impl Redaction {
                 let parts = text.split(';').map(str::trim).filter(|part| !part.is_empty());
                 Some(parts.map(|part| self.pseudonym(part)).collect::<Vec<_>>().join(";"))
             }
+            Shown::Message => match OperatorNote::read(text) {
+                Some(note) => {
+                    let (who, why) = (self.pseudonym(note.who), self.pseudonym(note.why));
+                    Some(OperatorNote { who: &who, why: &why }.to_string())
+                }
+                None => pseudonym(),
+            },
             Shown::Mode => match text.splitn(3, '/').collect::<Vec<_>>()[..] {
                 [action, node, ark] if word::is_word(action) && word::is_number(node.as_bytes()) => {
                     Some(format!("{action}/{node}/{}", self.pseudonym(ark)))
@@ -225,6 +236,9 @@ mod tests {
         ] {
             assert_eq!(redacted(text), text);
         }
+        let noted = redacted(r#"{"message":"By bob with queuekeeper: bob's court"}"#);
+        let note = noted.strip_prefix(r#"{"message":""#).and_then(OperatorNote::read);
+        assert!(note.is_some() && !noted.contains("bob"), "{noted}");
         assert!(redacted(r#"{"mode":"add/9501/ark:/99999/bob"}"#).starts_with(r#"{"mode":"add/9501/x"#));
         assert!(!redacted(r#"{"localID":4711,"since":"Bob Mar 02 10:15:31 PST 2026"}"#).contains("4711"));
         assert!(!redacted(r#"{"since":"Bob Mar 02 10:15:31 PST 2026"}"#).contains("Bob"));

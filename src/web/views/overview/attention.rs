@@ -41,7 +41,7 @@ impl From<fault::Severity> for Severity {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Attention {
     /// What it is: a fault's name as in the metrics, or `unsynced`, `storage_unmeasured`, `paused`, `stopped`, `failed`, `waiting_for_space`, `held`, `held_jobs`,
-    /// `held_by_operator`,
+    /// `held_by_operator`, `failed_by_operator`,
     /// `unknown_states`, `unreadable`, `automation_paused`, `breaker_open`, `automation_gave_up`, `automation_failing`,
     /// `automation_at_work`, `automation_holds`, `automation_orphan`,
     /// `automation_foreign`, `automation_blocked`, `automation_unwritten`, `clock_offset`.
@@ -235,9 +235,13 @@ fn oddities(summary: &Summary) -> Vec<Attention> {
             ..item(
                 "unreadable",
                 Severity::Warn,
-                format!("{} cannot be read", counted(summary.unreadable, "znode", "znodes")),
-                "They hold garbage, are closed to queuekeeper's credentials, or have a name that nobody expects. Everything \
-                 else is shown as if they were not there.",
+                format!(
+                    "{} cannot be read or {} an unexpected name",
+                    counted(summary.unreadable, "znode", "znodes"),
+                    if summary.unreadable == 1 { "has" } else { "have" }
+                ),
+                "Malformed values, znodes that queuekeeper's credentials may not read, and unexpected names. What they should \
+                 tell is missing from what is shown.",
             )
         });
     }

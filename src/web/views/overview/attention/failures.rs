@@ -16,7 +16,7 @@ pub(super) fn groups(summary: &Summary, recent: &Recent) -> Vec<Attention> {
     let mut items: Vec<_> = recent.failures.iter().map(group).collect();
     let failed = summary.jobs.get(Some(JobState::Failed));
     let told: u64 = recent.failures.iter().map(|group| group.count).sum();
-    let rest = failed.count.saturating_sub(told);
+    let rest = failed.count.saturating_sub(failed.by_operator).saturating_sub(told);
     if rest > 0 {
         let title = if told == 0 {
             format!("{} failed", counted(rest, "job", "jobs"))
@@ -48,7 +48,28 @@ pub(super) fn groups(summary: &Summary, recent: &Recent) -> Vec<Attention> {
             }
         }
     }
+    items.extend(by_operator(failed.by_operator));
     items
+}
+
+/// Jobs that an operator has set Failed: no failure, and not to be forgotten.
+fn by_operator(jobs: u64) -> Option<Attention> {
+    let text = match jobs {
+        0 => return None,
+        1 => "It stays Failed until an operator resumes or deletes it. Its page says who did it, and why.",
+        _ => "They stay Failed until an operator resumes or deletes them. The page of each says who did it, and why.",
+    };
+    Some(Attention {
+        remedy: "Nothing needs to be fixed: resume or delete what is no longer wanted so.".to_owned(),
+        page: Some("jobs?state=failed".to_owned()),
+        link: "Show jobs",
+        ..item(
+            "failed_by_operator",
+            Severity::Warn,
+            format!("{} set Failed by an operator", counted(jobs, "job was", "jobs were")),
+            text,
+        )
+    })
 }
 
 fn group(group: &FailureGroup) -> Attention {

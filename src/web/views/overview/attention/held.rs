@@ -3,7 +3,7 @@
 use super::{Attention, Severity, item};
 use crate::mirror::Summary;
 use crate::queue::state::JobState;
-use crate::web::show::counted;
+use crate::web::show::{Count, counted};
 
 /// Held collections, Held jobs that no hold explains, and jobs that an operator holds: each is released in its own way.
 pub(super) fn all(summary: &Summary) -> impl Iterator<Item = Attention> {
@@ -22,9 +22,8 @@ fn collections(summary: &Summary) -> Option<Attention> {
         0 => {
             format!("No job is Held with {them} yet. Pending jobs become Held one by one as the daemons come to them.")
         }
-        jobs => {
-            format!("{} Held with {them}, and stay so until they are released.", counted(jobs, "job is", "jobs are"))
-        }
+        1 => format!("1 job is Held with {them}, and stays so until it is released."),
+        jobs => format!("{} jobs are Held with {them}, and stay so until they are released.", Count(jobs)),
     };
     let what = if collections == 1 { "the collection" } else { "the collections" };
     Some(Attention {
