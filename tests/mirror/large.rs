@@ -34,6 +34,9 @@ const LARGE: u32 = 100;
 /// How many jobs of each kind go into one step of filling the tree.
 const STEP: usize = 12;
 
+/// With 512 MiB a server may run out of memory while the values are only written, before anybody reads them.
+const HEAP_MIB: u32 = 640;
+
 /// How much of our own memory may be in use at most, in MiB: far less than what was read.
 const MEMORY_MIB: u64 = 128;
 
@@ -133,7 +136,7 @@ fn jobs_in(mirror: &Mirror, state: JobState) -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_nearly_full_of_large_values_survives_every_way_of_reading_them() {
-    let server = PrivateServer::start(Options { heap_mib: 512, ..Options::default() }).await.unwrap();
+    let server = PrivateServer::start(Options { heap_mib: HEAP_MIB, ..Options::default() }).await.unwrap();
     let address = server.connect_string();
     let client = connect(&address).await;
     fill(&client).await;
@@ -187,7 +190,7 @@ const MOVED: u32 = 200;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_survives_that_many_entries_of_jobs_with_old_large_values_move_at_once() {
-    let server = PrivateServer::start(Options { heap_mib: 512, ..Options::default() }).await.unwrap();
+    let server = PrivateServer::start(Options { heap_mib: HEAP_MIB, ..Options::default() }).await.unwrap();
     let address = server.connect_string();
     let client = connect(&address).await;
     fill_with_small_jobs(&client).await;
