@@ -27,7 +27,8 @@ use super::words::counted;
 use crate::queue::path::Path;
 use crate::zookeeper::{RequestError, within};
 
-/// How far apart requests are while changes keep coming: at most a hundred a second.
+/// How far apart full requests are while changes keep coming: at most a hundred a second. Smaller ones, which are made
+/// after a pause until sizes are known, do not come in such numbers.
 const REQUEST_SPACING: Duration = Duration::from_millis(10);
 
 /// How long a server may take to catch up with its leader.
@@ -220,7 +221,7 @@ impl Follower {
     }
 
     /// Reads what is dirty and applies it, the answers to each request as they come: a value may be large, and many of
-    /// them must not be in memory at once. Gives the number of requests that this took.
+    /// them must not be in memory at once. Gives how many full requests these reads are.
     pub(super) async fn flush(&mut self, client: &Client, watch: &mut Watch) -> Result<u32, Interrupted> {
         let paths = watch.take_dirty();
         if paths.is_empty() {
@@ -244,8 +245,8 @@ impl Follower {
             self.take_changes(nodes(answers));
         }
         self.metrics.reads.inc_by(reader.reads);
+        let mut requests = reader.full_requests();
         self.estimates = reader.estimates;
-        let mut requests = reader.requests;
         if !opened.is_empty() {
             requests += self.read_opened(client, watch, opened).await?;
         }
@@ -300,7 +301,7 @@ impl Follower {
             self.apply_untold(nodes(answers));
         }
         self.metrics.reads.inc_by(reader.reads);
-        Ok(reader.requests)
+        Ok(reader.full_requests())
     }
 
     /// Applies reads of what no event told of: when it changed is nobody's news.

@@ -17,6 +17,7 @@ use zookeeper_client::{Client, Error};
 use self::kind::UnderWay;
 pub(super) use self::kind::{Estimates, Waiting};
 pub(super) use self::query::{Answer, Found, Query, USUAL_BATCH_NODES, USUAL_JOB_NODES, USUAL_REQUEST_NODES};
+use crate::queue::pace::PART_A_REQUEST;
 use crate::queue::path::Path;
 
 /// How many reads go into one request. Measured with ZooKeeper 3.8.0 on two cores: 512 reads a request and four
@@ -31,13 +32,13 @@ const REQUEST_BYTES: usize = 256 << 10;
 
 /// How many answers to earlier changes tell how large the next ones are. Changes come in no order of ours, so what was
 /// seen is no sample of them: this bounds how many reads are made at once before the next ones are known by themselves.
-const REMEMBERED_CHANGES: f64 = 16.0;
+const REMEMBERED_CHANGES: f64 = 1.0;
 
 /// The same while changes are read all the time: since the last look nobody can have written much.
 const REMEMBERED_LATELY: f64 = 256.0;
 
 /// How long ago that look may be. A server takes some 100 MB of values a second.
-const LATELY: Duration = Duration::from_millis(100);
+const LATELY: Duration = Duration::from_millis(50);
 
 /// How many bytes of answers all reading of the tree may have under way at once, where nothing else is configured.
 pub const READ_BUDGET_BYTES: u64 = 8 << 20;
@@ -115,7 +116,6 @@ pub(super) struct Reader<'a> {
     budget_a_request: u64,
     requests_in_flight: usize,
     pub(super) reads: u64,
-    pub(super) requests: u32,
     /// How many znodes our credentials do not allow us to read, and the first of them.
     pub(super) denied: Option<(u64, Path)>,
 }
@@ -124,14 +124,13 @@ impl<'a> Reader<'a> {
     /// A reader for the whole tree.
     pub(super) fn new(client: &'a Client, budget: ReadBudget) -> Self {
         let budget = budget.walk();
-        // Two at least, so that the server has something to do while an answer is taken.
-        Self::with(client, Estimates::default(), budget, budget / 2)
+        Self::with(client, Estimates::default(), budget, budget / PART_A_REQUEST)
     }
 
     /// A reader that leaves the server to others between any two of its requests.
     pub(super) fn patient(client: &'a Client, budget: ReadBudget) -> Self {
         let budget = budget.walk_beside();
-        Self { requests_in_flight: 1, ..Self::with(client, Estimates::default(), budget, budget) }
+        Self { requests_in_flight: 1, ..Self::with(client, Estimates::default(), budget, budget / 2) }
     }
 
     /// A reader for what has changed, that knows a little from the changes read `ago`.
@@ -144,7 +143,7 @@ impl<'a> Reader<'a> {
         let budget = budget.changes();
         let is_lately = ago.is_some_and(|ago| ago < LATELY);
         estimates.remember(if is_lately { REMEMBERED_LATELY } else { REMEMBERED_CHANGES });
-        Self::with(client, estimates, budget, budget)
+        Self::with(client, estimates, budget, budget / PART_A_REQUEST)
     }
 
     /// A reader for some of the znodes of one item, in one request.
@@ -163,7 +162,6 @@ impl<'a> Reader<'a> {
             budget_a_request,
             requests_in_flight: REQUESTS_IN_FLIGHT,
             reads: 0,
-            requests: 0,
             denied: None,
         }
     }
@@ -182,7 +180,6 @@ impl<'a> Reader<'a> {
                 self.under_way.add(query);
                 self.reads += query.reads() as u64;
             }
-            self.requests += 1;
             let request = request(self.client, queries);
             self.in_flight.push(request.map(move |answers| (under_way, answers)).boxed());
         }
@@ -200,18 +197,24 @@ impl<'a> Reader<'a> {
         Ok(Some(answers))
     }
 
+    /// How many requests all these reads would take if nothing but their number counted.
+    pub(super) fn full_requests(&self) -> u32 {
+        u32::try_from(self.reads.div_ceil(READS_A_REQUEST as u64)).unwrap_or(u32::MAX)
+    }
+
     /// The queries of the next request; `None` where nothing waits or enough is under way.
     fn next_queries(&mut self) -> Option<Vec<Query>> {
         if self.in_flight.len() >= self.requests_in_flight {
             return None;
         }
         let left = self.budget as f64 - self.under_way.bytes(&self.estimates);
-        let room = left.min(self.budget_a_request as f64);
         let (mut reads, mut path_bytes, mut bytes) = (0, 0, 0.0);
         // What is larger than all that may be under way goes alone.
         let least = usize::from(self.in_flight.is_empty());
-        let estimates = &self.estimates;
+        let (estimates, budget_a_request) = (&self.estimates, self.budget_a_request as f64);
         let queries = self.waiting.take(least, |query| {
+            // One that is expected to be large has a request for itself.
+            let room = if reads == 0 { left } else { left.min(budget_a_request) };
             reads += query.reads();
             path_bytes += query.path_bytes();
             bytes += estimates.bytes(query);

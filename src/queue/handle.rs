@@ -10,7 +10,7 @@ use zookeeper_client::{Acl, Acls, Client, MultiReadResult, SessionId, Stat};
 
 use super::error::{Cause, Error};
 use super::lock::Claims;
-use super::pace::{EXPECTED_BYTES, Estimate, LARGEST_DATA, REQUESTS_IN_FLIGHT, VALUES_IN_FLIGHT};
+use super::pace::{EXPECTED_BYTES, Estimate, LARGEST_DATA, PART_A_REQUEST, REQUESTS_IN_FLIGHT, VALUES_IN_FLIGHT};
 use super::path::Path;
 
 /// How many reads go into one request at most.
@@ -113,7 +113,7 @@ impl Queue {
         }
     }
 
-    /// Reads many znodes, in order: in one request what has at most 32 values and 128 reads, as what belongs together is
+    /// Reads many znodes, in order: in one request what has at most 16 values and 128 reads, as what belongs together is
     /// read at one moment; else in several, which have no more values than that in flight.
     pub(super) async fn read(&self, reads: &[Read]) -> Result<Vec<Found>, Error> {
         let mut found = Vec::with_capacity(reads.len());
@@ -151,8 +151,9 @@ impl Queue {
             while in_flight.len() < REQUESTS_IN_FLIGHT && !rest.is_empty() {
                 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of reads, cut")]
                 let room = (EXPECTED_BYTES / estimate.bytes()) as usize;
-                let least = usize::from(in_flight.is_empty());
-                let count = room.saturating_sub(under_way).max(least).min(READS_A_REQUEST).min(rest.len());
+                let left = room.saturating_sub(under_way).max(usize::from(in_flight.is_empty()));
+                let a_request = (room / PART_A_REQUEST as usize).clamp(1, READS_A_REQUEST);
+                let count = a_request.min(left).min(rest.len());
                 if count == 0 {
                     break;
                 }

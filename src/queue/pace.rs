@@ -13,11 +13,16 @@ pub(crate) use self::estimate::{Estimate, LARGEST_DATA};
 /// How many requests are in flight at once. More make nothing faster and only buffer answers.
 pub(super) const REQUESTS_IN_FLIGHT: usize = 4;
 
-/// How many values that are read in a given order may be in flight: 32 MiB, if each is as large as a znode can be.
-pub(super) const VALUES_IN_FLIGHT: usize = 32;
+/// How many values that are read in a given order may be in flight: 16 MiB, if each is as large as a znode can be.
+pub(super) const VALUES_IN_FLIGHT: usize = 16;
 
 /// How many bytes of values that are read in random order may be in flight, by what is expected of them.
 pub(super) const EXPECTED_BYTES: f64 = 4_194_304.0;
+
+/// Which part of what may be in flight one request may bring, by what is expected. A server writes an answer into one
+/// array, doubles it as it grows, and copies it: that takes room in one piece, which large values leave none of on a small
+/// heap long before it is full. And what is expected is a mean: a small part exceeds it less often by much.
+pub(crate) const PART_A_REQUEST: u64 = 8;
 
 /// How many reads of a dump a request has, by the answers to earlier ones that were chosen at random from what comes next.
 /// The first large value makes the next requests small at once, and small ones let them grow again.
@@ -31,7 +36,7 @@ impl Sampled {
     const READS: usize = 64;
 
     /// How large an answer should be, in bytes, by the size of those before it.
-    const ANSWER_BYTES: f64 = 2_097_152.0;
+    const ANSWER_BYTES: f64 = EXPECTED_BYTES / PART_A_REQUEST as f64;
 
     /// How many reads the next request may have.
     pub(super) fn reads(self) -> usize {
@@ -58,14 +63,14 @@ mod tests {
     #[test]
     fn requests_of_a_dump_start_small_grow_slowly_and_are_small_after_the_first_large_answer() {
         let mut pace = Sampled::default();
-        assert_eq!(pace.reads(), 2);
-        pace.saw(2, 300);
-        assert!(pace.reads() < 4);
+        assert_eq!(pace.reads(), 1);
+        pace.saw(1, 150);
+        assert_eq!(pace.reads(), 1);
         for _ in 0..40 {
             pace.saw(64, 64 * 150);
         }
         assert_eq!(pace.reads(), Sampled::READS);
         pace.saw(64, 64 << 20);
-        assert_eq!(pace.reads(), 2);
+        assert_eq!(pace.reads(), 1);
     }
 }
