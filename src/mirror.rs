@@ -7,6 +7,7 @@ mod bands;
 #[doc(hidden)]
 pub mod bench;
 mod clock;
+mod date;
 mod diagnosis;
 mod drift;
 pub mod failures;
@@ -39,8 +40,8 @@ mod watch;
 pub(crate) mod words;
 
 pub use diagnosis::{
-    Backlog, BatchContext, BatchSituation, Cause, CauseKind, Diagnosis, Head, Holding, JobSituation, Pause, Place,
-    Pool, StateSituation, Verdict, Volume, diagnose_batch, diagnose_job, diagnose_state,
+    Backlog, BatchContext, BatchSituation, Cause, CauseKind, Diagnosis, Head, Hold, Holding, JobSituation, Pause,
+    Place, Pool, StateSituation, Verdict, Volume, diagnose_batch, diagnose_job, diagnose_state,
 };
 pub use faults::{FaultFigures, FoundFault};
 pub use forecast::Forecast;

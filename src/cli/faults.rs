@@ -168,8 +168,13 @@ fn show(list: &FaultList, screen: &mut Screen) {
         screen.gap();
     }
     unconfirmed(&list.unconfirmed, screen);
+    screen.say(UNSEEN);
     screen.say(ASSUMED);
 }
+
+/// What a walk does not read, as there may be one for each job.
+const UNSEEN: &str = "Not looked for: znodes below the references of batches in work. They matter when the batch has \
+                      ended, and are found then.";
 
 /// What has to last for no longer is confirmed by looking twice, in seconds.
 const MOMENTS: f64 = 3.0;

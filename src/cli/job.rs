@@ -171,6 +171,10 @@ fn card(job: &JobDetail, now: Timestamp, screen: &mut Screen) {
     screen.fact("Znodes", &job.nodes_problem.clone().unwrap_or_default());
 }
 
+/// What a diagnosis by a running server knows besides.
+const UNSEEN: &str = "Not looked at: working storage, and how fast jobs move. A running server (queuekeeper serve) \
+                      knows both.";
+
 /// Why something is not moving, or that it is.
 pub(super) fn explain(diagnosis: &Diagnosis, now: Timestamp, screen: &mut Screen) {
     screen.say(&diagnosis.headline);
@@ -193,4 +197,6 @@ pub(super) fn explain(diagnosis: &Diagnosis, now: Timestamp, screen: &mut Screen
             screen.beneath(&format!("and {} more", cause.more_items));
         }
     }
+    screen.gap();
+    screen.say(UNSEEN);
 }

@@ -20,7 +20,8 @@ use jiff::Timestamp;
 
 pub use batch::diagnose_batch;
 pub use facts::{
-    Backlog, BatchContext, BatchSituation, Head, Holding, JobSituation, Pause, Place, Pool, StateSituation, Volume,
+    Backlog, BatchContext, BatchSituation, Head, Hold, Holding, JobSituation, Pause, Place, Pool, StateSituation,
+    Volume,
 };
 pub use job::diagnose_job;
 pub use kind::CauseKind;

@@ -70,6 +70,8 @@ pub(super) struct Suspicion {
     lasting_ms: i64,
     pub(super) since_ms: i64,
     pub(super) due_ms: i64,
+    /// Whether it was there at the first sight, and `since_ms` is only what the znodes tell whose stats are known.
+    is_undated: bool,
 }
 
 impl Suspicion {
@@ -216,6 +218,23 @@ impl Suspects {
         self.slots.iter().flatten().map(|suspect| &suspect.item)
     }
 
+    /// What was there at the first sight, and is not dated yet by znodes of which only the names are known.
+    pub(super) fn undated(&self) -> impl Iterator<Item = (&Path, &Suspicion)> {
+        self.slots.iter().flatten().flat_map(|suspect| {
+            let undated = suspect.suspicions.iter().filter(|suspicion| suspicion.is_undated);
+            undated.map(|suspicion| (&suspect.item, suspicion))
+        })
+    }
+
+    /// Dates what is suspected of an item, where it is not yet.
+    pub(super) fn date(&mut self, item: &Path, of: &Suspicion, since_ms: i64) {
+        let Some(slot) = self.slot_of(item) else { return };
+        let suspicions = self.slots[slot as usize].iter_mut().flat_map(|suspect| &mut suspect.suspicions);
+        for suspicion in suspicions.filter(|own| own.is_undated && own.fault == of.fault && own.mark == of.mark) {
+            (suspicion.since_ms, suspicion.is_undated) = (since_ms, false);
+        }
+    }
+
     /// What an item is suspected of.
     pub(super) fn of(&self, item: &Path) -> &[Suspicion] {
         let slot = self.slot_of(item).and_then(|slot| self.slots[slot as usize].as_ref());
@@ -242,7 +261,12 @@ fn suspicion(raw: &Raw, old: &[Suspicion], now_ms: i64, at_first_sight: bool) ->
         (Since::Seen(_), None) => now_ms,
     };
     let due_ms = seen_ms.saturating_add(raw.lasting_ms).max(raw.not_before_ms);
-    Suspicion { fault: raw.fault, mark: raw.mark, seen_ms, lasting_ms: raw.lasting_ms, since_ms, due_ms }
+    let is_undated = match (raw.since, before) {
+        (Since::Known(_), _) => false,
+        (Since::Seen(_), Some(before)) => before.is_undated,
+        (Since::Seen(_), None) => at_first_sight,
+    };
+    Suspicion { fault: raw.fault, mark: raw.mark, seen_ms, lasting_ms: raw.lasting_ms, since_ms, due_ms, is_undated }
 }
 
 /// Of each fault the suspicion that counts first.
@@ -309,5 +333,17 @@ mod tests {
         assert_eq!(kept.count(Fault::MissingEntry, 60_000), (1, Some(10_000)));
         assert_eq!(kept.count(Fault::OrphanEntry, 61_999), (0, None));
         assert_eq!(kept.count(Fault::OrphanEntry, 62_000), (1, Some(500)));
+
+        // What counted is dated already, and what is new only once.
+        let (item, suspicion) = kept.undated().next().map(|(item, of)| (item.clone(), *of)).unwrap();
+        assert_eq!((suspicion.fault, kept.undated().count()), (Fault::OrphanEntry, 1));
+        for since_ms in [59_000, 3] {
+            kept.date(&item, &suspicion, since_ms);
+        }
+        assert_eq!(kept.count(Fault::OrphanEntry, 62_000), (1, Some(59_000)));
+        assert_eq!(kept.count(Fault::MissingEntry, 62_000), (1, Some(10_000)));
+        kept.note(&JOB, &[shape(Fault::OrphanEntry)], 60_500, false);
+        assert_eq!(kept.count(Fault::OrphanEntry, 62_000), (1, Some(59_000)));
+        assert_eq!(kept.undated().count(), 0);
     }
 }

@@ -16,6 +16,7 @@ use zookeeper_client::{AddWatchMode, Client, PersistentWatcher};
 pub(super) use self::closed::Closed;
 use self::closed::implied;
 use super::clock::Moment;
+use super::date::date;
 use super::drift::walk_aside;
 use super::image::{Change, Image, NAMED};
 use super::metrics::{Cause, Metrics};
@@ -154,6 +155,8 @@ impl Follower {
                 counted(znodes, "znode", "znodes")
             );
         }
+        let reads = watch.during(Box::pin(date(client, &self.writer))).await??;
+        self.metrics.reads.inc_by(reads);
         // What changed during the walk is read before the image is called fresh.
         watch.drain()?;
         Box::pin(self.flush(client, watch)).await?;
@@ -347,6 +350,7 @@ impl Follower {
                 info!("the image follows the tree");
             }
             if problem.is_none() {
+                freshness.was_synced = true;
                 freshness.stale_since = None;
             } else {
                 freshness.stale_since = freshness.stale_since.or(Some(Timestamp::now()));

@@ -14,6 +14,8 @@ pub struct Freshness {
     /// Since when the image may be behind: since the connection was lost, or since it came back until the tree is
     /// walked again. `None` while the image follows the tree.
     pub stale_since: Option<Timestamp>,
+    /// Whether the mirror was ever complete.
+    pub was_synced: bool,
     /// When the last watch event came.
     pub last_event: Option<Timestamp>,
     /// When the last walk ended; `None` before the first one, when there is no image at all.

@@ -60,12 +60,20 @@ impl Record {
         }
         self.keep_time(now);
         for change in changes {
-            let (Change::Job { from, to, .. } | Change::OtherJob { from, to }) = change else { continue };
+            let (from, to) = match change {
+                Change::Job { from, to, is_new: false, .. } | Change::OtherJob { from, to } => (from, to),
+                Change::Job { .. }
+                | Change::Nothing
+                | Change::Quiet
+                | Change::Batch { .. }
+                | Change::OtherBatch { .. } => continue,
+            };
             let step = self.step(now);
-            if to == Seen::In(JobState::Completed) && from != Seen::Nowhere {
+            let has_moved = from != Seen::Nowhere;
+            if to == Seen::In(JobState::Completed) && has_moved {
                 step.completed = step.completed.saturating_add(1);
             }
-            if to == Seen::In(JobState::Failed) && from != Seen::Nowhere {
+            if to == Seen::In(JobState::Failed) && has_moved {
                 step.failed = step.failed.saturating_add(1);
             }
             for state in passed(from, to) {

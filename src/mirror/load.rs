@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use zookeeper_client::Client;
 
 use super::clock::{Moment, Offset};
+use super::date::date;
 use super::follow::nodes;
 use super::image::Image;
 use super::measured::Measured;
@@ -95,6 +96,7 @@ async fn look(client: &Client, writer: &Writer) -> Result<(), LoadError> {
         return Err(LoadError::Denied { path: path.to_string() });
     }
     put(writer, client, image, duration);
+    date(client, writer).await?;
     Ok(())
 }
 

@@ -172,7 +172,7 @@ impl Metrics {
     pub(super) fn change(&self, change: Change) {
         match change {
             Change::Nothing | Change::Quiet => {}
-            Change::Job { from, to, spent, is_by_operator } => {
+            Change::Job { from, to, spent, is_by_operator, is_new: _ } => {
                 count(&self.job_transitions, from, to);
                 if is_by_operator && to == Seen::In(JobState::Failed) {
                     self.failed_by_operator.inc();
@@ -237,6 +237,7 @@ mod tests {
             to: Seen::In(JobState::Failed),
             spent: None,
             is_by_operator,
+            is_new: false,
         };
         for is_by_operator in [false, true, true, false, false] {
             metrics.change(failed(is_by_operator));

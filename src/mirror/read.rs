@@ -124,7 +124,7 @@ impl<'a> Reader<'a> {
     /// A reader for the whole tree.
     pub(super) fn new(client: &'a Client, budget: ReadBudget) -> Self {
         let budget = budget.walk();
-        Self::with(client, Estimates::default(), budget, budget / PART_A_REQUEST)
+        Self::with(client, Estimates::default(), budget, budget / u64::from(PART_A_REQUEST))
     }
 
     /// A reader that leaves the server to others between any two of its requests.
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
         let budget = budget.changes();
         let is_lately = ago.is_some_and(|ago| ago < LATELY);
         estimates.remember(if is_lately { REMEMBERED_LATELY } else { REMEMBERED_CHANGES });
-        Self::with(client, estimates, budget, budget / PART_A_REQUEST)
+        Self::with(client, estimates, budget, budget / u64::from(PART_A_REQUEST))
     }
 
     /// A reader for some of the znodes of one item, in one request.

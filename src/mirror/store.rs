@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use self::clock::{FirstTime, Learnt};
 pub use self::writer::Writer;
 use super::clock::{Moment, Offset};
+use super::diagnosis::Pause;
 use super::failures::{FailureCursor, FailureGroup, FailureKey};
 use super::faults::FoundFault;
 use super::find::{JobQuery, PAGE_LIMIT, Page};
@@ -28,7 +29,7 @@ use super::searches::Searches;
 use super::summary::{ByState, CollectionFigures, Summary};
 use crate::queue::fault::{Fault, Limits};
 use crate::queue::id::{BatchId, JobId};
-use crate::queue::path::Path;
+use crate::queue::path::{Path, Queue};
 use crate::queue::state::JobState;
 
 /// How many bytes of text are looked through under one lock: about half a millisecond.
@@ -258,6 +259,12 @@ impl Store {
     #[must_use]
     pub fn locks(&self) -> Option<Vec<Lock>> {
         self.read(|image, _| image.locks())
+    }
+
+    /// The order to stop a queue, where it is paused.
+    #[must_use]
+    pub fn pause(&self, queue: Queue) -> Option<Pause> {
+        self.read(|image, offset| image.pause(&Path::QueueLock(queue), offset)).flatten()
     }
 
     /// Queue entries and batch references of jobs that do not exist.

@@ -22,7 +22,7 @@ pub(super) const EXPECTED_BYTES: f64 = 4_194_304.0;
 /// Which part of what may be in flight one request may bring, by what is expected. A server writes an answer into one
 /// array, doubles it as it grows, and copies it: that takes room in one piece, which large values leave none of on a small
 /// heap long before it is full. And what is expected is a mean: a small part exceeds it less often by much.
-pub(crate) const PART_A_REQUEST: u64 = 8;
+pub(crate) const PART_A_REQUEST: u32 = 8;
 
 /// How many reads of a dump a request has, by the answers to earlier ones that were chosen at random from what comes next.
 /// The first large value makes the next requests small at once, and small ones let them grow again.

@@ -40,7 +40,7 @@ pub fn readiness(freshness: &Freshness, now: Timestamp, stale_after: Duration) -
     let connection = if freshness.is_connected() { "connected to ZooKeeper" } else { "not connected to ZooKeeper" };
     let because = freshness.problem.as_deref().map(|problem| format!(": {}", one_line(problem))).unwrap_or_default();
     let stale_for = freshness.stale_for(now);
-    if freshness.last_walk.is_none() {
+    if !freshness.was_synced {
         return Err(format!("the queue has not been read yet, {connection}{because}"));
     }
     if stale_for > stale_after {
@@ -73,7 +73,10 @@ mod tests {
             readiness(&freshness, now, limit),
             Err("the queue has not been read yet, connected to ZooKeeper: the root is not readable".to_owned())
         );
-        freshness = Freshness { last_walk: Some(now), ..Freshness::default() };
+        // As where the chroot is missing.
+        freshness.last_walk = Some(now);
+        assert!(readiness(&freshness, now, limit).is_err());
+        freshness = Freshness { last_walk: Some(now), was_synced: true, ..Freshness::default() };
         freshness.stale_since = Some(now - limit);
         assert_eq!(readiness(&freshness, now, limit), Ok(()));
         freshness.stale_since = Some(now - Duration::from_secs(72));

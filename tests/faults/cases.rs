@@ -86,10 +86,21 @@ async fn faults_by_time_count_from_their_limit_on() {
     let stuck = items(Fault::StuckState);
     let states = ["estimating", "notify", "pending"].map(|state| format!("/jobs/states/{state}"));
     assert_eq!(stuck, BTreeSet::from(states));
-    // Jobs wait in eight states, and nobody has taken one since the first look.
+    // Jobs wait in eight states, and nobody has taken one since the first look. No head is to blame for that.
     assert_eq!(items(Fault::NoDaemon).len(), 8, "{all:?}");
     assert!(!mirror.labels_after(4 * 60).contains(&"no_daemon"));
+    world.create("/jobs/states/estimating/00-jid0000000005", "").await;
+    found(&mirror, TEN_MINUTES, Fault::OrphanEntry, "/jobs/jid0000000005").await;
+    found(&mirror, TEN_MINUTES, Fault::NoDaemon, "/jobs/states/estimating").await;
     world.ephemeral("/jobs/jid0000000002/lock").await;
+    eventually(LIMIT, "somebody works, and the head may be to blame", async || {
+        let of_all = mirror.after(TEN_MINUTES);
+        !of_all
+            .iter()
+            .any(|found| found.fault == Fault::NoDaemon && found.item == Path::parse("/jobs/states/estimating"))
+    })
+    .await;
+    world.delete("/jobs/states/estimating/00-jid0000000005").await;
     eventually(LIMIT, "a daemon works in one of them", async || {
         let of_all = mirror.after(TEN_MINUTES);
         let idle: Vec<_> = of_all.iter().filter(|found| found.fault == Fault::NoDaemon).collect();
@@ -127,20 +138,45 @@ async fn another_walk_finds_the_same_faults_since_the_same_time() {
     )
     .await;
     world.set("/jobs/jid0000000008/status", &status("Deleted", 0)).await;
+    // Of these a walk learns the names only.
+    for path in ["/jobs/states/notify/06-jid0000000009", "/jobs/states/pending/zz"] {
+        world.create(path, "").await;
+    }
     let first = Mirror::start(&world, without_daemons()).await;
     let second = Mirror::start(&world, without_daemons()).await;
-    let labels = ["orphan_entry", "missing_reference", "leaked_lock", "leaked_storage_lock", "retries_exhausted"];
+    let labels = [
+        "orphan_entry",
+        "orphan_entry",
+        "missing_reference",
+        "malformed_name",
+        "leaked_lock",
+        "leaked_storage_lock",
+        "retries_exhausted",
+    ];
     for mirror in [&first, &second] {
         eventually(LIMIT, "all are found", async || mirror.labels_after(TEN_MINUTES) == labels).await;
     }
-    assert_eq!(first.after(TEN_MINUTES), second.after(TEN_MINUTES));
+    let sorted = |mirror: &Mirror| {
+        let mut all = mirror.after(TEN_MINUTES);
+        all.sort_by(|one, other| one.item.cmp(&other.item));
+        all
+    };
+    assert_eq!(sorted(&first), sorted(&second));
+    let all = first.after(TEN_MINUTES);
+    let since = |item: &str, fault: Fault| {
+        let found = all.iter().find(|found| found.fault == fault && found.item.to_string() == item).unwrap();
+        found.since.as_millisecond()
+    };
     let (_, stat) = world.client.get_data("/jobs/jid0000000008/status").await.unwrap();
-    let orphan = &first.after(TEN_MINUTES)[0];
-    assert_eq!(orphan.since.as_millisecond(), stat.mtime, "since its status contradicts it");
+    assert_eq!(since("/jobs/jid0000000008", Fault::OrphanEntry), stat.mtime, "since its status contradicts it");
+    let (_, stat) = world.client.get_data("/jobs/states/notify/06-jid0000000009").await.unwrap();
+    assert_eq!(since("/jobs/jid0000000009", Fault::OrphanEntry), stat.ctime, "since the entry is there");
+    let (_, stat) = world.client.get_data("/jobs/states/pending/zz").await.unwrap();
+    assert_eq!(since("/jobs/states/pending/zz", Fault::MalformedName), stat.ctime);
     // Nothing counts at once but what lasts by the znodes' own times.
     eventually(LIMIT, "they count by themselves after a while", async || {
         let summary = first.store.summary(Timestamp::now(), None).unwrap();
-        summary.faults(Fault::OrphanEntry).count == 1 && summary.faults(Fault::LeakedLock).count == 1
+        summary.faults(Fault::OrphanEntry).count == 2 && summary.faults(Fault::LeakedLock).count == 1
     })
     .await;
 }

@@ -136,6 +136,7 @@ async fn what_is_broken_stands_before_whose_turn_it_is() {
     assert_eq!(diagnosis.headline, "An entry at the head of Estimating blocks all others.");
     assert!(cause.sentence.starts_with("The orphan entry 00-jid0000000005, whose job is in Storing,"), "{cause:?}");
     assert_eq!(cause.items[0].to_string(), "/jobs/states/estimating/00-jid0000000005");
+    assert_eq!(diagnosis.causes[1].sentence, "1 job is ahead of it: of the same priority, but earlier.");
     assert_eq!(cause.remedy, Some(Fault::OrphanEntry.remedy()));
     let now = Timestamp::now() + SignedDuration::from_secs(TEN_MINUTES);
     let state = mirror.store.diagnose_state(JobState::Estimating, None, now).unwrap();
@@ -170,6 +171,10 @@ async fn a_batch_says_how_far_it_is() {
     assert_eq!(kinds(&of(0)), ["jobs_to_do", "jobs_held"]);
     assert_eq!(of(0).causes[0].sentence, "9 of its 12 jobs are still to do.");
     assert_eq!(of(0).causes[0].evidence, "1 completed, 1 failed, 1 deleted.");
+    let note = r#"{"who":"ann","why":"a court order."}"#;
+    world.set("/locks/collections/c10", note).await;
+    let held = "Collection “c10” is held. By “ann”, because of “a court order”. It does not come free";
+    eventually(LIMIT, "the hold is named", async || of(0).causes[1].evidence.starts_with(held)).await;
     world.delete("/batches/bid0000000001/states/batch-processing").await;
     for folder in ["batch-failed", "batch-completed", "batch-deleted"] {
         world.delete(&format!("/batches/bid0000000001/states/{folder}")).await;

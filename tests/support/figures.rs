@@ -22,6 +22,7 @@ pub(crate) fn live() -> Freshness {
         session: Some("0x1000b12".to_owned()),
         problem: None,
         stale_since: None,
+        was_synced: true,
         last_event: Some(ago(1)),
         last_walk: Some(ago(340)),
         last_walk_duration: Some(std::time::Duration::from_millis(1_250)),

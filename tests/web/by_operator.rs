@@ -50,6 +50,10 @@ async fn a_job_that_an_operator_held_or_failed_names_them_and_is_counted_apart()
         "{cause}"
     );
 
+    // Only what failed by itself is grouped by its cause.
+    let failures = world.json("/api/v1/failures").await;
+    assert_eq!((&failures["total"], &failures["items"][0]["jobs"]), (&json!(1), &json!(["jid0000000003"])));
+
     let overview = world.json("/api/v1/overview").await;
     let kinds: Vec<_> = overview["attention"].as_array().unwrap().iter().map(|item| &item["kind"]).collect();
     assert!(kinds.contains(&&json!("held_by_operator")) && !kinds.contains(&&json!("held_jobs")), "{kinds:?}");

@@ -7,10 +7,12 @@ use queuekeeper::alerts::Foreign;
 use queuekeeper::mirror::failures::FailureGroup;
 use queuekeeper::mirror::lists::BatchDetail;
 use queuekeeper::mirror::{
-    Batch, ByState, Cause, CauseKind, Diagnosis, Flow, Freshness, History, Pace, Point, Rates, StateFlow, Verdict,
+    Batch, ByState, Cause, CauseKind, Diagnosis, Flow, Freshness, History, Pace, Pause, Point, Rates, StateFlow,
+    Verdict,
 };
 use queuekeeper::queue::fault::Fault;
 use queuekeeper::queue::id::{BatchId, JobId};
+use queuekeeper::queue::path::Queue;
 use queuekeeper::queue::state::{BatchState, JobState, State as _};
 use queuekeeper::web::pages::{Recent, Stopped};
 
@@ -90,6 +92,7 @@ fn recent() -> Recent {
             cause(CauseKind::WaitingForSpace, "Storage is at 91 %.", Some("Free working storage.")),
         ],
     };
+    let pause = Pause { since: Some(ago(7_200)), who: "ops@here".into(), why: "a full disk".into() };
     Recent {
         flow: Flow { states, completed_5m: hour(0), completed_1h: hour(212), failed_1h: hour(3) },
         history: History { from: Some(ago(600)), since: Some(ago(180)), step: Duration::from_mins(1), points },
@@ -119,6 +122,7 @@ fn recent() -> Recent {
             collection_count: 1,
         }],
         failure_groups: 3,
+        pauses: vec![(Queue::Ingest, pause)],
         automation: None,
         foreign: Default::default(),
         is_filled_in: false,

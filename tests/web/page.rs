@@ -1,6 +1,7 @@
 use askama::Template;
 use queuekeeper::metrics::storage::Space;
-use queuekeeper::mirror::{Freshness, Summary};
+use queuekeeper::mirror::{Freshness, Pause, Summary};
+use queuekeeper::queue::path::Queue;
 use queuekeeper::queue::state::JobState;
 use queuekeeper::web::pages::{Overview, Recent, View};
 
@@ -44,7 +45,9 @@ pub(crate) fn text(html: &str) -> String {
 
 #[test]
 fn a_full_queue_is_told_with_its_ages_and_what_needs_attention() {
-    let html = page(figures::live(), Some(figures::full()));
+    let pause = Pause { since: Some(figures::ago(7_200)), ..Pause::default() };
+    let recent = Recent { pauses: vec![(Queue::Ingest, pause)], ..Recent::default() };
+    let html = page_of(figures::live(), Some(figures::full()), &recent);
     let text = text(&html);
     for told in [
         "live , 2026-11-21 10:00:00 UTC",

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::facts::{BatchSituation, StateSituation, Volume};
+use super::facts::{BatchSituation, Hold, StateSituation, Volume};
 use super::state::is_about_size;
 use super::turn::{obstacles, paused};
 use super::{Cause, CauseKind, Diagnosis, Verdict};
@@ -85,16 +85,26 @@ fn in_work(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp, caus
 
 /// Its jobs that are Held, which keep it open.
 fn held_jobs(batch: &BatchSituation) -> Option<Cause> {
+    let by = holds(batch);
     let cause = match batch.held {
         0 => return None,
         1 => Cause::new(CauseKind::JobsHeld, "1 job of it is Held.")
-            .evidence("It does not come free by itself, and the batch is not done before it is.")
+            .evidence(format!("{by}It does not come free by itself, and the batch is not done before it is."))
             .remedy("Release it, and before that its collection where that is held; or delete it."),
         held => Cause::new(CauseKind::JobsHeld, format!("{} jobs of it are Held.", count(held)))
-            .evidence("They do not come free by themselves, and the batch is not done before they are.")
+            .evidence(format!("{by}They do not come free by themselves, and the batch is not done before they are."))
             .remedy("Release them, and before that their collection where that is held; or delete them."),
     };
     Some(cause.items([Path::Batch(batch.id)], 1))
+}
+
+/// Who holds them and why; with a space behind it.
+fn holds(batch: &BatchSituation) -> String {
+    let said = batch.holds.iter().map(|hold| match hold {
+        Hold::ByOperator(message) => format!("{}. ", quoted(message.trim_end_matches(['.', ' ']))),
+        Hold::OfCollection(name, pause) => format!("Collection {} is held. {}", quoted(name), pause.ordered()),
+    });
+    said.collect()
 }
 
 /// What stops the states that its jobs wait in, the most decisive of each.

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use crate::mirror::faults::FoundFault;
 use crate::mirror::history::{Rates, StateFlow};
+use crate::mirror::words::quoted;
 use crate::queue::fault::Fault;
 use crate::queue::id::{BatchId, JobId};
 use crate::queue::path::Path;
@@ -48,6 +49,30 @@ pub struct Pause {
     pub who: Box<str>,
     /// Why; likewise.
     pub why: Box<str>,
+}
+
+impl Pause {
+    /// Who ordered it and why, where the lock says so; with a space behind it.
+    #[must_use]
+    pub fn ordered(&self) -> String {
+        // A full stop of theirs stands before ours.
+        let why = self.why.trim_end_matches(['.', ' ']);
+        match (self.who.trim().is_empty(), self.why.trim().is_empty()) {
+            (true, true) => String::new(),
+            (false, true) => format!("By {}. ", quoted(&self.who)),
+            (true, false) => format!("Because of {}. ", quoted(why)),
+            (false, false) => format!("By {}, because of {}. ", quoted(&self.who), quoted(why)),
+        }
+    }
+}
+
+/// What holds a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// An operator: the message in which they said why.
+    ByOperator(Arc<str>),
+    /// The hold on its collection.
+    OfCollection(Arc<str>, Pause),
 }
 
 /// The lock on something.
@@ -220,6 +245,8 @@ pub struct BatchSituation {
     pub lock: Option<Holding>,
     /// Of the jobs referenced as not done, those that are Held.
     pub held: u64,
+    /// What holds these, some of it.
+    pub holds: Vec<Hold>,
     /// The other states that jobs of it are in, each with how many.
     pub states: Vec<(StateSituation, u64)>,
     /// How fast its jobs end.

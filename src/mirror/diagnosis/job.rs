@@ -197,8 +197,8 @@ fn turn(
     if ahead <= place.locked {
         let sentence = match ahead {
             0 => "It is the first in its state.".to_owned(),
-            1 => "It is the next that a daemon takes: the 1 ahead of it is held by a daemon.".to_owned(),
-            _ => format!("It is the next that a daemon takes: the {} ahead of it are held by daemons.", count(ahead)),
+            1 => "It is the next that a daemon takes: the 1 ahead of it is locked by a daemon.".to_owned(),
+            _ => format!("It is the next that a daemon takes: the {} ahead of it are locked by daemons.", count(ahead)),
         };
         let cause = Cause::new(CauseKind::Next, sentence).evidence(entered);
         return cause.since(job.entered).items([entry.clone()], 1);
@@ -225,12 +225,12 @@ fn turn(
             "Nothing has left the state lately, so its turn cannot be told.".to_owned()
         }
         (Some(_), None) => "At the present rate its turn is too far away to be told.".to_owned(),
-        (None, _) => "Too little was seen yet to say how fast they go.".to_owned(),
+        (None, _) => "How fast they go is not known: it takes half a minute of watching to say.".to_owned(),
     };
     let at_work = match place.locked {
         0 => String::new(),
-        1 => " 1 of them is held by a daemon.".to_owned(),
-        locked => format!(" {} of them are held by daemons.", count(locked)),
+        1 => " 1 of them is locked by a daemon.".to_owned(),
+        locked => format!(" {} of them are locked by daemons.", count(locked)),
     };
     let cause = Cause::new(CauseKind::Behind, sentence).evidence(format!("{rate}{at_work} {entered}").trim());
     cause.since(job.entered).items([entry.clone()], 1)

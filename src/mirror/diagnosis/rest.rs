@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::facts::JobSituation;
-use super::turn::{collection_lock, ordered};
+use super::turn::collection_lock;
 use super::{Cause, CauseKind};
 use crate::mirror::words::{ago, count, counted, quoted};
 use crate::queue::path::{JobNode, Path};
@@ -85,7 +85,7 @@ pub(super) fn held(job: &JobSituation, now: Timestamp) -> Cause {
     if let Some(hold) = &job.hold {
         let since = hold.since.map(|since| format!(" for {}", ago(since, now))).unwrap_or_default();
         return cause
-            .evidence(format!("Its collection {name} is held{since}. {}", ordered(hold)).trim_end())
+            .evidence(format!("Its collection {name} is held{since}. {}", hold.ordered()).trim_end())
             .remedy("Release the collection, and then its held jobs: they do not come free by themselves.")
             .items([collection_lock(&job.collection)], 1);
     }
@@ -104,7 +104,7 @@ pub(super) fn collection_held(job: &JobSituation, now: Timestamp) -> Cause {
     let hold = job.hold.clone().unwrap_or_default();
     let since = hold.since.map(|since| format!(" for {}", ago(since, now))).unwrap_or_default();
     Cause::new(CauseKind::CollectionHeld, format!("Its collection {} is held{since}.", quoted(&job.collection)))
-        .evidence(format!("{}When its turn comes it is set Held instead of being worked on.", ordered(&hold)))
+        .evidence(format!("{}When its turn comes it is set Held instead of being worked on.", hold.ordered()))
         .remedy("Release the collection.")
         .since(hold.since)
         .items([collection_lock(&job.collection)], 1)

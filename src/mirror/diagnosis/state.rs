@@ -90,7 +90,7 @@ fn flowing(state: &StateSituation, now: Timestamp) -> Cause {
     let rate = match rates.per_hour() {
         Some(_) if rates.is_still() => "Nothing has left it lately.".to_owned(),
         Some((least, most)) => format!("Jobs leave it at {} an hour.", between(least, most)),
-        None => "Too little was seen yet to say how fast they go.".to_owned(),
+        None => "How fast they go is not known: it takes half a minute of watching to say.".to_owned(),
     };
     let last =
         state.flow.last_left.map(|left| format!(" The last one left {} ago.", ago(left, now))).unwrap_or_default();

@@ -119,7 +119,7 @@ fn of_job(job: &JobSituation) -> Vec<String> {
 }
 
 const BEHIND: &str = "behind_others: 41 jobs are ahead of it: 30 of higher priority and 11 earlier. | At about 120 jobs \
-                      an hour its turn is in about 20 min, unless more urgent ones keep coming. 2 of them are held by daemons. It entered Estimating 12 min \
+                      an hour its turn is in about 20 min, unless more urgent ones keep coming. 2 of them are locked by daemons. It entered Estimating 12 min \
                       ago.";
 
 #[test]
@@ -129,14 +129,14 @@ fn a_job_that_waits_for_its_turn_knows_when_that_is() {
     still.in_state.as_mut().unwrap().flow = StateFlow { left_1h: pace(0), ..StateFlow::default() };
     assert!(of_job(&still)[1].contains("Nothing has left the state lately, so its turn cannot be told."));
     still.in_state.as_mut().unwrap().flow = StateFlow::default();
-    assert!(of_job(&still)[1].contains("Too little was seen yet to say how fast they go."));
+    assert!(of_job(&still)[1].contains("How fast they go is not known: it takes half a minute of watching to say."));
     for (more_urgent, earlier, locked, sentence) in [
         (0, 0, 0, "next_in_line: It is the first in its state. | It entered Estimating 12 min ago."),
         (
             0,
             1,
             1,
-            "next_in_line: It is the next that a daemon takes: the 1 ahead of it is held by a daemon. | It entered Estimating 12 min ago.",
+            "next_in_line: It is the next that a daemon takes: the 1 ahead of it is locked by a daemon. | It entered Estimating 12 min ago.",
         ),
         (
             1,
@@ -165,7 +165,7 @@ fn a_pause_comes_first_and_does_not_stop_the_inventory() {
             "queue_paused: The ingest queue is paused for 2.0 h. | By “alice”, because of “the volume is\\u{202e} enlarged”. \
              No daemon but the inventory's takes a job until it is released, also those that free space.",
             // No rate of the past says how long that takes now.
-            "behind_others: 41 jobs are ahead of it: 30 of higher priority and 11 earlier. | 2 of them are held by daemons. \
+            "behind_others: 41 jobs are ahead of it: 30 of higher priority and 11 earlier. | 2 of them are locked by daemons. \
              It entered Estimating 12 min ago.",
         ]
     );

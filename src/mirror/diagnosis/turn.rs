@@ -31,22 +31,10 @@ pub(super) fn paused(pause: &Pause, now: Timestamp, what: &str) -> Cause {
         None => "The ingest queue is paused.".to_owned(),
     };
     Cause::new(CauseKind::QueuePaused, sentence)
-        .evidence(format!("{}{what}", ordered(pause)))
+        .evidence(format!("{}{what}", pause.ordered()))
         .remedy("Release the ingest queue, once the reason for the pause is gone.")
         .since(pause.since)
         .items([Path::QueueLock(crate::queue::path::Queue::Ingest)], 1)
-}
-
-/// Who ordered it and why, where the lock says so; with a space behind it.
-pub(super) fn ordered(pause: &Pause) -> String {
-    // A full stop of theirs stands before ours.
-    let why = pause.why.trim_end_matches(['.', ' ']);
-    match (pause.who.trim().is_empty(), pause.why.trim().is_empty()) {
-        (true, true) => String::new(),
-        (false, true) => format!("By {}. ", quoted(&pause.who)),
-        (true, false) => format!("Because of {}. ", quoted(why)),
-        (false, false) => format!("By {}, because of {}. ", quoted(&pause.who), quoted(why)),
-    }
 }
 
 /// How full the working storage is, of how much.

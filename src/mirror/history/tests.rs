@@ -15,7 +15,7 @@ fn flow(record: &Record) -> Flow {
 }
 
 fn job(from: Seen<JobState>, to: Seen<JobState>) -> Change {
-    Change::Job { from, to, spent: None, is_by_operator: false }
+    Change::Job { from, to, spent: None, is_by_operator: false, is_new: false }
 }
 
 const DONE: Change = Change::Job {
@@ -23,6 +23,7 @@ const DONE: Change = Change::Job {
     to: Seen::In(JobState::Completed),
     spent: None,
     is_by_operator: false,
+    is_new: false,
 };
 
 fn sample(pending: u32) -> Sample {
@@ -42,6 +43,14 @@ fn each_kind_of_transition_counts_where_it_left_and_where_it_came_to() {
         job(Seen::Nowhere, Seen::In(JobState::Pending)),
         // Created as it is, as a restored one: nobody completed it here.
         job(Seen::Nowhere, Seen::In(JobState::Completed)),
+        // The same, read before its status was there.
+        Change::Job {
+            from: Seen::Other,
+            to: Seen::In(JobState::Completed),
+            spent: None,
+            is_by_operator: false,
+            is_new: true,
+        },
         job(Seen::In(JobState::Recording), Seen::In(JobState::Completed)),
         job(Seen::Other, Seen::In(JobState::Failed)),
         job(Seen::In(JobState::Failed), Seen::In(JobState::Recording)),

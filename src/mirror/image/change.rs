@@ -78,6 +78,8 @@ pub(in crate::mirror) enum Change {
         spent: Option<Duration>,
         /// Whether an operator held or failed it.
         is_by_operator: bool,
+        /// Whether its status was created as it is, so that the job has made no step: one that is loaded from a dump.
+        is_new: bool,
     },
     /// A job is gone, and another one has its id.
     OtherJob {
@@ -119,7 +121,8 @@ impl Change {
             }
             (Seen::Nowhere | Seen::In(_) | Seen::Other, _) => None,
         };
-        Self::Job { from: from.seen, to: to.seen, spent, is_by_operator: to.is_by_operator }
+        let is_new = from.version < 0 && to.version == 0;
+        Self::Job { from: from.seen, to: to.seen, spent, is_by_operator: to.is_by_operator, is_new }
     }
 
     /// The change of a batch between two sights of it.

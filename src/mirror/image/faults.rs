@@ -22,8 +22,10 @@ use crate::queue::state::{JobState, State};
 mod facts;
 mod standing;
 mod touched;
+mod undated;
 mod view;
 
+pub(in crate::mirror) use undated::Undated;
 pub(in crate::mirror) use view::Asked;
 
 use self::touched::Touched;

@@ -9,9 +9,10 @@ use super::faults::Asked;
 use super::row::{LockStat, Row};
 use super::view::own;
 use super::{Image, order};
+use crate::mirror::bands::Bands;
 use crate::mirror::clock::Offset;
 use crate::mirror::diagnosis::{
-    Backlog, BatchContext, BatchSituation, Head, Holding, JobSituation, Pause, Place, Pool, StateSituation,
+    Backlog, BatchContext, BatchSituation, Head, Hold, Holding, JobSituation, Pause, Place, Pool, StateSituation,
 };
 use crate::mirror::failures::{FailureKey, pattern};
 use crate::mirror::history::{Flow, Rates};
@@ -124,11 +125,38 @@ impl Image {
             references: std::array::from_fn(|outcome| entry.folders[outcome].then_some(entry.references[outcome])),
             lock: item.lock.map(|lock| self.holding(&lock, &Path::BatchNode(id, BatchNode::Lock), asked.offset)),
             held: u64::from(*jobs.get(Some(JobState::Held))),
+            holds: self.holds_on(id, asked.offset),
             states: worked_on.collect(),
             rates,
             pause: self.pause(&Path::QueueLock(Queue::Ingest), asked.offset),
             faults: self.faults_of(&Path::Batch(id), asked),
         })
+    }
+
+    /// What holds the Held jobs of a batch, each reason once.
+    fn holds_on(&self, id: BatchId, offset: Offset) -> Vec<Hold> {
+        let mut holds: Vec<Hold> = Vec::new();
+        if *self.jobs.beside.of(id).get(Some(JobState::Held)) == 0 {
+            return holds;
+        }
+        let held = self.jobs.figures.states.get(Some(JobState::Held)).entered.iter().flat_map(Bands::iter).take(LOCKED);
+        let rows = held.filter_map(|(_, job)| self.jobs.get(JobId::new(job)));
+        for row in rows.filter(|row| row.batch == Some(id)) {
+            let hold = if row.standing.is_by_operator {
+                Hold::ByOperator(self.jobs.texts.get(row.message))
+            } else {
+                let collection = self.jobs.texts.get(row.standing.collection);
+                let Some(pause) = self.hold(&collection, offset) else { continue };
+                Hold::OfCollection(collection, pause)
+            };
+            if !holds.contains(&hold) {
+                holds.push(hold);
+            }
+            if holds.len() == NAMED {
+                break;
+            }
+        }
+        holds
     }
 
     fn batch_context(&self, id: BatchId, offset: Offset) -> BatchContext {
@@ -152,7 +180,7 @@ impl Image {
     }
 
     /// The order to stop that a lock is, where it is there.
-    fn pause(&self, lock: &Path, offset: Offset) -> Option<Pause> {
+    pub(in crate::mirror) fn pause(&self, lock: &Path, offset: Offset) -> Option<Pause> {
         if !self.locks.has(lock) {
             return None;
         }
@@ -184,10 +212,24 @@ impl Image {
         let locked = locked.filter_map(|(_, row)| self.jobs.at(*row).entry_name());
         let is_ahead = |(of, entry): &(StateFolder, EntryName)| *of == folder && order::is_before(*entry, own);
         let locked = locked.filter(is_ahead).count() as u64;
-        let (more_urgent, earlier) = (more_urgent as u64, earlier as u64);
+        // Entries of jobs that are elsewhere, or gone, are no jobs ahead.
+        let (mut more_urgent, mut earlier) = (more_urgent as u64, earlier as u64);
+        for (_, entry) in self.leftover(state).filter(is_ahead) {
+            let ahead = if entry.priority == own.priority { &mut earlier } else { &mut more_urgent };
+            *ahead = ahead.saturating_sub(1);
+        }
         let held_ahead = if state == JobState::Pending { self.held_before(row.id(), state) } else { 0 };
         let place = Place { more_urgent, earlier, locked, held_ahead };
         Some((Path::Entry(folder, own), place))
+    }
+
+    /// The entries in a state of jobs that are not in it.
+    fn leftover(&self, state: JobState) -> impl Iterator<Item = (StateFolder, EntryName)> {
+        let suspects = &self.faults.suspects;
+        let of = [Fault::OrphanEntry, Fault::StrayEntry].into_iter().flat_map(|fault| suspects.suspected(fault));
+        let jobs = of.take(LOCKED).filter_map(|item| if let Path::Job(job) = item { Some(*job) } else { None });
+        let elsewhere = jobs.filter(move |job| self.jobs.get(*job).is_none_or(|row| row.standing.state != Some(state)));
+        elsewhere.flat_map(|job| self.jobs.entries(job))
     }
 
     /// How many jobs of held collections are ahead of a job, among the first of its state.

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::{Shared, Store};
 use crate::mirror::freshness::Freshness;
-use crate::mirror::image::{Change, Image, age_marks};
+use crate::mirror::image::{Change, Image, Undated, age_marks};
 use crate::mirror::read::{Found, ReadBudget};
 use crate::mirror::read_nodes::Nodes;
 use crate::queue::fault::Limits;
@@ -78,6 +78,20 @@ impl Writer {
     /// Takes note of changes that another image than the old one showed.
     pub(in crate::mirror) fn note(&self, changes: &[Change], now: Timestamp) {
         self.shared.history.write().note(changes.iter().copied(), now);
+    }
+
+    /// What the image shows to be broken since before it was first seen, and the znodes that would date it.
+    pub(in crate::mirror) fn undated(&self, most: usize) -> Vec<Undated> {
+        self.with_image(|image| image.undated(&self.shared.limits, most)).unwrap_or_default()
+    }
+
+    /// Dates it by when these znodes were created, in milliseconds by the servers' clock.
+    pub(in crate::mirror) fn date(&self, undated: &[Undated], created_ms: impl Fn(&Path) -> Option<i64>) {
+        if let Some(image) = self.shared.image.write().as_mut() {
+            for undated in undated {
+                image.date(undated, &created_ms);
+            }
+        }
     }
 
     /// Takes note of the present figures.

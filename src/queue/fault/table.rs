@@ -225,15 +225,15 @@ faults! {
     BatchWithoutEnd "batch_without_end" {
         title: "Batch without end",
         effect: "Its depositor gets no report, or it is never cleaned up.",
-        fix: "Look whether the batch daemon runs and what ends its poll. A batch that was given up is purged by hand.",
+        fix: "Report overdue: look whether the batch daemon runs and what ends its poll. Without batch-processing: have it made, so that the batch is reported again or cleaned up; a Deleted batch is purged by its name.",
         severity: Error,
         stops_item: true,
         repair: Writes,
     }
     /// Jobs wait and no daemon takes any.
     NoDaemon "no_daemon" {
-        title: "No daemon is working",
-        effect: "Nothing moves, whatever else seems to be the reason.",
+        title: "State of which no daemon takes jobs",
+        effect: "Its jobs do not move, whatever else seems to be the reason.",
         fix: "Start the daemons, or look in their logs why they take no jobs.",
         severity: Error,
         stops_item: true,

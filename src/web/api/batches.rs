@@ -130,7 +130,7 @@ pub(in crate::web) fn id(state: &State, name: &str) -> Result<BatchId, Problem> 
     }
     let by_id = name.parse().ok().filter(|id| store.batch(*id).is_some());
     by_id.or_else(|| store.batch_of_uuid(name)).ok_or_else(|| {
-        let detail = format!("There is no batch “{}”: it was purged, or never was.", shown(name));
+        let detail = format!("There is no batch of the id or UUID “{}” now.", shown(name));
         Problem::missing(detail).allowing(["bid and ten digits, such as bid0000000042", "the UUID of its submission"])
     })
 }

@@ -10,7 +10,7 @@ use super::status::Status;
 use crate::metrics::storage::Space;
 use crate::mirror::failures::FailureGroup;
 use crate::mirror::lists::BatchDetail;
-use crate::mirror::{Diagnosis, Flow, History, LockKind, Rates, Summary, state_label};
+use crate::mirror::{Diagnosis, Flow, History, LockKind, Pause, Rates, Summary, state_label};
 use crate::queue::path::{AccessQueue, Queue};
 use crate::queue::state::{JobState, State};
 use crate::web::show::visible;
@@ -38,6 +38,8 @@ pub struct Recent {
     pub batches_in_work: usize,
     /// The states that do not move by themselves, for a minute or longer.
     pub stopped: Vec<Stopped>,
+    /// The queues that are paused.
+    pub pauses: Vec<(Queue, Pause)>,
     /// The largest groups of failed jobs.
     pub failures: Vec<FailureGroup>,
     /// How many groups there are.

@@ -54,6 +54,7 @@ fn batch(of: BatchState, references: [Option<u32>; 4]) -> BatchSituation {
         is_acquired: true,
         references,
         lock: None,
+        holds: Vec::new(),
         held: 0,
         states: Vec::new(),
         rates: Some(Rates { recent: Pace::default(), longer: pace(600) }),

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::{Recent, queue_name};
 use crate::metrics::storage::Space;
-use crate::mirror::Summary;
+use crate::mirror::{Pause, Summary};
 use crate::queue::fault::{self, Fault};
 use crate::queue::path::Queue;
 use crate::queue::state::JobState;
@@ -75,7 +75,7 @@ pub(super) fn all(
 ) -> Vec<Attention> {
     let mut items: Vec<_> = unsynced(status).into_iter().collect();
     items.extend(states::no_daemon(summary, recent));
-    items.extend(paused(summary));
+    items.extend(recent.pauses.iter().map(paused));
     items.extend(states::stopped(recent));
     let is_told = recent.stopped.iter().any(|stopped| stopped.state == JobState::Provisioning);
     items.extend(waiting(summary, storage).filter(|_| !is_told));
@@ -141,25 +141,25 @@ fn unmeasured(problem: &str) -> Attention {
     }
 }
 
-fn paused(summary: &Summary) -> Vec<Attention> {
-    let paused = Queue::ALL.iter().filter_map(|queue| Some((*queue, summary.paused(*queue)?)));
-    paused
-        .map(|(queue, since)| {
-            let text = match queue {
-                Queue::Ingest => {
-                    "No daemon but the inventory's takes a job, and none that would free working storage does either."
-                }
-                Queue::AccessSmall | Queue::AccessLarge => "No request is taken from it.",
-            };
-            Attention {
-                since: Some(since),
-                remedy: "It goes on when the pause is released.".to_owned(),
-                page: Some("locks".to_owned()),
-                link: "Show locks",
-                ..item("paused", Severity::Bad, format!("The {} queue is paused", queue_name(queue)), text)
-            }
-        })
-        .collect()
+fn paused((queue, pause): &(Queue, Pause)) -> Attention {
+    let effect = match queue {
+        Queue::Ingest => {
+            "No daemon but the inventory's takes a job, and none that would free working storage does either."
+        }
+        Queue::AccessSmall | Queue::AccessLarge => "No request is taken from it.",
+    };
+    Attention {
+        since: pause.since,
+        remedy: "It goes on when the pause is released.".to_owned(),
+        page: Some("locks".to_owned()),
+        link: "Show locks",
+        ..item(
+            "paused",
+            Severity::Bad,
+            format!("The {} queue is paused", queue_name(*queue)),
+            format!("{}{effect}", pause.ordered()),
+        )
+    }
 }
 
 fn full(threshold: f64, space: Space) -> String {

@@ -8,8 +8,7 @@ use super::{Overview, Recent, Stopped};
 use crate::metrics::storage::Storage;
 use crate::mirror::{Flow, Verdict};
 use crate::queue::fault::Fault;
-use crate::queue::path::Path;
-use crate::queue::record::OperatorNote;
+use crate::queue::path::{Path, Queue};
 use crate::queue::state::{JobState, State as _};
 use crate::web::State;
 use crate::web::pages::View;
@@ -19,9 +18,6 @@ const SHOWN_BATCHES: usize = 10;
 
 /// How many groups of failures it tells of one by one.
 const SHOWN_FAILURES: usize = 3;
-
-/// How many it looks at for these: some may be no failures.
-const LOOKED_AT_FAILURES: usize = 20;
 
 /// Of how many points its curves are drawn: one each two minutes of six hours.
 const CURVE_POINTS: usize = 180;
@@ -36,14 +32,8 @@ impl State {
             Some((store.batch(batch.id)?, rates))
         });
         let flow = store.flow();
-        let failures = store.failures(LOOKED_AT_FAILURES, None);
+        let failures = store.failures(SHOWN_FAILURES, None);
         let failure_groups = failures.as_ref().map_or(0, |failures| failures.total);
-        // What operators have set Failed is told apart.
-        let (by_operator, failures): (Vec<_>, Vec<_>) = failures
-            .map(|failures| failures.items)
-            .unwrap_or_default()
-            .into_iter()
-            .partition(|group| OperatorNote::read(&group.message).is_some());
         let automation = self.alerts().ok().map(|alerts| alerts.overview(now));
         let foreign = automation.as_ref().map(|overview| (overview.foreign.clone(), overview.more_foreign));
         Recent {
@@ -51,8 +41,9 @@ impl State {
             batches: batches.collect(),
             batches_in_work,
             stopped: self.stopped(&flow, now),
-            failure_groups: failure_groups.saturating_sub(by_operator.len()),
-            failures: failures.into_iter().take(SHOWN_FAILURES).collect(),
+            failure_groups,
+            failures: failures.map(|failures| failures.items).unwrap_or_default(),
+            pauses: Queue::ALL.iter().filter_map(|queue| Some((*queue, store.pause(*queue)?))).collect(),
             automation: automation.map(Into::into),
             is_filled_in: self.shared.config.is_filled_in,
             foreign: foreign.unwrap_or_default(),
