@@ -1,7 +1,7 @@
 //! What an operator may order, and everything that stands between his order and the queue.
 //!
 //! An [`Order`] needs an [`Actor`] and a [`Reason`], or it does not exist. Built only from the transactions of
-//! [`queue`](crate::queue), it happens whole or says why not.
+//! [`queue`](queuekeeper_queue), it happens whole or says why not.
 //!
 //! - What may be ordered: [`Action`], on which [`Subject`], and by which [`Role`].
 //! - [`Actions::plan`] shows what an order would do, [`Actions::execute`] does it: it reads and checks (`prepare`), writes
@@ -40,7 +40,7 @@ pub use runner::Runner;
 pub use work::{Outcome, Reached, Work};
 
 // The words of the queue in which orders are told: for whoever gives them and need know nothing else of the queue.
-pub use crate::queue::fault::Fault;
-pub use crate::queue::id::JobId;
-pub use crate::queue::path::Path;
-pub use crate::queue::state::{JobState, State};
+pub use queuekeeper_queue::fault::Fault;
+pub use queuekeeper_queue::id::JobId;
+pub use queuekeeper_queue::path::Path;
+pub use queuekeeper_queue::state::{JobState, State};

@@ -6,8 +6,7 @@ use std::time::Duration;
 use crate::actions::Role;
 use crate::actions::audit::Destination;
 use crate::mirror::READ_BUDGET_BYTES;
-use crate::queue::fault::Limits;
-use crate::zookeeper;
+use queuekeeper_queue::fault::Limits;
 
 mod address;
 mod duration;
@@ -31,7 +30,7 @@ pub use web_file::{Users, Validity, WebFile};
 #[derive(Clone, Debug)]
 pub struct Config {
     /// How to reach ZooKeeper.
-    pub zookeeper: zookeeper::Config,
+    pub zookeeper: queuekeeper_zookeeper::Config,
     /// What is served over HTTP.
     pub web: Web,
     /// How the image is kept and for how long it is trusted.
@@ -52,7 +51,7 @@ pub struct Config {
 impl Config {
     /// The configuration of a server that is told nothing but where ZooKeeper is.
     #[must_use]
-    pub fn new(zookeeper: zookeeper::Config) -> Self {
+    pub fn new(zookeeper: queuekeeper_zookeeper::Config) -> Self {
         Self {
             zookeeper,
             web: Web::default(),

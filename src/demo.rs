@@ -32,9 +32,9 @@ use crate::actions::Role;
 use crate::actions::audit::{Destination, Rotation};
 use crate::cli::serve;
 use crate::config::{Config, Loopback};
-use crate::queue::path::AccessQueue;
-use crate::queue::{self, Queue};
-use crate::zookeeper::{ConnectError, ServerError, Servers};
+use queuekeeper_queue::Queue;
+use queuekeeper_queue::path::AccessQueue;
+use queuekeeper_zookeeper::{ConnectError, ServerError, Servers};
 
 mod access;
 mod batches;
@@ -103,7 +103,7 @@ pub enum Error {
     },
     /// The queue cannot be filled.
     #[error("cannot fill the queue: {0}")]
-    Fill(#[from] queue::Error),
+    Fill(#[from] queuekeeper_queue::Error),
     /// Prometheus or Alertmanager cannot begin, or ended.
     #[error(transparent)]
     Monitoring(#[from] MonitoringError),

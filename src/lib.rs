@@ -14,24 +14,21 @@
 //!
 //! | module | what lives there |
 //! |---|---|
-//! | [`queue`] | the queue core: state machines, path grammar, tolerant records, transactions, locks, purge. The only place that knows what a queue is; it reads no clock and spawns no task |
-//! | [`zookeeper`] | connections and sessions, and a private server for demo and tests. It does not know what the znodes mean |
+//! | [`queuekeeper_queue`] | a crate of its own: the queue core: state machines, path grammar, tolerant records, transactions, locks, purge. The only place that knows what a queue is; it reads no clock and spawns no task |
+//! | [`queuekeeper_zookeeper`] | a crate of its own: connections and sessions; our own znodes below `/queuekeeper`: who acts, what was decided, what rules remember, the kill switch; a private server for demo and tests. It does not know what any of it means |
 //! | [`mirror`] | the image of the tree in memory: one writer, many readers. It answers no HTTP and writes nothing to ZooKeeper |
 //! | [`metrics`] | the collectors over the mirror's figures, and the exposition. They read no znode |
 //! | [`actions`] | what an operator may order: who may, what it would write, carried out whole, written down. They write to ZooKeeper by the queue core's transactions only |
-//! | [`coordination`] | our own znodes below `/queuekeeper`: who acts, what was decided, what rules remember, the kill switch. It does not know what is decided |
 //! | [`alerts`] | alerts that act: Alertmanager's calls, rules and what bounds them, decisions carried out once. They change the queue by [`actions`] only |
 //! | [`web`] | thin handlers over the mirror's figures. They touch no ZooKeeper client and join no path |
 //! | [`demo`] | a queue that is made up, with simulated daemons that work on it through the queue core |
 //! | [`config`], [`cli`] | flags and wiring |
-//! | [`child`] | processes that we start and that do not outlive us. It does not know which |
-//! | `files` | which files are trusted: configuration, secrets, records. It does not know what they hold |
 //!
 //! # Invariants
 //!
 //! - A scrape or a page costs ZooKeeper nothing, and the same for 10 jobs and for 200,000.
 //! - Only the mirror's writer changes the image, and a reader never sees half of one.
-//! - Only [`queue::path`] builds or takes apart a path.
+//! - Only [`queuekeeper_queue::path`] builds or takes apart a path.
 //! - A change to a job is one `multi`, which happens whole or not at all; larger things are many of them over a frozen
 //!   list.
 //! - What a znode holds is hostile: it may be anything, of any size, and it ends up in HTML, labels and logs.
@@ -41,14 +38,9 @@
 
 pub mod actions;
 pub mod alerts;
-pub mod child;
 pub mod cli;
 pub mod config;
-pub mod coordination;
 pub mod demo;
-mod files;
 pub mod metrics;
 pub mod mirror;
-pub mod queue;
 pub mod web;
-pub mod zookeeper;

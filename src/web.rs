@@ -27,7 +27,7 @@ use crate::metrics::http::{Http, Known};
 use crate::metrics::storage::{Space, Storage};
 use crate::mirror::find::{JobQuery, Page};
 use crate::mirror::{ByState, Job, Store, Volume};
-use crate::queue::state::JobState;
+use queuekeeper_queue::state::JobState;
 
 pub(crate) use self::answers::{Answers, Pairs};
 pub(crate) use self::problem::Problem;

@@ -12,8 +12,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use queuekeeper::zookeeper::server::Options;
-use queuekeeper::zookeeper::{Config, PrivateServer};
+use queuekeeper_zookeeper::server::Options;
+use queuekeeper_zookeeper::{Config, PrivateServer};
 use zookeeper_client::{Acls, Client, CreateMode};
 
 use support::wait::eventually_some;

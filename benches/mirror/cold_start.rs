@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use prometheus_client::registry::Registry;
 use queuekeeper::mirror::{self, Metrics, Writer};
-use queuekeeper::zookeeper::{Config, PrivateServer, Sessions};
+use queuekeeper_zookeeper::{Config, PrivateServer, Sessions};
 use rand::seq::IndexedRandom as _;
 use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Client, Error, MultiReader};

@@ -85,7 +85,7 @@ async fn measure(jobs: usize, rate: u32) -> anyhow::Result<()> {
 }
 
 /// How many packets the server has received, by its own count.
-pub(crate) async fn received(server: &queuekeeper::zookeeper::PrivateServer) -> anyhow::Result<u64> {
+pub(crate) async fn received(server: &queuekeeper_zookeeper::PrivateServer) -> anyhow::Result<u64> {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut stream = tokio::net::TcpStream::connect(server.connect_string()).await?;
     stream.write_all(b"srvr").await?;

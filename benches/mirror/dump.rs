@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use queuekeeper::queue::dump::line::{self, Line};
+use queuekeeper_queue::dump::line::{self, Line};
 use zookeeper_client::{Acls, Client, CreateMode};
 
 use crate::cold_start::read_all;

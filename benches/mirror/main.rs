@@ -23,8 +23,8 @@ mod throughput;
 
 use std::time::Duration;
 
-use queuekeeper::zookeeper::server::Options;
-use queuekeeper::zookeeper::{Config, PrivateServer};
+use queuekeeper_zookeeper::server::Options;
+use queuekeeper_zookeeper::{Config, PrivateServer};
 use zookeeper_client::Client;
 
 // As the program itself has it.

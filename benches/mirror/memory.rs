@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use queuekeeper::zookeeper::PrivateServer;
+use queuekeeper_zookeeper::PrivateServer;
 
 use crate::served::Served;
 use crate::{connect, server};

@@ -1,6 +1,6 @@
 //! `--zookeeper.auth-file`.
 
-use queuekeeper::zookeeper::Auth;
+use queuekeeper_zookeeper::Auth;
 
 use super::board;
 

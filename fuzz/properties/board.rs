@@ -13,10 +13,11 @@ use queuekeeper::actions::audit::{Audit, Destination, Rotation};
 use queuekeeper::actions::{self, Actions, Role};
 use queuekeeper::alerts::{self, Alerts};
 use queuekeeper::config::{Config, ConfigFile, Secret, TokenLine};
-use queuekeeper::coordination::Coordination;
 use queuekeeper::mirror::fuzzing::Mirrored;
-use queuekeeper::queue::fault::Limits;
-use queuekeeper::{metrics, web, zookeeper};
+use queuekeeper::{metrics, web};
+use queuekeeper_queue::fault::Limits;
+
+use queuekeeper_zookeeper::coordination::Coordination;
 use tokio::runtime::{Builder as RuntimeBuilder, Runtime};
 use tower::ServiceExt as _;
 
@@ -137,7 +138,8 @@ impl Board {
         let _ = file("tokens.yml", tokens.as_bytes());
         let config_file = ConfigFile::read(&file("board.yml", CONFIG.as_bytes())).expect("this is a configuration");
         let rules = config_file.rules().clone();
-        let mut config = Config::new(zookeeper::Config::new("127.0.0.1:1".parse().expect("this is an address")));
+        let mut config =
+            Config::new(queuekeeper_zookeeper::Config::new("127.0.0.1:1".parse().expect("this is an address")));
         config.file = Some(config_file);
         config.web.external_url = Some("http://localhost/".parse().expect("this is an address"));
         let mut registry = metrics::registry();

@@ -1,6 +1,6 @@
 //! `--zookeeper`, the chroot in it, and `--zookeeper.acl`.
 
-use queuekeeper::zookeeper::{Servers, acl};
+use queuekeeper_zookeeper::{Servers, acl};
 
 use super::shown;
 

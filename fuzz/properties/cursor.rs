@@ -4,7 +4,7 @@ use queuekeeper::actions::audit::OrderId;
 use queuekeeper::mirror::failures::{FailureCursor, FailureKey};
 use queuekeeper::mirror::find::{Direction, JobCursor, JobSort, SEARCH_LIMIT, SearchText};
 use queuekeeper::mirror::lists::Cursor;
-use queuekeeper::queue::fault::Fault;
+use queuekeeper_queue::fault::Fault;
 
 use super::{board, shown};
 

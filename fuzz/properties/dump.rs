@@ -1,14 +1,14 @@
 //! What `load` reads, and what `dump --redact` makes of values.
 
-use queuekeeper::queue::dump::Redaction;
-use queuekeeper::queue::dump::line::{Line, compare, read_line};
-use queuekeeper::queue::load::{DumpReader, LoadLimits};
-use queuekeeper::queue::path::{AccessQueue, BatchNode, JobNode, LockFolder, Path, Queue, RequestNode};
-use queuekeeper::queue::record::{
+use queuekeeper_queue::dump::Redaction;
+use queuekeeper_queue::dump::line::{Line, compare, read_line};
+use queuekeeper_queue::load::{DumpReader, LoadLimits};
+use queuekeeper_queue::path::{AccessQueue, BatchNode, JobNode, LockFolder, Path, Queue, RequestNode};
+use queuekeeper_queue::record::{
     Configuration, Identifiers, ItemStatus, JobStatus, Submission, bid, is_priority_out_of_range, priority,
     space_needed,
 };
-use queuekeeper::queue::state::{BatchState, JobState, State as _};
+use queuekeeper_queue::state::{BatchState, JobState, State as _};
 
 use super::shown;
 

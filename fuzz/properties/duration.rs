@@ -1,7 +1,7 @@
 //! Durations in Prometheus' notation, instants as the queue's values spell them, and the end of a token's time.
 
 use queuekeeper::config::{PrometheusDuration, expiry};
-use queuekeeper::queue::time;
+use queuekeeper_queue::time;
 
 use super::shown;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use queuekeeper::alerts::fuzzing::{decision, memory, see, together};
-use queuekeeper::coordination::{Node, Snapshot, Strange, Stranger};
+use queuekeeper_zookeeper::coordination::{Node, Snapshot, Strange, Stranger};
 
 use super::board;
 

@@ -1,8 +1,8 @@
 //! `queue::path`, and the names that paths consist of.
 
 use queuekeeper::actions::Subject;
-use queuekeeper::queue::id::{BatchId, JobId, Priority, RequestId};
-use queuekeeper::queue::path::{EntryName, NodePath, Path, StateFolder, lock_name};
+use queuekeeper_queue::id::{BatchId, JobId, Priority, RequestId};
+use queuekeeper_queue::path::{EntryName, NodePath, Path, StateFolder, lock_name};
 
 use super::shown;
 

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::fmt::Debug;
 
 use jiff::Timestamp;
-use queuekeeper::queue::id::JobId;
-use queuekeeper::queue::record::{
+use queuekeeper_queue::id::JobId;
+use queuekeeper_queue::record::{
     Configuration, Decoded, Identifiers, ItemStatus, JobStatus, PauseNote, StatusChange, Submission, Token, bid,
     identifiers, is_priority_out_of_range, item_status, job_status, merged, object_form, priority, space_needed,
     status_report,
 };
-use queuekeeper::queue::state::{AccessState, BatchState, JobState, State};
+use queuekeeper_queue::state::{AccessState, BatchState, JobState, State};
 use serde_json::{Map, Value};
 
 use super::shown;
@@ -92,7 +92,7 @@ fn fits<T: Debug>(data: &[u8], texts: &[&Cow<'_, str>], decoded: &Decoded<T>) {
 /// Checks a status against another reader's.
 fn status<T, S: State>(
     decoded: &Decoded<T>,
-    status: &queuekeeper::queue::record::StatusText<'_, S>,
+    status: &queuekeeper_queue::record::StatusText<'_, S>,
     object: Option<&Map<String, Value>>,
 ) {
     assert_eq!(status.state, S::from_any(&status.text), "a state is what the text says");

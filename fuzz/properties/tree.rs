@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use queuekeeper::mirror::Store;
 use queuekeeper::mirror::find::{Direction, JobQuery, JobSort};
 use queuekeeper::mirror::fuzzing::{Mirrored, Znode};
-use queuekeeper::queue::dump::line::{Line, read_line};
-use queuekeeper::queue::fault::Fault;
-use queuekeeper::queue::id::JobId;
+use queuekeeper_queue::dump::line::{Line, read_line};
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::id::JobId;
 
 use super::board::Board;
 use super::pages::PAGES;

@@ -4,10 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::actor::Role;
-use crate::queue::MendKind;
-use crate::queue::fault::Fault;
-use crate::queue::id::{BatchId, JobId, RequestId};
-use crate::queue::path::{self, AccessQueue, Path};
+use queuekeeper_queue::MendKind;
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::id::{BatchId, JobId, RequestId};
+use queuekeeper_queue::path::{self, AccessQueue, Path};
 
 macro_rules! actions {
     ($( $(#[$doc:meta])* $action:ident $label:literal $title:literal, )+) => {

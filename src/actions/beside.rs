@@ -14,9 +14,9 @@ use super::order::{Order, Reason};
 use super::prepare::{NOT_SHOWN, Prepared, Step};
 use super::refusal::Refusal;
 use super::work::{Outcome, Work};
-use crate::queue::path::Path;
-use crate::queue::{CommitError, Transaction};
-use crate::zookeeper::Write;
+use queuekeeper_queue::path::Path;
+use queuekeeper_queue::{CommitError, Transaction};
+use queuekeeper_zookeeper::Write;
 
 /// Why an order was not carried out together with other writes. Nothing was done, unless it says that this is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -23,8 +23,8 @@ use super::order::{Order, Reason, Seen};
 use super::prepare::priority_text;
 use super::refusal::Refusal;
 use super::work::{Key, Outcome, Work};
-use crate::queue::id::Priority;
-use crate::queue::state::{JobState, State as _};
+use queuekeeper_queue::id::Priority;
+use queuekeeper_queue::state::{JobState, State as _};
 
 pub(super) use lists::Lists;
 pub use lists::{Frozen, ListOf, MOST_ITEMS};

@@ -15,9 +15,9 @@ use super::prepare::{Desk, NOT_SHOWN, Prepared, Step, batch_target, held_in, job
 use super::refusal::Refusal;
 use super::work::{Outcome, Work};
 use crate::mirror::words::counted;
-use crate::queue::id::Priority;
-use crate::queue::state::{JobState, State as _};
-use crate::queue::{Error, Queue};
+use queuekeeper_queue::id::Priority;
+use queuekeeper_queue::state::{JobState, State as _};
+use queuekeeper_queue::{Error, Queue};
 
 /// How long it is tried to learn what came of a transaction, in time limits of one request: about as long as a session lasts.
 const LOOKS: u32 = 3;

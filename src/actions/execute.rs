@@ -20,8 +20,8 @@ use super::runner::Runner;
 use super::session::{Connected, Connection};
 use super::work::{Key, Outcome, Place, Work, Works};
 use crate::mirror::Store;
-use crate::queue::Queue;
-use crate::queue::fault::Limits;
+use queuekeeper_queue::Queue;
+use queuekeeper_queue::fault::Limits;
 
 /// How long an order is waited for: what takes longer goes on, and is asked after by its id.
 const WAITED_FOR: Duration = Duration::from_secs(5);

@@ -5,8 +5,8 @@ use std::fmt;
 use jiff::Timestamp;
 
 use super::action::{Action, Subject};
-use crate::queue::id::Priority;
-use crate::queue::state::JobState;
+use queuekeeper_queue::id::Priority;
+use queuekeeper_queue::state::JobState;
 
 /// How long a reason may be, in characters.
 const LONGEST_REASON: usize = 500;

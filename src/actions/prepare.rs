@@ -11,11 +11,11 @@ use super::order::{Order, Seen};
 use super::refusal::Refusal;
 use crate::mirror::Store;
 use crate::mirror::words::counted;
-use crate::queue::fault::Limits;
-use crate::queue::id::Priority;
-use crate::queue::record::OperatorNote;
-use crate::queue::state::State;
-use crate::queue::{BulkPlan, JobPlan, Lock, Operation, PlannedJob, Queue, Transaction};
+use queuekeeper_queue::fault::Limits;
+use queuekeeper_queue::id::Priority;
+use queuekeeper_queue::record::OperatorNote;
+use queuekeeper_queue::state::State;
+use queuekeeper_queue::{BulkPlan, JobPlan, Lock, Operation, PlannedJob, Queue, Transaction};
 
 mod batch;
 mod job;
@@ -62,7 +62,7 @@ pub(super) enum Step {
     /// Many, each of whole jobs.
     Many(BulkPlan),
     /// What can only be planned when the steps before are done: removing the znodes of a batch that they delete.
-    ThenPurge(crate::queue::id::BatchId),
+    ThenPurge(queuekeeper_queue::id::BatchId),
     /// Breaking a lock, which is looked at once more just before.
     BreakLock(Lock, Transaction),
     /// Purging batches that are done with, one by one, each at the version that it has.

@@ -3,8 +3,8 @@
 use super::actor::Role;
 use super::audit::NotWritten;
 use super::metrics::{CONFLICT, IN_PART, UNKNOWN};
-use crate::queue::Error;
-use crate::queue::path::Path;
+use queuekeeper_queue::Error;
+use queuekeeper_queue::path::Path;
 
 /// Why an order was not done, or is not known to have been.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 use super::audit::AuditWriter;
 use super::execute::Actions;
 use super::session::Connection;
-use crate::zookeeper::{ConnectError, Sessions};
+use queuekeeper_zookeeper::{ConnectError, Sessions};
 
 /// What orders need to go on: their connection, and the writer of the audit trail. Awaited by whoever made it.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::refusal::Refusal;
-use crate::queue::Queue;
-use crate::zookeeper::{ConnectError, Sessions, within};
+use queuekeeper_queue::Queue;
+use queuekeeper_zookeeper::{ConnectError, Sessions, within};
 
 /// How long a server may take to catch up with its leader.
 const SYNC_LIMIT: Duration = Duration::from_secs(5);

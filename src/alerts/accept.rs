@@ -14,7 +14,7 @@ use super::rule::{Mode, Rule, Rules};
 use super::server::{Alerts, Shared};
 use crate::actions::Actor;
 use crate::actions::audit::{Decided, NotWritten, OrderId, Record, Unchanged};
-use crate::coordination::{self, CoordinationError, Snapshot, Write};
+use queuekeeper_zookeeper::coordination::{self, CoordinationError, Snapshot, Write};
 
 /// How many decisions may wait, of all processes.
 pub(super) const MOST_PENDING: usize = 1_000;

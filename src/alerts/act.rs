@@ -17,7 +17,7 @@ use super::rule::{Mode, Rule, Rules};
 use super::server::Shared;
 use super::time::later;
 use crate::actions::audit::{Decided, Record};
-use crate::coordination::{self, CoordinationError, Lead, Node, Snapshot, Write};
+use queuekeeper_zookeeper::coordination::{self, CoordinationError, Lead, Node, Snapshot, Write};
 
 mod begin;
 mod item;

@@ -7,7 +7,7 @@ use super::accept::Verdict;
 use super::guard::Stop;
 use super::memory::{Memory, memory_of};
 use crate::actions::audit::{Counted, Decided};
-use crate::coordination::Snapshot;
+use queuekeeper_zookeeper::coordination::Snapshot;
 
 /// What a decision is called that is to be carried out.
 pub(super) const ACCEPTED: &str = "accepted";

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::decision::Decision;
 use super::memory::{Memory, Together, is_foreign};
-use crate::coordination::{self, CoordinationError, MOST_BELOW, PAUSED, Snapshot, Strange, Stranger};
+use queuekeeper_zookeeper::coordination::{self, CoordinationError, MOST_BELOW, PAUSED, Snapshot, Strange, Stranger};
 
 /// How many are named.
 const MOST: usize = 100;

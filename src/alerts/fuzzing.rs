@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::decision::Decision;
 use super::memory::{Memory, Together};
 use super::server::Alerts;
-use crate::coordination::Snapshot;
+use queuekeeper_zookeeper::coordination::Snapshot;
 
 /// What a decision's znode says, written again; `None` where it cannot be read.
 #[must_use]

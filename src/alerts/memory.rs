@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::guard::Stop;
 use super::outcome::Outcome;
 use super::time::later;
-use crate::coordination::{self, Snapshot};
+use queuekeeper_zookeeper::coordination::{self, Snapshot};
 
 /// How long attempts on an item are remembered after the last one.
 const ATTEMPTS_FOR: Duration = Duration::from_hours(7 * 24);

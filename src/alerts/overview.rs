@@ -9,7 +9,7 @@ use super::memory::{Breaker, Hold, Memory, Together, memory_of};
 use super::outcome::Outcome;
 use super::rule::{Mode, Rule, Rules};
 use super::server::Alerts;
-use crate::coordination::Snapshot;
+use queuekeeper_zookeeper::coordination::Snapshot;
 
 /// How the rules stand at one moment.
 #[derive(Clone, Debug, PartialEq)]

@@ -10,7 +10,7 @@ use super::outcome::Outcome;
 use super::payload::Alert;
 use super::rule::Rule;
 use super::server::Shared;
-use crate::coordination::{self, CoordinationError, Snapshot, Write};
+use queuekeeper_zookeeper::coordination::{self, CoordinationError, Snapshot, Write};
 
 /// What was taken away of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::server::Alerts;
-use crate::coordination::Wanted;
+use queuekeeper_zookeeper::coordination::Wanted;
 
 /// How often our own znodes are looked at: how soon a decision that another process accepted is carried out by the one
 /// that leads.

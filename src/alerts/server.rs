@@ -19,8 +19,8 @@ use super::run::Runner;
 use super::select::Sight;
 use crate::actions::audit::{OrderId, Record};
 use crate::actions::{Actions, Actor, Reason, Refusal, Role, Source};
-use crate::coordination::{self, Coordination, CoordinationError, Snapshot, Wanted, Write};
 use crate::mirror::Store;
+use queuekeeper_zookeeper::coordination::{self, Coordination, CoordinationError, Snapshot, Wanted, Write};
 
 /// How many calls are looked after at once.
 const MOST_CALLS: usize = 16;

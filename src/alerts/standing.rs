@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::memory::{Breaker, Hold, Memory, memory_of};
 use super::overview::{Overview, Pause, RuleOverview, decisions, orphans, waiting};
 use super::rule::{Mode, Rule, Rules};
-use crate::coordination::Snapshot;
+use queuekeeper_zookeeper::coordination::Snapshot;
 
 /// What automatic action is at.
 #[derive(Clone, Debug, Default, PartialEq)]

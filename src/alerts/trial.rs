@@ -8,8 +8,8 @@ use super::memory::{Together, memory_of};
 use super::payload::{Alert, BadPayload, Payload, Status};
 use super::rule::{Mode, Rule, Rules};
 use super::select::Sight;
-use crate::coordination::Snapshot;
 use crate::mirror::Store;
+use queuekeeper_zookeeper::coordination::Snapshot;
 
 /// What would come of one alert by one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,11 +15,11 @@ use super::words::{ago, size, yes};
 use crate::actions::{Action, Order, Subject};
 use crate::mirror::lists::RequestOrder;
 use crate::mirror::{AGE_LABELS, state_label};
-use crate::queue::id::RequestId;
-use crate::queue::path::AccessQueue;
-use crate::queue::state::{AccessState, State as _};
 use crate::web::Pairs;
 use crate::web::views::access::AccessList;
+use queuekeeper_queue::id::RequestId;
+use queuekeeper_queue::path::AccessQueue;
+use queuekeeper_queue::state::{AccessState, State as _};
 
 /// List access requests, or do something to one of them
 #[derive(Clone, Debug, Args)]

@@ -13,9 +13,9 @@ use super::output::Screen;
 use super::words::{count, moment};
 use crate::actions::{Action, Order, Subject};
 use crate::mirror::Forecast;
-use crate::queue::id::BatchId;
 use crate::web::show::brief;
 use crate::web::views::batches::BatchStanding;
+use queuekeeper_queue::id::BatchId;
 
 /// Show how far one batch is, or do something to it
 #[derive(Clone, Debug, Args)]

@@ -13,9 +13,9 @@ use super::words::{ago, count, some, yes};
 use crate::actions::{Action, Order, Subject};
 use crate::mirror::lists::BatchOrder;
 use crate::mirror::state_label;
-use crate::queue::state::{BatchState, State as _};
 use crate::web::Pairs;
 use crate::web::views::batches::{BatchItem, BatchList};
+use queuekeeper_queue::state::{BatchState, State as _};
 
 /// List batches, or clean up
 #[derive(Clone, Debug, Args)]

@@ -4,8 +4,8 @@ use clap::{Args, ValueEnum};
 
 use super::UsageError;
 use crate::actions::{Action, Each};
-use crate::queue::id::Priority;
-use crate::queue::state::{JobState, State as _};
+use queuekeeper_queue::id::Priority;
+use queuekeeper_queue::state::{JobState, State as _};
 
 /// What may be done to each of many jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

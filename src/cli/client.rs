@@ -16,14 +16,14 @@ use super::serve::faults::FaultArgs;
 use super::{UsageError, ZooKeeperArgs};
 use crate::actions::Clock;
 use crate::config::Config;
-use crate::coordination::Coordination;
 use crate::metrics::storage::Storage;
 use crate::mirror::{self, LoadError, Measured};
-use crate::queue::Queue;
-use crate::queue::fault::Limits;
-use crate::queue::id::JobId;
 use crate::web::Answers;
-use crate::zookeeper;
+use queuekeeper_queue::Queue;
+use queuekeeper_queue::fault::Limits;
+use queuekeeper_queue::id::JobId;
+
+use queuekeeper_zookeeper::coordination::Coordination;
 
 /// How long the end of a session is waited for. One that is not ended expires by itself.
 const CLOSING: Duration = Duration::from_millis(500);
@@ -44,7 +44,7 @@ pub(super) struct ClientArgs {
 /// A session with ZooKeeper.
 #[derive(Clone, Debug)]
 pub(super) struct Link {
-    config: zookeeper::Config,
+    config: queuekeeper_zookeeper::Config,
     pub(super) client: Client,
     pub(super) limits: Limits,
     /// The servers' clock, once a command has asked for it.

@@ -6,7 +6,7 @@ use clap::Args;
 use super::{LogArgs, UsageError, on_signal, serve};
 use crate::config::ListenAddress;
 use crate::demo::{self, MonitoringError, Options};
-use crate::zookeeper::{ServerError, Servers};
+use queuekeeper_zookeeper::{ServerError, Servers};
 
 /// The fastest that is of any use: beyond it ZooKeeper and the daemons set the pace.
 const FASTEST: f64 = 2_000.0;

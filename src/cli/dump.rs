@@ -13,8 +13,8 @@ use super::meter::Meter;
 use super::output::note;
 use super::{ZooKeeperArgs, on_signal};
 use crate::mirror::words::counted;
-use crate::queue::Queue;
-use crate::queue::dump::{DumpError, DumpOptions, Redaction, Trailer};
+use queuekeeper_queue::Queue;
+use queuekeeper_queue::dump::{DumpError, DumpOptions, Redaction, Trailer};
 
 /// How much is gathered before it is written.
 const BUFFER_BYTES: usize = 256 << 10;

@@ -2,9 +2,9 @@
 
 use crate::actions::Refusal;
 use crate::mirror::LoadError;
-use crate::queue;
 use crate::web::Problem;
-use crate::zookeeper::ConnectError;
+
+use queuekeeper_zookeeper::ConnectError;
 
 /// The process could not go on, or could not begin although its usage was right.
 pub const FAILED: u8 = 1;
@@ -76,8 +76,8 @@ impl From<ConnectError> for Ending {
     }
 }
 
-impl From<queue::Error> for Ending {
-    fn from(error: queue::Error) -> Self {
+impl From<queuekeeper_queue::Error> for Ending {
+    fn from(error: queuekeeper_queue::Error) -> Self {
         Self::new(FAILED, error.to_string())
     }
 }

@@ -15,9 +15,9 @@ use super::words::{ASSUMED, ago, count};
 use crate::actions::{Action, Each, ListOf, MOST_ITEMS, Order, Subject};
 use crate::mirror::Store;
 use crate::mirror::words::{self, counted};
-use crate::queue::MendKind;
-use crate::queue::fault::Fault;
 use crate::web::views::faults::{FaultList, Unconfirmed};
+use queuekeeper_queue::MendKind;
+use queuekeeper_queue::fault::Fault;
 
 /// List what is broken in the tree, since when, what it does and what mends it
 ///

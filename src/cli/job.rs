@@ -15,10 +15,10 @@ use super::orders::{break_lock, order_one};
 use super::output::Screen;
 use super::words::{ago, moment, number, size};
 use crate::actions::{Each, Order, Subject};
-use crate::queue::id::JobId;
-use crate::queue::path::{JobNode, Path};
 use crate::web::views::diagnosis::Diagnosis;
 use crate::web::views::job::JobDetail;
+use queuekeeper_queue::id::JobId;
+use queuekeeper_queue::path::{JobNode, Path};
 
 /// Show one job, say why it is not moving, or do something to it
 #[derive(Clone, Debug, Args)]

@@ -16,10 +16,10 @@ use crate::actions::{Each, ListOf};
 use crate::mirror::Store;
 use crate::mirror::find::{Direction, JobSort};
 use crate::mirror::state_label;
-use crate::queue::fault::Fault;
-use crate::queue::state::{JobState, State as _};
 use crate::web::Pairs;
 use crate::web::views::jobs::{JobItem, JobList};
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::state::{JobState, State as _};
 
 /// How many jobs are shown before something is done to many.
 const SAMPLE: usize = 10;

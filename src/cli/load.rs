@@ -17,9 +17,9 @@ use super::exit::{BAD_USAGE, Ending, FAILED, IN_PART, REFUSED};
 use super::meter::Meter;
 use super::output::note;
 use super::{ZooKeeperArgs, on_signal};
-use crate::queue::Queue;
-use crate::queue::load::{self, Checked, LoadError, LoadLimits, LoadOptions, LoadProgress, Loaded};
-use crate::zookeeper::Config;
+use queuekeeper_queue::Queue;
+use queuekeeper_queue::load::{self, Checked, LoadError, LoadLimits, LoadOptions, LoadProgress, Loaded};
+use queuekeeper_zookeeper::Config;
 
 /// How much is read at once, and how often that before it is loaded.
 const BLOCK_BYTES: usize = 256 << 10;

@@ -4,7 +4,7 @@ use super::act::ActArgs;
 use super::client::ClientArgs;
 use super::exit::Ending;
 use crate::actions::{Action, Order, Seen, Subject};
-use crate::queue::path::Path;
+use queuekeeper_queue::path::Path;
 
 /// Orders something, without a look at anything else.
 pub(super) async fn order_one(client: &ClientArgs, act: &ActArgs, order: Order) -> anyhow::Result<()> {

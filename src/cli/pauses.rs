@@ -13,8 +13,8 @@ use super::orders::order_one;
 use super::output::{Column, OutputArgs, Screen, Table};
 use super::words::ago;
 use crate::actions::{Action, Order, Subject};
-use crate::queue;
-use crate::queue::path::Queue;
+
+use queuekeeper_queue::path::Queue;
 
 /// Show which queues are paused, or pause one, or let it go on
 #[derive(Clone, Debug, Args)]
@@ -86,7 +86,7 @@ struct Stop {
 }
 
 impl Stop {
-    fn new(name: &str, pause: Option<queue::Pause>) -> Self {
+    fn new(name: &str, pause: Option<queuekeeper_queue::Pause>) -> Self {
         let name = name.to_owned();
         match pause {
             Some(pause) => Self { name, paused_since: Some(pause.since), by: pause.who, reason: pause.why },

@@ -14,8 +14,8 @@ use super::serve::volume::VolumeArgs;
 use super::{UsageError, block_on};
 use crate::alerts::{Mode, Trial};
 use crate::config::ConfigFile;
-use crate::coordination::Coordination;
 use crate::metrics::storage::Space;
+use queuekeeper_zookeeper::coordination::Coordination;
 
 /// No message of Alertmanager is larger, in bytes.
 const LARGEST: u64 = 1024 * 1024;

@@ -14,11 +14,11 @@ use crate::actions::audit::Audit;
 use crate::actions::{self, Actions};
 use crate::alerts::{self, Alerts};
 use crate::config::{Config, ConfigFile, ListenAddress, Mirror, PrometheusDuration};
-use crate::coordination::{Coordination, CoordinationError};
 use crate::metrics::{self, queue, storage};
 use crate::mirror::{self, READ_BUDGET_BYTES};
 use crate::web as server;
-use crate::zookeeper::Sessions;
+use queuekeeper_zookeeper::Sessions;
+use queuekeeper_zookeeper::coordination::{Coordination, CoordinationError};
 
 mod audit;
 pub(super) mod faults;

@@ -14,11 +14,11 @@ use super::serve::volume::VolumeArgs;
 use super::words::{ASSUMED, ago, count, moment, size, some};
 use crate::alerts::{Foreign, Standing, foreign};
 use crate::config::ConfigFile;
-use crate::coordination::Coordination;
 use crate::metrics::storage::Storage;
 use crate::mirror::words::counted;
 use crate::web::views::faults::FaultList;
 use crate::web::views::overview::{Overview, Severity};
+use queuekeeper_zookeeper::coordination::Coordination;
 
 /// Show whether the queue flows, and if not, where and why
 #[derive(Clone, Debug, Args)]

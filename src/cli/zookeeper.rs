@@ -6,8 +6,8 @@ use clap::Args;
 
 use super::UsageError;
 use crate::config::PrometheusDuration;
-use crate::zookeeper::acl::{AclError, parse};
-use crate::zookeeper::{Auth, Config, ConfigError, Servers, Tls};
+use queuekeeper_zookeeper::acl::{AclError, parse};
+use queuekeeper_zookeeper::{Auth, Config, ConfigError, Servers, Tls};
 
 /// How to reach ZooKeeper.
 #[derive(Clone, Debug, Args)]

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde_saphyr::Error as YamlError;
 
-use crate::files;
 use crate::web::show::visible;
+use queuekeeper_zookeeper::files;
 
 /// No such file is larger, in bytes; chains of certificates included.
 const MOST_BYTES: u64 = 1024 * 1024;

@@ -10,9 +10,9 @@ use tokio::time::sleep;
 use super::daemon::{Daemon, unless_lost};
 use super::dice::Dice;
 use super::world::World;
-use crate::queue::path::AccessQueue;
-use crate::queue::state::AccessState;
-use crate::queue::{Error, ItemChange, LockedRequest, Queue};
+use queuekeeper_queue::path::AccessQueue;
+use queuekeeper_queue::state::AccessState;
+use queuekeeper_queue::{Error, ItemChange, LockedRequest, Queue};
 
 /// The daemon of one access queue.
 #[derive(Debug)]

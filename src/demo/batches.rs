@@ -9,8 +9,8 @@ use tokio::time::sleep;
 use super::daemon::{Daemon, unless_lost};
 use super::world::World;
 use crate::mirror::words::counted;
-use crate::queue::state::BatchState;
-use crate::queue::{Due, Error, ItemChange, LockedBatch, Queue};
+use queuekeeper_queue::state::BatchState;
+use queuekeeper_queue::{Due, Error, ItemChange, LockedBatch, Queue};
 
 /// Acquires new batches and makes their jobs.
 #[derive(Debug)]

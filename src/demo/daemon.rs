@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::world::World;
-use crate::queue::{Error, Queue};
+use queuekeeper_queue::{Error, Queue};
 
 /// The pause after a session was lost or could not be had.
 const RECONNECT: Duration = Duration::from_millis(500);

@@ -8,9 +8,9 @@ use super::catalogue::{COLLECTIONS, Collection, FILMS};
 use super::dice::Dice;
 use super::fate::Subject;
 use super::shift::Findings;
-use crate::queue::Job;
-use crate::queue::id::{BatchId, JobId};
-use crate::queue::path::JobNode;
+use queuekeeper_queue::Job;
+use queuekeeper_queue::id::{BatchId, JobId};
+use queuekeeper_queue::path::JobNode;
 
 /// What a daemon knows of the job it works on.
 #[derive(Clone, Debug, PartialEq, Eq)]

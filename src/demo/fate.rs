@@ -1,8 +1,8 @@
 //! Which jobs fail, where and of what: it follows from the seed and the ids, not from when somebody looks.
 
 use super::dice::Dice;
-use crate::queue::id::{BatchId, JobId};
-use crate::queue::state::JobState;
+use queuekeeper_queue::id::{BatchId, JobId};
+use queuekeeper_queue::state::JobState;
 
 /// What goes wrong, with `{file}`, `{ark}` and `{node}` to be filled in.
 const CAUSES: &[(JobState, &str)] = &[

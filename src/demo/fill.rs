@@ -15,10 +15,10 @@ use super::past::{InFlight, Past, Standing};
 use super::scenario::{self, Kind, Scenario, Submission};
 use super::submit::most_objects;
 use super::world::World;
-use crate::queue::id::BatchId;
-use crate::queue::path::AccessQueue;
-use crate::queue::state::BatchState;
-use crate::queue::{Error, ItemChange, Queue, Transaction};
+use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::path::AccessQueue;
+use queuekeeper_queue::state::BatchState;
+use queuekeeper_queue::{Error, ItemChange, Queue, Transaction};
 
 /// How many jobs one transaction sets to where they stand; each takes some 700 bytes.
 const JOBS_PER_TRANSACTION: usize = 200;

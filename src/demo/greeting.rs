@@ -9,7 +9,7 @@ use super::monitoring::Monitoring;
 use super::pace::Pace;
 use super::submit::first_large;
 use super::{Options, volume};
-use crate::zookeeper::Servers;
+use queuekeeper_zookeeper::Servers;
 
 /// Where to look and what will happen.
 pub(super) fn greeting(

@@ -15,8 +15,8 @@ use super::details::Details;
 use super::dice::Dice;
 use super::shift::Shift;
 use super::world::{PROVISIONING_POOL, World};
-use crate::queue::state::{JobState, State as _};
-use crate::queue::{Error, JobPoll, Queue};
+use queuekeeper_queue::state::{JobState, State as _};
+use queuekeeper_queue::{Error, JobPoll, Queue};
 
 /// The states that daemons work on, and how many jobs each works on at once.
 pub(super) const CREWS: [(JobState, usize); 8] = [

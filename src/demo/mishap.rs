@@ -9,9 +9,9 @@ use tokio::time::sleep;
 use super::daemon::{Daemon, unless_lost};
 use super::details::Details;
 use super::world::World;
-use crate::queue::path::{LockFolder, Path};
-use crate::queue::state::JobState;
-use crate::queue::{Error, Job, JobChange, LockedJob, Queue, Transaction};
+use queuekeeper_queue::path::{LockFolder, Path};
+use queuekeeper_queue::state::JobState;
+use queuekeeper_queue::{Error, Job, JobChange, LockedJob, Queue, Transaction};
 
 /// A daemon that crashes at the wrong moments.
 #[derive(Debug)]

@@ -20,8 +20,8 @@ pub(super) use self::program::Installation;
 use self::program::Kind;
 use self::rules::{Lapse, RulesError};
 use super::pace::Pace;
-use crate::child::{self, Guard};
 use crate::config::{ConfigFile, FileError};
+use queuekeeper_zookeeper::child::{self, Guard};
 
 mod files;
 mod program;

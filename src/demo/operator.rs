@@ -12,9 +12,9 @@ use super::catalogue::{HELD_IN_TURN, HOLD_REASON};
 use super::daemon::{Daemon, unless_lost};
 use super::dice::Dice;
 use super::world::World;
-use crate::queue::path::AccessQueue;
-use crate::queue::state::{AccessState, BatchState, JobState};
-use crate::queue::{Batch, Error, ItemChange, JobChange, Queue};
+use queuekeeper_queue::path::AccessQueue;
+use queuekeeper_queue::state::{AccessState, BatchState, JobState};
+use queuekeeper_queue::{Batch, Error, ItemChange, JobChange, Queue};
 
 /// How many failed jobs are looked at in one go, in search of a batch to mend.
 const LOOKED_AT: usize = 60;

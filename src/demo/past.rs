@@ -6,11 +6,11 @@ use super::dice::Dice;
 use super::fate::{self, Subject};
 use super::shift::{Findings, results};
 use super::world::World;
-use crate::queue::id::{BatchId, JobId, Priority};
-use crate::queue::path::{JobNode, Path};
-use crate::queue::record::{self, StatusChange};
-use crate::queue::state::{JobState, Outcome, State as _};
-use crate::queue::{JobValue, Transaction};
+use queuekeeper_queue::id::{BatchId, JobId, Priority};
+use queuekeeper_queue::path::{JobNode, Path};
+use queuekeeper_queue::record::{self, StatusChange};
+use queuekeeper_queue::state::{JobState, Outcome, State as _};
+use queuekeeper_queue::{JobValue, Transaction};
 
 /// The states on the way, in the order in which the first jobs are set to them.
 const ON_THE_WAY: [JobState; 7] = [

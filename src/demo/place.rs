@@ -9,8 +9,8 @@ use zookeeper_client::{Acls, Client, CreateMode, Error as ClientError, MultiRead
 
 use super::Error;
 use super::janitor::SNAP_COUNT;
-use crate::zookeeper::server::Options;
-use crate::zookeeper::{Config, PrivateServer, Servers};
+use queuekeeper_zookeeper::server::Options;
+use queuekeeper_zookeeper::{Config, PrivateServer, Servers};
 
 /// The beginning of the chroot's name.
 const CHROOT: &str = "queuekeeper-demo-";

@@ -7,8 +7,8 @@ use super::catalogue::{COLLECTIONS, Collection, FILMS, HELD_IN_TURN, MIB};
 use super::details;
 use super::dice::Dice;
 use super::shift::Findings;
-use crate::queue::NewJob;
-use crate::queue::id::Priority;
+use queuekeeper_queue::NewJob;
+use queuekeeper_queue::id::Priority;
 
 /// A batch as its depositor sends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -231,7 +231,7 @@ pub(super) fn token(dice: &mut Dice, is_large: bool, now: Timestamp) -> Vec<u8> 
 mod tests {
     use super::super::catalogue::TIB;
     use super::*;
-    use crate::queue::record::{Configuration, Submission as Read};
+    use queuekeeper_queue::record::{Configuration, Submission as Read};
 
     fn draw(seed: u64) -> Vec<Submission> {
         let mut scenario = Scenario::new(seed);
@@ -263,12 +263,12 @@ mod tests {
             let read = Read::decode(&data);
             assert_eq!(read.malformed, None);
             assert_eq!((&*read.value.uuid, &*read.value.collection), (&*submission.uuid, submission.collection));
-            assert_eq!(crate::queue::time::read(&read.value.submission_date), Some(now));
+            assert_eq!(queuekeeper_queue::time::read(&read.value.submission_date), Some(now));
             for (job, object) in submission.jobs(now).iter().zip(&submission.objects) {
                 let read = Configuration::decode(&job.configuration);
                 assert_eq!(read.malformed, None);
                 assert_eq!(read.value.local_ids, [object.local_id.as_str()]);
-                assert_eq!(crate::queue::time::read(&read.value.submission_date), Some(now));
+                assert_eq!(queuekeeper_queue::time::read(&read.value.submission_date), Some(now));
             }
         }
     }

@@ -10,9 +10,9 @@ use super::daemon::unless_lost;
 use super::details::Details;
 use super::fate;
 use super::world::World;
-use crate::queue::path::LockFolder;
-use crate::queue::state::JobState;
-use crate::queue::{Error, JobChange, JobValue, Lock, LockedJob, Queue};
+use queuekeeper_queue::path::LockFolder;
+use queuekeeper_queue::state::JobState;
+use queuekeeper_queue::{Error, JobChange, JobValue, Lock, LockedJob, Queue};
 
 /// A job that a daemon holds, and what it needs to work on it.
 #[derive(Debug)]

@@ -12,9 +12,9 @@ use super::dice::Dice;
 use super::pace::Pace;
 use super::scenario::{self, Kind, LARGE_OBJECTS, Scenario};
 use super::world::World;
-use crate::queue::path::{AccessQueue, StateFolder};
-use crate::queue::state::JobState;
-use crate::queue::{Error, Queue};
+use queuekeeper_queue::path::{AccessQueue, StateFolder};
+use queuekeeper_queue::state::JobState;
+use queuekeeper_queue::{Error, Queue};
 
 /// No more batches than this wait to be acquired, however long the queue is paused.
 const WAITING_BATCHES: usize = 6;

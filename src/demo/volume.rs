@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use super::catalogue::{GIB, TIB};
 use crate::metrics::storage::{Space, Storage};
-use crate::queue::id::JobId;
+use queuekeeper_queue::id::JobId;
 
 /// The volume's size.
 const SIZE_BYTES: u64 = 4 * TIB;

@@ -10,7 +10,7 @@ use super::Options;
 use super::pace::Pace;
 use super::scenario::Submission;
 use super::volume::Volume;
-use crate::zookeeper::Config;
+use queuekeeper_zookeeper::Config;
 
 /// Everything outside the queue itself that a demo consists of.
 #[derive(Debug)]

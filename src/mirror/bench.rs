@@ -10,10 +10,10 @@ use super::clock::Offset;
 use super::history::Record;
 use super::image::Image;
 use super::read::Found;
-use crate::queue::fault::{Fault, Limits};
-use crate::queue::id::{BatchId, JobId, Priority};
-use crate::queue::path::{BatchNode, JobNode, Path};
-use crate::queue::state::{JobState, Outcome, State};
+use queuekeeper_queue::fault::{Fault, Limits};
+use queuekeeper_queue::id::{BatchId, JobId, Priority};
+use queuekeeper_queue::path::{BatchNode, JobNode, Path};
+use queuekeeper_queue::state::{JobState, Outcome, State};
 
 /// How many reads are applied before what they touched is judged, as the writer does it under load.
 const AT_ONCE: usize = 128;

@@ -8,7 +8,7 @@ use super::follow::nodes;
 use super::image::Undated;
 use super::read::{Estimates, Query, ReadError, Reader};
 use super::store::Writer;
-use crate::queue::path::Path;
+use queuekeeper_queue::path::Path;
 
 /// How many suspicions are dated at most; all others are dated by the znodes whose stats are known.
 const MOST: usize = 1_000;

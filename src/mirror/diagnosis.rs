@@ -28,7 +28,7 @@ pub use kind::CauseKind;
 pub use state::diagnose_state;
 
 use super::faults::FoundFault;
-use crate::queue::path::Path;
+use queuekeeper_queue::path::Path;
 
 /// How many paths a cause names at most.
 pub(super) const ITEMS: usize = 5;

@@ -9,7 +9,7 @@ use super::image::{Change, Image};
 use super::read::{Estimates, Found, Query, ReadBudget, Reader};
 use super::walk::{Walk, walk_beside};
 use super::watch::{Interrupted, Watch};
-use crate::queue::path::Path;
+use queuekeeper_queue::path::Path;
 
 /// How many rows are compared under one lock, for some tenths of a millisecond.
 const ROWS_AT_ONCE: usize = 512;
@@ -126,10 +126,10 @@ mod tests {
 
     use super::*;
     use crate::mirror::{Metrics, Store, Writer, run};
-    use crate::queue::id::JobId;
-    use crate::queue::state::JobState;
-    use crate::zookeeper::server::Options;
-    use crate::zookeeper::{Config, PrivateServer, Sessions};
+    use queuekeeper_queue::id::JobId;
+    use queuekeeper_queue::state::JobState;
+    use queuekeeper_zookeeper::server::Options;
+    use queuekeeper_zookeeper::{Config, PrivateServer, Sessions};
 
     async fn until(what: &str, is_so: impl Fn() -> bool) {
         let deadline = Instant::now() + Duration::from_secs(30);

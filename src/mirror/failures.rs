@@ -8,8 +8,8 @@ use jiff::Timestamp;
 
 use super::find::InvalidCursor;
 use super::summary::state_label;
-use crate::queue::id::{BatchId, JobId};
-use crate::queue::state::JobState;
+use queuekeeper_queue::id::{BatchId, JobId};
+use queuekeeper_queue::state::JobState;
 
 mod pattern;
 

@@ -10,9 +10,9 @@ use hashbrown::HashMap;
 use jiff::Timestamp;
 
 use super::bands::Bands;
-use crate::queue::fault::{Fault, Finding, Since};
-use crate::queue::id::JobId;
-use crate::queue::path::Path;
+use queuekeeper_queue::fault::{Fault, Finding, Since};
+use queuekeeper_queue::id::JobId;
+use queuekeeper_queue::path::Path;
 
 /// The faults of one kind at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

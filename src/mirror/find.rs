@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::failures::FailureKey;
 use super::text::Needle;
-use crate::queue::fault::Fault;
-use crate::queue::id::BatchId;
-use crate::queue::state::JobState;
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::state::JobState;
 
 /// How many jobs a page has at most.
 pub const PAGE_LIMIT: usize = 500;

@@ -25,8 +25,8 @@ use super::store::Writer;
 use super::walk::{Walk, walk};
 use super::watch::{DIRTY_LIMIT, Interrupted, Watch};
 use super::words::counted;
-use crate::queue::path::Path;
-use crate::zookeeper::{RequestError, within};
+use queuekeeper_queue::path::Path;
+use queuekeeper_zookeeper::{RequestError, within};
 
 /// How far apart full requests are while changes keep coming: at most a hundred a second. Smaller ones, which are made
 /// after a pause until sizes are known, do not come in such numbers.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::history::Rates;
 use super::words::{count, span};
-use crate::queue::state::JobState;
+use queuekeeper_queue::state::JobState;
 
 /// When the last job of a batch ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

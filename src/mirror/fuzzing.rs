@@ -9,7 +9,7 @@ use zookeeper_client::Stat;
 use super::image::Image;
 use super::read::Found;
 use super::store::{Store, Writer};
-use crate::queue::path::Path;
+use queuekeeper_queue::path::Path;
 
 /// When the first of the znodes was made, in milliseconds by the servers' clock: long enough ago for every fault.
 const FIRST_MS: i64 = 1_700_000_000_000;

@@ -22,8 +22,8 @@ use self::batches::Batches;
 use self::step::Step;
 use super::image::{Change, Seen};
 use super::summary::ByState;
-use crate::queue::id::BatchId;
-use crate::queue::state::{JobState, State};
+use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::state::{JobState, State};
 
 /// The length of a step, in milliseconds.
 const STEP_MS: i64 = 10_000;

@@ -53,9 +53,9 @@ use self::uuids::Uuids;
 use self::watched::Watched;
 use super::read::Found;
 use super::summary::LockKind;
-use crate::queue::id::BatchId;
-use crate::queue::path::{BatchNode, Path};
-use crate::queue::state::BatchState;
+use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::path::{BatchNode, Path};
+use queuekeeper_queue::state::BatchState;
 
 /// The whole queue as it was read.
 #[derive(Debug, Default)]

@@ -8,8 +8,8 @@ pub use super::page::{Cursor, InvalidCursor, ListError, Page, Part};
 
 use super::image::{Batch, LockStat};
 use super::summary::{ByState, LockKind};
-use crate::queue::path::{AccessQueue, Path};
-use crate::queue::state::{AccessState, BatchState, JobState};
+use queuekeeper_queue::path::{AccessQueue, Path};
+use queuekeeper_queue::state::{AccessState, BatchState, JobState};
 
 macro_rules! orders {
     ($(#[$doc:meta])* $type:ident { $( $(#[$order_doc:meta])* $order:ident $label:literal, )+ }) => {

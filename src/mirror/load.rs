@@ -15,10 +15,10 @@ use super::measured::Measured;
 use super::read::{Found, Query, ReadBudget, ReadError, Reader};
 use super::store::{Store, Writer};
 use super::walk::{Walk, walk};
-use crate::queue::fault::{Fault, Limits};
-use crate::queue::id::JobId;
-use crate::queue::path::{EntryName, JobNode, Path, StateFolder};
-use crate::queue::state::{JobState, Outcome, State as _};
+use queuekeeper_queue::fault::{Fault, Limits};
+use queuekeeper_queue::id::JobId;
+use queuekeeper_queue::path::{EntryName, JobNode, Path, StateFolder};
+use queuekeeper_queue::state::{JobState, Outcome, State as _};
 
 /// Longer than any grace, and no longer than somebody at a terminal waits for an answer.
 const LONGEST_GRACE: Duration = Duration::from_secs(10);

@@ -9,7 +9,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::image::{Change, Seen};
-use crate::queue::state::{BatchState, JobState, State};
+use queuekeeper_queue::state::{BatchState, JobState, State};
 
 /// From a watch event's tenth of a second, which is the promise, both ways.
 const DELAY_BUCKETS: [f64; 9] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];

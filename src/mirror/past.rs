@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::queue::state::JobState;
+use queuekeeper_queue::state::JobState;
 
 /// Something that was seen of a job. At most eight of them are kept a job, for as long as it is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct PastEvent {
     pub at: Timestamp,
     /// What.
     pub what: Happening,
-    /// The message of a change of state that an operator made, an [`OperatorNote`](crate::queue::record::OperatorNote).
+    /// The message of a change of state that an operator made, an [`OperatorNote`](queuekeeper_queue::record::OperatorNote).
     pub note: Option<Arc<str>>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! All answers that are under way are in the server's memory beside the tree, so what they are expected to bring together
 //! stays within a budget. Sizes are learnt from answers, which is safe in random order only; see
-//! [`crate::queue::pace`].
+//! [`queuekeeper_queue::pace`].
 
 mod kind;
 mod query;
@@ -17,8 +17,8 @@ use zookeeper_client::{Client, Error};
 use self::kind::UnderWay;
 pub(super) use self::kind::{Estimates, Waiting};
 pub(super) use self::query::{Answer, Found, Query, USUAL_BATCH_NODES, USUAL_JOB_NODES, USUAL_REQUEST_NODES};
-use crate::queue::pace::PART_A_REQUEST;
-use crate::queue::path::Path;
+use queuekeeper_queue::pace::PART_A_REQUEST;
+use queuekeeper_queue::path::Path;
 
 /// How many reads go into one request. Measured with ZooKeeper 3.8.0 on two cores: 512 reads a request and four
 /// requests in flight give 830,000 to 910,000 reads/s, 256 give 480,000 to 730,000.

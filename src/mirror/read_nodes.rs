@@ -19,7 +19,7 @@ use zookeeper_client::{Client, Error, SessionState, Stat};
 use self::cache::{Listings, Recent};
 use super::clock::{Moment, Told};
 use super::read::ReadBudget;
-use crate::queue::path::NodePath;
+use queuekeeper_queue::path::NodePath;
 
 /// How many reads are in flight at once.
 const IN_FLIGHT: usize = 8;

@@ -10,7 +10,7 @@ use super::follow::{Closed, Follower};
 use super::metrics::{Cause, Metrics};
 use super::read::Estimates;
 use super::store::{Store, Writer};
-use crate::zookeeper::{ConnectError, Connection, SessionEnd, Sessions};
+use queuekeeper_zookeeper::{ConnectError, Connection, SessionEnd, Sessions};
 
 /// Mirrors the tree until `shutdown`.
 ///

@@ -27,10 +27,10 @@ use super::read::ReadBudget;
 use super::read_nodes::Nodes;
 use super::searches::Searches;
 use super::summary::{ByState, CollectionFigures, Summary};
-use crate::queue::fault::{Fault, Limits};
-use crate::queue::id::{BatchId, JobId};
-use crate::queue::path::{Path, Queue};
-use crate::queue::state::JobState;
+use queuekeeper_queue::fault::{Fault, Limits};
+use queuekeeper_queue::id::{BatchId, JobId};
+use queuekeeper_queue::path::{Path, Queue};
+use queuekeeper_queue::state::JobState;
 
 /// How many bytes of text are looked through under one lock: about half a millisecond.
 const SEARCHED_AT_ONCE: usize = 4 << 20;

@@ -7,9 +7,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::faults::FaultFigures;
-use crate::queue::fault::Fault;
-use crate::queue::path::{AccessQueue, Queue};
-use crate::queue::state::{AccessState, BatchState, JobState, State};
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::path::{AccessQueue, Queue};
+use queuekeeper_queue::state::{AccessState, BatchState, JobState, State};
 
 /// The upper bounds of the age bands; what is older than the last is in a band of its own.
 pub const AGE_BOUNDS: [Duration; 5] = [

@@ -13,8 +13,8 @@ use super::read::{
     Answer, Found, Query, ReadBudget, ReadError, Reader, USUAL_BATCH_NODES, USUAL_JOB_NODES, USUAL_REQUEST_NODES,
     Waiting,
 };
-use crate::queue::path::{BatchNode, JobNode, Path, RequestNode};
-use crate::queue::state::Outcome;
+use queuekeeper_queue::path::{BatchNode, JobNode, Path, RequestNode};
+use queuekeeper_queue::state::Outcome;
 
 /// What a walk brought.
 #[derive(Debug)]

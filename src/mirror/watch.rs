@@ -9,8 +9,8 @@ use prometheus_client::metrics::counter::Counter;
 use zookeeper_client::{EventType, PersistentWatcher, SessionState, WatchedEvent};
 
 use super::read::ReadError;
-use crate::queue::path::Path;
-use crate::zookeeper::RequestError;
+use queuekeeper_queue::path::Path;
+use queuekeeper_zookeeper::RequestError;
 
 /// How many paths are remembered as dirty. Reading so many one by one takes as long as a walk.
 pub(super) const DIRTY_LIMIT: usize = 200_000;

@@ -155,7 +155,6 @@ mod tests {
     use super::*;
     use crate::config::{Config, ConfigFile, Loopback, Secret, TokenLine, Web, WebFile};
     use crate::mirror::Store;
-    use crate::zookeeper;
 
     const WEB: &str = "basic_auth_users: {alice: $2b$04$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi}";
 
@@ -171,7 +170,7 @@ mod tests {
         let web = WebFile::read(&write("web.yml", web)).unwrap();
         let file = ConfigFile::read(&write("config.yml", file)).unwrap();
         file.goes_with(Some(&web)).unwrap();
-        let base = Config::new(zookeeper::Config::new("127.0.0.1:1".parse().unwrap()));
+        let base = Config::new(queuekeeper_zookeeper::Config::new("127.0.0.1:1".parse().unwrap()));
         let config = Config { web: Web { file: Some(web), loopback, ..Web::default() }, file: Some(file), ..base };
         State::new(config, Store::default(), None, None, Registry::default())
     }

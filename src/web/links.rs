@@ -1,6 +1,6 @@
 //! Where a znode is looked at, relative to the root.
 
-use crate::queue::path::{NodePath, Path};
+use queuekeeper_queue::path::{NodePath, Path};
 
 /// A part of a path as it stands in a URL.
 pub(super) fn segment(text: &str) -> String {

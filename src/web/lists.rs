@@ -3,7 +3,7 @@
 use crate::mirror::find::SearchText;
 use crate::mirror::lists::{ListError, Part};
 use crate::mirror::{AGE_LABELS, state_label};
-use crate::queue::state::State;
+use queuekeeper_queue::state::State;
 
 use super::problem::Problem;
 use super::query::{LIMIT, bad_cursor, limit, number, refuse, shown};

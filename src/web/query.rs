@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use crate::config::PrometheusDuration;
 use crate::mirror::find::{Direction, JobQuery, JobSort, PAGE_LIMIT, SearchText};
 use crate::mirror::state_label;
-use crate::queue::fault::Fault;
-use crate::queue::id::BatchId;
-use crate::queue::state::{JobState, State};
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::state::{JobState, State};
 
 use super::problem::Problem;
 use super::show::visible;

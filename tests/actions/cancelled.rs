@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 
 use queuekeeper::actions::audit::Record;
 use queuekeeper::actions::{Action, Order, Outcome, Reason, Role, Subject};
-use queuekeeper::queue::id::BatchId;
+use queuekeeper_queue::id::BatchId;
 
 use super::desk::{Desk, actor};
 use crate::queue::world::{World, base, borrowed, job, now};

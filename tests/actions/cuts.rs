@@ -9,8 +9,8 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use queuekeeper::actions::audit::Record;
 use queuekeeper::actions::{Action, Each, ListOf, Order, Outcome, Reached, Reason, Refusal, Role, Subject};
-use queuekeeper::queue::Queue;
-use queuekeeper::queue::id::JobId;
+use queuekeeper_queue::Queue;
+use queuekeeper_queue::id::JobId;
 use zookeeper_client::Client;
 
 use super::desk::{Desk, actor};

@@ -4,8 +4,8 @@
 
 use queuekeeper::actions::audit::{Audit, Destination, Record, Rotation};
 use queuekeeper::actions::{Actions, Actor, Clock, Order, Outcome, Reason, Refusal, Role, Source};
-use queuekeeper::queue::Queue;
-use queuekeeper::queue::fault::Limits;
+use queuekeeper_queue::Queue;
+use queuekeeper_queue::fault::Limits;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;

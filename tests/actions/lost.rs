@@ -7,10 +7,10 @@ use prometheus_client::registry::Registry;
 use queuekeeper::actions::audit::{Audit, Destination, Rotation};
 use queuekeeper::actions::{self, Action, Actions, Order, Reason, Role, Subject};
 use queuekeeper::mirror::{self, Writer};
-use queuekeeper::queue::fault::Limits;
-use queuekeeper::queue::id::JobId;
-use queuekeeper::zookeeper::server::Options;
-use queuekeeper::zookeeper::{Config, PrivateServer, Sessions};
+use queuekeeper_queue::fault::Limits;
+use queuekeeper_queue::id::JobId;
+use queuekeeper_zookeeper::server::Options;
+use queuekeeper_zookeeper::{Config, PrivateServer, Sessions};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use queuekeeper::actions::audit::{Audit, Destination, Rotation};
 use queuekeeper::actions::{Action, Actions, Clock, Each, ListOf, Order, Reason, Refusal, Role, Seen, Subject, Work};
-use queuekeeper::queue::NewJob;
-use queuekeeper::queue::fault::{Fault, Limits};
-use queuekeeper::queue::id::{BatchId, JobId};
-use queuekeeper::queue::path::Path;
+use queuekeeper_queue::NewJob;
+use queuekeeper_queue::fault::{Fault, Limits};
+use queuekeeper_queue::id::{BatchId, JobId};
+use queuekeeper_queue::path::Path;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use queuekeeper::actions::{Action, Order, Refusal, Role, Seen, Subject};
-use queuekeeper::queue::id::{BatchId, JobId, Priority};
-use queuekeeper::queue::state::{JobState, State as _};
+use queuekeeper_queue::id::{BatchId, JobId, Priority};
+use queuekeeper_queue::state::{JobState, State as _};
 use serde_json::json;
 
 use super::desk::{Desk, actor};

@@ -9,10 +9,10 @@ use prometheus_client::registry::Registry;
 use queuekeeper::actions::audit::{Audit, Destination, Rotation};
 use queuekeeper::actions::{self, Action, Actions, Order, Reason, Role, Seen, Subject};
 use queuekeeper::mirror::{self, Writer};
-use queuekeeper::queue::Queue;
-use queuekeeper::queue::fault::Limits;
-use queuekeeper::queue::id::{JobId, Priority};
-use queuekeeper::zookeeper::{Config, Sessions};
+use queuekeeper_queue::Queue;
+use queuekeeper_queue::fault::Limits;
+use queuekeeper_queue::id::{JobId, Priority};
+use queuekeeper_zookeeper::{Config, Sessions};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 

@@ -2,7 +2,7 @@
 
 use queuekeeper::actions::audit::Rotation;
 use queuekeeper::actions::{Action, Order, Refusal, Role, Subject};
-use queuekeeper::queue::id::JobId;
+use queuekeeper_queue::id::JobId;
 
 use super::desk::Desk;
 use crate::queue::world::{World, base, borrowed, job};

@@ -2,8 +2,8 @@ use std::net::TcpListener;
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use queuekeeper::zookeeper::server::Options;
-use queuekeeper::zookeeper::{Config, PrivateServer};
+use queuekeeper_zookeeper::server::Options;
+use queuekeeper_zookeeper::{Config, PrivateServer};
 use serde_json::{Value, json};
 use zookeeper_client::{Acls, Client, CreateMode};
 

@@ -2,7 +2,7 @@
 
 use fantoccini::key::Key;
 use jiff::Timestamp;
-use queuekeeper::queue::{Due, NewJob};
+use queuekeeper_queue::{Due, NewJob};
 use serde_json::Value;
 
 use super::chromium::{Browser, LIMIT, Look};

@@ -5,9 +5,9 @@ use std::time::Duration;
 use queuekeeper::cli::serve;
 use queuekeeper::config::Config;
 use queuekeeper::demo;
-use queuekeeper::queue::Queue;
-use queuekeeper::zookeeper::server::Options;
-use queuekeeper::zookeeper::{self, PrivateServer};
+use queuekeeper_queue::Queue;
+use queuekeeper_zookeeper::PrivateServer;
+use queuekeeper_zookeeper::server::Options;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -57,7 +57,7 @@ impl Served {
             client.create(path, b"", &CreateMode::Persistent.with_acls(Acls::anyone_all())).await.unwrap();
         }
         let base = base(&listener);
-        let mut config = Config::new(zookeeper::Config::new(zookeeper.connect_string().parse().unwrap()));
+        let mut config = Config::new(queuekeeper_zookeeper::Config::new(zookeeper.connect_string().parse().unwrap()));
         config.web.names = names;
         let ended = shutdown.clone();
         let running = tokio::spawn(async move { serve::serve(config, vec![listener], &ended).await.unwrap() });
@@ -95,6 +95,6 @@ fn base(listener: &TcpListener) -> String {
 }
 
 async fn connect(zookeeper: &PrivateServer) -> Client {
-    let config = zookeeper::Config::new(zookeeper.connect_string().parse().unwrap());
-    zookeeper::Config { session_timeout: Duration::from_secs(30), ..config }.connect().await.unwrap()
+    let config = queuekeeper_zookeeper::Config::new(zookeeper.connect_string().parse().unwrap());
+    queuekeeper_zookeeper::Config { session_timeout: Duration::from_secs(30), ..config }.connect().await.unwrap()
 }

@@ -5,10 +5,10 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use queuekeeper::queue::state::JobState;
-use queuekeeper::queue::{Due, JobChange, NewJob, Queue};
-use queuekeeper::zookeeper::PrivateServer;
-use queuekeeper::zookeeper::server::Options;
+use queuekeeper_queue::state::JobState;
+use queuekeeper_queue::{Due, JobChange, NewJob, Queue};
+use queuekeeper_zookeeper::PrivateServer;
+use queuekeeper_zookeeper::server::Options;
 use serde_json::{Value, json};
 use zookeeper_client::{Acl, Acls, AuthId, Client, CreateMode, Permission};
 

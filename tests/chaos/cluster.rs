@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use futures::future::try_join_all;
-use queuekeeper::zookeeper::server::{Member, Options, ServerError};
-use queuekeeper::zookeeper::{Config, PrivateServer};
+use queuekeeper_zookeeper::server::{Member, Options, ServerError};
+use queuekeeper_zookeeper::{Config, PrivateServer};
 use rand::RngExt;
 use rand::rngs::StdRng;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use futures::stream::{self, StreamExt};
-use queuekeeper::queue::state::{JobState, State};
+use queuekeeper_queue::state::{JobState, State};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use zookeeper_client::MultiWriteError::{OperationFailed, RequestFailed};

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use queuekeeper::queue::state::State;
-use queuekeeper::zookeeper::Config;
+use queuekeeper_queue::state::State;
+use queuekeeper_zookeeper::Config;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use serde_json::Value;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use queuekeeper::zookeeper::server::Options;
-use queuekeeper::zookeeper::{Config, PrivateServer};
+use queuekeeper_zookeeper::server::Options;
+use queuekeeper_zookeeper::{Config, PrivateServer};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 use zookeeper_client::{Acls, Client, CreateMode};

@@ -4,9 +4,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use queuekeeper::queue::Queue;
-use queuekeeper::queue::state::JobState;
-use queuekeeper::zookeeper::Config;
+use queuekeeper_queue::Queue;
+use queuekeeper_queue::state::JobState;
+use queuekeeper_zookeeper::Config;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use queuekeeper::queue::state::{JobState, State as _};
+use queuekeeper_queue::state::{JobState, State as _};
 use serde_json::Value;
 
 use super::program::Demo;

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use queuekeeper::queue::path::Queue as Pausable;
-use queuekeeper::queue::state::{BatchState, JobState, State as _};
-use queuekeeper::queue::{ItemChange, JobChange, JobValue, NewJob, Queue};
-use queuekeeper::zookeeper::server::Options;
-use queuekeeper::zookeeper::{Config, PrivateServer};
+use queuekeeper_queue::path::Queue as Pausable;
+use queuekeeper_queue::state::{BatchState, JobState, State as _};
+use queuekeeper_queue::{ItemChange, JobChange, JobValue, NewJob, Queue};
+use queuekeeper_zookeeper::server::Options;
+use queuekeeper_zookeeper::{Config, PrivateServer};
 use rustix::process::Signal;
 use tokio::time::Instant;
 use zookeeper_client::{Acls, Client, CreateMode};
@@ -107,7 +107,7 @@ async fn pause(demo: &Demo) {
 }
 
 /// A job of our own, led to Recording by hand. It is larger than any that the demo lets fail.
-async fn job_in_recording(queue: &Queue) -> queuekeeper::queue::id::JobId {
+async fn job_in_recording(queue: &Queue) -> queuekeeper_queue::id::JobId {
     let now = Timestamp::now();
     let batch = queue.create_batch(br#"{"batchID":"bid-of-a-test","profile":"test"}"#, now).await.unwrap();
     queue.change_batch(batch, &ItemChange::to(BatchState::Processing), now).await.unwrap();

@@ -1,4 +1,4 @@
-use queuekeeper::queue::load::LoadError;
+use queuekeeper_queue::load::LoadError;
 
 use super::world::{World, odd, with_checksum};
 

@@ -1,4 +1,4 @@
-use queuekeeper::queue::dump::Redaction;
+use queuekeeper_queue::dump::Redaction;
 use serde_json::Value;
 
 use super::world::{World, queuekeeper};

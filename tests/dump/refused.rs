@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use queuekeeper::queue::load::{self, LoadLimits};
+use queuekeeper_queue::load::{self, LoadLimits};
 
 use super::world::{World, odd, queuekeeper, with_checksum, with_input};
 

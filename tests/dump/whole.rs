@@ -1,10 +1,10 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Output, Stdio};
 
-use queuekeeper::queue::dump::line::compare;
+use queuekeeper_queue::dump::line::compare;
 use serde_json::Value;
 
-use queuekeeper::zookeeper::{Auth, Config};
+use queuekeeper_zookeeper::{Auth, Config};
 
 use super::world::{SEQUENTIAL, World, odd, program, queuekeeper};
 
@@ -36,7 +36,7 @@ async fn what_is_dumped_and_loaded_is_the_same_tree_and_its_numbers_go_on() {
         assert!(told(&loaded).contains(part), "{part} is not in {}", told(&loaded));
     }
     let copy = World {
-        client: queuekeeper::zookeeper::Config::new(address.parse().unwrap()).connect().await.unwrap(),
+        client: queuekeeper_zookeeper::Config::new(address.parse().unwrap()).connect().await.unwrap(),
         address,
     };
     assert_eq!(copy.lasting().await, source.lasting().await);

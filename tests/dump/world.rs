@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use futures::stream;
 use jiff::Timestamp;
-use queuekeeper::queue::Queue;
-use queuekeeper::queue::dump::{DumpOptions, Redaction};
-use queuekeeper::queue::load::{self, LoadError, LoadLimits, LoadOptions, Loaded};
-use queuekeeper::zookeeper::server::Options;
-use queuekeeper::zookeeper::{Config, PrivateServer};
+use queuekeeper_queue::Queue;
+use queuekeeper_queue::dump::{DumpOptions, Redaction};
+use queuekeeper_queue::load::{self, LoadError, LoadLimits, LoadOptions, Loaded};
+use queuekeeper_zookeeper::server::Options;
+use queuekeeper_zookeeper::{Config, PrivateServer};
 use tokio::sync::OnceCell;
 use zookeeper_client::{Acls, Client, CreateMode, CreateOptions};
 

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 use queuekeeper::mirror::FoundFault;
-use queuekeeper::queue::fault::{Fault, Limits, Provisioning};
-use queuekeeper::queue::path::Path;
+use queuekeeper_queue::fault::{Fault, Limits, Provisioning};
+use queuekeeper_queue::path::Path;
 
 use super::table::CASES;
 use super::table::Do::{self, Delete, Make, MakeEphemeral, Set};

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use queuekeeper::queue::fault::{Fault, Limits};
-use queuekeeper::queue::state::{JobState, State};
-use queuekeeper::queue::{JobChange, NewJob, Queue};
+use queuekeeper_queue::fault::{Fault, Limits};
+use queuekeeper_queue::state::{JobState, State};
+use queuekeeper_queue::{JobChange, NewJob, Queue};
 use tokio::task::JoinSet;
 use zookeeper_client::{Acls, Client, CreateMode};
 

@@ -3,10 +3,10 @@
 use futures::stream;
 use jiff::Timestamp;
 use queuekeeper::mirror::ByState;
-use queuekeeper::queue::Queue;
-use queuekeeper::queue::dump::{DumpOptions, Redaction};
-use queuekeeper::queue::load::{self, LoadLimits, LoadOptions};
-use queuekeeper::queue::state::State;
+use queuekeeper_queue::Queue;
+use queuekeeper_queue::dump::{DumpOptions, Redaction};
+use queuekeeper_queue::load::{self, LoadLimits, LoadOptions};
+use queuekeeper_queue::state::State;
 
 use super::cases::{TEN_MINUTES, change};
 use super::table::{CASES, Do};

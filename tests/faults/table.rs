@@ -1,6 +1,6 @@
 //! What is done to a healthy tree, and what shows it.
 
-use queuekeeper::queue::fault::Fault;
+use queuekeeper_queue::fault::Fault;
 
 /// One change of the tree.
 #[derive(Clone, Copy, Debug)]

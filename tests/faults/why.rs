@@ -2,9 +2,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 use queuekeeper::mirror::{Cause, CauseKind, Diagnosis, Happening, Verdict, Volume};
-use queuekeeper::queue::fault::{Fault, Limits};
-use queuekeeper::queue::id::{BatchId, JobId};
-use queuekeeper::queue::state::JobState;
+use queuekeeper_queue::fault::{Fault, Limits};
+use queuekeeper_queue::id::{BatchId, JobId};
+use queuekeeper_queue::state::JobState;
 
 use super::world::{LIMIT, Mirror, World, status, without_daemons};
 use crate::support::wait::{eventually, eventually_some};

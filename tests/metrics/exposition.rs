@@ -3,7 +3,7 @@ use queuekeeper::metrics::queue::View;
 use queuekeeper::metrics::storage::Space;
 use queuekeeper::metrics::{Format, expose, registry};
 use queuekeeper::mirror::{ByState, CollectionFigures, Freshness, Summary};
-use queuekeeper::queue::state::JobState;
+use queuekeeper_queue::state::JobState;
 
 use crate::support::figures;
 use crate::support::readers::{promtool_is_content, python_reads};

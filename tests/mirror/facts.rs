@@ -6,8 +6,8 @@ use std::fmt::Debug;
 
 use jiff::Timestamp;
 use queuekeeper::mirror::{AGE_LABELS, ItemFigures, LockKind, LockStat, Store, state_label};
-use queuekeeper::queue::path::{AccessQueue, Queue};
-use queuekeeper::queue::state::State;
+use queuekeeper_queue::path::{AccessQueue, Queue};
+use queuekeeper_queue::state::State;
 
 use super::grammar::OUTCOMES;
 
@@ -58,7 +58,7 @@ pub(crate) fn of_store(store: &Store, now: Timestamp, space: i64) -> Option<Fact
             ("entered", format!("{:?}", ms(job.entered))),
             ("status version", job.status_version.to_string()),
             ("created", format!("{:?}", ms(job.created))),
-            ("priority", format!("{:?}", job.priority.map(queuekeeper::queue::id::Priority::number))),
+            ("priority", format!("{:?}", job.priority.map(queuekeeper_queue::id::Priority::number))),
             ("lock", format!("{:?}", lock_text(job.lock))),
             ("retry count", format!("{:?}", job.retry_count)),
             ("last successful", format!("{:?}", job.last_successful.map(State::label))),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 use queuekeeper::mirror::{self, AGE_BOUNDS, Metrics, Store, Writer};
-use queuekeeper::zookeeper::{Auth, Config, Sessions};
+use queuekeeper_zookeeper::{Auth, Config, Sessions};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use zookeeper_client::{Acls, Client, CreateMode};

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
-use queuekeeper::queue::fault::{Fault, Limits};
-use queuekeeper::queue::id::JobId;
-use queuekeeper::queue::path::Path as QueuePath;
-use queuekeeper::queue::state::JobState;
-use queuekeeper::queue::{MendOrder, Queue};
-use queuekeeper::zookeeper::PrivateServer;
-use queuekeeper::zookeeper::server::Options;
+use queuekeeper_queue::fault::{Fault, Limits};
+use queuekeeper_queue::id::JobId;
+use queuekeeper_queue::path::Path as QueuePath;
+use queuekeeper_queue::state::JobState;
+use queuekeeper_queue::{MendOrder, Queue};
+use queuekeeper_zookeeper::PrivateServer;
+use queuekeeper_zookeeper::server::Options;
 use tokio::time::{interval, timeout};
 use zookeeper_client::{Acls, Client, CreateMode};
 

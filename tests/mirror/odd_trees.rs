@@ -9,11 +9,11 @@ use futures::stream;
 use jiff::Timestamp;
 use queuekeeper::config::Config as ServerConfig;
 use queuekeeper::metrics;
-use queuekeeper::queue::Queue;
-use queuekeeper::queue::load::{self, LoadLimits, LoadOptions};
 use queuekeeper::web;
-use queuekeeper::zookeeper::PrivateServer;
-use queuekeeper::zookeeper::server::Options;
+use queuekeeper_queue::Queue;
+use queuekeeper_queue::load::{self, LoadLimits, LoadOptions};
+use queuekeeper_zookeeper::PrivateServer;
+use queuekeeper_zookeeper::server::Options;
 use tower::ServiceExt as _;
 
 use super::harness::{Mirror, connect, create};

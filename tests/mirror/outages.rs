@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use queuekeeper::mirror::Freshness;
-use queuekeeper::queue::id::JobId;
-use queuekeeper::zookeeper::server::Options;
-use queuekeeper::zookeeper::{Config, PrivateServer};
+use queuekeeper_queue::id::JobId;
+use queuekeeper_zookeeper::server::Options;
+use queuekeeper_zookeeper::{Config, PrivateServer};
 use zookeeper_client::Client;
 
 use super::chaos::{delete_all, folders, new_batch, new_job, play, status};

@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
 use queuekeeper::config::Config as ServerConfig;
-use queuekeeper::zookeeper::PrivateServer;
-use queuekeeper::zookeeper::server::Options;
 use queuekeeper::{metrics, web};
+use queuekeeper_zookeeper::PrivateServer;
+use queuekeeper_zookeeper::server::Options;
 use tower::ServiceExt as _;
 use zookeeper_client::{Acl, Acls, AuthId, Client, CreateMode, Permission};
 
@@ -162,7 +162,7 @@ async fn what_is_closed_to_us_is_counted_and_a_closed_folder_is_a_problem() {
     new.equals_within(SETTLES, &owner, &closed).await;
     // With the owner's credentials, all is there.
     let mut theirs = config(&at);
-    theirs.auth.push(queuekeeper::zookeeper::Auth::digest("keeper", "secret"));
+    theirs.auth.push(queuekeeper_zookeeper::Auth::digest("keeper", "secret"));
     Mirror::with(theirs, None).equals(&owner).await;
     for mirror in [mirror, new] {
         mirror.is_compared_again().await;

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use queuekeeper::zookeeper::PrivateServer;
-use queuekeeper::zookeeper::server::Options;
+use queuekeeper_zookeeper::PrivateServer;
+use queuekeeper_zookeeper::server::Options;
 use zookeeper_client::Client;
 
 use super::chaos::{Chaos, delete_all, folders, new_batch, play};
@@ -60,7 +60,7 @@ fn assert_steps_add_up(mirror: &Mirror) {
     let (jobs, _) = mirror.store.jobs(0..usize::MAX).unwrap();
     for job in jobs {
         let has_status = job.status_version >= 0;
-        let state = job.state.map_or("other", |state| queuekeeper::queue::state::State::label(state));
+        let state = job.state.map_or("other", |state| queuekeeper_queue::state::State::label(state));
         let state = if has_status { state } else { "none" };
         *standing.entry(state.to_owned()).or_default() -= 1;
     }

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use queuekeeper::queue::id::{BatchId, JobId, Priority, RequestId};
-use queuekeeper::queue::path::{self, AccessQueue, LockFolder, Path};
-use queuekeeper::queue::state::{AccessState, BatchState, JobState, State};
-use queuekeeper::queue::{Due, Error, ItemChange, JobChange, JobValue, NewJob, Queue, Transaction};
+use queuekeeper_queue::id::{BatchId, JobId, Priority, RequestId};
+use queuekeeper_queue::path::{self, AccessQueue, LockFolder, Path};
+use queuekeeper_queue::state::{AccessState, BatchState, JobState, State};
+use queuekeeper_queue::{Due, Error, ItemChange, JobChange, JobValue, NewJob, Queue, Transaction};
 
 use super::world::{World, base, borrowed, data, job, now};
 

@@ -1,9 +1,9 @@
 //! What is at fault at the head of a queue starves nobody and is told; locks of others stay.
 
-use queuekeeper::queue::id::JobId;
-use queuekeeper::queue::path::{AccessQueue, LockFolder, Path};
-use queuekeeper::queue::state::JobState;
-use queuekeeper::queue::{Due, Error, JobChange, Reason, Unlocked};
+use queuekeeper_queue::id::JobId;
+use queuekeeper_queue::path::{AccessQueue, LockFolder, Path};
+use queuekeeper_queue::state::JobState;
+use queuekeeper_queue::{Due, Error, JobChange, Reason, Unlocked};
 
 use super::world::{EPHEMERAL, World, base, borrowed, job, now};
 

@@ -4,9 +4,9 @@
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
 use futures::StreamExt as _;
-use queuekeeper::queue::path::LockFolder;
-use queuekeeper::queue::state::JobState;
-use queuekeeper::queue::{ConflictKind, Error, JobChange, Reason, Unlocked};
+use queuekeeper_queue::path::LockFolder;
+use queuekeeper_queue::state::JobState;
+use queuekeeper_queue::{ConflictKind, Error, JobChange, Reason, Unlocked};
 
 use super::world::{borrowed, job, now};
 use crate::support::wait::eventually_some;

@@ -5,9 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use queuekeeper::queue::fault::{Fault, Limits};
-use queuekeeper::queue::path::Path;
-use queuekeeper::queue::{Error, Mend, MendKind, MendOrder, Removal};
+use queuekeeper_queue::fault::{Fault, Limits};
+use queuekeeper_queue::path::Path;
+use queuekeeper_queue::{Error, Mend, MendKind, MendOrder, Removal};
 
 use super::world::{World, borrowed, data};
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use queuekeeper::queue::NewJob;
-use queuekeeper::queue::id::BatchId;
-use queuekeeper::queue::path::AccessQueue;
+use queuekeeper_queue::NewJob;
+use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::path::AccessQueue;
 use tokio::task::JoinSet;
 
 use super::world::{SEQUENTIAL, World, base, borrowed, now};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use queuekeeper::queue::id::JobId;
-use queuekeeper::queue::state::State;
-use queuekeeper::queue::{Error, JobChange, Queue};
+use queuekeeper_queue::id::JobId;
+use queuekeeper_queue::state::State;
+use queuekeeper_queue::{Error, JobChange, Queue};
 
 use zookeeper_client::SessionState;
 

@@ -1,11 +1,11 @@
 //! What plans tell beside their transactions, and what they refuse before anything is written.
 
-use queuekeeper::queue::id::{BatchId, JobId, Priority};
-use queuekeeper::queue::path::{self, Path};
-use queuekeeper::queue::state::{BatchState, JobState, State};
-use queuekeeper::queue::{BatchTarget, Error, JobChange, JobTarget, Queue};
-use queuekeeper::zookeeper::PrivateServer;
-use queuekeeper::zookeeper::server::Options;
+use queuekeeper_queue::id::{BatchId, JobId, Priority};
+use queuekeeper_queue::path::{self, Path};
+use queuekeeper_queue::state::{BatchState, JobState, State};
+use queuekeeper_queue::{BatchTarget, Error, JobChange, JobTarget, Queue};
+use queuekeeper_zookeeper::PrivateServer;
+use queuekeeper_zookeeper::server::Options;
 use std::ops::ControlFlow;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

@@ -4,9 +4,9 @@
 
 use std::ops::ControlFlow;
 
-use queuekeeper::queue::id::{BatchId, JobId};
-use queuekeeper::queue::state::Outcome;
-use queuekeeper::queue::{BulkPlan, Error, Progress, Queue};
+use queuekeeper_queue::id::{BatchId, JobId};
+use queuekeeper_queue::state::Outcome;
+use queuekeeper_queue::{BulkPlan, Error, Progress, Queue};
 
 use super::world::{World, base, borrowed, data, job, now};
 

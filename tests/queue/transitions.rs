@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use queuekeeper::queue::id::{BatchId, JobId, RequestId};
-use queuekeeper::queue::path::AccessQueue;
-use queuekeeper::queue::state::{AccessState, BatchState, JobState, State};
-use queuekeeper::queue::{Error, ItemChange, JobChange, JobTarget};
+use queuekeeper_queue::id::{BatchId, JobId, RequestId};
+use queuekeeper_queue::path::AccessQueue;
+use queuekeeper_queue::state::{AccessState, BatchState, JobState, State};
+use queuekeeper_queue::{Error, ItemChange, JobChange, JobTarget};
 use serde_json::json;
 
 use super::world::{World, base, borrowed, data, folder, job, now, outcome};

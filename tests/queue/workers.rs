@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use queuekeeper::queue::path::AccessQueue;
-use queuekeeper::queue::state::{AccessState, BatchState, JobState};
-use queuekeeper::queue::{Due, ItemChange, JobChange, NewJob, Queue};
+use queuekeeper_queue::path::AccessQueue;
+use queuekeeper_queue::state::{AccessState, BatchState, JobState};
+use queuekeeper_queue::{Due, ItemChange, JobChange, NewJob, Queue};
 use tokio::task::JoinSet;
 
 use super::world::{World, base, borrowed, now};
@@ -27,7 +27,7 @@ async fn a_thousand_jobs_go_each_to_one_of_two_and_of_ten_workers() {
     let world = World::new(&borrowed(&base())).await;
     let batch = "bid0000000000".parse().unwrap();
     let jobs: Vec<NewJob> = (0..1_000)
-        .map(|number| NewJob::new("{}").with_priority(queuekeeper::queue::id::Priority::new(number % 100).unwrap()))
+        .map(|number| NewJob::new("{}").with_priority(queuekeeper_queue::id::Priority::new(number % 100).unwrap()))
         .collect();
     let made = world.queue.create_jobs(batch, &jobs, now()).await.unwrap();
     assert_eq!(made.iter().collect::<BTreeSet<_>>().len(), 1_000);

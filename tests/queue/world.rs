@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use queuekeeper::queue::Queue;
-use queuekeeper::zookeeper::PrivateServer;
-use queuekeeper::zookeeper::server::Options;
+use queuekeeper_queue::Queue;
+use queuekeeper_zookeeper::PrivateServer;
+use queuekeeper_zookeeper::server::Options;
 use tokio::sync::OnceCell;
 use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, Stat};
 

@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 use jiff::Timestamp;
 use queuekeeper::actions::audit::Record;
 use queuekeeper::alerts::NotChanged;
-use queuekeeper::queue::JobChange;
-use queuekeeper::queue::path::{EntryName, Path};
-use queuekeeper::queue::state::JobState;
+use queuekeeper_queue::JobChange;
+use queuekeeper_queue::path::{EntryName, Path};
+use queuekeeper_queue::state::JobState;
 use serde_json::json;
 
 use super::world::{LIMIT, PERSISTENT, World, alert, failed_jobs, operator, resume, rules, stuck};
@@ -236,7 +236,7 @@ async fn an_orphan_entry_is_removed_and_held_jobs_of_a_free_collection_are_relea
     let keeper = world.keeper(rules(both)).await;
     keeper.ready(true).await;
     let jobs = world.jobs("demo", 4, 0).await;
-    let orphan = Path::entry(JobState::Storing, queuekeeper::queue::id::Priority::default(), jobs[0]);
+    let orphan = Path::entry(JobState::Storing, queuekeeper_queue::id::Priority::default(), jobs[0]);
     assert_eq!(orphan.to_string(), format!("/jobs/states/storing/{}", EntryName { priority: 5, job: jobs[0] }));
     world.raw.mkdir("/jobs/states/storing", &PERSISTENT).await.unwrap();
     world.raw.create(&orphan.to_string(), b"", &PERSISTENT).await.unwrap();

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
 use queuekeeper::config::{Config, Loopback, Web};
-use queuekeeper::{actions, metrics, web, zookeeper};
+use queuekeeper::{actions, metrics, web};
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +15,7 @@ use super::world::{Keeper, World, resume};
 async fn served(keeper: &Keeper) -> (String, AbortOnDropHandle<()>) {
     let loopback = Some(Loopback { role: actions::Role::Admin, notice: "A test." });
     let web = Web { loopback, ..Web::default() };
-    let config = Config { web, ..Config::new(zookeeper::Config::new("127.0.0.1:1".parse().unwrap())) };
+    let config = Config { web, ..Config::new(queuekeeper_zookeeper::Config::new("127.0.0.1:1".parse().unwrap())) };
     let (store, actions) = (keeper.store.clone(), Some(keeper.actions.clone()));
     let state = web::State::new(config, store, None, actions, metrics::registry()).with_alerts(keeper.alerts.clone());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use queuekeeper::alerts::NotReceived;
-use queuekeeper::queue::state::JobState;
+use queuekeeper_queue::state::JobState;
 
 use super::world::{Keeper, LIMIT, World, failed_jobs, operator, resume, server};
 use crate::support::proxy::{Newcomers, Proxy};

@@ -4,7 +4,7 @@
 
 use jiff::Timestamp;
 use queuekeeper::alerts::{NotReceived, Rules};
-use queuekeeper::queue::state::JobState;
+use queuekeeper_queue::state::JobState;
 use serde_json::json;
 use zookeeper_client::{Acl, Acls, AuthId, CreateMode, Permission};
 

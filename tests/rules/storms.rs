@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 use queuekeeper::actions::audit::Record;
 use queuekeeper::alerts::NotReceived;
-use queuekeeper::queue::state::JobState;
+use queuekeeper_queue::state::JobState;
 use std::time::Duration;
 
-use queuekeeper::zookeeper::PrivateServer;
-use queuekeeper::zookeeper::server::Options;
+use queuekeeper_zookeeper::PrivateServer;
+use queuekeeper_zookeeper::server::Options;
 use serde_json::{Value, json};
 
 use super::world::{Keeper, PERSISTENT, World, alert, operator, rules};

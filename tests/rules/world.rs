@@ -13,14 +13,14 @@ use queuekeeper::actions::audit::{Audit, Destination, Record, Rotation};
 use queuekeeper::actions::{self, Actions, Actor, Reason, Role, Source};
 use queuekeeper::alerts::{self, Alerts, NotReceived, Received, Rules};
 use queuekeeper::config::ConfigFile;
-use queuekeeper::coordination::Coordination;
 use queuekeeper::mirror::{self, Store, Writer};
-use queuekeeper::queue::fault::Limits;
-use queuekeeper::queue::id::{BatchId, JobId};
-use queuekeeper::queue::state::JobState;
-use queuekeeper::queue::{Due, JobChange, JobValue, NewJob, Queue};
-use queuekeeper::zookeeper::server::Options;
-use queuekeeper::zookeeper::{self, PrivateServer, Sessions};
+use queuekeeper_queue::fault::Limits;
+use queuekeeper_queue::id::{BatchId, JobId};
+use queuekeeper_queue::state::JobState;
+use queuekeeper_queue::{Due, JobChange, JobValue, NewJob, Queue};
+use queuekeeper_zookeeper::coordination::Coordination;
+use queuekeeper_zookeeper::server::Options;
+use queuekeeper_zookeeper::{PrivateServer, Sessions};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
@@ -63,8 +63,8 @@ pub(crate) struct Keeper {
     acting: Option<AbortOnDropHandle<()>>,
 }
 
-fn config(address: &str, session_timeout: Duration) -> zookeeper::Config {
-    zookeeper::Config { session_timeout, ..zookeeper::Config::new(address.parse().unwrap()) }
+fn config(address: &str, session_timeout: Duration) -> queuekeeper_zookeeper::Config {
+    queuekeeper_zookeeper::Config { session_timeout, ..queuekeeper_zookeeper::Config::new(address.parse().unwrap()) }
 }
 
 pub(crate) async fn connect(address: &str) -> Client {

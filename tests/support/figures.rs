@@ -2,9 +2,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 use queuekeeper::mirror::{FaultFigures, Freshness, JobFigures, LockKind, Summary};
-use queuekeeper::queue::fault::Fault;
-use queuekeeper::queue::path::Queue;
-use queuekeeper::queue::state::{AccessState, BatchState, JobState};
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::path::Queue;
+use queuekeeper_queue::state::{AccessState, BatchState, JobState};
 
 /// The moment of the view: 2026-11-21 10:00:00 UTC.
 pub(crate) fn now() -> Timestamp {

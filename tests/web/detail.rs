@@ -6,8 +6,8 @@ use prometheus_client::registry::Registry;
 use queuekeeper::config::Config;
 use queuekeeper::mirror::{self, Metrics, Store, Writer};
 use queuekeeper::web;
-use queuekeeper::zookeeper::server::Options;
-use queuekeeper::zookeeper::{self, PrivateServer, Sessions};
+use queuekeeper_zookeeper::server::Options;
+use queuekeeper_zookeeper::{PrivateServer, Sessions};
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -36,9 +36,9 @@ impl World {
     async fn new() -> Self {
         let zookeeper = PrivateServer::start(Options::default()).await.unwrap();
         let address = zookeeper.connect_string();
-        let connection = zookeeper::Config {
+        let connection = queuekeeper_zookeeper::Config {
             session_timeout: Duration::from_secs(30),
-            ..zookeeper::Config::new(address.parse().unwrap())
+            ..queuekeeper_zookeeper::Config::new(address.parse().unwrap())
         };
         let client = connection.connect().await.unwrap();
         let writer = Writer::new();

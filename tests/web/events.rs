@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use prometheus_client::registry::Registry;
 use queuekeeper::config::Config;
 use queuekeeper::mirror::{self, Store, Writer};
-use queuekeeper::zookeeper::server::Options;
-use queuekeeper::zookeeper::{self, PrivateServer, Sessions};
 use queuekeeper::{metrics, web};
+use queuekeeper_zookeeper::server::Options;
+use queuekeeper_zookeeper::{PrivateServer, Sessions};
 use reqwest::{Client as Http, Response, StatusCode};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -32,7 +32,7 @@ struct Web {
 
 impl Web {
     async fn start(store: Store) -> Self {
-        let config = Config::new(zookeeper::Config::new("127.0.0.1:1".parse().unwrap()));
+        let config = Config::new(queuekeeper_zookeeper::Config::new("127.0.0.1:1".parse().unwrap()));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let state = web::State::new(config, store, None, None, metrics::registry());
@@ -112,7 +112,7 @@ async fn create(client: &Client, path: &str, data: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_in_zookeeper_arrives_within_a_second_and_alone() {
     let mut server = PrivateServer::start(Options::default()).await.unwrap();
-    let config = zookeeper::Config::new(server.connect_string().parse().unwrap());
+    let config = queuekeeper_zookeeper::Config::new(server.connect_string().parse().unwrap());
     let client = config.connect().await.unwrap();
     create(&client, "/jobs", "").await;
     let writer = Writer::new();

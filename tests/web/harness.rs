@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use prometheus_client::registry::Registry;
 use queuekeeper::config::{self, Config};
 use queuekeeper::mirror::Store;
-use queuekeeper::{metrics, web, zookeeper};
+use queuekeeper::{metrics, web};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -61,7 +61,8 @@ impl Server {
     }
 
     pub(crate) async fn under(web: config::Web, file: Option<config::ConfigFile>) -> Self {
-        let config = Config { web, file, ..Config::new(zookeeper::Config::new("127.0.0.1:1".parse().unwrap())) };
+        let config =
+            Config { web, file, ..Config::new(queuekeeper_zookeeper::Config::new("127.0.0.1:1".parse().unwrap())) };
         let mut registry: Registry = metrics::registry();
         let store = Store::default();
         let queue = metrics::queue::Queue {

@@ -5,9 +5,9 @@ use std::time::Duration;
 use prometheus_client::registry::Registry;
 use queuekeeper::config::Config;
 use queuekeeper::mirror::{self, Writer};
-use queuekeeper::zookeeper::server::Options;
-use queuekeeper::zookeeper::{self, PrivateServer, Sessions};
 use queuekeeper::{metrics, web};
+use queuekeeper_zookeeper::server::Options;
+use queuekeeper_zookeeper::{PrivateServer, Sessions};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -30,9 +30,9 @@ struct World {
 impl World {
     async fn start() -> Self {
         let server = PrivateServer::start(Options::default()).await.unwrap();
-        let connect = || zookeeper::Config {
+        let connect = || queuekeeper_zookeeper::Config {
             session_timeout: Duration::from_secs(30),
-            ..zookeeper::Config::new(server.connect_string().parse().unwrap())
+            ..queuekeeper_zookeeper::Config::new(server.connect_string().parse().unwrap())
         };
         let client = connect().connect().await.unwrap();
         let (writer, mut registry) = (Writer::new(), Registry::default());

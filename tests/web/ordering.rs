@@ -7,12 +7,12 @@ use queuekeeper::actions::audit::{Audit, Destination, Rotation};
 use queuekeeper::actions::{self, Actions};
 use queuekeeper::alerts::{self, Alerts, Rules};
 use queuekeeper::config::{Config, ConfigFile, Web, WebFile};
-use queuekeeper::coordination::Coordination;
 use queuekeeper::mirror::{self, Store, Writer};
-use queuekeeper::queue::fault::Limits;
-use queuekeeper::zookeeper::server::Options;
-use queuekeeper::zookeeper::{self, PrivateServer, Sessions};
 use queuekeeper::{metrics, web};
+use queuekeeper_queue::fault::Limits;
+use queuekeeper_zookeeper::coordination::Coordination;
+use queuekeeper_zookeeper::server::Options;
+use queuekeeper_zookeeper::{PrivateServer, Sessions};
 use reqwest::redirect::Policy;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -77,9 +77,9 @@ impl World {
     /// A queue with its folders, one batch that is being done, and no jobs.
     pub(crate) async fn start() -> Self {
         let server = PrivateServer::start(Options::default()).await.unwrap();
-        let connect = || zookeeper::Config {
+        let connect = || queuekeeper_zookeeper::Config {
             session_timeout: Duration::from_secs(30),
-            ..zookeeper::Config::new(server.connect_string().parse().unwrap())
+            ..queuekeeper_zookeeper::Config::new(server.connect_string().parse().unwrap())
         };
         let folder = tempfile::tempdir().unwrap();
         let client = connect().connect().await.unwrap();
@@ -133,7 +133,10 @@ impl World {
         let (counted, store) = (alerts::Metrics::register(&mut registry), self.store.clone());
         let rules = Rules::default();
         let (alerts, _) = Alerts::new(store.clone(), || None, self.actions.clone(), coordination, rules, counted);
-        let config = Config { file: Some(file), ..Config::new(zookeeper::Config::new("127.0.0.1:1".parse().unwrap())) };
+        let config = Config {
+            file: Some(file),
+            ..Config::new(queuekeeper_zookeeper::Config::new("127.0.0.1:1".parse().unwrap()))
+        };
         let state = web::State::new(config, store, None, Some(self.actions.clone()), registry).with_alerts(alerts);
         run(state).await
     }
@@ -230,7 +233,7 @@ async fn serve(
     file: Option<ConfigFile>,
 ) -> (String, AbortOnDropHandle<()>) {
     // Nobody asks ZooKeeper by what the server's configuration says of it.
-    let zookeeper = zookeeper::Config::new("127.0.0.1:1".parse().unwrap());
+    let zookeeper = queuekeeper_zookeeper::Config::new("127.0.0.1:1".parse().unwrap());
     let config = Config { web: Web { file: users, ..Web::default() }, file, ..Config::new(zookeeper) };
     run(web::State::new(config, store.clone(), None, Some(actions.clone()), metrics::registry())).await
 }

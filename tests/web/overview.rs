@@ -10,11 +10,11 @@ use queuekeeper::mirror::{
     Batch, ByState, Cause, CauseKind, Diagnosis, Flow, Freshness, History, Pace, Pause, Point, Rates, StateFlow,
     Verdict,
 };
-use queuekeeper::queue::fault::Fault;
-use queuekeeper::queue::id::{BatchId, JobId};
-use queuekeeper::queue::path::Queue;
-use queuekeeper::queue::state::{BatchState, JobState, State as _};
 use queuekeeper::web::pages::{Recent, Stopped};
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::id::{BatchId, JobId};
+use queuekeeper_queue::path::Queue;
+use queuekeeper_queue::state::{BatchState, JobState, State as _};
 
 use super::page::{page_of, text};
 use crate::support::figures::{self, ago};

@@ -1,9 +1,9 @@
 use askama::Template;
 use queuekeeper::metrics::storage::Space;
 use queuekeeper::mirror::{Freshness, Pause, Summary};
-use queuekeeper::queue::path::Queue;
-use queuekeeper::queue::state::JobState;
 use queuekeeper::web::pages::{Overview, Recent, View};
+use queuekeeper_queue::path::Queue;
+use queuekeeper_queue::state::JobState;
 
 use crate::support::figures;
 

@@ -6,8 +6,8 @@ use std::process::{Child, Stdio};
 
 use queuekeeper::actions::Role;
 use queuekeeper::config::{ConfigFile, Secret, TokenLine, WebFile};
-use queuekeeper::zookeeper::PrivateServer;
-use queuekeeper::zookeeper::server::Options;
+use queuekeeper_zookeeper::PrivateServer;
+use queuekeeper_zookeeper::server::Options;
 use reqwest::{Client, Method};
 
 use super::command_line::queuekeeper;

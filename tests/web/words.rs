@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use queuekeeper::mirror::failures::FailureGroup;
-use queuekeeper::queue::state::{JobState, State as _};
 use queuekeeper::web::pages::Recent;
+use queuekeeper_queue::state::{JobState, State as _};
 use serde_json::Value;
 
 use super::ordering::{ADMIN, LIMIT, World};

@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use queuekeeper::zookeeper::diagnose::Symptom;
-use queuekeeper::zookeeper::server::Options;
-use queuekeeper::zookeeper::{Auth, Config, ConnectError, PrivateServer, within};
+use queuekeeper_zookeeper::diagnose::Symptom;
+use queuekeeper_zookeeper::server::Options;
+use queuekeeper_zookeeper::{Auth, Config, ConnectError, PrivateServer, within};
 use zookeeper_client::{Acls, Client, CreateMode, Error};
 
 use crate::support::proxy::{Newcomers, Proxy};

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use queuekeeper::zookeeper::server::Options;
-use queuekeeper::zookeeper::{PrivateServer, ServerError, within};
+use queuekeeper_zookeeper::server::Options;
+use queuekeeper_zookeeper::{PrivateServer, ServerError, within};
 use rustix::process::{Pid, getpgid};
 
 use super::connect::{config, create};

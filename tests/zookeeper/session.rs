@@ -6,9 +6,9 @@ use std::io;
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
-use queuekeeper::zookeeper::diagnose::Symptom;
-use queuekeeper::zookeeper::server::Options;
-use queuekeeper::zookeeper::{Config, Connection, PrivateServer, RequestError, SessionEnd, Sessions, within};
+use queuekeeper_zookeeper::diagnose::Symptom;
+use queuekeeper_zookeeper::server::Options;
+use queuekeeper_zookeeper::{Config, Connection, PrivateServer, RequestError, SessionEnd, Sessions, within};
 use tokio::sync::watch;
 use tokio::time::timeout;
 

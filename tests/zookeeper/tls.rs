@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use queuekeeper::zookeeper::diagnose::Symptom;
-use queuekeeper::zookeeper::server::{ClientAuth, Options, ServerTls};
-use queuekeeper::zookeeper::tls::Identity;
-use queuekeeper::zookeeper::{Config, ConnectError, Connection, PrivateServer, Sessions, Tls};
+use queuekeeper_zookeeper::diagnose::Symptom;
+use queuekeeper_zookeeper::server::{ClientAuth, Options, ServerTls};
+use queuekeeper_zookeeper::tls::Identity;
+use queuekeeper_zookeeper::{Config, ConnectError, Connection, PrivateServer, Sessions, Tls};
 use tokio::time::timeout;
 
 use super::connect::{config, create};

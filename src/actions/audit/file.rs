@@ -5,7 +5,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::files;
+use queuekeeper_zookeeper::files;
 
 /// When a file is full, and how many are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@ use std::path::Path;
 use jiff::Timestamp;
 
 use super::*;
-use crate::files;
+use queuekeeper_zookeeper::files;
 
 mod alerts;
 

@@ -9,10 +9,10 @@ use crate::actions::order::Order;
 use crate::actions::refusal::Refusal;
 use crate::mirror::Store;
 use crate::mirror::find::JobQuery;
-use crate::queue::id::BatchId;
-use crate::queue::path::Path;
-use crate::queue::state::{BatchState, State as _};
-use crate::queue::{Batch, BatchTarget, Error};
+use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::path::Path;
+use queuekeeper_queue::state::{BatchState, State as _};
+use queuekeeper_queue::{Batch, BatchTarget, Error};
 
 impl Desk<'_> {
     pub(super) async fn batch(&self, order: &Order, needs: Role, id: BatchId) -> Result<Prepared, Refusal> {

@@ -5,10 +5,10 @@ use crate::actions::action::Action;
 use crate::actions::actor::Role;
 use crate::actions::order::Order;
 use crate::actions::refusal::Refusal;
-use crate::queue::id::JobId;
-use crate::queue::path::Path;
-use crate::queue::state::{BatchState, JobState, State as _};
-use crate::queue::{Error, Job, JobChange, JobPlan, JobTarget};
+use queuekeeper_queue::id::JobId;
+use queuekeeper_queue::path::Path;
+use queuekeeper_queue::state::{BatchState, JobState, State as _};
+use queuekeeper_queue::{Error, Job, JobChange, JobPlan, JobTarget};
 
 impl Desk<'_> {
     pub(super) async fn job(&self, order: &Order, needs: Role, id: JobId) -> Result<Prepared, Refusal> {

@@ -9,11 +9,11 @@ use jiff::Timestamp;
 
 use crate::mirror::Store;
 use crate::mirror::find::JobQuery;
-use crate::queue::fault::Fault;
-use crate::queue::id::RequestId;
-use crate::queue::path::{self, AccessQueue, Path};
-use crate::queue::state::{AccessState, JobState, State as _};
-use crate::queue::{Error, ItemChange, Lock, MendOrder, RequestTarget};
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::id::RequestId;
+use queuekeeper_queue::path::{self, AccessQueue, Path};
+use queuekeeper_queue::state::{AccessState, JobState, State as _};
+use queuekeeper_queue::{Error, ItemChange, Lock, MendOrder, RequestTarget};
 
 impl Desk<'_> {
     pub(super) async fn request(

@@ -3,8 +3,8 @@
 use clap::Args;
 
 use crate::config::PrometheusDuration;
-use crate::queue::fault::Limits;
-use crate::queue::state::{JobState, State};
+use queuekeeper_queue::fault::Limits;
+use queuekeeper_queue::state::{JobState, State};
 
 /// The limits that an operator may set; the others have the defaults of [`Limits`].
 #[derive(Clone, Debug, Args)]

@@ -10,8 +10,8 @@ use serde_saphyr::Spanned;
 use super::super::PrometheusDuration;
 use super::super::source::{FileError, refuse};
 use crate::alerts::{Budget, Mode, Narrow, Remedy, Rule, Rules, Selector};
-use crate::queue::fault::Fault;
-use crate::queue::state::{JobState, State as _};
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::state::{JobState, State as _};
 
 /// How many rules there may be.
 const MOST_RULES: usize = 100;
@@ -114,7 +114,8 @@ fn rule(path: &Path, keys: Spanned<RuleKeys>, is_destructive_allowed: bool) -> R
     let keys = keys.value;
     let name = keys.name.value;
     let at = |line: u64, why: String| refuse(path, line, format!("rule {name}: {why}"));
-    let is_name = crate::coordination::is_name(&name) && name.len() <= LONGEST_NAME && !name.contains('.');
+    let is_name =
+        queuekeeper_zookeeper::coordination::is_name(&name) && name.len() <= LONGEST_NAME && !name.contains('.');
     if !is_name {
         let why = format!("a rule's name has at most {LONGEST_NAME} lower-case letters, digits, - and _");
         return Err(refuse(path, keys.name.referenced.line(), why));

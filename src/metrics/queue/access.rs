@@ -5,7 +5,7 @@ use std::fmt;
 use super::locks::queue_label;
 use crate::metrics::encode::{Families, seconds};
 use crate::mirror::{ItemFigures, Summary, state_label};
-use crate::queue::path::{AccessQueue, Queue};
+use queuekeeper_queue::path::{AccessQueue, Queue};
 
 /// The queue's label value is that of `merritt_queue_paused`, so that one can be matched with the other.
 fn label(queue: AccessQueue) -> &'static str {

@@ -8,7 +8,7 @@ use std::fmt;
 
 use crate::metrics::encode::Families;
 use crate::mirror::{ByState, CollectionFigures, state_label};
-use crate::queue::state::JobState;
+use queuekeeper_queue::state::JobState;
 
 /// The label value for what has no series of its own.
 const OVERFLOW: &str = "overflow";

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::metrics::encode::Families;
 use crate::mirror::Summary;
-use crate::queue::fault::Fault;
+use queuekeeper_queue::fault::Fault;
 
 pub(super) fn write(families: &mut Families<'_>, summary: &Summary) -> fmt::Result {
     let faults = Fault::ALL.into_iter().map(|fault| ([("fault", fault.label())], summary.faults(fault).count));

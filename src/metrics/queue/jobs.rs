@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::metrics::encode::{Families, seconds, truth};
 use crate::mirror::{AGE_LABELS, JobFigures, Summary, state_label};
-use crate::queue::state::{JobState, State as _};
+use queuekeeper_queue::state::{JobState, State as _};
 
 /// The label values of `retries`.
 const RETRIES: [&str; 4] = ["0", "1", "2", "3+"];

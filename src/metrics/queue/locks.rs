@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::metrics::encode::{Families, seconds};
 use crate::mirror::{AGE_LABELS, LockKind, Summary};
-use crate::queue::path::Queue;
+use queuekeeper_queue::path::Queue;
 
 /// The label value of a queue.
 pub(super) fn queue_label(queue: Queue) -> &'static str {

@@ -7,8 +7,8 @@ use super::{Diagnosis, Volume, diagnose_batch, diagnose_job, diagnose_state};
 use crate::mirror::forecast::Forecast;
 use crate::mirror::past::PastEvent;
 use crate::mirror::store::Store;
-use crate::queue::id::{BatchId, JobId};
-use crate::queue::state::JobState;
+use queuekeeper_queue::id::{BatchId, JobId};
+use queuekeeper_queue::state::JobState;
 
 impl Store {
     /// Why a job is not moving; `None` where there is no such job. `now` is our own clock.

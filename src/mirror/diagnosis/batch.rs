@@ -9,8 +9,8 @@ use super::{Cause, CauseKind, Diagnosis, Verdict};
 use crate::mirror::forecast::Forecast;
 use crate::mirror::history::Rates;
 use crate::mirror::words::{ago, between, count, counted, quoted, session, span};
-use crate::queue::path::{BatchNode, Path};
-use crate::queue::state::{BatchState, Outcome, State};
+use queuekeeper_queue::path::{BatchNode, Path};
+use queuekeeper_queue::state::{BatchState, Outcome, State};
 
 /// Says why a batch does not come to its end, or how far it is.
 #[must_use]

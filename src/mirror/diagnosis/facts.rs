@@ -8,10 +8,10 @@ use jiff::Timestamp;
 use crate::mirror::faults::FoundFault;
 use crate::mirror::history::{Rates, StateFlow};
 use crate::mirror::words::quoted;
-use crate::queue::fault::Fault;
-use crate::queue::id::{BatchId, JobId};
-use crate::queue::path::Path;
-use crate::queue::state::{BatchState, JobState};
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::id::{BatchId, JobId};
+use queuekeeper_queue::path::Path;
+use queuekeeper_queue::state::{BatchState, JobState};
 
 /// How full the working storage is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -239,7 +239,7 @@ pub struct BatchSituation {
     /// Whether a daemon has acquired it.
     pub is_acquired: bool,
     /// How many jobs are referenced in each folder, in the order of
-    /// [`Outcome::ALL`](crate::queue::state::Outcome::ALL); `None` for one that is not there.
+    /// [`Outcome::ALL`](queuekeeper_queue::state::Outcome::ALL); `None` for one that is not there.
     pub references: [Option<u32>; 4],
     /// Who holds it.
     pub lock: Option<Holding>,

@@ -10,9 +10,9 @@ use super::turn::{is_paused_with_the_queue, obstacles, paused, storage, would_be
 use super::verdict::{headline, verdict};
 use super::{Cause, CauseKind, Diagnosis};
 use crate::mirror::words::{ago, between, count, counted, length, session, size, span};
-use crate::queue::fault::{Fault, Provisioning};
-use crate::queue::path::Path;
-use crate::queue::state::{BatchState, JobState, State};
+use queuekeeper_queue::fault::{Fault, Provisioning};
+use queuekeeper_queue::path::Path;
+use queuekeeper_queue::state::{BatchState, JobState, State};
 
 /// Says why a job is not moving, or that it is. `volume` is the working storage; `None` where it cannot be seen.
 #[must_use]

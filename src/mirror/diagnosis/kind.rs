@@ -1,6 +1,6 @@
 //! The kinds of causes.
 
-use crate::queue::fault::Fault;
+use queuekeeper_queue::fault::Fault;
 
 macro_rules! kinds {
     ($( $(#[$doc:meta])* $kind:ident $label:literal, )+) => {

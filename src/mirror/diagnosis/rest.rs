@@ -6,9 +6,9 @@ use super::facts::JobSituation;
 use super::turn::collection_lock;
 use super::{Cause, CauseKind};
 use crate::mirror::words::{ago, count, counted, quoted};
-use crate::queue::path::{JobNode, Path};
-use crate::queue::record::OperatorNote;
-use crate::queue::state::JobState;
+use queuekeeper_queue::path::{JobNode, Path};
+use queuekeeper_queue::record::OperatorNote;
+use queuekeeper_queue::state::JobState;
 
 pub(super) fn done(job: &JobSituation, now: Timestamp) -> Cause {
     let state = if job.state == Some(JobState::Deleted) { "deleted" } else { "completed" };

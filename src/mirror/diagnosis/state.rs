@@ -6,9 +6,9 @@ use super::facts::{StateSituation, Volume};
 use super::turn::{is_paused_with_the_queue, is_worked_on, obstacles, paused};
 use super::{Cause, CauseKind, Diagnosis, Verdict};
 use crate::mirror::words::{ago, between, count, counted, percent, size};
-use crate::queue::fault::Fault;
-use crate::queue::path::Path;
-use crate::queue::state::{JobState, State};
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::path::Path;
+use queuekeeper_queue::state::{JobState, State};
 
 /// Says why nothing leaves a state, or that it flows. `volume` is the working storage; `None` where it cannot be seen.
 #[must_use]

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use super::*;
 use crate::mirror::history::{Pace, StateFlow};
-use crate::queue::fault::Fault;
-use crate::queue::id::{BatchId, JobId, Priority};
-use crate::queue::path::{BatchNode, EntryName, JobNode};
-use crate::queue::state::{BatchState, JobState, Outcome};
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::id::{BatchId, JobId, Priority};
+use queuekeeper_queue::path::{BatchNode, EntryName, JobNode};
+use queuekeeper_queue::state::{BatchState, JobState, Outcome};
 
 const JOB: JobId = JobId::new(42);
 

@@ -6,9 +6,9 @@ use super::facts::{Head, Pause, Pool, StateSituation, Volume};
 use super::{Cause, CauseKind};
 use crate::mirror::FoundFault;
 use crate::mirror::words::{ago, count, counted, percent, quoted, session, size};
-use crate::queue::fault::Fault;
-use crate::queue::path::Path;
-use crate::queue::state::{JobState, State};
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::path::Path;
+use queuekeeper_queue::state::{JobState, State};
 
 /// How many jobs that wait for space fill a daemon's pool.
 pub(super) const POOL: u64 = 5;
@@ -34,7 +34,7 @@ pub(super) fn paused(pause: &Pause, now: Timestamp, what: &str) -> Cause {
         .evidence(format!("{}{what}", pause.ordered()))
         .remedy("Release the ingest queue, once the reason for the pause is gone.")
         .since(pause.since)
-        .items([Path::QueueLock(crate::queue::path::Queue::Ingest)], 1)
+        .items([Path::QueueLock(queuekeeper_queue::path::Queue::Ingest)], 1)
 }
 
 /// How full the working storage is, of how much.
@@ -138,7 +138,7 @@ pub(super) fn backlog(state: &StateSituation) -> Option<Cause> {
 
 /// The lock that holds a collection.
 pub(super) fn collection_lock(collection: &str) -> Path {
-    Path::NamedLock(crate::queue::path::LockFolder::Collections, collection.into())
+    Path::NamedLock(queuekeeper_queue::path::LockFolder::Collections, collection.into())
 }
 
 /// What keeps a state that is worked on from moving, the most decisive first; the pause is the caller's.

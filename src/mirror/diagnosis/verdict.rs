@@ -2,9 +2,9 @@
 
 use super::facts::JobSituation;
 use super::{Cause, CauseKind, Verdict};
-use crate::queue::fault::Fault;
-use crate::queue::record::OperatorNote;
-use crate::queue::state::{JobState, State};
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::record::OperatorNote;
+use queuekeeper_queue::state::{JobState, State};
 
 /// What the causes of a job come to.
 pub(super) fn verdict(causes: &[Cause]) -> Verdict {

@@ -9,7 +9,7 @@ use tracing::warn;
 
 use crate::mirror::image::Image;
 use crate::mirror::read::Found;
-use crate::queue::path::{BatchNode, EntryName, JobNode, Path, RequestNode};
+use queuekeeper_queue::path::{BatchNode, EntryName, JobNode, Path, RequestNode};
 
 /// How far apart the log names what has been closed to us.
 const WARN_SPACING: Duration = Duration::from_mins(1);
@@ -92,7 +92,7 @@ impl Closed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::id::JobId;
+    use queuekeeper_queue::id::JobId;
 
     fn denied(jobs: std::ops::Range<u32>) -> Vec<(Path, Found)> {
         jobs.map(|job| (Path::JobNode(JobId::new(job), JobNode::Status), Found::Denied)).collect()

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::flow::{Pace, Rates};
 use super::{between, shifted};
-use crate::queue::id::BatchId;
+use queuekeeper_queue::id::BatchId;
 
 /// How far apart what is remembered of a batch lies, in milliseconds.
 const SPACING_MS: i64 = 60_000;

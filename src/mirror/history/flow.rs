@@ -8,7 +8,7 @@ use super::step::{Step, index};
 use super::{Record, STEP_MS, begin, between, number};
 use crate::mirror::clock::Offset;
 use crate::mirror::summary::ByState;
-use crate::queue::state::{JobState, State};
+use queuekeeper_queue::state::{JobState, State};
 
 /// A rate of less than this time says nothing.
 const LEAST: Duration = Duration::from_secs(30);

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::step::{Figures, STATES, Step, index};
 use super::{KEPT, Record, STEP_MS, STEPS, begin, number};
 use crate::mirror::summary::ByState;
-use crate::queue::state::{JobState, State};
+use queuekeeper_queue::state::{JobState, State};
 
 /// The figures over the last hours. Instants are by our own clock.
 #[derive(Clone, Debug, Default)]

@@ -1,7 +1,7 @@
 //! One step of the record.
 
-use crate::queue::id::BatchId;
-use crate::queue::state::{JobState, State};
+use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::state::{JobState, State};
 
 /// How many states of jobs there are, with `other`.
 pub(in crate::mirror) const STATES: usize = <JobState as State>::ALL.len() + 1;

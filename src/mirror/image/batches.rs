@@ -11,10 +11,10 @@ use super::row::{LockStat, Nodes};
 use crate::mirror::read::Found;
 use crate::mirror::summary::ByState;
 use crate::mirror::text::cut;
-use crate::queue::id::BatchId;
-use crate::queue::path::BatchNode;
-use crate::queue::record::{Decoded, Submission, object_form, refused};
-use crate::queue::state::{BatchState, Outcome};
+use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::path::BatchNode;
+use queuekeeper_queue::record::{Decoded, Submission, object_form, refused};
+use queuekeeper_queue::state::{BatchState, Outcome};
 
 /// One batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

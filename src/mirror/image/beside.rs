@@ -6,8 +6,8 @@ use hashbrown::HashMap;
 
 use super::row::Row;
 use crate::mirror::summary::ByState;
-use crate::queue::id::BatchId;
-use crate::queue::state::JobState;
+use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::state::JobState;
 
 /// What of a job is counted here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

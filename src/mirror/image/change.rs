@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::queue::state::{BatchState, JobState, State};
+use queuekeeper_queue::state::{BatchState, JobState, State};
 
 /// Where an item was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

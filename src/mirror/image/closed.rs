@@ -2,7 +2,7 @@
 
 use super::Image;
 use super::row::Nodes;
-use crate::queue::path::{BatchNode, JobNode, Path, RequestNode};
+use queuekeeper_queue::path::{BatchNode, JobNode, Path, RequestNode};
 
 impl Image {
     /// Whether the image knows a znode of a job, batch or request by what was read there. It does not where there is none,

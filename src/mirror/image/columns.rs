@@ -5,8 +5,8 @@
 
 use super::row::UNKNOWN_MS;
 use crate::mirror::text::TextId;
-use crate::queue::id::BatchId;
-use crate::queue::state::{JobState, State};
+use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::state::{JobState, State};
 
 /// A byte that says in which state a row is and three facts about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use super::jobs::Jobs;
 use super::row::{Row, text};
 use super::{Image, batches};
 use crate::mirror::text::Record;
-use crate::queue::id::{BatchId, JobId};
-use crate::queue::path::{AccessQueue, BatchNode, JobNode, Path, RequestNode};
-use crate::queue::state::Outcome;
+use queuekeeper_queue::id::{BatchId, JobId};
+use queuekeeper_queue::path::{AccessQueue, BatchNode, JobNode, Path, RequestNode};
+use queuekeeper_queue::state::Outcome;
 
 impl Image {
     /// The changes of state that lead from an older image to this one, as far as two sights can tell: items that moved,

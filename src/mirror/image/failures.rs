@@ -14,8 +14,8 @@ use crate::mirror::clock::Offset;
 use crate::mirror::failures::{EXAMPLES, FailureCursor, FailureGroup, FailureKey, pattern};
 use crate::mirror::find::Page;
 use crate::mirror::text::TextId;
-use crate::queue::id::{BatchId, JobId};
-use crate::queue::state::JobState;
+use queuekeeper_queue::id::{BatchId, JobId};
+use queuekeeper_queue::state::JobState;
 
 /// What of a failed job its group counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,10 +14,10 @@ use super::row::{Row, UNKNOWN_MS};
 use crate::mirror::faults::{Raw, Suspects};
 use crate::mirror::read::Found;
 use crate::mirror::summary::ByState;
-use crate::queue::fault::{Fault, Finding, Limits};
-use crate::queue::id::{BatchId, JobId};
-use crate::queue::path::{AccessQueue, JobNode, LockFolder, Path, Queue};
-use crate::queue::state::{JobState, State};
+use queuekeeper_queue::fault::{Fault, Finding, Limits};
+use queuekeeper_queue::id::{BatchId, JobId};
+use queuekeeper_queue::path::{AccessQueue, JobNode, LockFolder, Path, Queue};
+use queuekeeper_queue::state::{JobState, State};
 
 mod facts;
 mod standing;

@@ -8,8 +8,8 @@ use super::row::Standing;
 use crate::mirror::bands::Bands;
 use crate::mirror::summary::{AGE_BOUNDS, ByAge, ByState};
 use crate::mirror::text::TextId;
-use crate::queue::id::JobId;
-use crate::queue::state::JobState;
+use queuekeeper_queue::id::JobId;
+use queuekeeper_queue::state::JobState;
 
 /// The jobs of one state.
 #[derive(Debug, Default)]

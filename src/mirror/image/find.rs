@@ -9,9 +9,9 @@ use super::view::Job;
 use crate::mirror::bands::Bands;
 use crate::mirror::find::{Direction, JobCursor, JobQuery, JobSort, PAGE_LIMIT, Page, SearchText};
 use crate::mirror::text::{Bits, Matches, TextId};
-use crate::queue::id::{BatchId, JobId};
-use crate::queue::path::Path;
-use crate::queue::state::JobState;
+use queuekeeper_queue::id::{BatchId, JobId};
+use queuekeeper_queue::path::Path;
+use queuekeeper_queue::state::JobState;
 
 mod by_state;
 mod ordered;

@@ -8,8 +8,8 @@ use super::change::{Seen, Sight};
 use super::row::{LockStat, Nodes, UNKNOWN_MS};
 use crate::mirror::read::Found;
 use crate::mirror::text::cut;
-use crate::queue::record::{Decoded, ItemStatus};
-use crate::queue::state::State;
+use queuekeeper_queue::record::{Decoded, ItemStatus};
+use queuekeeper_queue::state::State;
 
 /// A batch or request, as far as its own znode, `status` and `lock` say. There are few beside the jobs, so each has its
 /// texts to itself.

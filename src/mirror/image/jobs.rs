@@ -18,9 +18,9 @@ use super::row::{LockStat, Nodes, Rest, Row, Standing};
 use crate::mirror::failures::{FailureKey, pattern};
 use crate::mirror::read::Found;
 use crate::mirror::text::{Arena, TextId, Texts};
-use crate::queue::id::{BatchId, JobId};
-use crate::queue::path::{EntryName, JobNode, StateFolder};
-use crate::queue::state::{JobState, Outcome};
+use queuekeeper_queue::id::{BatchId, JobId};
+use queuekeeper_queue::path::{EntryName, JobNode, StateFolder};
+use queuekeeper_queue::state::{JobState, Outcome};
 
 /// Every job, its entries and references, and the figures over them.
 #[derive(Debug, Default)]

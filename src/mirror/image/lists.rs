@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::figures::age_marks;
 use crate::mirror::clock::Offset;
-use crate::queue::path::Path;
 use jiff::Timestamp;
+use queuekeeper_queue::path::Path;
 
 mod batches;
 mod faults;

@@ -9,7 +9,7 @@ use super::row::{LockStat, UNKNOWN_MS};
 use crate::mirror::bands::Bands;
 use crate::mirror::read::Found;
 use crate::mirror::summary::LockKind;
-use crate::queue::path::{LockFolder, Path, Queue};
+use queuekeeper_queue::path::{LockFolder, Path, Queue};
 
 /// Every lock below `/locks`, and the figures over them. Those of jobs, batches and requests are with these.
 #[derive(Debug, Default)]

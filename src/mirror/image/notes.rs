@@ -4,8 +4,8 @@ use hashbrown::HashMap;
 
 use crate::mirror::read::Found;
 use crate::mirror::text::cut;
-use crate::queue::path::{LockFolder, Path};
-use crate::queue::record::PauseNote;
+use queuekeeper_queue::path::{LockFolder, Path};
+use queuekeeper_queue::record::PauseNote;
 
 /// The note in the lock of a paused queue or a held collection. Texts are anybody's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

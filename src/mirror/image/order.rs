@@ -4,9 +4,9 @@
 //! here the entries lie sorted in blocks of some hundreds, and a position is the sum of the blocks before it.
 
 use crate::mirror::summary::ByState;
-use crate::queue::id::JobId;
-use crate::queue::path::{EntryName, StateFolder};
-use crate::queue::state::JobState;
+use queuekeeper_queue::id::JobId;
+use queuekeeper_queue::path::{EntryName, StateFolder};
+use queuekeeper_queue::state::JobState;
 
 /// A block is split when it grows beyond this.
 const FULL: usize = 1_024;

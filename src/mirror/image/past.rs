@@ -16,7 +16,7 @@ use super::change::Seen;
 use super::row::UNKNOWN_MS;
 use crate::mirror::clock::Offset;
 use crate::mirror::past::{Happening, PastEvent};
-use crate::queue::state::{JobState, State};
+use queuekeeper_queue::state::{JobState, State};
 
 /// How many records a job has at most; the oldest goes when another comes.
 const RECORDS: usize = 8;

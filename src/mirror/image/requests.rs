@@ -10,10 +10,10 @@ use super::row::{LockStat, Nodes};
 use crate::mirror::read::Found;
 use crate::mirror::summary::ByState;
 use crate::mirror::text::cut;
-use crate::queue::id::RequestId;
-use crate::queue::path::{AccessQueue, RequestNode};
-use crate::queue::record::{Decoded, Token, refused};
-use crate::queue::state::AccessState;
+use queuekeeper_queue::id::RequestId;
+use queuekeeper_queue::path::{AccessQueue, RequestNode};
+use queuekeeper_queue::record::{Decoded, Token, refused};
+use queuekeeper_queue::state::AccessState;
 
 /// One request for assembly.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

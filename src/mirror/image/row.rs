@@ -7,10 +7,10 @@ use zookeeper_client::Stat;
 use super::change::{Seen, Sight};
 use super::columns::Columns;
 use crate::mirror::text::{Record, TextId};
-use crate::queue::fault::NodeSet;
-use crate::queue::id::{BatchId, JobId};
-use crate::queue::path::{EntryName, JobNode, StateFolder};
-use crate::queue::state::{JobState, Outcome};
+use queuekeeper_queue::fault::NodeSet;
+use queuekeeper_queue::id::{BatchId, JobId};
+use queuekeeper_queue::path::{EntryName, JobNode, StateFolder};
+use queuekeeper_queue::state::{JobState, Outcome};
 
 /// A lock on a job, batch or request, or one below `/locks`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

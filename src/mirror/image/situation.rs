@@ -17,10 +17,10 @@ use crate::mirror::diagnosis::{
 use crate::mirror::failures::{FailureKey, pattern};
 use crate::mirror::history::{Flow, Rates};
 use crate::mirror::summary::LockKind;
-use crate::queue::fault::Fault;
-use crate::queue::id::{BatchId, JobId};
-use crate::queue::path::{BatchNode, EntryName, JobNode, LockFolder, Path, Queue, StateFolder};
-use crate::queue::state::{JobState, State as _};
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::id::{BatchId, JobId};
+use queuekeeper_queue::path::{BatchNode, EntryName, JobNode, LockFolder, Path, Queue, StateFolder};
+use queuekeeper_queue::state::{JobState, State as _};
 
 /// Whether a fault of the job that is first in a state ends the poll of each daemon that tries it.
 pub(super) fn blocks(fault: Fault, row: Row<'_>, state: JobState) -> bool {

@@ -13,9 +13,9 @@ use crate::mirror::clock::Offset;
 use crate::mirror::faults::FaultFigures;
 use crate::mirror::history::{Figures, STATES, Sample, index, saturated};
 use crate::mirror::summary::{ByState, CollectionFigures, ItemFigures, JobFigures, LockFigures, LockKind, Summary};
-use crate::queue::fault::Fault;
-use crate::queue::path::{AccessQueue, LockFolder, Path, Queue, StateFolder};
-use crate::queue::state::{AccessState, JobState, State};
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::path::{AccessQueue, LockFolder, Path, Queue, StateFolder};
+use queuekeeper_queue::state::{AccessState, JobState, State};
 
 /// How many names of unknown states are kept for the page.
 const UNKNOWN_STATES: usize = 20;

@@ -10,8 +10,8 @@ use zookeeper_client::Stat;
 
 use super::*;
 use crate::mirror::clock::Offset;
-use crate::queue::path::JobNode;
-use crate::queue::state::State;
+use queuekeeper_queue::path::JobNode;
+use queuekeeper_queue::state::State;
 
 /// A znode of the model.
 #[derive(Clone, Debug, PartialEq)]
@@ -175,7 +175,8 @@ fn said(image: &Image) -> Vec<String> {
     rest.extend(image.unexpected(100).iter().map(|path| format!("unexpected {path}")));
     rest.extend(image.collections().iter().map(|collection| format!("{collection:?}")));
     rest.extend(
-        (0..2).map(|batch| format!("of {batch}: {:?}", image.jobs.beside.of(crate::queue::id::BatchId::new(batch)))),
+        (0..2)
+            .map(|batch| format!("of {batch}: {:?}", image.jobs.beside.of(queuekeeper_queue::id::BatchId::new(batch)))),
     );
     rest.push(format!("{:?} {:?}", image.sessions(100), image.batch_collections()));
     rest.push(format!("denied {:?}, root {}", image.denied_folder(), image.has_root()));
@@ -259,7 +260,7 @@ proptest! {
 
 #[test]
 fn every_state_is_reached_by_a_status() {
-    for state in crate::queue::state::JobState::ALL {
+    for state in queuekeeper_queue::state::JobState::ALL {
         let mut image = empty();
         let data = format!(r#"{{"status":"{state}"}}"#).into_bytes();
         image.apply(Path::parse("/jobs/jid0000000001/status"), &Found::Node { data, stat: new_stat(1) });

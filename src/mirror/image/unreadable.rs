@@ -1,8 +1,8 @@
 //! Which znodes cannot be read.
 
 use super::Image;
-use crate::queue::path::{AccessQueue, BatchNode, JobNode, Path, RequestNode};
-use crate::queue::state::Outcome;
+use queuekeeper_queue::path::{AccessQueue, BatchNode, JobNode, Path, RequestNode};
+use queuekeeper_queue::state::Outcome;
 
 /// The most that answers and log lines name: enough to see what they have in common, and little to send.
 pub(in crate::mirror) const NAMED: usize = 100;

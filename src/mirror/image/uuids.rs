@@ -6,8 +6,8 @@ use hashbrown::HashMap;
 
 use super::row::UNKNOWN_MS;
 use crate::mirror::read::Found;
-use crate::queue::id::BatchId;
-use crate::queue::record;
+use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::record;
 
 /// What one entry says.
 #[derive(Clone, Debug, PartialEq, Eq)]

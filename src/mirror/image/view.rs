@@ -9,9 +9,9 @@ use super::{Image, batches, requests};
 use crate::mirror::clock::Offset;
 use crate::mirror::failures::{FailureKey, pattern};
 use crate::mirror::summary::LockKind;
-use crate::queue::id::{BatchId, JobId, Priority, RequestId};
-use crate::queue::path::{AccessQueue, EntryName, JobNode, Path, StateFolder};
-use crate::queue::state::{AccessState, BatchState, JobState, Outcome};
+use queuekeeper_queue::id::{BatchId, JobId, Priority, RequestId};
+use queuekeeper_queue::path::{AccessQueue, EntryName, JobNode, Path, StateFolder};
+use queuekeeper_queue::state::{AccessState, BatchState, JobState, Outcome};
 
 /// A job as the mirror holds it. Texts are a depositor's: anything at all, cut to 512 bytes each.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -265,7 +265,7 @@ impl Image {
 
     /// Every lock, in no order.
     pub(in crate::mirror) fn locks(&self) -> Vec<Lock> {
-        use crate::queue::path::{BatchNode, RequestNode};
+        use queuekeeper_queue::path::{BatchNode, RequestNode};
         let jobs = self.jobs.locked().map(|(job, stat)| (LockKind::Job, Path::JobNode(job, JobNode::Lock), stat));
         let batches = self
             .batches

@@ -12,10 +12,10 @@ use crate::mirror::clock::Offset;
 use crate::mirror::past::PastEvent;
 use crate::mirror::read::Found;
 use crate::mirror::summary::ByState;
-use crate::queue::id::JobId;
-use crate::queue::path::{JobNode, Path};
-use crate::queue::record::OperatorNote;
-use crate::queue::state::JobState;
+use queuekeeper_queue::id::JobId;
+use queuekeeper_queue::path::{JobNode, Path};
+use queuekeeper_queue::record::OperatorNote;
+use queuekeeper_queue::state::JobState;
 
 /// What was seen happening.
 #[derive(Debug, Default)]

@@ -1,8 +1,8 @@
 //! Kinds of reads. Those of one kind wait together, and the answers to some tell how large the others will be.
 
 use super::query::{Query, USUAL_BATCH_NODES, USUAL_JOB_NODES, USUAL_REQUEST_NODES};
-use crate::queue::pace::{Estimate, LARGEST_DATA};
-use crate::queue::path::Path;
+use queuekeeper_queue::pace::{Estimate, LARGEST_DATA};
+use queuekeeper_queue::path::Path;
 
 /// A kind of reads. The znodes of one kind become known together, from one listing or from those of items that are read
 /// in random order themselves; so the ones that were read are a fair sample of those that wait.
@@ -182,7 +182,7 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::path::{AccessQueue, LockFolder};
+    use queuekeeper_queue::path::{AccessQueue, LockFolder};
 
     #[test]
     fn each_kind_has_a_place_of_its_own() {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use zookeeper_client::{Error, MultiReadResult, MultiReader, Stat};
 
 use super::kind::Kind;
-use crate::queue::path::{BatchNode, JobNode, Path, RequestNode, StateFolder};
+use queuekeeper_queue::path::{BatchNode, JobNode, Path, RequestNode, StateFolder};
 
 /// What a read found at a path.
 #[derive(Debug)]

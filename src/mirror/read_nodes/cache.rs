@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Item;
-use crate::queue::path::NodePath;
+use queuekeeper_queue::path::NodePath;
 
 /// A list of fewer names is not worth keeping: it is read again in a moment.
 const LONG: usize = 1_000;

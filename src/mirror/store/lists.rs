@@ -12,9 +12,9 @@ use crate::mirror::lists::{
     SessionLocks,
 };
 use crate::mirror::page::{ListError, Page, Part};
-use crate::queue::fault::Fault;
-use crate::queue::id::{BatchId, JobId};
-use crate::queue::path::Path;
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::id::{BatchId, JobId};
+use queuekeeper_queue::path::Path;
 
 impl Store {
     /// A page of the batches that fit a filter.

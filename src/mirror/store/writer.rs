@@ -10,8 +10,8 @@ use crate::mirror::freshness::Freshness;
 use crate::mirror::image::{Change, Image, Undated, age_marks};
 use crate::mirror::read::{Found, ReadBudget};
 use crate::mirror::read_nodes::Nodes;
-use crate::queue::fault::Limits;
-use crate::queue::path::Path;
+use queuekeeper_queue::fault::Limits;
+use queuekeeper_queue::path::Path;
 
 /// How many reads are applied under one lock. Each takes a few microseconds, and readers wait meanwhile.
 const APPLIED_AT_ONCE: usize = 128;

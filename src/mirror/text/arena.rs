@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::cut;
 use super::folded::Folded;
 use super::search::{Matches, Needle};
-use crate::queue::id::JobId;
+use queuekeeper_queue::id::JobId;
 
 /// A job's own fields of text in the arena, behind its id. The default is one that has no place there yet.
 #[derive(Debug, Default)]

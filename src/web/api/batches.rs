@@ -6,9 +6,6 @@ use utoipa::IntoParams;
 use super::Answer;
 use crate::mirror::lists::{self, BatchOrder, Part};
 use crate::mirror::{ByState, Forecast, Summary};
-use crate::queue::id::BatchId;
-use crate::queue::path::{BatchNode, Path};
-use crate::queue::state::BatchState;
 use crate::web::State;
 use crate::web::json::Json;
 use crate::web::lists::{choose, given, part, state, text};
@@ -19,6 +16,9 @@ use crate::web::show::visible;
 use crate::web::views::batches::{BatchList, BatchStanding, Outlook};
 use crate::web::views::diagnosis::Diagnosis;
 use crate::web::views::faults::FaultItem;
+use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::path::{BatchNode, Path};
+use queuekeeper_queue::state::BatchState;
 
 /// How many collections an error names, and a form offers.
 const COLLECTIONS: usize = 100;

@@ -12,12 +12,12 @@ use crate::actions::{Action, Source};
 use crate::mirror::find::{Direction, JobSort};
 use crate::mirror::lists::{BatchOrder, RequestOrder};
 use crate::mirror::{AGE_LABELS, LockKind, state_label};
-use crate::queue::fault::Fault;
-use crate::queue::path::AccessQueue;
-use crate::queue::state::{AccessState, BatchState, JobState, State};
 use crate::web::lists::states;
 use crate::web::problem::MEDIA_TYPE;
 use crate::web::views::audit::OUTCOMES;
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::path::AccessQueue;
+use queuekeeper_queue::state::{AccessState, BatchState, JobState, State};
 
 /// The answers that any request may get, by status: their names, and when they come.
 const COMMON: [(&str, &str, &str); 4] = [

@@ -4,13 +4,13 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::Answer;
-use crate::queue::fault::Fault;
 use crate::web::State;
 use crate::web::json::Json;
 use crate::web::lists::{choose, part};
 use crate::web::params::Params;
 use crate::web::problem::Problem;
 use crate::web::views::faults::FaultList;
+use queuekeeper_queue::fault::Fault;
 
 /// Which faults.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]

@@ -2,12 +2,12 @@ use axum::extract::{Path, State as FromState};
 use jiff::Timestamp;
 
 use super::Answer;
-use crate::queue::id::JobId;
 use crate::web::State;
 use crate::web::json::Json;
 use crate::web::problem::Problem;
 use crate::web::views::diagnosis::Diagnosis;
 use crate::web::views::job::JobDetail;
+use queuekeeper_queue::id::JobId;
 
 /// `GET /api/v1/jobs/{jid}`: everything that is known of one job.
 ///

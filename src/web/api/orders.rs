@@ -10,8 +10,6 @@ use utoipa::ToSchema;
 use super::Answer;
 use crate::actions::audit::OrderId;
 use crate::actions::{Action, Each, ListOf, Order, Reason, Refusal, Role, Seen, Source, Subject};
-use crate::queue::id::Priority;
-use crate::queue::state::{JobState, State as _};
 use crate::web::State;
 use crate::web::identity::Identity;
 use crate::web::json::Json;
@@ -19,6 +17,8 @@ use crate::web::params::{Body, pairs_of};
 use crate::web::problem::Problem;
 use crate::web::query;
 use crate::web::views::orders::{FrozenList, OrderView};
+use queuekeeper_queue::id::Priority;
+use queuekeeper_queue::state::{JobState, State as _};
 
 /// The header by which an order that is sent twice is done once.
 const KEY: &str = "idempotency-key";

@@ -5,13 +5,13 @@ use utoipa::IntoParams;
 
 use super::Answer;
 use crate::mirror::{Children, Node, NodeError};
-use crate::queue::path::NodePath;
 use crate::web::State;
 use crate::web::json::Json;
 use crate::web::lists::size;
 use crate::web::params::Params;
 use crate::web::problem::Problem;
 use crate::web::views::node::TreePage;
+use queuekeeper_queue::path::NodePath;
 
 /// How many children a page has, unless it is asked for others.
 const CHILDREN: usize = 100;

@@ -9,8 +9,6 @@ use super::listing::{Choice, LONG, Node, Of, SHORT, Shown, ages, choices, pairs,
 use crate::actions::Role;
 use crate::mirror::lists::RequestOrder;
 use crate::mirror::{Summary, state_label};
-use crate::queue::path::{AccessQueue, Queue};
-use crate::queue::state::{AccessState, State as _};
 use crate::web::State;
 use crate::web::api::AccessFilter;
 use crate::web::lists::states;
@@ -18,6 +16,8 @@ use crate::web::problem::Problem;
 use crate::web::query::address;
 use crate::web::show::{Count, Moment, Size, brief};
 use crate::web::views::access::AccessItem;
+use queuekeeper_queue::path::{AccessQueue, Queue};
+use queuekeeper_queue::state::{AccessState, State as _};
 
 /// The access requests, ready to be rendered.
 #[derive(Debug, Template)]

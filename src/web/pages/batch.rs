@@ -10,12 +10,12 @@ use super::frame::{Frame, Section};
 use super::listing::{Node, with};
 use super::progress::Progress;
 use crate::actions::Role;
-use crate::queue::state::{JobState, State as _};
 use crate::web::State;
 use crate::web::query::{NONE, address};
 use crate::web::show::{Count, Moment, counted};
 use crate::web::views::batches::BatchStanding;
 use crate::web::views::diagnosis::{Cause, Diagnosis};
+use queuekeeper_queue::state::{JobState, State as _};
 
 /// One batch, ready to be rendered.
 #[derive(Debug, Template)]

@@ -10,7 +10,6 @@ use super::progress::Progress;
 use crate::actions::{Action, Role, Subject};
 use crate::mirror::lists::BatchOrder;
 use crate::mirror::state_label;
-use crate::queue::state::{BatchState, State as _};
 use crate::web::State;
 use crate::web::api::BatchFilter;
 use crate::web::lists::states;
@@ -18,6 +17,7 @@ use crate::web::problem::Problem;
 use crate::web::query::NONE;
 use crate::web::show::{Count, Moment, brief};
 use crate::web::views::batches::BatchItem;
+use queuekeeper_queue::state::{BatchState, State as _};
 
 /// The list of batches, ready to be rendered.
 #[derive(Debug, Template)]

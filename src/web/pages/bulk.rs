@@ -12,7 +12,6 @@ use super::order::{see_other, state_name, subject_in_words, tell};
 use super::render;
 use crate::actions::audit::OrderId;
 use crate::actions::{Action, Actor, Each, Frozen, ListOf, Order, Reason, Refusal, Role, Seen, Source, Subject};
-use crate::queue::state::JobState;
 use crate::web::State;
 use crate::web::api::orders::{action, bad_item, job_state, priority};
 use crate::web::identity::Identity;
@@ -20,6 +19,7 @@ use crate::web::params::{Sent, pairs_of};
 use crate::web::problem::Problem;
 use crate::web::query::{Pairs, number, shown};
 use crate::web::show::{Count, Moment, visible};
+use queuekeeper_queue::state::JobState;
 
 /// How many items of a list are shown.
 const SAMPLE: usize = 10;
@@ -215,7 +215,7 @@ impl ListPage {
 }
 
 fn name(state: JobState) -> &'static str {
-    use crate::queue::state::State as _;
+    use queuekeeper_queue::state::State as _;
     state.name()
 }
 

@@ -5,13 +5,13 @@
 
 use crate::actions::{Action, Role, Subject};
 use crate::mirror;
-use crate::queue::MendKind;
-use crate::queue::fault::Fault;
-use crate::queue::id::BatchId;
-use crate::queue::path::{BatchNode, JobNode, LockFolder, Path};
-use crate::queue::state::{AccessState, BatchState, JobState, State};
 use crate::web::query::{Pairs, address};
 use crate::web::show::visible;
+use queuekeeper_queue::MendKind;
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::path::{BatchNode, JobNode, LockFolder, Path};
+use queuekeeper_queue::state::{AccessState, BatchState, JobState, State};
 
 /// Something that may be ordered.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,14 +7,14 @@ use super::buttons::{Button, Desk};
 use super::frame::{Frame, Section};
 use super::listing::{Node, Of, Shown, pairs, with};
 use crate::actions::Role;
-use crate::queue::MendKind;
-use crate::queue::fault::Fault as Kind;
-use crate::queue::path::Path;
 use crate::web::State;
 use crate::web::api::FaultFilter;
 use crate::web::problem::Problem;
 use crate::web::show::{Count, Moment, counted};
 use crate::web::views::faults::{FaultItem, FaultList};
+use queuekeeper_queue::MendKind;
+use queuekeeper_queue::fault::Fault as Kind;
+use queuekeeper_queue::path::Path;
 
 /// The faults, ready to be rendered.
 #[derive(Debug, Template)]

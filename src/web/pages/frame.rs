@@ -2,8 +2,8 @@
 
 use super::View;
 use crate::metrics::build;
-use crate::queue::state::JobState;
 use crate::web::show::{Ago, Count, Moment, as_sentence, counted};
+use queuekeeper_queue::state::JobState;
 
 macro_rules! sections {
     ($( $section:ident $name:literal $href:literal, )+) => {

@@ -12,13 +12,13 @@ use super::listing::with;
 use super::{View, render};
 use crate::actions::Role;
 use crate::mirror::{self, CauseKind, NodeStat};
-use crate::queue::path::Path as Znode;
 use crate::web::identity::Identity;
 use crate::web::links;
 use crate::web::show::{Moment, Shown, Size, shown, visible};
 use crate::web::views::Session;
 use crate::web::views::job::JobDetail;
 use crate::web::{State, api};
+use queuekeeper_queue::path::Path as Znode;
 
 mod way;
 

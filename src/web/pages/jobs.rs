@@ -9,12 +9,12 @@ use super::jobs::row::Row;
 use super::order::resumable;
 use crate::actions::{Role, Subject};
 use crate::mirror::find::{Direction, JobQuery, JobSort};
-use crate::queue::id::JobId;
 use crate::web::problem::Problem;
 use crate::web::query::{Pairs, address, filters, order, parse, query_of};
 use crate::web::show::{Count, counted};
 use crate::web::views::jobs::JobList;
 use crate::web::{State, query};
+use queuekeeper_queue::id::JobId;
 
 pub(super) mod form;
 mod row;

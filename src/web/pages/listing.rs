@@ -1,10 +1,10 @@
 //! What the pages of lists have in common: their links, their forms, and how much of a list is shown.
 
 use crate::mirror::AGE_LABELS;
-use crate::queue::path::Path;
 use crate::web::lists::given;
 use crate::web::query::{Pairs, address};
 use crate::web::show::{Count, brief, counted};
+use queuekeeper_queue::path::Path;
 
 use super::jobs::Pages;
 
@@ -159,7 +159,7 @@ impl Node {
                 Self { name: batch.to_string(), href: format!("{root}batches/{batch}") }
             }
             Path::StateFolder(folder) if let Some(state) = folder.state() => {
-                use crate::queue::state::State as _;
+                use queuekeeper_queue::state::State as _;
                 Self { name: state.name().to_owned(), href: with(&format!("{root}jobs"), "state", state.label()) }
             }
             _ => Self::of(path, root),

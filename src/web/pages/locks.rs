@@ -10,7 +10,6 @@ use super::listing::{Choice, Node, Of, SHORT, Shown, ages, choices, pairs, with}
 use super::progress::Ages;
 use crate::actions::{Action, Role, Subject};
 use crate::mirror::{LockKind, Summary};
-use crate::queue::path::{JobNode, LockFolder, Path, Queue};
 use crate::web::State;
 use crate::web::api::LockFilter;
 use crate::web::lists::PERSISTENT;
@@ -18,6 +17,7 @@ use crate::web::problem::Problem;
 use crate::web::query::{Pairs, query_of};
 use crate::web::show::{Count, Moment, brief, counted};
 use crate::web::views::locks::{LockItem, LockList};
+use queuekeeper_queue::path::{JobNode, LockFolder, Path, Queue};
 
 /// The locks, ready to be rendered.
 #[derive(Debug, Template)]

@@ -12,7 +12,6 @@ use super::listing::{Choice, choices};
 use super::render;
 use crate::actions::audit::OrderId;
 use crate::actions::{Action, Actor, Order, Prepared, Reason, Refusal, Seen, Source, Subject};
-use crate::queue::state::{JobState, State as _};
 use crate::web::State;
 use crate::web::api::orders::{action, bad_item, job_state, plan, priority};
 use crate::web::identity::Identity;
@@ -23,6 +22,7 @@ use crate::web::problem::Problem;
 use crate::web::query::{Pairs, address, refuse};
 use crate::web::show::{Shown, shown, visible};
 use crate::web::views::orders::plan_text;
+use queuekeeper_queue::state::{JobState, State as _};
 
 mod words;
 

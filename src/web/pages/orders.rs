@@ -13,7 +13,6 @@ use super::progress::Part;
 use super::render;
 use crate::actions::audit::OrderId;
 use crate::actions::{Action, Role, Source, Subject};
-use crate::queue::state::BatchState;
 use crate::web::State;
 use crate::web::api::orders::find_order;
 use crate::web::identity::Identity;
@@ -21,6 +20,7 @@ use crate::web::problem::Problem;
 use crate::web::query::{Pairs, address};
 use crate::web::show::{Count, Moment, counted, percent, visible};
 use crate::web::views::orders::OrderView;
+use queuekeeper_queue::state::BatchState;
 
 /// `GET /orders/{id}`: what came of an order, or how far it is.
 pub(super) async fn show(

@@ -8,8 +8,8 @@ use super::diagnosis::Diagnosis;
 use super::faults::FaultItem;
 use crate::mirror::lists::{BatchDetail, Page};
 use crate::mirror::{Batch, Forecast, Rates, state_label};
-use crate::queue::state::Outcome;
 use crate::web::lists::session_text;
+use queuekeeper_queue::state::Outcome;
 
 /// A batch. Texts are a depositor's: anything at all, cut to 512 bytes each.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use crate::mirror::failures::FailureGroup;
 use crate::mirror::find::Page;
 use crate::mirror::state_label;
-use crate::queue::state::{JobState, State};
+use queuekeeper_queue::state::{JobState, State};
 
 /// How many of a group's jobs a batch has.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
@@ -64,7 +64,8 @@ pub(crate) struct FailureItem {
 
 impl FailureItem {
     pub(in crate::web) fn new(group: FailureGroup) -> Self {
-        let batch = |(batch, count): (crate::queue::id::BatchId, u64)| BatchShare { batch: batch.to_string(), count };
+        let batch =
+            |(batch, count): (queuekeeper_queue::id::BatchId, u64)| BatchShare { batch: batch.to_string(), count };
         let collections = group.collections.iter();
         let collection = |(name, count): &(std::sync::Arc<str>, u64)| CollectionShare {
             collection: name.to_string(),

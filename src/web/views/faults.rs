@@ -8,8 +8,8 @@ use utoipa::ToSchema;
 
 use crate::mirror::lists::Page;
 use crate::mirror::{FoundFault, Summary};
-use crate::queue::fault::Fault;
-use crate::queue::path::Path;
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::path::Path;
 
 /// A kind of fault.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]

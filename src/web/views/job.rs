@@ -8,10 +8,10 @@ use super::Session;
 use super::diagnosis::Diagnosis;
 use super::node::TreeNode;
 use crate::mirror::{self, Happening, NodeError, PastEvent, Store, Volume};
-use crate::queue::id::{BatchId, JobId, Priority};
-use crate::queue::path::{JobNode, NodePath, Path};
-use crate::queue::record::OperatorNote;
-use crate::queue::state::{JobState, State};
+use queuekeeper_queue::id::{BatchId, JobId, Priority};
+use queuekeeper_queue::path::{JobNode, NodePath, Path};
+use queuekeeper_queue::record::OperatorNote;
+use queuekeeper_queue::state::{JobState, State};
 
 /// Everything that is known of one job. Texts out of znodes are as they are, cut to 512 bytes each.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -225,7 +225,7 @@ fn said(error: &NodeError) -> String {
     format!("{first}{}.", characters.as_str())
 }
 
-fn reference(batch: BatchId, outcome: crate::queue::state::Outcome, job: JobId) -> String {
+fn reference(batch: BatchId, outcome: queuekeeper_queue::state::Outcome, job: JobId) -> String {
     Path::Reference(batch, outcome, job).to_string()
 }
 

@@ -67,7 +67,7 @@ impl JobItem {
             odd_status: Some(job.odd_status.to_string()).filter(|text| !text.is_empty()),
             entered: job.entered,
             status_version: job.status_version,
-            priority: job.priority.map(crate::queue::id::Priority::number),
+            priority: job.priority.map(queuekeeper_queue::id::Priority::number),
             locked: job.lock.is_some(),
             session: job.lock.filter(|lock| lock.session != 0).map(|lock| format!("0x{:x}", lock.session)),
             retry_count: job.retry_count,

@@ -6,8 +6,8 @@ use utoipa::ToSchema;
 
 use crate::mirror::lists::{ListedLock, Page, SessionLocks};
 use crate::mirror::{AGE_LABELS, LockKind, Summary};
-use crate::queue::path::Path;
 use crate::web::lists::session_text;
+use queuekeeper_queue::path::Path;
 
 /// A lock.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]

@@ -11,9 +11,9 @@ use crate::metrics::storage::Space;
 use crate::mirror::failures::FailureGroup;
 use crate::mirror::lists::BatchDetail;
 use crate::mirror::{Diagnosis, Flow, History, LockKind, Pause, Rates, Summary, state_label};
-use crate::queue::path::{AccessQueue, Queue};
-use crate::queue::state::{JobState, State};
 use crate::web::show::visible;
+use queuekeeper_queue::path::{AccessQueue, Queue};
+use queuekeeper_queue::state::{JobState, State};
 
 mod attention;
 mod batches;

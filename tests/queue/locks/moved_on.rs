@@ -1,10 +1,10 @@
 //! Calls whose answers were lost, and what others did before they could be repeated. What was done is reported as done;
 //! what was not is not.
 
-use queuekeeper::queue::id::JobId;
-use queuekeeper::queue::path::AccessQueue;
-use queuekeeper::queue::state::{AccessState, JobState};
-use queuekeeper::queue::{BatchReport, Due, Error, ItemChange, Reason, Unlocked};
+use queuekeeper_queue::id::JobId;
+use queuekeeper_queue::path::AccessQueue;
+use queuekeeper_queue::state::{AccessState, JobState};
+use queuekeeper_queue::{BatchReport, Due, Error, ItemChange, Reason, Unlocked};
 
 use super::connected;
 use super::setting::{Handle, ITEMS, Kind, LIMIT, Setting};

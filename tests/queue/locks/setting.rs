@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use queuekeeper::queue::path::{AccessQueue, LockFolder};
-use queuekeeper::queue::state::JobState;
-use queuekeeper::queue::{
+use queuekeeper_queue::path::{AccessQueue, LockFolder};
+use queuekeeper_queue::state::JobState;
+use queuekeeper_queue::{
     ConflictKind, Due, Error, ItemChange, JobChange, Lock, LockedBatch, LockedJob, LockedRequest, Queue, Unlocked,
 };
 

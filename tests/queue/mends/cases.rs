@@ -1,6 +1,6 @@
 //! Faults, how each is made, and what is left of it when it is mended or purged.
 
-use queuekeeper::queue::fault::Fault;
+use queuekeeper_queue::fault::Fault;
 
 use super::tree::Do::{self, Delete, Gone, Make, MakeEphemeral, Set};
 

@@ -8,13 +8,13 @@ use crate::mirror::image::Image;
 use crate::mirror::image::row::{LockStat, Rest, Row, text};
 use crate::mirror::image::uuids::Leads;
 use crate::mirror::text::{FIELD_LIMIT, TextId};
-use crate::queue::fault::{
+use queuekeeper_queue::fault::{
     BatchFacts, CollectionFacts, Finding, JobFacts, Limits, LockFacts, RequestFacts, UuidFacts, UuidLeads, judge_batch,
     judge_collection, judge_job, judge_lock, judge_name, judge_pause, judge_request, judge_storage_lock, judge_uuid,
 };
-use crate::queue::id::{BatchId, JobId, RequestId};
-use crate::queue::path::{AccessQueue, JobNode, LockFolder, Path, Queue, lock_name};
-use crate::queue::state::{JobState, State};
+use queuekeeper_queue::id::{BatchId, JobId, RequestId};
+use queuekeeper_queue::path::{AccessQueue, JobNode, LockFolder, Path, Queue, lock_name};
+use queuekeeper_queue::state::{JobState, State};
 
 /// How many jobs are looked at for those that show the backlog of a collection.
 const JOBS_LOOKED_AT: usize = 1_000;

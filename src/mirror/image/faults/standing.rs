@@ -9,10 +9,10 @@ use crate::mirror::image::row::{Row, UNKNOWN_MS};
 use crate::mirror::image::situation::blocks;
 use crate::mirror::summary::LockKind;
 use crate::mirror::text::TextId;
-use crate::queue::fault::{Fault, Finding, Limits, StateFacts, judge_folder, judge_state};
-use crate::queue::id::JobId;
-use crate::queue::path::{AccessQueue, JobNode, LockFolder, Path, StateFolder};
-use crate::queue::state::{JobState, State};
+use queuekeeper_queue::fault::{Fault, Finding, Limits, StateFacts, judge_folder, judge_state};
+use queuekeeper_queue::id::JobId;
+use queuekeeper_queue::path::{AccessQueue, JobNode, LockFolder, Path, StateFolder};
+use queuekeeper_queue::state::{JobState, State};
 
 impl Image {
     /// Judges the states, the folders, and the collections that may have changed: a few dozen of them.

@@ -2,8 +2,8 @@
 
 use hashbrown::HashSet;
 
-use crate::queue::id::JobId;
-use crate::queue::path::Path;
+use queuekeeper_queue::id::JobId;
+use queuekeeper_queue::path::Path;
 
 /// The items that have to be judged again, each once. Jobs, which nearly all of them are, are kept by their ids alone.
 #[derive(Debug, Default)]

@@ -2,8 +2,8 @@
 
 use crate::mirror::faults::Suspicion;
 use crate::mirror::image::Image;
-use crate::queue::fault::{Limits, Since};
-use crate::queue::path::Path;
+use queuekeeper_queue::fault::{Limits, Since};
+use queuekeeper_queue::path::Path;
 
 /// A suspicion, and what would date it.
 #[derive(Debug)]

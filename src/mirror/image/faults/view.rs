@@ -6,9 +6,9 @@ use super::facts::NODES;
 use crate::mirror::clock::Offset;
 use crate::mirror::faults::{FaultFigures, FoundFault, Suspicion};
 use crate::mirror::image::Image;
-use crate::queue::fault::{Fault, Limits, Provisioning};
-use crate::queue::path::{Path, StateFolder};
-use crate::queue::state::JobState;
+use queuekeeper_queue::fault::{Fault, Limits, Provisioning};
+use queuekeeper_queue::path::{Path, StateFolder};
+use queuekeeper_queue::state::JobState;
 
 /// What a reader asks with: when, by whose clock, from when on something counts, and how much space there is.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,7 @@ use crate::mirror::find::JobQuery;
 use crate::mirror::image::columns::Columns;
 use crate::mirror::image::faults::Asked;
 use crate::mirror::summary::ByState;
-use crate::queue::state::JobState;
+use queuekeeper_queue::state::JobState;
 
 impl Image {
     /// The jobs that a query would find, whatever states it asks for, by state. It takes no longer than the query itself

@@ -17,10 +17,10 @@ use crate::mirror::find::Direction;
 use crate::mirror::image::tests::{empty, new_stat};
 use crate::mirror::read::Found;
 use crate::mirror::text::Record;
-use crate::queue::fault::{Fault, Limits};
-use crate::queue::id::JobId;
-use crate::queue::path::JobNode;
-use crate::queue::state::{JobState, State as _};
+use queuekeeper_queue::fault::{Fault, Limits};
+use queuekeeper_queue::id::JobId;
+use queuekeeper_queue::path::JobNode;
+use queuekeeper_queue::state::{JobState, State as _};
 
 const TEXTS: [&str; 7] = ["", "Éa.zip", "rbn_000123.ZIP", "<script>", "100%_\\", "ark:/99999/fk4", "\u{202e}x;y"];
 const MESSAGES: [&str; 6] =

@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 
-use crate::queue::id::JobId;
+use queuekeeper_queue::id::JobId;
 
 pub(super) fn holds<T: PartialEq>(odd: &HashMap<JobId, Vec<T>>, job: JobId, item: &T) -> bool {
     odd.get(&job).is_some_and(|items| items.contains(item))

@@ -5,9 +5,9 @@ use hashbrown::HashMap;
 use super::Jobs;
 use super::odd::{holds, set_odd};
 use crate::mirror::image::row::{Rest, Row};
-use crate::queue::id::{BatchId, JobId, Priority};
-use crate::queue::path::{EntryName, StateFolder};
-use crate::queue::state::{JobState, Outcome};
+use queuekeeper_queue::id::{BatchId, JobId, Priority};
+use queuekeeper_queue::path::{EntryName, StateFolder};
+use queuekeeper_queue::state::{JobState, Outcome};
 
 impl Jobs {
     /// Moves an entry and a reference that are kept apart into the row, where it has room for them. Reads come in any

@@ -6,10 +6,10 @@ use super::Jobs;
 use crate::mirror::image::columns::NO_PRIORITY;
 use crate::mirror::image::row::{LockStat, UNKNOWN_MS, text};
 use crate::mirror::read::Found;
-use crate::queue::id::Priority;
-use crate::queue::path::JobNode;
-use crate::queue::record::{self, Configuration, Decoded, Identifiers, JobStatus};
-use crate::queue::time;
+use queuekeeper_queue::id::Priority;
+use queuekeeper_queue::path::JobNode;
+use queuekeeper_queue::record::{self, Configuration, Decoded, Identifiers, JobStatus};
+use queuekeeper_queue::time;
 
 impl Jobs {
     /// Sets what a node says in the row. Gives whether that changed anything, and whether the value was malformed.

@@ -7,8 +7,8 @@ use crate::mirror::image::batches::Entry;
 use crate::mirror::image::view::own;
 use crate::mirror::lists::{BatchDetail, BatchFilter, BatchOrder, CollectionBatches};
 use crate::mirror::page::{InvalidCursor, Page, Part, Picker};
-use crate::queue::id::BatchId;
-use crate::queue::state::Outcome;
+use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::state::Outcome;
 
 impl Image {
     /// A page of the batches that fit a filter.

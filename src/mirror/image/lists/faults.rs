@@ -4,7 +4,7 @@ use super::Place;
 use crate::mirror::faults::FoundFault;
 use crate::mirror::image::{Asked, Image};
 use crate::mirror::page::{InvalidCursor, Page, Part, Picker};
-use crate::queue::fault::Fault;
+use queuekeeper_queue::fault::Fault;
 
 /// The order of the list, as its cursors name it.
 const ORDER: &str = "faults";

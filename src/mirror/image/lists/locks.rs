@@ -17,7 +17,7 @@ use crate::mirror::image::view::own;
 use crate::mirror::lists::{ListedLock, LockFilter, SessionLocks};
 use crate::mirror::page::{InvalidCursor, Page, Part, Picker};
 use crate::mirror::summary::LockKind;
-use crate::queue::path::{AccessQueue, BatchNode, JobNode, Path, RequestNode};
+use queuekeeper_queue::path::{AccessQueue, BatchNode, JobNode, Path, RequestNode};
 
 /// The order of the list, as its cursors name it.
 const ORDER: &str = "locks";

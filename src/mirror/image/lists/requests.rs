@@ -8,8 +8,8 @@ use crate::mirror::image::requests::Entry;
 use crate::mirror::image::{Image, Request};
 use crate::mirror::lists::{RequestFilter, RequestOrder};
 use crate::mirror::page::{InvalidCursor, Page, Part, Picker};
-use crate::queue::id::RequestId;
-use crate::queue::path::AccessQueue;
+use queuekeeper_queue::id::RequestId;
+use queuekeeper_queue::path::AccessQueue;
 
 impl Image {
     /// A page of the access requests that fit a filter.

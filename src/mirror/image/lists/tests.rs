@@ -14,10 +14,10 @@ use crate::mirror::lists::{BatchFilter, BatchOrder, LockFilter, RequestFilter, R
 use crate::mirror::page::{Page, Part};
 use crate::mirror::read::Found;
 use crate::mirror::summary::{AGE_BOUNDS, LockKind};
-use crate::queue::fault::{Fault, Limits};
-use crate::queue::id::BatchId;
-use crate::queue::path::AccessQueue;
-use crate::queue::state::{AccessState, BatchState};
+use queuekeeper_queue::fault::{Fault, Limits};
+use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::path::AccessQueue;
+use queuekeeper_queue::state::{AccessState, BatchState};
 
 /// By the servers' clock, in milliseconds.
 const NOW_MS: i64 = 500_000_000;

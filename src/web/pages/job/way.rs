@@ -5,11 +5,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::mirror::{Happening, PastEvent};
-use crate::queue::record::OperatorNote;
-use crate::queue::state::{JobState, State};
 use crate::web::show::{Ago, Moment, visible};
 use crate::web::views::Session;
 use crate::web::views::job::Known;
+use queuekeeper_queue::record::OperatorNote;
+use queuekeeper_queue::state::{JobState, State};
 
 /// The way of a job.
 #[derive(Debug)]
@@ -142,7 +142,7 @@ fn text(event: &PastEvent) -> String {
 mod tests {
     use super::*;
     use crate::mirror::{Diagnosis, Job, Verdict};
-    use crate::queue::id::{BatchId, JobId};
+    use queuekeeper_queue::id::{BatchId, JobId};
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_second(1_795_255_200 + seconds).unwrap()

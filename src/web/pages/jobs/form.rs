@@ -3,11 +3,11 @@
 use crate::config::PrometheusDuration;
 use crate::mirror::find::{Direction, JobQuery, JobSort};
 use crate::mirror::state_label;
-use crate::queue::fault::Fault;
-use crate::queue::state::{JobState, State as _};
 use crate::web::query::{LIMIT, NONE, states, yes_or_no};
 use crate::web::show::{Count, visible};
 use crate::web::{JobsByState, State};
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::state::{JobState, State as _};
 
 /// How many collections are offered; any other can be typed.
 const COLLECTIONS: usize = 200;

@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 
-use crate::queue::state::{JobState, State};
 use crate::web::query::address;
 use crate::web::show::{Moment, Size, brief};
 use crate::web::views::jobs::JobItem;
+use queuekeeper_queue::state::{JobState, State};
 
 /// How many characters of a text stand in a list. The job's own page has all of it.
 const SHORT: usize = 60;

@@ -1,11 +1,11 @@
 //! What orders are in words.
 
 use crate::actions::{Action, Order, Subject};
-use crate::queue::id::Priority;
-use crate::queue::path::{AccessQueue, Queue};
-use crate::queue::state::{AccessState, BatchState, JobState, State as _};
 use crate::web::State;
 use crate::web::show::visible;
+use queuekeeper_queue::id::Priority;
+use queuekeeper_queue::path::{AccessQueue, Queue};
+use queuekeeper_queue::state::{AccessState, BatchState, JobState, State as _};
 
 /// A subject in words.
 pub(in crate::web::pages) fn subject_in_words(subject: &Subject) -> String {

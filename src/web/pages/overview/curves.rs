@@ -6,9 +6,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::mirror::Point;
-use crate::queue::state::{JobState, State};
 use crate::web::show::{Ago, Count, Moment};
 use crate::web::views::overview::{Overview, Recent};
+use queuekeeper_queue::state::{JobState, State};
 
 /// The size of a curve, in units of its own; the page stretches it.
 const WIDTH: f64 = 300.0;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::alerts::{Remedy, Rule, Selector};
 use crate::config::PrometheusDuration;
-use crate::queue::state::State as _;
 use crate::web::show::{counted, percent, visible};
+use queuekeeper_queue::state::State as _;
 
 fn span(duration: Duration) -> String {
     PrometheusDuration::from(duration).to_string()

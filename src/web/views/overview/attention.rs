@@ -7,11 +7,11 @@ use utoipa::ToSchema;
 use super::{Recent, queue_name};
 use crate::metrics::storage::Space;
 use crate::mirror::{Pause, Summary};
-use crate::queue::fault::{self, Fault};
-use crate::queue::path::Queue;
-use crate::queue::state::JobState;
 use crate::web::show::{Ago, Size, as_sentence, counted, percent, visible};
 use crate::web::views::status::Status;
+use queuekeeper_queue::fault::{self, Fault};
+use queuekeeper_queue::path::Queue;
+use queuekeeper_queue::state::JobState;
 
 mod automation;
 mod failures;

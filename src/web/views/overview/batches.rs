@@ -7,10 +7,10 @@ use utoipa::ToSchema;
 use super::Recent;
 use crate::mirror::lists::BatchDetail;
 use crate::mirror::{Batch, Forecast, Rates, Summary, state_label};
-use crate::queue::path::Queue;
-use crate::queue::state::{JobState, Outcome};
 use crate::web::show::visible;
 use crate::web::views::batches::Outlook;
+use queuekeeper_queue::path::Queue;
+use queuekeeper_queue::state::{JobState, Outcome};
 
 /// A batch that somebody works on, and how far it is.
 #[derive(Clone, Debug, Serialize, ToSchema)]

@@ -7,11 +7,11 @@ use jiff::Timestamp;
 use super::{Overview, Recent, Stopped};
 use crate::metrics::storage::Storage;
 use crate::mirror::{Flow, Verdict};
-use crate::queue::fault::Fault;
-use crate::queue::path::{Path, Queue};
-use crate::queue::state::{JobState, State as _};
 use crate::web::State;
 use crate::web::pages::View;
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::path::{Path, Queue};
+use queuekeeper_queue::state::{JobState, State as _};
 
 /// How many batches in work the overview shows.
 const SHOWN_BATCHES: usize = 10;

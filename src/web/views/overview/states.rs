@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::Recent;
 use crate::mirror::{AGE_LABELS, ByAge, JobFigures, Summary, state_label};
-use crate::queue::state::{JobState, State};
+use queuekeeper_queue::state::{JobState, State};
 
 /// The jobs of one state, and how they leave it.
 #[derive(Clone, Debug, Serialize, ToSchema)]

@@ -3,10 +3,10 @@
 use super::{Attention, Severity, item};
 use crate::mirror::Summary;
 use crate::mirror::failures::FailureGroup;
-use crate::queue::fault::Fault;
-use crate::queue::state::{JobState, State};
 use crate::web::show::{Count, counted, visible};
 use crate::web::views::overview::Recent;
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::state::{JobState, State};
 
 /// How many characters of a message are told.
 const TOLD: usize = 160;

@@ -2,8 +2,8 @@
 
 use super::{Attention, Severity, item};
 use crate::mirror::Summary;
-use crate::queue::state::JobState;
 use crate::web::show::{Count, counted};
+use queuekeeper_queue::state::JobState;
 
 /// Held collections, Held jobs that no hold explains, and jobs that an operator holds: each is released in its own way.
 pub(super) fn all(summary: &Summary) -> impl Iterator<Item = Attention> {

@@ -2,9 +2,9 @@
 
 use super::{Attention, Severity, item};
 use crate::mirror::{CauseKind, Summary};
-use crate::queue::fault::Fault;
-use crate::queue::state::State;
 use crate::web::views::overview::{Recent, Stopped};
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::state::State;
 
 /// How many causes are told of one state.
 const CAUSES: usize = 3;

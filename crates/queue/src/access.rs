@@ -1,0 +1,328 @@
+//! An access request as its znodes say it, and changes of its state.
+
+use jiff::Timestamp;
+use zookeeper_client::Stat;
+
+use super::batch::{ItemChange, ItemChanged, check_status, check_version, readable_state};
+use super::error::{ConflictKind, Error};
+use super::handle::{Found, Queue, Read, instant};
+use super::id::RequestId;
+use super::lock::{Lock, Tried, Tries, Unlocked};
+use super::path::{AccessQueue, Path, RequestNode};
+use super::record::{self, Decoded, ItemStatus, Token};
+use super::state::AccessState;
+use super::transaction::Transaction;
+
+/// An access request as one request found it.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Its queue.
+    pub queue: AccessQueue,
+    /// Its id, unique within its queue.
+    pub id: RequestId,
+    /// The data of its token, if it has one.
+    pub token: Option<Vec<u8>>,
+    token_stat: Option<Stat>,
+    status: Option<(Vec<u8>, Stat)>,
+    lock: Option<Stat>,
+}
+
+/// An access request that we hold. The lock ends with our session, or through [`Queue::finish_request`] or
+/// [`Queue::unlock_request`]; dropping this value does not release it.
+#[derive(Clone, Debug)]
+pub struct LockedRequest {
+    /// The request, as it was read when it was acquired.
+    pub request: Request,
+    /// Its state.
+    pub state: AccessState,
+    /// The version of its status.
+    pub version: i32,
+    /// Its lock.
+    pub lock: Lock,
+    pub(super) tries: Tries<RequestTry, ItemChanged<AccessState>>,
+}
+
+/// What is asked for of a request that is held: the same change with another token is another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RequestTry {
+    change: ItemChange<AccessState>,
+    token: Option<Vec<u8>>,
+}
+
+/// Which request a change is meant for: made from its queue and id, the request in whatever state it is; from a
+/// [`Request`], only in the version that was seen; from a [`LockedRequest`], under the lock that is held.
+#[derive(Clone, Debug)]
+pub struct RequestTarget {
+    pub(super) queue: AccessQueue,
+    pub(super) id: RequestId,
+    lock: Option<Lock>,
+    version: Option<i32>,
+}
+
+impl RequestTarget {
+    /// Lets the change apply only to this version of the request's status, the one its orderer saw.
+    #[must_use]
+    pub fn at_version(mut self, version: i32) -> Self {
+        self.version = Some(version);
+        self
+    }
+
+    pub(super) fn check(&self, request: &Request) -> Result<(), Error> {
+        if let Some(lock) = &self.lock {
+            lock.confirm(request.lock.as_ref())?;
+        } else if let Some(lock) = request.lock() {
+            return Err(Error::conflict(lock.path, ConflictKind::Locked { session: lock.session, since: lock.since }));
+        }
+        check_version(request.path(RequestNode::Status), self.version, request.status.as_ref().map(|(_, stat)| stat))
+    }
+
+    pub(super) fn open(&self, transaction: &mut Transaction) {
+        match &self.lock {
+            Some(lock) => lock.hold(transaction),
+            None => {
+                transaction.create_ephemeral(self.lock_path());
+            }
+        }
+    }
+
+    fn close(&self, transaction: &mut Transaction) {
+        if self.lock.is_none() {
+            transaction.delete(self.lock_path(), None);
+        }
+    }
+
+    /// Ends the lock, that which we hold as well as that for the time of the transaction.
+    pub(crate) fn release(&self, transaction: &mut Transaction) {
+        self.close(transaction);
+        if let Some(lock) = &self.lock {
+            lock.release(transaction);
+        }
+    }
+
+    fn lock_path(&self) -> Path {
+        Path::RequestNode(self.queue, self.id, RequestNode::Lock)
+    }
+}
+
+impl From<(AccessQueue, RequestId)> for RequestTarget {
+    fn from((queue, id): (AccessQueue, RequestId)) -> Self {
+        Self { queue, id, lock: None, version: None }
+    }
+}
+
+impl From<&Request> for RequestTarget {
+    fn from(request: &Request) -> Self {
+        Self { queue: request.queue, id: request.id, lock: None, version: request.version() }
+    }
+}
+
+impl From<&LockedRequest> for RequestTarget {
+    fn from(locked: &LockedRequest) -> Self {
+        let target = Self::from((locked.request.queue, locked.request.id));
+        Self { lock: Some(locked.lock.clone()), version: Some(locked.version), ..target }
+    }
+}
+
+impl Request {
+    /// How many reads a request takes.
+    pub(super) const READS: usize = 4;
+
+    pub(super) fn reads(queue: AccessQueue, id: RequestId) -> [Read; Self::READS] {
+        let node = |node| Read::Data(Path::RequestNode(queue, id, node));
+        let request = Read::Data(Path::Request(queue, id));
+        [request, node(RequestNode::Token), node(RequestNode::Status), node(RequestNode::Lock)]
+    }
+
+    /// Takes what [`Self::reads`] found; `None` where there is no such request.
+    pub(super) fn from_found(
+        queue: AccessQueue,
+        id: RequestId,
+        found: impl IntoIterator<Item = Found>,
+    ) -> Option<Self> {
+        let mut found = found.into_iter().map(Found::data);
+        found.next()??;
+        let mut next = || found.next().flatten();
+        let (token, token_stat) = next().unzip();
+        Some(Self { queue, id, token, token_stat, status: next(), lock: next().map(|(_, stat)| stat) })
+    }
+
+    /// What its status says.
+    #[must_use]
+    pub fn status(&self) -> Decoded<ItemStatus<'_, AccessState>> {
+        ItemStatus::decode(self.status.as_ref().map(|(data, _)| data.as_slice()).unwrap_or_default())
+    }
+
+    /// The state that its status names, in any spelling; `None` for one that we do not know, or none.
+    #[must_use]
+    pub fn state(&self) -> Option<AccessState> {
+        self.status().value.status.state
+    }
+
+    /// The data of its status as it stands, with its stat; `None` where it has none.
+    pub(super) fn status_found(&self) -> Option<&(Vec<u8>, Stat)> {
+        self.status.as_ref()
+    }
+
+    /// The version of its status; `None` where it has none.
+    #[must_use]
+    pub fn version(&self) -> Option<i32> {
+        self.status.as_ref().map(|(_, stat)| stat.version)
+    }
+
+    /// When it entered its state, by the server's clock; `None` where it has no status.
+    #[must_use]
+    pub fn entered(&self) -> Option<Timestamp> {
+        self.status.as_ref().map(|(_, stat)| instant(stat.mtime))
+    }
+
+    /// What is to be assembled; empty where that cannot be read.
+    #[must_use]
+    pub fn content(&self) -> Decoded<Token<'_>> {
+        Token::decode(self.token.as_deref().unwrap_or_default())
+    }
+
+    /// Checks that the daemons can read its token. They do without one.
+    pub(super) fn check_token(&self) -> Result<(), record::Malformed> {
+        self.token.as_deref().map_or(Ok(()), |token| record::refused(token, self.content().malformed))
+    }
+
+    /// Its lock, if anybody holds it.
+    #[must_use]
+    pub fn lock(&self) -> Option<Lock> {
+        self.lock.as_ref().map(|stat| Lock::from_stat(self.path(RequestNode::Lock), stat))
+    }
+
+    /// The state that its status names, as the daemons must be able to read it.
+    ///
+    /// # Errors
+    /// What is wrong with its status or token.
+    pub fn check_loadable(&self) -> Result<AccessState, Error> {
+        let token = self.token.as_deref().ok_or(Error::Missing(self.path(RequestNode::Token)))?;
+        let decode = |malformed| Error::Decode { path: self.path(RequestNode::Token), malformed };
+        record::object_form(token).map_err(decode)?;
+        check_status(&self.path(RequestNode::Status), self.status.is_some(), self.status())
+    }
+
+    fn path(&self, node: RequestNode) -> Path {
+        Path::RequestNode(self.queue, self.id, node)
+    }
+}
+
+impl Queue {
+    /// Reads an access request, in one round trip.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] where there is no such request, [`Error::Read`] where it cannot be read.
+    pub async fn load_request(&self, queue: AccessQueue, id: RequestId) -> Result<Request, Error> {
+        let found = self.read(&Request::reads(queue, id)).await?;
+        Request::from_found(queue, id, found).ok_or(Error::Missing(Path::Request(queue, id)))
+    }
+
+    /// Plans a change of a request's state without doing it; `token` replaces its token where it is given.
+    ///
+    /// # Errors
+    /// As [`Queue::change_request`].
+    pub async fn plan_request_change(
+        &self,
+        target: impl Into<RequestTarget>,
+        change: &ItemChange<AccessState>,
+        token: Option<&[u8]>,
+        now: Timestamp,
+    ) -> Result<(Transaction, ItemChanged<AccessState>), Error> {
+        let target = target.into();
+        let request = self.load_request(target.queue, target.id).await?;
+        target.check(&request)?;
+        let status = request.path(RequestNode::Status);
+        let from = readable_state(status.clone(), request.status())?;
+        let to = change.target(&Path::Request(request.queue, request.id), from)?;
+        let (old, version) = request.status.as_ref().map_or((&[][..], 0), |(data, stat)| (data, stat.version));
+        let mut transaction = Transaction::new();
+        target.open(&mut transaction);
+        transaction.set(status, record::item_status(old, to, &change.message, now), version);
+        if let Some(token) = token {
+            let path = request.path(RequestNode::Token);
+            record::object_form(token).map_err(|malformed| Error::Decode { path: path.clone(), malformed })?;
+            match &request.token_stat {
+                Some(stat) => transaction.set(path, token, stat.version),
+                None => transaction.create(path, token),
+            };
+        }
+        target.close(&mut transaction);
+        Ok((transaction, ItemChanged { from, to, version: version.wrapping_add(1) }))
+    }
+
+    /// Changes a request's state, in one `multi`. A lock that we hold is kept.
+    ///
+    /// # Errors
+    /// [`Error::Transition`] where the states forbid it, [`Error::Conflict`] where another holds the request or changed
+    /// it, or where our own lock is gone, [`Error::Missing`] and [`Error::Decode`] for a request without a status that
+    /// can be read; else as [`Queue::commit`].
+    pub async fn change_request(
+        &self,
+        target: impl Into<RequestTarget>,
+        change: &ItemChange<AccessState>,
+        now: Timestamp,
+    ) -> Result<ItemChanged<AccessState>, Error> {
+        let (transaction, changed) = self.plan_request_change(target, change, None, now).await?;
+        self.commit(&transaction).await.map(|_| changed)
+    }
+
+    /// Changes the state of a request that we hold, and keeps the lock.
+    ///
+    /// After [`Error::Unknown`], or where the call was given up before it returned, the same call says what became of the
+    /// first, or does it.
+    ///
+    /// # Errors
+    /// As [`Queue::change_request`].
+    pub async fn step_request(
+        &self,
+        locked: &mut LockedRequest,
+        change: &ItemChange<AccessState>,
+        now: Timestamp,
+    ) -> Result<ItemChanged<AccessState>, Error> {
+        let changed = self.change_under_request(locked, change, (None, now), false).await?;
+        locked.tries.clear();
+        (locked.state, locked.version) = (changed.to, changed.version);
+        Ok(changed)
+    }
+
+    /// Changes the state of a request that we hold, and its token where one is given, and releases it, in one `multi`.
+    /// What an error leaves, and what the same call does after one, is as with [`Queue::finish_job`].
+    ///
+    /// # Errors
+    /// As [`Queue::change_request`], and [`Error::Decode`] for a token that is no JSON object.
+    pub async fn finish_request(
+        &self,
+        locked: &LockedRequest,
+        change: &ItemChange<AccessState>,
+        token: Option<&[u8]>,
+        now: Timestamp,
+    ) -> Result<ItemChanged<AccessState>, Error> {
+        self.change_under_request(locked, change, (token, now), true).await
+    }
+
+    async fn change_under_request(
+        &self,
+        locked: &LockedRequest,
+        change: &ItemChange<AccessState>,
+        (token, now): (Option<&[u8]>, Timestamp),
+        releases: bool,
+    ) -> Result<ItemChanged<AccessState>, Error> {
+        let asked = RequestTry { change: change.clone(), token: token.map(<[u8]>::to_vec) };
+        if let Some((changed, _)) = self.outcome_of(&locked.tries, &asked, releases).await? {
+            return Ok(changed);
+        }
+        let (transaction, done) = self.plan_request_change(locked, change, token, now).await?;
+        let tried = Tried { change: asked, releases, done };
+        let status = locked.request.path(RequestNode::Status);
+        self.commit_tried((&locked.tries, &locked.lock), tried, &status, &transaction).await.map(|_| done)
+    }
+
+    /// Releases a request that we hold, unchanged, as [`Queue::unlock_job`] does a job.
+    ///
+    /// # Errors
+    /// As [`Queue::commit`].
+    pub async fn unlock_request(&self, locked: &LockedRequest) -> Result<Unlocked, Error> {
+        self.give_up(&locked.tries, &locked.lock).await
+    }
+}

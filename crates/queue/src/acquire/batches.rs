@@ -1,0 +1,201 @@
+//! The next batch to be acquired, or to be reported.
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+
+use super::{PassedOver, Reason, Window, was_quicker};
+use crate::batch::{Batch, LockedBatch};
+use crate::error::Error;
+use crate::handle::{Queue, Read};
+use crate::id::BatchId;
+use crate::lock::{Claim, Claims, Lock, Mark, Pause, Taken, Tries};
+use crate::path::{self, BatchNode, Path};
+use crate::state::{BatchState, State};
+use crate::transaction::Transaction;
+
+/// What a batch can be due for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// Its jobs are to be created: it has no `states`.
+    Jobs,
+    /// Its report: all its jobs are done.
+    Report,
+    /// An updated report, which an operator ordered.
+    UpdatedReport,
+}
+
+/// One poll for batches that are due for something, oldest first.
+#[derive(Debug)]
+pub struct BatchPoll {
+    queue: Queue,
+    due: Due,
+    window: Window<BatchId>,
+    /// What was read of the window last, in reverse.
+    read: Vec<(Batch, BatchState)>,
+    /// Set while the queue is paused; the poll is empty then.
+    pub paused: Option<Pause>,
+    /// What was passed over, and why.
+    pub passed_over: Vec<PassedOver>,
+}
+
+impl Queue {
+    /// Looks for the next batch that is due and locks it: a poll that is asked once. Each call lists and reads the batches
+    /// anew, so a daemon asks a [`Queue::poll_batches`] for one after the other.
+    ///
+    /// # Errors
+    /// As [`Queue::poll_batches`] and [`BatchPoll::next`].
+    pub async fn acquire_batch(&self, due: Due, now: Timestamp) -> Result<(Option<LockedBatch>, BatchPoll), Error> {
+        let mut poll = self.poll_batches(due).await?;
+        let batch = poll.next(now).await?;
+        Ok((batch, poll))
+    }
+
+    /// Lists all batches, of which the poll hands out those that are due. While `ingest` is paused the list is empty.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn poll_batches(&self, due: Due) -> Result<BatchPoll, Error> {
+        let lock = Path::QueueLock(path::Queue::Ingest);
+        let [names, pause] = self.read_each([Read::Children(Path::Batches), Read::Data(lock.clone())]).await?;
+        let paused = pause.data().map(|(data, stat)| Pause::from_found(lock, &data, &stat));
+        let names = if paused.is_some() { Vec::new() } else { names.children() };
+        // A name that is no batch's has no place in this order of work.
+        let mut batches: Vec<BatchId> = names.iter().filter_map(|name| name.parse().ok()).collect();
+        batches.sort_unstable();
+        let (window, queue) = (Window::new(batches), self.clone());
+        Ok(BatchPoll { queue, due, window, read: Vec::new(), paused, passed_over: Vec::new() })
+    }
+}
+
+impl BatchPoll {
+    /// The next batch that is due, locked; `None` at the end of the list.
+    ///
+    /// A batch whose jobs are to be created is in Processing then, with its `states` made. One to be reported that was
+    /// left in Processing is in Reporting. A batch that an earlier call locked, by this poll or another for the same,
+    /// comes first where that call ended in [`Error::Unknown`], or its future was dropped.
+    ///
+    /// # Errors
+    /// When the queue cannot be read or written. The poll may be asked again.
+    pub async fn next(&mut self, now: Timestamp) -> Result<Option<LockedBatch>, Error> {
+        let due = self.due;
+        while let Some(taken) = self.queue.take_up(|claim: &BatchClaim| claim.due == due).await? {
+            match taken {
+                Taken::Ours(claim, lock) => return Ok(Some(claim.locked(lock))),
+                Taken::Lost(claim) => self.pass(claim.batch.id, Reason::LockBroken),
+            }
+        }
+        loop {
+            while let Some((batch, state)) = self.read.pop() {
+                if let Some(locked) = self.lock(batch, state, now).await? {
+                    return Ok(Some(locked));
+                }
+            }
+            let ids = self.window.next();
+            if ids.is_empty() {
+                return Ok(None);
+            }
+            let reads: Vec<_> = ids.iter().flat_map(|id| Batch::reads(*id)).collect();
+            let mut found = self.queue.read(&reads).await?.into_iter();
+            for id in ids {
+                // One that is gone by now was purged meanwhile.
+                if let Some(batch) = Batch::from_found(id, found.by_ref().take(Batch::READS).collect::<Vec<_>>()) {
+                    self.look_at(batch);
+                }
+            }
+            self.read.reverse();
+        }
+    }
+
+    /// Keeps a batch that is due and can be worked on.
+    fn look_at(&mut self, batch: Batch) {
+        use BatchState as S;
+        if batch.lock().is_some() {
+            return;
+        }
+        let state = match batch.check_loadable() {
+            Ok(state) => state,
+            Err(_) if batch.submission.is_none() && batch.version().is_none() => {
+                return self.pass(batch.id, Reason::Unfinished);
+            }
+            Err(error) => return self.pass(batch.id, Reason::Unloadable(error)),
+        };
+        let fits = match (self.due, state) {
+            (Due::Jobs, S::Pending) => !batch.is_acquired(),
+            (Due::Jobs, _) if !batch.is_acquired() && !state.is_final() => {
+                let reason = format!("it is {state}, yet has no states");
+                return self.pass(batch.id, Reason::Contradiction(reason));
+            }
+            (Due::Report, S::Processing | S::Reporting) | (Due::UpdatedReport, S::UpdateReporting) => batch.is_done(),
+            (Due::Report, S::Pending) if batch.is_done() => {
+                let reason = "it is Pending, yet its jobs are done".to_owned();
+                return self.pass(batch.id, Reason::Contradiction(reason));
+            }
+            (Due::Jobs | Due::Report | Due::UpdatedReport, _) => false,
+        };
+        if fits {
+            self.read.push((batch, state));
+        }
+    }
+
+    fn pass(&mut self, id: BatchId, reason: Reason) {
+        self.passed_over.push(PassedOver { path: Path::Batch(id), reason });
+    }
+
+    /// Locks a batch as it was read; `None` where another was quicker.
+    async fn lock(&mut self, batch: Batch, state: BatchState, now: Timestamp) -> Result<Option<LockedBatch>, Error> {
+        let (id, mut transaction) = (batch.id, Transaction::new());
+        let (state, version) = match (self.due, state) {
+            (Due::Jobs, _) => {
+                transaction.create(Path::BatchNode(batch.id, BatchNode::States), Vec::new());
+                (BatchState::Processing, batch.set_status(&mut transaction, BatchState::Processing, "", now))
+            }
+            (Due::Report, BatchState::Processing) => {
+                (BatchState::Reporting, batch.set_status(&mut transaction, BatchState::Reporting, "", now))
+            }
+            (Due::Report | Due::UpdatedReport, state) => {
+                let version = batch.version().unwrap_or_default();
+                transaction.check(Path::BatchNode(batch.id, BatchNode::Status), version);
+                (state, version)
+            }
+        };
+        match self.queue.take(transaction, BatchClaim { due: self.due, batch, state, version }).await {
+            Ok(Taken::Ours(claim, lock)) => Ok(Some(claim.locked(lock))),
+            Ok(Taken::Lost(_)) => {
+                self.pass(id, Reason::LockBroken);
+                Ok(None)
+            }
+            Err(Error::Conflict(conflict)) if conflict.path.is_held() => {
+                self.pass(id, Reason::StillHeld(conflict));
+                Ok(None)
+            }
+            Err(error) if was_quicker(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// A batch that is to be locked.
+#[derive(Debug)]
+pub(crate) struct BatchClaim {
+    due: Due,
+    batch: Batch,
+    state: BatchState,
+    version: i32,
+}
+
+impl BatchClaim {
+    fn locked(self, lock: Lock) -> LockedBatch {
+        let Self { due: _, batch, state, version } = self;
+        LockedBatch { batch, state, version, lock, tries: Tries::default() }
+    }
+}
+
+impl Claim for BatchClaim {
+    fn lock(&self) -> Path {
+        Path::BatchNode(self.batch.id, BatchNode::Lock)
+    }
+
+    fn shelf(claims: &Claims) -> &Mutex<Vec<(Self, Mark)>> {
+        &claims.batches
+    }
+}

@@ -1,0 +1,164 @@
+//! The next access request of a queue.
+
+use parking_lot::Mutex;
+
+use super::{PassedOver, Reason, Window, was_quicker};
+use crate::access::{LockedRequest, Request};
+use crate::error::Error;
+use crate::handle::{Queue, Read};
+use crate::id::RequestId;
+use crate::lock::{Claim, Claims, Lock, Mark, Pause, Taken, Tries};
+use crate::path::{self, AccessQueue, Path, RequestNode};
+use crate::state::AccessState;
+use crate::transaction::Transaction;
+
+/// One poll for Pending access requests of a queue, oldest first.
+#[derive(Debug)]
+pub struct RequestPoll {
+    queue: Queue,
+    access: AccessQueue,
+    window: Window<RequestId>,
+    /// What was read of the window last, in reverse.
+    read: Vec<Request>,
+    /// Set while the queue is paused; the poll is empty then.
+    pub paused: Option<Pause>,
+    /// What was passed over, and why.
+    pub passed_over: Vec<PassedOver>,
+}
+
+impl AccessQueue {
+    /// The queue whose lock pauses it.
+    #[must_use]
+    pub fn pausable(self) -> path::Queue {
+        match self {
+            Self::Small => path::Queue::AccessSmall,
+            Self::Large => path::Queue::AccessLarge,
+        }
+    }
+}
+
+impl Queue {
+    /// Looks for the next Pending access request and locks it: a poll that is asked once. Each call lists and reads the
+    /// requests anew, so a daemon asks a [`Queue::poll_requests`] for one after the other.
+    ///
+    /// # Errors
+    /// As [`Queue::poll_requests`] and [`RequestPoll::next`].
+    pub async fn acquire_request(&self, queue: AccessQueue) -> Result<(Option<LockedRequest>, RequestPoll), Error> {
+        let mut poll = self.poll_requests(queue).await?;
+        let request = poll.next().await?;
+        Ok((request, poll))
+    }
+
+    /// Lists the access requests of a queue; none while it is paused.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn poll_requests(&self, access: AccessQueue) -> Result<RequestPoll, Error> {
+        let lock = Path::QueueLock(access.pausable());
+        let reads = [Read::Children(Path::AccessQueue(access)), Read::Data(lock.clone())];
+        let [names, pause] = self.read_each(reads).await?;
+        let paused = pause.data().map(|(data, stat)| Pause::from_found(lock, &data, &stat));
+        let names = if paused.is_some() { Vec::new() } else { names.children() };
+        let mut requests: Vec<RequestId> = names.iter().filter_map(|name| name.parse().ok()).collect();
+        requests.sort_unstable();
+        let (window, queue) = (Window::new(requests), self.clone());
+        Ok(RequestPoll { queue, access, window, read: Vec::new(), paused, passed_over: Vec::new() })
+    }
+}
+
+impl RequestPoll {
+    /// The next Pending request, locked; `None` at the end of the list. A request that an earlier call locked, by this poll
+    /// or another of the same queue, comes first where that call ended in [`Error::Unknown`], or its future was dropped.
+    ///
+    /// # Errors
+    /// When the queue cannot be read or written. The poll may be asked again.
+    pub async fn next(&mut self) -> Result<Option<LockedRequest>, Error> {
+        let access = self.access;
+        while let Some(taken) = self.queue.take_up(|claim: &RequestClaim| claim.0.queue == access).await? {
+            match taken {
+                Taken::Ours(claim, lock) => return Ok(Some(claim.locked(lock))),
+                Taken::Lost(claim) => self.pass(claim.0.id, Reason::LockBroken),
+            }
+        }
+        loop {
+            while let Some(request) = self.read.pop() {
+                if let Some(locked) = self.lock(request).await? {
+                    return Ok(Some(locked));
+                }
+            }
+            let ids = self.window.next();
+            if ids.is_empty() {
+                return Ok(None);
+            }
+            let reads: Vec<_> = ids.iter().flat_map(|id| Request::reads(self.access, *id)).collect();
+            let mut found = self.queue.read(&reads).await?.into_iter();
+            for id in ids {
+                let found = found.by_ref().take(Request::READS).collect::<Vec<_>>();
+                if let Some(request) = Request::from_found(self.access, id, found) {
+                    self.look_at(request);
+                }
+            }
+            self.read.reverse();
+        }
+    }
+
+    /// Keeps a request that is Pending and can be worked on.
+    fn look_at(&mut self, request: Request) {
+        if request.lock().is_some() {
+            return;
+        }
+        let reason = match request.check_loadable() {
+            Ok(AccessState::Pending) => return self.read.push(request),
+            Ok(AccessState::Processing | AccessState::Completed | AccessState::Failed | AccessState::Deleted) => return,
+            Err(_) if request.token.is_none() && request.version().is_none() => Reason::Unfinished,
+            Err(error) => Reason::Unloadable(error),
+        };
+        self.pass(request.id, reason);
+    }
+
+    fn pass(&mut self, id: RequestId, reason: Reason) {
+        self.passed_over.push(PassedOver { path: Path::Request(self.access, id), reason });
+    }
+
+    /// Locks a request as it was read; `None` where another was quicker.
+    async fn lock(&mut self, request: Request) -> Result<Option<LockedRequest>, Error> {
+        let id = request.id;
+        let status = Path::RequestNode(self.access, id, RequestNode::Status);
+        let mut transaction = Transaction::new();
+        transaction.check(status, request.version().unwrap_or_default());
+        match self.queue.take(transaction, RequestClaim(request)).await {
+            Ok(Taken::Ours(claim, lock)) => Ok(Some(claim.locked(lock))),
+            Ok(Taken::Lost(_)) => {
+                self.pass(id, Reason::LockBroken);
+                Ok(None)
+            }
+            Err(Error::Conflict(conflict)) if conflict.path.is_held() => {
+                self.pass(id, Reason::StillHeld(conflict));
+                Ok(None)
+            }
+            Err(error) if was_quicker(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// A Pending request that is to be locked.
+#[derive(Debug)]
+pub(crate) struct RequestClaim(Request);
+
+impl RequestClaim {
+    fn locked(self, lock: Lock) -> LockedRequest {
+        let version = self.0.version().unwrap_or_default();
+        LockedRequest { request: self.0, state: AccessState::Pending, version, lock, tries: Tries::default() }
+    }
+}
+
+impl Claim for RequestClaim {
+    fn lock(&self) -> Path {
+        Path::RequestNode(self.0.queue, self.0.id, RequestNode::Lock)
+    }
+
+    fn shelf(claims: &Claims) -> &Mutex<Vec<(Self, Mark)>> {
+        &claims.requests
+    }
+}

@@ -1,0 +1,102 @@
+//! What an operator may order of one batch besides its deletion.
+
+use jiff::Timestamp;
+
+use super::{Batch, BatchTarget, ItemChange};
+use crate::error::Error;
+use crate::handle::Queue;
+use crate::id::BatchId;
+use crate::lock::Pause;
+use crate::path::Path;
+use crate::state::{BatchState, Outcome};
+use crate::transaction::Transaction;
+
+/// A change of a batch that an operator orders, ready to be committed or to be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BatchPlan {
+    /// The batch.
+    pub batch: BatchId,
+    /// The state that it leaves.
+    pub from: BatchState,
+    /// The state that it enters.
+    pub to: BatchState,
+    /// The version of its status that the change applies to.
+    pub version: i32,
+    /// How many jobs each outcome's folder refers to, in the order of [`Outcome::ALL`]; `None` where there is no such
+    /// folder. A report that is made again still tells of the jobs that are Failed.
+    pub references: [Option<u32>; 4],
+    /// The hold on its collection, where it is released in spite of that.
+    pub hold: Option<Pause>,
+    /// What will be done.
+    pub transaction: Transaction,
+}
+
+impl Queue {
+    /// Plans to release a Held batch: it becomes Pending, and loses its `states` where that is empty, or no daemon
+    /// would acquire it.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] while its collection is held, unless `even_if_held`: its jobs would be made only to be Held;
+    /// [`Error::Transition`] for a batch that is not Held; else as [`Queue::plan_batch_change`].
+    pub async fn plan_release_batch(
+        &self,
+        target: impl Into<BatchTarget>,
+        message: &str,
+        even_if_held: bool,
+        now: Timestamp,
+    ) -> Result<BatchPlan, Error> {
+        let change = ItemChange::to(BatchState::Pending).with_message(message).by_operator();
+        let (batch, mut plan) = self.plan_order(&target.into(), &change, now).await?;
+        if let Some(lock) = Path::hold(&batch.submitted().value.collection) {
+            plan.hold = self.find_pause(lock).await?;
+        }
+        match &plan.hold {
+            Some(hold) if !even_if_held => {
+                let reason = format!("its collection is held by {} since {}", hold.lock.path, hold.since);
+                Err(Error::Invalid { path: Path::Batch(batch.id), reason })
+            }
+            Some(_) | None => Ok(plan),
+        }
+    }
+
+    /// Plans to have a Failed batch reported again, once its jobs are done: it becomes `UpdateReporting`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a batch without `states/batch-processing`, by which the daemons tell that it is due;
+    /// [`Error::Transition`] for a batch that is not Failed; else as [`Queue::plan_batch_change`].
+    pub async fn plan_report_again(
+        &self,
+        target: impl Into<BatchTarget>,
+        message: &str,
+        now: Timestamp,
+    ) -> Result<BatchPlan, Error> {
+        let change = ItemChange::to(BatchState::UpdateReporting).with_message(message).by_operator();
+        let (batch, mut plan) = self.plan_order(&target.into(), &change, now).await?;
+        if batch.references(Outcome::Processing).is_none() {
+            let reason = "it has no states/batch-processing, without which no daemon takes it for a report".to_owned();
+            return Err(Error::Invalid { path: Path::Batch(batch.id), reason });
+        }
+        plan.transaction.check_exists(Path::BatchOutcome(batch.id, Outcome::Processing));
+        Ok(plan)
+    }
+
+    async fn plan_order(
+        &self,
+        target: &BatchTarget,
+        change: &ItemChange<BatchState>,
+        now: Timestamp,
+    ) -> Result<(Batch, BatchPlan), Error> {
+        let batch = self.load_batch(target.id).await?;
+        let (transaction, changed) = batch.plan_change(target, change, now)?;
+        let plan = BatchPlan {
+            batch: batch.id,
+            from: changed.from,
+            to: changed.to,
+            version: batch.version().unwrap_or_default(),
+            references: batch.references,
+            hold: None,
+            transaction,
+        };
+        Ok((batch, plan))
+    }
+}

@@ -1,0 +1,239 @@
+//! What is asked of the tree, and what the answers say.
+
+use std::sync::{Arc, LazyLock};
+
+use zookeeper_client::{MultiReadResult, MultiReader, Stat};
+
+use super::line::{self, Trailer};
+use super::redact::Redaction;
+use crate::pace::VALUES_IN_FLIGHT;
+use crate::path::{BatchNode, JobNode, Path, RequestNode};
+
+/// About how many bytes the protocol adds to a path.
+const READ_BYTES: usize = 13;
+
+/// The path of a znode, and the one that it is shown by.
+#[derive(Clone, Debug)]
+pub(super) struct Named {
+    pub(super) real: Arc<str>,
+    pub(super) shown: Arc<str>,
+}
+
+impl Named {
+    pub(super) fn root() -> Self {
+        Self { real: "/".into(), shown: "/".into() }
+    }
+
+    pub(super) fn child(&self, name: &str, redaction: Option<&Redaction>) -> Self {
+        let below = |parent: &str, name: &str| Arc::from(format!("{}/{name}", parent.trim_end_matches('/')));
+        let real: Arc<str> = below(&self.real, name);
+        let shown = match redaction {
+            None => Arc::clone(&real),
+            Some(redaction) => below(&self.shown, &redaction.name(&Path::parse_whole(&self.real), name)),
+        };
+        Self { real, shown }
+    }
+}
+
+/// Names of children, shared by all queries that ask for the same.
+pub(super) type Names = Arc<[Arc<str>]>;
+
+static JOB: LazyLock<Names> = LazyLock::new(|| JobNode::ALL.iter().map(|node| node.name().into()).collect());
+static BATCH: LazyLock<Names> = LazyLock::new(|| BatchNode::ALL.iter().map(|node| node.name().into()).collect());
+static REQUEST: LazyLock<Names> = LazyLock::new(|| RequestNode::ALL.iter().map(|node| node.name().into()).collect());
+
+/// What is to be read, in one request.
+#[derive(Debug)]
+pub(super) struct Query {
+    pub(super) of: Named,
+    pub(super) asked: Asked,
+}
+
+#[derive(Debug)]
+pub(super) enum Asked {
+    /// A znode and those of its children that are named, whether they are there or not: an item is read as it is at one
+    /// moment.
+    Item(Names),
+    /// A znode and its children as they were listed: what is gone by now has vanished.
+    Listed(Names),
+    /// A znode, listed with its parent.
+    Node,
+    /// The names of a znode's children. `true` for an item's, which are then read together with it.
+    Names(bool),
+}
+
+/// What follows in the place of a query.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// Lines of the dump.
+    Lines(Vec<u8>),
+    /// Another query.
+    Ask(Query),
+    /// All children of a znode, one after the other.
+    Children(Named, Vec<String>),
+}
+
+impl Query {
+    /// The first look at a znode that was listed. The children of jobs, batches and requests are known by name.
+    pub(super) fn first(of: Named) -> Self {
+        let asked = match Path::parse_whole(&of.real) {
+            Path::Job(_) => Asked::Item(Arc::clone(&JOB)),
+            Path::Batch(_) => Asked::Item(Arc::clone(&BATCH)),
+            Path::Request(..) => Asked::Item(Arc::clone(&REQUEST)),
+            _ => Asked::Node,
+        };
+        Self { of, asked }
+    }
+
+    fn children(&self) -> &[Arc<str>] {
+        match &self.asked {
+            Asked::Item(names) | Asked::Listed(names) => names,
+            Asked::Node | Asked::Names(_) => &[],
+        }
+    }
+
+    /// How many reads it is.
+    pub(super) fn reads(&self) -> usize {
+        1 + self.children().len()
+    }
+
+    /// About how large it makes a request, below a chroot of that length.
+    pub(super) fn bytes(&self, chroot: usize) -> usize {
+        let names: usize = self.children().iter().map(|name| name.len()).sum();
+        (self.of.real.len() + chroot + READ_BYTES) * self.reads() + names
+    }
+
+    pub(super) fn add(&self, reader: &mut MultiReader<'_>) -> Result<(), zookeeper_client::Error> {
+        if let Asked::Names(_) = self.asked {
+            return reader.add_get_children(&self.of.real);
+        }
+        reader.add_get_data(&self.of.real)?;
+        self.children().iter().try_for_each(|name| reader.add_get_data(&format!("{}/{name}", self.of.real)))
+    }
+
+    /// What its answers say, of which there are as many as reads.
+    ///
+    /// # Errors
+    /// The path that could not be read, and why.
+    pub(super) fn take(
+        self,
+        answers: &mut impl Iterator<Item = MultiReadResult>,
+        redaction: Option<&Redaction>,
+        counts: &mut Trailer,
+    ) -> Result<Vec<Next>, (String, zookeeper_client::Error)> {
+        let Self { of, asked } = self;
+        let names = match asked {
+            Asked::Names(is_item) => return take_names(of, is_item, answers.next(), redaction, counts),
+            Asked::Item(ref names) | Asked::Listed(ref names) => &**names,
+            Asked::Node => &[],
+        };
+        let node = data(&of.real, answers.next())?;
+        let mut children = Vec::new();
+        for name in names {
+            let child = of.child(name, redaction);
+            match data(&child.real, answers.next())? {
+                Some(found) => children.push((child, found)),
+                None => counts.vanished += u64::from(matches!(asked, Asked::Listed(_))),
+            }
+        }
+        let Some((value, stat)) = node else {
+            counts.vanished += 1;
+            return Ok(Vec::new());
+        };
+        let is_whole = stat.num_children.unsigned_abs() as usize == children.len();
+        if matches!(asked, Asked::Item(_)) && !is_whole {
+            // It has children of other names: once they are listed, all is read again together.
+            return Ok(vec![Next::Ask(Query { of, asked: Asked::Names(true) })]);
+        }
+        let mut next = Next::of(&of, &value, &stat, redaction, counts);
+        if matches!(asked, Asked::Node) {
+            if stat.num_children > 0 {
+                next.push(Next::Ask(Query { of, asked: Asked::Names(false) }));
+            }
+            return Ok(next);
+        }
+        children.sort_unstable_by(|(one, _), (other, _)| line::compare(&one.shown, &other.shown));
+        for (child, (value, stat)) in children {
+            let lines = Next::of(&child, &value, &stat, redaction, counts);
+            match (next.last_mut(), lines.into_iter().next()) {
+                (Some(Next::Lines(above)), Some(Next::Lines(line))) => above.extend(line),
+                (_, line) => next.extend(line),
+            }
+            if stat.num_children > 0 {
+                next.push(Next::Ask(Query { of: child, asked: Asked::Names(false) }));
+            }
+        }
+        Ok(next)
+    }
+}
+
+impl Next {
+    fn of(of: &Named, value: &[u8], stat: &Stat, redaction: Option<&Redaction>, counts: &mut Trailer) -> Vec<Self> {
+        let path = Path::parse_whole(&of.real);
+        let shown = redaction.map(|redaction| redaction.data(&path, value));
+        let shown = shown.as_deref().unwrap_or(value);
+        counts.nodes += 1;
+        counts.ephemeral += u64::from(stat.ephemeral_owner != 0);
+        counts.count_item(&path);
+        counts.data_bytes += shown.len() as u64;
+        counts.newest_zxid = counts.newest_zxid.max(stat.czxid).max(stat.mzxid).max(stat.pzxid);
+        let mut lines = Vec::with_capacity(of.shown.len() + shown.len() + shown.len() / 8 + 64);
+        line::write_node(&mut lines, &of.shown, shown, stat);
+        vec![Self::Lines(lines)]
+    }
+}
+
+fn take_names(
+    of: Named,
+    is_item: bool,
+    answer: Option<MultiReadResult>,
+    redaction: Option<&Redaction>,
+    counts: &mut Trailer,
+) -> Result<Vec<Next>, (String, zookeeper_client::Error)> {
+    let mut names = match answer {
+        Some(MultiReadResult::Children { children }) => children,
+        Some(MultiReadResult::Error { err: zookeeper_client::Error::NoNode }) => {
+            // Of a znode whose line is written already, nothing is lost but what it might have had below.
+            counts.vanished += u64::from(is_item);
+            return Ok(Vec::new());
+        }
+        answer => return Err((of.real.to_string(), refusal(answer))),
+    };
+    if is_item && names.len() >= VALUES_IN_FLIGHT {
+        // Together they could be more than a server can hold: its children are read as those of any other znode.
+        return Ok(vec![Next::Ask(Query { of, asked: Asked::Node })]);
+    }
+    if is_item {
+        let names = names.into_iter().map(Arc::from).collect();
+        return Ok(vec![Next::Ask(Query { of, asked: Asked::Listed(names) })]);
+    }
+    if &*of.real == "/" {
+        names.retain(|name| Path::Root.child(name) != Path::Foreign);
+    }
+    match redaction {
+        None => names.sort_unstable(),
+        Some(redaction) => {
+            let parent = Path::parse_whole(&of.real);
+            names.sort_by_cached_key(|name| redaction.name(&parent, name).into_owned());
+        }
+    }
+    Ok(vec![Next::Children(of, names)])
+}
+
+type Found = Option<(Vec<u8>, Stat)>;
+
+fn data(path: &str, answer: Option<MultiReadResult>) -> Result<Found, (String, zookeeper_client::Error)> {
+    match answer {
+        Some(MultiReadResult::Data { data, stat }) => Ok(Some((data, stat))),
+        Some(MultiReadResult::Error { err: zookeeper_client::Error::NoNode }) => Ok(None),
+        answer => Err((path.to_owned(), refusal(answer))),
+    }
+}
+
+fn refusal(answer: Option<MultiReadResult>) -> zookeeper_client::Error {
+    match answer {
+        Some(MultiReadResult::Error { err }) => err,
+        // Fewer answers than reads, or answers of another kind, are against the protocol.
+        _ => zookeeper_client::Error::UnexpectedError("an answer of another kind".into()),
+    }
+}

@@ -1,0 +1,267 @@
+//! Reading the whole tree in the order of a dump, with few requests in flight and little of it in memory.
+//!
+//! What is still to be read is a queue of entries in the order of their lines. Questions are taken from its front, as
+//! many as fill a request; an answer takes the place of its question, and what it asks further stands where its lines
+//! will stand. Lines leave at the front. So requests that fill the pipe are in flight although each znode's children
+//! are known only after it, and no more is held than lies in a window before the front.
+//!
+//! The questions of a request are chosen from the window at random, but for one, so that the front moves. In order, the
+//! first large values after many small ones would all be under way before one of them is answered.
+
+use std::collections::{HashMap, VecDeque};
+use std::vec::IntoIter;
+
+use futures::stream::{FuturesUnordered, StreamExt as _};
+use zookeeper_client::MultiReadResult;
+
+use super::ask::{Asked, Named, Next, Query};
+use super::line::Trailer;
+use super::redact::Redaction;
+use crate::error::{Cause, Error};
+use crate::handle::Queue;
+use crate::pace::{REQUESTS_IN_FLIGHT, Sampled};
+use crate::path::Path;
+
+/// How far before the front questions are asked, in reads.
+const WINDOW: usize = 8192;
+
+/// Which part of the questions that wait in the window a request may have: no more, or they are no sample of the rest.
+const PART: usize = 8;
+
+/// How large a request may become: far below the 1 MiB at which the server resets the connection.
+const REQUEST_BYTES: usize = 256 << 10;
+
+/// How often a request is made whose connection is lost.
+const ATTEMPTS: usize = 5;
+
+enum Entry {
+    Lines(Vec<u8>),
+    Waiting(Query),
+    Asked(u64, usize),
+    Children(Named, IntoIter<String>),
+}
+
+impl Entry {
+    fn reads(&self) -> usize {
+        match self {
+            Self::Waiting(query) => query.reads(),
+            Self::Asked(_, reads) => *reads,
+            // Lines that wait behind a question count by their size.
+            Self::Lines(lines) => 1 + lines.len() / 256,
+            Self::Children(..) => 0,
+        }
+    }
+}
+
+impl From<Next> for Entry {
+    fn from(next: Next) -> Self {
+        match next {
+            Next::Lines(lines) => Self::Lines(lines),
+            Next::Ask(query) => Self::Waiting(query),
+            Next::Children(of, names) => Self::Children(of, names.into_iter()),
+        }
+    }
+}
+
+pub(super) struct Walk<'a> {
+    queue: &'a Queue,
+    redaction: Option<&'a Redaction>,
+    entries: VecDeque<Entry>,
+    /// The questions of each request in flight, and how often it was made.
+    asked: HashMap<u64, (Vec<Query>, usize)>,
+    last_request: u64,
+    /// The request in flight that has a question chosen for standing at the front.
+    front: Option<u64>,
+    pace: Sampled,
+    pub(super) counts: Trailer,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(queue: &'a Queue, redaction: Option<&'a Redaction>) -> Self {
+        let root = Query { of: Named::root(), asked: Asked::Node };
+        Self {
+            queue,
+            redaction,
+            entries: VecDeque::from([Entry::Waiting(root)]),
+            asked: HashMap::new(),
+            last_request: 0,
+            front: None,
+            pace: Sampled::default(),
+            counts: Trailer::default(),
+        }
+    }
+
+    /// Reads everything, and hands lines out in order, some at a time.
+    pub(super) async fn run(
+        &mut self,
+        mut write: impl FnMut(&[u8], &Trailer) -> std::io::Result<()>,
+    ) -> Result<std::io::Result<()>, Error> {
+        let mut in_flight = FuturesUnordered::new();
+        loop {
+            while in_flight.len() < REQUESTS_IN_FLIGHT {
+                let Some(number) = self.next_request() else { break };
+                in_flight.push(self.request(number));
+            }
+            let Some((number, outcome)) = in_flight.next().await else { break };
+            match outcome {
+                Ok(answers) => self.take(number, answers)?,
+                Err(cause) => {
+                    let (queries, attempts) = self.asked.get_mut(&number).expect("it was in flight");
+                    *attempts += 1;
+                    if *attempts == ATTEMPTS || !cause.is_connection() {
+                        return Err(Error::Read { path: Path::parse_whole(&queries[0].of.real), cause });
+                    }
+                    in_flight.push(self.request(number));
+                }
+            }
+            while let Some(lines) = self.next_lines() {
+                if let Err(error) = write(&lines, &self.counts) {
+                    return Ok(Err(error));
+                }
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// The lines at the front. Afterwards a question stands there, or nothing.
+    fn next_lines(&mut self) -> Option<Vec<u8>> {
+        loop {
+            match self.entries.pop_front()? {
+                Entry::Lines(lines) => return Some(lines),
+                Entry::Children(_, names) if names.len() == 0 => {}
+                entry => {
+                    self.entries.push_front(entry);
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Takes as many questions from the window as make a request.
+    fn next_request(&mut self) -> Option<u64> {
+        let number = self.last_request + 1;
+        let chosen = self.choose(number);
+        if chosen.is_empty() {
+            return None;
+        }
+        let mut queries = Vec::with_capacity(chosen.len());
+        for at in chosen {
+            let asked = Entry::Asked(number, self.entries[at].reads());
+            if let Entry::Waiting(query) = std::mem::replace(&mut self.entries[at], asked) {
+                queries.push(query);
+            }
+        }
+        self.last_request = number;
+        self.asked.insert(number, (queries, 0));
+        Some(number)
+    }
+
+    /// Opens lists of children as far as the window reaches, and gives the places of the questions that wait in it, and how
+    /// many reads these are.
+    fn waiting(&mut self) -> (Vec<usize>, usize) {
+        let (mut at, mut seen, mut waiting, mut reads) = (0, 0, Vec::new(), 0);
+        while seen < WINDOW
+            && let Some(entry) = self.entries.get_mut(at)
+        {
+            if let Entry::Children(of, names) = entry {
+                match names.next().map(|name| Query::first(of.child(&name, self.redaction))) {
+                    Some(first) => self.entries.insert(at, Entry::Waiting(first)),
+                    None => drop(self.entries.remove(at)),
+                }
+                continue;
+            }
+            let more = entry.reads();
+            if let Entry::Waiting(_) = entry {
+                waiting.push(at);
+                reads += more;
+            }
+            seen += more;
+            at += 1;
+        }
+        (waiting, reads)
+    }
+
+    /// Chooses the questions of a request: the first, unless one was chosen for that and is in flight, and others at random.
+    /// Gives their places, in order.
+    fn choose(&mut self, number: u64) -> Vec<usize> {
+        let (mut waiting, all) = self.waiting();
+        let chroot = self.queue.client().path().len();
+        let most = self.pace.reads().min(all / PART);
+        let (mut chosen, mut reads, mut bytes) = (Vec::new(), 0, 0);
+        let mut is_front = self.front.is_none();
+        while let Some(last) = waiting.len().checked_sub(1) {
+            let at = waiting.swap_remove(if is_front { 0 } else { rand::random_range(0..=last) });
+            if let Entry::Waiting(query) = &self.entries[at] {
+                reads += query.reads();
+                bytes += query.bytes(chroot);
+            }
+            if !is_front && (reads > most || bytes > REQUEST_BYTES) {
+                break;
+            }
+            chosen.push(at);
+            if is_front {
+                (self.front, is_front) = (Some(number), false);
+            }
+        }
+        chosen.sort_unstable();
+        chosen
+    }
+
+    /// Sends the request at once; awaiting it gives its answers.
+    fn request(&self, number: u64) -> impl Future<Output = (u64, Result<Vec<MultiReadResult>, Cause>)> + use<'a> {
+        let (queries, _) = &self.asked[&number];
+        let mut reader = self.queue.client().new_multi_reader();
+        let added = queries.iter().try_for_each(|query| query.add(&mut reader));
+        let (queue, request) = (self.queue, reader.commit());
+        async move {
+            let answers = match added {
+                Ok(()) => queue.within(request).await,
+                Err(error) => Err(Cause::Client(error)),
+            };
+            (number, answers)
+        }
+    }
+
+    /// Puts what the answers say in the places of their questions.
+    fn take(&mut self, number: u64, answers: Vec<MultiReadResult>) -> Result<(), Error> {
+        let (queries, _) = self.asked.remove(&number).expect("it was in flight");
+        self.front = self.front.filter(|front| *front != number);
+        self.pace.saw(answers.len(), answers.iter().map(size).sum());
+        let (mut queries, mut answers) = (queries.into_iter(), answers.into_iter());
+        let mut entries = VecDeque::with_capacity(self.entries.len());
+        while let Some(entry) = self.entries.pop_front() {
+            let Entry::Asked(of, mut reads) = entry else {
+                entries.push_back(entry);
+                continue;
+            };
+            if of != number {
+                entries.push_back(entry);
+                continue;
+            }
+            while reads > 0 {
+                let query = queries.next().expect("an entry stands for as many reads as its questions have");
+                reads -= query.reads();
+                let next = query.take(&mut answers, self.redaction, &mut self.counts);
+                let next = next.map_err(|(path, error)| Error::Read {
+                    path: Path::parse_whole(&path),
+                    cause: Cause::Client(error),
+                })?;
+                for next in next {
+                    match (entries.back_mut(), Entry::from(next)) {
+                        (Some(Entry::Lines(before)), Entry::Lines(lines)) => before.extend(lines),
+                        (_, entry) => entries.push_back(entry),
+                    }
+                }
+            }
+        }
+        self.entries = entries;
+        Ok(())
+    }
+}
+
+fn size(answer: &MultiReadResult) -> usize {
+    match answer {
+        MultiReadResult::Data { data, .. } => data.len(),
+        _ => 0,
+    }
+}

@@ -1,0 +1,175 @@
+//! The faults of a batch.
+
+use super::finding::{Finding, NodeSet, Sink};
+use super::item::{LockFacts, by_shape, by_time, judge_bare, judge_item_lock, known};
+use super::{Fault, Limits, judge_folder};
+use crate::id::BatchId;
+use crate::path::{BatchNode, Path};
+use crate::state::{BatchState, Outcome, State};
+
+/// What is known of a batch.
+#[derive(Clone, Debug)]
+pub struct BatchFacts<'a> {
+    /// Its id.
+    pub id: BatchId,
+    /// The znodes that are there, by [`BatchNode`].
+    pub present: NodeSet,
+    /// Of these, the ones that hold something else than they should.
+    pub malformed: NodeSet,
+    /// Of these, the ones that are not ours to read, of which nothing is said.
+    pub denied: NodeSet,
+    /// Its state; `None` for one that is missing or not known.
+    pub state: Option<BatchState>,
+    /// Whether its status is spelled as the daemons do.
+    pub is_canonical: bool,
+    /// When it entered its state, in milliseconds by the servers' clock; `i64::MAX` where that is not known.
+    pub entered_ms: i64,
+    /// When its znode was created, likewise.
+    pub created_ms: i64,
+    /// How many jobs are referenced in each folder, in the order of [`Outcome::ALL`]; `None` for one that is not there.
+    pub references: [Option<u32>; 4],
+    /// A child of a reference to one of its jobs, as far as that is known.
+    pub below_reference: Option<&'a str>,
+    /// The UUID that its submission carries; empty for none.
+    pub uuid: &'a str,
+    /// Whether that UUID leads to it; `None` where that cannot be told.
+    pub is_found_by_uuid: Option<bool>,
+    /// Whether all daemons are stopped by an admin, so that no report can be due.
+    pub is_paused: bool,
+    /// The lock on it.
+    pub lock: Option<LockFacts>,
+}
+
+impl BatchFacts<'_> {
+    fn hint(&self) -> Option<i64> {
+        known(self.entered_ms).or(known(self.created_ms))
+    }
+
+    fn node(&self, node: BatchNode) -> Path {
+        Path::BatchNode(self.id, node)
+    }
+}
+
+/// Tells the faults of a batch.
+pub fn judge_batch(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
+    if batch.present.is_empty() {
+        return;
+    }
+    if batch.present.is_bare(BatchNode::Lock as u8) {
+        return judge_bare(&Path::Batch(batch.id), batch.created_ms, limits, sink);
+    }
+    judge_form(batch, limits, sink);
+    judge_end(batch, limits, sink);
+    for (outcome, children) in Outcome::ALL.into_iter().zip(batch.references) {
+        judge_folder(&Path::BatchOutcome(batch.id, outcome), children.unwrap_or(0).into(), limits, sink);
+    }
+    if let Some(lock) = batch.lock {
+        let at_rest = batch.state.is_some_and(|state| state.is_final() || state == BatchState::Held);
+        let entered_ms = known(batch.entered_ms).unwrap_or(lock.created_ms);
+        let limit = limits.batch_lock.get(batch.state);
+        judge_item_lock(lock, &batch.node(BatchNode::Lock), entered_ms, at_rest, limit, limits, sink);
+    }
+    if !batch.uuid.is_empty() && batch.is_found_by_uuid == Some(false) {
+        // Whoever purges a batch may begin with its UUID and have thousands of jobs to delete after it.
+        let leaves = batch.state.is_some_and(State::is_final);
+        let lasting = if leaves { limits.clean_up } else { limits.grace };
+        let how = "The UUID of its submission does not lead to it.";
+        let nodes = || vec![batch.node(BatchNode::Submission), Path::BatchUuid(batch.uuid.into())];
+        sink(by_shape(Fault::DanglingUuid, how, lasting, known(batch.created_ms), &nodes));
+    }
+}
+
+/// Whether the Java daemons can load it. They do without a submission, and not with one that is not JSON.
+fn judge_form(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
+    const READ: [BatchNode; 2] = [BatchNode::Status, BatchNode::Submission];
+    let mut tell = |how, hint, nodes: &dyn Fn() -> Vec<Path>| {
+        sink(by_shape(Fault::UnloadableBatch, how, limits.grace, hint, nodes));
+    };
+    let missing = |node: &BatchNode| !batch.present.has(*node as u8);
+    if missing(&BatchNode::Status) {
+        let nodes = || vec![batch.node(BatchNode::Status)];
+        tell("A znode is missing without which the daemons cannot load it.", known(batch.created_ms), &nodes);
+    }
+    let malformed = |node: &BatchNode| batch.malformed.has(*node as u8);
+    if READ.iter().any(malformed) {
+        let nodes = || READ.into_iter().filter(malformed).map(|node| batch.node(node)).collect();
+        tell("A znode holds something that the daemons cannot read.", batch.hint(), &nodes);
+    } else if batch.present.minus(batch.denied).has(BatchNode::Status as u8) && !batch.is_canonical {
+        let how = "Its status is none that the daemons know, or is spelled otherwise.";
+        tell(how, batch.hint(), &|| vec![batch.node(BatchNode::Status)]);
+    }
+    if batch.state == Some(BatchState::Held) && missing(&BatchNode::States) {
+        let nodes = || vec![batch.node(BatchNode::Status), batch.node(BatchNode::States)];
+        tell("It is held and has no states.", batch.hint(), &nodes);
+    }
+}
+
+/// Whether it will come to its report and its clean-up.
+fn judge_end(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
+    let Some(state) = batch.state else { return };
+    let folder = Path::BatchOutcome(batch.id, Outcome::Processing);
+    let status_and_folder = || vec![batch.node(BatchNode::Status), folder.clone()];
+    let processing = batch.references[Outcome::Processing as usize];
+    let is_due = match state {
+        BatchState::Pending | BatchState::Processing | BatchState::Reporting | BatchState::UpdateReporting => {
+            processing == Some(0)
+        }
+        BatchState::Completed | BatchState::Failed | BatchState::Held | BatchState::Deleted => false,
+    };
+    if is_due && batch.lock.is_none() && !batch.is_paused {
+        let how = "All its jobs are done, and no daemon makes its report.";
+        let mark = batch.entered_ms.cast_unsigned();
+        let finding = by_shape(Fault::BatchWithoutEnd, how, limits.report, None, &status_and_folder);
+        sink(Finding { mark, ..finding });
+    }
+    if let (BatchState::Processing, Some(lock)) = (state, batch.lock) {
+        let how = "Its jobs are being created for hours.";
+        let from_ms = known(batch.entered_ms).unwrap_or(lock.created_ms).max(lock.created_ms);
+        let nodes = || vec![batch.node(BatchNode::Status), batch.node(BatchNode::Lock)];
+        sink(by_time(Fault::BatchWithoutEnd, how, from_ms, from_ms, limits.batch_processing, &nodes));
+    }
+    let is_begun = batch.present.has(BatchNode::States as u8) && batch.lock.is_none() && processing.is_none();
+    let is_in_work = matches!(
+        state,
+        BatchState::Pending | BatchState::Processing | BatchState::Reporting | BatchState::UpdateReporting
+    );
+    if is_begun && is_in_work {
+        let how = "It was acquired and has no batch-processing: whoever creates its jobs ended before that.";
+        let nodes = || vec![batch.node(BatchNode::States), folder.clone()];
+        sink(by_shape(Fault::UnfinishedCreation, how, limits.creation, batch.hint(), &nodes));
+    }
+    if matches!(state, BatchState::Completed | BatchState::Failed | BatchState::Deleted) && processing.is_none() {
+        let how = "It has no batch-processing, without which the daemons' clean-up passes it over.";
+        sink(by_shape(Fault::BatchWithoutEnd, how, limits.grace, batch.hint(), &status_and_folder));
+    }
+    judge_contradictions(batch, state, limits, sink);
+    if state == BatchState::Deleted && processing == Some(0) {
+        let how = "It is deleted and has an empty batch-processing, as if its report were due.";
+        sink(by_shape(Fault::DeletedBatchBlocksReporting, how, limits.grace, batch.hint(), &status_and_folder));
+    }
+}
+
+/// Whether what it says of itself can be.
+fn judge_contradictions(batch: &BatchFacts<'_>, state: BatchState, limits: &Limits, sink: &mut Sink<'_>) {
+    let status = || batch.node(BatchNode::Status);
+    let open = [Outcome::Processing, Outcome::Failed];
+    let is_open = |outcome: &Outcome| batch.references[*outcome as usize].is_some_and(|jobs| jobs > 0);
+    if state == BatchState::Completed && open.iter().any(is_open) {
+        let how = "It is Completed and has jobs that are not.";
+        let folders = open.into_iter().filter(is_open).map(|outcome| Path::BatchOutcome(batch.id, outcome));
+        let nodes: Vec<_> = std::iter::once(status()).chain(folders).collect();
+        sink(by_shape(Fault::ContradictingBatch, how, limits.grace, batch.hint(), &|| nodes.clone()));
+    }
+    let is_acquired = batch.present.has(BatchNode::States as u8);
+    if state == BatchState::Pending && !is_acquired && batch.lock.is_none() && !batch.is_paused {
+        let how = "It is Pending, and no daemon takes it.";
+        let mark = batch.entered_ms.cast_unsigned();
+        let nodes = || vec![status()];
+        let finding = by_shape(Fault::ContradictingBatch, how, limits.report, None, &nodes);
+        sink(Finding { mark, ..finding });
+    }
+    if let Some(child) = batch.below_reference {
+        let how = "A reference to a job has children.";
+        sink(by_shape(Fault::ContradictingBatch, how, limits.grace, None, &|| vec![Path::Unexpected(child.into())]));
+    }
+}

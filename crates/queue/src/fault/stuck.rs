@@ -1,0 +1,120 @@
+//! States that nothing leaves.
+
+use super::finding::{Finding, Sink};
+use super::item::{by_shape, by_time};
+use super::{Fault, Limits};
+use crate::path::Path;
+use crate::state::JobState;
+
+/// What is known of the jobs of one state. Instants are milliseconds by the servers' clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateFacts {
+    /// When the job longest in the state entered it; `None` where there is no job.
+    pub oldest_ms: Option<i64>,
+    /// When a job last left the state, as far as anybody knows; `i64::MIN` where nobody does.
+    pub left_ms: i64,
+    /// When a daemon last took a job of it, likewise.
+    pub taken_ms: i64,
+    /// How many of its jobs are locked.
+    pub locked: u64,
+    /// Whether the entry that the daemons try first ends each poll of theirs.
+    pub is_head_blocked: bool,
+    /// Whether all daemons are stopped by an admin.
+    pub is_paused: bool,
+}
+
+/// Tells whether a state is stuck. `oldest` gives the znodes of the jobs longest in it.
+pub fn judge_state(
+    state: JobState,
+    facts: StateFacts,
+    limits: &Limits,
+    oldest: &dyn Fn() -> Vec<Path>,
+    sink: &mut Sink<'_>,
+) {
+    let is_worked_on = match state {
+        JobState::Pending
+        | JobState::Estimating
+        | JobState::Provisioning
+        | JobState::Downloading
+        | JobState::Processing
+        | JobState::Storing
+        | JobState::Recording
+        | JobState::Notify => true,
+        // Jobs of these wait for an operator, or for nothing.
+        JobState::Completed | JobState::Failed | JobState::Held | JobState::Deleted => false,
+    };
+    let Some(oldest_ms) = facts.oldest_ms.filter(|_| is_worked_on && !facts.is_paused) else { return };
+    let since_ms = oldest_ms.max(facts.left_ms);
+    let how = "Nothing has left the state for longer than its work takes.";
+    let nodes = || {
+        let folder = Path::StateFolder(state.into());
+        std::iter::once(folder).chain(oldest()).collect()
+    };
+    sink(by_time(Fault::StuckState, how, since_ms, since_ms, limits.stuck.get(Some(state)), &nodes));
+    // A daemon that is refused at the head may never lock anything.
+    if facts.locked == 0 && !facts.is_head_blocked {
+        let how = "Jobs wait in the state, and no daemon takes any.";
+        let seen_ms = facts.left_ms.max(facts.taken_ms);
+        let finding = by_shape(Fault::NoDaemon, how, limits.no_daemon, Some(oldest_ms.max(seen_ms)), &nodes);
+        sink(Finding { mark: seen_ms.cast_unsigned(), ..finding });
+    }
+}
+
+/// Why nothing leaves Provisioning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provisioning {
+    /// A locked job needs more space than there is below the threshold.
+    WaitingForSpace,
+    /// Jobs are locked, and there is space enough for all of them.
+    LockedWithSpace,
+    /// Jobs are locked, and nobody knows how much space there is.
+    Locked,
+    /// No job is locked.
+    NobodyLooks,
+}
+
+impl Provisioning {
+    /// Tells the causes apart. `locked` is what each locked job needs, `space` what a job may need and not be kept back,
+    /// both in bytes; `None` where the volume cannot be seen.
+    #[must_use]
+    pub fn cause(locked: impl IntoIterator<Item = u64>, space: Option<i64>) -> Self {
+        let mut locked = locked.into_iter().peekable();
+        let Some(space) = space else {
+            return if locked.peek().is_some() { Self::Locked } else { Self::NobodyLooks };
+        };
+        let keeps_back = |needed: u64| i64::try_from(needed).unwrap_or(i64::MAX) > space;
+        match (locked.peek().is_some(), locked.any(keeps_back)) {
+            (false, _) => Self::NobodyLooks,
+            (true, true) => Self::WaitingForSpace,
+            (true, false) => Self::LockedWithSpace,
+        }
+    }
+
+    /// How it shows, in a sentence.
+    #[must_use]
+    pub fn how(self) -> &'static str {
+        match self {
+            Self::WaitingForSpace => "Jobs are locked and wait for working storage.",
+            Self::LockedWithSpace => "Jobs are locked, and there is working storage enough for them.",
+            Self::Locked => "Jobs are locked; whether they wait for working storage cannot be seen from here.",
+            Self::NobodyLooks => "No job is locked: nobody looks at the state.",
+        }
+    }
+
+    /// What mends it.
+    #[must_use]
+    pub fn remedy(self) -> &'static str {
+        match self {
+            Self::WaitingForSpace => {
+                "Free working storage, or enlarge it. It comes free by itself only as jobs pass Notify: look whether \
+                 those do. The daemons look again every five minutes, and five waiting jobs fill a daemon."
+            }
+            Self::LockedWithSpace => {
+                "The daemons look at the space every five minutes. After that, look at the log of the one that holds \
+                 the locks, and restart it where it hangs."
+            }
+            Self::Locked => "Look how full the working storage is, and at the log of the daemon that holds the locks.",
+            Self::NobodyLooks => "Look whether an ingest daemon runs, and what stands at the head of the state.",
+        }
+    }
+}

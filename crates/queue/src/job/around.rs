@@ -1,0 +1,113 @@
+//! What lies around a job: its batch, the references to it, and its queue entries.
+
+use super::plan::Order;
+use super::{Job, JobPlan, JobTarget};
+use crate::handle::{Found, Read};
+use crate::id::BatchId;
+use crate::path::{BatchNode, EntryName, JobNode, Path};
+use crate::record::ItemStatus;
+use crate::state::{BatchState, JobState, Outcome, State};
+
+/// Where to look around a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) batch: BatchId,
+    /// The name of its entry.
+    pub(crate) old: EntryName,
+    /// The name that its entry is to have.
+    pub(crate) new: EntryName,
+}
+
+/// What is found there.
+#[derive(Clone, Debug)]
+pub(crate) struct Surroundings {
+    /// Whether its batch is there.
+    pub(crate) has_batch: bool,
+    /// Whether that was acquired.
+    pub(crate) is_batch_acquired: bool,
+    /// The state of that and the version of its status, where it has one.
+    pub(crate) batch_status: Option<(Option<BatchState>, i32)>,
+    pub(crate) references: Vec<Outcome>,
+    pub(crate) entries: Vec<(JobState, EntryName)>,
+}
+
+impl Place {
+    /// The entries where one of the job may be: in each state, under its old name and its new.
+    fn entries(&self) -> impl Iterator<Item = (JobState, EntryName)> + use<> {
+        let Self { old, new, .. } = *self;
+        let names = std::iter::once(old).chain((new != old).then_some(new));
+        names.flat_map(|name| JobState::ALL.iter().map(move |state| (*state, name)))
+    }
+
+    pub(crate) fn reference(&self, outcome: Outcome) -> Path {
+        Path::Reference(self.batch, outcome, self.new.job)
+    }
+}
+
+impl Surroundings {
+    pub(crate) fn reads(place: &Place) -> Vec<Read> {
+        let batch = [
+            Read::Existence(Path::Batch(place.batch)),
+            Read::Existence(Path::BatchNode(place.batch, BatchNode::States)),
+            Read::Data(Path::BatchNode(place.batch, BatchNode::Status)),
+        ];
+        let references = Outcome::ALL.into_iter().map(|outcome| place.reference(outcome));
+        let entries = place.entries().map(|(state, entry)| Path::Entry(state.into(), entry));
+        batch.into_iter().chain(references.chain(entries).map(Read::Existence)).collect()
+    }
+
+    /// Takes what [`Self::reads`] found.
+    pub(crate) fn from_found(place: &Place, found: &mut impl Iterator<Item = Found>) -> Self {
+        let mut is_there = || found.next().as_ref().is_some_and(Found::exists);
+        let (has_batch, is_batch_acquired) = (is_there(), is_there());
+        let batch_status = found
+            .next()
+            .and_then(Found::data)
+            .map(|(data, stat)| (ItemStatus::decode(&data).value.status.state, stat.version));
+        let mut is_there = || found.next().as_ref().is_some_and(Found::exists);
+        Self {
+            has_batch,
+            is_batch_acquired,
+            batch_status,
+            references: Outcome::ALL.into_iter().filter(|_| is_there()).collect(),
+            entries: place.entries().filter(|_| is_there()).collect(),
+        }
+    }
+
+    pub(super) fn fill(&self, plan: &mut JobPlan, target: &JobTarget, job: &Job, place: &Place, order: Order<'_>) {
+        let node = |node| Path::JobNode(job.id, node);
+        plan.version = job.version().unwrap_or_default();
+        plan.batch_state = self.batch_status.and_then(|(state, _)| state);
+        let transaction = &mut plan.transaction;
+        target.open(transaction);
+        if let Some((change, now)) = order.change {
+            plan.status_at = Some(transaction.operations().len());
+            transaction.set(node(JobNode::Status), change.status(job, plan.from, plan.to, now), plan.version);
+        } else {
+            transaction.check(node(JobNode::Status), plan.version);
+        }
+        if let Some(priority) = order.priority {
+            match job.stat(JobNode::Priority) {
+                Some(stat) => transaction.set(node(JobNode::Priority), priority.to_string(), stat.version),
+                None => transaction.create(node(JobNode::Priority), priority.to_string()),
+            };
+        }
+        let entry = (plan.to, place.new);
+        for (state, old) in self.entries.iter().filter(|old| **old != entry) {
+            transaction.delete(Path::Entry((*state).into(), *old), None);
+        }
+        if !self.entries.contains(&entry) {
+            transaction.create(Path::Entry(plan.to.into(), place.new), Vec::new());
+        }
+        if self.is_batch_acquired {
+            let outcome = plan.to.outcome();
+            for other in self.references.iter().filter(|other| **other != outcome) {
+                transaction.delete(place.reference(*other), None);
+            }
+            if !self.references.contains(&outcome) {
+                transaction.create(place.reference(outcome), Vec::new());
+            }
+        }
+        target.close(transaction);
+    }
+}

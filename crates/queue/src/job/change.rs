@@ -1,0 +1,261 @@
+//! Changes of a job's state and priority, each one `multi`.
+
+use jiff::Timestamp;
+
+use super::plan::Order;
+use super::{Job, JobPlan, JobTarget, LockedJob};
+use crate::error::Error;
+use crate::handle::{Queue, instant};
+use crate::id::{JobId, Priority};
+use crate::lock::{Tried, Unlocked};
+use crate::path::{EntryName, JobNode, Path};
+use crate::state::{JobState, State};
+use crate::transaction::Committed;
+
+/// A change of a job's state, and with it of its priority.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobChange {
+    pub(super) step: Step,
+    pub(super) message: String,
+    pub(super) priority: Option<Priority>,
+    pub(super) operator: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Success,
+    Resume,
+    To(JobState),
+}
+
+impl JobChange {
+    /// To the next state on the success path.
+    #[must_use]
+    pub fn success() -> Self {
+        Self { step: Step::Success, message: "Success".to_owned(), priority: None, operator: false }
+    }
+
+    /// To Failed, with what went wrong.
+    #[must_use]
+    pub fn failure(message: impl Into<String>) -> Self {
+        Self::to(JobState::Failed).with_message(message)
+    }
+
+    /// To a named state.
+    #[must_use]
+    pub fn to(state: JobState) -> Self {
+        Self { step: Step::To(state), message: String::new(), priority: None, operator: false }
+    }
+
+    /// From Failed to the state after the last successful one, by an operator's order. It counts as a retry, as does
+    /// every change by which an operator takes a job from Failed back to work.
+    #[must_use]
+    pub fn resume() -> Self {
+        Self { step: Step::Resume, message: String::new(), priority: None, operator: true }
+    }
+
+    /// Says so in the status.
+    #[must_use]
+    pub fn with_message(mut self, message: impl Into<String>) -> Self {
+        self.message = message.into();
+        self
+    }
+
+    /// Gives the job another priority with it.
+    #[must_use]
+    pub fn with_priority(mut self, priority: Priority) -> Self {
+        self.priority = Some(priority);
+        self
+    }
+
+    /// Allows what only an operator may order.
+    #[must_use]
+    pub fn by_operator(mut self) -> Self {
+        self.operator = true;
+        self
+    }
+
+    /// The state that it leads to, if it may.
+    pub(super) fn target(&self, job: &Job, from: JobState) -> Result<JobState, Error> {
+        let to = match self.step {
+            Step::Success => from.success(),
+            Step::Resume if from == JobState::Failed => {
+                Some(JobState::resume_after(job.status().value.last_successful))
+            }
+            Step::Resume => None,
+            Step::To(to) => Some(to),
+        };
+        let operator_may = to.is_some_and(|to| from.is_admin(to));
+        match to {
+            Some(to) if from.may_become(to) && (self.operator || !operator_may) => Ok(to),
+            to => {
+                let asked = match self.step {
+                    Step::Success => "the next state",
+                    Step::Resume => "where it failed",
+                    Step::To(_) => "another state",
+                };
+                let to = to.map_or_else(|| asked.to_owned(), |to| to.to_string());
+                Err(Error::Transition { item: Path::Job(job.id), from: from.to_string(), to, operator_may })
+            }
+        }
+    }
+}
+
+/// A change of a job that was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobChanged {
+    /// The job.
+    pub id: JobId,
+    /// The state that it left; that which it is in where only its priority was changed.
+    pub from: JobState,
+    /// The state that it entered.
+    pub to: JobState,
+    /// The version of its status.
+    pub version: i32,
+    /// When it entered its state, by the server's clock; `None` where the state was not changed, and where the change was
+    /// found to be done after another had changed the state again.
+    pub entered: Option<Timestamp>,
+}
+
+impl Queue {
+    /// Changes a job's state, and with it its queue entry and its batch's reference, in one `multi`.
+    ///
+    /// Two round trips where the target says where the job is, as one made from a [`Job`] or [`LockedJob`] does; three
+    /// for a bare id. A lock that we hold is kept.
+    ///
+    /// # Errors
+    /// [`Error::Transition`] where the states forbid it, [`Error::Conflict`] where another holds the job or changed it
+    /// since it was seen, or where our own lock is gone, [`Error::Missing`] and [`Error::Decode`] for a job whose
+    /// znodes do not tell where it is; else as [`Queue::commit`].
+    pub async fn change_job(
+        &self,
+        target: impl Into<JobTarget>,
+        change: &JobChange,
+        now: Timestamp,
+    ) -> Result<JobChanged, Error> {
+        let plan = self.plan_job_change(target, change, now).await?;
+        self.commit_job_plan(&plan).await
+    }
+
+    /// Changes the state of a job that we hold, and keeps the lock.
+    ///
+    /// After [`Error::Unknown`], or where the call was given up before it returned, the same call says what became of the
+    /// first, or does it.
+    ///
+    /// # Errors
+    /// As [`Queue::change_job`].
+    pub async fn step_job(
+        &self,
+        locked: &mut LockedJob,
+        change: &JobChange,
+        now: Timestamp,
+    ) -> Result<JobChanged, Error> {
+        if let Some((changed, stat)) = self.outcome_of(&locked.tries, change, false).await? {
+            let job = self.load_job(locked.id()).await?;
+            locked.tries.clear();
+            if job.version() == Some(changed.version) {
+                let priority = change.priority.or(job.priority().ok());
+                locked.entry = priority.map_or(locked.entry, |priority| EntryName::of(priority, job.id));
+                (locked.job, locked.state) = (job, changed.to);
+            }
+            return Ok(JobChanged { entered: stat.map(|stat| instant(stat.mtime)), ..changed });
+        }
+        let (plan, job) = self.plan_under(locked, change, now).await?;
+        let (changed, committed) = self.commit_under(locked, &plan, change, false).await?;
+        // All that is known of the job is in the answer: a read could fail after the change was done.
+        (locked.job, locked.state) = (job.after(&plan.transaction, &committed), changed.to);
+        locked.entry = EntryName::of(plan.priority, plan.job);
+        Ok(changed)
+    }
+
+    /// Changes the state of a job that we hold and releases the lock, in the same `multi`.
+    ///
+    /// After an error the lock is still held, unless the error says otherwise: [`ConflictKind::LockLost`] that it is not
+    /// ours any more, [`Error::Unknown`] that it may be released. After the latter, or where the call was given up before
+    /// it returned, the same call says what became of the first, or does it: what was done is reported as done also where
+    /// the next daemon has taken the job on since. After any other error [`Queue::unlock_job`] gives the job up; from then
+    /// on that proof is gone.
+    ///
+    /// [`ConflictKind::LockLost`]: crate::ConflictKind::LockLost
+    ///
+    /// # Errors
+    /// As [`Queue::change_job`].
+    pub async fn finish_job(
+        &self,
+        locked: &LockedJob,
+        change: &JobChange,
+        now: Timestamp,
+    ) -> Result<JobChanged, Error> {
+        if let Some((changed, stat)) = self.outcome_of(&locked.tries, change, true).await? {
+            return Ok(JobChanged { entered: stat.map(|stat| instant(stat.mtime)), ..changed });
+        }
+        let (plan, _) = self.plan_under(locked, change, now).await?;
+        self.commit_under(locked, &plan, change, true).await.map(|(changed, _)| changed)
+    }
+
+    async fn plan_under(
+        &self,
+        locked: &LockedJob,
+        change: &JobChange,
+        now: Timestamp,
+    ) -> Result<(JobPlan, Job), Error> {
+        let order = Order { change: Some((change, now)), priority: change.priority };
+        self.plan(locked.into(), order).await
+    }
+
+    async fn commit_under(
+        &self,
+        locked: &LockedJob,
+        plan: &JobPlan,
+        change: &JobChange,
+        releases: bool,
+    ) -> Result<(JobChanged, Committed), Error> {
+        let tried = Tried { change: change.clone(), releases, done: plan.changed(None) };
+        let status = Path::JobNode(plan.job, JobNode::Status);
+        let under = (&locked.tries, &locked.lock);
+        let committed = self.commit_tried(under, tried, &status, &plan.transaction).await?;
+        Ok((plan.changed(Some(&committed)), committed))
+    }
+
+    /// Releases a job that we hold, unchanged, whatever became of its status meanwhile. Where our lock was broken, this
+    /// gives the job up: our other workers may take it again.
+    ///
+    /// # Errors
+    /// As [`Queue::commit`].
+    pub async fn unlock_job(&self, locked: &LockedJob) -> Result<Unlocked, Error> {
+        self.give_up(&locked.tries, &locked.lock).await
+    }
+
+    /// Changes a job's priority: `priority` and its queue entry, in one `multi`. Its `status` is not written.
+    ///
+    /// # Errors
+    /// As [`Queue::change_job`].
+    pub async fn set_priority(&self, target: impl Into<JobTarget>, priority: Priority) -> Result<JobChanged, Error> {
+        let plan = self.plan_priority(target, priority).await?;
+        self.commit_job_plan(&plan).await
+    }
+
+    /// Commits a planned change of a job.
+    ///
+    /// # Errors
+    /// As [`Queue::commit`].
+    pub async fn commit_job_plan(&self, plan: &JobPlan) -> Result<JobChanged, Error> {
+        let committed = self.commit(&plan.transaction).await?;
+        Ok(plan.changed(Some(&committed)))
+    }
+}
+
+impl JobPlan {
+    /// The change that it makes, with when it was made where that is known.
+    fn changed(&self, committed: Option<&Committed>) -> JobChanged {
+        let stat = self.status_at.zip(committed).and_then(|(at, committed)| committed.stats[at]);
+        JobChanged {
+            id: self.job,
+            from: self.from,
+            to: self.to,
+            // A set raises the version by one.
+            version: self.version.wrapping_add(i32::from(self.status_at.is_some())),
+            entered: stat.map(|stat| instant(stat.mtime)),
+        }
+    }
+}

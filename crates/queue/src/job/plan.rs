@@ -1,0 +1,275 @@
+//! The transaction of a change of a job, made from one look at it.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use jiff::Timestamp;
+
+use super::around::{Place, Surroundings};
+use super::change::Step;
+use super::target::Guess;
+use super::{Job, JobChange, JobTarget};
+use crate::error::{ConflictKind, Error};
+use crate::handle::{Found, Queue, Read, instant};
+use crate::id::{BatchId, JobId, Priority};
+use crate::lock::Pause;
+use crate::path::{EntryName, JobNode, Path};
+use crate::record::{self, Malformed, StatusChange};
+use crate::state::{BatchState, JobState};
+use crate::transaction::Transaction;
+
+/// A change of a job that is ready to be committed, or to be shown.
+///
+/// Besides the change itself it mends what it touches: a missing queue entry or reference is made, one in the wrong
+/// place that it comes upon is removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobPlan {
+    /// The job.
+    pub job: JobId,
+    /// The state that it leaves.
+    pub from: JobState,
+    /// The state that it enters; the same where only its priority is changed.
+    pub to: JobState,
+    /// Its priority before; `None` where that cannot be read.
+    pub priority_before: Option<Priority>,
+    /// Its priority afterwards.
+    pub priority: Priority,
+    /// The version of its status that the change applies to.
+    pub version: i32,
+    /// Its batch.
+    pub batch: BatchId,
+    /// The state of its batch; `None` where that is gone or its status cannot be read. A batch that was reported as
+    /// Failed is not reported again because one of its jobs is completed.
+    pub batch_state: Option<BatchState>,
+    /// The hold on its collection, looked for where the job goes to Pending: the daemons set it Held again.
+    pub hold: Option<Pause>,
+    /// What will be done.
+    pub transaction: Transaction,
+    /// Which operation sets the status.
+    pub(super) status_at: Option<usize>,
+}
+
+/// What is to be done to a job.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Order<'a> {
+    pub(super) change: Option<(&'a JobChange, Timestamp)>,
+    pub(super) priority: Option<Priority>,
+}
+
+impl Order<'_> {
+    /// Whether it may take a job to Pending, where a hold on its collection matters.
+    fn may_lead_to_pending(&self) -> bool {
+        self.change.is_some_and(|(change, _)| match change.step {
+            Step::Resume | Step::To(JobState::Pending) => true,
+            Step::Success | Step::To(_) => false,
+        })
+    }
+}
+
+impl Queue {
+    /// Plans a change of a job's state without doing it; [`Queue::commit_job_plan`] does it.
+    ///
+    /// # Errors
+    /// As [`Queue::change_job`].
+    pub async fn plan_job_change(
+        &self,
+        target: impl Into<JobTarget>,
+        change: &JobChange,
+        now: Timestamp,
+    ) -> Result<JobPlan, Error> {
+        let order = Order { change: Some((change, now)), priority: change.priority };
+        self.plan(target.into(), order).await.map(|(plan, _)| plan)
+    }
+
+    /// Plans a change of a job's priority without doing it; [`Queue::commit_job_plan`] does it.
+    ///
+    /// # Errors
+    /// As [`Queue::change_job`].
+    pub async fn plan_priority(&self, target: impl Into<JobTarget>, priority: Priority) -> Result<JobPlan, Error> {
+        self.plan(target.into(), Order { change: None, priority: Some(priority) }).await.map(|(plan, _)| plan)
+    }
+
+    /// Plans it, and gives the job as it was read for that.
+    pub(super) async fn plan(&self, target: JobTarget, order: Order<'_>) -> Result<(JobPlan, Job), Error> {
+        let new = |old: EntryName| order.priority.map_or(old, |priority| EntryName::of(priority, target.id));
+        let guess = target.guess.map(|Guess { batch, entry }| Place { batch, old: entry, new: new(entry) });
+        let hold_guess = target.collection.as_deref().filter(|_| order.may_lead_to_pending()).and_then(Path::hold);
+        let mut reads = Job::reads(target.id);
+        reads.extend(guess.iter().flat_map(Surroundings::reads));
+        reads.extend(hold_guess.iter().cloned().map(Read::Data));
+        let mut found = self.read(&reads).await?.into_iter();
+        let job = Job::from_found(target.id, found.by_ref().take(Job::READS));
+        let guessed = guess.map(|guess| (guess, Surroundings::from_found(&guess, &mut found)));
+        let job = job.ok_or(Error::Missing(Path::Job(target.id)))?;
+        target.check(&job)?;
+        let (mut plan, place) = begin(&job, &target, order)?;
+
+        // What was not guessed, or wrongly, takes a second look, all of it in one request.
+        let around = guessed.filter(|(guess, _)| *guess == place).map(|(_, around)| around);
+        let lock = Some(JobState::Pending).filter(|pending| order.change.is_some() && plan.to == *pending);
+        let lock = lock.and_then(|_| Path::hold(&job.configuration().value.collection));
+        let hold = found.next().filter(|_| lock == hold_guess);
+        let mut reads = if around.is_some() { Vec::new() } else { Surroundings::reads(&place) };
+        reads.extend(lock.iter().filter(|_| hold.is_none()).cloned().map(Read::Data));
+        let mut found = self.read(&reads).await?.into_iter();
+        let around = around.unwrap_or_else(|| Surroundings::from_found(&place, &mut found));
+        let hold = lock.zip(hold.or_else(|| found.next()).and_then(Found::data));
+        plan.hold = hold.map(|(lock, (data, stat))| Pause::from_found(lock, &data, &stat));
+        let around = self.complete(around, job.id, plan.from).await?;
+        around.fill(&mut plan, &target, &job, &place, order);
+        Ok((plan, job))
+    }
+
+    /// Plans the same change of many jobs that were read just now, a few requests for all.
+    pub(crate) async fn plan_jobs(
+        &self,
+        jobs: &[Job],
+        change: &JobChange,
+        now: Timestamp,
+    ) -> Result<Vec<JobPlan>, Error> {
+        let order = Order { change: Some((change, now)), priority: change.priority };
+        let mut started = Vec::with_capacity(jobs.len());
+        let mut reads = Vec::new();
+        for job in jobs {
+            let target = JobTarget::from(job);
+            target.check(job)?;
+            let (plan, place) = begin(job, &target, order)?;
+            reads.extend(Surroundings::reads(&place));
+            started.push((job, target, plan, place));
+        }
+        let mut found = self.read(&reads).await?.into_iter();
+        let mut plans = Vec::with_capacity(jobs.len());
+        let mut listed: HashMap<JobState, HashMap<JobId, Vec<EntryName>>> = HashMap::new();
+        for (job, target, mut plan, place) in started {
+            let mut around = Surroundings::from_found(&place, &mut found);
+            if around.entries.iter().all(|(state, _)| *state != plan.from) {
+                let listed = match listed.entry(plan.from) {
+                    Entry::Occupied(listed) => listed.into_mut(),
+                    Entry::Vacant(vacant) => vacant.insert(self.entries_by_job(plan.from).await?),
+                };
+                let entries = listed.get(&job.id);
+                around.entries.extend(entries.into_iter().flatten().map(|entry| (plan.from, *entry)));
+            }
+            around.fill(&mut plan, &target, job, &place, order);
+            plans.push(plan);
+        }
+        Ok(plans)
+    }
+
+    /// Looks for a job's entry under another priority where it is not found under its own.
+    async fn complete(&self, mut around: Surroundings, id: JobId, from: JobState) -> Result<Surroundings, Error> {
+        if around.entries.iter().all(|(state, _)| *state != from) {
+            let entries = self.entries_by_job(from).await?.remove(&id).unwrap_or_default();
+            around.entries.extend(entries.into_iter().map(|entry| (from, entry)));
+        }
+        Ok(around)
+    }
+
+    /// The entries in a state, under whatever priority, by their job.
+    async fn entries_by_job(&self, state: JobState) -> Result<HashMap<JobId, Vec<EntryName>>, Error> {
+        let [found] = self.read_each([Read::Children(Path::StateFolder(state.into()))]).await?;
+        let mut entries: HashMap<JobId, Vec<EntryName>> = HashMap::new();
+        for entry in found.children().iter().filter_map(|name| EntryName::from_name(name)) {
+            entries.entry(entry.job).or_default().push(entry);
+        }
+        Ok(entries)
+    }
+}
+
+/// Starts the plan of an order: where the job goes, and where to look around it.
+fn begin(job: &Job, target: &JobTarget, order: Order<'_>) -> Result<(JobPlan, Place), Error> {
+    let from = state_of(job)?;
+    let to = order.change.map_or(Ok(from), |(change, _)| change.target(job, from))?;
+    let priority = order.priority.map_or_else(|| job.priority(), Ok)?;
+    let own = EntryName::of(job.priority().unwrap_or(priority), job.id);
+    // The entry by which we acquired it may have another priority than the job itself.
+    let old = target.lock.as_ref().and(target.guess).map_or(own, |guess| guess.entry);
+    let place = Place { batch: job.batch()?, old, new: EntryName::of(priority, job.id) };
+    let plan = JobPlan {
+        job: job.id,
+        from,
+        to,
+        priority_before: job.priority().ok(),
+        priority,
+        version: 0,
+        batch: place.batch,
+        batch_state: None,
+        hold: None,
+        transaction: Transaction::new(),
+        status_at: None,
+    };
+    Ok((plan, place))
+}
+
+/// The state that a job's status names.
+pub(crate) fn state_of(job: &Job) -> Result<JobState, Error> {
+    let decoded = job.status();
+    let unknown = Malformed::Wrong { what: "status", expected: "the name of a state" };
+    let path = Path::JobNode(job.id, JobNode::Status);
+    decoded.value.status.state.ok_or(Error::Decode { path, malformed: decoded.malformed.unwrap_or(unknown) })
+}
+
+impl JobTarget {
+    /// Confirms that the job is still what its orderer saw, and still ours where we hold it.
+    pub(crate) fn check(&self, job: &Job) -> Result<(), Error> {
+        let status = Path::JobNode(self.id, JobNode::Status);
+        let Some(stat) = job.stat(JobNode::Status) else { return Err(Error::Missing(status)) };
+        if let Some(lock) = &self.lock {
+            lock.confirm(job.stat(JobNode::Lock))?;
+        } else if let Some(lock) = job.lock() {
+            let kind = ConflictKind::Locked { session: lock.session, since: lock.since };
+            return Err(Error::conflict(lock.path, kind));
+        }
+        match self.version {
+            Some(seen) if seen != stat.version => {
+                let kind = ConflictKind::Changed { seen, found: stat.version, since: instant(stat.mtime) };
+                Err(Error::conflict(status, kind))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+impl JobTarget {
+    /// Takes the lock for the time of the transaction, or proves that it is still held.
+    pub(crate) fn open(&self, transaction: &mut Transaction) {
+        match &self.lock {
+            Some(lock) => lock.hold(transaction),
+            None => {
+                transaction.create_ephemeral(Path::JobNode(self.id, JobNode::Lock));
+            }
+        }
+    }
+
+    pub(super) fn close(&self, transaction: &mut Transaction) {
+        if self.lock.is_none() {
+            transaction.delete(Path::JobNode(self.id, JobNode::Lock), None);
+        }
+    }
+
+    /// Ends the lock, that which we hold as well as that for the time of the transaction.
+    pub(crate) fn release(&self, transaction: &mut Transaction) {
+        self.close(transaction);
+        if let Some(lock) = &self.lock {
+            lock.release(transaction);
+        }
+    }
+}
+
+impl JobChange {
+    /// The data of the status after the change.
+    pub(crate) fn status(&self, job: &Job, from: JobState, to: JobState, now: Timestamp) -> Vec<u8> {
+        let before = job.status().value;
+        let retries = before.retry_count.unwrap_or(0);
+        let is_retry = self.operator && from == JobState::Failed && to != JobState::Deleted;
+        let change = StatusChange {
+            from: Some(from),
+            to,
+            last_successful: before.last_successful,
+            retry_count: retries.saturating_add(u32::from(is_retry)),
+            message: &self.message,
+            now,
+        };
+        record::job_status(job.data(JobNode::Status).unwrap_or_default(), &change)
+    }
+}

@@ -1,0 +1,120 @@
+//! Which job a change is meant for, and what its orderer knows of it.
+
+use super::around::Place;
+use super::{Job, JobChange, JobChanged};
+use crate::id::{BatchId, JobId, Priority};
+use crate::lock::{Lock, Tries};
+use crate::path::EntryName;
+use crate::state::JobState;
+
+/// A job that we hold: as it was when we acquired it, and our lock. The lock ends with our session, or through
+/// [`Queue::finish_job`](crate::Queue::finish_job) or [`Queue::unlock_job`](crate::Queue::unlock_job);
+/// dropping this value does not release it.
+#[derive(Clone, Debug)]
+pub struct LockedJob {
+    /// The job, as it was read last.
+    pub job: Job,
+    /// Its state.
+    pub state: JobState,
+    /// Its lock.
+    pub lock: Lock,
+    /// Its queue entry.
+    pub(crate) entry: EntryName,
+    pub(crate) tries: Tries<JobChange, JobChanged>,
+}
+
+/// Which job a change is meant for, and what its orderer knows of it.
+///
+/// Made from a [`JobId`], a change applies to the job in whatever state it is; from a [`Job`], only to the state and
+/// version that were seen there; from a [`LockedJob`], under the lock that is held.
+#[derive(Clone, Debug)]
+pub struct JobTarget {
+    pub(crate) id: JobId,
+    pub(super) lock: Option<Lock>,
+    pub(super) version: Option<i32>,
+    pub(super) guess: Option<Guess>,
+    pub(super) collection: Option<String>,
+}
+
+/// Where a job is thought to be. Right, it saves a round trip; wrong, it does no harm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Guess {
+    pub(super) batch: BatchId,
+    pub(super) entry: EntryName,
+}
+
+impl JobTarget {
+    /// The job of that id, in whatever state it is.
+    #[must_use]
+    pub fn new(id: JobId) -> Self {
+        Self { id, lock: None, version: None, guess: None, collection: None }
+    }
+
+    /// Lets the change apply only to this version of the job's status, the one its orderer saw.
+    #[must_use]
+    pub fn at_version(mut self, version: i32) -> Self {
+        self.version = Some(version);
+        self
+    }
+
+    /// Says where the job is thought to be, which saves a round trip.
+    #[must_use]
+    pub fn thought_in(mut self, batch: BatchId, priority: Priority) -> Self {
+        self.guess = Some(Guess { batch, entry: EntryName::of(priority, self.id) });
+        self
+    }
+
+    /// Says which collection the job is thought to be of, by its mnemonic: a change that takes it to Pending then looks
+    /// for a hold on that in the same round trip.
+    #[must_use]
+    pub fn in_collection(mut self, mnemonic: impl Into<String>) -> Self {
+        self.collection = Some(mnemonic.into());
+        self
+    }
+}
+
+impl JobTarget {
+    /// Where it is thought to be, if that is said.
+    pub(crate) fn place(&self) -> Option<Place> {
+        self.guess.map(|Guess { batch, entry }| Place { batch, old: entry, new: entry })
+    }
+}
+
+impl From<JobId> for JobTarget {
+    fn from(id: JobId) -> Self {
+        Self::new(id)
+    }
+}
+
+impl From<&Job> for JobTarget {
+    fn from(job: &Job) -> Self {
+        let collection = Some(job.configuration().value.collection.into_owned());
+        Self { id: job.id, lock: None, version: job.version(), guess: Guess::of(job), collection }
+    }
+}
+
+impl From<&LockedJob> for JobTarget {
+    fn from(locked: &LockedJob) -> Self {
+        let mut target = Self::from(&locked.job);
+        target.lock = Some(locked.lock.clone());
+        if let Some(guess) = &mut target.guess {
+            guess.entry = locked.entry;
+        }
+        target
+    }
+}
+
+impl Guess {
+    /// Where a job is by its own znodes; `None` where they do not tell.
+    fn of(job: &Job) -> Option<Self> {
+        Some(Self { batch: job.batch().ok()?, entry: EntryName::of(job.priority().ok()?, job.id) })
+    }
+}
+
+impl LockedJob {
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> JobId {
+        self.job.id
+    }
+}

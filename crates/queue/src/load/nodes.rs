@@ -1,0 +1,141 @@
+//! Making znodes, many in one transaction.
+
+use super::LoadError;
+use super::limits::{CREATION_BYTES, SERVER_LIMIT_BYTES};
+use crate::error::{Cause, ConflictKind, Error};
+use crate::handle::{Found, Queue, Read};
+use crate::path::Path;
+use crate::transaction::{Operation, REQUEST_LIMIT_BYTES, Transaction};
+
+/// How large a transaction becomes, but for an item that is larger: others' requests wait behind it.
+const CHUNK_BYTES: usize = 256 << 10;
+
+/// Gathers znodes into transactions. The znodes of an item stay together where they fit.
+pub(super) struct Chunks {
+    overhead: usize,
+    full: Transaction,
+    full_bytes: usize,
+    /// The znodes of the item that is being read.
+    item: Transaction,
+    item_bytes: usize,
+    unit: u64,
+}
+
+impl Chunks {
+    pub(super) fn new(queue: &Queue) -> Self {
+        Self {
+            overhead: queue.operation_overhead() + 25,
+            full: Transaction::new(),
+            full_bytes: 0,
+            item: Transaction::new(),
+            item_bytes: 0,
+            unit: 0,
+        }
+    }
+
+    /// Adds a znode, and gives what is to be made by then.
+    pub(super) fn add(&mut self, path: Path, data: Vec<u8>, unit: u64) -> Option<Transaction> {
+        let bytes = data.len() + path.to_string().len() + self.overhead;
+        if unit != self.unit || self.item_bytes + bytes > REQUEST_LIMIT_BYTES {
+            // What is larger than any transaction is cut: parents still come first, and the queue is paused.
+            let chunk = self.close_item();
+            self.unit = unit;
+            self.item.create(path, data);
+            self.item_bytes = bytes;
+            return chunk;
+        }
+        self.item.create(path, data);
+        self.item_bytes += bytes;
+        None
+    }
+
+    /// Adds the item to the transaction, or gives the one before it where both would be too large.
+    fn close_item(&mut self) -> Option<Transaction> {
+        let item = std::mem::take(&mut self.item);
+        let fits = self.full_bytes + self.item_bytes <= CHUNK_BYTES;
+        let chunk = if fits { None } else { Some(std::mem::take(&mut self.full)) };
+        self.full_bytes = if fits { self.full_bytes + self.item_bytes } else { self.item_bytes };
+        self.full.append(item);
+        self.item_bytes = 0;
+        chunk.filter(|chunk| !chunk.is_empty())
+    }
+
+    /// What is left at the end.
+    pub(super) fn rest(&mut self) -> Vec<Transaction> {
+        let mut rest: Vec<_> = self.close_item().into_iter().collect();
+        rest.push(std::mem::take(&mut self.full));
+        rest.retain(|chunk| !chunk.is_empty());
+        rest
+    }
+}
+
+impl Queue {
+    /// Makes the znodes of a transaction, and gives how many were made and how many there already.
+    pub(super) async fn make(&self, chunk: Transaction, is_resumed: bool) -> Result<(u64, u64), LoadError> {
+        let (chunk, found) = if is_resumed { self.missing(chunk).await? } else { (chunk, 0) };
+        if chunk.is_empty() {
+            return Ok((0, found));
+        }
+        let made = chunk.operations().len() as u64;
+        if let [Operation::Create { path, data, .. }] = chunk.operations()
+            && chunk.size_bytes() + self.operation_overhead() > REQUEST_LIMIT_BYTES
+        {
+            self.make_large(path, data).await?;
+        } else {
+            self.commit(&chunk).await.map_err(explained)?;
+        }
+        Ok((made, found))
+    }
+
+    /// Makes one znode whose value is nearly as large as ZooKeeper takes it.
+    async fn make_large(&self, path: &Path, data: &[u8]) -> Result<(), LoadError> {
+        let bytes = data.len() + path.to_string().len() + self.operation_overhead() + CREATION_BYTES;
+        let failed = |cause| Error::Commit { operation: format!("create {path}"), cause };
+        if bytes > SERVER_LIMIT_BYTES {
+            return Err(failed(Cause::TooLarge { bytes, limit: SERVER_LIMIT_BYTES }).into());
+        }
+        let options = zookeeper_client::CreateMode::Persistent.with_acls(self.acls());
+        let name = path.to_string();
+        match self.within(self.client().create(&name, data, &options)).await {
+            Ok(_) => Ok(()),
+            Err(cause) => {
+                // Whether a lost request was done is to be seen.
+                self.within(self.client().sync("/")).await.map_err(failed)?;
+                match self.read_data(path.clone()).await?.data() {
+                    Some((found, _)) if found == data => Ok(()),
+                    Some(_) => Err(LoadError::Differs(name)),
+                    None => Err(failed(cause).into()),
+                }
+            }
+        }
+    }
+
+    /// Leaves out what is there already, with the same value.
+    async fn missing(&self, chunk: Transaction) -> Result<(Transaction, u64), LoadError> {
+        let reads: Vec<_> = chunk.operations().iter().map(|operation| Read::Data(operation.path().clone())).collect();
+        let found = self.read(&reads).await?.into_iter().map(Found::data);
+        let mut missing = Transaction::new();
+        let mut there = 0;
+        for (operation, found) in chunk.operations().iter().zip(found) {
+            let Operation::Create { path, data, .. } = operation else { continue };
+            match found {
+                None => {
+                    missing.create(path.clone(), data.clone());
+                }
+                Some((found, _)) if found == *data => there += 1,
+                Some(_) => return Err(LoadError::Differs(path.to_string())),
+            }
+        }
+        Ok((missing, there))
+    }
+}
+
+/// Says what it means that something is there already in a chroot that was empty.
+fn explained(error: Error) -> LoadError {
+    match error {
+        Error::Conflict(conflict) if matches!(conflict.kind, ConflictKind::Exists { .. } | ConflictKind::Moved) => {
+            LoadError::Differs(conflict.path.to_string())
+        }
+        error => error.into(),
+    }
+}

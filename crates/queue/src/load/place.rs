@@ -1,0 +1,145 @@
+//! The chroot that a dump is loaded into: empty at the beginning, paused meanwhile, as the dump has it at the end.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::check::NodeOf;
+use super::{LoadError, LoadOptions};
+use crate::dump::Header;
+use crate::error::Error;
+use crate::handle::{Found, Queue as Handle, Read};
+use crate::path::{Path, Queue};
+use crate::time;
+use crate::transaction::Transaction;
+
+/// How many znodes of a chroot that is not empty are named.
+const NAMED: usize = 5;
+
+/// The znodes that pause the daemons, and those above them, parents first. Ours are there from the beginning; what the
+/// dump has of them is kept for the end.
+pub(super) const KEPT: [Path; 6] = [
+    Path::Root,
+    Path::Locks,
+    Path::QueueLocks,
+    Path::QueueLock(Queue::Ingest),
+    Path::QueueLock(Queue::AccessSmall),
+    Path::QueueLock(Queue::AccessLarge),
+];
+
+/// Where a dump is loaded.
+pub(super) struct Place {
+    is_resumed: bool,
+    /// What the dump has of the znodes that are made first.
+    kept: BTreeMap<Path, Vec<u8>>,
+}
+
+impl Place {
+    /// Looks whether the chroot is empty, or a load of this dump was interrupted there, and pauses the queues.
+    pub(super) async fn open(queue: &Handle, header: &Header, options: &LoadOptions) -> Result<Self, LoadError> {
+        let place = Self { is_resumed: options.resume, kept: BTreeMap::new() };
+        let [root, marker] =
+            queue.read_each([Read::Children(Path::Root), Read::Data(Path::QueueLock(Queue::Ingest))]).await?;
+        if !root.exists() {
+            return Err(Error::Missing(Path::Root).into());
+        }
+        let mut found: Vec<_> = root.children().iter().map(|name| Path::Root.any_child(name)).collect();
+        found.retain(|path| *path != Path::Foreign);
+        found.sort_unstable();
+        let interrupted = marker.data().and_then(|(data, _)| dump_of(&data));
+        let wanted = named(&header.id, &options.sha256);
+        match (interrupted, options.resume) {
+            (Some(found), true) if found == wanted => return Ok(place),
+            (Some(found), true) => return Err(LoadError::AnotherDump { found, wanted }),
+            (Some(found), false) => return Err(LoadError::Interrupted(found)),
+            (None, true) => return Err(LoadError::NothingToResume),
+            (None, false) => {}
+        }
+        if !found.is_empty() {
+            let more = found.len().saturating_sub(NAMED);
+            let mut names: Vec<_> = found.iter().take(NAMED).map(|path| shortened(&path.to_string())).collect();
+            if more > 0 {
+                names.push(format!("and {more} more"));
+            }
+            return Err(LoadError::NotEmpty(names));
+        }
+        let note = json!({
+            "who": "queuekeeper load",
+            "why": "a dump is being loaded",
+            "since": time::write(options.now),
+            "dump": header.id,
+            "sha256": options.sha256,
+        });
+        let mut begin = Transaction::new();
+        for path in KEPT {
+            match path {
+                Path::Root => {}
+                Path::QueueLock(_) => {
+                    begin.create(path, note.to_string());
+                }
+                folder => {
+                    begin.create(folder, Vec::new());
+                }
+            }
+        }
+        queue.commit(&begin).await?;
+        Ok(place)
+    }
+
+    pub(super) fn is_resumed(&self) -> bool {
+        self.is_resumed
+    }
+
+    /// Keeps a znode for the end that is there from the beginning, and gives back any other.
+    pub(super) fn keep(&mut self, node: NodeOf) -> Option<NodeOf> {
+        if !KEPT.contains(&node.path) {
+            return Some(node);
+        }
+        self.kept.insert(node.path, node.data);
+        None
+    }
+
+    /// Leaves pauses as the dump has them, all in one transaction: with it the load is done.
+    pub(super) async fn close(self, queue: &Handle) -> Result<(), LoadError> {
+        let found = queue.read_each(KEPT.map(Read::Data)).await?;
+        let mut end = Transaction::new();
+        for (path, found) in KEPT.into_iter().zip(found.into_iter().map(Found::data)).rev() {
+            let (data, stat) = found.ok_or_else(|| Error::Missing(path.clone()))?;
+            match self.kept.get(&path) {
+                Some(wanted) if *wanted == data => {}
+                Some(wanted) => {
+                    end.set(path, wanted.clone(), stat.version);
+                }
+                // The chroot itself stays, and so does its value where the dump has none.
+                None if path == Path::Root => {}
+                None => {
+                    end.delete(path, Some(stat.version));
+                }
+            }
+        }
+        if !end.is_empty() {
+            queue.commit(&end).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The dump whose load left this pause behind.
+fn dump_of(data: &[u8]) -> Option<String> {
+    let note: Value = serde_json::from_slice(data).ok()?;
+    if note.get("who")?.as_str()? != "queuekeeper load" {
+        return None;
+    }
+    let text = |key: &str| note.get(key).and_then(Value::as_str).unwrap_or("unknown");
+    Some(named(text("dump"), text("sha256")))
+}
+
+/// A dump in words: by its id and its checksum, since a dump that was edited keeps its id.
+fn named(id: &str, sha256: &str) -> String {
+    format!("{id}, SHA-256 {sha256}")
+}
+
+/// A name of somebody else's, for a line of text.
+fn shortened(name: &str) -> String {
+    name.chars().take(64).collect()
+}

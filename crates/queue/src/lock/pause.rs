@@ -1,0 +1,173 @@
+//! Paused queues and held collections: locks that an operator makes and that stay until one releases them.
+
+use jiff::Timestamp;
+use zookeeper_client::Stat;
+
+use super::{Lock, named};
+use crate::error::{ConflictKind, Error};
+use crate::handle::{Queue, Read, instant};
+use crate::path::{self, LockFolder, Path};
+use crate::record::PauseNote;
+use crate::transaction::Transaction;
+
+/// A paused queue or a held collection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// Who ordered it; empty where that is not said.
+    pub who: String,
+    /// Why; empty where that is not said.
+    pub why: String,
+    /// Since when: as the note says, else by the server's clock.
+    pub since: Timestamp,
+    /// Its lock, which [`Queue::unlock`] releases.
+    pub lock: Lock,
+}
+
+impl Pause {
+    pub(crate) fn from_found(path: Path, data: &[u8], stat: &Stat) -> Self {
+        let note = PauseNote::decode(data).value;
+        let lock = Lock::from_stat(path, stat);
+        let since = note.since.unwrap_or(lock.since);
+        Self { who: note.who.into_owned(), why: note.why.into_owned(), since, lock }
+    }
+}
+
+impl Queue {
+    /// Pauses a queue. Pausing `ingest` stops every daemon but the inventory's.
+    ///
+    /// # Errors
+    /// [`ConflictKind::Exists`] where it is paused already; else as [`Queue::commit`].
+    pub async fn pause(&self, queue: path::Queue, who: &str, why: &str, now: Timestamp) -> Result<Pause, Error> {
+        self.make_pause(Path::QueueLock(queue), who, why, now).await
+    }
+
+    /// Plans to pause a queue without doing it.
+    ///
+    /// # Errors
+    /// [`ConflictKind::Exists`] where it is paused already, [`Error::Read`].
+    pub async fn plan_pause(
+        &self,
+        queue: path::Queue,
+        who: &str,
+        why: &str,
+        now: Timestamp,
+    ) -> Result<Transaction, Error> {
+        self.plan_make(Path::QueueLock(queue), who, why, now).await
+    }
+
+    /// Plans to let a paused queue go on: exactly the pause that its orderer saw, where he says which.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] where it is not paused, [`ConflictKind::LockLost`] where it is paused anew since it was seen,
+    /// [`Error::Read`].
+    pub async fn plan_unpause(&self, queue: path::Queue, seen: Option<&Lock>) -> Result<Transaction, Error> {
+        self.plan_end(Path::QueueLock(queue), seen).await
+    }
+
+    /// Whether a queue is paused, by whom and since when.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn paused(&self, queue: path::Queue) -> Result<Option<Pause>, Error> {
+        self.find_pause(Path::QueueLock(queue)).await
+    }
+
+    /// Holds a collection: its Pending jobs become Held as the daemons come upon them.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a mnemonic that no znode can be named by, [`ConflictKind::Exists`] where it is held
+    /// already; else as [`Queue::commit`].
+    pub async fn hold_collection(&self, mnemonic: &str, who: &str, why: &str, now: Timestamp) -> Result<Pause, Error> {
+        self.make_pause(collection(mnemonic)?, who, why, now).await
+    }
+
+    /// Plans to hold a collection without doing it. The daemons only ask whether the lock exists; who, why and since
+    /// when stand in it.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a mnemonic that no znode can be named by, [`ConflictKind::Exists`] where it is held
+    /// already, [`Error::Read`].
+    pub async fn plan_hold_collection(
+        &self,
+        mnemonic: &str,
+        who: &str,
+        why: &str,
+        now: Timestamp,
+    ) -> Result<Transaction, Error> {
+        self.plan_make(collection(mnemonic)?, who, why, now).await
+    }
+
+    /// Plans to release a held collection: exactly the hold that its orderer saw, where he says which. Its Held jobs
+    /// stay Held.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] where it is not held, [`ConflictKind::LockLost`] where it is held anew since it was seen,
+    /// [`Error::Invalid`] for a mnemonic that no znode can be named by, [`Error::Read`].
+    pub async fn plan_release_collection(&self, mnemonic: &str, seen: Option<&Lock>) -> Result<Transaction, Error> {
+        self.plan_end(collection(mnemonic)?, seen).await
+    }
+
+    /// The hold on a collection, if it is held; [`Queue::unlock`] releases its lock.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a mnemonic that no znode can be named by, [`Error::Read`].
+    pub async fn held_collection(&self, mnemonic: &str) -> Result<Option<Pause>, Error> {
+        self.find_pause(collection(mnemonic)?).await
+    }
+
+    /// The mnemonics of all held collections, sorted.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn held_collections(&self) -> Result<Vec<String>, Error> {
+        let [found] = self.read_each([Read::Children(Path::LockFolder(LockFolder::Collections))]).await?;
+        let mut names = found.children();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// The pause or hold at a path, if there is one.
+    pub(crate) async fn find_pause(&self, path: Path) -> Result<Option<Pause>, Error> {
+        let found = self.read_data(path.clone()).await?.data();
+        Ok(found.map(|(data, stat)| Pause::from_found(path, &data, &stat)))
+    }
+
+    async fn make_pause(&self, path: Path, who: &str, why: &str, now: Timestamp) -> Result<Pause, Error> {
+        let mut transaction = making(path.clone(), who, why, now);
+        // The answer to a creation has no stat, and by the time of a read another may have made the pause anew.
+        let set_at = transaction.operations().len();
+        transaction.set(path.clone(), PauseNote::encode(who, why, now), 0);
+        let committed = self.commit(&transaction).await?;
+        let Some(stat) = committed.stats[set_at] else {
+            return Err(Error::conflict(path, ConflictKind::LockLost { now: None }));
+        };
+        let lock = Lock::from_stat(path, &stat);
+        Ok(Pause { who: who.to_owned(), why: why.to_owned(), since: now, lock })
+    }
+
+    async fn plan_make(&self, path: Path, who: &str, why: &str, now: Timestamp) -> Result<Transaction, Error> {
+        match self.read_data(path.clone()).await?.stat() {
+            Some(stat) => Err(Error::conflict(path, ConflictKind::Exists { since: instant(stat.ctime) })),
+            None => Ok(making(path, who, why, now)),
+        }
+    }
+
+    async fn plan_end(&self, path: Path, seen: Option<&Lock>) -> Result<Transaction, Error> {
+        let found = self.read_data(path.clone()).await?;
+        let Some(stat) = found.stat() else { return Err(Error::Missing(path)) };
+        seen.map_or(Ok(()), |seen| seen.confirm(Some(stat)))?;
+        let mut transaction = Transaction::new();
+        transaction.delete(path, None);
+        Ok(transaction)
+    }
+}
+
+fn making(path: Path, who: &str, why: &str, now: Timestamp) -> Transaction {
+    let mut transaction = Transaction::new();
+    transaction.create(path, PauseNote::encode(who, why, now));
+    transaction
+}
+
+fn collection(mnemonic: &str) -> Result<Path, Error> {
+    named(Path::NamedLock(LockFolder::Collections, mnemonic.into()))
+}

@@ -1,0 +1,215 @@
+//! Changes under a lock whose outcome is not known, so that the same call may be repeated and says what happened.
+//!
+//! The status that a change writes proves it, as long as no one writes it again. After that the end of the lock does: a
+//! change that ends our lock takes our mark below `/queuekeeper/held` away in the same `multi`, and while our session
+//! lasts nothing else does but giving the item up. Whoever breaks a lock leaves the mark. Only where somebody removes by
+//! hand both the lock and the mark of an item that is being finished, and it is changed twice before we can ask, a change
+//! that was not made is taken for made.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use zookeeper_client::Stat;
+
+use super::{Lock, OURS, Unlocked};
+use crate::error::{Cause, ConflictKind, Error};
+use crate::handle::{Found, Queue, Read};
+use crate::path::Path;
+use crate::transaction::{Committed, Operation, Transaction};
+
+/// The last change under a lock, as long as its outcome is not known; shared by all clones of what holds the lock.
+#[derive(Clone, Debug)]
+pub(crate) struct Tries<C, D>(Arc<Mutex<Option<Unsure<C, D>>>>);
+
+/// A change that is tried.
+#[derive(Clone, Debug)]
+pub(crate) struct Tried<C, D> {
+    /// What was asked for.
+    pub(crate) change: C,
+    /// Whether the lock ends with it.
+    pub(crate) releases: bool,
+    /// What is returned when it is done.
+    pub(crate) done: D,
+}
+
+#[derive(Clone, Debug)]
+struct Unsure<C, D> {
+    tried: Tried<C, D>,
+    written: Written,
+    /// The lock that ends with it, where its mark goes in the same transaction and in no other way.
+    ended: Option<Lock>,
+}
+
+/// The status that it writes, by which it is recognized.
+#[derive(Clone, Debug)]
+struct Written {
+    path: Path,
+    data: Vec<u8>,
+    version: i32,
+}
+
+/// What became of a change.
+enum Outcome {
+    /// It was done; with the stat of the status that it wrote, unless that was written again since.
+    Done(Option<Stat>),
+    /// It was not done, for this reason.
+    NotDone(Error),
+    /// The status was written again since, and nothing else tells.
+    Unknown,
+}
+
+impl<C, D> Default for Tries<C, D> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<C, D> Tries<C, D> {
+    /// Forgets what was tried: its outcome is known.
+    pub(crate) fn clear(&self) {
+        *self.0.lock() = None;
+    }
+
+    /// Takes note that the end of lock and mark proves nothing.
+    fn forget_end(&self) {
+        if let Some(unsure) = self.0.lock().as_mut() {
+            unsure.ended = None;
+        }
+    }
+}
+
+impl Written {
+    fn by(transaction: &Transaction, status: &Path) -> Option<Self> {
+        transaction.operations().iter().find_map(|operation| match operation {
+            Operation::Set { path, data, version } if path == status => {
+                Some(Self { path: path.clone(), data: data.clone(), version: version.wrapping_add(1) })
+            }
+            Operation::Set { .. } | Operation::Create { .. } | Operation::Check { .. } | Operation::Delete { .. } => {
+                None
+            }
+        })
+    }
+}
+
+impl Queue {
+    /// What the same call did before, if its outcome was not learned then and it was done; with the stat of the status
+    /// that it wrote, unless that was written again since.
+    ///
+    /// # Errors
+    /// [`Error::Read`] where that cannot be learned yet.
+    pub(crate) async fn outcome_of<C: Clone + PartialEq, D: Clone>(
+        &self,
+        tries: &Tries<C, D>,
+        change: &C,
+        releases: bool,
+    ) -> Result<Option<(D, Option<Stat>)>, Error> {
+        let same = |unsure: &Unsure<C, D>| unsure.tried.change == *change && unsure.tried.releases == releases;
+        let Some(unsure) = tries.0.lock().clone().filter(same) else { return Ok(None) };
+        match self.settle_try(&unsure.written, unsure.ended.as_ref()).await? {
+            Outcome::Done(stat) => Ok(Some((unsure.tried.done, stat))),
+            Outcome::NotDone(_) | Outcome::Unknown => {
+                tries.clear();
+                Ok(None)
+            }
+        }
+    }
+
+    /// Learns what became of a change. Requests are sent in order, so after a `sync` it was done or never will be.
+    async fn settle_try(&self, written: &Written, ended: Option<&Lock>) -> Result<Outcome, Error> {
+        self.sync(&written.path).await?;
+        let mark = |lock: &Lock| lock.path.held().filter(|_| lock.session == Some(self.session()));
+        let ended = ended.and_then(|lock| Some((lock, mark(lock)?)));
+        let under = ended.iter().flat_map(|(lock, mark)| [lock.path.clone(), mark.clone()]);
+        let reads: Vec<_> = [written.path.clone()].into_iter().chain(under).map(Read::Data).collect();
+        let found = self.read(&reads).await?;
+        let stat = found.first().and_then(Found::stat);
+        match (&found[0], stat) {
+            (Found::Data(data, stat), _) if stat.version == written.version && *data == written.data => {
+                return Ok(Outcome::Done(Some(*stat)));
+            }
+            // Versions only grow: it would have this one.
+            (_, Some(stat)) if stat.version <= written.version => {
+                return Ok(Outcome::NotDone(Error::conflict(written.path.clone(), ConflictKind::Moved)));
+            }
+            (_, _) => {}
+        }
+        let Some((lock, _)) = ended else { return Ok(Outcome::Unknown) };
+        let [lock_found, mark_found] = [1, 2].map(|at| found.get(at).and_then(Found::stat));
+        if let Err(lost) = lock.confirm(lock_found) {
+            // Lock and mark were made by one transaction.
+            let is_marked = mark_found.is_some_and(|stat| stat.czxid == lock.czxid);
+            return Ok(if is_marked { Outcome::NotDone(lost) } else { Outcome::Done(None) });
+        }
+        Ok(Outcome::NotDone(Error::conflict(written.path.clone(), ConflictKind::Moved)))
+    }
+
+    /// Commits a change under a lock of ours that writes `status`, and where it releases the lock, its end with it. Keeps
+    /// it in mind until its outcome is known, also where this future is dropped.
+    ///
+    /// # Errors
+    /// As [`Queue::commit`].
+    pub(crate) async fn commit_tried<C, D>(
+        &self,
+        (tries, lock): (&Tries<C, D>, &Lock),
+        tried: Tried<C, D>,
+        status: &Path,
+        transaction: &Transaction,
+    ) -> Result<Committed, Error> {
+        let releases = tried.releases;
+        let (written, ended) = (Written::by(transaction, status), releases.then(|| lock.clone()));
+        *tries.0.lock() = written.clone().map(|written| Unsure { tried, written, ended: ended.clone() });
+        let mut came = if releases {
+            self.commit_and_release(transaction, lock, || tries.forget_end()).await
+        } else {
+            self.commit(transaction).await
+        };
+        // Others have gone on with it. Whether after us or before, the end of the lock may tell.
+        let is_overtaken = matches!(came, Err(Error::Unknown { cause: Cause::ChangedSince, .. }));
+        let ended = tries.0.lock().as_ref().and_then(|unsure| unsure.ended.clone());
+        if let Some((written, ended)) = written.zip(ended).filter(|_| is_overtaken) {
+            match self.settle_try(&written, Some(&ended)).await? {
+                Outcome::Done(_) => {
+                    came = Ok(Committed { stats: vec![None; transaction.operations().len()], recovered: true });
+                }
+                Outcome::NotDone(why) => came = Err(why),
+                Outcome::Unknown => {}
+            }
+        }
+        if !matches!(came, Err(Error::Unknown { .. })) {
+            tries.clear();
+        }
+        came
+    }
+
+    /// Commits a transaction under a lock of ours, and the end of the lock with it. `unmarked` is called before it is
+    /// tried without the mark of the lock.
+    async fn commit_and_release(
+        &self,
+        transaction: &Transaction,
+        lock: &Lock,
+        unmarked: impl FnOnce(),
+    ) -> Result<Committed, Error> {
+        let mut whole = transaction.clone();
+        lock.release(&mut whole);
+        match self.commit(&whole).await {
+            // Nothing was done. What keeps our other sessions off was removed by hand, and the lock is ours all the same.
+            Err(Error::Missing(path)) if lock.path.held().is_some_and(|held| held == path) => {
+                unmarked();
+                let mut rest = transaction.clone();
+                rest.delete(lock.path.clone(), Some(OURS));
+                self.commit(&rest).await
+            }
+            committed => committed,
+        }
+    }
+
+    /// Releases the lock of an item whatever became of a change under it. From then on the end of the lock is no proof that
+    /// the change was made.
+    ///
+    /// # Errors
+    /// As [`Queue::commit`].
+    pub(crate) async fn give_up<C, D>(&self, tries: &Tries<C, D>, lock: &Lock) -> Result<Unlocked, Error> {
+        tries.forget_end();
+        self.unlock(lock).await
+    }
+}

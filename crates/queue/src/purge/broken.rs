@@ -1,0 +1,249 @@
+//! Removing, by its name, an item that no repair makes loadable again, with everything that belongs to it.
+//!
+//! Each znode is deleted in the version whose data was read and shown: no data is lost that was not shown.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use zookeeper_client::Stat;
+
+use super::Chunk;
+use super::item::check_removable;
+use crate::error::{ConflictKind, Error};
+use crate::fault::{Fault, judge_batch, judge_job, judge_request};
+use crate::handle::{Found, Queue, Read};
+use crate::id::{BatchId, JobId, RequestId};
+use crate::job::Job;
+use crate::lock::Lock;
+use crate::mend::MendOrder;
+use crate::mend::facts::request_facts;
+use crate::mend::request::is_repairable;
+use crate::path::{AccessQueue, BatchNode, JobNode, Path, RequestNode};
+use crate::transaction::Transaction;
+
+/// How many znodes of one item are read and shown. A job has about 12.
+const NODES_AT_MOST: usize = 100_000;
+
+/// How much data of one item is read and shown.
+const BYTES_AT_MOST: usize = 64 << 20;
+
+/// How many znodes, or jobs, are read at once.
+const READ_AT_ONCE: usize = 1_000;
+
+/// The removal of a job, batch or access request that cannot be loaded and that no repair makes loadable again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removal {
+    /// What is removed.
+    pub item: Path,
+    /// The fault that it shows.
+    pub fault: Fault,
+    /// What is done, in a sentence.
+    pub summary: String,
+    /// Each znode that is removed, with its data.
+    pub removes: Vec<(Path, Vec<u8>)>,
+    /// What is written: one transaction, but for a batch of very many jobs.
+    pub chunks: Vec<Chunk>,
+}
+
+/// A znode that is to be removed.
+#[derive(Clone, Debug)]
+struct Doomed {
+    path: Path,
+    data: Vec<u8>,
+    stat: Stat,
+}
+
+impl Queue {
+    /// Plans to purge a job, batch or access request that is not known to be done with, because it cannot be loaded or
+    /// its creation was not finished, where no repair puts that right. [`Queue::plan_purge_job`],
+    /// [`Queue::plan_purge`] and [`Queue::plan_purge_request`] remove what is Completed or Deleted.
+    ///
+    /// # Errors
+    /// [`Error::NotShown`] for an item that is not broken; [`Error::Invalid`] where a repair puts it right, where a job
+    /// of a batch is not done, and where there is more than can be shown; [`Error::Conflict`] where a living session
+    /// holds the item; [`Error::Missing`] where it is gone; [`Error::Read`].
+    pub async fn plan_purge_broken(&self, item: &Path, order: MendOrder<'_>) -> Result<Removal, Error> {
+        match item {
+            Path::Job(job) => self.remove_job(*job, order).await,
+            Path::Batch(batch) => self.remove_batch(*batch, order).await,
+            Path::Request(queue, request) => self.remove_request(*queue, *request, order).await,
+            _ => Err(Error::NotShown { item: item.clone(), fault: Fault::UnfinishedCreation }),
+        }
+    }
+
+    async fn remove_job(&self, id: JobId, order: MendOrder<'_>) -> Result<Removal, Error> {
+        let item = Path::Job(id);
+        let look = self.look_at_job(id, None).await?;
+        let job = look.job.as_ref().ok_or_else(|| Error::Missing(item.clone()))?;
+        let fault = order.broken(&item, Fault::UnloadableJob, |limits, sink| judge_job(&look.facts(), limits, sink))?;
+        if fault == Fault::UnloadableJob && look.is_repairable(job, order.now) {
+            return Err(repairable(item, fault));
+        }
+        let others = look.entry_paths().chain(look.reference_paths()).collect();
+        let doomed = self.doomed(&item, vec![item.clone()], others).await?;
+        let transaction = removal(&doomed, &item, &Path::JobNode(id, JobNode::Lock), order)?;
+        let summary = format!(
+            "Removes job {id} with its queue entries and references. Its depositor is not notified, and has to submit it \
+             again."
+        );
+        let chunks = vec![Chunk { jobs: vec![(id, job.state())], transaction }];
+        Ok(Removal { item, fault, summary, removes: shown(doomed), chunks })
+    }
+
+    async fn remove_request(&self, queue: AccessQueue, id: RequestId, order: MendOrder<'_>) -> Result<Removal, Error> {
+        let item = Path::Request(queue, id);
+        let (request, created_ms) = self.look_at_request(queue, id).await?;
+        let facts = request_facts(&request, created_ms);
+        let fault =
+            order.broken(&item, Fault::UnloadableRequest, |limits, sink| judge_request(&facts, limits, sink))?;
+        if fault == Fault::UnloadableRequest && is_repairable(&request, order.now) {
+            return Err(repairable(item, fault));
+        }
+        let doomed = self.doomed(&item, vec![item.clone()], Vec::new()).await?;
+        let transaction = removal(&doomed, &item, &Path::RequestNode(queue, id, RequestNode::Lock), order)?;
+        let summary =
+            format!("Removes access request {id} from {}. Its user has to ask again.", Path::AccessQueue(queue));
+        let chunks = vec![Chunk { jobs: Vec::new(), transaction }];
+        Ok(Removal { item, fault, summary, removes: shown(doomed), chunks })
+    }
+
+    /// Removes a batch with all jobs that name it, their entries and references, and its UUID entry: a job without its
+    /// batch could not be loaded either. Jobs that are not done stay in the way.
+    async fn remove_batch(&self, id: BatchId, order: MendOrder<'_>) -> Result<Removal, Error> {
+        let (item, lock) = (Path::Batch(id), Path::BatchNode(id, BatchNode::Lock));
+        let look = self.look_at_batch(id).await?;
+        let fault =
+            order.broken(&item, Fault::UnloadableBatch, |limits, sink| judge_batch(&look.facts(), limits, sink))?;
+        if fault == Fault::UnloadableBatch && look.is_repairable(order.now) {
+            return Err(repairable(item, fault));
+        }
+        let jobs: BTreeSet<JobId> = self.jobs_by_batch().await?.remove(&id).into_iter().flatten().collect();
+        self.check_all_removable(&jobs).await?;
+        let uuids: Vec<_> = self.uuid_entries(&look.batch).await?.into_iter().map(|(path, _)| path).collect();
+        let mut entries = if jobs.is_empty() { HashMap::new() } else { self.entries_of_all().await? };
+        let roots = std::iter::once(item.clone()).chain(jobs.iter().map(|job| Path::Job(*job))).collect();
+        // Collected, since a lazy one held across the reads would keep the future from being sent to another thread.
+        let others = jobs.iter().filter_map(|job| entries.remove(job)).flatten().chain(uuids).collect();
+        let doomed = self.doomed(&item, roots, others).await?;
+
+        // Each job goes with its entries and its references; what is left is the batch's own.
+        let mut by_job: BTreeMap<JobId, Vec<Doomed>> = BTreeMap::new();
+        let mut owners: HashMap<Path, JobId> = HashMap::new();
+        let mut own = Vec::new();
+        for node in &doomed {
+            let owner = match &node.path {
+                Path::Job(job) | Path::JobNode(job, _) | Path::Reference(_, _, job) => Some(*job),
+                Path::Entry(_, entry) => Some(entry.job),
+                other => other.parent().and_then(|parent| owners.get(&parent).copied()),
+            };
+            match owner {
+                Some(job) => {
+                    owners.insert(node.path.clone(), job);
+                    by_job.entry(job).or_default().push(node.clone());
+                }
+                None => own.push(node.clone()),
+            }
+        }
+        let last = removal(&own, &item, &lock, order)?;
+        let mut items = Vec::new();
+        for (job, nodes) in &by_job {
+            let lock = Path::JobNode(*job, JobNode::Lock);
+            items.push((Some((*job, None)), removal(nodes, &Path::Job(*job), &lock, order)?));
+        }
+        let mut open = Transaction::new();
+        open.check_exists(item.clone());
+        let mut chunks = self.chunks(items, &open, &Transaction::new());
+        chunks.push(Chunk { jobs: Vec::new(), transaction: last });
+        let summary = format!(
+            "Removes batch {id}, its jobs ({}), their queue entries and its UUID entry. Its depositor is not notified, \
+             and has to submit it again.",
+            jobs.len()
+        );
+        Ok(Removal { item, fault, summary, removes: shown(doomed), chunks })
+    }
+
+    /// Refuses where one of the jobs is locked or not done: it would be lost with its batch.
+    async fn check_all_removable(&self, jobs: &BTreeSet<JobId>) -> Result<(), Error> {
+        let jobs: Vec<JobId> = jobs.iter().copied().collect();
+        for ids in jobs.chunks(READ_AT_ONCE) {
+            let reads: Vec<_> = ids.iter().flat_map(|id| Job::reads(*id)).collect();
+            let mut found = self.read(&reads).await?.into_iter();
+            for id in ids {
+                let job = Job::from_found(*id, found.by_ref().take(Job::READS).collect::<Vec<_>>());
+                job.as_ref().map_or(Ok(()), check_removable)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads all znodes at and below the roots, each before its children, and then some others.
+    async fn doomed(&self, item: &Path, roots: Vec<Path>, others: Vec<Path>) -> Result<Vec<Doomed>, Error> {
+        let mut paths = self.subtree(roots).await?;
+        let known: BTreeSet<Path> = paths.iter().cloned().collect();
+        paths.extend(others.into_iter().filter(|other| !known.contains(other)));
+        let too_large = |what: String| {
+            let reason = format!("it consists of {what} that are shown and removed at once: remove some by hand first");
+            Err(Error::Invalid { path: item.clone(), reason })
+        };
+        if paths.len() > NODES_AT_MOST {
+            return too_large(format!("{} znodes, more than the {NODES_AT_MOST}", paths.len()));
+        }
+        let mut bytes = 0;
+        let mut doomed = Vec::with_capacity(paths.len());
+        for paths in paths.chunks(READ_AT_ONCE) {
+            let reads: Vec<_> = paths.iter().cloned().map(Read::Data).collect();
+            let found = self.read(&reads).await?.into_iter().map(Found::data);
+            for (path, found) in paths.iter().zip(found) {
+                let Some((data, stat)) = found else { continue };
+                bytes += data.len();
+                doomed.push(Doomed { path: path.clone(), data, stat });
+            }
+            if bytes > BYTES_AT_MOST {
+                return too_large(format!("znodes of more than the {BYTES_AT_MOST} bytes"));
+            }
+        }
+        Ok(doomed)
+    }
+}
+
+/// Deletes an item's znodes, children first, itself last, under its lock. A lock that is there goes with it, where that
+/// may be.
+fn removal(nodes: &[Doomed], own: &Path, lock: &Path, order: MendOrder<'_>) -> Result<Transaction, Error> {
+    let held = nodes.iter().find(|node| node.path == *lock).map(|node| Lock::from_stat(lock.clone(), &node.stat));
+    check_lock(held.as_ref(), order)?;
+    let is_there = nodes.iter().any(|node| node.path == *own);
+    let mut transaction = Transaction::new();
+    if is_there && held.is_none() {
+        transaction.create_ephemeral(lock.clone());
+    }
+    for node in nodes.iter().rev().filter(|node| node.path != *own && node.path != *lock) {
+        transaction.delete(node.path.clone(), Some(node.stat.version));
+    }
+    if is_there {
+        let version = nodes.iter().find(|node| node.path == *own).map(|node| node.stat.version);
+        transaction.delete(lock.clone(), None).delete(own.clone(), version);
+    }
+    Ok(transaction)
+}
+
+fn shown(doomed: Vec<Doomed>) -> Vec<(Path, Vec<u8>)> {
+    doomed.into_iter().map(|node| (node.path, node.data)).collect()
+}
+
+/// Refuses what a living session holds, unless told otherwise. A lock that is not ephemeral is in no one's way.
+fn check_lock(lock: Option<&Lock>, order: MendOrder<'_>) -> Result<(), Error> {
+    match lock {
+        Some(lock) if lock.session.is_some() && !order.even_if_locked => {
+            let kind = ConflictKind::Locked { session: lock.session, since: lock.since };
+            Err(Error::conflict(lock.path.clone(), kind))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn repairable(item: Path, fault: Fault) -> Error {
+    let reason = format!(
+        "it shows {fault}, which can be repaired, and only what is Completed or Deleted, or cannot be repaired, may be \
+         purged: repair it first"
+    );
+    Error::Invalid { path: item, reason }
+}

@@ -1,0 +1,123 @@
+//! Setting a batch and its jobs Deleted.
+
+use jiff::Timestamp;
+
+use super::census::Census;
+use super::item::check_unlocked;
+use super::{BulkPlan, Chunk, PlannedJob};
+use crate::batch::{BatchReport, BatchTarget, ItemChange};
+use crate::error::Error;
+use crate::handle::Queue;
+use crate::id::JobId;
+use crate::job::{Job, JobChange};
+use crate::path::{BatchNode, Path};
+use crate::state::{BatchState, JobState, Outcome, State};
+use crate::transaction::Transaction;
+
+/// How many jobs are read at once, so that not all of a batch's values are in memory.
+const READ_AT_ONCE: usize = 1_000;
+
+impl Queue {
+    /// Plans to set a Held or Failed batch Deleted, and with it those of its jobs that are not final.
+    ///
+    /// The last transaction sets the batch Deleted and removes `states/batch-processing`: left behind empty, it would
+    /// make the report daemon take the batch, throw and leak its lock. What is left then is to be purged.
+    ///
+    /// # Errors
+    /// [`Error::Transition`] for a batch in another state, or one with a job that is at work; [`Error::Conflict`] where
+    /// it, or one of its jobs, is held or was changed since it was seen; [`Error::Missing`] and [`Error::Decode`] where
+    /// a status cannot be read; [`Error::Read`].
+    pub async fn plan_delete(
+        &self,
+        target: impl Into<BatchTarget>,
+        message: &str,
+        now: Timestamp,
+    ) -> Result<BulkPlan, Error> {
+        let target = target.into();
+        let batch = self.load_batch(target.id).await?;
+        target.check(&batch)?;
+        let change = ItemChange::to(BatchState::Deleted).by_operator();
+        let from = batch.state_to_change()?;
+        change.target(&Path::Batch(batch.id), from)?;
+        let report = self.batch_report(batch.id).await?;
+        let mut ids: Vec<JobId> = self.jobs_of(&target, &mut Census::default()).await?;
+        ids.extend(Outcome::ALL.iter().flat_map(|outcome| report.of(*outcome)));
+        ids.sort_unstable();
+        ids.dedup();
+        let items = self.deletions(&target, &report, &ids, message, now).await?;
+
+        let (mut open, mut close, mut last) = (Transaction::new(), Transaction::new(), Transaction::new());
+        target.open(&mut open);
+        target.close(&mut close);
+        last.append(open.clone());
+        batch.set_status(&mut last, BatchState::Deleted, message, now);
+        if batch.references(Outcome::Processing).is_some() {
+            last.delete(Path::BatchOutcome(batch.id, Outcome::Processing), None);
+        }
+        last.append(close.clone());
+        open.check(Path::BatchNode(batch.id, BatchNode::Status), batch.version().unwrap_or_default());
+        let mut chunks = self.chunks(items, &open, &close);
+        chunks.push(Chunk { jobs: Vec::new(), transaction: last });
+        Ok(BulkPlan { batch: batch.id, from, version: batch.version().unwrap_or_default(), chunks })
+    }
+
+    /// What is to be done for each job.
+    async fn deletions(
+        &self,
+        target: &BatchTarget,
+        report: &BatchReport,
+        ids: &[JobId],
+        message: &str,
+        now: Timestamp,
+    ) -> Result<Vec<(Option<PlannedJob>, Transaction)>, Error> {
+        let change = JobChange::to(JobState::Deleted).with_message(message).by_operator();
+        let mut items = Vec::new();
+        for ids in ids.chunks(READ_AT_ONCE) {
+            let reads: Vec<_> = ids.iter().flat_map(|id| Job::reads(*id)).collect();
+            let mut found = self.read(&reads).await?.into_iter();
+            let mut jobs = Vec::new();
+            for id in ids {
+                let job = Job::from_found(*id, found.by_ref().take(Job::READS).collect::<Vec<_>>());
+                let job = job.filter(|job| job.batch().is_ok_and(|batch| batch == target.id));
+                // Whoever works on a job finds out before anything is written, also where the job is done.
+                job.as_ref().map_or(Ok(()), check_unlocked)?;
+                match job {
+                    Some(job) if !job.state().is_some_and(JobState::is_final) => jobs.push(job),
+                    // A job that is done stays as it is; its reference, where it contradicts that, does not.
+                    Some(job) => items.push((None, correct(report, target, &job))),
+                    // The job is gone, or another batch's.
+                    None => items.push((None, removal(report, target, *id))),
+                }
+            }
+            let plans = self.plan_jobs(&jobs, &change, now).await?;
+            items.extend(plans.into_iter().map(|plan| (Some((plan.job, Some(plan.from))), plan.transaction)));
+        }
+        items.retain(|(_, transaction)| !transaction.is_empty());
+        Ok(items)
+    }
+}
+
+/// Moves the references of a final job to where its state says.
+fn correct(report: &BatchReport, target: &BatchTarget, job: &Job) -> Transaction {
+    let right = job.state().map(JobState::outcome);
+    let mut transaction = Transaction::new();
+    for outcome in Outcome::ALL {
+        let is_there = report.of(outcome).binary_search(&job.id).is_ok();
+        let path = Path::Reference(target.id, outcome, job.id);
+        if is_there && right != Some(outcome) {
+            transaction.delete(path, None);
+        } else if !is_there && right == Some(outcome) {
+            transaction.create(path, Vec::new());
+        }
+    }
+    transaction
+}
+
+/// Removes the references to a job.
+fn removal(report: &BatchReport, target: &BatchTarget, id: JobId) -> Transaction {
+    let mut transaction = Transaction::new();
+    for outcome in Outcome::ALL.iter().filter(|outcome| report.of(**outcome).binary_search(&id).is_ok()) {
+        transaction.delete(Path::Reference(target.id, *outcome, id), None);
+    }
+    transaction
+}

@@ -1,0 +1,183 @@
+//! Removing the znodes of one final job or access request, in one `multi`.
+
+use crate::access::RequestTarget;
+use crate::batch::readable_state;
+use crate::error::{ConflictKind, Error};
+use crate::handle::{Found, Queue, Read};
+use crate::id::Priority;
+use crate::job::{Job, JobTarget, Place, Surroundings, state_of};
+use crate::path::{BatchNode, EntryName, JobNode, Path, RequestNode};
+use crate::record::Malformed;
+use crate::state::{AccessState, BatchState, JobState, State};
+use crate::transaction::Transaction;
+
+/// The removal of one item that is ready to be committed, or to be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Purge<S> {
+    /// The job or access request.
+    pub item: Path,
+    /// The state that it is in.
+    pub from: S,
+    /// The version of its status.
+    pub version: i32,
+    /// What will be done.
+    pub transaction: Transaction,
+}
+
+impl Queue {
+    /// Plans to remove one Completed or Deleted job with its queue entries and references.
+    ///
+    /// Its batch must have been reported, or its depositor would never hear of the job: be Completed, Failed or
+    /// Deleted, or gone. One round trip where the target says where the job is; more where it has a znode that no job
+    /// has, or no queue entry under its own state and priority.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a job that is not final or whose batch was not reported; [`Error::Conflict`] where it is
+    /// held or was changed since it was seen; [`Error::Missing`] and [`Error::Decode`] for a job whose znodes do not
+    /// tell its state and batch; [`Error::Read`].
+    pub async fn plan_purge_job(&self, target: impl Into<JobTarget>) -> Result<Purge<JobState>, Error> {
+        let target = target.into();
+        let own = Path::Job(target.id);
+        let guess = target.place();
+        let mut reads = Job::reads(target.id);
+        reads.push(Read::Children(own.clone()));
+        reads.extend(guess.iter().flat_map(Surroundings::reads));
+        let mut found = self.read(&reads).await?.into_iter();
+        let job = Job::from_found(target.id, found.by_ref().take(Job::READS));
+        let names = found.next().map(Found::children).unwrap_or_default();
+        let guessed = guess.map(|guess| (guess, Surroundings::from_found(&guess, &mut found)));
+        let job = job.ok_or(Error::Missing(own.clone()))?;
+        target.check(&job)?;
+        let state = state_of(&job)?;
+        if !state.is_final() {
+            return Err(not_final(own, &state));
+        }
+        let entry = EntryName::of(job.priority().unwrap_or(Priority::MAX), job.id);
+        let place = Place { batch: job.batch()?, old: entry, new: entry };
+        let around = match guessed.filter(|(guess, _)| *guess == place) {
+            Some((_, around)) => around,
+            None => Surroundings::from_found(&place, &mut self.read(&Surroundings::reads(&place)).await?.into_iter()),
+        };
+        let reported = check_reported(&place, &around)?;
+        let entries = if around.entries.iter().any(|(other, _)| *other == state) {
+            around.entries.iter().map(|(state, entry)| Path::Entry((*state).into(), *entry)).collect()
+        } else {
+            self.entries_of_all().await?.remove(&job.id).unwrap_or_default()
+        };
+        let nodes = match children(&job, &names) {
+            Some(children) => children,
+            None => self.subtree(vec![own.clone()]).await?.into_iter().skip(1).collect(),
+        };
+
+        let version = job.version().unwrap_or_default();
+        let (status, lock) = (Path::JobNode(job.id, JobNode::Status), Path::JobNode(job.id, JobNode::Lock));
+        let mut transaction = Transaction::new();
+        target.open(&mut transaction);
+        if let Some(version) = reported {
+            transaction.check(Path::BatchNode(place.batch, BatchNode::Status), version);
+        }
+        for path in nodes.into_iter().rev().filter(|path| *path != lock) {
+            let version = (path == status).then_some(version);
+            transaction.delete(path, version);
+        }
+        let references = around.references.iter().map(|outcome| place.reference(*outcome));
+        for path in entries.into_iter().chain(references) {
+            transaction.delete(path, None);
+        }
+        target.release(&mut transaction);
+        transaction.delete(own.clone(), None);
+        Ok(Purge { item: own, from: state, version, transaction })
+    }
+
+    /// Plans to remove one Completed or Deleted access request.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a request that is not final, [`Error::Conflict`] where it is held or was changed since it
+    /// was seen, [`Error::Missing`] and [`Error::Decode`] where its status cannot be read, [`Error::Read`].
+    pub async fn plan_purge_request(&self, target: impl Into<RequestTarget>) -> Result<Purge<AccessState>, Error> {
+        let target = target.into();
+        let request = self.load_request(target.queue, target.id).await?;
+        target.check(&request)?;
+        let own = Path::Request(request.queue, request.id);
+        let node = |node| Path::RequestNode(request.queue, request.id, node);
+        let (status, lock) = (node(RequestNode::Status), node(RequestNode::Lock));
+        let state = readable_state(status.clone(), request.status())?;
+        if !state.is_final() {
+            return Err(not_final(own, &state));
+        }
+        let version = request.version().unwrap_or_default();
+        let mut transaction = Transaction::new();
+        target.open(&mut transaction);
+        for path in self.subtree(vec![own.clone()]).await?.into_iter().skip(1).rev().filter(|path| *path != lock) {
+            let version = (path == status).then_some(version);
+            transaction.delete(path, version);
+        }
+        target.release(&mut transaction);
+        transaction.delete(own.clone(), None);
+        Ok(Purge { item: own, from: state, version, transaction })
+    }
+
+    /// Removes one Completed or Deleted access request, in one `multi`.
+    ///
+    /// # Errors
+    /// As [`Queue::plan_purge_request`] and [`Queue::commit`].
+    pub async fn purge_request(&self, target: impl Into<RequestTarget>) -> Result<(), Error> {
+        let plan = self.plan_purge_request(target).await?;
+        self.commit(&plan.transaction).await.map(|_| ())
+    }
+}
+
+/// Refuses a job whose depositor was not told of it yet. Gives the version of its batch's status that says so.
+fn check_reported(place: &Place, around: &Surroundings) -> Result<Option<i32>, Error> {
+    let item = Path::Job(place.new.job);
+    let batch = place.batch;
+    let reason = match around.batch_status {
+        None if !around.has_batch => return Ok(None),
+        Some((Some(BatchState::Completed | BatchState::Failed | BatchState::Deleted), version)) => {
+            return Ok(Some(version));
+        }
+        Some((Some(state), _)) => {
+            format!("its batch {batch} is {state}, and its depositor hears of the job only by the batch's report")
+        }
+        Some((None, _)) | None => format!("the status of its batch {batch} does not tell whether it was reported"),
+    };
+    Err(Error::Invalid { path: item, reason })
+}
+
+/// A job's children, where they are all known and have none themselves.
+fn children(job: &Job, names: &[String]) -> Option<Vec<Path>> {
+    let child = |name: &String| {
+        let node = JobNode::from_name(name)?;
+        let is_leaf = job.stat(node).is_some_and(|stat| stat.num_children == 0);
+        is_leaf.then_some(Path::JobNode(job.id, node))
+    };
+    names.iter().map(child).collect()
+}
+
+pub(super) fn not_final(path: Path, state: &impl State) -> Error {
+    Error::Invalid { path, reason: format!("it is {state}, and only what is Completed or Deleted may be purged") }
+}
+
+/// Refuses a job that somebody works on.
+pub(super) fn check_unlocked(job: &Job) -> Result<(), Error> {
+    job.lock().map_or(Ok(()), |lock| {
+        Err(Error::conflict(lock.path, ConflictKind::Locked { session: lock.session, since: lock.since }))
+    })
+}
+
+/// Refuses a job that somebody works on, or may.
+pub(super) fn check_removable(job: &Job) -> Result<(), Error> {
+    check_unlocked(job)?;
+    let status = job.status();
+    match (status.value.status.state, job.data(JobNode::Status)) {
+        (Some(state), _) if JobState::is_final(state) => Ok(()),
+        (Some(state), _) => Err(not_final(Path::Job(job.id), &state)),
+        // Nobody can work on a job without a status.
+        (None, None) => Ok(()),
+        (None, Some(_)) => {
+            let unknown = Malformed::Wrong { what: "status", expected: "the name of a state" };
+            let path = Path::JobNode(job.id, JobNode::Status);
+            Err(Error::Decode { path, malformed: status.malformed.unwrap_or(unknown) })
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Decoding, on values of production and on anything at all.
+
+use jiff::Timestamp;
+use proptest::prelude::*;
+
+use super::*;
+use crate::id::{BatchId, Priority};
+use crate::path::JobNode;
+use crate::state::{BatchState, JobState, State};
+
+#[test]
+fn a_job_status_of_production_is_read() {
+    let data = br#"{"status":"Downloading","last_modified":"2026-03-02 10:17:05 -0800",
+                    "last_successful_status":"Provisioning","retry_count":2,"message":"Success","by":"ingest02"}"#;
+    let Decoded { value, malformed } = JobStatus::decode(data);
+    assert_eq!(malformed, None);
+    assert_eq!(value.status.state, Some(JobState::Downloading));
+    assert!(value.status.is_canonical());
+    assert_eq!(value.last_successful, Some(JobState::Provisioning));
+    assert_eq!(value.retry_count, Some(2));
+    assert_eq!(value.message, "Success");
+}
+
+#[test]
+fn what_can_be_read_of_a_bad_status_is_read() {
+    type Row = (&'static [u8], Option<JobState>, Option<u32>, Option<&'static str>);
+    let rows: &[Row] = &[
+        (br#"{"status":"downloading","retry_count":"1"}"#, Some(JobState::Downloading), Some(1), None),
+        (br#"{"status":"Teleporting","retry_count":0}"#, None, Some(0), None),
+        (
+            br#"{"status":"Failed","retry_count":-1}"#,
+            Some(JobState::Failed),
+            None,
+            Some("retry_count is not a whole number from 0 to 4294967295"),
+        ),
+        (
+            br#"{"status":"Failed","retry_count":1e99}"#,
+            Some(JobState::Failed),
+            None,
+            Some("retry_count is not a whole number"),
+        ),
+        (br#"{"status":["Failed"],"retry_count":1}"#, None, Some(1), Some("status is not text")),
+        (br#"{"retry_count":1}"#, None, Some(1), Some("has no status")),
+        (b"", None, None, Some("is empty")),
+        (b"Pending", None, None, Some("is not JSON (line 1, column 1)")),
+        (br#"["Failed", null, 1, ""]"#, None, None, Some("is JSON, but not an object")),
+        (b"{\"status\":\"\xff\"}", None, None, Some("is not UTF-8")),
+        (br#"{"status":"Failed"} x"#, None, None, Some("is not JSON (line 1, column 21)")),
+        (br#"{"status":"Failed","status":"Held"}"#, None, None, Some("has a key twice")),
+        (b"{\"status\":\"Failed\",\"by\":\"\xff\"}", None, None, Some("is not UTF-8")),
+    ];
+    for (data, state, retries, problem) in rows {
+        let found = JobStatus::decode(data);
+        let text = String::from_utf8_lossy(data);
+        assert_eq!(found.value.status.state, *state, "{text}");
+        assert_eq!(found.value.retry_count, *retries, "{text}");
+        assert_eq!(found.malformed.map(|malformed| malformed.to_string()).as_deref(), *problem, "{text}");
+    }
+}
+
+#[test]
+fn both_generations_of_keys_are_read() {
+    let old = Configuration::decode(br#"{"profile_name":"ucb_demo","localID":"a; b;","submissionDate":"x"}"#);
+    assert_eq!((old.value.collection.as_ref(), old.malformed), ("ucb_demo", None));
+    assert_eq!(old.value.local_ids, ["a", "b"]);
+    let new = Configuration::decode(br#"{"profile":"ucb_open","profile_name":"ucb_demo","title":null,"filename":7}"#);
+    assert_eq!(new.value.collection, "ucb_open");
+    assert_eq!((new.value.title.as_ref(), new.value.filename.as_ref()), ("", "7"));
+
+    for data in
+        [br#"{"primary_id":"ark:/1/2","local_id":["a"]}"#.as_slice(), br#"{"primary":"ark:/1/2","local_id":"a"}"#]
+    {
+        let found = Identifiers::decode(data);
+        assert_eq!((found.value.ark.as_ref(), found.malformed), ("ark:/1/2", None));
+        assert_eq!(found.value.local_ids, ["a"]);
+    }
+    let mixed = Identifiers::decode(br#"{"primary_id":"ark:/1/2","local_id":["a",{"b":1}]}"#);
+    assert_eq!(mixed.value.local_ids, ["a"]);
+    assert!(mixed.malformed.is_some());
+
+    // A number in the place of a text is told as it is, and never at a length that its znode has no room for.
+    let numbers = Identifiers::decode(br#"{"primary_id":18446744073709551615,"local_id":[1e300,1.5]}"#);
+    assert_eq!((numbers.value.ark.as_ref(), numbers.malformed), ("18446744073709551615", None));
+    assert_eq!(numbers.value.local_ids, ["1e+300", "1.5"]);
+
+    let batch = ItemStatus::<BatchState>::decode(br#"{"status":"update-reporting"}"#);
+    assert_eq!(batch.value.status.state, Some(BatchState::UpdateReporting));
+    assert!(!batch.value.status.is_canonical());
+}
+
+#[test]
+fn plain_values_are_read_or_refused_by_name() {
+    assert_eq!(bid(b"bid0000000042\n"), Ok(BatchId::new(42)));
+    assert_eq!(bid(b"42").unwrap_err().to_string(), "the value is not a batch id (bid and ten digits)");
+    assert_eq!(priority(b" 7 "), Ok(Priority::new(7).unwrap()));
+    assert!(priority(b"104").is_err());
+    assert_eq!(space_needed(b"-1"), Ok(None));
+    assert_eq!(space_needed(b"25876234240"), Ok(Some(25_876_234_240)));
+    assert!(space_needed(b"-2").is_err());
+    assert!(space_needed(b"99999999999999999999").is_err());
+    assert_eq!(object_form(br#"{"a":[1,{"b":2}]}"#), Ok(()));
+    assert_eq!(object_form(b"[]"), Err(Malformed::NotObject));
+}
+
+#[test]
+fn a_job_is_loadable_by_what_the_daemons_take_and_not_by_what_we_do() {
+    type Row = (JobNode, &'static [u8], Option<&'static str>);
+    let rows: &[Row] = &[
+        (JobNode::Bid, b"bid0000000042", None),
+        (JobNode::Bid, b"bid0000000042\n", Some("the value is not free of white space around it")),
+        (JobNode::Priority, b" 7", Some("the value is not free of white space around it")),
+        (JobNode::Priority, b"high", Some("the value is not a priority from 0 to 99")),
+        (JobNode::SpaceNeeded, b"-5", None),
+        (JobNode::SpaceNeeded, b"", Some("is empty")),
+        (JobNode::Status, br#"{"status":"Failed","retry_count":1.0}"#, None),
+        (JobNode::Status, br#"{"status":"Failed","retry_count":1.5}"#, Some("retry_count is not a whole number")),
+        // In what is JSON only the form matters.
+        (JobNode::Configuration, b"", None),
+        (JobNode::Configuration, b"{\"title\":\"caf\xe9\",\"creator\":{}}", None),
+        (JobNode::Configuration, b"{\"title\":\"caf\xe9", Some("is not JSON (line 1, column 16)")),
+        (JobNode::Configuration, br#"{"profile":"a","profile":"b"}"#, Some("has a key twice")),
+        (JobNode::Identifiers, br#"{"primary_id":"ark:/1/2","local_id":[{}]}"#, None),
+        (JobNode::Store, b"[]", Some("is JSON, but not an object")),
+    ];
+    for (node, data, problem) in rows {
+        let refused = check_job_node(*node, data).err().map(|malformed| malformed.to_string());
+        assert_eq!(refused.as_deref(), *problem, "{node:?} {}", data.escape_ascii());
+    }
+    assert_eq!(*as_utf8(b"caf\xe9"), *"caf\u{e9}".as_bytes());
+}
+
+#[test]
+fn a_rewrite_keeps_the_keys_of_others() {
+    let now: Timestamp = "2026-03-02T18:17:05Z".parse().unwrap();
+    let old = br#"{"by":"ingest02","status":"processing","last_modification_date":"2020-01-01 00:00:00 +0000","retry_count":1}"#;
+    let change = StatusChange {
+        from: Some(JobState::Processing),
+        to: JobState::Storing,
+        last_successful: Some(JobState::Downloading),
+        retry_count: 1,
+        message: "Success",
+        now,
+    };
+    let new: serde_json::Value = serde_json::from_slice(&job_status(old, &change)).unwrap();
+    let expected = serde_json::json!({
+        "by": "ingest02", "status": "Storing", "last_modified": "2026-03-02 18:17:05 +0000",
+        "last_successful_status": "Processing", "retry_count": 1, "message": "Success",
+    });
+    assert_eq!(new, expected);
+
+    let failed = StatusChange {
+        from: Some(JobState::Storing),
+        to: JobState::Failed,
+        last_successful: Some(JobState::Processing),
+        ..change
+    };
+    let new: serde_json::Value = serde_json::from_slice(&job_status(b"garbage", &failed)).unwrap();
+    assert_eq!(new["last_successful_status"], "Processing");
+    assert_eq!(identifiers(b"garbage", "ark:/1/2", &[]), Err(Malformed::NotJson { line: 1, column: 1 }));
+}
+
+proptest! {
+    #[test]
+    fn no_value_is_too_odd(data in prop_oneof![
+        proptest::collection::vec(any::<u8>(), 0..200),
+        "\\{(\"(status|retry_count|profile|local_id|localID|message)\":(\"[^\"]{0,8}\"|-?[0-9]{1,25}|null|true|\\[.{0,5}\\]|\\{\\}),?){0,4}\\}?".prop_map(String::into_bytes),
+    ]) {
+        let _ = JobStatus::decode(&data);
+        let _ = ItemStatus::<BatchState>::decode(&data);
+        let _ = Configuration::decode(&data);
+        let _ = Identifiers::decode(&data);
+        let _ = Submission::decode(&data);
+        let _ = Token::decode(&data);
+        let _ = (bid(&data), priority(&data), space_needed(&data), object_form(&data));
+    }
+
+    #[test]
+    fn what_is_written_is_read_back(message in ".*", retries in any::<u32>(), to in 0..JobState::ALL.len(), from in 0..JobState::ALL.len()) {
+        let (from, to) = (JobState::ALL[from], JobState::ALL[to]);
+        let change = StatusChange { from: Some(from), to, last_successful: None, retry_count: retries, message: &message, now: Timestamp::UNIX_EPOCH };
+        let data = job_status(b"", &change);
+        let found = JobStatus::decode(&data);
+        prop_assert_eq!(found.malformed, None);
+        prop_assert_eq!(found.value.status.state, Some(to));
+        prop_assert_eq!(found.value.retry_count, Some(retries));
+        prop_assert_eq!(found.value.message, message);
+        prop_assert_eq!(found.value.last_successful, from.is_success_before(to).then_some(from));
+    }
+}

@@ -1,0 +1,31 @@
+//! Our own znodes below `/queuekeeper`, by which several processes of ours act as one.
+//!
+//! | znode | what it is |
+//! |---|---|
+//! | `/queuekeeper/pending/ID` | a decision that was accepted and is not carried out yet |
+//! | `/queuekeeper/rules/NAME` | what a rule remembers; `/queuekeeper/rules` itself: what all of them do together |
+//! | `/queuekeeper/election/..` | who wants to act; the first of them does |
+//! | `/queuekeeper/paused` | while it is there, nothing acts by itself anywhere |
+//! | `/queuekeeper/clock` | empty; any process writes to it from time to time, to learn the servers' time from its date |
+//! | `/queuekeeper/held/..` | ephemeral; written by the queue core with the lock of an item. Only looked at here |
+//!
+//! Any process may accept a decision, one acts. What it does to the queue and what it writes here go into one
+//! transaction, which is refused when it does not lead any more or when everything is paused ([`Lead::writes`]). So a crash at any
+//! point neither loses nor repeats anything.
+//!
+//! Nothing here knows what is decided; the data of the znodes is whoever's calls it.
+
+mod election;
+mod keeper;
+mod nodes;
+mod pause;
+mod snapshot;
+mod time;
+
+pub use election::Lead;
+pub use keeper::{Coordination, CoordinationError, Keeper, Wanted};
+pub use nodes::{CLOCK, PAUSED, is_name, pending, rule, rules};
+pub use pause::MOST_BELOW;
+pub use snapshot::{Node, Snapshot, Strange, Stranger};
+
+pub use crate::Write;

@@ -1,0 +1,121 @@
+//! Who acts: of those that want to, the one whose ephemeral znode was made first.
+
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+use uuid::Uuid;
+use zookeeper_client::{Acls, Client, CreateMode, Error};
+
+use super::nodes::{ELECTION, PAUSED, candidate_number};
+use crate::Write;
+
+/// How long is waited before somebody who could not stand for election tries it again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The right to act, as long as its znode is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lead {
+    candidate: String,
+}
+
+impl Lead {
+    /// What every transaction of somebody who acts contains: it is refused when he does not lead any more, or when
+    /// everything is paused.
+    #[must_use]
+    pub fn writes(&self) -> [Write; 2] {
+        [Write::Present(self.candidate.clone()), Write::Absent(PAUSED.to_owned())]
+    }
+
+    /// What a transaction contains that only writes down how things stand, which goes on while everything is paused.
+    #[must_use]
+    pub fn check(&self) -> Write {
+        Write::Present(self.candidate.clone())
+    }
+
+    /// Whether a path is that of the znode by which it leads.
+    #[must_use]
+    pub fn is_at(&self, path: &str) -> bool {
+        self.candidate == path
+    }
+}
+
+/// Where the outcome of an election is shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shown<'a> {
+    pub(super) lead: &'a watch::Sender<Option<Lead>>,
+    /// Why this process cannot stand for election, as long as it cannot.
+    pub(super) problem: &'a watch::Sender<Option<String>>,
+}
+
+/// Stands for election, and leads whenever it is the first, until it is dropped. `resign` has it stand anew.
+pub(super) async fn stand(client: &Client, acls: Acls<'_>, shown: Shown<'_>, resign: &Notify) {
+    // One for the whole session: a candidate that was made though the answer was lost is found again by it.
+    let prefix = format!("_c_{}-candidate-", Uuid::now_v7());
+    loop {
+        match elected(client, acls, &prefix, shown.problem).await {
+            Ok(candidate) => {
+                tracing::info!(candidate, "this process carries out what alerts set off");
+                shown.lead.send_replace(Some(Lead { candidate: candidate.clone() }));
+                // Until the session is over, when this is dropped, or it is seen that the znode is gone.
+                resign.notified().await;
+                shown.lead.send_replace(None);
+                tracing::warn!("this process does not lead any more, and stands for election anew");
+                // Where it is there all the same, it would be in the way of the next.
+                let _ = client.delete(&candidate, None).await;
+            }
+            Err(error) => {
+                let problem = format!("{ELECTION}: {error}");
+                if shown.problem.borrow().as_ref() != Some(&problem) {
+                    tracing::warn!("this process cannot stand for election: {problem}");
+                }
+                shown.problem.send_replace(Some(problem));
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Becomes a candidate and waits until no other is before it. Gives its znode.
+///
+/// The client library has a lock for this. It takes every child of the folder for a candidate whose name has the right
+/// ending, and so waits for ever behind one that somebody made by hand: nobody leads then, and nothing says why.
+async fn elected(
+    client: &Client,
+    acls: Acls<'_>,
+    prefix: &str,
+    problem: &watch::Sender<Option<String>>,
+) -> Result<String, Error> {
+    let at = |name: &str| format!("{ELECTION}/{name}");
+    loop {
+        let names = match client.list_children(ELECTION).await {
+            Err(Error::NoNode) => Vec::new(),
+            names => names?,
+        };
+        let mut candidates: Vec<_> =
+            names.into_iter().filter_map(|name| Some((candidate_number(&name)?, name))).collect();
+        candidates.sort_unstable();
+        let Some(own) = candidates.iter().position(|(_, name)| name.starts_with(prefix)) else {
+            let options = CreateMode::EphemeralSequential.with_acls(acls);
+            match client.create(&at(prefix), b"", &options).await {
+                Err(Error::NoNode) => client.mkdir(ELECTION, &CreateMode::Persistent.with_acls(acls)).await?,
+                made => drop(made?),
+            }
+            continue;
+        };
+        problem.send_if_modified(|problem| problem.take().is_some());
+        let mut ahead = None;
+        for (_, name) in candidates[..own].iter().rev() {
+            let (stat, changed) = client.check_and_watch_stat(&at(name)).await?;
+            // A candidate goes with its session. One that is no session's, or our own, is nobody who acts.
+            let owner = stat.map_or(0, |stat| stat.ephemeral_owner);
+            if owner != 0 && owner != client.session_id().0 {
+                ahead = Some(changed);
+                break;
+            }
+        }
+        match ahead {
+            Some(changed) => drop(changed.changed().await),
+            None => return Ok(at(&candidates[own].1)),
+        }
+    }
+}
