@@ -43,9 +43,6 @@ pub struct Config {
     pub file: Option<ConfigFile>,
     /// Where it is written down who ordered what.
     pub audit: Destination,
-    /// Whether the queue was filled in before it is served, as that of a demo: ZooKeeper dates each job's state to the
-    /// filling, which was no work, so that only what was seen counts as completed.
-    pub is_filled_in: bool,
 }
 
 impl Config {
@@ -60,7 +57,6 @@ impl Config {
             collections: 0,
             file: None,
             audit: Destination::StandardOutput,
-            is_filled_in: false,
         }
     }
 }

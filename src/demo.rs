@@ -163,7 +163,6 @@ async fn run_in(
     }
     // Who may call, and the rules of what is done then.
     config.file = monitoring.as_ref().map(|monitoring| monitoring.config.clone());
-    config.is_filled_in = true;
     config.web.loopback = Some(Loopback { role: Role::Admin, notice: NOTICE });
     let served = async {
         let _first = first;

@@ -128,7 +128,9 @@ impl FaultsArgs {
         });
         let list = list.await?;
         self.client.output.show(&list, |screen| show(&list, screen))?;
-        if !self.client.output.is_json() {
+        if list.items.is_empty() && !list.unconfirmed.is_empty() {
+            note("no fault that matches is confirmed");
+        } else if !self.client.output.is_json() {
             Paging::tell(&list, "fault", "faults");
         }
         Ok(())

@@ -181,7 +181,6 @@ impl ServeArgs {
             mirror,
             storage: self.storage.volume(),
             collections: usize::from(self.collections),
-            is_filled_in: false,
         })
     }
 }

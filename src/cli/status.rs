@@ -16,7 +16,7 @@ use crate::alerts::{Foreign, Standing, foreign};
 use crate::config::ConfigFile;
 use crate::metrics::storage::Storage;
 use crate::mirror::words::counted;
-use crate::web::views::faults::FaultList;
+use crate::web::views::faults::{FaultList, Unconfirmed};
 use crate::web::views::overview::{Overview, Severity};
 use queuekeeper_zookeeper::coordination::Coordination;
 
@@ -94,7 +94,7 @@ fn show(overview: &Overview, faults: &FaultList, unseen: &str, now: Timestamp, s
         overview.status.servers,
         count(overview.unfinished)
     ));
-    attention(overview, now, screen);
+    attention(overview, &faults.unconfirmed, now, screen);
     screen.gap();
     unconfirmed(&faults.unconfirmed, screen);
     screen.say(unseen);
@@ -107,10 +107,14 @@ fn show(overview: &Overview, faults: &FaultList, unseen: &str, now: Timestamp, s
     }
 }
 
-fn attention(overview: &Overview, now: Timestamp, screen: &mut Screen) {
+fn attention(overview: &Overview, unconfirmed: &[Unconfirmed], now: Timestamp, screen: &mut Screen) {
     screen.gap();
     if overview.attention.is_empty() {
-        screen.say("Nothing needs attention.");
+        screen.say(if unconfirmed.is_empty() {
+            "Nothing needs attention."
+        } else {
+            "Nothing needs attention that a single look can confirm."
+        });
     }
     for item in &overview.attention {
         let mark = match item.severity {

@@ -79,7 +79,7 @@ mod tests {
 
     fn rates(recent: u64, longer: u64) -> Rates {
         let pace = |count, minutes| Pace { count, over: Duration::from_mins(minutes) };
-        Rates { recent: pace(recent, 5), longer: pace(longer, 60) }
+        Rates { recent: pace(recent, 5), longer: pace(longer, 60), latest: Pace::default() }
     }
 
     #[test]
@@ -88,6 +88,8 @@ mod tests {
         assert_eq!(of(0, None, false, rates(5, 60)), "in about 1.0 h");
         assert_eq!(of(0, None, false, rates(10, 30)), "in 30 min to 2.0 h");
         assert_eq!(of(0, None, false, rates(1, 60)), "in 1.0 to 5.0 h");
+        let again = Rates { latest: Pace { count: 20, over: Duration::from_mins(1) }, ..rates(5, 60) };
+        assert_eq!(of(0, None, false, again), "in 3 min to 1.0 h", "it goes on after a stall");
         assert_eq!(of(0, None, false, rates(0, 60)), "no job has ended lately");
         assert_eq!(of(0, None, false, rates(0, 12)), "in about 5.0 h", "at this rate a pause is no stall");
         assert_eq!(Forecast::of(60, 0, None, false, None), Forecast::Unknown);

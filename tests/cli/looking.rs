@@ -75,7 +75,12 @@ async fn each_command_shows_what_it_is_asked_for_and_ends_with_its_code() {
         (
             "faults no_daemon",
             0,
-            &["no fault matches", "a single look cannot tell whether it lasts", "(no_daemon): ", "a fault after 5 min"],
+            &[
+                "no fault that matches is confirmed",
+                "a single look cannot tell whether it lasts",
+                "(no_daemon): ",
+                "a fault after 5 min",
+            ],
         ),
         ("status", 0, &["(no_daemon): ", "a fault after 5 min", "Not looked at: working storage"]),
         ("faults nothing", 2, &["possible values", "orphan_entry"]),

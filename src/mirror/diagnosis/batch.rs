@@ -145,7 +145,12 @@ pub(super) fn forecast(batch: &BatchSituation, volume: Option<&Volume>, now: Tim
 
 fn to_do(batch: &BatchSituation, left: u64, forecast: Forecast) -> Cause {
     let all: u64 = batch.references.iter().flatten().map(|jobs| u64::from(*jobs)).sum();
-    let sentence = format!("{} of its {} still to do.", count(left), counted(all, "job is", "jobs are"));
+    let sentence = match all {
+        1 => "Its only job is still to do.".to_owned(),
+        all => {
+            format!("{} of its {} jobs {} still to do.", count(left), count(all), if left == 1 { "is" } else { "are" })
+        }
+    };
     let rate = batch.rates.and_then(Rates::per_hour);
     let forecast = match (forecast, rate) {
         (Forecast::Ends(soonest, latest), Some((least, most))) => {

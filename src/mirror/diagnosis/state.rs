@@ -93,7 +93,7 @@ fn flowing(state: &StateSituation, now: Timestamp) -> Cause {
         None => "How fast they go is not known: it takes half a minute of watching to say.".to_owned(),
     };
     let last =
-        state.flow.last_left.map(|left| format!(" The last one left {} ago.", ago(left, now))).unwrap_or_default();
+        state.flow.seen_left.map(|left| format!(" The last one left {} ago.", ago(left, now))).unwrap_or_default();
     let work = format!("{} in it, {} at work. {rate}", counted(state.jobs, "job is", "jobs are"), count(state.locked));
     Cause::new(CauseKind::Flowing, work).evidence(last.trim_start()).since(state.flow.last_left)
 }

@@ -36,7 +36,12 @@ fn volume() -> Volume {
 
 /// A state in which jobs flow.
 fn state(state: JobState) -> StateSituation {
-    let flow = StateFlow { left_5m: Pace::default(), left_1h: pace(120), last_left: Some(before(30)) };
+    let flow = StateFlow {
+        left_5m: Pace::default(),
+        left_1h: pace(120),
+        last_left: Some(before(30)),
+        seen_left: Some(before(30)),
+    };
     StateSituation {
         state,
         jobs: 100,

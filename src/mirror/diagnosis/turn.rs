@@ -123,12 +123,16 @@ fn no_daemon(state: &StateSituation, found: &FoundFault, now: Timestamp) -> Caus
 pub(super) fn backlog(state: &StateSituation) -> Option<Cause> {
     let backlog = state.backlog.as_ref()?;
     let name = quoted(&backlog.collection);
-    let sentence = format!(
-        "{} of the held collection {name} {} set Held one a poll, and {} all behind them.",
-        counted(backlog.jobs, "pending job", "pending jobs"),
-        if backlog.jobs == 1 { "is" } else { "are" },
-        if backlog.jobs == 1 { "delays" } else { "delay" },
-    );
+    let sentence = match backlog.jobs {
+        1 => {
+            format!("1 pending job of the held collection {name} is set Held when its turn comes, which takes a poll.")
+        }
+        jobs => format!(
+            "{} pending jobs of the held collection {name} are set Held when their turn comes, one a poll, and delay all \
+             behind them.",
+            count(jobs)
+        ),
+    };
     Some(
         Cause::new(CauseKind::HeldBacklog, sentence)
             .remedy("Release the collection, or wait until its jobs are Held.")
@@ -166,7 +170,15 @@ pub(super) fn would_be(volume: &Volume, bytes: u64) -> String {
     format!(
         "With its {} working storage would be at {}, the limit is {}.",
         size(bytes),
-        percent(volume.used_with(bytes)),
+        above(volume.used_with(bytes), volume.threshold),
         percent(volume.threshold)
     )
+}
+
+/// A part, so that it is seen to be above a limit where it is.
+fn above(part: f64, limit: f64) -> String {
+    match percent(part) {
+        rounded if part > limit && rounded == percent(limit) => format!("more than {rounded}"),
+        rounded => rounded,
+    }
 }

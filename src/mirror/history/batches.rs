@@ -19,6 +19,9 @@ const MOST: usize = 62;
 /// The last minutes of a batch. Objects of 500 GB end once in an hour.
 const RECENT: Duration = Duration::from_mins(15);
 
+/// What was just now.
+const LATEST: Duration = Duration::from_mins(1);
+
 /// The batches in work, each with how many of its jobs had ended at some instants.
 #[derive(Debug, Default)]
 pub(super) struct Batches {
@@ -62,7 +65,9 @@ impl Batches {
         };
         let longer = ends.front().copied().map(since).filter(|pace| !pace.over.is_zero())?;
         let recent = ends.iter().copied().map(since).find(|pace| pace.over <= RECENT).unwrap_or_default();
-        Some(Rates { recent, longer })
+        // The points are a minute apart.
+        let latest = ends.iter().rev().copied().map(since).find(|pace| pace.over >= LATEST).unwrap_or_default();
+        Some(Rates { recent, longer, latest })
     }
 }
 

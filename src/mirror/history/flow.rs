@@ -57,6 +57,9 @@ pub struct Rates {
     pub recent: Pace,
     /// In the longer time, or since this process began to look.
     pub longer: Pace,
+    /// In the last one or two minutes, where that is known: what begins to go again after a stall goes faster than the
+    /// others tell.
+    pub latest: Pace,
 }
 
 impl Rates {
@@ -83,8 +86,7 @@ impl Rates {
     pub fn per_hour(self) -> Option<(f64, f64)> {
         let mut rates = self.telling().filter_map(Pace::per_hour);
         let first = rates.next()?;
-        let second = rates.next().unwrap_or(first);
-        Some((first.min(second), first.max(second)))
+        Some(rates.fold((first, first), |(least, most), rate| (least.min(rate), most.max(rate))))
     }
 
     /// How long `more` of them take, the shorter time first; `None` where nothing goes now, and as
@@ -93,14 +95,14 @@ impl Rates {
     pub fn time_for(self, more: u64) -> Option<(Duration, Duration)> {
         let mut times = self.telling().map(|pace| pace.time_for(more));
         let first = times.next()??;
-        let second = times.next().unwrap_or(Some(first))?;
-        Some((first.min(second), first.max(second)))
+        times.try_fold((first, first), |(least, most), time| time.map(|time| (least.min(time), most.max(time))))
     }
 
     /// The rates by which one may tell what comes.
     fn telling(self) -> impl Iterator<Item = Pace> {
         let recent = Some(self.recent).filter(|recent| recent.count > 0 || self.is_still());
-        recent.into_iter().chain([self.longer]).filter(|pace| pace.over >= LEAST)
+        let latest = Some(self.latest).filter(|latest| latest.count as f64 >= Self::ENOUGH);
+        recent.into_iter().chain([self.longer]).chain(latest).filter(|pace| pace.over >= LEAST)
     }
 }
 
@@ -114,13 +116,15 @@ pub struct StateFlow {
     /// When one was last seen to leave it, or must have by what the others tell; `None` where nothing tells. By our own
     /// clock.
     pub last_left: Option<Timestamp>,
+    /// When one was last seen to leave it. By our own clock.
+    pub seen_left: Option<Timestamp>,
 }
 
 impl StateFlow {
     /// The rates to forecast with.
     #[must_use]
     pub fn rates(&self) -> Rates {
-        Rates { recent: self.left_5m, longer: self.left_1h }
+        Rates { recent: self.left_5m, longer: self.left_1h, latest: Pace::default() }
     }
 }
 
@@ -146,7 +150,9 @@ impl Record {
             let left = |step: &Step| step.left[index(state)];
             let inferred = self.inferred_ms.get(state).map(|left_ms| offset.to_own(left_ms).min(now));
             let last_left = (*self.left.get(state)).max(inferred);
-            *states.get_mut(state) = StateFlow { left_5m: pace(SHORT, &left), left_1h: pace(LONG, &left), last_left };
+            let seen_left = *self.left.get(state);
+            let (left_5m, left_1h) = (pace(SHORT, &left), pace(LONG, &left));
+            *states.get_mut(state) = StateFlow { left_5m, left_1h, last_left, seen_left };
         }
         Flow {
             states,

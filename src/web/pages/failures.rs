@@ -82,19 +82,35 @@ impl FailuresPage {
             Err(problem) if problem.status == 503 => None,
             Err(problem) => return Err(problem),
         };
-        let failed = view.summary.as_ref().map_or(0, |summary| summary.jobs.get(Some(JobState::Failed)).count);
-        let list = list.map(|list| List::new(&list, page, failed, &frame.root, now));
+        let failed = view.summary.as_ref().map_or(0, |summary| {
+            let failed = summary.jobs.get(Some(JobState::Failed));
+            failed.count.saturating_sub(failed.by_operator)
+        });
+        let by_operator =
+            view.summary.as_ref().map_or(0, |summary| summary.jobs.get(Some(JobState::Failed)).by_operator);
+        let list = list.map(|list| List::new(&list, page, (failed, by_operator), &frame.root, now));
         Ok(Self { may_resume: role >= Role::Operator, frame, list })
     }
 }
 
 impl List {
-    fn new(list: &FailureList, page: &FailurePage, failed: u64, root: &str, now: Timestamp) -> Self {
+    fn new(
+        list: &FailureList,
+        page: &FailurePage,
+        (failed, by_operator): (u64, u64),
+        root: &str,
+        now: Timestamp,
+    ) -> Self {
         let told = match (failed, list.total) {
-            (_, 0) => "No job has failed.".to_owned(),
+            (_, 0) => "No job has failed by itself.".to_owned(),
             (1, _) => "1 job has failed.".to_owned(),
             (failed, 1) => format!("{} jobs have failed, all alike.", Count(failed)),
             (failed, groups) => format!("{} jobs have failed in {} ways.", Count(failed), Count(groups as u64)),
+        };
+        let told = match by_operator {
+            0 => told,
+            1 => format!("{told} An operator set 1 job Failed."),
+            jobs => format!("{told} Operators set {} jobs Failed.", Count(jobs)),
         };
         let shown = if list.items.is_empty() || list.items.len() == list.total {
             String::new()

@@ -10,8 +10,8 @@ use super::status::Status;
 use crate::metrics::storage::Space;
 use crate::mirror::failures::FailureGroup;
 use crate::mirror::lists::BatchDetail;
-use crate::mirror::{Diagnosis, Flow, History, LockKind, Pause, Rates, Summary, state_label};
-use crate::web::show::visible;
+use crate::mirror::{Diagnosis, Flow, Forecast, History, LockKind, Pause, Rates, Summary, state_label};
+use crate::web::show::{Ago, visible};
 use queuekeeper_queue::path::{AccessQueue, Queue};
 use queuekeeper_queue::state::{JobState, State};
 
@@ -32,8 +32,8 @@ pub struct Recent {
     pub flow: Flow,
     /// The figures over the last hours.
     pub history: History,
-    /// The batches in work that are longest in their state, each with how fast its jobs end.
-    pub batches: Vec<(BatchDetail, Option<Rates>)>,
+    /// The batches in work that are longest in their state, each with how fast its jobs end, and when the last one does.
+    pub batches: Vec<(BatchDetail, Option<Rates>, Forecast)>,
     /// How many batches are in work.
     pub batches_in_work: usize,
     /// The states that do not move by themselves, for a minute or longer.
@@ -48,8 +48,6 @@ pub struct Recent {
     pub automation: Option<crate::alerts::Standing>,
     /// What stands among our own znodes and a person should look at, and how many there are beyond those.
     pub foreign: (Vec<crate::alerts::Foreign>, usize),
-    /// Whether only what was seen counts as completed, since jobs that are there already were filled in.
-    pub is_filled_in: bool,
     /// Why working storage cannot be measured; `None` where it can, and where none was named.
     pub storage_problem: Option<String>,
 }
@@ -76,8 +74,7 @@ pub(crate) struct Overview {
     pub(crate) batches: u64,
     /// Every state of jobs, those of the success path first; `other` last.
     pub(crate) states: Vec<StateFigures>,
-    /// Jobs that entered Completed in the last hour: as many as were seen, or as are still there where that is more
-    /// because nobody watched all of it. Those that a demo was filled with do not count.
+    /// Jobs that entered Completed in the last hour, as far as it was watched.
     pub(crate) completed_1h: u64,
     /// Jobs that entered Failed in the last hour, as far as it was watched.
     pub(crate) failed_1h: u64,
@@ -178,6 +175,14 @@ pub(crate) struct LockFigures {
 }
 
 impl Overview {
+    /// The time of which something is said that was seen: `last hour`, or less where it was watched for less.
+    pub(in crate::web) fn watched(&self) -> String {
+        match Duration::from_secs(self.watched_seconds) {
+            watched if watched >= Duration::from_mins(59) => "last hour".to_owned(),
+            watched => format!("in {}", Ago(watched)),
+        }
+    }
+
     /// Works out what is to be told at `now`. `storage` is the threshold, 0 to 1, and how full the volume is.
     pub(in crate::web) fn new(
         status: Status,
@@ -188,18 +193,14 @@ impl Overview {
     ) -> Self {
         let states = states::all(summary, recent);
         let unfinished = || states.iter().filter(|state| state.is_on_path && !state.is_final);
-        // A job that is done has given its space back. A znode may claim any number of bytes, and two of them more than
+        // A job that is done has given its space back, and what has failed or is held asks for none. A znode may claim any number of bytes, and two of them more than
         // there are numbers.
-        let space = states.iter().filter(|state| !state.is_final).map(|state| state.space_needed_bytes);
+        let space = unfinished().map(|state| state.space_needed_bytes);
         let completed = recent.flow.completed_1h;
         Self {
             jobs: states.iter().map(|state| state.count).sum(),
             batches: summary.batches.iter().map(|(_, batches)| batches.count).sum(),
-            completed_1h: if recent.is_filled_in {
-                completed.count
-            } else {
-                completed.count.max(states::completed_within_an_hour(summary))
-            },
+            completed_1h: completed.count,
             failed_1h: recent.flow.failed_1h.count,
             watched_seconds: completed.over.min(Duration::from_hours(1)).as_secs(),
             unfinished: unfinished().map(|state| state.count).sum(),
@@ -214,7 +215,7 @@ impl Overview {
             attention: attention::all(&status, summary, storage, recent),
             queues: queues(summary),
             collections_held: summary.collections_held,
-            batches_in_work: batches::in_work(summary, recent, now),
+            batches_in_work: batches::in_work(recent, now),
             batches_in_work_count: recent.batches_in_work as u64,
             batch_states: items(&summary.batches, |_| true),
             access: AccessQueue::ALL.iter().flat_map(|queue| access(summary, *queue)).collect(),

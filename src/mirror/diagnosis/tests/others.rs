@@ -57,7 +57,7 @@ fn batch(of: BatchState, references: [Option<u32>; 4]) -> BatchSituation {
         holds: Vec::new(),
         held: 0,
         states: Vec::new(),
-        rates: Some(Rates { recent: Pace::default(), longer: pace(600) }),
+        rates: Some(Rates { recent: Pace::default(), longer: pace(600), latest: Pace::default() }),
         pause: None,
         faults: Vec::new(),
     }
@@ -79,7 +79,10 @@ fn a_batch_tells_how_far_it_is() {
              about 2.3 h.",
         ]
     );
-    let still = BatchSituation { rates: Some(Rates { recent: Pace::default(), longer: pace(0) }), ..running.clone() };
+    let still = BatchSituation {
+        rates: Some(Rates { recent: Pace::default(), longer: pace(0), latest: Pace::default() }),
+        ..running.clone()
+    };
     assert_eq!(of(&still)[0], "waiting: It waits for its jobs.");
     assert!(of(&still)[1].ends_with("None has ended lately."));
     counts[Outcome::Processing as usize] = Some(0);

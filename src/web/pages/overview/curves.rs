@@ -66,9 +66,9 @@ pub(super) fn all(overview: &Overview, recent: &Recent, now: Timestamp) -> Vec<C
     };
     vec![
         curve(
-            "completed in the last hour",
+            "completed",
             "flow",
-            Count(overview.completed_1h).to_string(),
+            format!("{} {}", Count(overview.completed_1h), overview.watched()),
             draw(&|point| point.completed_per_second * 3600.0, &|rate| format!("{} an hour", count(rate))),
         ),
         curve("in work or waiting", "work", Count(overview.unfinished).to_string(), draw(&in_work, &count)),

@@ -119,8 +119,9 @@ pub(super) fn facts(view: &View) -> Vec<Fact> {
     let moment =
         |name, instant| Fact { name, value: String::new(), moment: Some(Moment::new(instant, view.now)), page: "" };
     facts.extend(freshness.last_event.map(|instant| moment("Last change", instant)));
-    facts.extend(freshness.last_walk.map(|instant| moment("Last read whole", instant)));
-    facts.extend(freshness.last_walk_duration.map(|took| fact("Time to read it", short(took))));
+    let walked = freshness.was_synced;
+    facts.extend(freshness.last_walk.filter(|_| walked).map(|instant| moment("Last read whole", instant)));
+    facts.extend(freshness.last_walk_duration.filter(|_| walked).map(|took| fact("Time to read it", short(took))));
     facts.push(fact("Clock of ZooKeeper", clock(&freshness.clock)));
     if let Some(summary) = &view.summary {
         facts.push(fact("In the image", counted(summary.znodes, "znode", "znodes")));

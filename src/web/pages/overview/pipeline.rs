@@ -111,7 +111,7 @@ fn step(state: &StateFigures, overview: &Overview, now: Timestamp) -> Step {
 
 fn rate(state: &StateFigures, overview: &Overview, now: Timestamp) -> String {
     if state.state == "completed" {
-        return format!("+ {} last hour", Count(overview.completed_1h));
+        return format!("+ {} {}", Count(overview.completed_1h), overview.watched());
     }
     if !state.is_on_path || state.count == 0 {
         return String::new();

@@ -195,7 +195,6 @@ fn faults(summary: &Summary, has_stopped: bool) -> impl Iterator<Item = Attentio
     let shown = Fault::ALL.into_iter().map(|fault| (fault, summary.faults(fault)));
     let shown = shown.filter(move |(fault, shown)| {
         let is_told = match fault {
-            Fault::RetriesExhausted => true,
             Fault::StuckState | Fault::NoDaemon => has_stopped,
             _ => false,
         };

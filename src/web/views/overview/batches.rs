@@ -6,11 +6,10 @@ use utoipa::ToSchema;
 
 use super::Recent;
 use crate::mirror::lists::BatchDetail;
-use crate::mirror::{Batch, Forecast, Rates, Summary, state_label};
+use crate::mirror::{Batch, Forecast, Rates, state_label};
 use crate::web::show::visible;
 use crate::web::views::batches::Outlook;
-use queuekeeper_queue::path::Queue;
-use queuekeeper_queue::state::{JobState, Outcome};
+use queuekeeper_queue::state::Outcome;
 
 /// A batch that somebody works on, and how far it is.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -46,17 +45,9 @@ pub(crate) struct BatchInWork {
 }
 
 /// The batches in work that are longest in their state.
-pub(super) fn in_work(summary: &Summary, recent: &Recent, now: Timestamp) -> Vec<BatchInWork> {
-    let is_paused = summary.paused(Queue::Ingest).is_some();
-    let new = |(batch, rates): &(BatchDetail, Option<Rates>)| {
-        let held = u64::from(*batch.jobs.get(Some(JobState::Held)));
-        let stopped = recent.stopped.iter().find_map(|stopped| {
-            let jobs = u64::from(*batch.jobs.get(Some(stopped.state)));
-            (jobs > 0).then_some((stopped.state, jobs))
-        });
-        let left = u64::from(batch.batch.references[Outcome::Processing as usize].unwrap_or(0));
-        let forecast = Forecast::of(left, held, stopped, is_paused, *rates);
-        BatchInWork::new(&batch.batch, Outlook::new(forecast, *rates, now))
+pub(super) fn in_work(recent: &Recent, now: Timestamp) -> Vec<BatchInWork> {
+    let new = |(batch, rates, forecast): &(BatchDetail, Option<Rates>, Forecast)| {
+        BatchInWork::new(&batch.batch, Outlook::new(*forecast, *rates, now))
     };
     recent.batches.iter().map(new).collect()
 }

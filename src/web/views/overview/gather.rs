@@ -28,8 +28,8 @@ impl State {
         let store = &self.shared.store;
         let (batches, batches_in_work) = store.batches_in_work(SHOWN_BATCHES).unwrap_or_default();
         let batches = batches.into_iter().filter_map(|batch| {
-            let rates = store.batch_rates(batch.id);
-            Some((store.batch(batch.id)?, rates))
+            let forecast = store.diagnose_batch(batch.id, self.volume(), now)?.1;
+            Some((store.batch(batch.id)?, store.batch_rates(batch.id), forecast))
         });
         let flow = store.flow();
         let failures = store.failures(SHOWN_FAILURES, None);
@@ -45,7 +45,6 @@ impl State {
             failures: failures.map(|failures| failures.items).unwrap_or_default(),
             pauses: Queue::ALL.iter().filter_map(|queue| Some((*queue, store.pause(*queue)?))).collect(),
             automation: automation.map(Into::into),
-            is_filled_in: self.shared.config.is_filled_in,
             foreign: foreign.unwrap_or_default(),
             storage_problem: self.shared.storage.as_ref().and_then(Storage::problem),
             flow,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Recent;
-use crate::mirror::{AGE_LABELS, ByAge, JobFigures, Summary, state_label};
+use crate::mirror::{AGE_LABELS, JobFigures, Summary, state_label};
 use queuekeeper_queue::state::{JobState, State};
 
 /// The jobs of one state, and how they leave it.
@@ -30,7 +30,7 @@ pub(crate) struct StateFigures {
     pub(crate) left_per_hour: Option<f64>,
     /// Jobs that left it in the last hour, as far as it was watched.
     pub(crate) left_1h: u64,
-    /// When one last left it, as far as anything tells.
+    /// When one was last seen to leave it.
     pub(crate) last_left: Option<Timestamp>,
     /// Whether it has not moved for a minute or longer for a reason that does not pass by itself.
     pub(crate) is_stopped: bool,
@@ -61,12 +61,6 @@ pub(super) fn all(summary: &Summary, recent: &Recent) -> Vec<StateFigures> {
     states
 }
 
-/// Jobs that have entered Completed within an hour and are still there: of a time when nobody watched, too.
-pub(super) fn completed_within_an_hour(summary: &Summary) -> u64 {
-    let by_age: &ByAge = &summary.jobs.get(Some(JobState::Completed)).by_age;
-    AGE_LABELS.iter().zip(by_age).take_while(|(label, _)| **label != "6h").map(|(_, count)| count).sum()
-}
-
 impl StateFigures {
     fn new(state: Option<JobState>, figures: &JobFigures, recent: &Recent) -> Self {
         let flow = recent.flow.states.get(state);
@@ -82,7 +76,7 @@ impl StateFigures {
             space_needed_bytes: figures.space_needed_bytes,
             left_per_hour: flow.rates().present().per_hour(),
             left_1h: flow.left_1h.count,
-            last_left: flow.last_left,
+            last_left: flow.seen_left,
             stopped_since: stopped.and_then(|stopped| stopped.since),
             is_stopped: stopped.is_some(),
             name: state.map_or("Other", State::name),

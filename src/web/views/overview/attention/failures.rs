@@ -5,7 +5,6 @@ use crate::mirror::Summary;
 use crate::mirror::failures::FailureGroup;
 use crate::web::show::{Count, counted, visible};
 use crate::web::views::overview::Recent;
-use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::state::{JobState, State};
 
 /// How many characters of a message are told.
@@ -37,16 +36,6 @@ pub(super) fn groups(summary: &Summary, recent: &Recent) -> Vec<Attention> {
             link: "Show failures",
             ..item("failed", Severity::Bad, title, text)
         });
-    }
-    if let Some(last) = items.last_mut() {
-        match summary.faults(Fault::RetriesExhausted).count {
-            0 => {}
-            1 => last.text.push_str(" 1 of all failed jobs is out of retries: only a person can help."),
-            n => {
-                let text = format!(" {} of all failed jobs are out of retries: only a person can help.", Count(n));
-                last.text.push_str(&text);
-            }
-        }
     }
     items.extend(by_operator(failed.by_operator));
     items

@@ -21,7 +21,7 @@ pub(super) fn no_daemon(summary: &Summary, recent: &Recent) -> Option<Attention>
     let is_any_locked = summary.jobs.iter().any(|(_, figures)| figures.locked > 0);
     // Daemons that found nothing to do in their own states may be well, and so may those of batches and requests.
     let rest = if is_any_locked { "" } else { ", and no job is being worked on" };
-    let title = format!("No daemon takes jobs in {}{rest}", names.join(", "));
+    let title = format!("No daemon takes jobs from {}{rest}", names.join(", "));
     let sentences: Vec<_> = idle
         .iter()
         .filter_map(|stopped| {
