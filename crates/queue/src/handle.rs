@@ -16,6 +16,10 @@ use super::path::Path;
 /// How many reads go into one request at most.
 const READS_A_REQUEST: usize = 128;
 
+/// How many values are read in one request where they belong together: an item and what is around it are read at one
+/// moment.
+const VALUES_TOGETHER: usize = 32;
+
 /// How many jobs a transaction is about at most: 1,500 were seen to go through, and 2,000 to reset the connection.
 const JOBS_PER_TRANSACTION: usize = 1_000;
 
@@ -113,12 +117,12 @@ impl Queue {
         }
     }
 
-    /// Reads many znodes, in order: in one request what has at most 16 values and 128 reads, as what belongs together is
-    /// read at one moment; else in several, which have no more values than that in flight.
+    /// Reads many znodes, in order: in one request what has at most 32 values and 128 reads, as what belongs together is
+    /// read at one moment; else in several, which have at most 16 values in flight.
     pub(super) async fn read(&self, reads: &[Read]) -> Result<Vec<Found>, Error> {
         let mut found = Vec::with_capacity(reads.len());
-        let is_one = reads.len() <= READS_A_REQUEST && values(reads) <= VALUES_IN_FLIGHT;
-        let most = if is_one { VALUES_IN_FLIGHT } else { VALUES_IN_FLIGHT / REQUESTS_IN_FLIGHT };
+        let is_one = reads.len() <= READS_A_REQUEST && values(reads) <= VALUES_TOGETHER;
+        let most = if is_one { VALUES_TOGETHER } else { VALUES_IN_FLIGHT / REQUESTS_IN_FLIGHT };
         let (mut rest, mut in_flight) = (reads, VecDeque::new());
         loop {
             // Making the future sends the request, so those that wait here are in flight together.
