@@ -24,6 +24,8 @@
 //!
 //! # A daemon's loop
 //!
+//! `examples/daemon.rs` is the short form, and runs on a server of its own.
+//!
 //! A poll lists a state once and hands out one locked job after the other; asking [`Queue::acquire_job`] each time would
 //! list and read the whole state again for each. What is locked has one of three ends, and the loop below has all:
 //!

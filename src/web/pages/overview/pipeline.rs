@@ -111,6 +111,9 @@ fn step(state: &StateFigures, overview: &Overview, now: Timestamp) -> Step {
 
 fn rate(state: &StateFigures, overview: &Overview, now: Timestamp) -> String {
     if state.state == "completed" {
+        if overview.watched_seconds == 0 {
+            return String::new();
+        }
         return format!("+ {} {}", Count(overview.completed_1h), overview.watched());
     }
     if !state.is_on_path || state.count == 0 {
