@@ -44,7 +44,7 @@ async fn work(
     while let Some(job) = poll.next(Timestamp::now()).await? {
         let name = job.job.configuration().value.filename.into_owned();
         let change = match step(&name) {
-            Ok(values) => queue.update_job(&job, &values).await.map(|_| JobChange::success())?,
+            Ok(values) => queue.update_job(&job, &values).await.map(|()| JobChange::success())?,
             Err(why) => JobChange::failure(why),
         };
         let changed = queue.finish_job(&job, &change, Timestamp::now()).await?;
