@@ -4,8 +4,8 @@
 //!
 //! ```no_run
 //! # async fn work(_: &zookeeper_client::Client) {}
-//! # async fn owner(config: queuekeeper::zookeeper::Config) -> Result<(), queuekeeper::zookeeper::ConnectError> {
-//! let mut sessions = queuekeeper::zookeeper::Sessions::new(config);
+//! # async fn owner(config: queuekeeper_zookeeper::Config) -> Result<(), queuekeeper_zookeeper::ConnectError> {
+//! let mut sessions = queuekeeper_zookeeper::Sessions::new(config);
 //! loop {
 //!     let client = sessions.establish().await?;
 //!     tokio::select! {
