@@ -46,7 +46,7 @@ pub use foreign::{Foreign, foreign};
 pub use memory::{Breaker, Hold, Memory, Together};
 pub use metrics::Metrics;
 pub use outcome::Outcome;
-pub use overview::{Overview, Pause, RuleOverview, Told};
+pub use overview::{EventRow, Overview, Pause, RuleOverview};
 pub use payload::{Alert, BadPayload, Payload, Status};
 pub use rule::{Budget, Mode, Narrow, Remedy, Rule, Rules, Selector};
 pub use run::Runner;

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 mod access;
 mod act;
+mod actions;
 mod actor;
 mod batch;
 mod batches;
@@ -32,7 +33,6 @@ mod lock;
 mod locks;
 mod log;
 mod meter;
-mod orders;
 mod output;
 mod paging;
 mod password;

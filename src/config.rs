@@ -39,9 +39,9 @@ pub struct Config {
     pub storage: Option<Storage>,
     /// How many collections get series of their own; 0 for none at all.
     pub collections: usize,
-    /// Who may order something.
+    /// Who may request something.
     pub file: Option<ConfigFile>,
-    /// Where it is written down who ordered what.
+    /// Where it is written down who requested what.
     pub audit: Destination,
 }
 

@@ -6,7 +6,7 @@
 //!   `past`), serves it and lets the daemons work on it until it is told to end;
 //! - `jobs` and `shift`: the daemons of the job states; `batches`: those that make jobs and report; `access`: those
 //!   that assemble what readers ask for. Each has a session of its own (`daemon`), and its locks end with it;
-//! - `submit`: depositors and readers; `operator`: who mends, holds, releases and cleans up; `mishap`: who makes faults;
+//! - `submit`: depositors and readers; `operator`: who repairs, holds, releases and cleans up; `mishap`: who makes faults;
 //! - `monitoring`: Prometheus and Alertmanager beside it, where they are wanted;
 //! - `scenario`, `catalogue`, `fate`: what is deposited by whom, and what fails of what, all following from the seed
 //!   (`dice`); `pace`: how fast; `volume`: the simulated working storage.

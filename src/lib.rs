@@ -1,5 +1,5 @@
 //! queuekeeper mirrors a Merritt-style ingest queue in ZooKeeper and serves it: exact figures to Prometheus, a page to
-//! people, orders to operators, and the whole queue core to whoever writes a daemon or a tool.
+//! people, actions to operators, and the whole queue core to whoever writes a daemon or a tool.
 //!
 //! # The way of a change
 //!
@@ -9,7 +9,7 @@
 //!                  └───────▲─────────────────────▲─────────┘
 //!  ZooKeeper ──watch──▶ mirror ──figures──▶ metrics ──▶ web ──▶ Prometheus, people
 //!      ▲                                                  │
-//!      └──────── transactions ─────── actions ◀── orders ─┘
+//!      └──────── transactions ─────── actions ◀── actions ─┘
 //! ```
 //!
 //! | module | what lives there |
@@ -18,7 +18,7 @@
 //! | [`queuekeeper_zookeeper`] | a crate of its own: connections and sessions; our own znodes below `/queuekeeper`: who acts, what was decided, what rules remember, the kill switch; a private server for demo and tests. It does not know what any of it means |
 //! | [`mirror`] | the image of the tree in memory: one writer, many readers. It answers no HTTP and writes nothing to ZooKeeper |
 //! | [`metrics`] | the collectors over the mirror's figures, and the exposition. They read no znode |
-//! | [`actions`] | what an operator may order: who may, what it would write, carried out whole, written down. They write to ZooKeeper by the queue core's transactions only |
+//! | [`actions`] | what an operator may request: who may, what it would write, carried out whole, written down. They write to ZooKeeper by the queue core's transactions only |
 //! | [`alerts`] | alerts that act: Alertmanager's calls, rules and what bounds them, decisions carried out once. They change the queue by [`actions`] only |
 //! | [`web`] | thin handlers over the mirror's figures. They touch no ZooKeeper client and join no path |
 //! | [`demo`] | a queue that is made up, with simulated daemons that work on it through the queue core |
@@ -32,7 +32,7 @@
 //! - A change to a job is one `multi`, which happens whole or not at all; larger things are many of them over a frozen
 //!   list.
 //! - What a znode holds is hostile: it may be anything, of any size, and it ends up in HTML, labels and logs.
-//! - What is ordered happens whole or says why not, and is written down before and after.
+//! - What is requested happens whole or says why not, and is written down before and after.
 //! - What acts by itself does so once, by whoever leads, within budgets that outlive it, and stops for one znode.
 //! - Staleness is never hidden: what may be behind says so, and is left out of the metrics when it is too old.
 

@@ -32,6 +32,7 @@ use queuekeeper_queue::state::JobState;
 pub(crate) use self::answers::{Answers, Pairs};
 pub(crate) use self::problem::Problem;
 
+mod actions;
 mod answers;
 mod api;
 mod assets;
@@ -47,7 +48,6 @@ mod json;
 mod layers;
 mod links;
 mod lists;
-mod orders;
 pub mod pages;
 mod params;
 mod prefix;
@@ -93,13 +93,13 @@ struct Shared {
     config: config::Config,
     hub: events::Hub,
     hosts: host::Hosts,
-    gate: auth::Gate,
+    authenticator: auth::Authenticator,
     /// TLS and passwords as they are now; what `config` says of them is what there was at the start.
     web_file: RwLock<Option<Arc<config::WebFile>>>,
-    /// Who may order something, as it is now.
+    /// Who may request something, as it is now.
     file: RwLock<Option<Arc<config::ConfigFile>>>,
     reloaded: reload::Reloaded,
-    /// Told each time that one of these files was taken up.
+    /// HasMessage each time that one of these files was taken up.
     reloads: watch::Sender<()>,
     /// Wakes whatever looks at the files.
     look: Notify,
@@ -121,7 +121,7 @@ impl State {
         let web_file = config.web.file.clone().map(Arc::new);
         let file = config.file.clone().map(Arc::new);
         let reloaded = reload::Reloaded::register(&mut registry, &config);
-        let gate = auth::Gate::register(&mut registry);
+        let authenticator = auth::Authenticator::register(&mut registry);
         let shared = Shared {
             store,
             registry,
@@ -130,7 +130,7 @@ impl State {
             actions,
             alerts: OnceLock::new(),
             hosts: host::Hosts::new(&config.web),
-            gate,
+            authenticator,
             web_file: RwLock::new(web_file),
             file: RwLock::new(file),
             reloaded,
@@ -167,7 +167,7 @@ impl State {
         self.shared.web_file.read().clone()
     }
 
-    /// Who may order something, as it is now; `None` where there is no such file.
+    /// Who may request something, as it is now; `None` where there is no such file.
     fn file(&self) -> Option<Arc<config::ConfigFile>> {
         self.shared.file.read().clone()
     }

@@ -11,5 +11,5 @@ mod support {
 #[path = "alerts"]
 mod alerts {
     mod rules;
-    mod told;
+    mod sent;
 }

@@ -14,11 +14,11 @@ mod queue {
     mod cases;
     mod faults;
     mod locks;
-    mod mends;
     mod numbers;
     mod outcome;
     mod plans;
     mod purge;
+    mod repairs;
     mod transitions;
     mod workers;
     pub(crate) mod world;
@@ -28,9 +28,9 @@ mod queue {
 mod actions {
     mod cancelled;
     mod cuts;
-    mod desk;
     mod lost;
     mod races;
+    mod served;
     mod shown;
     mod table;
     mod trips;

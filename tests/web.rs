@@ -13,6 +13,7 @@ mod support {
 
 #[path = "web"]
 mod web {
+    mod actions;
     mod alerts;
     mod by_operator;
     mod command_line;
@@ -26,8 +27,6 @@ mod web {
     mod hosts;
     mod jobs;
     mod odd;
-    mod ordering;
-    mod orders;
     mod overview;
     mod page;
     mod passwords;
@@ -43,4 +42,5 @@ mod web {
     mod web_file;
     mod who;
     mod words;
+    mod world;
 }

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::desk::Desk;
 use crate::fill::state_of;
+use crate::served_actions::ActionServer;
 use crate::steps::{FAIL, Moving, RESUME, Target};
 use crate::{connect, quantile, server_that_syncs, with_disk};
 
-/// How many orders are given of each kind, and how many go before them to warm everything up.
+/// How many actions are given of each kind, and how many go before them to warm everything up.
 const ORDERS: usize = 1_000;
 const WARMING: usize = 200;
 
@@ -34,15 +34,15 @@ async fn measure(jobs: usize, durable: bool) -> anyhow::Result<()> {
     let mut failed = Moving::fail(&client, jobs).await?;
     let count = failed.0.len();
     failed.0.truncate(count / 2 * 2);
-    let desk = Desk::start(&server.connect_string()).await?;
-    let orderer = desk.orderer();
+    let acting = ActionServer::start(&server.connect_string()).await?;
+    let requester = acting.client();
     println!("  {jobs} jobs, {}", with_disk(durable));
 
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     loop {
-        desk.sees_failed(count).await?;
+        acting.sees_failed(count).await?;
         for pair in failed.0.as_chunks::<2>().0.iter().take(WARMING + ORDERS - ours.len()) {
-            ours.push(orderer.order(json!({"action": "resume", "on": pair[0].jid()})).await?);
+            ours.push(requester.action(json!({"action": "resume", "on": pair[0].jid()})).await?);
             let started = Instant::now();
             pair[1].read(&client, "batch-failed", "failed").await?;
             pair[1].take(&client, &RESUME).await?;
@@ -63,8 +63,8 @@ async fn measure(jobs: usize, durable: bool) -> anyhow::Result<()> {
     let is_pending = |job: &usize| state_of(*job).0 == "Pending" && !have_failed.contains(job);
     let pending: Vec<Target> = (0..jobs).rev().filter(is_pending).map(Target::new).collect();
     for pair in pending.as_chunks::<2>().0.iter().take(WARMING + ORDERS) {
-        let order = json!({"action": "set_priority", "on": pair[0].jid(), "priority": PRIORITY});
-        ours.push(orderer.order(order).await?);
+        let action = json!({"action": "set_priority", "on": pair[0].jid(), "priority": PRIORITY});
+        ours.push(requester.action(action).await?);
         let started = Instant::now();
         pair[1].read(&client, "batch-processing", "pending").await?;
         pair[1].set_priority(&client, PRIORITY).await?;
@@ -75,10 +75,10 @@ async fn measure(jobs: usize, durable: bool) -> anyhow::Result<()> {
     let mut healthy = Vec::new();
     for _ in 0..ORDERS {
         let started = Instant::now();
-        desk.served.get("/-/healthy").await?;
+        acting.served.get("/-/healthy").await?;
         healthy.push(started.elapsed());
     }
-    let mut syncs = syncs(&desk.directory.path().join("sync"))?;
+    let mut syncs = syncs(&acting.directory.path().join("sync"))?;
     let of = |times: &mut [Duration]| (quantile(times, 0.5), quantile(times, 0.99));
     println!(
         "  of which, p50 and p99: GET /-/healthy {:.2?}, two syncs of a file beside the audit trail {:.2?}",
@@ -91,8 +91,8 @@ async fn measure(jobs: usize, durable: bool) -> anyhow::Result<()> {
 /// Says what those took that came after the warming.
 fn say(what: &str, ours: &[Duration], bare: &[Duration]) {
     let (ours, bare) = (ours.get(WARMING..).unwrap_or_default(), bare.get(WARMING..).unwrap_or_default());
-    let orders = ours.len();
-    if orders == 0 {
+    let actions = ours.len();
+    if actions == 0 {
         println!("  {what:>12}: left out, as the queue has no jobs for more than the {WARMING} that come first");
         return;
     }
@@ -103,7 +103,7 @@ fn say(what: &str, ours: &[Duration], bare: &[Duration]) {
     let (ours, bare) = (both(ours), both(bare));
     let ratio = |at: usize| ours[at].as_secs_f64() / bare[at].as_secs_f64();
     println!(
-        "  {what:>12}: p50 {:.2?} / {:.2?} = {:.2}, p99 {:.2?} / {:.2?} = {:.2} (of {orders} orders)",
+        "  {what:>12}: p50 {:.2?} / {:.2?} = {:.2}, p99 {:.2?} / {:.2?} = {:.2} (of {actions} actions)",
         ours[0],
         bare[0],
         ratio(0),

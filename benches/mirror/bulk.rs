@@ -1,19 +1,19 @@
-//! What an order over many takes, against a bare loop of the same transactions, and what pages cost meanwhile.
+//! What an action over many takes, against a bare loop of the same transactions, and what pages cost meanwhile.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::desk::Desk;
 use crate::served::Served;
+use crate::served_actions::ActionServer;
 use crate::steps::{FAIL, Moving, RESUME};
 use crate::{ROUNDS, connect, median, quantile, server_that_syncs, with_disk};
 
 /// The limit, as a ratio.
 const LIMIT: f64 = 2.0;
 
-/// How often pages are asked while nothing else happens, and beside how many orders.
+/// How often pages are asked while nothing else happens, and beside how many actions.
 const REQUESTS: usize = 200;
 const BESIDE: usize = 3;
 
@@ -44,8 +44,8 @@ async fn measure(jobs: usize, durable: bool) -> anyhow::Result<()> {
     crate::fill::fill(&client, jobs).await?;
     let mut moving = Moving::fail(&client, jobs).await?;
     let count = moving.0.len();
-    let desk = Desk::start(&server.connect_string()).await?;
-    let (orderer, list) = (desk.orderer(), json!({"action": "resume", "jobs": "state=failed"}));
+    let acting = ActionServer::start(&server.connect_string()).await?;
+    let (requester, list) = (acting.client(), json!({"action": "resume", "jobs": "state=failed"}));
     println!(
         "bulk: the {count} failed jobs of {jobs} resumed, 32 in flight, with the mirror beside; {}",
         with_disk(durable)
@@ -55,18 +55,18 @@ async fn measure(jobs: usize, durable: bool) -> anyhow::Result<()> {
     for round in 0..=ROUNDS {
         // By turns who is first, so that whatever else the machine does slows both down.
         for is_ours in [round % 2 == 0, round % 2 == 1] {
-            desk.sees_failed(count).await?;
+            acting.sees_failed(count).await?;
             let mut frozen = Duration::ZERO;
             let took = if is_ours {
                 let id;
-                (id, frozen) = orderer.freeze(&list, count).await?;
-                let took = orderer.execute(&id).await?;
+                (id, frozen) = requester.freeze(&list, count).await?;
+                let took = requester.execute(&id).await?;
                 moving.were_taken();
                 took
             } else {
                 moving.take(&client, &RESUME).await?
             };
-            desk.sees_failed(0).await?;
+            acting.sees_failed(0).await?;
             moving.take(&client, &FAIL).await?;
             // The first round warms both up.
             match (round, is_ours) {
@@ -83,33 +83,33 @@ async fn measure(jobs: usize, durable: bool) -> anyhow::Result<()> {
     let ((ours, least, most), (bare, bare_least, bare_most)) = (range(&mut ours), range(&mut bare));
     let ratio = ours.as_secs_f64() / bare.as_secs_f64();
     println!(
-        "  order {ours:.2?} ({least:.2?} to {most:.2?}) / bare loop {bare:.2?} ({bare_least:.2?} to {bare_most:.2?}) \
+        "  action {ours:.2?} ({least:.2?} to {most:.2?}) / bare loop {bare:.2?} ({bare_least:.2?} to {bare_most:.2?}) \
          = {ratio:.2} of {LIMIT}{}; freezing the list before {:.1?}",
         if ratio > LIMIT { "  OVER" } else { "" },
         median(&mut freezing)
     );
 
-    desk.sees_failed(count).await?;
+    acting.sees_failed(count).await?;
     let mut before = Times::default();
     for _ in 0..REQUESTS {
-        ask(&desk.served, &mut before).await?;
+        ask(&acting.served, &mut before).await?;
     }
     let (mut beside_bare, mut beside_ours) = (Times::default(), Times::default());
     let mut took = Vec::new();
     for _ in 0..BESIDE {
-        desk.sees_failed(count).await?;
-        asking_beside(&desk.served, &mut beside_bare, moving.take(&client, &RESUME)).await?;
-        desk.sees_failed(0).await?;
+        acting.sees_failed(count).await?;
+        asking_beside(&acting.served, &mut beside_bare, moving.take(&client, &RESUME)).await?;
+        acting.sees_failed(0).await?;
         moving.take(&client, &FAIL).await?;
-        desk.sees_failed(count).await?;
-        let (id, _) = orderer.freeze(&list, count).await?;
-        took.push(asking_beside(&desk.served, &mut beside_ours, orderer.execute(&id)).await?);
+        acting.sees_failed(count).await?;
+        let (id, _) = requester.freeze(&list, count).await?;
+        took.push(asking_beside(&acting.served, &mut beside_ours, requester.execute(&id)).await?);
         moving.were_taken();
-        desk.sees_failed(0).await?;
+        acting.sees_failed(0).await?;
         moving.take(&client, &FAIL).await?;
     }
     println!(
-        "  pages one after another, p50/p99 in ms: before, beside the bare loop, and beside the order, which takes \
+        "  pages one after another, p50/p99 in ms: before, beside the bare loop, and beside the action, which takes \
          {:.2?} then",
         median(&mut took)
     );

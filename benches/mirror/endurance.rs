@@ -15,10 +15,10 @@ use zookeeper_client::Client;
 use self::operator::Operator;
 use self::readers::Readers;
 use self::record::{Record, Sample};
-use crate::desk::Desk;
 use crate::fill::state_of;
 use crate::load::Load;
 use crate::served::{Reader, sum};
+use crate::served_actions::ActionServer;
 use crate::{connect, server};
 
 /// The argument that says how many minutes it lasts.
@@ -50,12 +50,12 @@ pub(crate) async fn run(jobs: usize, minutes: u64) -> anyhow::Result<()> {
     let server = server().await?;
     let client = connect(&server).await?;
     crate::fill::fill(&client, jobs).await?;
-    let desk = Desk::start(&server.connect_string()).await?;
-    let before = look(&desk).await?;
+    let acting = ActionServer::start(&server.connect_string()).await?;
+    let before = look(&acting).await?;
     let load = Load::start(connect(&server).await?, jobs, 0, RATE);
-    let readers = Readers::start(&desk.served);
-    let operator = Operator::start(desk.orderer(), jobs);
-    let mut probe = Probe::start(client, desk.served.reader(), jobs);
+    let readers = Readers::start(&acting.served);
+    let operator = Operator::start(acting.client(), jobs);
+    let mut probe = Probe::start(client, acting.served.reader(), jobs);
 
     let mut record = Record::create()?;
     let (started, mut due) = (Instant::now(), every(SCRAPE_INTERVAL));
@@ -67,7 +67,7 @@ pub(crate) async fn run(jobs: usize, minutes: u64) -> anyhow::Result<()> {
             // What the scrape before kept waiting has been waiting since it was due. That a timer wakes up to a
             // millisecond late is not the program's doing.
             let asked = if due < ended { due } else { Instant::now() };
-            last = look(&desk).await?;
+            last = look(&acting).await?;
             ended = Instant::now();
             scrapes.push(ended - asked);
         }
@@ -75,13 +75,13 @@ pub(crate) async fn run(jobs: usize, minutes: u64) -> anyhow::Result<()> {
         record.add(sample)?;
     }
     drop(probe);
-    let orders = operator.stop().await?;
+    let actions = operator.stop().await?;
     let requests = readers.stop().await?;
     let committed = load.stop().await?;
-    let after = at_rest(&desk, committed).await?;
+    let after = at_rest(&acting, committed).await?;
     let grown = record.finish(&before, &after)?;
     println!(
-        "  {committed} transitions committed and as many counted; {orders} orders; {requests} requests for pages and lists"
+        "  {committed} transitions committed and as many counted; {actions} actions; {requests} requests for pages and lists"
     );
     println!("  what events should have brought and did not: {}", after.drift);
     anyhow::ensure!(after.drift < 1.0, "the image drifted");
@@ -108,8 +108,8 @@ struct Look {
     drift: f64,
 }
 
-async fn look(desk: &Desk) -> anyhow::Result<Look> {
-    let (code, body) = desk.served.get("/metrics").await?;
+async fn look(server: &ActionServer) -> anyhow::Result<Look> {
+    let (code, body) = server.served.get("/metrics").await?;
     anyhow::ensure!(code == 200, "/metrics answers {code}");
     let step = |labels| sum(&body, "merritt_job_transitions_total", labels);
     Ok(Look {
@@ -124,12 +124,12 @@ async fn look(desk: &Desk) -> anyhow::Result<Look> {
 }
 
 /// Waits until every transition is counted and all who came have gone.
-async fn at_rest(desk: &Desk, committed: u64) -> anyhow::Result<Look> {
+async fn at_rest(server: &ActionServer, committed: u64) -> anyhow::Result<Look> {
     let deadline = Instant::now() + Duration::from_mins(2);
     // An allocator gives memory back, and idle connections are closed, a while after.
     tokio::time::sleep(Duration::from_secs(30)).await;
     loop {
-        let now = look(desk).await?;
+        let now = look(server).await?;
         if now.transitions >= committed as f64 {
             let more = now.transitions - committed as f64;
             anyhow::ensure!(more < 1.0, "{more} transitions more than the {committed} that were committed are counted");

@@ -1,4 +1,4 @@
-//! Bare steps of jobs: the transactions that an order makes, written straight to ZooKeeper, with nothing around them.
+//! Bare steps of jobs: the transactions that an action makes, written straight to ZooKeeper, with nothing around them.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use zookeeper_client::{Acls, Client, CreateMode};
 
 use crate::fill::{batch_of, state_of};
 
-/// How many are in flight at once: as many as of an order over many.
+/// How many are in flight at once: as many as of an action over many.
 const IN_FLIGHT: usize = 32;
 
 /// How many of a hundred jobs fail, with those that [`fill`](crate::fill::fill) wrote so.

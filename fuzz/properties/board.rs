@@ -39,7 +39,7 @@ alerts:
     - {name: full, alert: DiskFull, mode: enforce, action: hold_collections, on_resolved: release,
        narrow_by: [collection], select: {limit: 5}, budget: {items: 5, per: 1h}, cooldown: 1m}
     - {name: would, alert: JobsFailed, action: delete_jobs, select: {limit: 20}, budget: {items: 20, per: 1h}, cooldown: 1s}
-    - {name: mends, alert: QueueFaults, mode: dry-run, action: mend_faults, narrow_by: [fault],
+    - {name: repairs, alert: QueueFaults, mode: dry-run, action: repair_faults, narrow_by: [fault],
        select: {faults: [orphan_entry, missing_entry], limit: 9}, budget: {items: 9, per: 1h}, cooldown: 30m}
 ";
 

@@ -1,6 +1,6 @@
 //! Cursors, and the other names in addresses.
 
-use queuekeeper::actions::audit::OrderId;
+use queuekeeper::actions::audit::ActionId;
 use queuekeeper::mirror::failures::{FailureCursor, FailureKey};
 use queuekeeper::mirror::find::{Direction, JobCursor, JobSort, SEARCH_LIMIT, SearchText};
 use queuekeeper::mirror::lists::Cursor;
@@ -39,8 +39,8 @@ pub fn check(data: &[u8]) {
         Ok(cursor) => shown::again(&cursor),
         Err(error) => shown::error(error, 200),
     }
-    if let Ok(id) = text.parse::<OrderId>() {
-        assert_eq!(id.to_string().parse().ok(), Some(id), "an order's id is the same again");
+    if let Ok(id) = text.parse::<ActionId>() {
+        assert_eq!(id.to_string().parse().ok(), Some(id), "an action's id is the same again");
     }
     assert!(Fault::from_label(&text).is_none_or(|fault| fault.label() == text), "a fault has one name");
     match SearchText::new(&text) {
@@ -57,14 +57,14 @@ pub fn check(data: &[u8]) {
         for item in [
             "jobs",
             "batches",
-            "orders",
+            "actions",
             "lists",
             "faults",
             "runbook",
             "static",
             "api/v1/jobs",
             "api/v1/batches",
-            "api/v1/orders",
+            "api/v1/actions",
         ] {
             let Some(answer) = board.get(&format!("/{item}/{escaped}")) else { return };
             assert!(answer.body.len() < 200_000 || answer.status.is_success(), "what is missing is told at length");

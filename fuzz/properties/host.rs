@@ -24,7 +24,7 @@ pub fn check(data: &[u8]) {
             if is_ours { &[StatusCode::OK][..] } else { &[StatusCode::BAD_REQUEST, StatusCode::MISDIRECTED_REQUEST] };
         assert!(expected.contains(&answer.status), "{host:?} was answered with {}: {}", answer.status, answer.body);
         assert!(answer.body.len() < 2_000, "what is refused is not told at length");
-        let request = Request::post("/api/v1/orders")
+        let request = Request::post("/api/v1/actions")
             .header(header::HOST, "localhost")
             .header(header::ORIGIN, &origin)
             .header(header::CONTENT_TYPE, "application/json");
@@ -34,7 +34,7 @@ pub fn check(data: &[u8]) {
             host.is_some_and(|host| is_localhost(host.strip_suffix(':').unwrap_or(&host)))
         });
         let expected = if is_ours { StatusCode::BAD_REQUEST } else { StatusCode::FORBIDDEN };
-        assert_eq!(answer.status, expected, "a page of {origin:?} ordered something: {}", answer.body);
+        assert_eq!(answer.status, expected, "a page of {origin:?} requested something: {}", answer.body);
     });
 }
 

@@ -3,6 +3,7 @@
 //!
 //! The fuzz targets call them with what libFuzzer makes up, and the project's tests with what stands in `corpus`.
 
+pub mod action;
 pub mod address;
 pub mod audit;
 pub mod auth_file;
@@ -13,7 +14,6 @@ pub mod cursor;
 pub mod dump;
 pub mod duration;
 pub mod host;
-pub mod order;
 pub mod own_znodes;
 pub mod pages;
 pub mod path;
@@ -38,7 +38,7 @@ pub const TARGETS: [Target; 17] = [
     ("dump", dump::check),
     ("duration", duration::check),
     ("host", host::check),
-    ("order", order::check),
+    ("action", action::check),
     ("own_znodes", own_znodes::check),
     ("path", path::check),
     ("query", query::check),

@@ -46,7 +46,7 @@ pub fn check(data: &[u8]) {
         let overview = board.alerts.overview(now);
         assert_eq!(overview.rules.len(), 4, "every rule is told of");
         for rule in &overview.rules {
-            assert!(rule.told.len() <= 20, "what is told is bounded");
+            assert!(rule.events.len() <= 20, "the events of a rule are bounded");
         }
         let pause = overview.paused.expect("the switch is there");
         assert!(pause.who.chars().count() <= 500 && pause.why.chars().count() <= 500, "a note is bounded");

@@ -1,12 +1,12 @@
 //! `queue::path`, and the names that paths consist of.
 
-use queuekeeper::actions::Subject;
+use queuekeeper::actions::Target;
 use queuekeeper_queue::id::{BatchId, JobId, Priority, RequestId};
 use queuekeeper_queue::path::{EntryName, NodePath, Path, StateFolder, lock_name};
 
 use super::shown;
 
-/// Reads the bytes as a path, as a name and as the subject of an order.
+/// Reads the bytes as a path, as a name and as the target of an action.
 ///
 /// # Panics
 /// When a reading is not what was written, or a path lies where it does not.
@@ -54,10 +54,10 @@ pub fn check(data: &[u8]) {
         Ok(priority) => assert!(priority <= Priority::MAX),
         Err(error) => shown::error(error, 1_000),
     }
-    match text.parse::<Subject>() {
-        Ok(subject) => {
-            assert_eq!(subject.to_string(), text, "a subject is written as it was read");
-            assert!(!subject.actions().is_empty(), "something can be done to it");
+    match text.parse::<Target>() {
+        Ok(target) => {
+            assert_eq!(target.to_string(), text, "a target is written as it was read");
+            assert!(!target.actions().is_empty(), "something can be done to it");
         }
         Err(error) => shown::error(error, 1_000),
     }

@@ -44,7 +44,7 @@ pub fn check(data: &[u8]) {
                 follow(board, list, query, answer);
             }
         }
-        for other in ["/api/v1/audit", "/audit", "/api/v1/history", "/events", "/order", "/api/v1/tree/jobs", "/lists"]
+        for other in ["/api/v1/audit", "/audit", "/api/v1/history", "/events", "/action", "/api/v1/tree/jobs", "/lists"]
         {
             board.get(&format!("{other}?{query}"));
         }

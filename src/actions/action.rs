@@ -1,234 +1,102 @@
-//! What may be ordered, and on what.
+//! An action: what is to be done, to what, and what its caller saw of it.
 
 use std::fmt;
-use std::str::FromStr;
 
-use super::actor::Role;
-use queuekeeper_queue::MendKind;
-use queuekeeper_queue::fault::Fault;
-use queuekeeper_queue::id::{BatchId, JobId, RequestId};
-use queuekeeper_queue::path::{self, AccessQueue, Path};
+use jiff::Timestamp;
 
-macro_rules! actions {
-    ($( $(#[$doc:meta])* $action:ident $label:literal $title:literal, )+) => {
-        /// What may be ordered: a closed list.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Action { $( $(#[$doc])* $action, )+ }
+use super::kind::{ActionKind, Target};
+use queuekeeper_queue::id::Priority;
+use queuekeeper_queue::state::JobState;
 
-        impl Action {
-            /// Every action, in the order in which they are listed.
-            pub const ALL: [Self; [$(Self::$action),+].len()] = [$(Self::$action),+];
+/// How long a reason may be, in characters.
+const LONGEST_REASON: usize = 500;
 
-            /// The name, which is also the label value.
-            #[must_use]
-            pub fn label(self) -> &'static str {
-                match self { $(Self::$action => $label),+ }
-            }
+/// What is to be done, to what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Action {
+    /// What is to be done.
+    pub kind: ActionKind,
+    /// To what.
+    pub target: Target,
+    /// What its operator saw; the action is refused where that has changed. `None` for whatever there is.
+    pub precondition: Option<Precondition>,
+    /// Where a job is to be resumed; `None` for the state after its last successful one.
+    pub to: Option<JobState>,
+    /// The priority to set.
+    pub priority: Option<Priority>,
+    /// Does it also where it is refused as a rule: breaks a lock that is no fault, releases a batch of a held
+    /// collection.
+    pub force: bool,
+    /// Releases the held jobs of a collection with it.
+    pub with_jobs: bool,
+}
 
-            /// What it is called on a button.
-            #[must_use]
-            pub fn title(self) -> &'static str {
-                match self { $(Self::$action => $title),+ }
-            }
+impl Action {
+    /// An action on whatever state its target is in.
+    #[must_use]
+    pub fn new(kind: ActionKind, target: Target) -> Self {
+        Self { kind, target, precondition: None, to: None, priority: None, force: false, with_jobs: false }
+    }
+}
+
+/// What an operator saw of a target. What is not given is not compared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Precondition {
+    /// The label of its state.
+    pub state: Option<Box<str>>,
+    /// The version of its `status`.
+    pub version: Option<i32>,
+    /// The transaction that made it, where it is a lock: locks have no versions.
+    pub czxid: Option<i64>,
+    /// What was planned, as a number, where its target is more than one znode: a fault to be repaired, all batches that are
+    /// done with. It is another where something else would be written or lost.
+    pub plan: Option<u64>,
+    /// By whom and when it was made as its own note says, where it is the hold of a collection.
+    pub hold: Option<(Box<str>, Timestamp)>,
+}
+
+/// Why somebody requests something: never empty, without control characters, 500 characters at most.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason(Box<str>);
+
+/// A text that is no reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoReason {
+    /// There is none.
+    #[error("an action needs a reason: say in a few words why")]
+    Empty,
+    /// It is too long.
+    #[error("a reason has {LONGEST_REASON} characters at most")]
+    TooLong,
+}
+
+impl Reason {
+    /// A reason, its control characters and line ends as spaces.
+    ///
+    /// # Errors
+    /// When it is empty or too long.
+    pub fn new(text: &str) -> Result<Self, NoReason> {
+        let clean: String = text.chars().map(|found| if found.is_control() { ' ' } else { found }).collect();
+        let clean = clean.trim();
+        if clean.is_empty() {
+            return Err(NoReason::Empty);
         }
-    };
+        if clean.chars().count() > LONGEST_REASON {
+            return Err(NoReason::TooLong);
+        }
+        Ok(Self(clean.into()))
+    }
+
+    /// Its text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
 }
 
-actions! {
-    /// Takes a failed job back to work after its last successful state; takes a failed access request back to Pending.
-    Resume "resume" "Resume",
-    /// Holds a pending job, or the pending jobs of a collection.
-    Hold "hold" "Hold",
-    /// Lets a held job, batch or collection go on.
-    Release "release" "Release",
-    /// Fails a job that no daemon holds.
-    Fail "fail" "Fail",
-    /// Gives a job another priority.
-    SetPriority "set_priority" "Set priority",
-    /// Has a failed batch report again.
-    ReportAgain "report_again" "Report again",
-    /// Sets a job, a batch with all its jobs, or an access request Deleted.
-    Delete "delete" "Delete",
-    /// Removes the znodes of what is done with.
-    Purge "purge" "Purge",
-    /// Purges every batch that is done with.
-    CleanUp "clean_up" "Clean up",
-    /// Removes a lock that nobody will release.
-    BreakLock "break_lock" "Break lock",
-    /// Pauses a queue.
-    Pause "pause" "Pause",
-    /// Lets a paused queue go on.
-    Unpause "unpause" "Unpause",
-    /// Mends a fault.
-    Mend "mend" "Mend",
-}
-
-impl fmt::Display for Action {
+impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.label())
-    }
-}
-
-/// There is no such action.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("“{0}” is no action")]
-pub struct UnknownAction(String);
-
-impl FromStr for Action {
-    type Err = UnknownAction;
-
-    fn from_str(text: &str) -> Result<Self, UnknownAction> {
-        Self::ALL.into_iter().find(|action| action.label() == text).ok_or_else(|| UnknownAction(text.to_owned()))
-    }
-}
-
-/// What an action is done to.
-///
-/// Its text, by which pages, the API, the command line and the audit file name it: `jid0000000042`, `bid0000000042`,
-/// `small/qid0000000042`, `queue:ingest`, `collection:merritt_demo`, `lock:/jobs/jid0000000042/lock`,
-/// `fault:orphan_entry:/jobs/jid0000000042`, `batches`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Subject {
-    /// A job.
-    Job(JobId),
-    /// A batch.
-    Batch(BatchId),
-    /// An access request.
-    Request(AccessQueue, RequestId),
-    /// A queue that can be paused.
-    Queue(path::Queue),
-    /// A collection, by its mnemonic.
-    Collection(Box<str>),
-    /// A lock, by its path.
-    Lock(Path),
-    /// A fault, and what shows it.
-    Fault(Fault, Path),
-    /// All batches.
-    Batches,
-}
-
-/// Nothing can be ordered on that.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct UnknownSubject(&'static str);
-
-impl Subject {
-    /// The actions that it knows, in whatever state it is, and the role that each takes.
-    #[must_use]
-    pub fn actions(&self) -> &'static [(Action, Role)] {
-        use Action as A;
-        use Role::{Admin, Operator};
-        match self {
-            Self::Job(_) => &[
-                (A::Resume, Operator),
-                (A::Hold, Operator),
-                (A::Release, Operator),
-                (A::Fail, Operator),
-                (A::SetPriority, Operator),
-                (A::Delete, Admin),
-                (A::Purge, Admin),
-            ],
-            Self::Batch(_) => {
-                &[(A::Release, Operator), (A::ReportAgain, Operator), (A::Delete, Admin), (A::Purge, Admin)]
-            }
-            Self::Request(..) => &[(A::Resume, Operator), (A::Delete, Admin), (A::Purge, Admin)],
-            Self::Queue(_) => &[(A::Pause, Operator), (A::Unpause, Operator)],
-            Self::Collection(_) => &[(A::Hold, Operator), (A::Release, Operator)],
-            Self::Lock(_) => &[(A::BreakLock, Admin)],
-            // A lock is broken by the same role, whichever way it is asked for.
-            Self::Fault(fault, _) if fault.mend_kind() == MendKind::BreaksLock => &[(A::Mend, Admin)],
-            Self::Fault(..) => &[(A::Mend, Operator)],
-            Self::Batches => &[(A::CleanUp, Admin)],
-        }
-    }
-
-    /// The role that an action on it takes; `None` where it does not know the action.
-    #[must_use]
-    pub fn role(&self, action: Action) -> Option<Role> {
-        self.actions().iter().find(|(known, _)| *known == action).map(|(_, role)| *role)
-    }
-
-    /// The page that shows it, below the root; `None` where there is none of its own.
-    #[must_use]
-    pub fn page(&self) -> Option<String> {
-        match self {
-            Self::Job(id) => Some(format!("jobs/{id}")),
-            Self::Batch(id) => Some(format!("batches/{id}")),
-            Self::Request(..) => Some("access".to_owned()),
-            Self::Queue(_) | Self::Collection(_) | Self::Lock(_) => Some("locks".to_owned()),
-            Self::Fault(fault, _) => Some(format!("faults?fault={fault}")),
-            Self::Batches => Some("batches".to_owned()),
-        }
-    }
-}
-
-impl fmt::Display for Subject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Job(id) => write!(f, "{id}"),
-            Self::Batch(id) => write!(f, "{id}"),
-            Self::Request(queue, id) => write!(f, "{}/{id}", queue.name()),
-            Self::Queue(queue) => write!(f, "queue:{}", queue.name()),
-            Self::Collection(mnemonic) => write!(f, "collection:{mnemonic}"),
-            Self::Lock(path) => write!(f, "lock:{path}"),
-            Self::Fault(fault, path) => write!(f, "fault:{fault}:{path}"),
-            Self::Batches => f.write_str("batches"),
-        }
-    }
-}
-
-impl FromStr for Subject {
-    type Err = UnknownSubject;
-
-    fn from_str(text: &str) -> Result<Self, UnknownSubject> {
-        if text == "batches" {
-            return Ok(Self::Batches);
-        }
-        if let Some((kind, rest)) = text.split_once(':') {
-            return Self::of_kind(kind, rest);
-        }
-        if let Some((queue, id)) = text.split_once('/') {
-            let queue = AccessQueue::from_name(queue).ok_or(UnknownSubject("an access queue is small or large"))?;
-            let id = id.parse().map_err(|_| UnknownSubject("a request is named as small/qid0000000042"))?;
-            return Ok(Self::Request(queue, id));
-        }
-        let (job, batch) = (text.parse().map(Self::Job), text.parse().map(Self::Batch));
-        job.or(batch).map_err(|_| {
-            UnknownSubject(
-                "named is a job as jid0000000042, a batch as bid0000000042, a request as small/qid0000000042, \
-                 queue:ingest, collection:MNEMONIC, lock:PATH, fault:NAME:PATH or batches",
-            )
-        })
-    }
-}
-
-impl Subject {
-    fn of_kind(kind: &str, rest: &str) -> Result<Self, UnknownSubject> {
-        let path = |text: &str| {
-            let path = Path::parse(text);
-            // What the grammar cuts is another path than the one that was named.
-            if path.to_string() == text { Ok(path) } else { Err(UnknownSubject("that is no path of a queue's znode")) }
-        };
-        match kind {
-            "queue" => path::Queue::from_name(rest)
-                .map(Self::Queue)
-                .ok_or(UnknownSubject("the queues are ingest, accessSmall and accessLarge")),
-            "collection" => {
-                let hold = Path::hold(rest).ok_or(UnknownSubject("no collection can have that mnemonic"));
-                hold.map(|_| Self::Collection(rest.into()))
-            }
-            "lock" => {
-                let lock = path(rest)?;
-                lock.is_lock().then_some(Self::Lock(lock)).ok_or(UnknownSubject("that is the path of no lock"))
-            }
-            "fault" => {
-                let (fault, item) =
-                    rest.split_once(':').ok_or(UnknownSubject("a fault is named as fault:NAME:PATH"))?;
-                let fault = Fault::from_label(fault).ok_or(UnknownSubject("there is no fault of that name"))?;
-                path(item).map(|item| Self::Fault(fault, item))
-            }
-            _ => Err(UnknownSubject("before the colon stands queue, collection, lock or fault")),
-        }
+        f.write_str(&self.0)
     }
 }
 
@@ -237,55 +105,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_subject_is_read_from_what_it_is_written_as_and_nothing_else_is_one() {
-        for text in [
-            "jid0000000042",
-            "bid0000000007",
-            "small/qid0000000001",
-            "large/qid0000000002",
-            "queue:ingest",
-            "queue:accessSmall",
-            "collection:merritt_demo_content",
-            "collection:a:b",
-            "lock:/jobs/jid0000000042/lock",
-            "lock:/locks/storage/ark_99999_fk4",
-            "fault:orphan_entry:/jobs/jid0000000042",
-            "fault:dangling_uuid:/batch-uuids/bid-9c1a:0b5e",
-            "batches",
-        ] {
-            let subject: Subject = text.parse().unwrap();
-            assert_eq!(subject.to_string(), text);
-            assert!(!subject.actions().is_empty());
-        }
-        for text in [
-            "",
-            "jid42",
-            "qid0000000001",
-            "medium/qid0000000001",
-            "small/jid0000000001",
-            "queue:Ingest",
-            "collection:",
-            "collection:a/b",
-            "collection:..",
-            "lock:",
-            "lock:jobs",
-            "lock:/jobs",
-            "lock:/jobs//jid0000000001/lock",
-            "lock:/jobs/jid0000000042/lock/deeper",
-            "fault:orphan_entry",
-            "fault:nothing:/jobs/jid0000000042",
-            "fault:orphan_entry:/etc/passwd",
-            "table:jobs",
-        ] {
-            assert!(text.parse::<Subject>().is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn an_action_is_read_by_its_label() {
-        for action in Action::ALL {
-            assert_eq!(action.label().parse(), Ok(action));
-        }
-        assert!("Resume".parse::<Action>().is_err());
+    fn a_reason_says_something_on_one_line() {
+        assert_eq!(Reason::new(" disk\r\nreplaced\u{7}\t").unwrap().as_str(), "disk  replaced");
+        assert_eq!(Reason::new(" \n\u{0}"), Err(NoReason::Empty));
+        assert!(Reason::new(&"ä".repeat(LONGEST_REASON)).is_ok());
+        assert_eq!(Reason::new(&"x".repeat(LONGEST_REASON + 1)), Err(NoReason::TooLong));
     }
 }

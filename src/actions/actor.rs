@@ -1,4 +1,4 @@
-//! Who orders something, and what he may order.
+//! Who requests something, and what he may request.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -11,9 +11,9 @@ pub enum Role {
     Alertmanager,
     /// Look.
     Viewer,
-    /// Order what can be undone: resume, hold, release, fail, set a priority, pause, report again.
+    /// Request what can be undone: resume, hold, release, fail, set a priority, pause, report again.
     Operator,
-    /// Order also what cannot: delete, purge, break a lock, remove what is broken.
+    /// Request also what cannot: delete, purge, break a lock, remove what is broken.
     Admin,
 }
 
@@ -52,7 +52,7 @@ impl FromStr for Role {
     }
 }
 
-/// By what means an order came.
+/// By what means an action came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
     /// A page of the status page.
@@ -81,12 +81,12 @@ impl Source {
     }
 }
 
-/// Who orders something.
+/// Who requests something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Actor {
     /// His name: of a user, a token or a rule, or `user@host`.
     pub name: String,
-    /// What he may order.
+    /// What he may request.
     pub role: Role,
     /// By what means.
     pub source: Source,

@@ -1,13 +1,13 @@
-//! The audit trail: two JSON lines with one id for each order, `ordered` before anything is written to ZooKeeper and
+//! The audit trail: two JSON lines with one id for each action, `requested` before anything is written to ZooKeeper and
 //! `outcome` before the answer is given.
 //!
-//! A line counts as written when it is synced to the disk. Orders that come together share a sync: whoever comes while
+//! A line counts as written when it is synced to the disk. Actions that come together share a sync: whoever comes while
 //! one is going on waits for the next. What cannot be written is told to whoever wants to act, and then nothing is done.
 //!
 //! - The files, which are looked for again before each record: `file`, `sinks`.
 //! - What the last process left without an outcome: `unfinished`.
 //! - Calls of Alertmanager by which nothing changes are summed up: `tally`.
-//! - The newest orders, for the page: `recent`.
+//! - The newest actions, for the page: `recent`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ mod unfinished;
 
 pub use file::Rotation;
 pub use recent::{AuditQuery, Entry, EntryPage};
-pub use record::{Decided, OrderId, Record};
+pub use record::{ActionId, Decided, Record};
 pub use tally::{Counted, Unchanged};
 
 use recent::Recent;
@@ -94,7 +94,7 @@ struct Lines {
 }
 
 impl Audit {
-    /// Opens the audit trail, gives orders that the last process left without an outcome one, and reads back the newest
+    /// Opens the audit trail, gives actions that the last process left without an outcome one, and reads back the newest
     /// records of a file.
     ///
     /// # Errors
@@ -164,15 +164,15 @@ impl Audit {
         let _ = self.messages.send(Message::FindAgain).await;
     }
 
-    /// The newest orders that a query asks for, those first that were ordered last.
+    /// The newest actions that a query asks for, those first that were requested last.
     #[must_use]
     pub fn find(&self, query: &AuditQuery) -> EntryPage {
         self.recent.find(query)
     }
 
-    /// One order, if it is among the newest.
+    /// One action, if it is among the newest.
     #[must_use]
-    pub fn entry(&self, id: OrderId) -> Option<Entry> {
+    pub fn entry(&self, id: ActionId) -> Option<Entry> {
         self.recent.entry(id)
     }
 }
@@ -210,7 +210,7 @@ impl AuditWriter {
                 match message {
                     Message::Write(lines) => {
                         texts.append(&lines.texts);
-                        waiting.push((!lines.texts.orders.is_empty(), !lines.texts.alerts.is_empty(), lines.written));
+                        waiting.push((!lines.texts.actions.is_empty(), !lines.texts.alerts.is_empty(), lines.written));
                     }
                     Message::CheckAlerts(checked) => checks.push(checked),
                     Message::FindAgain => is_to_find_again = true,
@@ -253,14 +253,14 @@ impl AuditWriter {
                 tracing::error!("{error}; the sums of calls by which nothing changed are kept");
                 sums = texts;
             }
-            let [of_orders, of_alerts] = outcomes.map(|outcome| {
+            let [of_actions, of_alerts] = outcomes.map(|outcome| {
                 outcome.map_err(|error| {
                     tracing::error!("{error}; nothing more is done until it can be written");
                     NotWritten(error.to_string())
                 })
             });
-            for (has_orders, has_alerts, written) in waiting {
-                let outcome = if has_orders { of_orders.clone() } else { Ok(()) };
+            for (has_actions, has_alerts, written) in waiting {
+                let outcome = if has_actions { of_actions.clone() } else { Ok(()) };
                 let outcome = if has_alerts { outcome.and(of_alerts.clone()) } else { outcome };
                 // Whoever does not wait any more has no use for the answer.
                 let _ = written.send(outcome);

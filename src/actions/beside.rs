@@ -1,4 +1,4 @@
-//! Orders that are carried out together with writes to znodes of our own, in one transaction: all of it is done, or
+//! Actions that are carried out together with writes to znodes of our own, in one transaction: all of it is done, or
 //! nothing.
 
 use std::sync::Arc;
@@ -6,25 +6,25 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 
+use super::action::{Action, Reason};
 use super::actor::{Actor, Source};
-use super::audit::{OrderId, Record};
-use super::carry_out::Given;
+use super::audit::{ActionId, Record};
+use super::carry_out::ActionContext;
 use super::execute::{Actions, Shared};
-use super::order::{Order, Reason};
+use super::execution::{Execution, Outcome};
 use super::prepare::{NOT_SHOWN, Prepared, Step};
 use super::refusal::Refusal;
-use super::work::{Outcome, Work};
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::{CommitError, Transaction};
 use queuekeeper_zookeeper::Write;
 
-/// Why an order was not carried out together with other writes. Nothing was done, unless it says that this is not known.
+/// Why an action was not carried out together with other writes. Nothing was done, unless it says that this is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotBeside {
-    /// The order itself was refused.
+    /// The action itself was refused.
     #[error(transparent)]
-    Order(#[from] Refusal),
-    /// One of the other writes was, and with it the order.
+    Action(#[from] Refusal),
+    /// One of the other writes was, and with it the action.
     #[error("{path}: {why}")]
     Write {
         /// The znode that it was about.
@@ -35,14 +35,14 @@ pub enum NotBeside {
 }
 
 impl Actions {
-    /// Carries an order out together with these writes, in one transaction. It is written down before and after, as
+    /// Carries an action out together with these writes, in one transaction. It is written down before and after, as
     /// every order.
     ///
     /// # Errors
-    /// When the order or a write stands against it, and when it takes more than one transaction.
+    /// When the action or a write stands against it, and when it takes more than one transaction.
     pub async fn execute_beside(
         &self,
-        order: &Order,
+        action: &Action,
         actor: &Actor,
         reason: &Reason,
         writes: &[Write],
@@ -53,46 +53,54 @@ impl Actions {
         }
         // Whoever ends the server waits for it.
         let _going_on = self.shared.tasks.token();
-        let on = order.subject.to_string();
-        let work = Work::new(OrderId::new(now), order.action, on, reason.to_string(), actor.name.clone());
-        let outcome = self.shared.carry_out_beside(order, Given { actor, reason, work: &work, now }, writes).await;
+        let on = action.target.to_string();
+        let execution = Execution::new(ActionId::new(now), action.kind, on, reason.to_string(), actor.name.clone());
+        let outcome = self
+            .shared
+            .carry_out_beside(action, ActionContext { actor, reason, execution: &execution, now }, writes)
+            .await;
         let label = match &outcome {
             Ok(outcome) => outcome.label(),
             Err(refusal) => refusal.refusal().label(),
         };
-        self.shared.metrics.count(order.action, actor.source, label);
-        self.remember(&work, &outcome);
+        self.shared.metrics.count(action.kind, actor.source, label);
+        self.remember(&execution, &outcome);
         outcome
     }
 
     /// Lets it be asked after by its id.
-    fn remember(&self, work: &Arc<Work>, outcome: &Result<Outcome, NotBeside>) {
-        work.end(outcome.clone().map_err(|error| error.refusal()));
+    fn remember(&self, execution: &Arc<Execution>, outcome: &Result<Outcome, NotBeside>) {
+        execution.end(outcome.clone().map_err(|error| error.refusal()));
         // It has no key, so that it is new in any case.
-        let _ = self.shared.works.add(work, None, 0);
+        let _ = self.shared.executions.add(execution, None, 0);
     }
 }
 
 impl NotBeside {
-    /// What it is to whoever asks after the order.
+    /// What it is to whoever asks after the action.
     #[must_use]
     pub fn refusal(&self) -> Refusal {
         match self {
-            Self::Order(refusal) => refusal.clone(),
+            Self::Action(refusal) => refusal.clone(),
             Self::Write { .. } => Refusal::conflict(format!("{self}; nothing was done")),
         }
     }
 }
 
 impl Shared {
-    async fn carry_out_beside(&self, order: &Order, given: Given<'_>, writes: &[Write]) -> Result<Outcome, NotBeside> {
-        let Given { actor, reason, work, now } = given;
+    async fn carry_out_beside(
+        &self,
+        action: &Action,
+        context: ActionContext<'_>,
+        writes: &[Write],
+    ) -> Result<Outcome, NotBeside> {
+        let ActionContext { actor, reason, execution, now } = context;
         let began = Instant::now();
-        let prepared = self.prepare(order, actor, reason.as_str(), now).await?;
+        let prepared = self.prepare(action, actor, reason.as_str(), now).await?;
         let transaction = whole(&prepared, writes)?;
         let queue = self.connected.queue()?;
-        let ordered = given.ordered_one(order, &prepared);
-        self.audit.write(ordered).await.map_err(Refusal::from)?;
+        let requested = context.requested_one(action, &prepared);
+        self.audit.write(requested).await.map_err(Refusal::from)?;
         let committed = match queue.try_commit(&transaction).await {
             Ok(_) => Ok(()),
             Err(CommitError::Refused { operation, reason, .. }) if matches!(operation.path(), Path::Own(_)) => {
@@ -108,9 +116,9 @@ impl Shared {
         });
         let refusal = outcome.as_ref().err().map(NotBeside::refusal);
         let record = Record::Outcome {
-            id: work.id,
+            id: execution.id,
             at: now + began.elapsed(),
-            subject: None,
+            target: None,
             outcome: refusal.as_ref().map_or(super::metrics::DONE, Refusal::label).to_owned(),
             detail: refusal.map(|refusal| refusal.to_string()),
             before: prepared.values().0,
@@ -119,7 +127,7 @@ impl Shared {
             duration_seconds: began.elapsed().as_secs_f64(),
             by_alert: actor.source == Source::Alert,
         };
-        let unwritten = self.end(record, work).await;
+        let unwritten = self.end(record, execution).await;
         if let Ok(done) = &mut outcome {
             done.warnings.extend(unwritten);
         }
@@ -127,14 +135,14 @@ impl Shared {
     }
 }
 
-/// The one transaction of an order, with what is written besides.
+/// The one transaction of an action, with what is written besides.
 fn whole(prepared: &Prepared, writes: &[Write]) -> Result<Transaction, Refusal> {
-    if prepared.work.is_empty() {
+    if prepared.steps.is_empty() {
         return Err(Refusal::Missing(NOT_SHOWN.to_owned()));
     }
     prepared.check_listed()?;
     let many = || Refusal::Invalid("this takes more than one transaction, and is not done by itself".to_owned());
-    let [step] = prepared.work.as_slice() else { return Err(many()) };
+    let [step] = prepared.steps.as_slice() else { return Err(many()) };
     let mut transaction = match step {
         Step::Job(plan) => plan.transaction.clone(),
         Step::One(transaction) | Step::BreakLock(_, transaction) => transaction.clone(),

@@ -1,4 +1,4 @@
-//! Orders over many: a list is frozen first, looked at, and then carried out item by item. Nothing outside the list is
+//! Actions over many: a list is frozen first, looked at, and then carried out item by item. Nothing outside the list is
 //! touched, whatever arrives meanwhile.
 
 mod lists;
@@ -13,16 +13,16 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
-use super::action::{Action, Subject};
+use super::action::{Action, Precondition, Reason};
 use super::actor::{Actor, Role, Source};
-use super::audit::{OrderId, Record};
-use super::carry_out::Given;
+use super::audit::{ActionId, Record};
+use super::carry_out::ActionContext;
 use super::execute::{Actions, Begun, Shared};
+use super::execution::{Execution, Key, Outcome};
+use super::kind::{ActionKind, Target};
 use super::metrics::DONE;
-use super::order::{Order, Reason, Seen};
 use super::prepare::priority_text;
 use super::refusal::Refusal;
-use super::work::{Key, Outcome, Work};
 use queuekeeper_queue::id::Priority;
 use queuekeeper_queue::state::{JobState, State as _};
 
@@ -32,21 +32,21 @@ pub use lists::{Frozen, ListOf, MOST_ITEMS};
 /// How many items are carried out at once.
 const IN_FLIGHT: usize = 32;
 
-/// How many subjects one line of the audit trail names.
-pub(super) const SUBJECTS_A_LINE: usize = 1_000;
+/// How many targets one line of the audit trail names.
+pub(super) const TARGETS_A_LINE: usize = 1_000;
 
 /// How long what came of items is gathered until it is written down: a sync for each of thousands in a second would
 /// keep the disk and the processor busy with nothing else.
 const GATHERED_FOR: Duration = Duration::from_millis(50);
 
-/// Who ends an order whose outcomes cannot be written down.
+/// Who ends an action whose outcomes cannot be written down.
 const UNWRITTEN: &str = "the audit trail, which cannot be written";
 
 /// What is to be done to each item of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Each {
+pub struct BulkAction {
     /// What is to be done.
-    pub action: Action,
+    pub action: ActionKind,
     /// Where jobs are to be resumed; `None` for the state after the last successful one of each.
     pub to: Option<JobState>,
     /// The priority to set.
@@ -68,45 +68,47 @@ impl Actions {
     /// Freezes a list. `of` says what it is a list of.
     ///
     /// # Errors
-    /// When its actor may not order that, the list is empty or too long, or an item does not know the action.
+    /// When its actor may not request that, the list is empty or too long, or an item does not know the action.
     pub fn freeze(
         &self,
-        each: Each,
+        each: BulkAction,
         of: ListOf,
-        items: Vec<(Subject, Option<i32>)>,
+        items: Vec<(Target, Option<i32>)>,
         actor: &Actor,
         now: Timestamp,
     ) -> Result<Arc<Frozen>, Refusal> {
         let mut named = HashSet::new();
         // What is named twice is done once.
-        let items: Vec<_> = items.into_iter().filter(|(subject, _)| named.insert(subject.to_string())).collect();
+        let items: Vec<_> = items.into_iter().filter(|(target, _)| named.insert(target.to_string())).collect();
         if items.is_empty() {
             return Err(Refusal::Invalid("nothing is chosen, and so there is nothing to do".to_owned()));
         }
         if items.len() > MOST_ITEMS {
             let (count, most) = (items.len(), MOST_ITEMS);
-            return Err(Refusal::Invalid(format!("{count} items are more than {most}, the most that one order takes")));
+            return Err(Refusal::Invalid(format!(
+                "{count} items are more than {most}, the most that one action takes"
+            )));
         }
-        if each.action == Action::SetPriority && each.priority.is_none() {
+        if each.action == ActionKind::SetPriority && each.priority.is_none() {
             return Err(Refusal::Invalid("which priority? It is a number from 0, the most urgent, to 99".to_owned()));
         }
         let needs = needed(each.action, &items)?;
         Shared::may(actor, needs)?;
-        if each.to.is_some() && each.action != Action::Resume {
+        if each.to.is_some() && each.action != ActionKind::Resume {
             return Err(Refusal::Invalid("a state to be in is for those that are resumed".to_owned()));
         }
-        if each.priority.is_some() && each.action != Action::SetPriority {
+        if each.priority.is_some() && each.action != ActionKind::SetPriority {
             return Err(Refusal::Invalid("a priority is for those whose priority is set".to_owned()));
         }
-        let frozen = Frozen { id: OrderId::new(now), at: now, actor: actor.name.clone(), each, of, items };
+        let frozen = Frozen { id: ActionId::new(now), at: now, actor: actor.name.clone(), each, of, items };
         let frozen = Arc::new(frozen);
         self.shared.lists.add(Arc::clone(&frozen));
         Ok(frozen)
     }
 
-    /// A list that was frozen within the last half hour and not ordered yet.
+    /// A list that was frozen within the last half hour and not requested yet.
     #[must_use]
-    pub fn frozen(&self, id: OrderId, now: Timestamp) -> Option<Arc<Frozen>> {
+    pub fn frozen(&self, id: ActionId, now: Timestamp) -> Option<Arc<Frozen>> {
         self.shared.lists.get(id, now)
     }
 
@@ -115,83 +117,85 @@ impl Actions {
     /// A list is carried out once: who orders it again gets the same order.
     ///
     /// # Errors
-    /// When there is no such list, it is another's, or its actor may not order that.
+    /// When there is no such list, it is another's, or its actor may not request that.
     pub fn execute_frozen(
         &self,
-        id: OrderId,
+        id: ActionId,
         actor: Actor,
         reason: Reason,
         now: Timestamp,
-    ) -> Result<Arc<Work>, Refusal> {
+    ) -> Result<Arc<Execution>, Refusal> {
         let gone = || {
-            Refusal::Missing(format!("there is no list {id}: it was ordered already, or is older than half an hour"))
+            Refusal::Missing(format!("there is no list {id}: it was requested already, or is older than half an hour"))
         };
-        // One of which nothing was done may be ordered again.
-        let is_refused = |work: &Arc<Work>| matches!(work.outcome(), Some(Err(_)));
-        if let Some(work) = self.work(id).filter(|work| work.actor == actor.name && !is_refused(work)) {
-            return Ok(work);
+        // One of which nothing was done may be requested again.
+        let is_refused = |execution: &Arc<Execution>| matches!(execution.outcome(), Some(Err(_)));
+        if let Some(execution) =
+            self.execution(id).filter(|execution| execution.actor == actor.name && !is_refused(execution))
+        {
+            return Ok(execution);
         }
         let frozen = self.frozen(id, now).filter(|frozen| frozen.actor == actor.name).ok_or_else(gone)?;
         Shared::may(&actor, needed(frozen.each.action, &frozen.items)?)?;
         self.shared.connected.queue()?;
         let on = format!("{} {}", frozen.items.len(), frozen.of.words(frozen.items.len()));
-        let work = Work::new(frozen.id, frozen.each.action, on, reason.to_string(), actor.name.clone());
-        work.set_reached(0, frozen.items.len());
+        let execution = Execution::new(frozen.id, frozen.each.action, on, reason.to_string(), actor.name.clone());
+        execution.set_reached(0, frozen.items.len());
         let mut hasher = DefaultHasher::new();
         (frozen.each, id.to_string()).hash(&mut hasher);
-        // The list's id is its key, so that two who press the button at once order it once.
-        match self.begin(work, &actor, Some(&format!("list {id}")), hasher.finish())? {
-            Begun::Before(work) => Ok(work),
-            Begun::New(work) => {
-                let (shared, work_of_task) = (Arc::clone(&self.shared), Arc::clone(&work));
+        // The list's id is its key, so that two who press the button at once request it once.
+        match self.begin(execution, &actor, Some(&format!("list {id}")), hasher.finish())? {
+            Begun::Before(execution) => Ok(execution),
+            Begun::New(execution) => {
+                let (shared, work_of_task) = (Arc::clone(&self.shared), Arc::clone(&execution));
                 self.shared.tasks.spawn(async move {
-                    let given = Given { actor: &actor, reason: &reason, work: &work_of_task, now };
-                    let outcome = shared.carry_out_list(&frozen, given).await;
+                    let context = ActionContext { actor: &actor, reason: &reason, execution: &work_of_task, now };
+                    let outcome = shared.carry_out_list(&frozen, context).await;
                     if outcome.is_err() {
-                        shared.works.forget(&Key { actor: actor.name.clone(), key: format!("list {id}") });
+                        shared.executions.forget(&Key { actor: actor.name.clone(), key: format!("list {id}") });
                     }
                     work_of_task.end(outcome);
                 });
-                Ok(work)
+                Ok(execution)
             }
         }
     }
 }
 
 /// The role that an action takes on all of a list.
-fn needed(action: Action, items: &[(Subject, Option<i32>)]) -> Result<Role, Refusal> {
-    let roles = items.iter().map(|(subject, _)| {
-        let unknown = || Refusal::Invalid(format!("{} is nothing to do to {subject}", action.title()));
-        subject.role(action).ok_or_else(unknown)
+fn needed(action: ActionKind, items: &[(Target, Option<i32>)]) -> Result<Role, Refusal> {
+    let roles = items.iter().map(|(target, _)| {
+        let unknown = || Refusal::Invalid(format!("{} is nothing to do to {target}", action.title()));
+        target.role(action).ok_or_else(unknown)
     });
     roles.into_iter().try_fold(Role::Viewer, |most, role| role.map(|role| most.max(role)))
 }
 
 impl Shared {
-    async fn carry_out_list(&self, frozen: &Frozen, given: Given<'_>) -> Result<Outcome, Refusal> {
+    async fn carry_out_list(&self, frozen: &Frozen, context: ActionContext<'_>) -> Result<Outcome, Refusal> {
         let began = Instant::now();
-        for subjects in frozen.items.chunks(SUBJECTS_A_LINE) {
-            let before = self.known_before(frozen.each.action, subjects);
-            let record = given.ordered_many(frozen.each, frozen.items.len(), subjects, before);
+        for targets in frozen.items.chunks(TARGETS_A_LINE) {
+            let before = self.known_before(frozen.each.action, targets);
+            let record = context.requested_many(frozen.each, frozen.items.len(), targets, before);
             self.audit.write(record).await?;
         }
         let mut outcome = Outcome::default();
-        outcome.warnings.extend(self.carry_out_each(frozen.each, &frozen.items, given).await);
-        let work = given.work;
-        outcome.count(work.reached());
+        outcome.warnings.extend(self.carry_out_each(frozen.each, &frozen.items, context).await);
+        let execution = context.execution;
+        outcome.count(execution.reached());
         let record = Record::Outcome {
-            id: work.id,
-            at: given.now + began.elapsed(),
-            subject: None,
+            id: execution.id,
+            at: context.now + began.elapsed(),
+            target: None,
             outcome: outcome.label().to_owned(),
             detail: outcome.detail.clone(),
             before: None,
             after: None,
-            cancelled_by: work.cancelled_by().filter(|_| outcome.is_cancelled),
+            cancelled_by: execution.cancelled_by().filter(|_| outcome.is_cancelled),
             duration_seconds: began.elapsed().as_secs_f64(),
-            by_alert: given.actor.source == Source::Alert,
+            by_alert: context.actor.source == Source::Alert,
         };
-        outcome.warnings.extend(self.end(record, work).await);
+        outcome.warnings.extend(self.end(record, execution).await);
         Ok(outcome)
     }
 
@@ -199,11 +203,11 @@ impl Shared {
     /// written, nothing more is begun, and what is said of it comes back.
     pub(super) async fn carry_out_each(
         &self,
-        each: Each,
-        items: &[(Subject, Option<i32>)],
-        given: Given<'_>,
+        each: BulkAction,
+        items: &[(Target, Option<i32>)],
+        context: ActionContext<'_>,
     ) -> Option<String> {
-        let Given { actor, work, now, .. } = given;
+        let ActionContext { actor, execution, now, .. } = context;
         let began = Instant::now();
         let (records, written) = mpsc::unbounded_channel();
         let carry_out = async {
@@ -211,22 +215,22 @@ impl Shared {
             // By their places, since a closure over references is not general enough for a task.
             let outcomes = futures::stream::iter(0..items.len()).map(|at| async move {
                 let began = Instant::now();
-                let (subject, version) = &items[at];
-                if work.is_cancelled() {
+                let (target, version) = &items[at];
+                if execution.is_cancelled() {
                     return None;
                 }
-                let (before, outcome) = self.item(each, subject, *version, given).await;
-                Some((subject, before, outcome, began.elapsed()))
+                let (before, outcome) = self.item(each, target, *version, context).await;
+                Some((target, before, outcome, began.elapsed()))
             });
             let mut outcomes = std::pin::pin!(outcomes.buffer_unordered(IN_FLIGHT));
             while let Some(next) = outcomes.next().await {
-                let Some((subject, before, outcome, duration)) = next else { continue };
+                let Some((target, before, outcome, duration)) = next else { continue };
                 let label = outcome.as_ref().map_or_else(Refusal::label, |_| DONE);
                 self.metrics.count(each.action, actor.source, label);
                 let record = Record::Outcome {
-                    id: work.id,
+                    id: execution.id,
                     at: now + began.elapsed(),
-                    subject: Some(subject.to_string()),
+                    target: Some(target.to_string()),
                     outcome: label.to_owned(),
                     detail: outcome.as_ref().map_or_else(|why| Some(why.to_string()), |did| did.written.clone()),
                     before,
@@ -238,27 +242,27 @@ impl Shared {
                 // The other half ends only after this one.
                 let _ = records.send(record);
                 match outcome {
-                    Ok(did) => work.add_done(subject, did.written),
-                    Err(refusal) => work.add_failed(subject.to_string(), refusal),
+                    Ok(did) => execution.add_done(target, did.written),
+                    Err(refusal) => execution.add_failed(target.to_string(), refusal),
                 }
             }
         };
-        let ((), unwritten) = tokio::join!(carry_out, self.write_down(written, work));
+        let ((), unwritten) = tokio::join!(carry_out, self.write_down(written, execution));
         unwritten
     }
 
     /// What is to be changed of each, as far as the image knows it; nothing, where it knows none. Should the process end
-    /// before what came of an item is written down, this, the item's znodes and what was ordered tell what was changed.
-    fn known_before(&self, action: Action, items: &[(Subject, Option<i32>)]) -> Vec<String> {
+    /// before what came of an item is written down, this, the item's znodes and what was requested tell what was changed.
+    fn known_before(&self, action: ActionKind, items: &[(Target, Option<i32>)]) -> Vec<String> {
         let Some(store) = &self.store else { return Vec::new() };
         let known: Vec<_> = items
             .iter()
-            .map(|(subject, _)| match subject {
-                Subject::Job(id) => store.job(*id).map(|job| match action {
-                    Action::SetPriority => job.priority.map(priority_text).unwrap_or_default(),
+            .map(|(target, _)| match target {
+                Target::Job(id) => store.job(*id).map(|job| match action {
+                    ActionKind::SetPriority => job.priority.map(priority_text).unwrap_or_default(),
                     _ => job.state.map_or("other", |state| state.label()).to_owned(),
                 }),
-                Subject::Batch(id) => {
+                Target::Batch(id) => {
                     store.batch(*id).map(|found| found.batch.state.map_or("other", |state| state.label()).to_owned())
                 }
                 _ => None,
@@ -271,33 +275,33 @@ impl Shared {
         }
     }
 
-    /// One item. Gives what is changed of it, its state as a rule, before and after. Boxed, since a step of an order can be
+    /// One item. Gives what is changed of it, its state as a rule, before and after. Boxed, since a step of an action can be
     /// a list of others.
     fn item<'a>(
         &'a self,
-        each: Each,
-        subject: &'a Subject,
+        each: BulkAction,
+        target: &'a Target,
         version: Option<i32>,
-        given: Given<'a>,
+        context: ActionContext<'a>,
     ) -> BoxFuture<'a, Item> {
-        let Each { action, to, priority } = each;
-        let Given { actor, reason, now, .. } = given;
-        let seen = version.map(|version| Seen { version: Some(version), ..Seen::default() });
+        let BulkAction { action: kind, to, priority } = each;
+        let ActionContext { actor, reason, now, .. } = context;
+        let precondition = version.map(|version| Precondition { version: Some(version), ..Precondition::default() });
         Box::pin(async move {
-            let order = Order { seen, to, priority, ..Order::new(action, subject.clone()) };
+            let action = Action { precondition, to, priority, ..Action::new(kind, target.clone()) };
             // Its own progress is nothing of the list's.
-            let unseen = Work::new(given.work.id, action, String::new(), String::new(), String::new());
+            let unseen = Execution::new(context.execution.id, kind, String::new(), String::new(), String::new());
             let attempt = async || {
-                let prepared = match self.prepare(&order, actor, reason.as_str(), now).await {
+                let prepared = match self.prepare(&action, actor, reason.as_str(), now).await {
                     Ok(prepared) => prepared,
                     Err(refusal) => return (None, Err(refusal)),
                 };
                 let (before, after) = prepared.values();
                 let steps = async {
                     prepared.check_listed()?;
-                    self.audit.write_all(given.begun_item(&prepared)).await?;
+                    self.audit.write_all(context.begun_item(&prepared)).await?;
                     let queue = self.connected.queue()?;
-                    self.steps(&queue, &prepared, Given { work: &unseen, ..given }).await?;
+                    self.steps(&queue, &prepared, ActionContext { execution: &unseen, ..context }).await?;
                     Ok(Did { after, written: prepared.repaired() })
                 };
                 let did = steps.await;
@@ -305,20 +309,22 @@ impl Shared {
             };
             match attempt().await {
                 // Another repair of the list may just have changed the same nodes.
-                (_, Err(Refusal::Conflict { .. } | Refusal::Missing(_))) if action == Action::Mend => attempt().await,
+                (_, Err(Refusal::Conflict { .. } | Refusal::Missing(_))) if kind == ActionKind::Repair => {
+                    attempt().await
+                }
                 outcome => outcome,
             }
         })
     }
 
     /// Writes down what came of items, as many at a time as come within a moment.
-    async fn write_down(&self, mut records: mpsc::UnboundedReceiver<Record>, work: &Work) -> Option<String> {
+    async fn write_down(&self, mut records: mpsc::UnboundedReceiver<Record>, execution: &Execution) -> Option<String> {
         let mut some = Vec::new();
         let mut unwritten: Option<(u64, String)> = None;
-        while records.recv_many(&mut some, SUBJECTS_A_LINE).await > 0 {
+        while records.recv_many(&mut some, TARGETS_A_LINE).await > 0 {
             let gather = async {
-                while some.len() < SUBJECTS_A_LINE {
-                    let room = SUBJECTS_A_LINE - some.len();
+                while some.len() < TARGETS_A_LINE {
+                    let room = TARGETS_A_LINE - some.len();
                     if records.recv_many(&mut some, room).await == 0 {
                         break;
                     }
@@ -328,9 +334,9 @@ impl Shared {
             let _ = tokio::time::timeout(GATHERED_FOR, gather).await;
             let count = some.len() as u64;
             if let Err(why) = self.audit.write_all(std::mem::take(&mut some)).await {
-                work.cancel(UNWRITTEN);
+                execution.cancel(UNWRITTEN);
                 if unwritten.is_none() {
-                    tracing::error!(order = %work.id, "{why}; nothing more of the list is begun");
+                    tracing::error!(action = %execution.id, "{why}; nothing more of the list is begun");
                 }
                 unwritten.get_or_insert((0, why.to_string())).0 += count;
             }

@@ -1,19 +1,19 @@
-//! One order, from its check to its outcome: who may, what it means, written down, done, written down.
+//! One action, from its check to its outcome: who may, what it means, written down, done, written down.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::action::{Action, Subject};
+use super::action::{Action, Reason};
 use super::actor::{Actor, Role, Source};
 use super::audit::{NotWritten, Record};
-use super::bulk::{Each, SUBJECTS_A_LINE};
+use super::bulk::{BulkAction, TARGETS_A_LINE};
 use super::execute::Shared;
-use super::order::{Order, Reason};
-use super::prepare::{Desk, NOT_SHOWN, Prepared, Step, batch_target, held_in, jobs_of};
+use super::execution::{Execution, Outcome};
+use super::kind::{ActionKind, Target};
+use super::prepare::{ActionPlanner, NOT_SHOWN, Prepared, Step, batch_target, held_in, jobs_of};
 use super::refusal::Refusal;
-use super::work::{Outcome, Work};
 use crate::mirror::words::counted;
 use queuekeeper_queue::id::Priority;
 use queuekeeper_queue::state::{JobState, State as _};
@@ -32,30 +32,30 @@ impl Shared {
 
     pub(super) async fn prepare(
         &self,
-        order: &Order,
+        action: &Action,
         actor: &Actor,
         reason: &str,
         now: Timestamp,
     ) -> Result<Prepared, Refusal> {
-        // Before anything is read: who may not order it learns nothing by it.
-        Self::may(actor, order.subject.role(order.action).unwrap_or(Role::Operator))?;
+        // Before anything is read: who may not request it learns nothing by it.
+        Self::may(actor, action.target.role(action.kind).unwrap_or(Role::Operator))?;
         let queue = self.connected.queue()?;
         let (store, limits) = (self.store.as_ref(), &self.limits);
-        let desk = Desk { queue: &queue, store, clock: &self.clock, who: &actor.name, reason, limits, now };
-        let prepared = desk.prepare(order).await?;
+        let planner = ActionPlanner { queue: &queue, store, clock: &self.clock, who: &actor.name, reason, limits, now };
+        let prepared = planner.prepare(action).await?;
         Self::may(actor, prepared.needs)?;
         Ok(prepared)
     }
 
-    pub(super) async fn carry_out(&self, order: &Order, given: Given<'_>) -> Result<Outcome, Refusal> {
-        let Given { actor, reason, work, now } = given;
+    pub(super) async fn carry_out(&self, action: &Action, context: ActionContext<'_>) -> Result<Outcome, Refusal> {
+        let ActionContext { actor, reason, execution, now } = context;
         let began = Instant::now();
-        let prepared = self.prepare(order, actor, reason.as_str(), now).await?;
+        let prepared = self.prepare(action, actor, reason.as_str(), now).await?;
         let queue = self.connected.queue()?;
-        let mut records = vec![given.ordered_one(order, &prepared)];
-        records.extend(given.begun(&prepared.with_it));
+        let mut records = vec![context.requested_one(action, &prepared)];
+        records.extend(context.begun(&prepared.with_it));
         self.audit.write_all(records).await?;
-        let mut outcome = self.steps(&queue, &prepared, given).await;
+        let mut outcome = self.steps(&queue, &prepared, context).await;
         let done = outcome.as_ref().ok();
         let (before, after) = prepared.values();
         let after = match prepared.priority {
@@ -63,35 +63,40 @@ impl Shared {
             None => done.and_then(|done| done.after).map(str::to_owned),
         };
         let record = Record::Outcome {
-            id: work.id,
+            id: execution.id,
             at: now + began.elapsed(),
-            subject: None,
+            target: None,
             outcome: outcome.as_ref().map_or_else(Refusal::label, Outcome::label).to_owned(),
             detail: outcome.as_ref().map_or_else(|refusal| Some(refusal.to_string()), |done| done.detail.clone()),
             before,
             after,
-            cancelled_by: done.filter(|done| done.is_cancelled).and_then(|_| work.cancelled_by()),
+            cancelled_by: done.filter(|done| done.is_cancelled).and_then(|_| execution.cancelled_by()),
             duration_seconds: began.elapsed().as_secs_f64(),
             by_alert: actor.source == Source::Alert,
         };
-        let unwritten = self.end(record, work).await;
+        let unwritten = self.end(record, execution).await;
         if let Ok(done) = &mut outcome {
             done.warnings.extend(unwritten);
         }
         outcome
     }
 
-    /// Writes down what came of an order. It is done already, so that nothing is taken back where this fails: it is told.
-    pub(super) async fn end(&self, record: Record, work: &Work) -> Option<String> {
+    /// Writes down what came of an action. It is done already, so that nothing is taken back where this fails: it is told.
+    pub(super) async fn end(&self, record: Record, execution: &Execution) -> Option<String> {
         let why = self.audit.write(record).await.err()?;
-        tracing::error!(order = %work.id, "{why}; the order was carried out, and what came of it is not recorded");
+        tracing::error!(action = %execution.id, "{why}; the action was carried out, and what came of it is not recorded");
         Some(format!("What came of it is not recorded: {why}."))
     }
 
     /// Commits what was prepared, step by step.
-    pub(super) async fn steps(&self, queue: &Queue, prepared: &Prepared, given: Given<'_>) -> Result<Outcome, Refusal> {
+    pub(super) async fn steps(
+        &self,
+        queue: &Queue,
+        prepared: &Prepared,
+        context: ActionContext<'_>,
+    ) -> Result<Outcome, Refusal> {
         let mut commits = 0;
-        match self.commit(queue, prepared, given, &mut commits).await {
+        match self.commit(queue, prepared, context, &mut commits).await {
             Ok(done) => Ok(done),
             Err(Halt::Queue(error @ Error::Unknown { .. })) if commits == 0 => {
                 self.look_again(queue, prepared, error).await
@@ -100,7 +105,7 @@ impl Shared {
             Err(Halt::Queue(error)) => Err(Refusal::in_part(&error)),
             Err(Halt::Unwritten(why)) if commits == 0 => Err(why.into()),
             Err(Halt::Unwritten(why)) => {
-                Err(Refusal::InPart(format!("{why}; a part was done before, order it again for the rest")))
+                Err(Refusal::InPart(format!("{why}; a part was done before, request it again for the rest")))
             }
         }
     }
@@ -108,7 +113,7 @@ impl Shared {
     /// Looks again what came of one transaction, once the connection is back: the outcome of most that are lost in the
     /// middle can be learned then.
     async fn look_again(&self, queue: &Queue, prepared: &Prepared, error: Error) -> Result<Outcome, Refusal> {
-        let transaction = match prepared.work.as_slice() {
+        let transaction = match prepared.steps.as_slice() {
             [Step::Job(plan)] => &plan.transaction,
             [Step::One(transaction)] => transaction,
             _ => return Err(Refusal::of_job(error)),
@@ -138,23 +143,23 @@ impl Shared {
         &self,
         queue: &Queue,
         prepared: &Prepared,
-        given: Given<'_>,
+        context: ActionContext<'_>,
         commits: &mut usize,
     ) -> Result<Outcome, Halt> {
-        let work = given.work;
+        let execution = context.execution;
         let (before, after) = (prepared.before, prepared.after);
         let warnings = prepared.warnings.clone();
-        let detail = prepared.work.is_empty().then(|| NOT_SHOWN.to_owned());
+        let detail = prepared.steps.is_empty().then(|| NOT_SHOWN.to_owned());
         let mut outcome = Outcome { before, after, version: None, warnings, detail, ..Outcome::default() };
         // Of a deletion each job is gone over twice: marked, and then removed.
-        let passes = prepared.work.iter().filter(|step| matches!(step, Step::Many(_) | Step::ThenPurge(_))).count();
+        let passes = prepared.steps.iter().filter(|step| matches!(step, Step::Many(_) | Step::ThenPurge(_))).count();
         let mut pass = 0;
-        for step in &prepared.work {
+        for step in &prepared.steps {
             let total = prepared.jobs();
             let mut tell = |done: usize| {
                 *commits += 1;
-                work.set_reached((pass * total + done) / passes.max(1), total);
-                go_on(work)
+                execution.set_reached((pass * total + done) / passes.max(1), total);
+                go_on(execution)
             };
             let is_whole = match step {
                 Step::Job(plan) => {
@@ -174,28 +179,28 @@ impl Shared {
                     done == plan.chunks.len()
                 }
                 Step::ThenPurge(batch) => {
-                    let plan = queue.plan_purge(batch_target(self.store.as_ref(), *batch, given.now)).await?;
-                    self.audit.write_all(given.begun(&jobs_of(plan.each_job()))).await?;
+                    let plan = queue.plan_purge(batch_target(self.store.as_ref(), *batch, context.now)).await?;
+                    self.audit.write_all(context.begun(&jobs_of(plan.each_job()))).await?;
                     let done = queue.execute(&plan, 0, |progress| tell(progress.jobs.min(total))).await?;
                     pass += 1;
                     done == plan.chunks.len()
                 }
                 Step::BreakLock(lock, _) => {
-                    // It was looked at before the order was written down, which may have taken a while.
+                    // It was looked at before the action was written down, which may have taken a while.
                     queue.commit(&queue.plan_break_lock(lock).await?).await?;
                     *commits += 1;
                     true
                 }
-                Step::CleanUp(batches) => self.all(Action::Purge, batches, given, &mut outcome).await,
+                Step::CleanUp(batches) => self.all(ActionKind::Purge, batches, context, &mut outcome).await,
                 Step::ReleaseJobs(collection) => {
-                    let jobs = self.held_jobs(collection, given.now);
+                    let jobs = self.held_jobs(collection, context.now);
                     let held: Vec<_> = jobs.iter().map(|(job, _)| (job.clone(), JobState::Held.label())).collect();
-                    self.audit.write_all(given.begun(&held)).await?;
-                    self.all(Action::Release, &jobs, given, &mut outcome).await
+                    self.audit.write_all(context.begun(&held)).await?;
+                    self.all(ActionKind::Release, &jobs, context, &mut outcome).await
                 }
             };
             if !is_whole {
-                // What is done of it stands; the rest is planned anew by whoever orders it again.
+                // What is done of it stands; the rest is planned anew by whoever requests it again.
                 (outcome.after, outcome.is_cancelled) = (before, true);
                 break;
             }
@@ -206,26 +211,26 @@ impl Shared {
     /// Does the same to each of many. Gives whether it came to its end.
     async fn all(
         &self,
-        action: Action,
-        items: &[(Subject, Option<i32>)],
-        given: Given<'_>,
+        action: ActionKind,
+        items: &[(Target, Option<i32>)],
+        context: ActionContext<'_>,
         outcome: &mut Outcome,
     ) -> bool {
-        given.work.set_reached(0, items.len());
-        let each = Each { action, to: None, priority: None };
-        let unwritten = self.carry_out_each(each, items, given).await;
+        context.execution.set_reached(0, items.len());
+        let each = BulkAction { action, to: None, priority: None };
+        let unwritten = self.carry_out_each(each, items, context).await;
         outcome.warnings.extend(unwritten);
-        outcome.count(given.work.reached());
+        outcome.count(context.execution.reached());
         !outcome.is_cancelled
     }
 
-    fn held_jobs(&self, collection: &str, now: Timestamp) -> Vec<(Subject, Option<i32>)> {
+    fn held_jobs(&self, collection: &str, now: Timestamp) -> Vec<(Target, Option<i32>)> {
         let jobs = self.store.as_ref().and_then(|store| store.matching(&held_in(collection), now));
-        jobs.unwrap_or_default().into_iter().map(|(job, version)| (Subject::Job(job), Some(version))).collect()
+        jobs.unwrap_or_default().into_iter().map(|(job, version)| (Target::Job(job), Some(version))).collect()
     }
 }
 
-/// Why no more of an order was committed.
+/// Why no more of an action was committed.
 enum Halt {
     Queue(Error),
     /// What is next could not be written down.
@@ -244,47 +249,47 @@ impl From<NotWritten> for Halt {
     }
 }
 
-fn go_on(work: &Work) -> ControlFlow<()> {
-    if work.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+fn go_on(execution: &Execution) -> ControlFlow<()> {
+    if execution.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
-/// An order that was given: by whom and why, where its progress is kept, and when it began.
+/// An action that was requested: by whom and why, where its progress is kept, and when it began.
 #[derive(Clone, Copy)]
-pub(super) struct Given<'a> {
+pub(super) struct ActionContext<'a> {
     pub(super) actor: &'a Actor,
     pub(super) reason: &'a Reason,
-    pub(super) work: &'a Work,
+    pub(super) execution: &'a Execution,
     pub(super) now: Timestamp,
 }
 
-impl Given<'_> {
-    /// The first record of an order on one subject.
-    pub(super) fn ordered_one(&self, order: &Order, prepared: &Prepared) -> Record {
-        let mut record = self.ordered(order.action);
-        if let Record::Ordered { subjects, count, before, after, operations, to, priority, force, with_jobs, .. } =
+impl ActionContext<'_> {
+    /// The first record of an action on one target.
+    pub(super) fn requested_one(&self, action: &Action, prepared: &Prepared) -> Record {
+        let mut record = self.requested(action.kind);
+        if let Record::Requested { targets, count, before, after, operations, to, priority, force, with_jobs, .. } =
             &mut record
         {
-            (*subjects, *count) = (vec![order.subject.to_string()], 1);
+            (*targets, *count) = (vec![action.target.to_string()], 1);
             (*before, *after) = prepared.values();
             *operations = prepared.recorded();
-            *to = order.to.map(|to| to.label().to_owned());
-            *priority = order.priority.map(Priority::number);
-            (*force, *with_jobs) = (order.force, order.with_jobs);
+            *to = action.to.map(|to| to.label().to_owned());
+            *priority = action.priority.map(Priority::number);
+            (*force, *with_jobs) = (action.force, action.with_jobs);
         }
         record
     }
 
-    /// A first record of an order over many, about these of its subjects, with what each of them was before.
-    pub(super) fn ordered_many(
+    /// A first record of an action over many, about these of its targets, with what each of them was before.
+    pub(super) fn requested_many(
         &self,
-        each: Each,
+        each: BulkAction,
         of: usize,
-        some: &[(Subject, Option<i32>)],
+        some: &[(Target, Option<i32>)],
         before: Vec<String>,
     ) -> Record {
-        let mut record = self.ordered(each.action);
-        if let Record::Ordered { subjects, count, before_each, to, priority, .. } = &mut record {
-            (*subjects, *count) = (some.iter().map(|(subject, _)| subject.to_string()).collect(), of as u64);
+        let mut record = self.requested(each.action);
+        if let Record::Requested { targets, count, before_each, to, priority, .. } = &mut record {
+            (*targets, *count) = (some.iter().map(|(target, _)| target.to_string()).collect(), of as u64);
             *before_each = before;
             *to = each.to.map(|to| to.label().to_owned());
             *priority = each.priority.map(Priority::number);
@@ -292,44 +297,44 @@ impl Given<'_> {
         record
     }
 
-    /// The records of what is about to be changed besides an order's subject, each with the label of its state before.
-    pub(super) fn begun(&self, items: &[(Subject, &'static str)]) -> Vec<Record> {
-        let record = |some: &[(Subject, &'static str)]| {
+    /// The records of what is about to be changed besides an action's target, each with the label of its state before.
+    pub(super) fn begun(&self, items: &[(Target, &'static str)]) -> Vec<Record> {
+        let record = |some: &[(Target, &'static str)]| {
             let before: Vec<_> = some.iter().map(|(_, before)| (*before).to_owned()).collect();
             let is_known = before.iter().any(|before| !before.is_empty());
-            let subjects = some.iter().map(|(subject, _)| subject.to_string()).collect();
-            self.begun_with(subjects, if is_known { before } else { Vec::new() }, Vec::new())
+            let targets = some.iter().map(|(target, _)| target.to_string()).collect();
+            self.begun_with(targets, if is_known { before } else { Vec::new() }, Vec::new())
         };
-        items.chunks(SUBJECTS_A_LINE).map(record).collect()
+        items.chunks(TARGETS_A_LINE).map(record).collect()
     }
 
     /// The records of what is about to be changed of one item of a list: of a repair, what is written and replaced.
     pub(super) fn begun_item(&self, prepared: &Prepared) -> Vec<Record> {
         let mut records = self.begun(&prepared.with_it);
-        if prepared.order.action == Action::Mend && !prepared.work.is_empty() {
-            let subjects = vec![prepared.order.subject.to_string()];
-            records.push(self.begun_with(subjects, Vec::new(), prepared.recorded()));
+        if prepared.action.kind == ActionKind::Repair && !prepared.steps.is_empty() {
+            let targets = vec![prepared.action.target.to_string()];
+            records.push(self.begun_with(targets, Vec::new(), prepared.recorded()));
         }
         records
     }
 
-    fn begun_with(&self, subjects: Vec<String>, before_each: Vec<String>, operations: Vec<String>) -> Record {
+    fn begun_with(&self, targets: Vec<String>, before_each: Vec<String>, operations: Vec<String>) -> Record {
         let by_alert = self.actor.source == Source::Alert;
-        Record::Begun { id: self.work.id, at: self.now, subjects, before_each, operations, by_alert }
+        Record::Begun { id: self.execution.id, at: self.now, targets, before_each, operations, by_alert }
     }
 
-    /// The first record of the order, without what it is about.
-    pub(super) fn ordered(&self, action: Action) -> Record {
+    /// The first record of the action, without what it is about.
+    pub(super) fn requested(&self, action: ActionKind) -> Record {
         let actor = self.actor;
-        Record::Ordered {
-            id: self.work.id,
+        Record::Requested {
+            id: self.execution.id,
             at: self.now,
             actor: actor.name.clone(),
             role: actor.role.label().to_owned(),
             source: actor.source.label().to_owned(),
             from: actor.from.map(|from| from.to_string()),
             action: action.label().to_owned(),
-            subjects: Vec::new(),
+            targets: Vec::new(),
             count: 0,
             reason: self.reason.to_string(),
             before: None,

@@ -15,17 +15,17 @@ pub enum Clock {
     /// As the image knows it; without one, and where that knows nothing, the clocks are taken to agree.
     Mirror,
     /// By a measurement that is made when something goes by an age. Where it says why there is none, that is refused.
-    Asked(Ask),
+    Measured(MeasureClock),
 }
 
 /// Measures the servers' clock, or says why not.
-pub type Ask = Arc<dyn Fn() -> BoxFuture<'static, Result<Measured, String>> + Send + Sync>;
+pub type MeasureClock = Arc<dyn Fn() -> BoxFuture<'static, Result<Measured, String>> + Send + Sync>;
 
 impl fmt::Debug for Clock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Mirror => "Mirror",
-            Self::Asked(_) => "Asked",
+            Self::Measured(_) => "Measured",
         })
     }
 }
@@ -37,7 +37,7 @@ impl Clock {
     /// [`Refusal::Unavailable`] where their clock could not be measured: a wrong one makes a live lock a leaked one.
     pub(super) async fn server_time(&self, store: Option<&Store>, own: Timestamp) -> Result<Timestamp, Refusal> {
         let why = match (self, store) {
-            (Self::Asked(ask), _) => match ask().await {
+            (Self::Measured(ask), _) => match ask().await {
                 Ok(measured) => return Ok(measured.server_time(own)),
                 Err(why) => why,
             },

@@ -1,34 +1,41 @@
-//! What is counted of orders.
+//! What is counted of actions.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
-use super::action::Action;
 use super::actor::Source;
+use super::kind::ActionKind;
 
-/// What an order counts as when it was done.
+/// What an action counts as when it was done.
 pub(super) const DONE: &str = "done";
 
-/// What an order counts as that was only to be shown.
+/// What an action counts as that was only to be shown.
 pub(super) const DRY_RUN: &str = "dry_run";
 
-/// What an order counts as of which a part was done, and something stood against the rest.
+/// What an action counts as of which a part was done, and something stood against the rest.
 pub(super) const IN_PART: &str = "in_part";
 
-/// What an order counts as of which it is not known whether it was done.
+/// What an action counts as of which it is not known whether it was done.
 pub(super) const UNKNOWN: &str = "unknown";
 
-/// What an order counts as that the queue stood against.
+/// What an action counts as that the queue stood against.
 pub(super) const CONFLICT: &str = "conflict";
 
-/// What an order over many counts as that was ended by somebody.
+/// What an action over many counts as that was ended by somebody.
 pub(super) const CANCELLED: &str = "cancelled";
 
-/// What a rule for an alert can order.
-const OF_RULES: [Action; 7] =
-    [Action::Resume, Action::Hold, Action::Release, Action::Delete, Action::Purge, Action::BreakLock, Action::Mend];
+/// What a rule for an alert can action.
+const OF_RULES: [ActionKind; 7] = [
+    ActionKind::Resume,
+    ActionKind::Hold,
+    ActionKind::Release,
+    ActionKind::Delete,
+    ActionKind::Purge,
+    ActionKind::BreakLock,
+    ActionKind::Repair,
+];
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Labels {
@@ -37,7 +44,7 @@ struct Labels {
     outcome: &'static str,
 }
 
-/// The counters of orders; cheap to clone.
+/// The counters of actions; cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
     actions: Family<Labels, Counter>,
@@ -50,7 +57,7 @@ impl Metrics {
     #[must_use]
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
-        for action in Action::ALL {
+        for action in ActionKind::ALL {
             // The command line is another process, and keeps an audit file of its own.
             for source in [Source::Web, Source::Api, Source::Alert] {
                 if source != Source::Alert || OF_RULES.contains(&action) {
@@ -61,13 +68,13 @@ impl Metrics {
         }
         registry.register(
             "queuekeeper_actions",
-            "Orders on items of the queue, by what was ordered, by what means, and what came of it",
+            "Actions on items of the queue, by what was requested, by what means, and what came of it",
             metrics.actions.clone(),
         );
         metrics
     }
 
-    pub(super) fn count(&self, action: Action, source: Source, outcome: &'static str) {
+    pub(super) fn count(&self, action: ActionKind, source: Source, outcome: &'static str) {
         let labels = Labels { action: action.label(), source: source.label(), outcome };
         self.actions.get_or_create_owned(&labels).inc();
     }

@@ -1,13 +1,13 @@
-//! From an order to what will be written: read, checked, and ready to be shown or committed.
+//! From an action to what will be written: read, checked, and ready to be shown or committed.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use jiff::Timestamp;
 
-use super::action::{Action, Subject};
+use super::action::{Action, Precondition};
 use super::actor::Role;
 use super::clock::Clock;
-use super::order::{Order, Seen};
+use super::kind::{ActionKind, Target};
 use super::refusal::Refusal;
 use crate::mirror::Store;
 use crate::mirror::words::counted;
@@ -24,29 +24,29 @@ mod other;
 pub(super) use batch::batch_target;
 pub(super) use other::held_in;
 
-/// An order that is ready to be carried out: everything was read and checked just now, and nothing is written yet.
+/// An action that is ready to be carried out: everything was read and checked just now, and nothing is written yet.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    /// The order.
-    pub order: Order,
+    /// The action.
+    pub action: Action,
     /// The role that it takes, now that it is known what it removes.
     pub needs: Role,
-    /// The label of the subject's state before; `None` where it has none.
+    /// The label of the target's state before; `None` where it has none.
     pub before: Option<&'static str>,
     /// The label of its state after; `None` where it has none, or is gone.
     pub after: Option<&'static str>,
-    /// Its priority before, where that can be read, and after; `None` where another is not ordered.
+    /// Its priority before, where that can be read, and after; `None` where another is not requested.
     pub priority: Option<(Option<Priority>, Priority)>,
-    /// What there is of its subject now: what an order may carry that is given after looking at this.
-    pub seen: Seen,
-    /// What its orderer should know.
+    /// What there is of its target now: what an action may carry that is given after looking at this.
+    pub precondition: Precondition,
+    /// What its operator should know.
     pub warnings: Vec<String>,
     /// Znodes whose data is removed or replaced, each with that data.
     pub removed: Vec<(String, Vec<u8>)>,
-    /// What is changed or removed with its subject and has a name of its own, each with the label of its state before;
+    /// What is changed or removed with its target and has a name of its own, each with the label of its state before;
     /// empty where that is not known. What can only be planned later is not among them.
-    pub(super) with_it: Vec<(Subject, &'static str)>,
-    pub(super) work: Vec<Step>,
+    pub(super) with_it: Vec<(Target, &'static str)>,
+    pub(super) steps: Vec<Step>,
 }
 
 /// What came of a repair of what another repair put right.
@@ -66,14 +66,14 @@ pub(super) enum Step {
     /// Breaking a lock, which is looked at once more just before.
     BreakLock(Lock, Transaction),
     /// Purging batches that are done with, one by one, each at the version that it has.
-    CleanUp(Vec<(Subject, Option<i32>)>),
+    CleanUp(Vec<(Target, Option<i32>)>),
     /// Releasing the jobs of a collection that are Held, one by one.
     ReleaseJobs(Box<str>),
 }
 
-/// What the preparation of an order has at hand.
+/// What the preparation of an action has at hand.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Desk<'a> {
+pub(super) struct ActionPlanner<'a> {
     pub(super) queue: &'a Queue,
     /// Where things are thought to be, which saves round trips; `None` for the command line.
     pub(super) store: Option<&'a Store>,
@@ -85,7 +85,7 @@ pub(super) struct Desk<'a> {
     pub(super) now: Timestamp,
 }
 
-impl Desk<'_> {
+impl ActionPlanner<'_> {
     /// What an item's status says of the change.
     fn message(&self) -> String {
         OperatorNote { who: self.who, why: self.reason }.to_string()
@@ -93,43 +93,43 @@ impl Desk<'_> {
 }
 
 impl Prepared {
-    fn new(order: &Order, needs: Role, work: Vec<Step>) -> Self {
-        let with_it = work.iter().filter_map(|step| match step {
+    fn new(action: &Action, needs: Role, steps: Vec<Step>) -> Self {
+        let with_it = steps.iter().filter_map(|step| match step {
             Step::Many(plan) => Some(jobs_of(plan.each_job())),
             _ => None,
         });
         Self {
-            order: order.clone(),
+            action: action.clone(),
             needs,
             before: None,
             after: None,
             priority: None,
-            seen: Seen::default(),
+            precondition: Precondition::default(),
             warnings: Vec::new(),
             removed: Vec::new(),
             with_it: with_it.flatten().collect(),
-            work,
+            steps,
         }
     }
 
-    /// Notes the state and the version of the subject's status.
-    fn seen_as<S: State>(mut self, state: Option<S>, version: Option<i32>) -> Self {
+    /// Notes the state and the version of the target's status.
+    fn with_state<S: State>(mut self, state: Option<S>, version: Option<i32>) -> Self {
         let label = state.map_or("other", State::label);
-        self.seen = Seen { state: Some(label.into()), version, ..Seen::default() };
+        self.precondition = Precondition { state: Some(label.into()), version, ..Precondition::default() };
         self
     }
 
     /// Notes which lock it is.
-    fn seen_lock(mut self, lock: &Lock) -> Self {
-        self.seen.czxid = Some(lock.czxid);
+    fn with_lock(mut self, lock: &Lock) -> Self {
+        self.precondition.czxid = Some(lock.czxid);
         self
     }
 
-    /// Notes what is planned, and refuses it where its orderer was shown something else.
-    fn seen_plan(mut self) -> Result<Self, Refusal> {
+    /// Notes what is planned, and refuses it where its operator was shown something else.
+    fn with_plan(mut self) -> Result<Self, Refusal> {
         let mut hasher = DefaultHasher::new();
         self.removed.hash(&mut hasher);
-        for step in &self.work {
+        for step in &self.steps {
             match step {
                 Step::One(transaction) | Step::BreakLock(_, transaction) => {
                     // Not their data: it says when, and that is later each time.
@@ -150,11 +150,17 @@ impl Prepared {
             }
         }
         let plan = hasher.finish();
-        if self.order.seen.as_ref().and_then(|seen| seen.plan).is_some_and(|shown| shown != plan) {
+        if self
+            .action
+            .precondition
+            .as_ref()
+            .and_then(|precondition| precondition.plan)
+            .is_some_and(|shown| shown != plan)
+        {
             let why = "something else would be done by now than was shown; look at it again. Nothing was done";
             return Err(Refusal::conflict(why));
         }
-        self.seen.plan = Some(plan);
+        self.precondition.plan = Some(plan);
         Ok(self)
     }
 
@@ -168,7 +174,7 @@ impl Prepared {
         self
     }
 
-    /// What is changed, before and after, as it is written down: the state, or the priority where that is ordered.
+    /// What is changed, before and after, as it is written down: the state, or the priority where that is requested.
     pub(super) fn values(&self) -> (Option<String>, Option<String>) {
         match self.priority {
             Some((before, after)) => (before.map(priority_text), Some(priority_text(after))),
@@ -189,7 +195,7 @@ impl Prepared {
             }
         };
         let mut then = Vec::new();
-        for step in &self.work {
+        for step in &self.steps {
             match step {
                 Step::Job(plan) => add(&plan.transaction),
                 Step::One(transaction) | Step::BreakLock(_, transaction) => add(transaction),
@@ -224,14 +230,14 @@ impl Prepared {
 
     /// The lasting changes of a repair, and the data that it does not keep, in one line; `None` for other actions.
     pub(super) fn repaired(&self) -> Option<String> {
-        if self.order.action != Action::Mend {
+        if self.action.kind != ActionKind::Repair {
             return None;
         }
-        if self.work.is_empty() {
+        if self.steps.is_empty() {
             return Some(NOT_SHOWN.to_owned());
         }
         let mut changes = Vec::new();
-        for step in &self.work {
+        for step in &self.steps {
             if let Step::One(transaction) = step {
                 changes.extend(transaction.lasting().map(ToString::to_string));
             }
@@ -242,15 +248,15 @@ impl Prepared {
 
     /// The data that a repair does not keep, whole. Of what is purged no more is kept than that it was.
     fn replaced(&self) -> impl Iterator<Item = String> {
-        let kept = if self.order.action == Action::Mend { self.removed.as_slice() } else { &[] };
+        let kept = if self.action.kind == ActionKind::Repair { self.removed.as_slice() } else { &[] };
         kept.iter().map(|(path, data)| format!("{path} was {}", data.escape_ascii()))
     }
 
     /// Refuses what only its name may bring about: the removal of an item that is not done with, because it is broken.
     /// No list and no rule is as good as its name.
     pub(super) fn check_listed(&self) -> Result<(), Refusal> {
-        if self.order.action == Action::Purge && !self.removed.is_empty() {
-            let on = &self.order.subject;
+        if self.action.kind == ActionKind::Purge && !self.removed.is_empty() {
+            let on = &self.action.target;
             let why = format!("{on} is not known to be done with, because it is broken: purge it by its name alone");
             return Err(Refusal::conflict(why));
         }
@@ -265,13 +271,13 @@ impl Prepared {
             Step::Many(plan) => plan.jobs(),
             Step::One(_) | Step::BreakLock(..) | Step::ThenPurge(_) | Step::CleanUp(_) | Step::ReleaseJobs(_) => 0,
         };
-        self.work.iter().map(jobs).sum()
+        self.steps.iter().map(jobs).sum()
     }
 }
 
 /// The jobs of a plan, each with the label of its state before.
-pub(super) fn jobs_of<'a>(jobs: impl Iterator<Item = &'a PlannedJob>) -> Vec<(Subject, &'static str)> {
-    jobs.map(|(job, state)| (Subject::Job(*job), state.map_or("", State::label))).collect()
+pub(super) fn jobs_of<'a>(jobs: impl Iterator<Item = &'a PlannedJob>) -> Vec<(Target, &'static str)> {
+    jobs.map(|(job, state)| (Target::Job(*job), state.map_or("", State::label))).collect()
 }
 
 /// A priority as it is written down.
@@ -279,50 +285,50 @@ pub(super) fn priority_text(priority: Priority) -> String {
     format!("priority {priority}")
 }
 
-impl Desk<'_> {
-    /// Reads and checks what an order is about.
-    pub(super) async fn prepare(&self, order: &Order) -> Result<Prepared, Refusal> {
-        let needs = order.subject.role(order.action).ok_or_else(|| {
-            let (action, subject) = (order.action.title(), &order.subject);
-            let known: Vec<_> = subject.actions().iter().map(|(known, _)| known.label()).collect();
-            Refusal::Invalid(format!("{action} is nothing to do to {subject}; it knows {}", known.join(", ")))
+impl ActionPlanner<'_> {
+    /// Reads and checks what an action is about.
+    pub(super) async fn prepare(&self, action: &Action) -> Result<Prepared, Refusal> {
+        let needs = action.target.role(action.kind).ok_or_else(|| {
+            let (action, target) = (action.kind.title(), &action.target);
+            let known: Vec<_> = target.actions().iter().map(|(known, _)| known.label()).collect();
+            Refusal::Invalid(format!("{action} is nothing to do to {target}; it knows {}", known.join(", ")))
         })?;
-        let takes_jobs = order.action == Action::Release && matches!(order.subject, Subject::Collection(_));
-        if order.with_jobs && !takes_jobs {
+        let takes_jobs = action.kind == ActionKind::Release && matches!(action.target, Target::Collection(_));
+        if action.with_jobs && !takes_jobs {
             return Err(Refusal::Invalid("only the release of a collection can release its jobs with it".to_owned()));
         }
-        match &order.subject {
-            Subject::Job(id) => self.job(order, needs, *id).await,
-            Subject::Batch(id) => self.batch(order, needs, *id).await,
-            Subject::Request(queue, id) => self.request(order, needs, *queue, *id).await,
-            Subject::Queue(queue) => self.queue_lock(order, needs, *queue).await,
-            Subject::Collection(mnemonic) => self.collection(order, needs, mnemonic).await,
-            Subject::Lock(path) => self.break_lock(order, needs, path).await,
-            Subject::Fault(fault, item) => self.mend(order, needs, *fault, item).await,
-            Subject::Batches => self.clean_up(order, needs).await,
+        match &action.target {
+            Target::Job(id) => self.job(action, needs, *id).await,
+            Target::Batch(id) => self.batch(action, needs, *id).await,
+            Target::Request(queue, id) => self.request(action, needs, *queue, *id).await,
+            Target::Queue(queue) => self.queue_lock(action, needs, *queue).await,
+            Target::Collection(mnemonic) => self.collection(action, needs, mnemonic).await,
+            Target::Lock(path) => self.break_lock(action, needs, path).await,
+            Target::Fault(fault, item) => self.repair(action, needs, *fault, item).await,
+            Target::Batches => self.clean_up(action, needs).await,
         }
     }
 }
 
-/// Refuses what has another state or version than its orderer saw, and says what it has.
-pub(super) fn check_seen<S: State>(
-    seen: Option<&Seen>,
-    subject: &Subject,
+/// Refuses what has another state or version than its operator saw, and says what it has.
+pub(super) fn check_precondition<S: State>(
+    precondition: Option<&Precondition>,
+    target: &Target,
     state: Option<S>,
     version: Option<i32>,
 ) -> Result<(), Refusal> {
-    let Some(seen) = seen else { return Ok(()) };
+    let Some(precondition) = precondition else { return Ok(()) };
     let label = state.map_or("other", State::label);
-    let is_other_state = seen.state.as_deref().is_some_and(|seen| seen != label);
-    let is_other_version = seen.version.is_some() && seen.version != version;
+    let is_other_state = precondition.state.as_deref().is_some_and(|precondition| precondition != label);
+    let is_other_version = precondition.version.is_some() && precondition.version != version;
     if !is_other_state && !is_other_version {
         return Ok(());
     }
     let name = state.map_or("in a state that nobody knows", State::name);
     let why = if is_other_state {
-        format!("{subject} is {name} by now; nothing was done")
+        format!("{target} is {name} by now; nothing was done")
     } else {
-        format!("{subject} is {name} as before, but was changed meanwhile; nothing was done")
+        format!("{target} is {name} as before, but was changed meanwhile; nothing was done")
     };
     Err(Refusal::Conflict { why, state: Some(label), version })
 }

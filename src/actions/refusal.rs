@@ -1,4 +1,4 @@
-//! Why an order was not done.
+//! Why an action was not done.
 
 use super::actor::Role;
 use super::audit::NotWritten;
@@ -6,10 +6,10 @@ use super::metrics::{CONFLICT, IN_PART, UNKNOWN};
 use queuekeeper_queue::Error;
 use queuekeeper_queue::path::Path;
 
-/// Why an order was not done, or is not known to have been.
+/// Why an action was not done, or is not known to have been.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Its actor may not order that.
+    /// Its actor may not request that.
     #[error("this takes the role {needs}, and yours is {has}")]
     Forbidden {
         /// The role that it takes.
@@ -17,7 +17,7 @@ pub enum Refusal {
         /// The role that its actor has.
         has: Role,
     },
-    /// It cannot be done as it was ordered, whatever the state of the queue.
+    /// It cannot be done as it was requested, whatever the state of the queue.
     #[error("{0}")]
     Invalid(String),
     /// What it is about is not there.
@@ -28,7 +28,7 @@ pub enum Refusal {
     Conflict {
         /// What stands against it.
         why: String,
-        /// The state that the subject is in now, where that is known.
+        /// The state that the target is in now, where that is known.
         state: Option<&'static str>,
         /// The version of its status now, where that is known.
         version: Option<i32>,
@@ -63,9 +63,9 @@ impl Refusal {
         }
     }
 
-    /// What stood against the rest of an order of which some transactions were done.
+    /// What stood against the rest of an action of which some transactions were done.
     pub(super) fn in_part(error: &Error) -> Self {
-        let why = format!("{error}; a part was done before, order it again for the rest");
+        let why = format!("{error}; a part was done before, request it again for the rest");
         let is_known = !error.is_connection() && !matches!(error, Error::Unknown { .. });
         if is_known { Self::InPart(why) } else { Self::Unknown(why) }
     }
@@ -98,7 +98,7 @@ impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         let why = error.to_string();
         match error {
-            Error::Unknown { .. } => Self::Unknown(format!("{why}; look at it before ordering it again")),
+            Error::Unknown { .. } => Self::Unknown(format!("{why}; look at it before requesting it again")),
             Error::Missing(_) | Error::NotShown { .. } => Self::Missing(why),
             Error::Conflict(_) | Error::Transition { .. } | Error::Decode { .. } | Error::Invalid { .. } => {
                 Self::conflict(why)

@@ -1,4 +1,4 @@
-//! What goes on as long as orders are taken.
+//! What goes on as long as actions are taken.
 
 use tokio_util::sync::CancellationToken;
 
@@ -7,7 +7,7 @@ use super::execute::Actions;
 use super::session::Connection;
 use queuekeeper_zookeeper::{ConnectError, Sessions};
 
-/// What orders need to go on: their connection, and the writer of the audit trail. Awaited by whoever made it.
+/// What actions need to go on: their connection, and the writer of the audit trail. Awaited by whoever made it.
 #[derive(Debug)]
 pub struct Runner {
     pub(super) actions: Actions,
@@ -16,7 +16,7 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// Keeps orders going until `shutdown`. What is under way then is finished and written down.
+    /// Keeps actions going until `shutdown`. What is under way then is finished and written down.
     ///
     /// # Errors
     /// As [`Sessions::establish`].

@@ -1,4 +1,4 @@
-//! The connection that orders are carried out over: one of its own, so that no large answer holds them up.
+//! The connection that actions are carried out over: one of its own, so that no large answer holds them up.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use queuekeeper_zookeeper::{ConnectError, Sessions, within};
 /// How long a server may take to catch up with its leader.
 const SYNC_LIMIT: Duration = Duration::from_secs(5);
 
-/// Where orders find the queue.
+/// Where actions find the queue.
 #[derive(Clone, Debug)]
 pub(super) struct Connected(watch::Receiver<Option<Queue>>);
 
@@ -37,9 +37,9 @@ impl Connection {
         let keep = async {
             loop {
                 let client = sessions.establish().await?;
-                // Another server than before may be behind it, and would make an order look outdated that is not.
+                // Another server than before may be behind it, and would make an action look outdated that is not.
                 if let Err(error) = within(SYNC_LIMIT, client.sync("/")).await {
-                    tracing::warn!("the server that orders go to does not catch up with its leader: {error}");
+                    tracing::warn!("the server that actions go to does not catch up with its leader: {error}");
                 }
                 let queue = Queue::new(client.clone()).with_acl(sessions.config().acl.as_slice());
                 self.queue.send_replace(Some(queue));

@@ -5,7 +5,7 @@ use tokio::time::Instant;
 
 use super::book::Line;
 use super::call::{ACCEPTED, Call, Unchanging};
-use super::decision::{Cause, Decision, Kind, Target};
+use super::decision::{Cause, Decision, Kind, Scope};
 use super::guard::{self, Stop};
 use super::memory::{Memory, Together};
 use super::outcome::Outcome;
@@ -13,7 +13,7 @@ use super::payload::{Alert, BadPayload, Payload, Status};
 use super::rule::{Mode, Rule, Rules};
 use super::server::{Alerts, Shared};
 use crate::actions::Actor;
-use crate::actions::audit::{Decided, NotWritten, OrderId, Record, Unchanged};
+use crate::actions::audit::{ActionId, Decided, NotWritten, Record, Unchanged};
 use queuekeeper_zookeeper::coordination::{self, CoordinationError, Snapshot, Write};
 
 /// How many decisions may wait, of all processes.
@@ -54,7 +54,7 @@ pub(super) struct Verdict {
     /// `None` for what is accepted, and counts when it is done.
     pub(super) outcome: Option<Outcome>,
     pub(super) detail: String,
-    pub(super) subjects: Vec<String>,
+    pub(super) targets: Vec<String>,
     /// Whether something is or will be another by it, or would in a dry run: it is written down by itself, and what
     /// changes nothing is only counted.
     pub(super) changes: bool,
@@ -62,7 +62,7 @@ pub(super) struct Verdict {
 
 impl From<Stop> for Verdict {
     fn from(stop: Stop) -> Self {
-        Self { outcome: Some(stop.outcome), detail: stop.why, subjects: Vec::new(), changes: false }
+        Self { outcome: Some(stop.outcome), detail: stop.why, targets: Vec::new(), changes: false }
     }
 }
 
@@ -155,7 +155,7 @@ impl Shared {
                 outcome: verdict.outcome.map_or(ACCEPTED, Outcome::label).to_owned(),
                 detail: verdict.detail,
                 selector: rule.select.to_string(),
-                subjects: verdict.subjects,
+                targets: verdict.targets,
             };
             if verdict.changes {
                 changes.push(decided.clone());
@@ -167,7 +167,7 @@ impl Shared {
         let (has_changes, more) = (!changes.is_empty(), unchanged.count());
         if has_changes {
             let record = Record::Alerts {
-                id: OrderId::new(now),
+                id: ActionId::new(now),
                 at: now,
                 actor: caller.name.clone(),
                 from: caller.from.map(|from| from.to_string()),
@@ -203,17 +203,17 @@ impl Shared {
         call: &mut Call<'a>,
         now: Timestamp,
     ) -> Result<Verdict, NotReceived> {
-        let target = match Target::of(rule, alert) {
-            Ok(target) => target,
+        let scope = match Scope::of(rule, alert) {
+            Ok(scope) => scope,
             Err(narrow) => {
                 let why = format!("its label {} names none that the rule has", narrow.label());
                 return Ok(Stop::new(Outcome::NoMatch, why).into());
             }
         };
         match (alert.status, call.snapshot.filter(|_| rule.mode == Mode::Enforce)) {
-            (Status::Firing, Some(snapshot)) => self.accept(rule, alert, target, (call, snapshot), now).await,
-            (Status::Resolved, Some(snapshot)) => self.resolve(rule, alert, &target, (call, snapshot), now).await,
-            (Status::Firing, None) => Ok(self.rehearse_once(rule, alert, &target, call, now)),
+            (Status::Firing, Some(snapshot)) => self.accept(rule, alert, scope, (call, snapshot), now).await,
+            (Status::Resolved, Some(snapshot)) => self.resolve(rule, alert, &scope, (call, snapshot), now).await,
+            (Status::Firing, None) => Ok(self.rehearse_once(rule, alert, &scope, call, now)),
             (Status::Resolved, None) => Ok(self.rehearse_undoing(rule, alert)),
         }
     }
@@ -223,15 +223,15 @@ impl Shared {
         &self,
         rule: &'a Rule,
         alert: &Alert,
-        target: &Target,
+        scope: &Scope,
         call: &mut Call<'a>,
         now: Timestamp,
     ) -> Verdict {
-        let place = (&*rule.name, target.key());
+        let place = (&*rule.name, scope.key());
         if let Some(Err(stop)) = call.decided.get(&place) {
             return stop.clone().into();
         }
-        let verdict = self.rehearse(rule, alert, target, now);
+        let verdict = self.rehearse(rule, alert, scope, now);
         if let Some(outcome @ (Outcome::NothingToDo | Outcome::GaveUp)) = verdict.outcome {
             call.decided.insert(place, Err(Stop::new(outcome, verdict.detail.clone())));
         }
@@ -243,7 +243,7 @@ impl Shared {
         &self,
         rule: &'a Rule,
         alert: &Alert,
-        target: Target,
+        scope: Scope,
         (call, snapshot): (&mut Call<'a>, &'a Snapshot),
         now: Timestamp,
     ) -> Result<Verdict, NotReceived> {
@@ -255,7 +255,7 @@ impl Shared {
             Err(stop) => return Ok(stop.into()),
         };
         let is_kept = rule.is_undone && call.kept.insert(&rule.name) && self.keep_holds(rule, snapshot).await;
-        let verdict = self.accept_new(rule, alert, target, (call, snapshot), &memory, now).await?;
+        let verdict = self.accept_new(rule, alert, scope, (call, snapshot), &memory, now).await?;
         Ok(Verdict { changes: verdict.changes || is_kept, ..verdict })
     }
 
@@ -264,13 +264,13 @@ impl Shared {
         &self,
         rule: &'a Rule,
         alert: &Alert,
-        target: Target,
+        scope: Scope,
         (call, _): (&mut Call<'a>, &'a Snapshot),
         memory: &Memory,
         now: Timestamp,
     ) -> Result<Verdict, NotReceived> {
         let cause = Cause::of(alert);
-        let key = target.key();
+        let key = scope.key();
         if let Err(stop) = guard::admit(rule, memory, &cause, &key, now) {
             return Ok(stop.into());
         }
@@ -280,11 +280,11 @@ impl Shared {
             Some(Err(stop)) => return Ok(stop.clone().into()),
             None => {}
         }
-        let chosen = self.sight(now).choose(rule, &target, memory).map(drop);
+        let chosen = self.sight(now).choose(rule, &scope, memory).map(drop);
         call.decided.insert(place, chosen.clone());
         match chosen {
             Err(stop) => Ok(stop.into()),
-            Ok(()) => self.add(&Decision::new(Kind::Act, rule, cause, target, now), &mut call.waiting).await,
+            Ok(()) => self.add(&Decision::new(Kind::Act, rule, cause, scope, now), &mut call.waiting).await,
         }
     }
 
@@ -307,7 +307,7 @@ impl Shared {
                     Kind::Act => "it is to be carried out",
                     Kind::Undo => "what the rule did is to be taken back",
                 };
-                Ok(Verdict { outcome: None, detail: detail.to_owned(), subjects: Vec::new(), changes: true })
+                Ok(Verdict { outcome: None, detail: detail.to_owned(), targets: Vec::new(), changes: true })
             }
             Err(error) if error.is_there() => Ok(duplicate()),
             Err(error) => Err(NotReceived::Unrecorded(error.to_string())),

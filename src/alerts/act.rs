@@ -341,7 +341,7 @@ impl Shared {
             outcome: outcome.label().to_owned(),
             detail: why.to_owned(),
             selector: self.rules.read().get(&decision.rule).map(|rule| rule.select.to_string()).unwrap_or_default(),
-            subjects: decision.list.as_ref().map(|list| list.did.clone()).unwrap_or_default(),
+            targets: decision.list.as_ref().map(|list| list.did.clone()).unwrap_or_default(),
         };
         if let Err(why) = self.actions.audit().write(Record::Decision { id: decision.id, at: now, decided }).await {
             tracing::error!(decision = %decision.id, "{why}; what came of it is not recorded");

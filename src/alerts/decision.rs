@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::item::Item;
 use super::payload::Alert;
 use super::rule::{Narrow, Rule};
-use crate::actions::audit::OrderId;
+use crate::actions::audit::ActionId;
 use crate::actions::{Fault, JobState, State as _};
 
 /// The alert that a decision is about.
@@ -30,7 +30,7 @@ impl Cause {
 
 /// To what an alert narrows a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Target {
+pub(super) struct Scope {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) state: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -39,10 +39,10 @@ pub(super) struct Target {
     pub(super) fault: Option<String>,
 }
 
-impl Target {
+impl Scope {
     /// What the labels of an alert narrow a rule to; `Err` with the label that names what the rule has not.
     pub(super) fn of(rule: &Rule, alert: &Alert) -> Result<Self, Narrow> {
-        let mut target = Self::default();
+        let mut scope = Self::default();
         for narrow in &rule.narrow_by {
             let Some(value) = alert.labels.get(narrow.label()) else { continue };
             let select = &rule.select;
@@ -56,13 +56,13 @@ impl Target {
                 return Err(*narrow);
             }
             let place = match narrow {
-                Narrow::State => &mut target.state,
-                Narrow::Fault => &mut target.fault,
-                Narrow::Collection => &mut target.collection,
+                Narrow::State => &mut scope.state,
+                Narrow::Fault => &mut scope.fault,
+                Narrow::Collection => &mut scope.collection,
             };
             *place = Some(value.clone());
         }
-        Ok(target)
+        Ok(scope)
     }
 
     pub(super) fn has_state(&self, state: JobState) -> bool {
@@ -136,11 +136,11 @@ impl List {
 /// A decision that was accepted, as JSON in its znode.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
-    pub(super) id: OrderId,
+    pub(super) id: ActionId,
     pub(super) kind: Kind,
     pub(super) rule: String,
     pub(super) cause: Cause,
-    pub(super) target: Target,
+    pub(super) scope: Scope,
     /// When it was accepted.
     pub(super) at: Timestamp,
     /// Its items; `None` before it is begun.
@@ -155,16 +155,16 @@ pub struct Decision {
 }
 
 impl Decision {
-    pub(super) fn new(kind: Kind, rule: &Rule, cause: Cause, target: Target, now: Timestamp) -> Self {
-        let id = OrderId::new(now);
-        Self { id, kind, rule: rule.name.clone(), cause, target, at: now, list: None, failures: 0, not_before: None }
+    pub(super) fn new(kind: Kind, rule: &Rule, cause: Cause, scope: Scope, now: Timestamp) -> Self {
+        let id = ActionId::new(now);
+        Self { id, kind, rule: rule.name.clone(), cause, scope, at: now, list: None, failures: 0, not_before: None }
     }
 
-    /// The name of its znode. What must not be decided twice at once has the same: a rule on a target, and the undoing
+    /// The name of its znode. What must not be decided twice at once has the same: a rule on a scope, and the undoing
     /// of what a rule did.
     pub(super) fn name(&self) -> String {
         match self.kind {
-            Kind::Act => act_name(&self.rule, &self.target),
+            Kind::Act => act_name(&self.rule, &self.scope),
             Kind::Undo => format!("{}.undo", self.rule),
         }
     }
@@ -186,7 +186,7 @@ impl Decision {
         self.list.is_some()
     }
 
-    /// Why it is done, as orders and status messages say it.
+    /// Why it is done, as actions and status messages say it.
     pub(super) fn reason(&self) -> String {
         let Cause { alert, fingerprint, starts_at } = &self.cause;
         let what = match self.kind {
@@ -197,9 +197,9 @@ impl Decision {
     }
 }
 
-/// The name of the znode of a rule's decision on a target.
-pub(super) fn act_name(rule: &str, target: &Target) -> String {
-    format!("{rule}.act.{}", hash(&target.key()))
+/// The name of the znode of a rule's decision on a scope.
+pub(super) fn act_name(rule: &str, scope: &Scope) -> String {
+    format!("{rule}.act.{}", hash(&scope.key()))
 }
 
 /// A text as a part of a znode's name, whatever it holds.

@@ -28,12 +28,12 @@ impl Stop {
 }
 
 /// Whether a rule may act on an alert at all, by what it has done before.
-pub(super) fn admit(rule: &Rule, memory: &Memory, cause: &Cause, target: &str, now: Timestamp) -> Result<(), Stop> {
+pub(super) fn admit(rule: &Rule, memory: &Memory, cause: &Cause, scope: &str, now: Timestamp) -> Result<(), Stop> {
     if let Some(breaker) = &memory.breaker {
         let why = format!("its breaker is open since {:.0}: {}", breaker.since, breaker.why);
         return Err(Stop::new(Outcome::BreakerOpen, why));
     }
-    match memory.before(target, &cause.fingerprint, cause.starts_at, rule.cooldown, now) {
+    match memory.before(scope, &cause.fingerprint, cause.starts_at, rule.cooldown, now) {
         Before::Nothing if !memory.has_room(rule.cooldown, now) => {
             Err(Stop::new(Outcome::Cooldown, "the rule has acted on as many alerts just now as it can remember"))
         }

@@ -1,16 +1,16 @@
-//! One item of a decision, and the order that it becomes.
+//! One item of a decision, and the action that it becomes.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::memory::Hold;
 use super::rule::Remedy;
-use crate::actions::{Action, Order, Seen, Subject};
+use crate::actions::{Action, ActionKind, Precondition, Target};
 
 /// One item that is to be done something to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Item {
-    /// Which, as a [`Subject`] is written.
+    /// Which, as a [`Target`] is written.
     pub(super) on: String,
     /// The version of its status when it was chosen.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -21,46 +21,47 @@ pub(super) struct Item {
 }
 
 impl Item {
-    pub(super) fn new(subject: &Subject, version: Option<i32>) -> Self {
-        Self { on: subject.to_string(), version, since: None }
+    pub(super) fn new(target: &Target, version: Option<i32>) -> Self {
+        Self { on: target.to_string(), version, since: None }
     }
 
     /// A hold that is taken back.
     pub(super) fn hold(hold: &Hold) -> Self {
-        let on = Subject::Collection(hold.collection.as_str().into()).to_string();
+        let on = Target::Collection(hold.collection.as_str().into()).to_string();
         Self { on, version: None, since: Some(hold.since) }
     }
 
     /// What it is about; `None` for what nobody of us wrote.
-    pub(super) fn subject(&self) -> Option<Subject> {
+    pub(super) fn target(&self) -> Option<Target> {
         self.on.parse().ok()
     }
 
     /// The collection that it is.
     pub(super) fn collection(&self) -> Option<String> {
-        match self.subject()? {
-            Subject::Collection(mnemonic) => Some(mnemonic.into()),
-            Subject::Job(_)
-            | Subject::Batch(_)
-            | Subject::Request(..)
-            | Subject::Queue(_)
-            | Subject::Lock(_)
-            | Subject::Fault(..)
-            | Subject::Batches => None,
+        match self.target()? {
+            Target::Collection(mnemonic) => Some(mnemonic.into()),
+            Target::Job(_)
+            | Target::Batch(_)
+            | Target::Request(..)
+            | Target::Queue(_)
+            | Target::Lock(_)
+            | Target::Fault(..)
+            | Target::Batches => None,
         }
     }
 
-    /// The order that does it.
-    pub(super) fn order(&self, remedy: Remedy, subject: Subject) -> Order {
-        let seen = self.version.map(|version| Seen { version: Some(version), ..Seen::default() });
-        Order { seen, ..Order::new(remedy.action(), subject) }
+    /// The action that does it.
+    pub(super) fn action(&self, remedy: Remedy, target: Target) -> Action {
+        let precondition =
+            self.version.map(|version| Precondition { version: Some(version), ..Precondition::default() });
+        Action { precondition, ..Action::new(remedy.action(), target) }
     }
 
-    /// The order that takes it back, exactly what `who` made.
-    pub(super) fn undoing(&self, who: &str, subject: Subject) -> Order {
-        let hold = self.since.filter(|_| matches!(subject, Subject::Collection(_)));
+    /// The action that takes it back, exactly what `who` made.
+    pub(super) fn undoing(&self, who: &str, target: Target) -> Action {
+        let hold = self.since.filter(|_| matches!(target, Target::Collection(_)));
         let hold = hold.map(|since| (who.into(), since));
-        let seen = Seen { version: self.version, hold, ..Seen::default() };
-        Order { seen: Some(seen), ..Order::new(Action::Release, subject) }
+        let precondition = Precondition { version: self.version, hold, ..Precondition::default() };
+        Action { precondition: Some(precondition), ..Action::new(ActionKind::Release, target) }
     }
 }

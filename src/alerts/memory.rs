@@ -29,7 +29,7 @@ const FOREIGN: Duration = Duration::from_hours(24);
 const MOST_SEEN: usize = 1_000;
 
 /// How many events are remembered.
-const MOST_TOLD: usize = 20;
+const MOST_EVENTS: usize = 20;
 
 /// How many characters an event's detail has at most.
 const LONGEST_DETAIL: usize = 300;
@@ -102,7 +102,7 @@ pub struct Hold {
 /// An alert that was acted upon.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Seen {
-    target: String,
+    scope: String,
     fingerprint: String,
     starts_at: Timestamp,
     at: Timestamp,
@@ -138,7 +138,7 @@ pub struct Memory {
     pub last_action: Option<Timestamp>,
     /// The items that it has left to a person, as it last looked; at most a hundred.
     pub left: Vec<String>,
-    pub(super) told: VecDeque<Event>,
+    pub(super) events: VecDeque<Event>,
 }
 
 /// What all rules remember together.
@@ -172,16 +172,16 @@ impl Memory {
         serde_json::to_vec(self).expect("a memory holds texts and numbers only")
     }
 
-    /// What the rule has done on a target within its cooldown.
+    /// What the rule has done on a scope within its cooldown.
     pub(super) fn before(
         &self,
-        target: &str,
+        scope: &str,
         fingerprint: &str,
         starts_at: Timestamp,
         cooldown: Duration,
         now: Timestamp,
     ) -> Before {
-        let recent = self.seen.iter().filter(|seen| seen.target == target && seen.is_within(cooldown, now));
+        let recent = self.seen.iter().filter(|seen| seen.scope == scope && seen.is_within(cooldown, now));
         let mut before = Before::Nothing;
         for seen in recent {
             if seen.fingerprint == fingerprint && seen.starts_at == starts_at {
@@ -195,17 +195,16 @@ impl Memory {
     /// Notes that an alert was acted upon; what is older than the cooldown is forgotten.
     pub(super) fn see(
         &mut self,
-        target: &str,
+        scope: &str,
         fingerprint: &str,
         starts_at: Timestamp,
         cooldown: Duration,
         now: Timestamp,
     ) {
-        let is_it =
-            |seen: &Seen| seen.target == target && seen.fingerprint == fingerprint && seen.starts_at == starts_at;
+        let is_it = |seen: &Seen| seen.scope == scope && seen.fingerprint == fingerprint && seen.starts_at == starts_at;
         self.seen.retain(|seen| !is_it(seen) && seen.is_within(cooldown.saturating_add(CLOCK_SLACK), now));
-        let (target, fingerprint) = (target.to_owned(), fingerprint.to_owned());
-        self.seen.push_back(Seen { target, fingerprint, starts_at, at: now });
+        let (scope, fingerprint) = (scope.to_owned(), fingerprint.to_owned());
+        self.seen.push_back(Seen { scope, fingerprint, starts_at, at: now });
     }
 
     /// Whether it can remember one more alert that it acts upon.
@@ -250,8 +249,8 @@ impl Memory {
     /// Notes what came of a decision, for whoever looks.
     pub(super) fn tell(&mut self, outcome: Outcome, detail: &str, now: Timestamp) {
         let detail = detail.chars().take(LONGEST_DETAIL).collect();
-        self.told.push_front(Event { at: now, outcome, detail });
-        self.told.truncate(MOST_TOLD);
+        self.events.push_front(Event { at: now, outcome, detail });
+        self.events.truncate(MOST_EVENTS);
     }
 
     /// Whether it has nothing to remember any more, however it is configured.
@@ -260,7 +259,7 @@ impl Memory {
         self.holds.is_empty()
             && self.breaker.is_none()
             && self.last_action.is_none_or(|last| later(last, day) < now || is_foreign(last, now))
-            && self.told.front().is_none_or(|event| later(event.at, day) < now || is_foreign(event.at, now))
+            && self.events.front().is_none_or(|event| later(event.at, day) < now || is_foreign(event.at, now))
     }
 }
 
@@ -313,12 +312,12 @@ mod tests {
                 json!({
                     "spent": [[spent, taken], [tried, count]],
                     "breaker": {"since": one, "why": "\u{0}<script>"},
-                    "seen": [{"target": "", "fingerprint": "f", "starts_at": other, "at": one}],
+                    "seen": [{"scope": "", "fingerprint": "f", "starts_at": other, "at": one}],
                     "attempts": {"jid0000000001": [count, tried]},
                     "holds": [{"collection": "../..", "since": other, "fingerprint": "f"}],
                     "last_action": one,
                     "left": ["x"],
-                    "told": [{"at": other, "outcome": "executed", "detail": "y"}],
+                    "events": [{"at": other, "outcome": "executed", "detail": "y"}],
                 })
             },
         )

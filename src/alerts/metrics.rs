@@ -152,17 +152,17 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::actions::{self, Action};
+    use crate::actions::{self, ActionKind};
     use crate::alerts::Remedy;
     use crate::metrics::{Format, expose};
 
     #[test]
-    fn what_rules_can_order_is_counted_from_the_start_and_nothing_that_they_cannot() {
+    fn what_rules_can_action_is_counted_from_the_start_and_nothing_that_they_cannot() {
         let mut registry = Registry::default();
         let _metrics = actions::Metrics::register(&mut registry);
         let text = expose(&registry, Format::Text).unwrap();
         let series: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
-        assert_eq!(series.len(), 2 * Action::ALL.len() + Remedy::ALL.len(), "{series:#?}");
+        assert_eq!(series.len(), 2 * ActionKind::ALL.len() + Remedy::ALL.len(), "{series:#?}");
         for remedy in Remedy::ALL {
             let action = remedy.action();
             let done = format!(r#"queuekeeper_actions_total{{action="{action}",source="alert",outcome="done"}} 0"#);

@@ -27,7 +27,7 @@ pub struct Overview {
     /// How much all rules may still do together, now.
     pub budget_left: u64,
     /// The last that this process decided, the newest first.
-    pub told: Vec<Told>,
+    pub events: Vec<EventRow>,
     /// What stands among our own znodes and a person should look at, at most a hundred.
     pub foreign: Vec<Foreign>,
     /// How many there are beyond those.
@@ -56,7 +56,7 @@ pub struct RuleOverview {
     pub rule: Rule,
     /// Its breaker, while it is open.
     pub breaker: Option<Breaker>,
-    /// How many items it may still touch now; what its share of the jobs leaves is told when it is looked at.
+    /// How many items it may still touch now; what its share of the jobs leaves is known when it is looked at.
     pub budget_left: u64,
     /// What it holds; in a dry run, what it would.
     pub holds: Vec<Hold>,
@@ -69,12 +69,12 @@ pub struct RuleOverview {
     /// Why what it remembers cannot be read; it does nothing then.
     pub unreadable: Option<String>,
     /// What it did and did not do, the newest first.
-    pub told: Vec<Told>,
+    pub events: Vec<EventRow>,
 }
 
 /// Something that was decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct EventRow {
     /// When; of many alike, the last.
     pub at: Timestamp,
     /// By which rule; `None` for a call that was refused.
@@ -113,7 +113,7 @@ impl Alerts {
             let together = if is_real { &together } else { &dry.together };
             // Without the share: that takes a look at the queue.
             let unshared = Rule { max_share: None, ..rule.clone() };
-            let remembered = memory.told.iter().map(|event| Told {
+            let remembered = memory.events.iter().map(|event| EventRow {
                 at: event.at,
                 rule: Some(rule.name.clone()),
                 alert: rule.alert.clone(),
@@ -121,16 +121,16 @@ impl Alerts {
                 detail: event.detail.clone(),
                 count: 1,
             });
-            let is_remembered = |told: &Told| {
-                memory.told.iter().any(|event| Some(event.outcome) == told.outcome && event.detail == told.detail)
+            let is_remembered = |events: &EventRow| {
+                memory.events.iter().any(|event| Some(event.outcome) == events.outcome && event.detail == events.detail)
             };
-            let here = lines.iter().filter(|line| line.rule.as_ref() == Some(&rule.name)).map(Told::of);
-            let mut told: Vec<_> = here.filter(|told| !is_remembered(told)).chain(remembered).collect();
-            told.sort_by_key(|told| std::cmp::Reverse(told.at));
-            // What was accepted and is over needs not be told twice.
-            let over = told.iter().find(|told| told.outcome.is_some()).map(|told| told.at);
-            told.retain(|told| told.outcome.is_some() || over.is_none_or(|over| told.at > over));
-            told.truncate(20);
+            let here = lines.iter().filter(|line| line.rule.as_ref() == Some(&rule.name)).map(EventRow::of);
+            let mut events: Vec<_> = here.filter(|events| !is_remembered(events)).chain(remembered).collect();
+            events.sort_by_key(|events| std::cmp::Reverse(events.at));
+            // What was accepted and is over is not listed twice.
+            let over = events.iter().find(|events| events.outcome.is_some()).map(|events| events.at);
+            events.retain(|events| events.outcome.is_some() || over.is_none_or(|over| events.at > over));
+            events.truncate(20);
             RuleOverview {
                 budget_left: guard::room(&unshared, &memory, (together, rules.budget), 0, now).0,
                 waiting: waiting(&decisions, &rule.name, now),
@@ -139,7 +139,7 @@ impl Alerts {
                 left: memory.left.clone(),
                 last_action: memory.last_action,
                 unreadable,
-                told,
+                events,
                 rule: rule.clone(),
             }
         };
@@ -156,7 +156,7 @@ impl Alerts {
             leads: shared.coordination.lead().is_some(),
             read,
             budget_left: u64::from(rules.budget.items).saturating_sub(together.spent.within(rules.budget.per, now)),
-            told: lines.iter().map(Told::of).collect(),
+            events: lines.iter().map(EventRow::of).collect(),
         }
     }
 }
@@ -183,7 +183,7 @@ pub(super) fn orphans(snapshot: &Snapshot, rules: &Rules) -> Vec<(String, Vec<Ho
     holds.collect()
 }
 
-impl Told {
+impl EventRow {
     fn of(line: &super::book::Line) -> Self {
         let super::book::Line { at, rule, alert, outcome, detail, count } = line.clone();
         Self { at, rule, alert, outcome, detail, count }

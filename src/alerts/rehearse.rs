@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::accept::Verdict;
-use super::decision::{Cause, Target};
+use super::decision::{Cause, Scope};
 use super::guard::{self, Stop};
 use super::item::Item;
 use super::memory::Hold;
@@ -12,19 +12,19 @@ use super::payload::Alert;
 use super::rule::{Remedy, Rule};
 use super::server::{Dry, Shared};
 
-/// How many subjects are named.
+/// How many targets are named.
 const MOST_NAMED: usize = 100;
 
 impl Shared {
     /// Goes the whole way but for the last step: remembers, in this process only, as if it had been done.
-    pub(super) fn rehearse(&self, rule: &Rule, alert: &Alert, target: &Target, now: Timestamp) -> Verdict {
+    pub(super) fn rehearse(&self, rule: &Rule, alert: &Alert, scope: &Scope, now: Timestamp) -> Verdict {
         let cause = Cause::of(alert);
         let all = self.rules.read().budget;
         let mut dry = self.dry.lock();
         let Dry { memories, together } = &mut *dry;
         let memory = memories.entry(rule.name.clone()).or_default();
-        let chosen = guard::admit(rule, memory, &cause, &target.key(), now)
-            .and_then(|()| self.sight(now).choose(rule, target, memory));
+        let chosen = guard::admit(rule, memory, &cause, &scope.key(), now)
+            .and_then(|()| self.sight(now).choose(rule, scope, memory));
         let choice = match chosen {
             Ok(choice) => choice,
             Err(stop) => return stop.into(),
@@ -49,13 +49,13 @@ impl Shared {
                 memory.holds.push(Hold { collection, since: now, fingerprint });
             }
         }
-        memory.see(&target.key(), &cause.fingerprint, cause.starts_at, rule.cooldown, now);
+        memory.see(&scope.key(), &cause.fingerprint, cause.starts_at, rule.cooldown, now);
         let limited = if items.len() < wanted { format!("; {}", bound.why()) } else { String::new() };
-        let subjects: Vec<_> = items.iter().map(|item| item.on.clone()).take(MOST_NAMED).collect();
+        let targets: Vec<_> = items.iter().map(|item| item.on.clone()).take(MOST_NAMED).collect();
         let detail =
-            format!("would {} {} of {}: {}{limited}", rule.remedy.verb(), items.len(), choice.of, named(&subjects));
+            format!("would {} {} of {}: {}{limited}", rule.remedy.verb(), items.len(), choice.of, named(&targets));
         memory.tell(Outcome::DryRun, &detail, now);
-        Verdict { outcome: Some(Outcome::DryRun), detail, subjects, changes: true }
+        Verdict { outcome: Some(Outcome::DryRun), detail, targets, changes: true }
     }
 
     pub(super) fn rehearse_undoing(&self, rule: &Rule, alert: &Alert) -> Verdict {
@@ -68,13 +68,13 @@ impl Shared {
         }
         memory.holds.retain(|hold| !is_of(hold));
         let detail = format!("would release {}, and the jobs that are Held since", named(&holds));
-        Verdict { outcome: Some(Outcome::Resolved), detail, subjects: holds, changes: true }
+        Verdict { outcome: Some(Outcome::Resolved), detail, targets: holds, changes: true }
     }
 }
 
 /// The first of many, in words.
-fn named(subjects: &[String]) -> String {
+fn named(targets: &[String]) -> String {
     const SHOWN: usize = 5;
-    let shown = subjects.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
-    if subjects.len() > SHOWN { format!("{shown} and {} more", subjects.len() - SHOWN) } else { shown }
+    let shown = targets.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    if targets.len() > SHOWN { format!("{shown} and {} more", targets.len() - SHOWN) } else { shown }
 }

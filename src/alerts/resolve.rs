@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::accept::{NotReceived, Verdict};
 use super::call::Call;
-use super::decision::{Cause, Decision, Kind, Target, act_name};
+use super::decision::{Cause, Decision, Kind, Scope, act_name};
 use super::guard::Stop;
 use super::outcome::Outcome;
 use super::payload::Alert;
@@ -49,11 +49,11 @@ impl Shared {
         &self,
         rule: &'a Rule,
         alert: &Alert,
-        target: &Target,
+        scope: &Scope,
         (call, snapshot): (&mut Call<'a>, &'a Snapshot),
         now: Timestamp,
     ) -> Result<Verdict, NotReceived> {
-        let cancelled = self.cancel(rule, alert, target, snapshot).await?;
+        let cancelled = self.cancel(rule, alert, scope, snapshot).await?;
         let resolved = |why: &str| Verdict {
             changes: cancelled != Cancelled::Nothing,
             ..Stop::new(Outcome::Resolved, why).into()
@@ -75,7 +75,7 @@ impl Shared {
         if let Some(verdict) = call.undone.get(&*rule.name) {
             return Ok(Verdict { changes: cancelled != Cancelled::Nothing, ..verdict.clone() });
         }
-        let undoing = Decision::new(Kind::Undo, rule, Cause::of(alert), Target::default(), now);
+        let undoing = Decision::new(Kind::Undo, rule, Cause::of(alert), Scope::default(), now);
         let verdict = self.add(&undoing, &mut call.waiting).await?;
         let changes = verdict.changes || cancelled != Cancelled::Nothing;
         let verdict = Verdict { outcome: Some(Outcome::Resolved), changes, ..verdict };
@@ -88,12 +88,12 @@ impl Shared {
         &self,
         rule: &Rule,
         alert: &Alert,
-        target: &Target,
+        scope: &Scope,
         snapshot: &Snapshot,
     ) -> Result<Cancelled, NotReceived> {
         /// How often it is tried beside a process that is just going on with it.
         const TRIES: usize = 20;
-        let name = act_name(&rule.name, target);
+        let name = act_name(&rule.name, scope);
         let mut snapshot = snapshot.clone();
         for _ in 0..TRIES {
             let Some(node) = snapshot.pending(&name) else { return Ok(Cancelled::Nothing) };

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::payload::Alert;
-use crate::actions::{Action, Fault, JobState, State as _};
+use crate::actions::{ActionKind, Fault, JobState, State as _};
 
 /// Whether a rule acts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,8 +52,8 @@ pub enum Remedy {
     ResumeJobs,
     /// Releases Held jobs whose collection is free.
     ReleaseJobs,
-    /// Mends a fault by removing or making an entry or a reference; destructive ones need more.
-    MendFaults,
+    /// Repairs a fault by removing or making an entry or a reference; destructive ones need more.
+    RepairFaults,
     /// Breaks leaked locks. Destructive.
     BreakLocks,
     /// Deletes failed or held jobs. Destructive.
@@ -66,24 +66,24 @@ labelled!(Remedy {
     HoldCollections "hold_collections",
     ResumeJobs "resume_jobs",
     ReleaseJobs "release_jobs",
-    MendFaults "mend_faults",
+    RepairFaults "repair_faults",
     BreakLocks "break_locks",
     DeleteJobs "delete_jobs",
     PurgeJobs "purge_jobs",
 });
 
 impl Remedy {
-    /// The order that it gives for each item.
+    /// The action that it gives for each item.
     #[must_use]
-    pub fn action(self) -> Action {
+    pub fn action(self) -> ActionKind {
         match self {
-            Self::HoldCollections => Action::Hold,
-            Self::ResumeJobs => Action::Resume,
-            Self::ReleaseJobs => Action::Release,
-            Self::MendFaults => Action::Mend,
-            Self::BreakLocks => Action::BreakLock,
-            Self::DeleteJobs => Action::Delete,
-            Self::PurgeJobs => Action::Purge,
+            Self::HoldCollections => ActionKind::Hold,
+            Self::ResumeJobs => ActionKind::Resume,
+            Self::ReleaseJobs => ActionKind::Release,
+            Self::RepairFaults => ActionKind::Repair,
+            Self::BreakLocks => ActionKind::BreakLock,
+            Self::DeleteJobs => ActionKind::Delete,
+            Self::PurgeJobs => ActionKind::Purge,
         }
     }
 
@@ -94,7 +94,7 @@ impl Remedy {
             Self::HoldCollections => "hold",
             Self::ResumeJobs => "resume",
             Self::ReleaseJobs => "release",
-            Self::MendFaults => "mend",
+            Self::RepairFaults => "repair",
             Self::BreakLocks => "break",
             Self::DeleteJobs => "delete",
             Self::PurgeJobs => "purge",
@@ -106,7 +106,7 @@ impl Remedy {
     pub fn is_destructive(self) -> bool {
         match self {
             Self::BreakLocks | Self::DeleteJobs | Self::PurgeJobs => true,
-            Self::HoldCollections | Self::ResumeJobs | Self::ReleaseJobs | Self::MendFaults => false,
+            Self::HoldCollections | Self::ResumeJobs | Self::ReleaseJobs | Self::RepairFaults => false,
         }
     }
 
@@ -115,7 +115,7 @@ impl Remedy {
     pub fn is_of_jobs(self) -> bool {
         match self {
             Self::ResumeJobs | Self::ReleaseJobs | Self::DeleteJobs | Self::PurgeJobs => true,
-            Self::HoldCollections | Self::MendFaults | Self::BreakLocks => false,
+            Self::HoldCollections | Self::RepairFaults | Self::BreakLocks => false,
         }
     }
 
@@ -128,7 +128,7 @@ impl Remedy {
             Self::ReleaseJobs => &[JobState::Held],
             Self::DeleteJobs => &[JobState::Failed, JobState::Held],
             Self::PurgeJobs => &[JobState::Completed, JobState::Deleted],
-            Self::MendFaults | Self::BreakLocks => &[],
+            Self::RepairFaults | Self::BreakLocks => &[],
         }
     }
 
@@ -136,7 +136,7 @@ impl Remedy {
     #[must_use]
     pub fn faults(self) -> &'static [Fault] {
         match self {
-            Self::MendFaults => &[
+            Self::RepairFaults => &[
                 Fault::OrphanEntry,
                 Fault::StrayEntry,
                 Fault::DuplicateEntry,

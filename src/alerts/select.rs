@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::decision::Target;
+use super::decision::Scope;
 use super::guard::Stop;
 use super::item::Item;
 use super::memory::{Hold, Memory};
 use super::outcome::Outcome;
 use super::rule::{Remedy, Rule};
 use super::time::later;
-use crate::actions::{Fault, JobId, JobState, Path, Subject};
+use crate::actions::{Fault, JobId, JobState, Path, Target};
 use crate::mirror::find::{JobQuery, PAGE_LIMIT};
 use crate::mirror::words::counted;
 use crate::mirror::{Job, Store};
@@ -52,12 +52,12 @@ pub(super) struct Choice {
 
 impl Sight<'_> {
     /// What a rule would act on now.
-    pub(super) fn choose(&self, rule: &Rule, target: &Target, memory: &Memory) -> Result<Choice, Stop> {
-        self.check_collection(target)?;
+    pub(super) fn choose(&self, rule: &Rule, scope: &Scope, memory: &Memory) -> Result<Choice, Stop> {
+        self.check_collection(scope)?;
         // What is held stays so until it is taken back, and counts for as long.
         let held = if rule.remedy == Remedy::HoldCollections { memory.holds.len() } else { 0 };
         let limit = rule.select.limit.saturating_sub(held);
-        let mut choice = Choice { present: self.present(rule, target), ..Choice::default() };
+        let mut choice = Choice { present: self.present(rule, scope), ..Choice::default() };
         let mut add = |item: Item| {
             if memory.attempts_on(&item.on) >= rule.attempts {
                 if choice.left.len() < MOST_LEFT {
@@ -71,11 +71,11 @@ impl Sight<'_> {
             }
         };
         match rule.remedy {
-            Remedy::HoldCollections => self.neediest(rule, target)?.into_iter().for_each(&mut add),
-            Remedy::MendFaults | Remedy::BreakLocks => self.faulty(rule, target).into_iter().for_each(&mut add),
+            Remedy::HoldCollections => self.neediest(rule, scope)?.into_iter().for_each(&mut add),
+            Remedy::RepairFaults | Remedy::BreakLocks => self.faulty(rule, scope).into_iter().for_each(&mut add),
             Remedy::ResumeJobs | Remedy::ReleaseJobs | Remedy::DeleteJobs | Remedy::PurgeJobs => {
-                self.each(query(rule, target), |job| {
-                    if self.fits(rule, target, job) {
+                self.each(query(rule, scope), |job| {
+                    if self.fits(rule, scope, job) {
                         add(item(job));
                     }
                     true
@@ -98,20 +98,20 @@ impl Sight<'_> {
     }
 
     /// Whether one item still is as its rule wants it; if not, why.
-    pub(super) fn still(&self, rule: &Rule, target: &Target, subject: &Subject) -> Result<(), String> {
-        let changed = || Err(format!("{subject} is not as it was any more"));
-        let fits = match subject {
-            Subject::Job(id) => self.store.job(*id).is_some_and(|job| self.fits(rule, target, &job)),
-            Subject::Collection(mnemonic) => self.is_free(mnemonic) && self.waits(),
-            Subject::Fault(fault, item) => self.shows(*fault, item),
-            Subject::Lock(path) => rule.remedy.faults().iter().any(|fault| {
+    pub(super) fn still(&self, rule: &Rule, scope: &Scope, target: &Target) -> Result<(), String> {
+        let changed = || Err(format!("{target} is not as it was any more"));
+        let fits = match target {
+            Target::Job(id) => self.store.job(*id).is_some_and(|job| self.fits(rule, scope, &job)),
+            Target::Collection(mnemonic) => self.is_free(mnemonic) && self.waits(),
+            Target::Fault(fault, item) => self.shows(*fault, item),
+            Target::Lock(path) => rule.remedy.faults().iter().any(|fault| {
                 self.store
                     .faults(*fault, MOST_FAULTS, self.now, self.space)
                     .unwrap_or_default()
                     .iter()
                     .any(|found| found.nodes.contains(path) || found.item == *path)
             }),
-            Subject::Batch(_) | Subject::Request(..) | Subject::Queue(_) | Subject::Batches => false,
+            Target::Batch(_) | Target::Request(..) | Target::Queue(_) | Target::Batches => false,
         };
         if fits { Ok(()) } else { changed() }
     }
@@ -145,8 +145,8 @@ impl Sight<'_> {
             && self.store.entered_by_servers(job).is_some_and(|entered| entered >= since)
     }
 
-    fn check_collection(&self, target: &Target) -> Result<(), Stop> {
-        let Some(wanted) = &target.collection else { return Ok(()) };
+    fn check_collection(&self, scope: &Scope) -> Result<(), Stop> {
+        let Some(wanted) = &scope.collection else { return Ok(()) };
         let known = self.store.collections().unwrap_or_default();
         if known.iter().any(|figures| *figures.collection == **wanted) {
             return Ok(());
@@ -155,7 +155,7 @@ impl Sight<'_> {
     }
 
     /// The collections by the working storage that their jobs need, the neediest first; none while nothing waits for it.
-    fn neediest(&self, rule: &Rule, target: &Target) -> Result<Vec<Item>, Stop> {
+    fn neediest(&self, rule: &Rule, scope: &Scope) -> Result<Vec<Item>, Stop> {
         if !self.waits() {
             let why = if self.space.is_some() {
                 "no job waits for working storage"
@@ -165,8 +165,8 @@ impl Sight<'_> {
             return Err(Stop::new(Outcome::NothingToDo, why));
         }
         let mut needs: BTreeMap<String, u64> = BTreeMap::new();
-        self.each(query(rule, target), |job| {
-            if self.fits(rule, target, job) && !job.collection.is_empty() {
+        self.each(query(rule, scope), |job| {
+            if self.fits(rule, scope, job) && !job.collection.is_empty() {
                 let need = needs.entry(job.collection.to_string()).or_default();
                 *need = need.saturating_add(job.space_needed_bytes);
             }
@@ -176,29 +176,29 @@ impl Sight<'_> {
         needs.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
         // What no znode can be named by cannot be held.
         let nameable = needs.into_iter().filter(|(name, _)| Path::hold(name).is_some());
-        Ok(nameable.map(|(name, _)| Item::new(&Subject::Collection(name.into()), None)).collect())
+        Ok(nameable.map(|(name, _)| Item::new(&Target::Collection(name.into()), None)).collect())
     }
 
-    fn faulty(&self, rule: &Rule, target: &Target) -> Vec<Item> {
+    fn faulty(&self, rule: &Rule, scope: &Scope) -> Vec<Item> {
         let mut items = Vec::new();
-        for fault in rule.select.faults.iter().filter(|fault| target.has_fault(**fault)) {
+        for fault in rule.select.faults.iter().filter(|fault| scope.has_fault(**fault)) {
             for found in self.store.faults(*fault, MOST_FAULTS, self.now, self.space).unwrap_or_default() {
                 if self.is_too_young(rule, Some(found.since)) {
                     continue;
                 }
-                let subjects = if rule.remedy == Remedy::BreakLocks {
+                let targets = if rule.remedy == Remedy::BreakLocks {
                     found
                         .nodes
                         .iter()
                         .chain([&found.item])
                         .filter(|path| path.is_lock())
-                        .map(|path| Subject::Lock(path.clone()))
+                        .map(|path| Target::Lock(path.clone()))
                         .collect()
                 } else {
-                    vec![Subject::Fault(*fault, found.item.clone())]
+                    vec![Target::Fault(*fault, found.item.clone())]
                 };
-                for subject in subjects {
-                    let item = Item::new(&subject, None);
+                for target in targets {
+                    let item = Item::new(&target, None);
                     if !items.contains(&item) {
                         items.push(item);
                     }
@@ -212,11 +212,11 @@ impl Sight<'_> {
     }
 
     /// Whether a job is one that the rule acts on.
-    fn fits(&self, rule: &Rule, target: &Target, job: &Job) -> bool {
+    fn fits(&self, rule: &Rule, scope: &Scope, job: &Job) -> bool {
         let select = &rule.select;
         let is_old = |limit| job.entered.is_some_and(|entered| later(entered, limit) < self.now);
-        job.state.is_some_and(|state| select.states.contains(&state) && target.has_state(state))
-            && target.collection.as_deref().is_none_or(|only| *job.collection == *only)
+        job.state.is_some_and(|state| select.states.contains(&state) && scope.has_state(state))
+            && scope.collection.as_deref().is_none_or(|only| *job.collection == *only)
             && (select.collections.is_empty() || select.collections.iter().any(|only| *job.collection == **only))
             && !self.is_too_young(rule, job.entered)
             && select.max_age.is_none_or(|age| job.entered.is_some() && !is_old(age))
@@ -241,8 +241,8 @@ impl Sight<'_> {
     }
 
     /// How many jobs are in the rule's states, of whatever collection: a share is one of a state.
-    fn present(&self, rule: &Rule, target: &Target) -> u64 {
-        let states = query(rule, target).states;
+    fn present(&self, rule: &Rule, scope: &Scope) -> u64 {
+        let states = query(rule, scope).states;
         let query = JobQuery { states, limit: 1, ..JobQuery::default() };
         self.store.find_jobs(&query, self.now).map_or(0, |page| page.total as u64)
     }
@@ -275,11 +275,11 @@ impl Sight<'_> {
 }
 
 /// The jobs of a rule, as far as the image finds them by itself.
-fn query(rule: &Rule, target: &Target) -> JobQuery {
-    let states = rule.select.states.iter().copied().filter(|state| target.has_state(*state));
+fn query(rule: &Rule, scope: &Scope) -> JobQuery {
+    let states = rule.select.states.iter().copied().filter(|state| scope.has_state(*state));
     JobQuery {
         states: states.map(Some).collect(),
-        collection: target.collection.clone(),
+        collection: scope.collection.clone(),
         min_age: rule.select.min_age,
         locked: rule.select.locked,
         ..JobQuery::default()
@@ -294,5 +294,5 @@ fn is_held_by_hand(job: &Job) -> bool {
 }
 
 fn item(job: &Job) -> Item {
-    Item::new(&Subject::Job(job.id), Some(job.status_version))
+    Item::new(&Target::Job(job.id), Some(job.status_version))
 }

@@ -17,7 +17,7 @@ use super::pace::Pace;
 use super::rule::{Mode, Rule, Rules};
 use super::run::Runner;
 use super::select::Sight;
-use crate::actions::audit::{OrderId, Record};
+use crate::actions::audit::{ActionId, Record};
 use crate::actions::{Actions, Actor, Reason, Refusal, Role, Source};
 use crate::mirror::Store;
 use queuekeeper_zookeeper::coordination::{self, Coordination, CoordinationError, Snapshot, Wanted, Write};
@@ -73,7 +73,7 @@ pub(super) struct Dry {
 /// Why somebody could not change how rules act.
 #[derive(Debug, thiserror::Error)]
 pub enum NotChanged {
-    /// He may not, or the order cannot be written down.
+    /// He may not, or the action cannot be written down.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// It is so already, or there is no such thing.
@@ -237,7 +237,7 @@ impl Shared {
         Ok(self.coordination.commit(&[Write::Set(coordination::rule(name), memory.data(), node.version)]).await?)
     }
 
-    /// Does what somebody ordered of the rules themselves, written down before and after.
+    /// Does what somebody requested of the rules themselves, written down before and after.
     async fn written_down(
         &self,
         action: &str,
@@ -249,8 +249,8 @@ impl Shared {
         if self.rules.read().rules.is_empty() {
             return Err(Refusal::Missing("this server has no rules".to_owned()).into());
         }
-        let (id, began) = (OrderId::new(now), Instant::now());
-        let ordered = Record::Ordered {
+        let (id, began) = (ActionId::new(now), Instant::now());
+        let requested = Record::Requested {
             id,
             at: now,
             actor: actor.name.clone(),
@@ -258,7 +258,7 @@ impl Shared {
             source: actor.source.label().to_owned(),
             from: actor.from.map(|from| from.to_string()),
             action: action.to_owned(),
-            subjects: vec![on.to_owned()],
+            targets: vec![on.to_owned()],
             count: 1,
             reason: reason.to_string(),
             before: None,
@@ -271,7 +271,7 @@ impl Shared {
             operations: Vec::new(),
         };
         let unwritten = |why| Refusal::Unavailable(format!("{why}; nothing was done"));
-        self.actions.audit().write(ordered).await.map_err(unwritten)?;
+        self.actions.audit().write(requested).await.map_err(unwritten)?;
         let done = work.await;
         let outcome = match &done {
             Ok(()) => "done",
@@ -283,7 +283,7 @@ impl Shared {
         let record = Record::Outcome {
             id,
             at: now + began.elapsed(),
-            subject: None,
+            target: None,
             outcome: outcome.to_owned(),
             detail: done.as_ref().err().map(ToString::to_string),
             before: None,
@@ -293,7 +293,7 @@ impl Shared {
             by_alert: actor.source == Source::Alert,
         };
         if let Err(why) = self.actions.audit().write(record).await {
-            tracing::error!(order = %id, "{why}; the order was carried out, and what came of it is not recorded");
+            tracing::error!(action = %id, "{why}; the action was carried out, and what came of it is not recorded");
         }
         self.wake.notify_one();
         done

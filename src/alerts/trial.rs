@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::decision::{Cause, Target};
+use super::decision::{Cause, Scope};
 use super::guard;
 use super::memory::{Together, memory_of};
 use super::payload::{Alert, BadPayload, Payload, Status};
@@ -27,7 +27,7 @@ pub struct Trial {
     /// In words.
     pub detail: String,
     /// What would be done to, in order.
-    pub subjects: Vec<String>,
+    pub targets: Vec<String>,
 }
 
 impl Trial {
@@ -64,14 +64,14 @@ impl Trial {
             is_dry: rule.is_some_and(|rule| rule.mode == Mode::DryRun),
             outcome,
             detail: detail.into(),
-            subjects: Vec::new(),
+            targets: Vec::new(),
         }
     }
 
     fn one(rules: &Rules, rule: &Rule, alert: &Alert, sight: Sight<'_>, snapshot: &Snapshot) -> Self {
         let now = sight.now;
-        let target = match Target::of(rule, alert) {
-            Ok(target) => target,
+        let scope = match Scope::of(rule, alert) {
+            Ok(scope) => scope,
             Err(narrow) => {
                 let why = format!("its label {} names none that the rule has", narrow.label());
                 return Self::of(alert, Some(rule), Some("no_match"), why);
@@ -86,16 +86,16 @@ impl Trial {
         };
         if alert.status == Status::Resolved {
             let holds = memory.holds.iter().filter(|hold| rule.is_undone && hold.fingerprint == alert.fingerprint);
-            let subjects: Vec<_> = holds.map(|hold| format!("collection:{}", hold.collection)).collect();
+            let targets: Vec<_> = holds.map(|hold| format!("collection:{}", hold.collection)).collect();
             let detail =
-                if subjects.is_empty() { "nothing is taken back" } else { "is released, with the jobs held since" };
-            return Self { subjects, ..Self::of(alert, Some(rule), Some("resolved"), detail) };
+                if targets.is_empty() { "nothing is taken back" } else { "is released, with the jobs held since" };
+            return Self { targets, ..Self::of(alert, Some(rule), Some("resolved"), detail) };
         }
         if snapshot.paused.is_some() && rule.mode == Mode::Enforce {
             return Self::of(alert, Some(rule), Some("paused"), "all automatic action is paused");
         }
-        let chosen = guard::admit(rule, &memory, &Cause::of(alert), &target.key(), now)
-            .and_then(|()| sight.choose(rule, &target, &memory));
+        let chosen = guard::admit(rule, &memory, &Cause::of(alert), &scope.key(), now)
+            .and_then(|()| sight.choose(rule, &scope, &memory));
         let choice = match chosen {
             Ok(choice) => choice,
             Err(stop) => return Self::of(alert, Some(rule), Some(stop.outcome.label()), stop.why),
@@ -109,9 +109,9 @@ impl Trial {
             return Self::of(alert, Some(rule), Some("budget"), why);
         }
         let items = choice.items.into_iter().take(usize::try_from(room).unwrap_or(usize::MAX));
-        let subjects: Vec<_> = items.map(|item| item.on).collect();
-        let limited = if subjects.len() < wanted { format!("; {}", bound.why()) } else { String::new() };
-        let detail = format!("{} {} of {}{limited}", rule.remedy.verb(), subjects.len(), choice.of);
-        Self { subjects, ..Self::of(alert, Some(rule), None, detail) }
+        let targets: Vec<_> = items.map(|item| item.on).collect();
+        let limited = if targets.len() < wanted { format!("; {}", bound.why()) } else { String::new() };
+        let detail = format!("{} {} of {}{limited}", rule.remedy.verb(), targets.len(), choice.of);
+        Self { targets, ..Self::of(alert, Some(rule), None, detail) }
     }
 }

@@ -6,13 +6,13 @@ use jiff::Timestamp;
 
 use super::UsageError;
 use super::act::ActArgs;
+use super::actions::act_on_one;
 use super::client::ClientArgs;
 use super::exit::{Ending, NOT_FOUND};
-use super::orders::order_one;
 use super::output::{Column, Screen, Table};
-use super::paging::{Asked, Paging};
+use super::paging::{Paging, Parameters};
 use super::words::{ago, size, yes};
-use crate::actions::{Action, Order, Subject};
+use crate::actions::{Action, ActionKind, Target};
 use crate::mirror::lists::RequestOrder;
 use crate::mirror::{AGE_LABELS, state_label};
 use crate::web::Pairs;
@@ -93,11 +93,11 @@ impl AccessArgs {
         let queue = self.queue.as_deref().and_then(AccessQueue::from_name);
         let (Some(action), Some(id), Some(queue)) = (self.action, id, queue) else { return self.list(id).await };
         let action = match action {
-            RequestAction::Resume => Action::Resume,
-            RequestAction::Delete => Action::Delete,
-            RequestAction::Purge => Action::Purge,
+            RequestAction::Resume => ActionKind::Resume,
+            RequestAction::Delete => ActionKind::Delete,
+            RequestAction::Purge => ActionKind::Purge,
         };
-        order_one(&self.client, &self.act, Order::new(action, Subject::Request(queue, id))).await
+        act_on_one(&self.client, &self.act, Action::new(action, Target::Request(queue, id))).await
     }
 
     async fn list(&self, id: Option<RequestId>) -> anyhow::Result<()> {
@@ -119,7 +119,7 @@ impl AccessArgs {
 
     fn asked(&self) -> Pairs {
         let filter = &self.filter;
-        Asked::default()
+        Parameters::default()
             .with("queue", self.queue.as_ref())
             .with("state", filter.state.as_ref())
             .with("age", filter.age.as_ref())

@@ -1,4 +1,4 @@
-//! Orders from the command line: shown, confirmed, carried out, told.
+//! Actions from the command line: shown, confirmed, carried out, told.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -17,9 +17,9 @@ use super::output::{Bar, OutputArgs, Screen, is_attended, note};
 use super::prompt::Interrupts;
 use super::words::count;
 use crate::actions::audit::Audit;
-use crate::actions::{Actions, Actor, Each, ListOf, Order, Reason, Subject, Work};
+use crate::actions::{Action, Actions, Actor, BulkAction, Execution, ListOf, Reason, Target};
 use crate::mirror::Store;
-use crate::web::views::orders::OrderView;
+use crate::web::views::actions::ActionView;
 
 /// How often a progress bar moves.
 const LOOK: Duration = Duration::from_millis(100);
@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How many items are named that were not done.
 const UNDONE: usize = 20;
 
-/// How to order something.
+/// How to request something.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Acting")]
 pub(super) struct ActArgs {
@@ -47,9 +47,9 @@ pub(super) struct ActArgs {
     audit: AuditArgs,
 }
 
-/// Whatever orders take: a session, the audit trail, and who orders.
+/// Whatever actions take: a session, the audit trail, and who requests.
 #[derive(Debug)]
-pub(super) struct Desk<'a> {
+pub(super) struct ActionSession<'a> {
     args: &'a ActArgs,
     output: OutputArgs,
     actions: Actions,
@@ -57,7 +57,7 @@ pub(super) struct Desk<'a> {
     written: CancellationToken,
     writer: AbortOnDropHandle<()>,
     interrupts: Interrupts,
-    /// Asked for once, however many orders there are.
+    /// Parameters for once, however many actions there are.
     reason: OnceLock<Reason>,
 }
 
@@ -77,7 +77,7 @@ impl ActArgs {
     }
 
     /// Opens the audit trail. With an image, what is a fault can be told from what is not.
-    fn desk(&self, link: &Link, store: Option<Store>, output: OutputArgs) -> anyhow::Result<Desk<'_>> {
+    fn session(&self, link: &Link, store: Option<Store>, output: OutputArgs) -> anyhow::Result<ActionSession<'_>> {
         let interrupts = Interrupts::listen()?;
         let (audit, writer) = Audit::open(self.audit.destination()?)
             .map_err(|error| Ending::new(FAILED, format!("{error}; nothing was done")))?;
@@ -85,20 +85,20 @@ impl ActArgs {
         let writer = AbortOnDropHandle::new(tokio::spawn(writer.run(written.clone())));
         let actions = Actions::over(link.queue(), (store, link.clock(self.dry_run)), link.limits.clone(), audit);
         let (actor, reason) = (actor(), OnceLock::new());
-        Ok(Desk { args: self, output, actions, actor, written, writer, interrupts, reason })
+        Ok(ActionSession { args: self, output, actions, actor, written, writer, interrupts, reason })
     }
 
-    /// Opens the audit trail, orders something, and waits until it is written down.
-    pub(super) async fn with_desk(
+    /// Opens the audit trail, requests something, and waits until it is written down.
+    pub(super) async fn with_session(
         &self,
         link: &Link,
         store: Option<Store>,
         output: OutputArgs,
-        work: impl AsyncFnOnce(&Desk<'_>) -> anyhow::Result<()>,
+        work: impl AsyncFnOnce(&ActionSession<'_>) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let desk = self.desk(link, store, output)?;
-        let outcome = work(&desk).await;
-        desk.close().await;
+        let session = self.session(link, store, output)?;
+        let outcome = work(&session).await;
+        session.close().await;
         outcome
     }
 
@@ -113,10 +113,10 @@ impl ActArgs {
     }
 }
 
-impl Desk<'_> {
+impl ActionSession<'_> {
     /// Carries one order out, or shows it, and says what came of it.
-    pub(super) async fn order(&self, order: Order) -> anyhow::Result<()> {
-        let view = self.carry_out(order).await?;
+    pub(super) async fn action(&self, action: Action) -> anyhow::Result<()> {
+        let view = self.carry_out(action).await?;
         self.output.show(&view, |screen| tell(&view, screen))?;
         // What was done can have left some of it where it is, such as batches that are not done with after all.
         if view.not_done + view.unknown > 0 { Err(in_part(&view).into()) } else { Ok(()) }
@@ -124,11 +124,11 @@ impl Desk<'_> {
 
     /// The same with many, one after the other: each is shown before it is done. One that is refused, or to which the
     /// answer is no, does not keep the others back; a signal and any other error do. What was done until then is shown.
-    pub(super) async fn one_by_one(&self, mut orders: impl Iterator<Item = Order>) -> anyhow::Result<()> {
+    pub(super) async fn one_by_one(&self, mut actions: impl Iterator<Item = Action>) -> anyhow::Result<()> {
         let (mut views, mut refused, mut ended) = (Vec::new(), None, None);
-        for order in orders.by_ref() {
-            let on = order.subject.to_string();
-            match self.carry_out(order).await {
+        for action in actions.by_ref() {
+            let on = action.target.to_string();
+            match self.carry_out(action).await {
                 Ok(view) => views.push(view),
                 Err(error) if !self.interrupts.is_interrupted() && matches!(code(&error), REFUSED | NOT_FOUND) => {
                     note(&format!("{on}: {error}"));
@@ -150,7 +150,7 @@ impl Desk<'_> {
             (None, Some(_)) => Err(Ending::new(IN_PART, format!("{} done, others not", views.len())).into()),
             (Some((on, error)), _) => {
                 let code = if code(&error) == UNKNOWN { UNKNOWN } else { IN_PART };
-                let left = match orders.count() {
+                let left = match actions.count() {
                     0 => String::new(),
                     left => format!("; {left} more not begun"),
                 };
@@ -160,14 +160,14 @@ impl Desk<'_> {
     }
 
     /// Carries one order out, or plans it where it is only to be shown.
-    pub(super) async fn carry_out(&self, mut order: Order) -> anyhow::Result<OrderView> {
+    pub(super) async fn carry_out(&self, mut action: Action) -> anyhow::Result<ActionView> {
         let now = Timestamp::now();
         let reason = self.reason().await?;
         let words = reason.as_ref().map_or("", Reason::as_str);
         if !self.args.yes {
-            let plan = self.actions.plan(&order, &self.actor, words, now);
+            let plan = self.actions.plan(&action, &self.actor, words, now);
             let prepared = self.interrupts.unless(plan).await?.map_err(Ending::from)?;
-            let view = OrderView::planned(&prepared, words);
+            let view = ActionView::planned(&prepared, words);
             if self.args.dry_run {
                 return Ok(view);
             }
@@ -175,24 +175,24 @@ impl Desk<'_> {
             tell(&view, &mut screen);
             screen.print();
             self.interrupts.confirm("Do it?").await?;
-            order.seen = Some(prepared.seen.clone());
+            action.precondition = Some(prepared.precondition.clone());
         }
-        let Some(reason) = reason else { return Err(UsageError("an order needs a --reason".to_owned()).into()) };
+        let Some(reason) = reason else { return Err(UsageError("an action needs a --reason".to_owned()).into()) };
         // Somebody may have thought about the question for a while.
         let now = Timestamp::now();
         self.interrupts.unless(std::future::ready(())).await?;
-        let taken = self.actions.execute(order, self.actor.clone(), reason, None, now).await.map_err(Ending::from)?;
-        self.follow(&taken.work).await;
-        taken.work.over().await.map_err(Ending::from)?;
-        Ok(OrderView::of(&taken.work))
+        let taken = self.actions.execute(action, self.actor.clone(), reason, None, now).await.map_err(Ending::from)?;
+        self.follow(&taken.execution).await;
+        taken.execution.over().await.map_err(Ending::from)?;
+        Ok(ActionView::of(&taken.execution))
     }
 
     /// Does the same to each item of a list, or shows what that would be. `of` says what it is a list of.
     pub(super) async fn each(
         &self,
-        each: Each,
+        each: BulkAction,
         of: ListOf,
-        items: Vec<(Subject, Option<i32>)>,
+        items: Vec<(Target, Option<i32>)>,
         sample: impl FnOnce(&mut Screen),
     ) -> anyhow::Result<()> {
         let now = Timestamp::now();
@@ -206,8 +206,8 @@ impl Desk<'_> {
         let reason = self.reason().await?;
         if !self.args.yes {
             let words = reason.as_ref().map_or("", Reason::as_str);
-            let order = Order { to: each.to, priority: each.priority, ..Order::new(each.action, first) };
-            let planned = self.interrupts.unless(self.actions.plan(&order, &self.actor, words, now)).await?;
+            let action = Action { to: each.to, priority: each.priority, ..Action::new(each.action, first) };
+            let planned = self.interrupts.unless(self.actions.plan(&action, &self.actor, words, now)).await?;
             let show = |screen: &mut Screen| {
                 screen.say(&format!("{} of {} {what}, such as:", each.action.title(), count(many)));
                 sample(screen);
@@ -215,19 +215,19 @@ impl Desk<'_> {
                 match &planned {
                     Ok(prepared) => {
                         screen.say("To the first of them this is done, and the like to each:");
-                        tell(&OrderView::planned(prepared, words), screen);
+                        tell(&ActionView::planned(prepared, words), screen);
                     }
                     Err(refusal) => screen.say(&format!("The first of them would be refused: {refusal}.")),
                 }
             };
             if self.args.dry_run {
-                let view = OrderView {
+                let view = ActionView {
                     action: each.action.to_string(),
                     on: format!("{many} {what}"),
                     reason: words.to_owned(),
                     outcome: "dry_run".to_owned(),
                     count: many,
-                    ..OrderView::default()
+                    ..ActionView::default()
                 };
                 return self.output.show(&view, show);
             }
@@ -236,19 +236,19 @@ impl Desk<'_> {
             screen.print();
             self.interrupts.confirm(&format!("Do it to all {}?", count(many))).await?;
         }
-        let Some(reason) = reason else { return Err(UsageError("an order needs a --reason".to_owned()).into()) };
-        let ordered = self.actions.execute_frozen(frozen.id, self.actor.clone(), reason, Timestamp::now());
-        let work = ordered.map_err(Ending::from)?;
+        let Some(reason) = reason else { return Err(UsageError("an action needs a --reason".to_owned()).into()) };
+        let requested = self.actions.execute_frozen(frozen.id, self.actor.clone(), reason, Timestamp::now());
+        let work = requested.map_err(Ending::from)?;
         self.follow(&work).await;
         work.over().await.map_err(Ending::from)?;
-        let view = OrderView::of(&work);
+        let view = ActionView::of(&work);
         self.output.show(&view, |screen| tell(&view, screen))?;
         if view.done < view.count { Err(in_part(&view).into()) } else { Ok(()) }
     }
 
-    /// Shows how far an order is until it is over. A signal ends one over many: what is under way is
+    /// Shows how far an action is until it is over. A signal ends one over many: what is under way is
     /// finished.
-    async fn follow(&self, work: &Arc<Work>) {
+    async fn follow(&self, work: &Arc<Execution>) {
         let bar = Bar::start(format!("{} {}", work.action.title(), work.on), work.reached().of);
         let mut look = interval(LOOK);
         let mut over = std::pin::pin!(work.over());
@@ -293,8 +293,8 @@ fn code(error: &anyhow::Error) -> u8 {
     error.downcast_ref::<Ending>().map_or(FAILED, |ending| ending.code)
 }
 
-fn in_part(view: &OrderView) -> Ending {
-    let OrderView { done, not_done, unknown, .. } = *view;
+fn in_part(view: &ActionView) -> Ending {
+    let ActionView { done, not_done, unknown, .. } = *view;
     let code = match (unknown, done) {
         (1.., _) => UNKNOWN,
         (0, 0) => REFUSED,
@@ -306,8 +306,8 @@ fn in_part(view: &OrderView) -> Ending {
     Ending::new(code, format!("{done} done, {not_done} not done, {unknown} unknown{left}"))
 }
 
-/// What an order would do, or what came of it.
-pub(super) fn tell(view: &OrderView, screen: &mut Screen) {
+/// What an action would do, or what came of it.
+pub(super) fn tell(view: &ActionView, screen: &mut Screen) {
     let states = match (&view.before, &view.after) {
         (Some(before), Some(after)) if before != after => format!(", {before} to {after}"),
         (Some(before), None) if view.id.is_none() => format!(", which is {before}"),
@@ -316,7 +316,7 @@ pub(super) fn tell(view: &OrderView, screen: &mut Screen) {
     let came_of_it = match &view.id {
         Some(id) => {
             let detail = view.detail.as_ref().map(|detail| format!(", {detail}")).unwrap_or_default();
-            format!(": {}{detail} (order {id})", view.outcome)
+            format!(": {}{detail} (action {id})", view.outcome)
         }
         None => ":".to_owned(),
     };
@@ -352,7 +352,7 @@ mod tests {
     #[test]
     fn many_of_which_some_were_not_done_end_with_a_code_of_their_own() {
         let view =
-            |done, not_done, unknown| OrderView { done, not_done, unknown, count: 1_200, ..OrderView::default() };
+            |done, not_done, unknown| ActionView { done, not_done, unknown, count: 1_200, ..ActionView::default() };
         for (done, not_done, unknown, code, text) in [
             (1_000, 2, 0, 6, "1,000 done, 2 not done, 0 unknown, 198 not begun"),
             (0, 1_200, 0, 3, "0 done, 1,200 not done, 0 unknown"),

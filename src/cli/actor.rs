@@ -1,4 +1,4 @@
-//! Who orders something on the command line, and where that is written down.
+//! Who requests something on the command line, and where that is written down.
 
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -13,11 +13,11 @@ use crate::actions::{Actor, Role, Source};
 /// Only its owner reads who did what.
 const FOLDER_MODE: u32 = 0o700;
 
-/// Where to write down who ordered what.
+/// Where to write down who requested what.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Audit")]
 pub(super) struct AuditArgs {
-    /// The file to write down who ordered what, why, and what came of it [default:
+    /// The file to write down who requested what, why, and what came of it [default:
     /// queuekeeper/audit.jsonl in `$XDG_STATE_HOME` or `~/.local/state`]
     // Its variable is not that of `serve`, whose file is rotated by one process alone.
     #[arg(long = "audit.file", env = "QUEUEKEEPER_CLI_AUDIT_FILE", hide_env_values = true, value_name = "FILE")]

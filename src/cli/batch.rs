@@ -11,7 +11,7 @@ use super::exit::{Ending, NOT_FOUND};
 use super::job::explain;
 use super::output::Screen;
 use super::words::{count, moment};
-use crate::actions::{Action, Order, Subject};
+use crate::actions::{Action, ActionKind, Target};
 use crate::mirror::Forecast;
 use crate::web::show::brief;
 use crate::web::views::batches::BatchStanding;
@@ -52,12 +52,12 @@ enum BatchAction {
 }
 
 impl BatchAction {
-    fn action(self) -> Action {
+    fn action(self) -> ActionKind {
         match self {
-            Self::Release => Action::Release,
-            Self::ReportAgain => Action::ReportAgain,
-            Self::Delete => Action::Delete,
-            Self::Purge => Action::Purge,
+            Self::Release => ActionKind::Release,
+            Self::ReportAgain => ActionKind::ReportAgain,
+            Self::Delete => ActionKind::Delete,
+            Self::Purge => ActionKind::Purge,
         }
     }
 }
@@ -66,7 +66,7 @@ impl BatchArgs {
     /// Shows it, or does something to it.
     ///
     /// # Errors
-    /// When the queue cannot be read, there is no such batch, or it stands against what is ordered.
+    /// When the queue cannot be read, there is no such batch, or it stands against what is requested.
     pub(super) async fn run(self) -> anyhow::Result<()> {
         if self.force && self.action != Some(BatchAction::Release) {
             return Err(UsageError::flag("--force", "only `release` takes it").into());
@@ -77,13 +77,15 @@ impl BatchArgs {
         }
     }
 
-    async fn act(&self, action: Action) -> anyhow::Result<()> {
+    async fn act(&self, action: ActionKind) -> anyhow::Result<()> {
         self.act.check()?;
         self.client
             .ask(async |link| {
                 let batch = self.id(link).await?;
-                let order = Order { force: self.force, ..Order::new(action, Subject::Batch(batch)) };
-                self.act.with_desk(link, None, self.client.output, async |desk| desk.order(order).await).await
+                let action = Action { force: self.force, ..Action::new(action, Target::Batch(batch)) };
+                self.act
+                    .with_session(link, None, self.client.output, async |session| session.action(action).await)
+                    .await
             })
             .await
     }

@@ -8,9 +8,9 @@ use super::UsageError;
 use super::act::ActArgs;
 use super::client::ClientArgs;
 use super::output::{Column, Screen, Table};
-use super::paging::{Asked, Paging};
+use super::paging::{Paging, Parameters};
 use super::words::{ago, count, some, yes};
-use crate::actions::{Action, Order, Subject};
+use crate::actions::{Action, ActionKind, Target};
 use crate::mirror::lists::BatchOrder;
 use crate::mirror::state_label;
 use crate::web::Pairs;
@@ -69,7 +69,7 @@ fn states() -> Vec<&'static str> {
 
 impl BatchFilter {
     fn asked(&self) -> Pairs {
-        Asked::default()
+        Parameters::default()
             .with("state", self.state.as_ref())
             .with("collection", self.collection.as_ref())
             .with("text", self.text.as_ref())
@@ -92,13 +92,13 @@ impl BatchesArgs {
                     return Err(UsageError(why.to_owned()).into());
                 }
                 self.act.check()?;
-                let order = Order::new(Action::CleanUp, Subject::Batches);
+                let action = Action::new(ActionKind::CleanUp, Target::Batches);
                 // With the whole queue at hand, not every job has to be asked for its batch again and again.
                 self.client
                     .ask(async |link| {
                         let store = link.store(false).await?;
                         let (act, output) = (&self.act, self.client.output);
-                        act.with_desk(link, Some(store), output, async |desk| desk.order(order).await).await
+                        act.with_session(link, Some(store), output, async |session| session.action(action).await).await
                     })
                     .await
             }

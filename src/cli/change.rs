@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 
 use super::UsageError;
-use crate::actions::{Action, Each};
+use crate::actions::{ActionKind, BulkAction};
 use queuekeeper_queue::id::Priority;
 use queuekeeper_queue::state::{JobState, State as _};
 
@@ -27,15 +27,15 @@ pub(super) enum JobChange {
 }
 
 impl JobChange {
-    fn action(self) -> Action {
+    fn action(self) -> ActionKind {
         match self {
-            Self::Resume => Action::Resume,
-            Self::Hold => Action::Hold,
-            Self::Release => Action::Release,
-            Self::Fail => Action::Fail,
-            Self::Priority => Action::SetPriority,
-            Self::Delete => Action::Delete,
-            Self::Purge => Action::Purge,
+            Self::Resume => ActionKind::Resume,
+            Self::Hold => ActionKind::Hold,
+            Self::Release => ActionKind::Release,
+            Self::Fail => ActionKind::Fail,
+            Self::Priority => ActionKind::SetPriority,
+            Self::Delete => ActionKind::Delete,
+            Self::Purge => ActionKind::Purge,
         }
     }
 }
@@ -58,7 +58,7 @@ impl ChangeArgs {
     ///
     /// # Errors
     /// When something is missing, or does not belong to it.
-    pub(super) fn each(&self, change: JobChange) -> Result<Each, UsageError> {
+    pub(super) fn each(&self, change: JobChange) -> Result<BulkAction, UsageError> {
         let priority = match (change, self.number) {
             (JobChange::Priority, Some(number)) => Priority::new(number).map(Some).ok_or_else(which)?,
             (JobChange::Priority, None) => return Err(which()),
@@ -68,7 +68,7 @@ impl ChangeArgs {
         if self.to.is_some() && change != JobChange::Resume {
             return Err(UsageError::flag("--to", "only `resume` takes it"));
         }
-        Ok(Each { action: change.action(), to: self.to, priority })
+        Ok(BulkAction { action: change.action(), to: self.to, priority })
     }
 
     /// Refuses what only a change takes.

@@ -50,7 +50,7 @@ pub struct CheckConfigArgs {
 }
 
 impl CheckConfigArgs {
-    /// Says of each file whether it can be taken and who may order something by it, a line each.
+    /// Says of each file whether it can be taken and who may request something by it, a line each.
     ///
     /// # Errors
     /// When one of them cannot ([`UsageError`]).
@@ -68,7 +68,7 @@ impl CheckConfigArgs {
             let expired: Vec<_> = file.tokens().expired(now).collect();
             let expired =
                 if expired.is_empty() { String::new() } else { format!(" (expired: {})", expired.join(", ")) };
-            let off = if file.lets_somebody_order() { "" } else { "; it lets nobody order anything" };
+            let off = if file.lets_somebody_action() { "" } else { "; it lets nobody act" };
             let (users, tokens) = (file.users(), file.tokens().len());
             Ok(format!("is right: roles for users: {users}{compared}, tokens: {tokens}{expired}{off}"))
         })

@@ -123,7 +123,7 @@ impl Link {
     /// The servers' clock, for what goes by an age. A dry run writes nothing, and so does not ask for it.
     pub(super) fn clock(&self, is_dry_run: bool) -> Clock {
         let link = self.clone();
-        if is_dry_run { Clock::Mirror } else { Clock::Asked(Arc::new(move || link.measure())) }
+        if is_dry_run { Clock::Mirror } else { Clock::Measured(Arc::new(move || link.measure())) }
     }
 
     /// The queue, to change it.

@@ -12,7 +12,7 @@ pub const FAILED: u8 = 1;
 /// A flag, a value or a file that it names was wrong, or something is not installed.
 pub const BAD_USAGE: u8 = 2;
 
-/// The queue stands against what was ordered, somebody who was asked said no, or a
+/// The queue stands against what was requested, somebody who was asked said no, or a
 /// signal came before it began. Nothing was done.
 pub(super) const REFUSED: u8 = 3;
 

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::client::ClientArgs;
 use super::output::{Column, Screen, Table};
-use super::paging::{Asked, Paging};
+use super::paging::{Paging, Parameters};
 use super::words::{ago, count};
 use crate::web::views::failures::FailureList;
 
@@ -27,7 +27,7 @@ impl FailuresArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let list = self.client.ask(async |link| {
             let answers = link.walk(false).await?;
-            Ok(self.paging.take(Asked::default().pairs(), |asked| answers.failures(asked))?)
+            Ok(self.paging.take(Parameters::default().pairs(), |asked| answers.failures(asked))?)
         });
         let list = list.await?;
         self.client.output.show(&list, |screen| show(&list, screen))?;

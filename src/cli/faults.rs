@@ -10,19 +10,19 @@ use super::UsageError;
 use super::act::ActArgs;
 use super::client::ClientArgs;
 use super::output::{Screen, note};
-use super::paging::{Asked, Paging};
+use super::paging::{Paging, Parameters};
 use super::words::{ASSUMED, ago, count};
-use crate::actions::{Action, Each, ListOf, MOST_ITEMS, Order, Subject};
+use crate::actions::{Action, ActionKind, BulkAction, ListOf, MOST_ITEMS, Target};
 use crate::mirror::Store;
 use crate::mirror::words::{self, counted};
 use crate::web::views::faults::{FaultList, Unconfirmed};
-use queuekeeper_queue::MendKind;
+use queuekeeper_queue::RepairKind;
 use queuekeeper_queue::fault::Fault;
 
-/// List what is broken in the tree, since when, what it does and what mends it
+/// List what is broken in the tree, since when, what it does and what repairs it
 ///
 /// What is broken shows by its age. A list and --dry-run write nothing, and so assume that the clocks of this host and of
-/// ZooKeeper agree, unless znodes show otherwise; --mend measures ZooKeeper's clock first, by one write to
+/// ZooKeeper agree, unless znodes show otherwise; --repair measures ZooKeeper's clock first, by one write to
 /// /queuekeeper/clock.
 #[derive(Clone, Debug, Args)]
 pub(super) struct FaultsArgs {
@@ -30,15 +30,15 @@ pub(super) struct FaultsArgs {
     #[arg(value_name = "FAULT", value_parser = PossibleValuesParser::new(Fault::ALL.map(Fault::label)))]
     fault: Option<String>,
 
-    /// Mend each of them that can be mended by writing, each shown first; with --yes all of them at once
+    /// Repair each of them that can be repaired by writing, each shown first; with --yes all of them at once
     #[arg(long, help_heading = "Acting")]
-    mend: bool,
+    repair: bool,
 
     /// Only the faults of this item: a path, as the list has it
-    #[arg(long, value_name = "PATH", help_heading = "Acting", requires = "mend")]
+    #[arg(long, value_name = "PATH", help_heading = "Acting", requires = "repair")]
     item: Option<String>,
 
-    /// Mend it although another holds the item
+    /// Repair it although another holds the item
     #[arg(long, help_heading = "Acting", requires = "item")]
     force: bool,
 
@@ -53,18 +53,18 @@ pub(super) struct FaultsArgs {
 }
 
 impl FaultsArgs {
-    /// Lists them, or mends them.
+    /// Lists them, or repairs them.
     ///
     /// # Errors
-    /// When the queue cannot be read, or not everything could be mended.
+    /// When the queue cannot be read, or not everything could be repaired.
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        if self.mend { self.mend().await } else { self.list().await }
+        if self.repair { self.repair().await } else { self.list().await }
     }
 
-    async fn mend(&self) -> anyhow::Result<()> {
+    async fn repair(&self) -> anyhow::Result<()> {
         self.act.check()?;
         if self.paging.is_some() {
-            return Err(UsageError("--limit and --cursor: all that match are mended".to_owned()).into());
+            return Err(UsageError("--limit and --cursor: all that match are repaired".to_owned()).into());
         }
         let output = self.client.output;
         self.client
@@ -75,55 +75,55 @@ impl FaultsArgs {
                     link.measure_or_refuse("").await?;
                 }
                 let store = link.store(true).await?;
-                let (subjects, left) = self.mendable(&store);
+                let (targets, left) = self.repairable(&store);
                 for (fault, help) in left {
-                    note(&format!("{fault}: no writing mends it; {help}"));
+                    note(&format!("{fault}: no writing repairs it; {help}"));
                 }
-                if subjects.is_empty() {
-                    note("there is nothing that can be mended by writing");
+                if targets.is_empty() {
+                    note("there is nothing that can be repaired by writing");
                     return Ok(());
                 }
                 self.act
-                    .with_desk(link, Some(store), output, async |desk| {
+                    .with_session(link, Some(store), output, async |session| {
                         if self.act.is_sure() && !self.force {
-                            let each = Each { action: Action::Mend, to: None, priority: None };
-                            let items = subjects.into_iter().map(|subject| (subject, None)).collect();
-                            return desk.each(each, ListOf::Faults, items, |_| ()).await;
+                            let each = BulkAction { action: ActionKind::Repair, to: None, priority: None };
+                            let items = targets.into_iter().map(|target| (target, None)).collect();
+                            return session.each(each, ListOf::Faults, items, |_| ()).await;
                         }
-                        let orders = subjects.into_iter();
-                        let order = |subject| Order { force: self.force, ..Order::new(Action::Mend, subject) };
-                        desk.one_by_one(orders.map(order)).await
+                        let actions = targets.into_iter();
+                        let action = |target| Action { force: self.force, ..Action::new(ActionKind::Repair, target) };
+                        session.one_by_one(actions.map(action)).await
                     })
                     .await
             })
             .await
     }
 
-    /// What can be mended of what is asked for, and what cannot, with what helps.
-    fn mendable(&self, store: &Store) -> (Vec<Subject>, Vec<(Fault, &'static str)>) {
+    /// What can be repaired of what is asked for, and what cannot, with what helps.
+    fn repairable(&self, store: &Store) -> (Vec<Target>, Vec<(Fault, &'static str)>) {
         let now = Timestamp::now();
         let asked = |fault: &Fault| self.fault.as_deref().is_none_or(|label| label == fault.label());
-        let (mut subjects, mut left) = (Vec::new(), Vec::new());
+        let (mut targets, mut left) = (Vec::new(), Vec::new());
         for fault in Fault::ALL.into_iter().filter(asked) {
             let found = store.faults(fault, MOST_ITEMS, now, None).unwrap_or_default();
             let items = found.into_iter().map(|found| found.item);
             let wanted = items.filter(|item| self.item.as_ref().is_none_or(|wanted| item.to_string() == *wanted));
             for item in wanted {
-                match fault.mend_kind_of(&item) {
-                    MendKind::Another(help) if left.contains(&(fault, help)) => {}
-                    MendKind::Another(help) => left.push((fault, help)),
-                    MendKind::Writes | MendKind::BreaksLock => subjects.push(Subject::Fault(fault, item)),
+                match fault.repair_kind_of(&item) {
+                    RepairKind::Another(help) if left.contains(&(fault, help)) => {}
+                    RepairKind::Another(help) => left.push((fault, help)),
+                    RepairKind::Writes | RepairKind::BreaksLock => targets.push(Target::Fault(fault, item)),
                 }
             }
         }
-        (subjects, left)
+        (targets, left)
     }
 
     async fn list(&self) -> anyhow::Result<()> {
         let list = self.client.ask(async |link| {
             let answers = link.walk(true).await?;
             let now = Timestamp::now();
-            let asked = Asked::default().with("fault", self.fault.as_ref()).pairs();
+            let asked = Parameters::default().with("fault", self.fault.as_ref()).pairs();
             Ok(self.paging.take(asked, |asked| answers.faults(asked, now))?)
         });
         let list = list.await?;
@@ -149,7 +149,7 @@ fn show(list: &FaultList, screen: &mut Screen) {
             let (title, items) = kind.map_or(("", 0), |kind| (kind.title, kind.count));
             screen.say(&format!("{title} ({}): {}", found.fault, count(items)));
             screen.beneath(found.effect);
-            screen.beneath(&format!("What mends it: {}", found.remedy));
+            screen.beneath(&format!("What repairs it: {}", found.remedy));
             before = Some(found.fault);
         }
         screen.say(&format!("  {}, for {}: {}", found.item, ago(Some(found.since), now), found.how));

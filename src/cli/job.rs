@@ -8,13 +8,13 @@ use jiff::Timestamp;
 
 use super::UsageError;
 use super::act::ActArgs;
+use super::actions::{act_on_one, break_lock};
 use super::change::{ChangeArgs, JobChange};
 use super::client::{ClientArgs, job_id};
 use super::exit::{Ending, NOT_FOUND};
-use super::orders::{break_lock, order_one};
 use super::output::Screen;
 use super::words::{ago, moment, number, size};
-use crate::actions::{Each, Order, Subject};
+use crate::actions::{Action, BulkAction, Target};
 use crate::web::views::diagnosis::Diagnosis;
 use crate::web::views::job::JobDetail;
 use queuekeeper_queue::id::JobId;
@@ -74,7 +74,7 @@ impl JobArgs {
     /// Shows it, or does something to it.
     ///
     /// # Errors
-    /// When it cannot be read, is not there, or stands against what is ordered.
+    /// When it cannot be read, is not there, or stands against what is requested.
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let id = job_id(&self.job)?;
         if self.force && self.action != Some(JobAction::BreakLock) {
@@ -89,9 +89,9 @@ impl JobArgs {
                 break_lock(&self.client, &self.act, lock, self.force).await
             }
             Some(JobAction::Change(change)) => {
-                let Each { action, to, priority } = self.change.each(change)?;
-                let order = Order { to, priority, ..Order::new(action, Subject::Job(id)) };
-                order_one(&self.client, &self.act, order).await
+                let BulkAction { action, to, priority } = self.change.each(change)?;
+                let action = Action { to, priority, ..Action::new(action, Target::Job(id)) };
+                act_on_one(&self.client, &self.act, action).await
             }
         }
     }
@@ -188,7 +188,7 @@ pub(super) fn explain(diagnosis: &Diagnosis, now: Timestamp, screen: &mut Screen
             screen.beneath(&format!("Since {}.", moment(cause.since, now)));
         }
         if let Some(remedy) = cause.remedy {
-            screen.beneath(&format!("What mends it: {remedy}"));
+            screen.beneath(&format!("What repairs it: {remedy}"));
         }
         for item in &cause.items {
             screen.beneath(item);

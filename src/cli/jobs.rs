@@ -10,9 +10,9 @@ use super::change::{ChangeArgs, JobChange};
 use super::client::{ClientArgs, Link};
 use super::exit::Ending;
 use super::output::{Column, OutputArgs, Screen, Table};
-use super::paging::{Asked, Paging};
+use super::paging::{Paging, Parameters};
 use super::words::{ago, number, size, yes};
-use crate::actions::{Each, ListOf};
+use crate::actions::{BulkAction, ListOf};
 use crate::mirror::Store;
 use crate::mirror::find::{Direction, JobSort};
 use crate::mirror::state_label;
@@ -105,7 +105,7 @@ fn states() -> Vec<&'static str> {
 impl JobFilter {
     /// The same as parameters of the API.
     pub(super) fn asked(&self) -> Pairs {
-        Asked::default()
+        Parameters::default()
             .with_each("state", &self.state)
             .with("collection", self.collection.as_ref())
             .with("batch", self.batch.as_ref())
@@ -163,7 +163,12 @@ impl JobsArgs {
 }
 
 /// Does something to each job that a query finds.
-pub(super) async fn change_jobs(client: &ClientArgs, act: &ActArgs, each: Each, asked: Pairs) -> anyhow::Result<()> {
+pub(super) async fn change_jobs(
+    client: &ClientArgs,
+    act: &ActArgs,
+    each: BulkAction,
+    asked: Pairs,
+) -> anyhow::Result<()> {
     act.check()?;
     client
         .ask(async |link| {
@@ -183,7 +188,7 @@ async fn change_found(
     store: Store,
     act: &ActArgs,
     output: OutputArgs,
-    each: Each,
+    each: BulkAction,
     asked: &Pairs,
 ) -> anyhow::Result<()> {
     let answers = link.answers(store.clone());
@@ -191,8 +196,8 @@ async fn change_found(
     let items = answers.matching(asked, now).map_err(Ending::from)?;
     let first = [asked.clone(), vec![("limit".to_owned(), SAMPLE.to_string())]].concat();
     let sample = answers.jobs(&first, now).map_err(Ending::from)?;
-    act.with_desk(link, Some(store), output, async |desk| {
-        desk.each(each, ListOf::Jobs, items, |screen| show(&sample, screen)).await
+    act.with_session(link, Some(store), output, async |session| {
+        session.each(each, ListOf::Jobs, items, |screen| show(&sample, screen)).await
     })
     .await
 }

@@ -4,9 +4,9 @@ use clap::{Args, ValueEnum};
 
 use super::UsageError;
 use super::act::ActArgs;
+use super::actions::break_lock;
 use super::client::ClientArgs;
-use super::orders::break_lock;
-use crate::actions::Subject;
+use crate::actions::Target;
 
 /// Break one lock
 #[derive(Clone, Debug, Args)]
@@ -43,8 +43,8 @@ impl LockArgs {
     /// When it is not there, is no fault, or cannot be broken.
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let LockAction::Break = self.action;
-        let subject = format!("lock:{}", self.path).parse();
-        let Ok(Subject::Lock(path)) = subject else {
+        let target = format!("lock:{}", self.path).parse();
+        let Ok(Target::Lock(path)) = target else {
             let why = "that is the path of no lock; they are listed by `queuekeeper locks`";
             return Err(UsageError(format!("{}: {why}", crate::web::show::brief(&self.path, 128))).into());
         };

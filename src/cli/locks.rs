@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::client::ClientArgs;
 use super::output::{Column, Screen, Table};
-use super::paging::{Asked, Paging};
+use super::paging::{Paging, Parameters};
 use super::words::{ago, count};
 use crate::mirror::{AGE_LABELS, LockKind};
 use crate::web::Pairs;
@@ -62,7 +62,7 @@ impl LocksArgs {
 
     fn asked(&self) -> Pairs {
         let filter = &self.filter;
-        Asked::default()
+        Parameters::default()
             .with("kind", filter.kind.as_ref())
             .with("age", filter.age.as_ref())
             .with("session", filter.session.as_ref())

@@ -59,7 +59,7 @@ impl LogArgs {
             Level::Debug => LevelFilter::DEBUG,
             Level::Trace => LevelFilter::TRACE,
         };
-        // What libraries say is for those who mend them: the client library warns of each failed handshake, and we say
+        // What libraries say is for those who repair them: the client library warns of each failed handshake, and we say
         // once, and why, that there is no connection.
         let libraries = match self.level {
             Level::Error | Level::Warn | Level::Info => LevelFilter::ERROR,

@@ -107,9 +107,9 @@ impl Paging {
 
 /// Collects parameters, by the names that the API has for them.
 #[derive(Debug, Default)]
-pub(super) struct Asked(Pairs);
+pub(super) struct Parameters(Pairs);
 
-impl Asked {
+impl Parameters {
     /// Adds one, if it is given.
     pub(super) fn with(mut self, name: &str, value: Option<impl ToString>) -> Self {
         self.0.extend(value.map(|value| (name.to_owned(), value.to_string())));

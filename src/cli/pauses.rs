@@ -7,12 +7,12 @@ use serde::Serialize;
 
 use super::UsageError;
 use super::act::ActArgs;
+use super::actions::act_on_one;
 use super::client::ClientArgs;
 use super::exit::Ending;
-use super::orders::order_one;
 use super::output::{Column, OutputArgs, Screen, Table};
 use super::words::ago;
-use crate::actions::{Action, Order, Subject};
+use crate::actions::{Action, ActionKind, Target};
 
 use queuekeeper_queue::path::Queue;
 
@@ -99,15 +99,15 @@ impl QueueArgs {
     /// Shows them, or does something to one.
     ///
     /// # Errors
-    /// When they cannot be read, or one stands against what is ordered.
+    /// When they cannot be read, or one stands against what is requested.
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let named = self.queue.as_deref().and_then(Queue::from_name);
         let (Some(action), Some(queue)) = (self.action, named) else { return self.list().await };
         let action = match action {
-            QueueAction::Pause => Action::Pause,
-            QueueAction::Unpause => Action::Unpause,
+            QueueAction::Pause => ActionKind::Pause,
+            QueueAction::Unpause => ActionKind::Unpause,
         };
-        order_one(&self.client, &self.act, Order::new(action, Subject::Queue(queue))).await
+        act_on_one(&self.client, &self.act, Action::new(action, Target::Queue(queue))).await
     }
 
     async fn list(&self) -> anyhow::Result<()> {
@@ -126,31 +126,31 @@ impl CollectionArgs {
     /// Shows them, or does something to one.
     ///
     /// # Errors
-    /// When they cannot be read, or one stands against what is ordered.
+    /// When they cannot be read, or one stands against what is requested.
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let (Some(action), Some(name)) = (self.action, self.name.as_deref()) else { return self.list().await };
         if self.with_jobs && action != CollectionAction::Release {
             return Err(UsageError::flag("--with-jobs", "only `release` takes it").into());
         }
-        let Ok(subject) = format!("collection:{name}").parse::<Subject>() else {
+        let Ok(target) = format!("collection:{name}").parse::<Target>() else {
             let name = crate::web::show::brief(name, 64);
             return Err(UsageError(format!("no collection can have the mnemonic {name}")).into());
         };
         match action {
-            CollectionAction::Hold => order_one(&self.client, &self.act, Order::new(Action::Hold, subject)).await,
-            CollectionAction::Release => self.release(subject).await,
+            CollectionAction::Hold => act_on_one(&self.client, &self.act, Action::new(ActionKind::Hold, target)).await,
+            CollectionAction::Release => self.release(target).await,
         }
     }
 
     /// Releases the collection, and with it its jobs where that is wanted: they are known by a walk.
-    async fn release(&self, subject: Subject) -> anyhow::Result<()> {
+    async fn release(&self, target: Target) -> anyhow::Result<()> {
         self.act.check()?;
         let (act, output) = (&self.act, self.client.output);
-        let order = Order { with_jobs: self.with_jobs, ..Order::new(Action::Release, subject) };
+        let action = Action { with_jobs: self.with_jobs, ..Action::new(ActionKind::Release, target) };
         self.client
             .ask(async |link| {
                 let store = link.store(false).await?;
-                act.with_desk(link, Some(store), output, async |desk| desk.order(order).await).await
+                act.with_session(link, Some(store), output, async |session| session.action(action).await).await
             })
             .await
     }

@@ -117,7 +117,7 @@ struct TrialView {
     outcome: &'static str,
     is_dry: bool,
     detail: String,
-    subjects: Vec<String>,
+    targets: Vec<String>,
 }
 
 impl TestArgs {
@@ -148,8 +148,8 @@ impl TestArgs {
 
 impl From<Trial> for TrialView {
     fn from(trial: Trial) -> Self {
-        let Trial { alert, fingerprint, rule, is_dry, outcome, detail, subjects } = trial;
-        Self { alert, fingerprint, rule, outcome: outcome.unwrap_or("would_act"), is_dry, detail, subjects }
+        let Trial { alert, fingerprint, rule, is_dry, outcome, detail, targets } = trial;
+        Self { alert, fingerprint, rule, outcome: outcome.unwrap_or("would_act"), is_dry, detail, targets }
     }
 }
 
@@ -162,11 +162,11 @@ fn show(trials: &[TrialView], screen: &mut Screen) {
         let dry = if trial.is_dry { ", which only tells" } else { "" };
         screen.say(&format!("{} ({}), {rule}{dry}: {}", trial.alert, trial.fingerprint, trial.outcome));
         screen.beneath(&trial.detail);
-        for subject in trial.subjects.iter().take(NAMED) {
-            screen.beneath(subject);
+        for target in trial.targets.iter().take(NAMED) {
+            screen.beneath(target);
         }
-        if trial.subjects.len() > NAMED {
-            screen.beneath(&format!("and {} more", trial.subjects.len() - NAMED));
+        if trial.targets.len() > NAMED {
+            screen.beneath(&format!("and {} more", trial.targets.len() - NAMED));
         }
     }
 }

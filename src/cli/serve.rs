@@ -113,15 +113,15 @@ pub struct ServeArgs {
     )]
     collections: u16,
 
-    /// File that says who may order something, and where the tokens are; taken up when it changes. Without it nobody may
+    /// File that says who may request something, and where the tokens are; taken up when it changes. Without it nobody may
     #[arg(
         long = "config.file",
         env = "QUEUEKEEPER_CONFIG_FILE",
         hide_env_values = true,
         value_name = "FILE",
-        help_heading = "Orders"
+        help_heading = "Actions"
     )]
-    orders_file: Option<PathBuf>,
+    actions_file: Option<PathBuf>,
 
     #[command(flatten)]
     audit: audit::AuditArgs,
@@ -169,7 +169,7 @@ impl ServeArgs {
             return Err(UsageError::flag("--mirror.drift-interval", why));
         }
         let web = self.web.config()?;
-        let file = self.orders_file.map(|path| {
+        let file = self.actions_file.map(|path| {
             let file = ConfigFile::read(&path)?;
             file.goes_with(web.file.as_ref()).map(|()| file)
         });
@@ -282,7 +282,7 @@ async fn serve_with(
     let trail_of_hangups = audit.clone();
     let (actions, runner) = Actions::new(store.clone(), limits, (audit, trail), counted);
     let sessions = Sessions::new(config.zookeeper.clone());
-    tasks.spawn("the orders", |shutdown| async { Ok(runner.run(sessions, shutdown).await?) });
+    tasks.spawn("the actions", |shutdown| async { Ok(runner.run(sessions, shutdown).await?) });
 
     let (space, counted) = (volume.clone(), alerts::Metrics::register(&mut registry));
     let space = move || space.as_ref().and_then(storage::Storage::left_bytes);

@@ -1,6 +1,6 @@
-//! The file of `--config.file`: who may order something, and what may be done about alerts.
+//! The file of `--config.file`: who may request something, and what may be done about alerts.
 //!
-//! Reading needs no such file, and without one nobody orders anything. Each part of what may stand in it has a module
+//! Reading needs no such file, and without one nobody requests anything. Each part of what may stand in it has a module
 //! of its own below this one, and a key in [`Keys`].
 
 use std::collections::BTreeMap;
@@ -89,7 +89,7 @@ impl ConfigFile {
     ///
     /// # Errors
     /// When it gives a role to somebody who is not among them, or a token has the name of one of them: nobody could
-    /// tell from the audit which of the two gave an order.
+    /// tell from the audit which of the two gave an action.
     pub fn goes_with(&self, web: Option<&WebFile>) -> Result<(), FileError> {
         let nobody = Users::default();
         let users = web.map_or(&nobody, |web| web.users());
@@ -132,9 +132,9 @@ impl ConfigFile {
         self.roles.len()
     }
 
-    /// Whether it names anybody who may order something.
+    /// Whether it names anybody who may request something.
     #[must_use]
-    pub fn lets_somebody_order(&self) -> bool {
+    pub fn lets_somebody_action(&self) -> bool {
         let roles = self.roles.values().map(|given| given.role);
         roles.chain(self.tokens.roles()).any(|role| role > Role::Viewer)
     }

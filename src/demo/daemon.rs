@@ -17,7 +17,7 @@ pub(super) trait Daemon: Send + 'static {
     /// What it is called in the log.
     fn name(&self) -> &'static str;
 
-    /// Works in one session, until something goes wrong that a new session may mend.
+    /// Works in one session, until something goes wrong that a new session may repair.
     ///
     /// # Errors
     /// With what went wrong. All its work is given up then: the locks of it end with the session.

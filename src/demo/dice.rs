@@ -35,7 +35,7 @@ impl Dice {
         self.rng.random_range(from..to)
     }
 
-    /// A number of bytes within the bounds of which each order of size is as likely as the others.
+    /// A number of bytes within the bounds of which each action of size is as likely as the others.
     pub(super) fn bytes(&mut self, from: u64, to: u64) -> u64 {
         let exponent = self.float((from.max(1) as f64).ln(), (to.max(from) as f64).ln() + f64::EPSILON);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it lies between two u64")]

@@ -1,4 +1,4 @@
-//! What goes wrong in production now and then: one fault at a time, mended after a while.
+//! What goes wrong in production now and then: one fault at a time, repaired after a while.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use queuekeeper_queue::{Error, Job, JobChange, LockedJob, Queue, Transaction};
 pub(super) struct Clumsy {
     world: Arc<World>,
     count: usize,
-    /// What it did and has not mended yet, if its session was lost between.
+    /// What it did and has not repaired yet, if its session was lost between.
     open: Option<Mishap>,
 }
 
@@ -93,15 +93,15 @@ impl Clumsy {
         Ok(Some(Mishap::Left(path)))
     }
 
-    async fn mend(&mut self, queue: &Queue) -> Result<(), Error> {
+    async fn repair(&mut self, queue: &Queue) -> Result<(), Error> {
         match &self.open {
             Some(Mishap::Left(path)) => {
                 let mut transaction = Transaction::new();
                 transaction.delete(path.clone(), None);
-                unless_lost("mending a mishap", queue.commit(&transaction).await)?;
+                unless_lost("repairing a mishap", queue.commit(&transaction).await)?;
             }
             Some(Mishap::KeptLocked(job)) => {
-                unless_lost("mending a mishap", queue.unlock_job(job).await)?;
+                unless_lost("repairing a mishap", queue.unlock_job(job).await)?;
             }
             None => return Ok(()),
         }
@@ -117,7 +117,7 @@ impl Daemon for Clumsy {
 
     async fn work(&mut self, queue: Queue) -> Result<Infallible, Error> {
         loop {
-            self.mend(&queue).await?;
+            self.repair(&queue).await?;
             sleep(self.world.pace.time(110.0)).await;
             self.blunder(&queue).await?;
             sleep(self.world.pace.time(70.0)).await;

@@ -16,7 +16,7 @@ use queuekeeper_queue::path::AccessQueue;
 use queuekeeper_queue::state::{AccessState, BatchState, JobState};
 use queuekeeper_queue::{Batch, Error, ItemChange, JobChange, Queue};
 
-/// How many failed jobs are looked at in one go, in search of a batch to mend.
+/// How many failed jobs are looked at in one go, in search of a batch to repair.
 const LOOKED_AT: usize = 60;
 
 /// How many finished access requests are kept.
@@ -30,25 +30,25 @@ pub(super) struct Operator {
     /// Which of the collections is held.
     turn: usize,
     next_turn: Instant,
-    next_mending: Instant,
+    next_repairing: Instant,
     /// The shortest and the longest time between two looks for failed jobs, in seconds.
-    mending_seconds: (f64, f64),
+    repair_seconds: (f64, f64),
 }
 
 /// How often the operator looks for failed jobs.
-const MENDING_SECONDS: (f64, f64) = (10.0, 30.0);
+const REPAIR_SECONDS: (f64, f64) = (10.0, 30.0);
 
 /// The same where alerts are raised, so that there is something left for what they start.
-const MENDING_SECONDS_WITH_ALERTS: (f64, f64) = (60.0, 120.0);
+const REPAIR_SECONDS_WITH_ALERTS: (f64, f64) = (60.0, 120.0);
 
 impl Operator {
     /// An operator who has just held the first of the collections.
     pub(super) fn new(world: &Arc<World>) -> Self {
         let now = Instant::now();
-        let mending_seconds = if world.alerts { MENDING_SECONDS_WITH_ALERTS } else { MENDING_SECONDS };
-        let (next_turn, next_mending) = (now + world.pace.time(360.0), now + world.pace.time(2.0 * mending_seconds.0));
+        let repair_seconds = if world.alerts { REPAIR_SECONDS_WITH_ALERTS } else { REPAIR_SECONDS };
+        let (next_turn, next_repairing) = (now + world.pace.time(360.0), now + world.pace.time(2.0 * repair_seconds.0));
         let dice = Dice::new(world.seed, "operator");
-        Self { world: Arc::clone(world), dice, turn: 0, next_turn, next_mending, mending_seconds }
+        Self { world: Arc::clone(world), dice, turn: 0, next_turn, next_repairing, repair_seconds }
     }
 
     /// Releases the held collection with its jobs, and holds the next.
@@ -75,7 +75,7 @@ impl Operator {
     }
 
     /// Looks for a batch that was reported with failed jobs, once there are more of these than are left for show.
-    async fn mend(&mut self, queue: &Queue) -> Result<(), Error> {
+    async fn repair(&mut self, queue: &Queue) -> Result<(), Error> {
         let failed = queue.entries(JobState::Failed).await?.entries;
         if failed.len() <= (self.world.jobs / 60).max(4) {
             return Ok(());
@@ -89,13 +89,13 @@ impl Operator {
             }
             let Some(batch) = unless_lost("reading a batch", queue.load_batch(id).await)? else { continue };
             if batch.state() == Some(BatchState::Failed) {
-                return self.mend_batch(queue, &batch).await;
+                return self.repair_batch(queue, &batch).await;
             }
         }
         Ok(())
     }
 
-    async fn mend_batch(&mut self, queue: &Queue, batch: &Batch) -> Result<(), Error> {
+    async fn repair_batch(&mut self, queue: &Queue, batch: &Batch) -> Result<(), Error> {
         if self.dice.happens(0.1) {
             let message = "deleted by the operator: the depositor sends it anew";
             let plan = queue.plan_delete(batch, message, Timestamp::now()).await;
@@ -106,7 +106,7 @@ impl Operator {
             }
             return Ok(());
         }
-        let mut mended = 0;
+        let mut repaired = 0;
         for id in queue.batch_report(batch.id).await?.failed {
             let Some(job) = unless_lost("reading a job", queue.load_job(id).await)? else { continue };
             let is_hopeless = job.status().value.retry_count.is_some_and(|retries| retries >= 3);
@@ -116,12 +116,12 @@ impl Operator {
                 JobChange::resume()
             };
             let changed = queue.change_job(&job, &change, Timestamp::now()).await;
-            mended += usize::from(unless_lost("mending a job", changed)?.is_some());
+            repaired += usize::from(unless_lost("repairing a job", changed)?.is_some());
         }
-        if mended > 0 {
+        if repaired > 0 {
             let change = ItemChange::to(BatchState::UpdateReporting).by_operator();
             unless_lost("a batch's new report", queue.change_batch(batch, &change, Timestamp::now()).await)?;
-            tracing::debug!(batch = %batch.id, jobs = mended, "the operator mended a batch");
+            tracing::debug!(batch = %batch.id, jobs = repaired, "the operator repaired a batch");
         }
         Ok(())
     }
@@ -202,10 +202,10 @@ impl Daemon for Operator {
                 self.next_turn = Instant::now() + self.world.pace.time(360.0);
                 self.hold_another(&queue).await?;
             }
-            if Instant::now() >= self.next_mending {
-                let (from, to) = self.mending_seconds;
-                self.next_mending = Instant::now() + self.world.pace.time(self.dice.float(from, to));
-                self.mend(&queue).await?;
+            if Instant::now() >= self.next_repairing {
+                let (from, to) = self.repair_seconds;
+                self.next_repairing = Instant::now() + self.world.pace.time(self.dice.float(from, to));
+                self.repair(&queue).await?;
             }
             self.clean_up(&queue).await?;
             Self::clean_up_requests(&queue).await?;

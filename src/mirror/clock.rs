@@ -90,19 +90,19 @@ impl Moment {
 /// The offset as it was at a moment, for whoever asks later: our clock may have been set since, and nothing changed from
 /// which that could be seen.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told {
+pub(super) struct OffsetAt {
     offset: Offset,
     at: Moment,
 }
 
-impl Default for Told {
+impl Default for OffsetAt {
     /// None that is known of.
     fn default() -> Self {
         Self { offset: Offset(0), at: Moment::now() }
     }
 }
 
-impl Told {
+impl OffsetAt {
     pub(super) fn new(offset: Offset, at: Moment) -> Self {
         Self { offset, at }
     }
@@ -226,7 +226,7 @@ mod tests {
             clock.saw(9_000_000, moment(10, 9_000_003));
             assert_eq!(clock.offset(moment(20, 9_000_013)), Offset(0));
             // Nothing has been seen since.
-            let told = Told::new(clock.offset(moment(20, 9_000_013)), moment(20, 9_000_013));
+            let told = OffsetAt::new(clock.offset(moment(20, 9_000_013)), moment(20, 9_000_013));
             assert_eq!(told.offset(moment(30, 9_000_023)), Offset(0));
             assert_eq!(told.offset(moment(30, 9_000_023 + set_by)), Offset(-set_by));
             let offset = clock.offset(moment(30, 9_000_023 + set_by));

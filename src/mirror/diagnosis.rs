@@ -68,7 +68,7 @@ pub struct Cause {
     pub sentence: String,
     /// What shows it and what follows from it, likewise; empty where there is no more to say.
     pub evidence: String,
-    /// What mends it; `None` where nothing has to be mended.
+    /// What repairs it; `None` where nothing has to be repaired.
     pub remedy: Option<&'static str>,
     /// Since when, by our own clock.
     pub since: Option<Timestamp>,

@@ -32,10 +32,10 @@ pub(super) async fn walk_aside(client: Client, budget: ReadBudget) -> Result<Wal
 
 impl Follower {
     /// Reads what an image from a walk has otherwise than ours, counts what a second read confirms and no event has
-    /// told of since the walk began, and mends it.
+    /// told of since the walk began, and repairs it.
     ///
     /// A walk is no snapshot: most of what differs has changed while it went on.
-    pub(super) async fn mend_drift(
+    pub(super) async fn repair_drift(
         &mut self,
         client: &Client,
         watch: &mut Watch,
@@ -71,20 +71,20 @@ impl Follower {
             watch.drain()?;
             let mut reads = nodes(answers);
             reads.retain(|(path, _)| !watch.is_touched(path));
-            self.mend(reads, &mut drifted);
+            self.repair(reads, &mut drifted);
         }
         self.metrics.reads.inc_by(reader.reads);
         if drifted.differences > 0 {
             self.metrics.drift.inc_by(drifted.differences);
             let near = drifted.first.map(|path| path.to_string()).unwrap_or_default();
-            warn!(differences = drifted.differences, near, "the image had drifted from the tree and was mended");
+            warn!(differences = drifted.differences, near, "the image had drifted from the tree and was repaired");
         }
         Ok(())
     }
 
     /// Applies what a second read has confirmed.
-    fn mend(&mut self, reads: Vec<(Path, Found)>, drifted: &mut Drifted) {
-        // No event tells of what is closed to us: servers keep them to themselves since CVE-2024-23944 was mended, and a
+    fn repair(&mut self, reads: Vec<(Path, Found)>, drifted: &mut Drifted) {
+        // No event tells of what is closed to us: servers keep them to themselves since CVE-2024-23944 was repaired, and a
         // change of permissions is no event at all. Nor is the end of a batch one below its references, which nobody
         // has looked at until then.
         let is_untold = |path: &Path, found: &Found| {
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_no_event_told_of_is_counted_once_and_mended() {
+    async fn what_no_event_told_of_is_counted_once_and_repaired() {
         let server = PrivateServer::start(Options::default()).await.unwrap();
         let config = Config::new(server.connect_string().parse().unwrap());
         let client = config.connect().await.unwrap();
@@ -181,8 +181,8 @@ mod tests {
             let states = [1, 2].map(|job| state(&store, job));
             states == [Some(JobState::Pending); 2] && store.job(JobId::new(3)).is_none()
         };
-        until("all is mended", || is_right() && metrics.drift.get() >= 3).await;
-        // Mended is mended: later checks find nothing.
+        until("all is repaired", || is_right() && metrics.drift.get() >= 3).await;
+        // Repaired is repaired: later checks find nothing.
         let reads = metrics.reads.get();
         until("two more checks", || metrics.reads.get() >= reads + 3 * 8).await;
         assert_eq!(metrics.drift.get(), 3);

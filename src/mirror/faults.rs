@@ -37,7 +37,7 @@ pub struct FoundFault {
     pub how: &'static str,
     /// What it does to the queue.
     pub effect: &'static str,
-    /// What mends it.
+    /// What repairs it.
     pub remedy: &'static str,
     /// The znodes that show it, those that are missing among them; at most 20.
     pub nodes: Vec<Path>,
@@ -106,7 +106,7 @@ pub(super) struct Suspects {
 }
 
 impl Suspects {
-    /// Those whose suspicions counted at an instant; what did not count may have been mended and come again since.
+    /// Those whose suspicions counted at an instant; what did not count may have been repaired and come again since.
     pub(super) fn counting(&self, until_ms: i64) -> Self {
         let mut kept = Self::default();
         for suspect in self.slots.iter().flatten() {

@@ -212,7 +212,7 @@ impl Follower {
                 walked = &mut check => {
                     let walked: Walk = walked?;
                     self.metrics.reads.inc_by(walked.reads);
-                    Box::pin(self.mend_drift(client, watch, &walked.image)).await?;
+                    Box::pin(self.repair_drift(client, watch, &walked.image)).await?;
                     self.walked(walked.duration);
                     // No event tells of a folder that was closed to us, or is not any more.
                     self.gain_sync();

@@ -36,7 +36,7 @@ use std::collections::BTreeSet;
 use hashbrown::HashSet;
 
 pub(super) use change::{Change, Seen};
-pub(super) use faults::{Asked, Undated};
+pub(super) use faults::{FaultQuery, Undated};
 pub(super) use figures::age_marks;
 pub(super) use find::TextMatches;
 pub use row::LockStat;

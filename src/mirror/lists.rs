@@ -12,10 +12,10 @@ use queuekeeper_queue::path::{AccessQueue, Path};
 use queuekeeper_queue::state::{AccessState, BatchState, JobState};
 
 macro_rules! orders {
-    ($(#[$doc:meta])* $type:ident { $( $(#[$order_doc:meta])* $order:ident $label:literal, )+ }) => {
+    ($(#[$doc:meta])* $type:ident { $( $(#[$action_doc:meta])* $order:ident $label:literal, )+ }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub enum $type { $( $(#[$order_doc])* $order, )+ }
+        pub enum $type { $( $(#[$action_doc])* $order, )+ }
 
         impl $type {
             /// Every order.

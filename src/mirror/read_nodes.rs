@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout_at};
 use zookeeper_client::{Client, Error, SessionState, Stat};
 
 use self::cache::{Listings, Recent};
-use super::clock::{Moment, Told};
+use super::clock::{Moment, OffsetAt};
 use super::read::ReadBudget;
 use queuekeeper_queue::path::NodePath;
 
@@ -151,7 +151,7 @@ struct Shared {
     /// How many KiB more may be under way, and how many there are at all.
     room: Semaphore,
     room_kib: u32,
-    offset: RwLock<Told>,
+    offset: RwLock<OffsetAt>,
     listings: Mutex<Listings>,
     recent: Mutex<Recent>,
 }
@@ -206,7 +206,7 @@ impl Nodes {
     }
 
     /// Takes note of how the servers' clock stands to ours.
-    pub(super) fn set_offset(&self, offset: Told) {
+    pub(super) fn set_offset(&self, offset: OffsetAt) {
         *self.shared.offset.write() = offset;
     }
 

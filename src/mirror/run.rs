@@ -17,7 +17,7 @@ use queuekeeper_zookeeper::{ConnectError, Connection, SessionEnd, Sessions};
 /// `drift_interval` says how often the image is compared with the tree; `None` for never.
 ///
 /// # Errors
-/// When the very first connection fails in a way that trying again will not mend, such as a certificate file that
+/// When the very first connection fails in a way that trying again will not repair, such as a certificate file that
 /// cannot be read. After that it never ends by itself.
 pub async fn run(
     sessions: Sessions,

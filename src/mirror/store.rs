@@ -22,7 +22,7 @@ use super::faults::FoundFault;
 use super::find::{JobQuery, PAGE_LIMIT, Page};
 use super::freshness::Freshness;
 use super::history::{Flow, History, Rates, Record};
-use super::image::{Asked, Batch, Image, Job, Lock, Request, TextMatches};
+use super::image::{Batch, FaultQuery, Image, Job, Lock, Request, TextMatches};
 use super::read::ReadBudget;
 use super::read_nodes::Nodes;
 use super::searches::Searches;
@@ -195,7 +195,7 @@ impl Store {
         &self,
         query: &JobQuery,
         now: Timestamp,
-        take: impl Fn(&Image, Option<&TextMatches>, Asked<'_>, i64) -> T,
+        take: impl Fn(&Image, Option<&TextMatches>, FaultQuery<'_>, i64) -> T,
     ) -> Option<T> {
         let mut matches = query.text.as_ref().map(|text| self.shared.searches.lock().take(text.as_str()));
         for round in 0.. {
@@ -296,15 +296,15 @@ impl Store {
         &self,
         now: Timestamp,
         space: Option<i64>,
-        take: impl FnOnce(&Image, Asked<'_>) -> T,
+        take: impl FnOnce(&Image, FaultQuery<'_>) -> T,
     ) -> Option<T> {
         let horizon = self.horizon(now);
         let limits = &self.shared.limits;
-        self.read(|image, offset| take(image, Asked { now_ms: offset.to_server(horizon), offset, limits, space }))
+        self.read(|image, offset| take(image, FaultQuery { now_ms: offset.to_server(horizon), offset, limits, space }))
     }
 
     /// The instant up to which the image is known to be right. What was a fault then has lasted until then; what comes
-    /// after may have mended it, and waits to be read.
+    /// after may have repaired it, and waits to be read.
     fn horizon(&self, now: Timestamp) -> Timestamp {
         let stale_since = self.shared.freshness.read().stale_since;
         let behind_since = *self.shared.behind_since.read();

@@ -4,8 +4,8 @@
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 
+use super::actions::Versions;
 use super::api::{self, AccessFilter, BatchFilter, FailurePage, FaultFilter, LockFilter};
-use super::orders::Versions;
 use super::problem::Problem;
 use super::query;
 use super::views::access::AccessList;

@@ -15,6 +15,7 @@ use super::problem::Problem;
 use super::{Route, State};
 
 mod access;
+pub(super) mod actions;
 mod alerts;
 mod audit;
 mod batches;
@@ -25,7 +26,6 @@ mod identity;
 mod job;
 mod jobs;
 mod locks;
-pub(super) mod orders;
 mod overview;
 mod rules;
 mod status;
@@ -54,7 +54,7 @@ pub(super) const DOCUMENT: &str = "/api/v1/openapi.json";
     info(
         title = "queuekeeper API",
         description = "The ingest queue as queuekeeper mirrors it, everything that the status page shows, and what an \
-                       operator may order. Who orders something has to be known, by a token (Authorization: Bearer) or \
+                       operator may request. Who requests something has to be known, by a token (Authorization: Bearer) or \
                        a password, and to have the role that it takes. Instants are RFC 3339 in UTC, sizes in bytes, states as in the metrics. Errors are problem \
                        documents (RFC 9457).",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
@@ -82,11 +82,11 @@ pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<Route>, axum::Router
         .routes(routes!(locks::locks))
         .routes(routes!(faults::faults))
         .routes(routes!(audit::audit))
-        .routes(routes!(orders::order))
-        .routes(routes!(orders::order_by_id))
-        .routes(routes!(orders::cancel))
-        .routes(routes!(orders::freeze))
-        .routes(routes!(orders::execute))
+        .routes(routes!(actions::action))
+        .routes(routes!(actions::action_by_id))
+        .routes(routes!(actions::cancel))
+        .routes(routes!(actions::freeze))
+        .routes(routes!(actions::execute))
         .routes(routes!(rules::rules))
         .routes(routes!(rules::reset))
         .routes(routes!(rules::pause))

@@ -8,25 +8,25 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use self::gate::Verdict;
+use self::authenticator::Verdict;
 use self::standing::By;
 use super::State;
 use super::api;
 use super::host::Ends;
-use super::identity::{Identity, Means};
+use super::identity::{AuthMethod, Identity};
 use super::layers::Refused;
 use super::problem::Problem;
 use crate::actions::Role;
 use crate::config::Users;
 
+mod authenticator;
 mod credentials;
-mod gate;
 mod logins;
-mod patience;
 mod standing;
+mod throttle;
 
+pub(super) use authenticator::Authenticator;
 pub(super) use credentials::Credentials;
-pub(super) use gate::Gate;
 pub(super) use standing::Standing;
 
 const BASIC: HeaderValue = HeaderValue::from_static("Basic realm=\"queuekeeper\", charset=\"UTF-8\"");
@@ -43,18 +43,20 @@ impl State {
     async fn identify(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> Result<Standing, Problem> {
         let (users, file) = (self.users(), self.file());
         let tokens = file.as_ref().map(|file| file.tokens()).filter(|tokens| !tokens.is_empty());
-        let gate = &self.shared.gate;
+        let authenticator = &self.shared.authenticator;
         // Where there is nobody to log in as, credentials are meant for somebody else, such as a proxy.
         let verdict = match (Credentials::read(headers), &users, tokens) {
-            (Some(Credentials::Password(login)), Some(users), _) => gate.verify(users, login, peer).await.map(|name| {
-                let role = file.as_ref().map_or_else(Identity::least, |file| file.role(&name));
-                let by = By::Password(users.hash(&name).unwrap_or_default().to_owned());
-                Standing::new(Identity::known(name, role, Means::Password, peer), by)
-            }),
+            (Some(Credentials::Password(login)), Some(users), _) => {
+                authenticator.verify(users, login, peer).await.map(|name| {
+                    let role = file.as_ref().map_or_else(Identity::least, |file| file.role(&name));
+                    let by = By::Password(users.hash(&name).unwrap_or_default().to_owned());
+                    Standing::new(Identity::known(name, role, AuthMethod::Password, peer), by)
+                })
+            }
             (Some(Credentials::Token(token)), _, Some(tokens)) => {
-                gate.recognise(tokens, &token, peer).await.map(|token| {
+                authenticator.recognise(tokens, &token, peer).await.map(|token| {
                     let by = By::Token(token.hash());
-                    Standing::new(Identity::known(token.name.clone(), token.role, Means::Token, peer), by)
+                    Standing::new(Identity::known(token.name.clone(), token.role, AuthMethod::Token, peer), by)
                 })
             }
             (_, Some(_), _) => {

@@ -5,7 +5,7 @@
 //!
 //! - a head, the first or the next, has `HEAD_LIMIT` and `HEAD_BYTES`, and so has a handshake its own limit;
 //! - who reads next to nothing of an answer is given up ([`stall`]);
-//! - connections are limited in number, and the idle ones make room ([`room`]).
+//! - connections are limited in number, and the idle ones make room ([`limiter`]).
 
 use std::io;
 use std::sync::Arc;
@@ -25,12 +25,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use self::room::{Answer, Asked, Busy, Place, Room};
+use self::limiter::{Answer, Busy, ConnectionLimiter, Place, RequestBody};
 use self::stall::Stalling;
 use super::host::Ends;
 use super::{State, tls};
 
-mod room;
+mod limiter;
 pub(super) mod stall;
 
 /// How many connections are open at once, on all listeners; more wait in the kernel's queue.
@@ -53,14 +53,14 @@ const REST: Duration = Duration::from_millis(100);
 struct Server {
     router: Router,
     state: State,
-    room: Arc<Room>,
+    limiter: Arc<ConnectionLimiter>,
     end: CancellationToken,
 }
 
 /// Serves on every listener until the state's token says to end.
 pub(super) async fn serve(listeners: Vec<TcpListener>, router: Router, state: State) -> io::Result<()> {
     let end = state.ending().clone();
-    let server = Server { router, state, room: Room::new(MOST_CONNECTIONS), end };
+    let server = Server { router, state, limiter: ConnectionLimiter::new(MOST_CONNECTIONS), end };
     let mut accepting = JoinSet::new();
     for listener in listeners {
         accepting.spawn(server.clone().accept(listener));
@@ -108,7 +108,7 @@ impl Server {
             // fails, the client has gone again.
             let Ok(local) = stream.set_nodelay(true).and_then(|()| stream.local_addr()) else { continue };
             let ends = Ends { local, peer: peer.ip().to_canonical() };
-            if let Some(place) = self.room.enter(ends.peer).await {
+            if let Some(place) = self.limiter.enter(ends.peer).await {
                 return Ok((stream, ends, place));
             }
             // It is closed at once: to answer it would cost what it has too much of.
@@ -133,7 +133,7 @@ impl Server {
         match leave.run_until_cancelled(attended).await {
             // A client that goes away or talks nonsense is its own affair.
             Some(Err(error)) => tracing::debug!(%error, peer = %ends.peer, "a connection ended early"),
-            None => tracing::debug!(peer = %ends.peer, "an idle connection made room for another"),
+            None => tracing::debug!(peer = %ends.peer, "evicted an idle connection"),
             Some(Ok(())) => {}
         }
     }
@@ -149,7 +149,7 @@ impl Server {
                 busy.begin();
             }
             request.extensions_mut().insert(ends);
-            let answer = router.call(request.map(|body| Asked { body, busy: Arc::clone(&busy) }));
+            let answer = router.call(request.map(|body| RequestBody { body, busy: Arc::clone(&busy) }));
             async move {
                 let answer: Response<Body> = answer.await?;
                 busy.begin();

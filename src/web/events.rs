@@ -47,7 +47,7 @@ const LONGEST: usize = 2_048;
 /// Which page.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Asked {
+pub(super) struct PageQuery {
     /// Its path with its query, relative to the root: `jobs?state=failed`; empty for the overview.
     page: String,
 }
@@ -65,7 +65,7 @@ struct Seat {
 pub(super) async fn events(
     FromState(state): FromState<State>,
     Extension(standing): Extension<Standing>,
-    Params(asked): Params<Asked>,
+    Params(asked): Params<PageQuery>,
 ) -> Response {
     match listen(&state, &asked.page, standing).await {
         Ok(seat) => stream(state, seat),

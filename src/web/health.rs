@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 
 use super::State;
-use super::layers::Told;
+use super::layers::HasMessage;
 use super::show::Ago;
 use crate::mirror::Freshness;
 
@@ -28,7 +28,7 @@ pub(super) async fn ready(FromState(state): FromState<State>) -> Response {
 
 fn plain(status: StatusCode, body: String) -> Response {
     let mut response = (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], body).into_response();
-    response.extensions_mut().insert(Told);
+    response.extensions_mut().insert(HasMessage);
     response
 }
 

@@ -1,4 +1,4 @@
-//! Who asks, and what he may order.
+//! Who asks, and what he may request.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -22,7 +22,7 @@ const FORWARDED: [HeaderName; 5] = [
 
 /// How we know who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Means {
+pub(crate) enum AuthMethod {
     /// We do not.
     Nobody,
     /// By a user's password.
@@ -33,7 +33,7 @@ pub(crate) enum Means {
     Loopback,
 }
 
-impl Means {
+impl AuthMethod {
     /// The name in answers.
     pub(crate) fn label(self) -> &'static str {
         match self {
@@ -50,22 +50,22 @@ impl Means {
 pub(crate) struct Identity {
     /// His name, or that of the token; empty for nobody.
     pub(crate) name: String,
-    /// What he may order.
+    /// What he may request.
     pub(crate) role: Role,
     /// How we know.
-    pub(crate) means: Means,
+    pub(crate) means: AuthMethod,
     /// Where he is.
     pub(crate) peer: Option<IpAddr>,
 }
 
 impl Identity {
-    pub(super) fn known(name: String, role: Role, means: Means, peer: Option<IpAddr>) -> Self {
+    pub(super) fn known(name: String, role: Role, means: AuthMethod, peer: Option<IpAddr>) -> Self {
         Self { name, role, means, peer }
     }
 
     /// Anybody of a role, for whom something is only shown.
     pub(super) fn of_role(role: Role) -> Self {
-        Self::known(String::new(), role, Means::Nobody, None)
+        Self::known(String::new(), role, AuthMethod::Nobody, None)
     }
 
     /// The role of whoever was given none.
@@ -74,7 +74,7 @@ impl Identity {
     }
 
     fn nobody(peer: Option<IpAddr>) -> Self {
-        Self::known(String::new(), Self::least(), Means::Nobody, peer)
+        Self::known(String::new(), Self::least(), AuthMethod::Nobody, peer)
     }
 }
 
@@ -92,29 +92,29 @@ impl State {
     pub(super) fn nobody(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> Identity {
         match &self.shared.config.web.loopback {
             Some(loopback) if is_here(peer, headers) => {
-                Identity::known("loopback".to_owned(), loopback.role, Means::Loopback, peer)
+                Identity::known("loopback".to_owned(), loopback.role, AuthMethod::Loopback, peer)
             }
             Some(_) | None => Identity::nobody(peer),
         }
     }
 
-    /// Whether anybody may order anything.
-    pub(crate) fn takes_orders(&self) -> bool {
-        self.shared.config.web.loopback.is_some() || self.file().is_some_and(|file| file.lets_somebody_order())
+    /// Whether anybody may request anything.
+    pub(crate) fn takes_actions(&self) -> bool {
+        self.shared.config.web.loopback.is_some() || self.file().is_some_and(|file| file.lets_somebody_action())
     }
 
-    /// Lets somebody order what needs that role.
+    /// Lets somebody action what needs that role.
     ///
     /// # Errors
     /// When he may not: a problem that says what is missing and how to get it.
     pub(crate) fn authorize(&self, who: &Identity, needed: Role, source: Source) -> Result<Actor, Problem> {
-        if who.role >= needed && (needed == Role::Viewer || self.takes_orders()) {
+        if who.role >= needed && (needed == Role::Viewer || self.takes_actions()) {
             return Ok(Actor { name: who.name.clone(), role: who.role, source, from: who.peer });
         }
         let forbidden = |why: String| Err(Problem::new(StatusCode::FORBIDDEN, why));
-        if !self.takes_orders() {
+        if !self.takes_actions() {
             return forbidden(
-                "This server takes no orders, since nobody was named who may give them. Start it with --config.file, a \
+                "This server takes no actions, since nobody was named who may give them. Start it with --config.file, a \
                  file that gives users of --web.config.file a role (users: {alice: operator}) or names a file of tokens \
                  (tokens_file: tokens.yml), which queuekeeper token makes."
                     .to_owned(),
@@ -122,23 +122,25 @@ impl State {
         }
         let (name, role) = (&who.name, who.role);
         match who.means {
-            Means::Nobody if self.shared.config.web.loopback.is_some() => forbidden(format!(
+            AuthMethod::Nobody if self.shared.config.web.loopback.is_some() => forbidden(format!(
                 "This needs the role {needed}, which only those have who are on the server's machine."
             )),
-            Means::Nobody if self.has_users() => Err(self.challenge(format!("This needs the role {needed}. Log in."))),
-            Means::Nobody => Err(self.challenge(format!(
+            AuthMethod::Nobody if self.has_users() => {
+                Err(self.challenge(format!("This needs the role {needed}. Log in.")))
+            }
+            AuthMethod::Nobody => Err(self.challenge(format!(
                 "This needs the role {needed}, and so a token that has it: send it as Authorization: Bearer. A browser \
                  needs a user and a password, of which --web.config.file has none."
             ))),
-            Means::Password => forbidden(format!(
+            AuthMethod::Password => forbidden(format!(
                 "This needs the role {needed}, and {name} is {role}. Whoever runs the server gives it in the file of \
                  --config.file, below users."
             )),
-            Means::Token => forbidden(format!(
+            AuthMethod::Token => forbidden(format!(
                 "This needs the role {needed}, and the token {name} is one of {role}. Whoever runs the server makes one \
                  with queuekeeper token."
             )),
-            Means::Loopback => forbidden(format!("This needs the role {needed}, and whoever is here is {role}.")),
+            AuthMethod::Loopback => forbidden(format!("This needs the role {needed}, and whoever is here is {role}.")),
         }
     }
 }
@@ -185,16 +187,16 @@ mod tests {
     #[test]
     fn whoever_may_not_is_told_what_is_missing_and_how_to_get_it() {
         let someone = |means, role| {
-            let name = if means == Means::Nobody { "" } else { "alice" };
+            let name = if means == AuthMethod::Nobody { "" } else { "alice" };
             Identity::known(name.to_owned(), role, means, Some("192.0.2.1".parse().unwrap()))
         };
         let trusted = Loopback { role: Role::Operator, notice: "" };
-        let (nobody, viewer) = (someone(Means::Nobody, Role::Viewer), someone(Means::Password, Role::Viewer));
+        let (nobody, viewer) = (someone(AuthMethod::Nobody, Role::Viewer), someone(AuthMethod::Password, Role::Viewer));
         let (open, closed) = ("", "{}");
         for (web, file, loopback, who, needed, expected) in [
-            (WEB, "users: {alice: viewer}", None, &viewer, Role::Operator, (403, 0, "takes no orders")),
-            // A role that is left over from a time when orders were taken is none.
-            (open, closed, None, &someone(Means::Password, Role::Admin), Role::Admin, (403, 0, "--config.file")),
+            (WEB, "users: {alice: viewer}", None, &viewer, Role::Operator, (403, 0, "takes no actions")),
+            // A role that is left over from a time when actions were taken is none.
+            (open, closed, None, &someone(AuthMethod::Password, Role::Admin), Role::Admin, (403, 0, "--config.file")),
             (WEB, "users: {alice: operator}", None, &nobody, Role::Operator, (401, 1, "Log in")),
             (WEB, "users: {alice: operator}\ntokens_file: tokens.yml", None, &nobody, Role::Admin, (401, 2, "Log in")),
             (open, "tokens_file: tokens.yml", None, &nobody, Role::Operator, (401, 1, "Authorization: Bearer")),
@@ -203,7 +205,7 @@ mod tests {
                 WEB,
                 "users: {alice: admin}",
                 None,
-                &someone(Means::Token, Role::Operator),
+                &someone(AuthMethod::Token, Role::Operator),
                 Role::Admin,
                 (403, 0, "the token alice is one of operator"),
             ),
@@ -212,7 +214,7 @@ mod tests {
                 open,
                 closed,
                 Some(&trusted),
-                &someone(Means::Loopback, Role::Operator),
+                &someone(AuthMethod::Loopback, Role::Operator),
                 Role::Admin,
                 (403, 0, "needs the role admin"),
             ),
@@ -229,7 +231,7 @@ mod tests {
         let state = state(WEB, "users: {alice: operator}", None);
         for role in Role::ALL {
             let peer = "192.0.2.1".parse().unwrap();
-            let who = Identity::known("alice".to_owned(), role, Means::Password, Some(peer));
+            let who = Identity::known("alice".to_owned(), role, AuthMethod::Password, Some(peer));
             for needed in Role::ALL {
                 assert_eq!(told(&state, &who, needed).is_ok(), needed <= role, "{role} {needed}");
             }
@@ -242,12 +244,12 @@ mod tests {
     fn whoever_is_here_is_trusted_only_where_that_was_said_and_through_no_proxy() {
         let admin = Some(Loopback { role: Role::Admin, notice: "" });
         for (loopback, peer, header, means) in [
-            (None, "127.0.0.1", None, Means::Nobody),
-            (admin.clone(), "127.0.0.1", None, Means::Loopback),
-            (admin.clone(), "::1", None, Means::Loopback),
-            (admin.clone(), "192.0.2.1", None, Means::Nobody),
-            (admin.clone(), "127.0.0.1", Some("X-Forwarded-For"), Means::Nobody),
-            (admin, "127.0.0.1", Some("Forwarded"), Means::Nobody),
+            (None, "127.0.0.1", None, AuthMethod::Nobody),
+            (admin.clone(), "127.0.0.1", None, AuthMethod::Loopback),
+            (admin.clone(), "::1", None, AuthMethod::Loopback),
+            (admin.clone(), "192.0.2.1", None, AuthMethod::Nobody),
+            (admin.clone(), "127.0.0.1", Some("X-Forwarded-For"), AuthMethod::Nobody),
+            (admin, "127.0.0.1", Some("Forwarded"), AuthMethod::Nobody),
         ] {
             let mut headers = HeaderMap::new();
             if let Some(name) = header {

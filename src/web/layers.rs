@@ -41,7 +41,7 @@ const API: &str = "/api/";
 
 /// Marks a response whose body already says what went wrong.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told;
+pub(super) struct HasMessage;
 
 /// Marks a response to a request that was refused before its route had anything to say.
 #[derive(Clone, Copy, Debug)]
@@ -158,7 +158,7 @@ pub(super) async fn describe_errors(FromState(state): FromState<State>, request:
     let path = request.uri().path().to_owned();
     let mut response = next.run(request).await;
     let status = response.status();
-    if !(status.is_client_error() || status.is_server_error()) || response.extensions().get::<Told>().is_some() {
+    if !(status.is_client_error() || status.is_server_error()) || response.extensions().get::<HasMessage>().is_some() {
         return response;
     }
     let problem = response.extensions_mut().remove::<Problem>().unwrap_or_else(|| Problem::new(status, advice(status)));

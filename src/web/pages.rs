@@ -21,6 +21,8 @@ use crate::metrics::storage::Space;
 use crate::mirror::{Freshness, Summary};
 
 mod access;
+mod action;
+mod actions;
 mod audit;
 mod batch;
 mod batches;
@@ -34,8 +36,6 @@ mod job;
 mod jobs;
 mod listing;
 mod locks;
-mod order;
-mod orders;
 mod overview;
 mod progress;
 mod reference;
@@ -71,22 +71,24 @@ pub struct View {
 /// Every page that can be looked at, and its route.
 pub(super) fn read() -> Vec<(&'static str, MethodRouter<State>)> {
     let mut routes = followed();
-    routes
-        .extend([("/order", get(order::ask).post(order::give)), ("/lists/{id}", get(bulk::show).post(bulk::execute))]);
+    routes.extend([
+        ("/action", get(action::ask).post(action::give)),
+        ("/lists/{id}", get(bulk::show).post(bulk::execute)),
+    ]);
     routes
 }
 
 /// What only takes a form.
 pub(super) fn posted() -> impl Iterator<Item = (&'static str, MethodRouter<State>)> {
     [
-        ("/orders/{id}/cancel", post(orders::cancel)),
+        ("/actions/{id}/cancel", post(actions::cancel)),
         ("/rules/change", post(rules::change)),
         ("/lists", post(bulk::freeze)),
     ]
     .into_iter()
 }
 
-/// The pages that are kept up to date while somebody looks at them. What he is asked before he orders something is as it
+/// The pages that are kept up to date while somebody looks at them. What he is asked before he requests something is as it
 /// was when he was asked, and asks ZooKeeper.
 pub(super) fn followed() -> Vec<(&'static str, MethodRouter<State>)> {
     vec![
@@ -104,7 +106,7 @@ pub(super) fn followed() -> Vec<(&'static str, MethodRouter<State>)> {
         ("/faults", list(get(list_faults))),
         ("/rules", get(rules::show)),
         ("/audit", list(get(list_audit))),
-        ("/orders/{id}", get(orders::show)),
+        ("/actions/{id}", get(actions::show)),
         ("/api", get(show_api)),
         ("/api/bodies", get(show_bodies)),
         ("/dashboards", get(show_dashboards)),

@@ -30,7 +30,7 @@ pub(crate) struct Problem {
     /// The values that are allowed, where the problem is one that is not.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) allowed: Vec<Cow<'static, str>>,
-    /// How the subject of an order is now, where that stands against it.
+    /// How the target of an action is now, where that stands against it.
     // Boxed, since every handler's result carries a problem and few problems carry this.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub(crate) present: Option<Box<Present>>,
@@ -39,7 +39,7 @@ pub(crate) struct Problem {
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-/// How the subject of an order is now.
+/// How the target of an action is now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct Present {
     /// Its state.

@@ -65,19 +65,22 @@ impl Reloaded {
 }
 
 /// Of a file, what was said last.
-struct Told {
+struct LastReloadError {
     what: &'static str,
     successful: Option<Successful>,
     before: String,
 }
 
 /// Takes up each configuration whenever it or a file that it names has changed, until the server ends. One that is wrong
-/// is told and left where it is.
+/// is last_error and left where it is.
 pub(super) async fn keep_up(state: &State) {
-    let told =
-        |what, successful: &Option<Successful>| Told { what, successful: successful.clone(), before: String::new() };
-    let mut web = told("the web configuration", &state.shared.reloaded.web);
-    let mut config = told("the configuration", &state.shared.reloaded.config);
+    let last_error = |what, successful: &Option<Successful>| LastReloadError {
+        what,
+        successful: successful.clone(),
+        before: String::new(),
+    };
+    let mut web = last_error("the web configuration", &state.shared.reloaded.web);
+    let mut config = last_error("the configuration", &state.shared.reloaded.config);
     let mut refused = None;
     let ending = state.ending();
     ending
@@ -120,17 +123,17 @@ fn is_same<T>(one: Option<&Arc<T>>, other: Option<&Arc<T>>) -> bool {
     one.map(Arc::as_ptr) == other.map(Arc::as_ptr)
 }
 
-async fn look_at_web(state: &State, told: &mut Told) {
+async fn look_at_web(state: &State, last_error: &mut LastReloadError) {
     let Some(file) = state.web_file() else { return };
     let path = file.path().to_owned();
-    told.hear(take(&state.shared.web_file, &path, told.what, move || file.read_again()).await);
+    last_error.hear(take(&state.shared.web_file, &path, last_error.what, move || file.read_again()).await);
 }
 
-async fn look_at_config(state: &State, told: &mut Told) {
+async fn look_at_config(state: &State, last_error: &mut LastReloadError) {
     let Some(file) = state.file() else { return };
     let path = file.path().to_owned();
     let before = Arc::clone(&file);
-    let taken = take(&state.shared.file, &path, told.what, move || before.read_again()).await;
+    let taken = take(&state.shared.file, &path, last_error.what, move || before.read_again()).await;
     if let Some((alerts, now)) = state.shared.alerts.get().zip(state.file()).filter(|(_, now)| !Arc::ptr_eq(now, &file))
     {
         alerts.set_rules(now.rules().clone());
@@ -139,7 +142,7 @@ async fn look_at_config(state: &State, told: &mut Told) {
     // where it is for that could leave a token valid that was taken out of it.
     let web = state.web_file();
     let fits = || state.file().map_or(Ok(()), |file| file.goes_with(web.as_deref()).map_err(|error| error.to_string()));
-    told.hear(taken.and_then(|()| fits()));
+    last_error.hear(taken.and_then(|()| fits()));
 }
 
 /// Reads a file again, and takes what is new for what there was.
@@ -162,7 +165,7 @@ async fn take<T: Send + 'static>(
     }
 }
 
-impl Told {
+impl LastReloadError {
     fn hear(&mut self, outcome: Result<(), String>) {
         if let Some(successful) = &self.successful {
             successful.inner().store(u64::from(outcome.is_ok()), Ordering::Relaxed);

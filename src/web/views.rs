@@ -5,6 +5,7 @@
 //! values of the metrics.
 
 pub(crate) mod access;
+pub(crate) mod actions;
 pub(crate) mod audit;
 pub(crate) mod batches;
 pub(crate) mod diagnosis;
@@ -16,7 +17,6 @@ pub(crate) mod job;
 pub(crate) mod jobs;
 pub(crate) mod locks;
 pub(crate) mod node;
-pub(crate) mod orders;
 pub(crate) mod overview;
 pub(crate) mod rules;
 mod session;

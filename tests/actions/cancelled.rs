@@ -1,30 +1,30 @@
-//! An order over many that somebody ends: what is done stands, and whoever orders it again gets the rest.
+//! An action over many that somebody ends: what is done stands, and whoever requests it again gets the rest.
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
 use std::ops::RangeInclusive;
 
 use queuekeeper::actions::audit::Record;
-use queuekeeper::actions::{Action, Order, Outcome, Reason, Role, Subject};
+use queuekeeper::actions::{Action, ActionKind, Outcome, Reason, Role, Target};
 use queuekeeper_queue::id::BatchId;
 
-use super::desk::{Desk, actor};
+use super::served::{Served, actor};
 use crate::queue::world::{World, base, borrowed, job, now};
 
 const JOBS: u32 = 7;
 
-/// Orders something, and ends it as soon as it has begun.
-async fn order_and_cancel(desk: &Desk, order: Order) -> Outcome {
+/// Requests something, and ends it as soon as it has begun.
+async fn act_and_cancel(served: &Served, action: Action) -> Outcome {
     let cancel = async {
         loop {
-            if let Some(work) = desk.actions.going_on().first() {
-                desk.actions.cancel(work.id, &actor(Role::Operator)).unwrap();
+            if let Some(work) = served.actions.going_on().first() {
+                served.actions.cancel(work.id, &actor(Role::Operator)).unwrap();
                 break;
             }
             tokio::task::yield_now().await;
         }
     };
-    let (outcome, ()) = tokio::join!(desk.order(order, Role::Admin, "given up"), cancel);
+    let (outcome, ()) = tokio::join!(served.action(action, Role::Admin, "given up"), cancel);
     outcome.unwrap()
 }
 
@@ -38,10 +38,10 @@ async fn a_deletion_that_is_cancelled_leaves_a_batch_that_can_be_deleted_again()
     }
     nodes.extend((1..=JOBS).flat_map(|number| job(number, "Failed")));
     let world = World::new(&borrowed(&nodes)).await;
-    let desk = Desk::on(world.queue.clone().with_jobs_per_transaction(2));
-    let delete = || Order::new(Action::Delete, Subject::Batch(BatchId::new(0)));
+    let served = Served::on(world.queue.clone().with_jobs_per_transaction(2));
+    let delete = || Action::new(ActionKind::Delete, Target::Batch(BatchId::new(0)));
 
-    let outcome = order_and_cancel(&desk, delete()).await;
+    let outcome = act_and_cancel(&served, delete()).await;
     assert!(outcome.is_cancelled, "{outcome:?}");
     assert_eq!(
         (outcome.before, outcome.after, outcome.detail.as_deref()),
@@ -54,8 +54,8 @@ async fn a_deletion_that_is_cancelled_leaves_a_batch_that_can_be_deleted_again()
         deleted += u32::from(status["status"] == "Deleted");
     }
     assert_eq!(deleted, 2);
-    let records = desk.records();
-    let [Record::Ordered { id, .. }, _, Record::Outcome { id: of, outcome, cancelled_by, after, .. }] = &*records
+    let records = served.records();
+    let [Record::Requested { id, .. }, _, Record::Outcome { id: of, outcome, cancelled_by, after, .. }] = &*records
     else {
         panic!("{records:?}")
     };
@@ -67,18 +67,18 @@ async fn a_deletion_that_is_cancelled_leaves_a_batch_that_can_be_deleted_again()
     assert_eq!((id, &**outcome, cancelled_by.as_deref()), (of, "cancelled", Some("tester")));
     assert_eq!(after.as_deref(), Some("failed"));
 
-    let outcome = desk.order(delete(), Role::Admin, "given up").await.unwrap();
+    let outcome = served.action(delete(), Role::Admin, "given up").await.unwrap();
     assert!(!outcome.is_cancelled && outcome.after.is_none(), "{outcome:?}");
     assert!(world.tree().await.keys().all(|path| !path.contains("bid0000000000") && !path.contains("jid")));
     // To delete is to set the rest Deleted, and then to purge all of them.
-    assert_eq!(begun(&desk.records()[3..]), [jobs(3..=JOBS, "failed"), jobs(1..=JOBS, "deleted")]);
+    assert_eq!(begun(&served.records()[3..]), [jobs(3..=JOBS, "failed"), jobs(1..=JOBS, "deleted")]);
 }
 
 /// What is named before it is changed, each with what it was, line by line.
 fn begun(records: &[Record]) -> Vec<Vec<(String, String)>> {
     let of = |record: &Record| match record {
-        Record::Begun { subjects, before_each, .. } => {
-            Some(subjects.iter().cloned().zip(before_each.iter().cloned()).collect())
+        Record::Begun { targets, before_each, .. } => {
+            Some(targets.iter().cloned().zip(before_each.iter().cloned()).collect())
         }
         _ => None,
     };
@@ -94,19 +94,19 @@ async fn a_clean_up_that_is_cancelled_says_what_it_left() {
         nodes.push((format!("/batches/bid{number:010}/status"), r#"{"status":"Completed"}"#.into()));
     }
     let world = World::new(&borrowed(&nodes)).await;
-    let desk = Desk::over(&world);
-    let clean_up = || Order::new(Action::CleanUp, Subject::Batches);
-    let outcome = order_and_cancel(&desk, clean_up()).await;
+    let served = Served::over(&world);
+    let clean_up = || Action::new(ActionKind::CleanUp, Target::Batches);
+    let outcome = act_and_cancel(&served, clean_up()).await;
     assert_eq!(
         (outcome.is_cancelled, outcome.detail.as_deref()),
         (true, Some("0 done, 0 not done, 0 unknown, 3 not begun"))
     );
     assert_eq!(world.tree().await.keys().filter(|path| path.ends_with("/status")).count(), 3);
     let reason = Reason::new("tidy").unwrap();
-    let taken = desk.actions.execute(clean_up(), actor(Role::Admin), reason, None, now()).await.unwrap();
-    let reached = taken.work.reached();
+    let taken = served.actions.execute(clean_up(), actor(Role::Admin), reason, None, now()).await.unwrap();
+    let reached = taken.execution.reached();
     assert_eq!((reached.done, reached.failed, reached.of), (3, 0, 3));
     assert!(world.tree().await.keys().all(|path| !path.ends_with("/status")));
     let batches: Vec<_> = (0..3).map(|number| (format!("bid{number:010}"), "completed".to_owned())).collect();
-    assert_eq!(begun(&desk.records()), [batches.clone(), batches]);
+    assert_eq!(begun(&served.records()), [batches.clone(), batches]);
 }

@@ -1,5 +1,5 @@
 //! A connection that is cut at every point of an action: what came of it is known or said not to be, the audit trail says
-//! the same, and whoever orders it again gets what an order without a cut gives.
+//! the same, and whoever requests it again gets what an action without a cut gives.
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use queuekeeper::actions::audit::Record;
-use queuekeeper::actions::{Action, Each, ListOf, Order, Outcome, Reached, Reason, Refusal, Role, Subject};
+use queuekeeper::actions::{Action, ActionKind, BulkAction, ListOf, Outcome, Reached, Reason, Refusal, Role, Target};
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::id::JobId;
 use zookeeper_client::Client;
 
-use super::desk::{Desk, actor};
+use super::served::{Served, actor};
 use crate::queue::world::{EPHEMERAL, World, base, borrowed, connect, data, job, now, server};
 use crate::support::tree::Tree;
 use crate::support::wait::eventually;
@@ -30,11 +30,11 @@ const JOBS_PER_TRANSACTION: usize = 2;
 /// Jobs of a list.
 const LISTED: u32 = 4;
 
-/// What is ordered.
+/// What is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Case {
-    /// One order, on this subject.
-    One(Action, &'static str),
+    /// One action, on this target.
+    One(ActionKind, &'static str),
     /// Resuming each of a list of jobs.
     List,
 }
@@ -51,18 +51,18 @@ impl Case {
     fn nodes(self) -> Vec<(String, String)> {
         let mut nodes = base();
         match self {
-            Self::One(Action::Delete, _) => {
+            Self::One(ActionKind::Delete, _) => {
                 nodes.extend((1..=3).flat_map(|number| job(number, "Failed")));
                 nodes.extend(job(4, "Completed"));
             }
-            Self::One(Action::Purge, _) => nodes.extend((1..=3).flat_map(|number| job(number, "Completed"))),
-            Self::One(Action::Release, _) => nodes.extend(job(1, "Held")),
+            Self::One(ActionKind::Purge, _) => nodes.extend((1..=3).flat_map(|number| job(number, "Completed"))),
+            Self::One(ActionKind::Release, _) => nodes.extend(job(1, "Held")),
             Self::One(..) => nodes.extend(job(1, "Failed")),
             Self::List => nodes.extend((1..=LISTED).flat_map(|number| job(number, "Failed"))),
         }
         let batch = match self {
-            Self::One(Action::Delete, _) => "Failed",
-            Self::One(Action::Purge, _) => "Completed",
+            Self::One(ActionKind::Delete, _) => "Failed",
+            Self::One(ActionKind::Purge, _) => "Completed",
             _ => "Reporting",
         };
         let status = nodes.iter_mut().find(|(path, _)| path == "/batches/bid0000000000/status").unwrap();
@@ -72,23 +72,24 @@ impl Case {
 
     async fn world(self) -> World {
         let world = World::new(&borrowed(&self.nodes())).await;
-        if let Self::One(Action::BreakLock, path) = self {
+        if let Self::One(ActionKind::BreakLock, path) = self {
             world.raw.create(path.strip_prefix("lock:").unwrap(), b"", &EPHEMERAL).await.unwrap();
         }
         world
     }
 
-    /// Orders it, and waits until it is over.
-    async fn order(self, desk: &Desk) -> Came {
+    /// Requests it, and waits until it is over.
+    async fn action(self, served: &Served) -> Came {
         match self {
             Self::One(action, on) => {
-                let order = Order { force: action == Action::BreakLock, ..Order::new(action, on.parse().unwrap()) };
-                Came::One(desk.order(order, Role::Admin, "tried by hand").await.map(drop))
+                let action =
+                    Action { force: action == ActionKind::BreakLock, ..Action::new(action, on.parse().unwrap()) };
+                Came::One(served.action(action, Role::Admin, "tried by hand").await.map(drop))
             }
             Self::List => {
-                let each = Each { action: Action::Resume, to: None, priority: None };
-                let items = (1..=LISTED).map(|number| (Subject::Job(JobId::new(number)), None)).collect();
-                let actions = &desk.actions;
+                let each = BulkAction { action: ActionKind::Resume, to: None, priority: None };
+                let items = (1..=LISTED).map(|number| (Target::Job(JobId::new(number)), None)).collect();
+                let actions = &served.actions;
                 let frozen = actions.freeze(each, ListOf::Jobs, items, &actor(Role::Admin), now()).unwrap();
                 let reason = Reason::new("tried by hand").unwrap();
                 let work = actions.execute_frozen(frozen.id, actor(Role::Admin), reason, now()).unwrap();
@@ -104,9 +105,9 @@ async fn uncut(case: Case) -> (BTreeMap<String, String>, usize) {
     let world = case.world().await;
     let before = world.tree().await;
     let wire = Wire::start(server().await.port()).await;
-    let desk = Desk::on(queue_over(&world, &wire.connect_string(), LIMIT).await);
+    let served = Served::on(queue_over(&world, &wire.connect_string(), LIMIT).await);
     wire.arm(None);
-    let came = case.order(&desk).await;
+    let came = case.action(&served).await;
     assert!(came.refusals().is_empty(), "{case:?}: {came:?}");
     let after = data(&world.tree().await);
     assert_ne!(after, data(&before), "{case:?}");
@@ -135,7 +136,7 @@ struct Trial {
 }
 
 impl Trial {
-    /// Orders it over a connection that is cut there, and again over one that is not. Gives whether it was cut at all,
+    /// Requests it over a connection that is cut there, and again over one that is not. Gives whether it was cut at all,
     /// and whether the outcome was said not to be known.
     async fn run(&self, expected: &BTreeMap<String, String>) -> (bool, bool) {
         let Self { case, point, cut } = *self;
@@ -147,14 +148,14 @@ impl Trial {
         let limit = if cut == Cut::Long { Duration::from_millis(400) } else { LIMIT };
         let queue = queue_over(&world, &wire.connect_string(), limit).await;
         let client = queue.client().clone();
-        let desk = Desk::on(queue);
+        let served = Served::on(queue);
         wire.arm(Some((point, cut)));
-        let came = case.order(&desk).await;
+        let came = case.action(&served).await;
         let was_cut = wire.was_cut();
         let after = world.tree().await;
         match &came {
-            Came::One(came) => told(&what, came, &desk, [&before, &after], expected),
-            Came::List(undone) => told_of_each(&what, undone, &desk, &before, &after),
+            Came::One(came) => told(&what, came, &served, [&before, &after], expected),
+            Came::List(undone) => told_of_each(&what, undone, &served, &before, &after),
         }
         let is_unknown = came.refusals().iter().any(|refusal| matches!(refusal, Refusal::Unknown(_)));
 
@@ -162,15 +163,15 @@ impl Trial {
         // As a server does, over the same connection when it is back; or as the command line does, over one of its own:
         // first beside whatever the other client may still have to say, when each may stand in the other's way.
         let again = match cut {
-            Cut::Short => desk,
+            Cut::Short => served,
             Cut::Long => {
-                let another = Desk::on(queue_over(&world, &server().await.connect_string(), LIMIT).await);
-                case.order(&another).await;
+                let another = Served::on(queue_over(&world, &server().await.connect_string(), LIMIT).await);
+                case.action(&another).await;
                 another
             }
         };
         settled(&client).await;
-        for refusal in case.order(&again).await.refusals() {
+        for refusal in case.action(&again).await.refusals() {
             // What was done already is refused, and nothing else is.
             let is_done = matches!(refusal, Refusal::Conflict { .. } | Refusal::Missing(_));
             assert!(is_done, "{what}, again: {refusal:?}");
@@ -185,11 +186,11 @@ async fn settled(client: &Client) {
     eventually(LIMIT, "the connection is back", async || client.sync("/").await.is_ok()).await;
 }
 
-/// One order: it was done, or nothing was, or that is said not to be known; and the audit trail says so.
+/// One action: it was done, or nothing was, or that is said not to be known; and the audit trail says so.
 fn told(
     what: &str,
     came: &Result<(), Refusal>,
-    desk: &Desk,
+    served: &Served,
     [before, after]: [&Tree; 2],
     expected: &BTreeMap<String, String>,
 ) {
@@ -202,10 +203,10 @@ fn told(
         }
     }
     let label = came.as_ref().map_or_else(Refusal::label, |()| "done");
-    let records = desk.records();
+    let records = served.records();
     match &records[..] {
         [] => assert!(after == before && came.is_err(), "{what}: {came:?}, and no line of it"),
-        [Record::Ordered { id, operations, .. }, begun @ .., Record::Outcome { id: same, outcome, detail, .. }] => {
+        [Record::Requested { id, operations, .. }, begun @ .., Record::Outcome { id: same, outcome, detail, .. }] => {
             assert_eq!((id, outcome.as_str()), (same, label), "{what}");
             let is_named = begun.iter().all(|record| matches!(record, Record::Begun { id: same, .. } if same == id));
             assert!(is_named, "{what}: {begun:?}");
@@ -219,24 +220,24 @@ fn told(
 }
 
 /// A list: each of its jobs was done, or nothing was done to it, or that is said not to be known; and so is a line each.
-fn told_of_each(what: &str, undone: &BTreeMap<String, Refusal>, desk: &Desk, before: &Tree, after: &Tree) {
-    let records = desk.records();
-    let Record::Ordered { id, subjects, .. } = &records[0] else { panic!("{what}: {records:?}") };
-    assert_eq!(subjects.len(), LISTED as usize, "{what}");
+fn told_of_each(what: &str, undone: &BTreeMap<String, Refusal>, served: &Served, before: &Tree, after: &Tree) {
+    let records = served.records();
+    let Record::Requested { id, targets, .. } = &records[0] else { panic!("{what}: {records:?}") };
+    assert_eq!(targets.len(), LISTED as usize, "{what}");
     assert!(records.iter().all(|record| record.id() == *id), "{what}: {records:?}");
-    assert_eq!(records.len(), 2 + subjects.len(), "{what}: {records:?}");
-    for subject in subjects {
-        let lines: Vec<_> = records.iter().filter_map(|record| outcome_of(record, Some(subject))).collect();
-        let label = undone.get(subject).map_or("done", Refusal::label);
-        assert_eq!(lines, [label], "{what}: {subject}");
+    assert_eq!(records.len(), 2 + targets.len(), "{what}: {records:?}");
+    for target in targets {
+        let lines: Vec<_> = records.iter().filter_map(|record| outcome_of(record, Some(target))).collect();
+        let label = undone.get(target).map_or("done", Refusal::label);
+        assert_eq!(lines, [label], "{what}: {target}");
         let of_job = |tree: &Tree| -> Tree {
             tree.iter()
-                .filter(|(path, _)| path.contains(&**subject))
+                .filter(|(path, _)| path.contains(&**target))
                 .map(|(path, node)| (path.clone(), node.clone()))
                 .collect()
         };
-        match undone.get(subject) {
-            None => assert!(of_job(after).contains_key(&format!("/jobs/states/downloading/05-{subject}")), "{what}"),
+        match undone.get(target) {
+            None => assert!(of_job(after).contains_key(&format!("/jobs/states/downloading/05-{target}")), "{what}"),
             Some(Refusal::Unknown(_)) => {}
             Some(refusal) => assert_eq!(of_job(after), of_job(before), "{what}: {refusal}"),
         }
@@ -244,16 +245,16 @@ fn told_of_each(what: &str, undone: &BTreeMap<String, Refusal>, desk: &Desk, bef
     let whole = match (undone.len(), undone.values().any(|refusal| matches!(refusal, Refusal::Unknown(_)))) {
         (0, _) => "done",
         (_, true) => "unknown",
-        (not_done, false) if not_done == subjects.len() => "conflict",
+        (not_done, false) if not_done == targets.len() => "conflict",
         (_, false) => "in_part",
     };
     assert_eq!(outcome_of(records.last().unwrap(), None), Some(whole), "{what}");
 }
 
-/// The outcome of a subject, or of all of them.
+/// The outcome of a target, or of all of them.
 fn outcome_of<'a>(record: &'a Record, of: Option<&str>) -> Option<&'a str> {
     match record {
-        Record::Outcome { subject, outcome, .. } if subject.as_deref() == of => Some(outcome),
+        Record::Outcome { target, outcome, .. } if target.as_deref() == of => Some(outcome),
         _ => None,
     }
 }
@@ -282,33 +283,33 @@ async fn cut_everywhere(case: Case) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_is_resumed_once_wherever_the_connection_is_cut() {
-    cut_everywhere(Case::One(Action::Resume, "jid0000000001")).await;
+    cut_everywhere(Case::One(ActionKind::Resume, "jid0000000001")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_is_released_and_another_purged_once_wherever_the_connection_is_cut() {
-    cut_everywhere(Case::One(Action::Release, "jid0000000001")).await;
-    cut_everywhere(Case::One(Action::Purge, "jid0000000001")).await;
+    cut_everywhere(Case::One(ActionKind::Release, "jid0000000001")).await;
+    cut_everywhere(Case::One(ActionKind::Purge, "jid0000000001")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_is_deleted_with_its_jobs_wherever_the_connection_is_cut() {
-    cut_everywhere(Case::One(Action::Delete, "bid0000000000")).await;
+    cut_everywhere(Case::One(ActionKind::Delete, "bid0000000000")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_is_purged_with_its_jobs_wherever_the_connection_is_cut() {
-    cut_everywhere(Case::One(Action::Purge, "bid0000000000")).await;
+    cut_everywhere(Case::One(ActionKind::Purge, "bid0000000000")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lock_is_broken_once_wherever_the_connection_is_cut() {
-    cut_everywhere(Case::One(Action::BreakLock, "lock:/jobs/jid0000000001/lock")).await;
+    cut_everywhere(Case::One(ActionKind::BreakLock, "lock:/jobs/jid0000000001/lock")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_queue_is_paused_once_wherever_the_connection_is_cut() {
-    cut_everywhere(Case::One(Action::Pause, "queue:ingest")).await;
+    cut_everywhere(Case::One(ActionKind::Pause, "queue:ingest")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -323,13 +324,13 @@ async fn cut_list(comes_back_after: Option<Duration>) -> (Reached, Outcome, u64)
     let world = Case::List.world().await;
     let wire = Wire::start(server().await.port()).await;
     let limit = Duration::from_secs(1);
-    let desk = Desk::on(queue_over(&world, &wire.connect_string(), limit).await);
+    let served = Served::on(queue_over(&world, &wire.connect_string(), limit).await);
     wire.arm(Some((Point::Unanswered(requests), Cut::Long)));
-    let each = Each { action: Action::Resume, to: None, priority: None };
-    let items = (1..=LISTED).map(|number| (Subject::Job(JobId::new(number)), None)).collect();
-    let frozen = desk.actions.freeze(each, ListOf::Jobs, items, &actor(Role::Admin), now()).unwrap();
+    let each = BulkAction { action: ActionKind::Resume, to: None, priority: None };
+    let items = (1..=LISTED).map(|number| (Target::Job(JobId::new(number)), None)).collect();
+    let frozen = served.actions.freeze(each, ListOf::Jobs, items, &actor(Role::Admin), now()).unwrap();
     let reason = Reason::new("tried by hand").unwrap();
-    let work = desk.actions.execute_frozen(frozen.id, actor(Role::Admin), reason, now()).unwrap();
+    let work = served.actions.execute_frozen(frozen.id, actor(Role::Admin), reason, now()).unwrap();
     let come_back = async {
         eventually(LIMIT, "the connection is cut", async || wire.was_cut()).await;
         if let Some(after) = comes_back_after {

@@ -1,11 +1,11 @@
 //! A server that comes back with an empty disk: it refuses the sessions that have seen more than it has, for as long as
-//! they last, and the image and the orders go on without them.
+//! they last, and the image and the actions go on without them.
 
 use std::time::Duration;
 
 use prometheus_client::registry::Registry;
 use queuekeeper::actions::audit::{Audit, Destination, Rotation};
-use queuekeeper::actions::{self, Action, Actions, Order, Reason, Role, Subject};
+use queuekeeper::actions::{self, Action, ActionKind, Actions, Reason, Role, Target};
 use queuekeeper::mirror::{self, Writer};
 use queuekeeper_queue::fault::Limits;
 use queuekeeper_queue::id::JobId;
@@ -14,7 +14,7 @@ use queuekeeper_zookeeper::{Config, PrivateServer, Sessions};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::desk::actor;
+use super::served::actor;
 use crate::queue::world::{base, borrowed, connect, job, make, now};
 use crate::support::wait::eventually;
 
@@ -33,10 +33,10 @@ async fn after_a_server_has_lost_its_data_orders_are_taken_long_before_the_sessi
     let audit = Audit::open(Destination::File(files.path().join("audit.jsonl"), Rotation::default())).unwrap();
     let counted = actions::Metrics::register(&mut registry);
     let (actions, runner) = Actions::new(store.clone(), Limits::default(), audit, counted);
-    let ordered = runner.run(Sessions::new(config), shutdown);
+    let requested = runner.run(Sessions::new(config), shutdown);
     let _tasks = [
         AbortOnDropHandle::new(tokio::spawn(async move { mirrored.await.unwrap() })),
-        AbortOnDropHandle::new(tokio::spawn(async move { ordered.await.unwrap() })),
+        AbortOnDropHandle::new(tokio::spawn(async move { requested.await.unwrap() })),
     ];
 
     for number in 1..=2 {
@@ -45,14 +45,14 @@ async fn after_a_server_has_lost_its_data_orders_are_taken_long_before_the_sessi
         nodes.extend(job(number, "Failed"));
         make(&client, &borrowed(&nodes)).await;
         let id = JobId::new(number);
-        let order = || Order::new(Action::Resume, Subject::Job(id));
+        let action = || Action::new(ActionKind::Resume, Target::Job(id));
         eventually(LIMIT, "the job is in the image, and can be resumed", async || {
-            store.job(id).is_some() && actions.plan(&order(), &actor(Role::Operator), "", now()).await.is_ok()
+            store.job(id).is_some() && actions.plan(&action(), &actor(Role::Operator), "", now()).await.is_ok()
         })
         .await;
         let reason = Reason::new("it is there again").unwrap();
-        let taken = actions.execute(order(), actor(Role::Operator), reason, None, now()).await.unwrap();
-        taken.work.over().await.unwrap();
+        let taken = actions.execute(action(), actor(Role::Operator), reason, None, now()).await.unwrap();
+        taken.execution.over().await.unwrap();
         let gone = client.check_stat(&format!("/jobs/states/failed/05-{id}")).await.unwrap();
         assert!(gone.is_none(), "it was resumed");
 

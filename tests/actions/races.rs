@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use queuekeeper::actions::audit::{OrderId, Record};
-use queuekeeper::actions::{Action, Order, Refusal, Role, Seen, Subject};
+use queuekeeper::actions::audit::{ActionId, Record};
+use queuekeeper::actions::{Action, ActionKind, Precondition, Refusal, Role, Target};
 use queuekeeper_queue::id::{JobId, Priority};
 use queuekeeper_queue::state::{JobState, State as _};
 use queuekeeper_queue::{Error, JobChange, NewJob, Queue};
@@ -16,7 +16,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tokio::task::JoinSet;
 
-use super::desk::Desk;
+use super::served::Served;
 use crate::queue::world::{World, base, borrowed};
 
 const JOBS: u32 = 2_000;
@@ -48,28 +48,28 @@ async fn daemon(queue: Queue, seed: u64, end: Instant) -> u64 {
     done
 }
 
-/// Looks at a job and orders something that its state allows; what others do meanwhile decides whether it is done.
-async fn operator(desk: &Desk, queue: Queue, jobs: &[JobId], seed: u64, end: Instant) -> (u64, u64) {
+/// Looks at a job and requests something that its state allows; what others do meanwhile decides whether it is done.
+async fn operator(served: &Served, queue: Queue, jobs: &[JobId], seed: u64, end: Instant) -> (u64, u64) {
     let mut dice = StdRng::seed_from_u64(seed);
     let (mut done, mut refused) = (0, 0);
     while Instant::now() < end {
         let id = jobs[dice.random_range(0..jobs.len())];
         let job = queue.load_job(id).await.unwrap();
         let action = match job.state().unwrap() {
-            JobState::Failed if dice.random_ratio(1, 40) => Action::Delete,
-            JobState::Failed => Action::Resume,
-            JobState::Pending if dice.random() => Action::Hold,
-            JobState::Held => Action::Release,
+            JobState::Failed if dice.random_ratio(1, 40) => ActionKind::Delete,
+            JobState::Failed => ActionKind::Resume,
+            JobState::Pending if dice.random() => ActionKind::Hold,
+            JobState::Held => ActionKind::Release,
             JobState::Completed | JobState::Deleted => continue,
-            _ if dice.random_ratio(1, 4) => Action::Fail,
-            _ => Action::SetPriority,
+            _ if dice.random_ratio(1, 4) => ActionKind::Fail,
+            _ => ActionKind::SetPriority,
         };
-        let order = Order {
-            seen: Some(Seen { version: job.version(), ..Seen::default() }),
+        let action = Action {
+            precondition: Some(Precondition { version: job.version(), ..Precondition::default() }),
             priority: Priority::new(dice.random_range(0..100)),
-            ..Order::new(action, Subject::Job(id))
+            ..Action::new(action, Target::Job(id))
         };
-        match desk.order(order, Role::Admin, "a race").await {
+        match served.action(action, Role::Admin, "a race").await {
             Ok(_) => done += 1,
             Err(Refusal::Conflict { .. }) => refused += 1,
             Err(refusal) => panic!("{refusal:?}"),
@@ -91,21 +91,21 @@ async fn daemons_and_operators_at_the_same_jobs_lose_none_and_double_none() {
     for seed in 0..DAEMONS {
         daemons.spawn(daemon(world.another().await, seed, end));
     }
-    let desk = Desk::on(world.another().await);
+    let served = Served::on(world.another().await);
     let mut operators = Vec::new();
     for seed in (100..).take(OPERATORS) {
-        operators.push(operator(&desk, world.another().await, &jobs, seed, end));
+        operators.push(operator(&served, world.another().await, &jobs, seed, end));
     }
-    let ordered = futures::future::join_all(operators).await;
+    let requested = futures::future::join_all(operators).await;
     let stepped: u64 = daemons.join_all().await.iter().sum();
-    let (done, refused) = ordered.iter().fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
+    let (done, refused) = requested.iter().fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
     assert!(
         stepped > 0 && done > 0 && refused > 0,
-        "nobody got into another's way: {stepped} steps, {done} orders done, {refused} refused"
+        "nobody got into another's way: {stepped} steps, {done} actions done, {refused} refused"
     );
 
-    let trail = Trail::of(&desk.records());
-    assert_eq!(trail.done, done, "each order that was done is in the trail as done");
+    let trail = Trail::of(&served.records());
+    assert_eq!(trail.done, done, "each action that was done is in the trail as done");
     // The others were refused before anything was written.
     assert!(trail.refused <= refused);
     agrees(&world, &jobs, &trail).await;
@@ -125,15 +125,15 @@ struct Trail {
 impl Trail {
     fn of(records: &[Record]) -> Self {
         let mut trail = Self::default();
-        let mut open: BTreeMap<OrderId, (&str, &str, Option<u8>)> = BTreeMap::new();
+        let mut open: BTreeMap<ActionId, (&str, &str, Option<u8>)> = BTreeMap::new();
         for record in records {
             match record {
-                Record::Ordered { id, action, subjects, operations, .. } => {
+                Record::Requested { id, action, targets, operations, .. } => {
                     let set = operations.iter().find_map(|operation| {
                         let (_, rest) = operation.split_once("/priority at version ")?;
                         rest.split_once(" = ")?.1.parse().ok()
                     });
-                    assert!(open.insert(*id, (action, &subjects[0], set)).is_none(), "an id is there twice");
+                    assert!(open.insert(*id, (action, &targets[0], set)).is_none(), "an id is there twice");
                 }
                 other @ (Record::Begun { .. }
                 | Record::Alerts { .. }
@@ -141,7 +141,7 @@ impl Trail {
                 | Record::Decision { .. }
                 | Record::Settled { .. }) => unreachable!("no alerts come, and nothing ended: {other:?}"),
                 Record::Outcome { id, outcome, .. } => {
-                    let (action, subject, priority) = open.remove(id).expect("what ends was ordered");
+                    let (action, target, priority) = open.remove(id).expect("what ends was requested");
                     if outcome != "done" {
                         assert_eq!(outcome, "conflict");
                         trail.refused += 1;
@@ -149,18 +149,18 @@ impl Trail {
                     }
                     trail.done += 1;
                     match action {
-                        "resume" => *trail.resumed.entry(subject.to_owned()).or_default() += 1,
-                        "delete" => trail.deleted.push(subject.to_owned()),
+                        "resume" => *trail.resumed.entry(target.to_owned()).or_default() += 1,
+                        "delete" => trail.deleted.push(target.to_owned()),
                         "set_priority" => {
                             let priority = priority.expect("it says which").to_string();
-                            trail.priorities.entry(subject.to_owned()).or_default().push(priority);
+                            trail.priorities.entry(target.to_owned()).or_default().push(priority);
                         }
                         _ => {}
                     }
                 }
             }
         }
-        assert!(open.is_empty(), "what was ordered came to an end: {open:?}");
+        assert!(open.is_empty(), "what was requested came to an end: {open:?}");
         trail
     }
 }
@@ -206,7 +206,7 @@ async fn agrees(world: &World, jobs: &[JobId], trail: &Trail) {
         }
     }
     assert_eq!((entries.len(), references.len()), (jobs.len(), jobs.len()));
-    let mut ordered = trail.deleted.clone();
-    ordered.sort_unstable();
-    assert_eq!(deleted, ordered);
+    let mut requested = trail.deleted.clone();
+    requested.sort_unstable();
+    assert_eq!(deleted, requested);
 }

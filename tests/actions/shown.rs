@@ -5,7 +5,9 @@
 use std::sync::Arc;
 
 use queuekeeper::actions::audit::{Audit, Destination, Rotation};
-use queuekeeper::actions::{Action, Actions, Clock, Each, ListOf, Order, Reason, Refusal, Role, Seen, Subject, Work};
+use queuekeeper::actions::{
+    Action, ActionKind, Actions, BulkAction, Clock, Execution, ListOf, Precondition, Reason, Refusal, Role, Target,
+};
 use queuekeeper_queue::NewJob;
 use queuekeeper_queue::fault::{Fault, Limits};
 use queuekeeper_queue::id::{BatchId, JobId};
@@ -13,13 +15,13 @@ use queuekeeper_queue::path::Path;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::desk::{Desk, actor};
+use super::served::{Served, actor};
 use crate::queue::world::{PERSISTENT, World, base, borrowed, job, now};
 
-/// What an order carries that is given after a look at it.
-async fn looked_at(desk: &Desk, order: &Order) -> Order {
-    let prepared = desk.actions.plan(order, &actor(Role::Admin), "tried by hand", now()).await.unwrap();
-    Order { seen: Some(prepared.seen), ..order.clone() }
+/// What an action carries that is given after a look at it.
+async fn looked_at(served: &Served, action: &Action) -> Action {
+    let prepared = served.actions.plan(action, &actor(Role::Admin), "tried by hand", now()).await.unwrap();
+    Action { precondition: Some(prepared.precondition), ..action.clone() }
 }
 
 #[tokio::test]
@@ -28,35 +30,35 @@ async fn what_was_not_shown_is_not_removed() {
     nodes.push(("/jobs/jid0000000001".into(), String::new()));
     nodes.push(("/jobs/jid0000000001/bid".into(), "bid0000000000".into()));
     let world = World::new(&borrowed(&nodes)).await;
-    let desk = Desk::over(&world);
-    let purge = Order::new(Action::Purge, Subject::Job(JobId::new(1)));
-    let shown = looked_at(&desk, &purge).await;
-    assert!(shown.seen.as_ref().unwrap().plan.is_some());
+    let served = Served::over(&world);
+    let purge = Action::new(ActionKind::Purge, Target::Job(JobId::new(1)));
+    let shown = looked_at(&served, &purge).await;
+    assert!(shown.precondition.as_ref().unwrap().plan.is_some());
     let path = "/jobs/jid0000000001/configuration";
     world.raw.create(path, br#"{"precious":1}"#, &PERSISTENT).await.unwrap();
     let before = world.tree().await;
-    let refused = desk.order(shown, Role::Admin, "half a job").await.unwrap_err();
+    let refused = served.action(shown, Role::Admin, "half a job").await.unwrap_err();
     assert!(matches!(&refused, Refusal::Conflict { why, .. } if why.contains("than was shown")), "{refused}");
     assert_eq!(world.tree().await, before);
     // No repair removes it, and no list does.
-    let mend = Order::new(Action::Mend, Subject::Fault(Fault::UnloadableJob, Path::Job(JobId::new(1))));
-    let refused = desk.order(mend, Role::Admin, "half a job").await.unwrap_err();
+    let repair = Action::new(ActionKind::Repair, Target::Fault(Fault::UnloadableJob, Path::Job(JobId::new(1))));
+    let refused = served.action(repair, Role::Admin, "half a job").await.unwrap_err();
     assert!(matches!(&refused, Refusal::Conflict { why, .. } if why.contains("status does not exist")), "{refused}");
-    let each = Each { action: Action::Purge, to: None, priority: None };
-    let work = list(&desk, each, vec![Subject::Job(JobId::new(1))]).await;
+    let each = BulkAction { action: ActionKind::Purge, to: None, priority: None };
+    let work = list(&served, each, vec![Target::Job(JobId::new(1))]).await;
     assert!(work.undone()[0].1.to_string().contains("purge it by its name alone"), "{:?}", work.undone());
     assert_eq!(world.tree().await, before);
-    let shown = looked_at(&desk, &purge).await;
-    desk.order(shown, Role::Admin, "half a job").await.unwrap();
+    let shown = looked_at(&served, &purge).await;
+    served.action(shown, Role::Admin, "half a job").await.unwrap();
     assert!(!world.exists("/jobs/jid0000000001").await);
 }
 
 /// Carries out what is to be done to each, to its end.
-async fn list(desk: &Desk, each: Each, items: Vec<Subject>) -> Arc<Work> {
-    let items = items.into_iter().map(|subject| (subject, None)).collect();
-    let frozen = desk.actions.freeze(each, ListOf::ChosenItems, items, &actor(Role::Admin), now()).unwrap();
+async fn list(served: &Served, each: BulkAction, items: Vec<Target>) -> Arc<Execution> {
+    let items = items.into_iter().map(|target| (target, None)).collect();
+    let frozen = served.actions.freeze(each, ListOf::ChosenItems, items, &actor(Role::Admin), now()).unwrap();
     let reason = Reason::new("tried by hand").unwrap();
-    let work = desk.actions.execute_frozen(frozen.id, actor(Role::Admin), reason, now()).unwrap();
+    let work = served.actions.execute_frozen(frozen.id, actor(Role::Admin), reason, now()).unwrap();
     work.over().await.unwrap();
     work
 }
@@ -74,16 +76,16 @@ async fn repairs_name_what_they_write_and_one_write_that_repairs_two_faults_coun
     for path in entries.into_iter().chain(["/jobs/jid0000000004/lock"]) {
         world.raw.create(path, b"", &PERSISTENT).await.unwrap();
     }
-    let desk = Desk::over(&world);
-    let fault = |fault, number| Subject::Fault(fault, Path::Job(JobId::new(number)));
-    let each = Each { action: Action::Mend, to: None, priority: None };
+    let served = Served::over(&world);
+    let fault = |fault, number| Target::Fault(fault, Path::Job(JobId::new(number)));
+    let each = BulkAction { action: ActionKind::Repair, to: None, priority: None };
     let items = vec![
         fault(Fault::OrphanEntry, 1),
         fault(Fault::DuplicateEntry, 1),
         fault(Fault::UnloadableJob, 2),
         fault(Fault::UnloadableJob, 3),
     ];
-    let work = list(&desk, each, items).await;
+    let work = list(&served, each, items).await;
     let reached = work.reached();
     assert_eq!((reached.done, reached.failed), (3, 1), "{:?}", work.undone());
     let (on, why) = &work.undone()[0];
@@ -92,7 +94,7 @@ async fn repairs_name_what_they_write_and_one_write_that_repairs_two_faults_coun
     assert!(world.exists("/jobs/jid0000000003").await);
     let written: Vec<_> = work.written().into_iter().map(|(on, what)| format!("{on}: {what}")).collect();
     let told = |records: &[String], what: &str| records.iter().filter(|record| record.contains(what)).count();
-    let lines = desk.records().into_iter().map(|record| serde_json::to_string(&record).unwrap());
+    let lines = served.records().into_iter().map(|record| serde_json::to_string(&record).unwrap());
     let (begun, audit): (Vec<_>, Vec<_>) = lines.partition(|line| line.contains(r#""record":"begun""#));
     // It is written down before as well, and what is refused is not.
     assert_eq!(told(&begun, "/jobs/jid0000000002/space_needed was much"), 1, "{begun:?}");
@@ -108,24 +110,26 @@ async fn repairs_name_what_they_write_and_one_write_that_repairs_two_faults_coun
     for path in entries {
         world.raw.create(path, b"", &PERSISTENT).await.unwrap();
     }
-    let orders = [Fault::OrphanEntry, Fault::DuplicateEntry].map(|kind| Order::new(Action::Mend, fault(kind, 1)));
-    let shown = looked_at(&desk, &orders[1]).await;
-    let first = desk.order(orders[0].clone(), Role::Operator, "tidy").await.unwrap();
+    let actions =
+        [Fault::OrphanEntry, Fault::DuplicateEntry].map(|kind| Action::new(ActionKind::Repair, fault(kind, 1)));
+    let shown = looked_at(&served, &actions[1]).await;
+    let first = served.action(actions[0].clone(), Role::Operator, "tidy").await.unwrap();
     assert_eq!(first.detail, None);
-    let second = desk.order(shown, Role::Operator, "tidy").await.unwrap();
+    let second = served.action(shown, Role::Operator, "tidy").await.unwrap();
     assert_eq!(
         (second.label(), second.detail.as_deref()),
         ("done", Some("it does not show this fault now; nothing was written"))
     );
-    let nowhere = desk.order(Order::new(Action::Mend, fault(Fault::OrphanEntry, 99)), Role::Operator, "tidy").await;
+    let nowhere =
+        served.action(Action::new(ActionKind::Repair, fault(Fault::OrphanEntry, 99)), Role::Operator, "tidy").await;
     assert!(matches!(nowhere, Err(Refusal::Missing(_))), "{nowhere:?}");
 
     // To break a lock takes the same role by whichever name it is asked for.
-    let leaked = Order::new(Action::Mend, fault(Fault::LeakedLock, 4));
-    let refused = desk.order(leaked.clone(), Role::Operator, "stuck").await.unwrap_err();
+    let leaked = Action::new(ActionKind::Repair, fault(Fault::LeakedLock, 4));
+    let refused = served.action(leaked.clone(), Role::Operator, "stuck").await.unwrap_err();
     assert_eq!(refused, Refusal::Forbidden { needs: Role::Admin, has: Role::Operator });
     // It is made later than the test's own time: what is too young to count is not called repaired.
-    let refused = desk.order(leaked, Role::Admin, "stuck").await.unwrap_err();
+    let refused = served.action(leaked, Role::Admin, "stuck").await.unwrap_err();
     assert!(refused.to_string().contains("does not count as leaked_lock before"), "{refused}");
 }
 
@@ -138,23 +142,23 @@ async fn a_clean_up_purges_the_batches_that_were_shown_and_names_each() {
         nodes.push((format!("/batches/bid{number:010}/status"), format!(r#"{{"status":"{state}"}}"#)));
     }
     let world = World::new(&borrowed(&nodes)).await;
-    let desk = Desk::over(&world);
-    let clean_up = Order::new(Action::CleanUp, Subject::Batches);
-    let shown = looked_at(&desk, &clean_up).await;
+    let served = Served::over(&world);
+    let clean_up = Action::new(ActionKind::CleanUp, Target::Batches);
+    let shown = looked_at(&served, &clean_up).await;
     let (data, _) = world.raw.get_data("/batches/bid0000000001/status").await.unwrap();
     world.raw.set_data("/batches/bid0000000003/status", &data, None).await.unwrap();
-    let refused = desk.order(shown, Role::Admin, "tidy").await.unwrap_err();
+    let refused = served.action(shown, Role::Admin, "tidy").await.unwrap_err();
     assert!(matches!(refused, Refusal::Conflict { .. }), "{refused}");
-    let shown = looked_at(&desk, &clean_up).await;
-    let outcome = desk.order(shown, Role::Admin, "tidy").await.unwrap();
+    let shown = looked_at(&served, &clean_up).await;
+    let outcome = served.action(shown, Role::Admin, "tidy").await.unwrap();
     assert_eq!(
         (outcome.label(), outcome.detail.as_deref()),
         ("done", Some("3 done, 0 not done, 0 unknown, 0 not begun"))
     );
-    let records: Vec<_> = desk.records().iter().map(|record| serde_json::to_value(record).unwrap()).collect();
+    let records: Vec<_> = served.records().iter().map(|record| serde_json::to_value(record).unwrap()).collect();
     for number in 1..=3 {
         let batch = format!("bid{number:010}");
-        assert!(records.iter().any(|record| record["subject"] == batch && record["outcome"] == "done"), "{records:?}");
+        assert!(records.iter().any(|record| record["target"] == batch && record["outcome"] == "done"), "{records:?}");
         assert!(records[0]["operations"].to_string().contains(&batch), "{}", records[0]);
     }
 }
@@ -164,16 +168,16 @@ async fn a_key_by_which_nothing_was_done_is_free_for_another_try() {
     let mut nodes = base();
     nodes.extend(job(1, "Pending"));
     let world = World::new(&borrowed(&nodes)).await;
-    let desk = Desk::over(&world);
-    let order = |action| Order::new(action, Subject::Job(JobId::new(1)));
+    let served = Served::over(&world);
+    let action = |action| Action::new(action, Target::Job(JobId::new(1)));
     let reason = || Reason::new("tried by hand").unwrap();
-    let keyed = |order| desk.actions.execute(order, actor(Role::Admin), reason(), Some("k1"), now());
-    let refused = keyed(order(Action::Release)).await.unwrap_err();
+    let keyed = |action| served.actions.execute(action, actor(Role::Admin), reason(), Some("k1"), now());
+    let refused = keyed(action(ActionKind::Release)).await.unwrap_err();
     assert!(refused.to_string().contains("only a held job is released"), "{refused}");
-    desk.order(order(Action::Hold), Role::Admin, "wait").await.unwrap();
-    keyed(order(Action::Release)).await.unwrap();
+    served.action(action(ActionKind::Hold), Role::Admin, "wait").await.unwrap();
+    keyed(action(ActionKind::Release)).await.unwrap();
     // Now that it is done, the same key gets the same outcome, though the job is not held any more.
-    let again = keyed(order(Action::Release)).await.unwrap();
+    let again = keyed(action(ActionKind::Release)).await.unwrap();
     assert_eq!(again.outcome.unwrap().after, Some("pending"));
     assert_eq!(world.json("/jobs/jid0000000001/status").await["status"], "Pending");
 }
@@ -183,24 +187,24 @@ async fn a_list_of_which_nothing_was_done_is_not_called_done() {
     let mut nodes = base();
     nodes.extend([job(1, "Completed"), job(2, "Completed"), job(3, "Failed")].concat());
     let world = World::new(&borrowed(&nodes)).await;
-    let desk = Desk::over(&world);
-    let each = Each { action: Action::Resume, to: None, priority: None };
+    let served = Served::over(&world);
+    let each = BulkAction { action: ActionKind::Resume, to: None, priority: None };
     for (jobs, label) in [(&[1, 2, 2][..], "conflict"), (&[1, 3], "in_part")] {
-        let items = jobs.iter().map(|number| (Subject::Job(JobId::new(*number)), None)).collect();
-        let frozen = desk.actions.freeze(each, ListOf::Jobs, items, &actor(Role::Admin), now()).unwrap();
+        let items = jobs.iter().map(|number| (Target::Job(JobId::new(*number)), None)).collect();
+        let frozen = served.actions.freeze(each, ListOf::Jobs, items, &actor(Role::Admin), now()).unwrap();
         assert_eq!(frozen.items.len(), 2, "what is named twice is done once");
         let reason = Reason::new("tried by hand").unwrap();
-        let work = desk.actions.execute_frozen(frozen.id, actor(Role::Admin), reason, now()).unwrap();
+        let work = served.actions.execute_frozen(frozen.id, actor(Role::Admin), reason, now()).unwrap();
         assert_eq!(work.over().await.unwrap().label(), label);
-        let late = desk.actions.cancel(work.id, &actor(Role::Admin)).unwrap_err();
+        let late = served.actions.cancel(work.id, &actor(Role::Admin)).unwrap_err();
         assert!(matches!(late, Refusal::Missing(_)), "{late}");
     }
-    let stale = Seen { version: Some(7), ..Seen::default() };
-    let order = Order { seen: Some(stale), ..Order::new(Action::Delete, Subject::Job(JobId::new(1))) };
-    assert!(matches!(desk.order(order, Role::Admin, "no").await, Err(Refusal::Conflict { .. })));
+    let stale = Precondition { version: Some(7), ..Precondition::default() };
+    let action = Action { precondition: Some(stale), ..Action::new(ActionKind::Delete, Target::Job(JobId::new(1))) };
+    assert!(matches!(served.action(action, Role::Admin, "no").await, Err(Refusal::Conflict { .. })));
 }
 
-/// A file of 40 KiB takes the order and some outcomes; then it cannot be put aside.
+/// A file of 40 KiB takes the action and some outcomes; then it cannot be put aside.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_ends_where_its_outcomes_cannot_be_written_and_says_so() {
     const JOBS: u32 = 1_000;
@@ -215,8 +219,8 @@ async fn a_list_ends_where_its_outcomes_cannot_be_written_and_says_so() {
     std::fs::create_dir_all(folder.path().join("audit.jsonl.1/in the way")).unwrap();
     let _writer = AbortOnDropHandle::new(tokio::spawn(writer.run(CancellationToken::new())));
     let actions = Actions::over(world.queue.clone(), (None, Clock::Mirror), Limits::default(), audit);
-    let each = Each { action: Action::Hold, to: None, priority: None };
-    let items = jobs.iter().map(|job| (Subject::Job(*job), None)).collect();
+    let each = BulkAction { action: ActionKind::Hold, to: None, priority: None };
+    let items = jobs.iter().map(|job| (Target::Job(*job), None)).collect();
     let frozen = actions.freeze(each, ListOf::Jobs, items, &actor(Role::Admin), now()).unwrap();
     let reason = Reason::new("tried by hand").unwrap();
     let work = actions.execute_frozen(frozen.id, actor(Role::Admin), reason, now()).unwrap();

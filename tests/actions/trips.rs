@@ -1,4 +1,4 @@
-//! How often an order on a job asks ZooKeeper, counted on the wire.
+//! How often an action on a job asks ZooKeeper, counted on the wire.
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use prometheus_client::registry::Registry;
 use queuekeeper::actions::audit::{Audit, Destination, Rotation};
-use queuekeeper::actions::{self, Action, Actions, Order, Reason, Role, Seen, Subject};
+use queuekeeper::actions::{self, Action, ActionKind, Actions, Precondition, Reason, Role, Target};
 use queuekeeper::mirror::{self, Writer};
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::fault::Limits;
@@ -16,7 +16,7 @@ use queuekeeper_zookeeper::{Config, Sessions};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::desk::{Desk, actor};
+use super::served::{Served, actor};
 use crate::queue::world::{World, base, borrowed, connect, folder, job, now, server};
 use crate::support::wait::eventually;
 use crate::support::wire::Wire;
@@ -24,22 +24,22 @@ use crate::support::wire::Wire;
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Each action on a job, and the state that the job is in; the first has number 1.
-const ACTIONS: [(Action, &str); 9] = [
-    (Action::Resume, "Failed"),
-    (Action::Hold, "Pending"),
-    (Action::Release, "Held"),
-    (Action::Fail, "Downloading"),
-    (Action::SetPriority, "Pending"),
-    (Action::SetPriority, "Failed"),
-    (Action::Delete, "Failed"),
-    (Action::Delete, "Held"),
-    (Action::Purge, "Completed"),
+const ACTIONS: [(ActionKind, &str); 9] = [
+    (ActionKind::Resume, "Failed"),
+    (ActionKind::Hold, "Pending"),
+    (ActionKind::Release, "Held"),
+    (ActionKind::Fail, "Downloading"),
+    (ActionKind::SetPriority, "Pending"),
+    (ActionKind::SetPriority, "Failed"),
+    (ActionKind::Delete, "Failed"),
+    (ActionKind::Delete, "Held"),
+    (ActionKind::Purge, "Completed"),
 ];
 
-/// The order with that index, and what its orderer may have seen.
-fn order(index: usize, seen: Option<Seen>) -> Order {
-    let subject = Subject::Job(id(index));
-    Order { seen, priority: Priority::new(9), ..Order::new(ACTIONS[index].0, subject) }
+/// The action with that index, and what its caller may have seen.
+fn action(index: usize, precondition: Option<Precondition>) -> Action {
+    let target = Target::Job(id(index));
+    Action { precondition, priority: Priority::new(9), ..Action::new(ACTIONS[index].0, target) }
 }
 
 fn id(index: usize) -> JobId {
@@ -58,14 +58,14 @@ async fn world_and_wire() -> (World, Wire) {
     (World::new(&borrowed(&nodes)).await, Wire::start(server().await.port()).await)
 }
 
-/// Whether an order was done: the job is in no state that it was in, or has the priority that was set.
+/// Whether an action was done: the job is in no state that it was in, or has the priority that was set.
 async fn is_done(world: &World, index: usize) -> bool {
     let (job, state) = (id(index), ACTIONS[index].1);
     !world.exists(&format!("/jobs/states/{}/05-{job}", folder(state))).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_order_on_a_job_costs_a_server_two_round_trips() {
+async fn an_action_on_a_job_costs_a_server_two_round_trips() {
     let (world, wire) = world_and_wire().await;
     let config = |address: String| Config {
         session_timeout: Duration::from_secs(20),
@@ -80,38 +80,38 @@ async fn an_order_on_a_job_costs_a_server_two_round_trips() {
     let audit = Audit::open(Destination::File(file, Rotation::default())).unwrap();
     let counted = actions::Metrics::register(&mut registry);
     let (actions, runner) = Actions::new(store.clone(), Limits::default(), audit, counted);
-    let ordered = runner.run(Sessions::new(config(wire.connect_string())), shutdown);
+    let requested = runner.run(Sessions::new(config(wire.connect_string())), shutdown);
     let _tasks = [
         AbortOnDropHandle::new(tokio::spawn(async move { mirrored.await.unwrap() })),
-        AbortOnDropHandle::new(tokio::spawn(async move { ordered.await.unwrap() })),
+        AbortOnDropHandle::new(tokio::spawn(async move { requested.await.unwrap() })),
     ];
     eventually(LIMIT, "all jobs are in the image, and the connection is there", async || {
         let known = (0..ACTIONS.len()).all(|index| store.job(id(index)).is_some_and(|job| job.priority.is_some()));
-        known && actions.plan(&order(0, None), &actor(Role::Admin), "", now()).await.is_ok()
+        known && actions.plan(&action(0, None), &actor(Role::Admin), "", now()).await.is_ok()
     })
     .await;
-    for (index, (action, state)) in ACTIONS.into_iter().enumerate() {
+    for (index, (kind, state)) in ACTIONS.into_iter().enumerate() {
         // As somebody gives it who has seen the job on its page, and as a program that has not.
-        let looked = (index % 2 == 0).then(|| Seen { version: Some(0), ..Seen::default() });
+        let looked = (index % 2 == 0).then(|| Precondition { version: Some(0), ..Precondition::default() });
         wire.arm(None);
-        let (order, reason) = (order(index, looked), Reason::new("counted").unwrap());
-        let taken = actions.execute(order, actor(Role::Admin), reason, None, now()).await.unwrap();
-        taken.work.over().await.unwrap();
-        assert!(is_done(&world, index).await, "{action} {state}");
-        assert_eq!(wire.requests(), 2, "{action} {state}");
+        let (action, reason) = (action(index, looked), Reason::new("counted").unwrap());
+        let taken = actions.execute(action, actor(Role::Admin), reason, None, now()).await.unwrap();
+        taken.execution.over().await.unwrap();
+        assert!(is_done(&world, index).await, "{kind} {state}");
+        assert_eq!(wire.requests(), 2, "{kind} {state}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_order_on_a_job_costs_whoever_knows_nothing_of_it_three_round_trips() {
+async fn an_action_on_a_job_costs_whoever_knows_nothing_of_it_three_round_trips() {
     let (world, wire) = world_and_wire().await;
     let client = connect(&format!("{}{}", wire.connect_string(), world.chroot)).await;
-    let desk = Desk::on(Queue::new(client));
-    for (index, (action, state)) in ACTIONS.into_iter().enumerate() {
+    let served = Served::on(Queue::new(client));
+    for (index, (kind, state)) in ACTIONS.into_iter().enumerate() {
         wire.arm(None);
-        desk.order(order(index, None), Role::Admin, "counted").await.unwrap();
-        assert!(is_done(&world, index).await, "{action} {state}");
-        assert!((2..=3).contains(&wire.requests()), "{action} {state}: {} requests", wire.requests());
+        served.action(action(index, None), Role::Admin, "counted").await.unwrap();
+        assert!(is_done(&world, index).await, "{kind} {state}");
+        assert!((2..=3).contains(&wire.requests()), "{kind} {state}: {} requests", wire.requests());
     }
 }
 
@@ -120,20 +120,20 @@ async fn the_command_line_asks_no_more_than_that() {
     let (world, wire) = world_and_wire().await;
     let home = tempfile::tempdir().unwrap();
     let address = format!("{}{}", wire.connect_string(), world.chroot);
-    for (index, (action, state)) in ACTIONS.into_iter().enumerate() {
-        let name = match action {
-            Action::SetPriority => "priority",
+    for (index, (kind, state)) in ACTIONS.into_iter().enumerate() {
+        let name = match kind {
+            ActionKind::SetPriority => "priority",
             other => other.label(),
         };
         let mut program = Command::new(env!("CARGO_BIN_EXE_queuekeeper"));
         program.args(["job", &id(index).to_string(), name]);
-        program.args((action == Action::SetPriority).then_some("9"));
+        program.args((kind == ActionKind::SetPriority).then_some("9"));
         program.args(["--yes", "--reason", "counted", "--zookeeper", &address]);
         program.env("HOME", home.path()).env_remove("XDG_STATE_HOME");
         wire.arm(None);
         let ran = tokio::task::spawn_blocking(move || program.output().unwrap()).await.unwrap();
-        assert!(ran.status.success(), "{action} {state}: {ran:?}");
-        assert!(is_done(&world, index).await, "{action} {state}");
-        assert!((2..=3).contains(&wire.requests()), "{action} {state}: {} requests", wire.requests());
+        assert!(ran.status.success(), "{kind} {state}: {ran:?}");
+        assert!(is_done(&world, index).await, "{kind} {state}");
+        assert!((2..=3).contains(&wire.requests()), "{kind} {state}: {} requests", wire.requests());
     }
 }

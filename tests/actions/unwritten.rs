@@ -1,10 +1,10 @@
-//! An order that cannot be written down is not carried out.
+//! An action that cannot be written down is not carried out.
 
 use queuekeeper::actions::audit::Rotation;
-use queuekeeper::actions::{Action, Order, Refusal, Role, Subject};
+use queuekeeper::actions::{Action, ActionKind, Refusal, Role, Target};
 use queuekeeper_queue::id::JobId;
 
-use super::desk::Desk;
+use super::served::Served;
 use crate::queue::world::{World, base, borrowed, job};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -14,14 +14,14 @@ async fn what_cannot_be_written_down_is_not_done() {
     nodes.extend(job(2, "Failed"));
     let world = World::new(&borrowed(&nodes)).await;
     // Every line begins another file.
-    let desk = Desk::with(world.queue.clone(), Rotation { size_bytes: 1, files: 4 });
-    let order = |number| Order::new(Action::Resume, Subject::Job(JobId::new(number)));
-    desk.order(order(1), Role::Operator, "this is written").await.unwrap();
+    let served = Served::with(world.queue.clone(), Rotation { size_bytes: 1, files: 4 });
+    let action = |number| Action::new(ActionKind::Resume, Target::Job(JobId::new(number)));
+    served.action(action(1), Role::Operator, "this is written").await.unwrap();
     assert_eq!(world.stat("/jobs/jid0000000001/status").await.version, 1);
 
     let before = world.tree().await;
-    desk.lose_folder();
-    let refused = desk.order(order(2), Role::Operator, "this is not").await.unwrap_err();
+    served.lose_folder();
+    let refused = served.action(action(2), Role::Operator, "this is not").await.unwrap_err();
     let Refusal::Unavailable(why) = &refused else { panic!("{refused:?}") };
     assert!(why.contains("audit file") && !why.contains('\n'), "{why}");
     assert_eq!(world.tree().await, before, "nothing was done");

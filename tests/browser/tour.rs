@@ -45,7 +45,7 @@ async fn every_page_is_whole_and_accessible_in_every_look() {
         "/locks",
         "/faults",
         "/audit",
-        "/order",
+        "/action",
         "/tree",
         "/api",
         "/dashboards",
@@ -92,8 +92,8 @@ async fn pages(served: &Served, browser: &Browser) -> BTreeMap<String, Page> {
     while let Some(page) = found.values().find(|page| !seen.contains(&page.kind)).cloned() {
         browser.page.goto(&page.address).await.unwrap();
         for (kind, address) in links(served, browser).await {
-            // What one is asked before an order is about an item that may be gone; this one is always there to be asked.
-            let list = if kind == "/order" { "/batches" } else { kind.trim_end_matches("/{}") };
+            // What one is asked before an action is about an item that may be gone; this one is always there to be asked.
+            let list = if kind == "/action" { "/batches" } else { kind.trim_end_matches("/{}") };
             let parent = format!("{}{list}", served.base);
             found.entry(kind.clone()).or_insert(Page { kind, address, parent });
         }

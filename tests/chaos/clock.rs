@@ -152,7 +152,7 @@ async fn without_the_right_to_write_the_queue_is_shown_and_what_cannot_be_known_
 
 /// Each acts by an age, and would do harm to what is young and at work.
 const BY_AGE: [&[&str]; 4] = [
-    &["faults", "--mend"],
+    &["faults", "--repair"],
     &["jobs", "fail", "--min-age", "1h"],
     &["lock", "/jobs/jid0000000000/lock", "break"],
     &["lock", "/locks/storage/ark_1_2", "break"],
@@ -181,7 +181,8 @@ async fn a_command_that_acts_by_an_age_goes_by_the_clock_of_the_servers_or_refus
         let text = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
         (output.status.code().unwrap(), text.split_whitespace().collect::<Vec<_>>().join(" "))
     };
-    let looks = [&["faults"][..], &["faults", "--mend", "--dry-run"]].map(|arguments| run(2 * HOUR, arguments, &[]).1);
+    let looks =
+        [&["faults"][..], &["faults", "--repair", "--dry-run"]].map(|arguments| run(2 * HOUR, arguments, &[]).1);
     assert!(client.check_stat("/queuekeeper/clock").await.unwrap().is_none());
     for seconds in [2 * HOUR, -2 * HOUR] {
         for arguments in BY_AGE {

@@ -53,7 +53,7 @@ impl World {
         let rng = StdRng::seed_from_u64(seed);
         let address = format!("{}{CHROOT}", cluster.through_proxies());
         let session = Config { session_timeout: Duration::from_secs(4), ..config(&address) };
-        // Without drift checks: nothing but walks and events may mend it.
+        // Without drift checks: nothing but walks and events may repair it.
         let mirror = Mirror::with(session, None);
         let program = Program::start(address);
         let base = Holds { descriptors: 0, tasks: 0, threads: 0, resident_bytes: 0 };

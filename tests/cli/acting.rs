@@ -1,4 +1,4 @@
-//! What is ordered, what it ends with, and what is written down.
+//! What is requested, what it ends with, and what is written down.
 
 use super::program::run;
 use super::world::{World, status};
@@ -72,13 +72,13 @@ async fn who_ordered_what_and_why_is_written_down_by_two_lines() {
     );
     world.run_with("job 9 resume", &SURE).await.is(3, &[]);
     let audit = world.audit();
-    let [ordered, outcome] = [&audit[0], &audit[1]];
-    assert_eq!((&ordered["id"], &outcome["id"]), (&view["id"], &view["id"]));
-    assert_eq!((&ordered["record"], &outcome["record"]), (&"ordered".into(), &"outcome".into()));
-    assert_eq!((&ordered["source"], &ordered["reason"]), (&"cli".into(), &"the disk is replaced".into()));
-    assert_eq!((&ordered["subjects"][0], &outcome["outcome"]), (&"jid0000000009".into(), &"done".into()));
+    let [requested, outcome] = [&audit[0], &audit[1]];
+    assert_eq!((&requested["id"], &outcome["id"]), (&view["id"], &view["id"]));
+    assert_eq!((&requested["record"], &outcome["record"]), (&"requested".into(), &"outcome".into()));
+    assert_eq!((&requested["source"], &requested["reason"]), (&"cli".into(), &"the disk is replaced".into()));
+    assert_eq!((&requested["targets"][0], &outcome["outcome"]), (&"jid0000000009".into(), &"done".into()));
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let actor = ordered["actor"].as_str().unwrap();
+    let actor = requested["actor"].as_str().unwrap();
     assert!(actor.ends_with(&format!("@{host}")) && actor.len() > host.len() + 1, "{actor}");
 
     // Another file, by a flag and by its variable.
@@ -109,11 +109,11 @@ async fn without_somebody_to_ask_nothing_is_done_and_a_dry_run_only_shows() {
         "queue pause ingest",
         "collection hold demo",
         "jobs resume --state failed",
-        "faults --mend",
+        "faults --repair",
         "lock /locks/collections/c10 break",
     ] {
         world.run(line).await.is(2, &["nobody to ask", "--yes", "--dry-run"]);
-        // An order without a reason is none.
+        // An action without a reason is none.
         world.run(&format!("{line} --yes")).await.is(2, &["--reason"]);
         world
             .run_with(&format!("{line} --yes"), &["--reason", " "])
@@ -126,7 +126,7 @@ async fn without_somebody_to_ask_nothing_is_done_and_a_dry_run_only_shows() {
         ("collection release c10 --with-jobs", 0, &["1 of its jobs", "/locks/collections/c10", "released with it"]),
         ("batches clean-up", 0, &["there is nothing to purge"]),
         ("jobs resume --state failed", 0, &["Resume of 1 job", "jid0000000009"]),
-        ("faults --mend", 0, &["/jobs/states/storing/05-jid0000000001"]),
+        ("faults --repair", 0, &["/jobs/states/storing/05-jid0000000001"]),
         ("job 9 hold", 3, &["jid0000000009"]),
     ] {
         world.run(&format!("{line} --dry-run")).await.is(code, told);
@@ -168,16 +168,16 @@ async fn new_znodes_get_the_acl_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn mending_puts_right_what_is_broken_names_it_and_removes_no_job() {
-    let world = World::new("mend").await;
+async fn repairing_puts_right_what_is_broken_names_it_and_removes_no_job() {
+    let world = World::new("repair").await;
     let set = async |path: &str, data: &str| world.client.set_data(path, data.as_bytes(), None).await.unwrap();
     world.create("/jobs/states/storing/05-jid0000000001", "").await;
     world.create("/jobs/states/storing/05-jid0000000777", "").await;
     world.client.delete("/jobs/states/pending/05-jid0000000000", None).await.unwrap();
     let spent = status("Failed", "").replace("\"retry_count\":0", "\"retry_count\":3");
     set("/jobs/jid0000000009/status", &spent).await;
-    let told = ["retries_exhausted: no writing mends it", "create /jobs/states/pending/05-jid0000000000", "3 done"];
-    world.run_with("faults --mend", &SURE).await.is(0, &told);
+    let told = ["retries_exhausted: no writing repairs it", "create /jobs/states/pending/05-jid0000000000", "3 done"];
+    world.run_with("faults --repair", &SURE).await.is(0, &told);
     world.run("faults").await.is(0, &["retries_exhausted", "jid0000000009"]);
     let faults = world.run("faults -o json").await.json();
     assert_eq!(faults["total"], 1, "{faults:#}");
@@ -201,10 +201,10 @@ async fn mending_puts_right_what_is_broken_names_it_and_removes_no_job() {
         "configuration is not JSON",
         "4 done, 1 not done",
     ];
-    world.run_with("faults unloadable_job --mend", &SURE).await.is(6, &told);
+    world.run_with("faults unloadable_job --repair", &SURE).await.is(6, &told);
     assert_eq!(world.state(0).await["by"], "ruby");
     let before = world.tree().await;
-    let alone = "faults unloadable_job --mend --item /jobs/jid0000000004";
+    let alone = "faults unloadable_job --repair --item /jobs/jid0000000004";
     world.run_with(alone, &SURE).await.is(3, &["cannot be repaired", "purge it by its name"]);
     world.run_with("jobs --state processing purge", &SURE).await.is(3, &["by its name alone", "0 done, 1 not done"]);
     assert!(world.tree().await == before, "what cannot be repaired is left alone");

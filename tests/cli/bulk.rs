@@ -1,4 +1,4 @@
-//! Orders over many.
+//! Actions over many.
 
 use std::process::Child;
 use std::time::Duration;
@@ -39,8 +39,9 @@ async fn all_that_match_are_done_and_those_that_cannot_be_are_named() {
         [world.state(150).await["status"].clone(), world.state(9).await["status"].clone()],
         ["Failed", "Failed"]
     );
-    let (ordered, outcomes): (Vec<_>, Vec<_>) = world.audit().into_iter().partition(|line| line["record"] == "ordered");
-    assert_eq!((ordered.len(), &ordered[0]["count"]), (1, &300.into()));
+    let (requested, outcomes): (Vec<_>, Vec<_>) =
+        world.audit().into_iter().partition(|line| line["record"] == "requested");
+    assert_eq!((requested.len(), &requested[0]["count"]), (1, &300.into()));
     assert_eq!(outcomes.len(), 301, "one for each and one for all");
 
     let view = world.run_with("jobs --batch 1 --state storing priority 1 -o json", &SURE).await.json();
@@ -50,7 +51,7 @@ async fn all_that_match_are_done_and_those_that_cannot_be_are_named() {
 }
 
 #[tokio::test]
-async fn a_collection_is_released_with_its_jobs_in_that_order() {
+async fn a_collection_is_released_with_its_jobs_in_that_action() {
     let world = World::new("release").await;
     world.run("collection release c10 --dry-run").await.is(0, &["1 of its jobs are Held"]);
     world
@@ -62,8 +63,8 @@ async fn a_collection_is_released_with_its_jobs_in_that_order() {
     // The job is named before it is released.
     let lines = world.audit();
     let records: Vec<_> = lines.iter().map(|line| line["record"].as_str().unwrap()).collect();
-    assert_eq!(records, ["ordered", "begun", "outcome", "outcome"]);
-    assert_eq!([&lines[1]["subjects"][0], &lines[1]["before_each"][0]], ["jid0000000010", "held"]);
+    assert_eq!(records, ["requested", "begun", "outcome", "outcome"]);
+    assert_eq!([&lines[1]["targets"][0], &lines[1]["before_each"][0]], ["jid0000000010", "held"]);
 }
 
 /// The whole lines of the audit file. The last may have been cut.
@@ -73,7 +74,7 @@ fn audited(world: &World) -> Vec<Value> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// Orders something over many, as far as it comes until some of what came of it is written: an outcome of one item that
+/// Requests something over many, as far as it comes until some of what came of it is written: an outcome of one item that
 /// is as wanted.
 async fn begin(world: &World, line: &str, is_wanted: impl Fn(&Value) -> bool) -> Child {
     let line = format!("{line} --zookeeper {}", world.address);
@@ -96,7 +97,7 @@ fn kill(mut child: Child) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_killed_process_did_is_told_by_the_trail_and_the_tree_and_a_hangup_ends_an_order_in_good_order() {
+async fn what_a_killed_process_did_is_told_by_the_trail_and_the_tree_and_a_hangup_ends_an_action_in_good_action() {
     const JOBS: usize = 1_200;
     let world = World::new("killed").await;
     world.batch(1, "Reporting").await;
@@ -105,27 +106,27 @@ async fn what_a_killed_process_did_is_told_by_the_trail_and_the_tree_and_a_hangu
 
     kill(begin_priority(&world, 1).await);
     let lines = audited(&world);
-    let (ordered, outcomes): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line["record"] == "ordered");
-    let (mut subjects, mut before) = (Vec::new(), Vec::new());
-    for line in &ordered {
+    let (requested, outcomes): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line["record"] == "requested");
+    let (mut targets, mut before) = (Vec::new(), Vec::new());
+    for line in &requested {
         assert_eq!(
             (&line["priority"], &line["count"], &line["action"]),
             (&1.into(), &JOBS.into(), &"set_priority".into())
         );
-        subjects.extend(line["subjects"].as_array().unwrap());
+        targets.extend(line["targets"].as_array().unwrap());
         before.extend(line["before_each"].as_array().unwrap());
     }
-    assert_eq!((subjects.len(), before.len()), (JOBS, JOBS));
+    assert_eq!((targets.len(), before.len()), (JOBS, JOBS));
     assert!(before.iter().all(|before| **before == "priority 5"), "{before:?}");
     for outcome in &outcomes {
         assert_eq!([&outcome["before"], &outcome["after"]], ["priority 5", "priority 1"], "{outcome}");
     }
-    // Each job is as it was, or as it was ordered; those of which an outcome was written are as it says.
+    // Each job is as it was, or as it was requested; those of which an outcome was written are as it says.
     let tree = world.tree().await;
     for number in jobs {
         let jid = format!("jid{number:010}");
         let has = |priority: &str| tree.contains_key(&format!("/jobs/states/failed/{priority}-{jid}"));
-        let is_told = outcomes.iter().any(|outcome| outcome["subject"] == jid);
+        let is_told = outcomes.iter().any(|outcome| outcome["target"] == jid);
         assert!(has("01") || (has("05") && !is_told), "{jid}");
     }
 
@@ -136,9 +137,9 @@ async fn what_a_killed_process_did_is_told_by_the_trail_and_the_tree_and_a_hangu
     let told = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert!(ended.status.code() == Some(6) && told.contains("not begun"), "{ended:?}");
     let lines = audited(&world);
-    let whole: Vec<_> = lines.iter().filter(|line| line["record"] == "outcome" && line["subject"].is_null()).collect();
+    let whole: Vec<_> = lines.iter().filter(|line| line["record"] == "outcome" && line["target"].is_null()).collect();
     assert_eq!([&whole[0]["outcome"], &whole[1]["outcome"]], ["unknown", "cancelled"], "{whole:?}");
-    assert_eq!(whole[0]["id"], ordered[0]["id"]);
+    assert_eq!(whole[0]["id"], requested[0]["id"]);
     assert_eq!(whole.len(), 2);
 }
 
@@ -154,7 +155,7 @@ async fn what_a_killed_repair_has_replaced_is_in_the_trail() {
         world.client.set_data(&space(number), lost(number).as_bytes(), None).await.unwrap();
     }))
     .await;
-    kill(begin(&world, "faults unloadable_job --mend", |line| line["subject"].is_string()).await);
+    kill(begin(&world, "faults unloadable_job --repair", |line| line["target"].is_string()).await);
 
     let begun: Vec<_> = audited(&world).into_iter().filter(|line| line["record"] == "begun").collect();
     let mut repaired = 0;
@@ -164,8 +165,8 @@ async fn what_a_killed_repair_has_replaced_is_in_the_trail() {
             continue;
         }
         repaired += 1;
-        let subject = format!("fault:unloadable_job:/jobs/jid{number:010}");
-        let line = begun.iter().find(|line| line["subjects"][0] == subject).unwrap_or_else(|| panic!("{subject}"));
+        let target = format!("fault:unloadable_job:/jobs/jid{number:010}");
+        let line = begun.iter().find(|line| line["targets"][0] == target).unwrap_or_else(|| panic!("{target}"));
         let operations = line["operations"].to_string();
         assert!(operations.contains(&format!("{} was {}", space(number), lost(number))), "{operations}");
     }

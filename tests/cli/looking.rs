@@ -48,7 +48,7 @@ async fn each_command_shows_what_it_is_asked_for_and_ends_with_its_code() {
         (
             "job jid0000000001 why",
             0,
-            &["Its entry is in another state", "/jobs/states/storing/05-jid0000000001", "What mends it:"],
+            &["Its entry is in another state", "/jobs/states/storing/05-jid0000000001", "What repairs it:"],
         ),
         ("job jid0000000999 why", 4, &["There is no job jid0000000999"]),
         ("job jid0000000001 teleport", 2, &["ACTION", "break-lock"]),
@@ -69,7 +69,7 @@ async fn each_command_shows_what_it_is_asked_for_and_ends_with_its_code() {
         ("locks --session 7", 2, &["session", "0x100005a3c2e0001"]),
         ("queue", 0, &["ingest       not paused", "accessSmall  paused", "ops@here  a full disk"]),
         ("collection", 0, &["c10         held"]),
-        ("faults", 0, &["orphan_entry", "/jobs/jid0000000001", "What mends it"]),
+        ("faults", 0, &["orphan_entry", "/jobs/jid0000000001", "What repairs it"]),
         ("faults", 0, &["1 znode cannot be read:", "/jobs/strange"]),
         ("faults missing_entry", 0, &["no fault matches"]),
         (
@@ -112,7 +112,7 @@ async fn without_zookeeper_or_its_chroot_one_line_says_what_to_do() {
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let world = World::new("chroot").await;
     let elsewhere = format!("{}/nowhere", world.address);
-    for command in ["status", "jobs", "job 1", "queue", "faults", "faults --mend --yes --reason tried"] {
+    for command in ["status", "jobs", "job 1", "queue", "faults", "faults --repair --yes --reason tried"] {
         let words: Vec<_> = command.split(' ').collect();
         let ran = run(world.home.path(), &[&words[..], &["--zookeeper", &nobody]].concat()).await;
         ran.is(1, &["no ZooKeeper server can be used", "connection refused"]);

@@ -82,7 +82,7 @@ async fn a_signal_ends_a_command_that_asks_and_what_it_has_done_is_shown() {
             world.create(&format!("/jobs/states/storing/05-jid0000{other}00{number}"), "").await;
         }
         // Before anything is done.
-        let asking = Asking::start(&world, "faults --mend --reason tried");
+        let asking = Asking::start(&world, "faults --repair --reason tried");
         asking.asks(1).await;
         kill_process(Pid::from_child(&asking.child), signal).unwrap();
         let (code, out, shown) = asking.ends().await;
@@ -90,7 +90,7 @@ async fn a_signal_ends_a_command_that_asks_and_what_it_has_done_is_shown() {
         assert!(shown.contains("error: interrupted, and nothing was done"), "{shown}");
 
         // After the first of three.
-        let mut asking = Asking::start(&world, "faults --mend --reason tried");
+        let mut asking = Asking::start(&world, "faults --repair --reason tried");
         asking.asks(1).await;
         asking.answer("y");
         asking.asks(2).await;
@@ -100,7 +100,7 @@ async fn a_signal_ends_a_command_that_asks_and_what_it_has_done_is_shown() {
         assert_eq!(out.matches(": done").count(), 1, "{out}");
         assert!(shown.contains("error: 1 done; fault:") && shown.contains("; 1 more not begun"), "{shown}");
 
-        world.run("faults --mend --yes --reason tried").await.is(0, &["2 done"]);
+        world.run("faults --repair --yes --reason tried").await.is(0, &["2 done"]);
     }
 }
 
@@ -110,7 +110,7 @@ async fn an_error_ends_those_that_follow_and_what_was_done_is_shown() {
     for other in 0..3 {
         world.create(&format!("/jobs/states/storing/05-jid0000{other}00777"), "").await;
     }
-    let mut asking = Asking::start(&world, "faults --mend --reason tried");
+    let mut asking = Asking::start(&world, "faults --repair --reason tried");
     asking.asks(1).await;
     asking.answer("y");
     asking.asks(2).await;

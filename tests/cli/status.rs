@@ -30,7 +30,7 @@ const RULES: &str = "alerts:
     - name: odd
       alert: MerrittFaults
       mode: enforce
-      action: mend_faults
+      action: repair_faults
       select: {faults: [orphan_entry], limit: 5}
       budget: {items: 3, per: 1h}
       cooldown: 1m

@@ -73,10 +73,10 @@ async fn every_query_parses_and_has_data_where_the_demo_makes_it_and_every_link_
     eventually(LIMIT, "the demo is scraped", async || has("merritt_jobs{state=\"failed\"} > 0").await).await;
 
     // What happens in the demo only by hand.
-    demo.order("pause", "queue:accessSmall").await;
+    demo.action("pause", "queue:accessSmall").await;
     let paused = "merritt_queue_paused_timestamp_seconds{queue=\"access_small\"}";
     eventually(LIMIT, "the pause is scraped", async || has(paused).await).await;
-    demo.order("unpause", "queue:accessSmall").await;
+    demo.action("unpause", "queue:accessSmall").await;
 
     let (rare, mut wanted): (Vec<_>, Vec<_>) =
         NAMES.iter().flat_map(|name| queries(name)).partition(|query| never(query).is_some());

@@ -50,12 +50,12 @@ impl Demo {
         (answer.status().as_u16(), answer.text().await.unwrap())
     }
 
-    /// Orders something.
-    pub(super) async fn order(&self, action: &str, on: &str) {
-        let order = serde_json::json!({"action": action, "on": on, "reason": "to be seen on a dashboard"});
-        let request = reqwest::Client::new().post(format!("http://{}/api/v1/orders", self.address));
+    /// Requests something.
+    pub(super) async fn action(&self, action: &str, on: &str) {
+        let action = serde_json::json!({"action": action, "on": on, "reason": "to be seen on a dashboard"});
+        let request = reqwest::Client::new().post(format!("http://{}/api/v1/actions", self.address));
         let request = request.header("content-type", "application/json").header("sec-fetch-site", "same-origin");
-        let answer = request.body(order.to_string()).send().await.unwrap();
+        let answer = request.body(action.to_string()).send().await.unwrap();
         assert!(answer.status().is_success(), "{action} {on}: {}", answer.text().await.unwrap());
     }
 }

@@ -130,7 +130,7 @@ async fn the_commands_of_the_readme_end_as_it_says() {
 #[test]
 fn what_a_line_may_end_with_is_what_its_comment_says() {
     assert_eq!(codes("shows what will be written, and asks"), [2]);
-    assert_eq!(codes("what would mend what is broken? 3 where nothing of it can be"), [0, 3]);
+    assert_eq!(codes("what would repair what is broken? 3 where nothing of it can be"), [0, 3]);
     assert_eq!(codes("does it flow, and if not, where and why?"), [0]);
     let two = commands("a \\\n  b # 1\nc '{\nd}'  # asks\n");
     assert_eq!(two.iter().map(|line| &*line.comment).collect::<Vec<_>>(), ["1", "asks"]);

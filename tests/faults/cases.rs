@@ -1,4 +1,4 @@
-//! Each fault, made on a real tree: it is named with its nodes, and goes when it is mended.
+//! Each fault, made on a real tree: it is named with its nodes, and goes when it is repaired.
 
 use std::collections::BTreeSet;
 
@@ -26,11 +26,11 @@ pub(super) async fn change(world: &World, changes: &[Do]) {
 pub(super) const TEN_MINUTES: i64 = 600;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_fault_is_named_with_its_nodes_and_goes_when_it_is_mended() {
+async fn each_fault_is_named_with_its_nodes_and_goes_when_it_is_repaired() {
     let world = World::new("cases").await;
     let mirror = Mirror::start(&world, without_daemons()).await;
     assert_eq!(mirror.labels_after(TEN_MINUTES), [""; 0]);
-    for (faults, make, mend, item, node) in CASES {
+    for (faults, make, repair, item, node) in CASES {
         let labels: Vec<_> = faults.iter().map(|fault| fault.label()).collect();
         let before = Timestamp::now();
         change(&world, make).await;
@@ -48,8 +48,8 @@ async fn each_fault_is_named_with_its_nodes_and_goes_when_it_is_mended() {
             let later = Timestamp::now() + SignedDuration::from_secs(TEN_MINUTES);
             assert!(mirror.store.faults_of(&found.item, later, None).unwrap().contains(&found));
         }
-        change(&world, mend).await;
-        eventually(LIMIT, &format!("{make:?} is mended"), async || mirror.after(TEN_MINUTES).is_empty()).await;
+        change(&world, repair).await;
+        eventually(LIMIT, &format!("{make:?} is repaired"), async || mirror.after(TEN_MINUTES).is_empty()).await;
     }
     let named: BTreeSet<_> = CASES.iter().flat_map(|(faults, ..)| faults.iter()).collect();
     let by_time = [Fault::StuckState, Fault::ForgottenPause, Fault::FolderNearLimit, Fault::NoDaemon];

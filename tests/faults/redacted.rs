@@ -18,7 +18,7 @@ async fn a_loaded_redacted_dump_has_the_same_states_and_the_same_faults() {
     let world = World::new("redacted").await;
     let real = Mirror::start(&world, without_daemons()).await;
     let now = Timestamp::now();
-    for (number, (faults, make, mend, item, _)) in CASES.iter().enumerate() {
+    for (number, (faults, make, repair, item, _)) in CASES.iter().enumerate() {
         // Ephemeral locks are marked in a dump, and cannot be loaded.
         if make.iter().any(|change| matches!(change, Do::MakeEphemeral(_))) {
             continue;
@@ -40,8 +40,8 @@ async fn a_loaded_redacted_dump_has_the_same_states_and_the_same_faults() {
         let shown = Mirror::start(&copy, without_daemons()).await;
         assert_eq!(shown.labels_after(TEN_MINUTES), labels, "{make:?} of {item}");
         assert_eq!(figures(&shown), figures(&real), "{make:?} of {item}");
-        change(&world, mend).await;
-        eventually(LIMIT, &format!("{make:?} is mended"), async || real.after(TEN_MINUTES).is_empty()).await;
+        change(&world, repair).await;
+        eventually(LIMIT, &format!("{make:?} is repaired"), async || real.after(TEN_MINUTES).is_empty()).await;
     }
 }
 

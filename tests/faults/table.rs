@@ -12,7 +12,7 @@ pub(crate) enum Do {
 }
 use Do::{Delete, Make, MakeEphemeral, Set};
 
-/// What is made, how it is mended, what shows it, and one of the nodes that are named.
+/// What is made, how it is repaired, what shows it, and one of the nodes that are named.
 pub(crate) type Case = (&'static [Fault], &'static [Do], &'static [Do], &'static str, &'static str);
 
 const HELD_BY_OPERATOR: &str = r#"{"status":"Held","last_successful_status":null,"retry_count":0,"message":"By alice with queuekeeper: a court order"}"#;

@@ -13,7 +13,7 @@ use queuekeeper_queue::fault::{Fault, Limits};
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::Path as QueuePath;
 use queuekeeper_queue::state::JobState;
-use queuekeeper_queue::{MendOrder, Queue};
+use queuekeeper_queue::{Queue, RepairOptions};
 use queuekeeper_zookeeper::PrivateServer;
 use queuekeeper_zookeeper::server::Options;
 use tokio::time::{interval, timeout};
@@ -230,10 +230,10 @@ async fn a_server_survives_that_many_entries_of_jobs_with_old_large_values_move_
     create(&client, "/locks/storage/ark_1", b"").await;
     let queue = Queue::new(connect(&address).await);
     let now = Timestamp::now() + SignedDuration::from_hours(24);
-    let order = MendOrder { limits: &Limits::default(), now, even_if_locked: false };
+    let action = RepairOptions { limits: &Limits::default(), now, even_if_locked: false };
     let lock = QueuePath::parse("/locks/storage/ark_1");
-    let mend = queue.plan_mend(Fault::LeakedStorageLock, &lock, order).await.unwrap();
-    queue.commit_mend(&mend).await.unwrap();
+    let repair = queue.plan_repair(Fault::LeakedStorageLock, &lock, action).await.unwrap();
+    queue.commit_repair(&repair).await.unwrap();
     mirror.equals(&client).await;
     assert_eq!((mirror.walks("start"), mirror.walks("reconnect")), (1, 0), "the server never let go of the connection");
 }

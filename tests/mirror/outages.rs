@@ -81,7 +81,7 @@ async fn after_every_outage_the_mirror_equals_the_tree_and_hears_events_again() 
     let proxy = Proxy::start(server.port()).await;
     let through =
         Config { session_timeout: Duration::from_secs(4), ..config(&format!("{}/queue", proxy.connect_string())) };
-    // Without drift checks: nothing but walks and events may mend it.
+    // Without drift checks: nothing but walks and events may repair it.
     let mirror = Mirror::with(through, None);
     mirror.is_synced().await;
     let first_walk = mirror.store.freshness().last_walk.unwrap();

@@ -13,14 +13,14 @@ use super::world::{World, base, borrowed, data, job, now};
 
 const CASES: &str = include_str!("cases.txt");
 
-/// Plans and does what an operator may order; `None` for a word that is none of these.
-async fn order(queue: &Queue, word: &str, argument: &str) -> Option<Result<Transaction, Error>> {
+/// Plans and does what an operator may request; `None` for a word that is none of these.
+async fn action(queue: &Queue, word: &str, argument: &str) -> Option<Result<Transaction, Error>> {
     let (batch, request) = (BatchId::new(0), (AccessQueue::Large, RequestId::new(0)));
     let ingest = path::Queue::Ingest;
     Some(match word {
         "plan-purge-job" => queue.plan_purge_job(JobId::new(1)).await.map(|plan| plan.transaction),
         "purge-request" => queue.plan_purge_request(request).await.map(|plan| plan.transaction),
-        "order-request" => {
+        "action-request" => {
             let change = ItemChange::to(AccessState::from_any(argument).unwrap()).by_operator();
             queue.plan_request_change(request, &change, None, now()).await.map(|(transaction, _)| transaction)
         }
@@ -28,7 +28,7 @@ async fn order(queue: &Queue, word: &str, argument: &str) -> Option<Result<Trans
             let plan = queue.plan_release_batch(batch, "go on", argument == "even-if-held", now()).await;
             plan.map(|plan| plan.transaction)
         }
-        "report-again" => queue.plan_report_again(batch, "mended", now()).await.map(|plan| plan.transaction),
+        "report-again" => queue.plan_report_again(batch, "repaired", now()).await.map(|plan| plan.transaction),
         "break-lock" => {
             let path = Path::parse(argument);
             let lock = queue.find_lock(&path).await.unwrap().unwrap();
@@ -46,7 +46,7 @@ async fn order(queue: &Queue, word: &str, argument: &str) -> Option<Result<Trans
 async fn operate(queue: &Queue, operation: &str) -> Result<(), String> {
     let (word, argument) = operation.split_once(' ').unwrap_or((operation, ""));
     let (batch, id) = (BatchId::new(0), JobId::new(1));
-    if let Some(plan) = order(queue, word, argument).await {
+    if let Some(plan) = action(queue, word, argument).await {
         let transaction = plan.map_err(|error| error.to_string())?;
         return queue.commit(&transaction).await.map(drop).map_err(|error| error.to_string());
     }
@@ -64,11 +64,11 @@ async fn operate(queue: &Queue, operation: &str) -> Result<(), String> {
             queue.change_job(id, &change, now()).await.map(drop)
         }
         "fail" => queue.change_job(id, &JobChange::failure(argument), now()).await.map(drop),
-        "order" => {
+        "action" => {
             let change = JobChange::to(JobState::from_any(argument).unwrap()).by_operator();
             queue.change_job(id, &change, now()).await.map(drop)
         }
-        "order-batch" => {
+        "action-batch" => {
             let change = ItemChange::to(BatchState::from_any(argument).unwrap()).by_operator();
             queue.change_batch(batch, &change, now()).await.map(drop)
         }

@@ -51,7 +51,7 @@ async fn a_plan_tells_the_state_of_the_batch_and_the_hold_on_the_collection_howe
         plans.push(plan);
     }
     assert!(plans.iter().all(|plan| *plan == plans[0]));
-    // To Pending by the order's own rule, and to a state where a hold does not matter.
+    // To Pending by the action's own rule, and to a state where a hold does not matter.
     let resumed =
         world.queue.plan_job_change(target(2, 5).in_collection("demo"), &JobChange::resume(), now()).await.unwrap();
     assert_eq!((resumed.to, resumed.hold), (JobState::Downloading, None));

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::world::{World, base, borrowed, data, folder, job, now, outcome};
 
-/// The design's table: the states that may follow, those that only an operator may order in brackets.
+/// The design's table: the states that may follow, those that only an operator may request in brackets.
 const JOBS: [(&str, &str); 12] = [
     ("Pending", "Estimating Held Failed"),
     ("Held", "[Pending] [Deleted]"),
@@ -85,7 +85,7 @@ async fn a_job_goes_where_it_may_and_nowhere_else() {
             }
         }
     }
-    // Seventeen that anyone may order, and eleven more that an operator may.
+    // Seventeen that anyone may request, and eleven more that an operator may.
     assert_eq!(changes, 2 * 17 + 11);
 }
 

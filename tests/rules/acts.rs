@@ -219,7 +219,7 @@ async fn an_orphan_entry_is_removed_and_held_jobs_of_a_free_collection_are_relea
     - name: orphans
       alert: MerrittQueueHeadBlocked
       mode: enforce
-      action: mend_faults
+      action: repair_faults
       select: {faults: [orphan_entry], limit: 10}
       narrow_by: [fault]
       budget: {items: 10, per: 1h}
@@ -281,7 +281,7 @@ async fn a_dry_run_changes_nothing_and_tells_what_it_would_have_done() {
     let before = read_tree(&world.raw, "/jobs", &[]).await;
     let received = keeper.tell(&[failed_jobs("01")]).await;
     let [decided] = &received.decisions[..] else { panic!("{received:?}") };
-    assert_eq!((decided.outcome.as_str(), decided.subjects.len()), ("dry_run", 20));
+    assert_eq!((decided.outcome.as_str(), decided.targets.len()), ("dry_run", 20));
     assert!(decided.detail.starts_with("would resume 20 of 30: jid0000000000, "), "{}", decided.detail);
     // It keeps to the same limits.
     assert_eq!(keeper.outcome(failed_jobs("01")).await, "duplicate");
@@ -292,8 +292,8 @@ async fn a_dry_run_changes_nothing_and_tells_what_it_would_have_done() {
     let ours = world.raw.list_children("/queuekeeper").await.unwrap_or_default();
     let made = ours.iter().filter(|name| ["pending", "rules", "election"].contains(&name.as_str()));
     assert_eq!(made.count(), 0, "nothing of ours is made for it: {ours:?}");
-    // It is in the audit trail, though nothing was ordered.
-    let told = keeper.records().into_iter().filter(|record| matches!(record, Record::Alerts { decisions, .. } if decisions.iter().any(|decided| decided.outcome == "dry_run" && decided.subjects.len() == 20)));
+    // It is in the audit trail, though nothing was requested.
+    let told = keeper.records().into_iter().filter(|record| matches!(record, Record::Alerts { decisions, .. } if decisions.iter().any(|decided| decided.outcome == "dry_run" && decided.targets.len() == 20)));
     assert_eq!((told.count(), keeper.done()), (1, 0));
     keeper.end().await;
 }

@@ -1,4 +1,4 @@
-//! What is ordered of the rules over HTTP.
+//! What is requested of the rules over HTTP.
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
@@ -37,23 +37,23 @@ async fn a_pause_and_its_end_are_answered_with_the_state_after_them() {
         world.keeper(resume("mode: enforce\nselect: {limit: 5}\nbudget: {items: 8, per: 1h}\ncooldown: 1s")).await;
     keeper.ready(true).await;
     let (rules, _served) = served(&keeper).await;
-    let order = async |what: &str| post(&format!("{rules}/{what}"), r#"{"reason": "moving storage"}"#).await;
+    let action = async |what: &str| post(&format!("{rules}/{what}"), r#"{"reason": "moving storage"}"#).await;
     let is_set = async || world.raw.check_stat("/queuekeeper/paused").await.unwrap().is_some();
     // Each is answered at once, and not when our own znodes are read the next time: so more than once.
     for _ in 0..5 {
-        let (code, state) = order("pause").await;
+        let (code, state) = action("pause").await;
         assert_eq!(code, 200, "{state}");
         assert!(state["paused_since"].is_string() && is_set().await, "{state}");
         assert_eq!(state["paused_why"], "moving storage", "{state}");
         assert!(state["paused_by"].as_str().is_some_and(|by| !by.is_empty()), "{state}");
         assert_eq!(state["rules"][0]["name"], "again", "{state}");
-        let (code, problem) = order("pause").await;
+        let (code, problem) = action("pause").await;
         assert_eq!((code, &problem["detail"]), (409, &"Automatic action is paused already.".into()), "{problem}");
 
-        let (code, state) = order("unpause").await;
+        let (code, state) = action("unpause").await;
         assert_eq!(code, 200, "{state}");
         assert!(state["paused_since"].is_null() && state["paused_by"].is_null() && !is_set().await, "{state}");
-        let (code, problem) = order("unpause").await;
+        let (code, problem) = action("unpause").await;
         assert_eq!((code, &problem["detail"]), (409, &"Automatic action is not paused.".into()), "{problem}");
     }
     for what in ["pause", "unpause"] {

@@ -285,7 +285,7 @@ async fn what_cannot_be_written_down_is_neither_decided_nor_done() {
     eventually(LIMIT, "it is done", async || world.count(&jobs, JobState::Failed).await == 0).await;
     keeper.settled(&world).await;
     assert!(!keeper.alerts.overview(Timestamp::now()).is_trail_lost);
-    // Orders of rules are beside what set them off, and not among those of people.
+    // Actions of rules are beside what set them off, and not among those of people.
     eventually(LIMIT, "it is written down", async || keeper.done() == 3).await;
     assert_eq!(keeper.read(""), "");
     keeper.end().await;

@@ -121,8 +121,8 @@ async fn a_thousand_alerts_in_one_call_cost_what_one_does() {
     // The sums of a minute take less than what ten calls of ten alerts would.
     assert!(unwritten > 100_000 && grown[0] == 0 && grown[1] < 40_000, "{unwritten} {grown:?}");
     let of_operators: Vec<Record> = keeper.read("").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert!(of_operators.iter().all(|record| matches!(record, Record::Ordered { .. } | Record::Outcome { .. })));
-    assert!(of_operators.iter().any(|record| matches!(record, Record::Ordered { actor, .. } if actor == "oscar")));
+    assert!(of_operators.iter().all(|record| matches!(record, Record::Requested { .. } | Record::Outcome { .. })));
+    assert!(of_operators.iter().any(|record| matches!(record, Record::Requested { actor, .. } if actor == "oscar")));
     let transactions = zxid().await - before;
     assert!(transactions < 20, "{transactions}");
     keeper.end().await;

@@ -195,19 +195,19 @@ impl Keeper {
         let audit = folder.path().join("audit.jsonl");
         let trail = Audit::open(Destination::File(audit.clone(), Rotation::default())).unwrap();
         let counted = actions::Metrics::register(&mut registry);
-        let (actions, orders) = Actions::new(store.clone(), Limits::default(), trail, counted);
+        let (actions, actions_runner) = Actions::new(store.clone(), Limits::default(), trail, counted);
         let (coordination, keeper) = Coordination::new(Vec::new());
         let counted = alerts::Metrics::register(&mut registry);
         let space = Arc::new(AtomicI64::new(i64::MIN));
         let measured = Arc::clone(&space);
         let space_left = move || Some(measured.load(Ordering::Relaxed)).filter(|space| *space != i64::MIN);
         let (alerts, runner) = Alerts::new(store.clone(), space_left, actions.clone(), coordination, rules, counted);
-        let ordered = orders.run(Sessions::new(connect()), shutdown.clone());
+        let requested = actions_runner.run(Sessions::new(connect()), shutdown.clone());
         let kept = keeper.run(Sessions::new(connect()), alerts.wanted(), shutdown.clone());
         let ran = runner.run(shutdown.clone());
         let tasks = vec![
             AbortOnDropHandle::new(tokio::spawn(async move { mirrored.await.unwrap() })),
-            AbortOnDropHandle::new(tokio::spawn(async move { ordered.await.unwrap() })),
+            AbortOnDropHandle::new(tokio::spawn(async move { requested.await.unwrap() })),
             AbortOnDropHandle::new(tokio::spawn(async move { kept.await.unwrap() })),
         ];
         let acting = Some(AbortOnDropHandle::new(tokio::spawn(ran)));
@@ -328,17 +328,17 @@ impl Keeper {
         }
     }
 
-    /// How many orders of a rule were carried out.
+    /// How many actions of a rule were carried out.
     pub(crate) fn done(&self) -> usize {
         let records = self.records();
-        let ordered: Vec<_> = records
+        let requested: Vec<_> = records
             .iter()
             .filter_map(|record| match record {
-                Record::Ordered { id, source, .. } if source == "alert" => Some(*id),
+                Record::Requested { id, source, .. } if source == "alert" => Some(*id),
                 _ => None,
             })
             .collect();
-        let is_done = |record: &&Record| matches!(record, Record::Outcome { id, outcome, .. } if ordered.contains(id) && outcome == "done");
+        let is_done = |record: &&Record| matches!(record, Record::Outcome { id, outcome, .. } if requested.contains(id) && outcome == "done");
         records.iter().filter(is_done).count()
     }
 

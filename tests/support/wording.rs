@@ -14,7 +14,7 @@ const PLURALS: &[&str] = &[
     "queues",
     "others",
     "groups",
-    "orders",
+    "actions",
     "rules",
     "times",
     "states",

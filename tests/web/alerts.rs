@@ -4,8 +4,8 @@ use queuekeeper::actions::Role;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::ordering::World;
 use super::site::{JSON, Site};
+use super::world::World;
 
 /// One alert, and labels that make it so large.
 fn payload(padding: usize) -> String {
@@ -60,7 +60,7 @@ async fn only_a_token_for_it_tells_of_alerts_and_what_it_sends_is_bounded() {
         assert!(!answer.text.contains("owned"), "{path}: {}", answer.text);
     }
 
-    // Nobody else, whatever he may order himself, and no token that is none.
+    // Nobody else, whatever he may request himself, and no token that is none.
     let refused = async || {
         let answer = site.ask(site.asker(Role::Viewer), &Method::GET, "/metrics", &[], "").await;
         let name = "queuekeeper_alerts_total{outcome=\"unauthorized\"} ";

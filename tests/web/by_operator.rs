@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::ordering::{LIMIT, OPERATOR, World};
+use super::world::{LIMIT, OPERATOR, World};
 use crate::support::wait::eventually;
 
 async fn act(world: &World, action: &str, job: &str, reason: &str) {
-    let order = json!({"action": action, "on": job, "reason": reason});
-    let request = world.http.post(format!("{}/api/v1/orders", world.base)).basic_auth(OPERATOR, Some(OPERATOR));
-    let answer = request.header("content-type", "application/json").body(order.to_string()).send().await.unwrap();
+    let action = json!({"action": action, "on": job, "reason": reason});
+    let request = world.http.post(format!("{}/api/v1/actions", world.base)).basic_auth(OPERATOR, Some(OPERATOR));
+    let answer = request.header("content-type", "application/json").body(action.to_string()).send().await.unwrap();
     let (code, text) = (answer.status(), answer.text().await.unwrap());
     assert!(code.is_success(), "{action}: {code} {text}");
 }

@@ -166,7 +166,7 @@ fn a_file_is_checked_with_the_users_and_serve_refuses_what_is_wrong() {
     let alone = run(&["check-config", path], "");
     assert!(alone.status.success() && text(&alone.stdout).contains("--web.config.file"), "{alone:?}");
     std::fs::write(path, "{}").unwrap();
-    assert!(text(&run(&["check-config", path], "").stdout).contains("lets nobody order anything"));
+    assert!(text(&run(&["check-config", path], "").stdout).contains("lets nobody act"));
     std::fs::write(path, "users: {bob: admin}").unwrap();
     for arguments in [
         &["check-config", path, "--web.config.file", web][..],

@@ -12,7 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 use url::Url;
 
 use super::command_line::queuekeeper;
-use super::ordering::{ADMIN, LIMIT, World};
+use super::world::{ADMIN, LIMIT, World};
 use super::{reverse_proxy, site};
 use crate::support::wait::eventually;
 
@@ -40,8 +40,8 @@ const KINDS: [&str; 22] = [
     "/lists/#",
     "/locks",
     "/metrics",
-    "/order",
-    "/orders/#",
+    "/action",
+    "/actions/#",
     "/rules",
     "/runbook",
     "/tree",
@@ -168,7 +168,7 @@ impl Served {
                 }
             }
         }
-        for kind in ["/order", "/lists", "/lists/#"] {
+        for kind in ["/action", "/lists", "/lists/#"] {
             assert!(led_on.contains(kind), "{kind} took no form: {sent:#?}");
         }
         // Whether there is something to pause, another server may have decided a moment ago.
@@ -217,7 +217,7 @@ fn kind(at: &Url) -> String {
     let first = parts.next().unwrap_or_default();
     let second = match (first, parts.next()) {
         (_, None) => String::new(),
-        ("jobs" | "batches" | "orders" | "lists" | "dashboards", Some(_)) => "/#".to_owned(),
+        ("jobs" | "batches" | "actions" | "lists" | "dashboards", Some(_)) => "/#".to_owned(),
         // Of the tree, what lies equally deep.
         ("tree", Some(_)) => format!("/{}", parts.clone().count()),
         (_, Some(second)) => format!("/{second}"),

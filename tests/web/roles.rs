@@ -1,20 +1,20 @@
-//! Every route, asked with every method by everyone: who may not order something changes nothing, whatever he sends.
+//! Every route, asked with every method by everyone: who may not request something changes nothing, whatever he sends.
 //!
 //! The routes are those that the server itself counts requests by, and their methods those that it says it takes. What a
 //! route of the API is sent comes from its description.
 
-use queuekeeper::actions::{Action, Role, Subject};
+use queuekeeper::actions::{ActionKind, Role, Target};
 use reqwest::Method;
 use serde_json::json;
 
-use super::ordering::World;
 use super::site::{Answer, Asker, Examples, FORM, JSON, Route, Site};
+use super::world::World;
 use crate::support::tree::{Tree, read_tree};
 
 /// Methods that nothing here takes, besides those that something does.
 const METHODS: [Method; 6] = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
 
-/// One of each kind of what may be ordered on. There are no such jobs, batches and requests.
+/// One of each kind of what may be requested on. There are no such jobs, batches and requests.
 const SUBJECTS: [&str; 9] = [
     "jid0000000042",
     "bid0000000042",
@@ -36,7 +36,7 @@ async fn all_of(world: &World) -> (Tree, usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_may_not_order_is_refused_on_every_route_and_changes_nothing() {
+async fn whoever_may_not_action_is_refused_on_every_route_and_changes_nothing() {
     let world = Box::pin(World::start()).await;
     world.failed_job(1, "404 for a file").await;
     let (users, tokens) = (Site::with_users(&world), Site::with_tokens(&world).await);
@@ -49,9 +49,9 @@ async fn whoever_may_not_order_is_refused_on_every_route_and_changes_nothing() {
                 let is_probe = route.pattern.starts_with("/-/");
                 for method in METHODS {
                     // What comes of it where he may is seen below.
-                    let may_order = who.role.is_some_and(|role| role > Role::Viewer);
+                    let may_act = who.role.is_some_and(|role| role > Role::Viewer);
                     let is_alert = route.pattern == ALERTS;
-                    if method == Method::POST && route.takes(&method) && may_order && !is_alert {
+                    if method == Method::POST && route.takes(&method) && may_act && !is_alert {
                         continue;
                     }
                     let answer = site.send(who, &method, route).await;
@@ -63,7 +63,7 @@ async fn whoever_may_not_order_is_refused_on_every_route_and_changes_nothing() {
                             assert!(answers_to_alertmanager(is_alert, &method).contains(&answer.code), "{what}");
                         }
                         _ if !route.takes(&method) => assert_eq!(answer.code, 405, "{what}"),
-                        // What is asked before an order is for those who may give it.
+                        // What is asked before an action is for those who may give it.
                         None if is_reading && route.takes(&Method::POST) => assert_eq!(answer.code, 401, "{what}"),
                         Some(Role::Viewer) if is_reading && route.takes(&Method::POST) => {
                             assert_eq!(answer.code, 403, "{what}");
@@ -78,7 +78,7 @@ async fn whoever_may_not_order_is_refused_on_every_route_and_changes_nothing() {
                 }
             }
         }
-        assert_eq!(all_of(&world).await, before, "nobody has ordered anything");
+        assert_eq!(all_of(&world).await, before, "nobody has requested anything");
     }
 
     // Nor does anybody who may, where another page made him, or nobody can say what did.
@@ -111,11 +111,11 @@ async fn whoever_may_not_order_is_refused_on_every_route_and_changes_nothing() {
             let answer = site.ask(admin, &Method::POST, &route.path, &odd, &route.body).await;
             assert_eq!(answer.code, 415, "{}: {}", route.pattern, answer.text);
         }
-        assert_eq!(all_of(&world).await, before, "nothing of that was an order");
+        assert_eq!(all_of(&world).await, before, "nothing of that was an action");
     }
 
     nobody_may_where_nobody_was_named(&world, &routes).await;
-    assert_eq!(all_of(&world).await, before, "nobody may order anything");
+    assert_eq!(all_of(&world).await, before, "nobody may request anything");
 
     // Whoever may is let through everywhere.
     for site in [&users, &tokens] {
@@ -123,7 +123,7 @@ async fn whoever_may_not_order_is_refused_on_every_route_and_changes_nothing() {
             let who = site.asker(role);
             let own = Examples {
                 list: Examples::freeze(site, who).await,
-                order: examples.order.clone(),
+                action: examples.action.clone(),
                 asset: String::new(),
             };
             for route in routes.iter().filter(|route| route.takes(&Method::POST) && route.pattern != ALERTS) {
@@ -136,16 +136,16 @@ async fn whoever_may_not_order_is_refused_on_every_route_and_changes_nothing() {
     }
 }
 
-/// Where nobody was named who may order something, nobody may.
+/// Where nobody was named who may request something, nobody may.
 async fn nobody_may_where_nobody_was_named(world: &World, routes: &[Route]) {
     for has_users in [true, false] {
-        let site = Site::without_orders(world, has_users).await;
+        let site = Site::without_actions(world, has_users).await;
         for who in &site.askers {
             for route in routes.iter().filter(|route| ![ALERTS, "/api/v1/rules"].contains(&route.pattern.as_str())) {
-                let is_order = route.takes(&Method::POST);
+                let is_action = route.takes(&Method::POST);
                 let answer = site.send(who, &Method::GET, route).await;
-                assert!(is_order || (200..400).contains(&answer.code), "{}: {}", route.pattern, answer.text);
-                if is_order {
+                assert!(is_action || (200..400).contains(&answer.code), "{}: {}", route.pattern, answer.text);
+                if is_action {
                     let answer = site.send(who, &Method::POST, route).await;
                     assert_eq!(answer.code, 403, "{}: {}", route.pattern, answer.text);
                     assert!(answer.text.contains("--config.file"), "{}: {}", route.pattern, answer.text);
@@ -164,20 +164,20 @@ fn answers_to_alertmanager(is_alert: bool, method: &Method) -> &'static [u16] {
     }
 }
 
-/// By which ways something is ordered: the API's orders and lists, and the forms of the same.
-const WAYS: [&str; 4] = ["/api/v1/orders", "/api/v1/lists", "/order", "/lists"];
+/// By which ways something is requested: the API's actions and lists, and the forms of the same.
+const WAYS: [&str; 4] = ["/api/v1/actions", "/api/v1/lists", "/action", "/lists"];
 
 fn encoded(text: &str) -> String {
     text.replace(':', "%3A").replace('/', "%2F")
 }
 
-async fn order_by(site: &Site<'_>, way: &str, who: &Asker, action: Action, on: &str) -> Answer {
+async fn order_by(site: &Site<'_>, way: &str, who: &Asker, action: ActionKind, on: &str) -> Answer {
     let (kind, body) = match way {
-        "/api/v1/orders" => {
+        "/api/v1/actions" => {
             (JSON, json!({"action": action.label(), "on": on, "reason": "tried", "priority": 9}).to_string())
         }
         "/api/v1/lists" => (JSON, json!({"action": action.label(), "items": [on], "priority": 9}).to_string()),
-        "/order" => (FORM, format!("action={action}&on={}&priority=9&reason=tried", encoded(on))),
+        "/action" => (FORM, format!("action={action}&on={}&priority=9&reason=tried", encoded(on))),
         _ => (FORM, format!("action={action}&which=chosen&item={}&priority=9", encoded(on))),
     };
     site.ask(who, &Method::POST, way, &[("sec-fetch-site", "same-origin"), ("content-type", kind)], &body).await
@@ -194,9 +194,9 @@ async fn exactly_the_actions_of_his_role_are_open_to_everyone_by_every_way() {
     for is_open in [false, true] {
         for site in [&users, &tokens] {
             for who in &site.askers {
-                for (action, on) in Action::ALL.into_iter().flat_map(|action| SUBJECTS.map(|on| (action, on))) {
-                    // What a subject does not know is told to those only who may order something.
-                    let needs = on.parse::<Subject>().unwrap().role(action).unwrap_or(Role::Operator);
+                for (action, on) in ActionKind::ALL.into_iter().flat_map(|action| SUBJECTS.map(|on| (action, on))) {
+                    // What a target does not know is told to those only who may request something.
+                    let needs = on.parse::<Target>().unwrap().role(action).unwrap_or(Role::Operator);
                     if who.role.is_some_and(|role| role >= needs) != is_open {
                         continue;
                     }
@@ -221,7 +221,7 @@ async fn exactly_the_actions_of_his_role_are_open_to_everyone_by_every_way() {
         }
     }
     // An admin may all of it, and an operator all but these, on one kind each; by each way to each of the two servers.
-    let pairs = Action::ALL.len() * SUBJECTS.len();
+    let pairs = ActionKind::ALL.len() * SUBJECTS.len();
     let of_admins =
         ["delete", "purge"].len() * ["a job", "a batch", "a request"].len() + ["break_lock", "clean_up"].len();
     assert_eq!(passed, 2 * WAYS.len() * (pairs + pairs - of_admins));
@@ -230,33 +230,33 @@ async fn exactly_the_actions_of_his_role_are_open_to_everyone_by_every_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_order_that_is_replayed_is_done_once() {
+async fn an_action_that_is_replayed_is_done_once() {
     let world = Box::pin(World::start()).await;
     world.failed_job(1, "404 for a file").await;
     let site = Site::with_users(&world);
-    let order = json!({"action": "resume", "on": "jid0000000001", "reason": "the node is back"});
+    let action = json!({"action": "resume", "on": "jid0000000001", "reason": "the node is back"});
     let key = [("idempotency-key", "one and the same")];
     let operator = site.asker(Role::Operator);
-    let first = site.order(operator, &key, &order).await;
+    let first = site.action(operator, &key, &action).await;
     assert_eq!(first.code, 200, "{}", first.text);
     let done = all_of(&world).await;
     for _ in 0..3 {
-        let again = site.order(operator, &key, &order).await;
+        let again = site.action(operator, &key, &action).await;
         assert_eq!((again.code, &again.text), (200, &first.text));
     }
-    // At once, too, and only the key's own order.
+    // At once, too, and only the key's own action.
     let priority = json!({"action": "set_priority", "on": "jid0000000001", "reason": "urgent", "priority": 1});
-    let other = site.order(operator, &key, &priority).await;
+    let other = site.action(operator, &key, &priority).await;
     assert_eq!(other.code, 400, "{}", other.text);
     assert_eq!(all_of(&world).await, done, "once");
     // Another's key is another's.
-    let another = site.order(site.asker(Role::Admin), &key, &priority).await;
+    let another = site.action(site.asker(Role::Admin), &key, &priority).await;
     assert_eq!(another.code, 200, "{}", another.text);
     // Without a key, it is another order: the job is not Failed any more.
-    assert_eq!(site.order(operator, &[], &order).await.code, 409);
+    assert_eq!(site.action(operator, &[], &action).await.code, 409);
     let key = [("idempotency-key", "two at once")];
     let hold = json!({"action": "hold", "on": "collection:demo", "reason": "full"});
-    let (one, two) = tokio::join!(site.order(operator, &key, &hold), site.order(operator, &key, &hold));
+    let (one, two) = tokio::join!(site.action(operator, &key, &hold), site.action(operator, &key, &hold));
     assert_eq!((one.code, one.text), (200, two.text.clone()), "{}", two.text);
     assert_eq!(two.code, 200);
 }

@@ -114,13 +114,13 @@ async fn no_secret_is_in_a_log_an_answer_a_metric_the_audit_trail_or_a_dump() {
     });
 
     let http = Client::new();
-    eventually(super::ordering::LIMIT, "it is ready", async || {
+    eventually(super::world::LIMIT, "it is ready", async || {
         http.get(format!("{base}/-/ready")).send().await.is_ok_and(|answer| answer.status().is_success())
     })
     .await;
     ask(&http, &base, &planted, &operator, &alertmanager, &foreign).await;
     planted.are_not_in("the audit trail", &std::fs::read_to_string(&audit).unwrap());
-    assert!(std::fs::read_to_string(&audit).unwrap().contains("to look for secrets"), "orders were given");
+    assert!(std::fs::read_to_string(&audit).unwrap().contains("to look for secrets"), "actions were given");
 
     let address = server.connect_string();
     let home_path = home.path().to_owned();
@@ -139,9 +139,9 @@ async fn no_secret_is_in_a_log_an_answer_a_metric_the_audit_trail_or_a_dump() {
     planted.are_not_in("the log", &log);
 }
 
-/// Asks for everything that tells of much, as everyone and as nobody, and gives orders.
+/// Asks for everything that tells of much, as everyone and as nobody, and gives actions.
 async fn ask(http: &Client, base: &str, planted: &Planted, operator: &Secret, alertmanager: &Secret, foreign: &Secret) {
-    let order = r#"{"action": "pause", "on": "queue:ingest", "reason": "to look for secrets"}"#;
+    let action = r#"{"action": "pause", "on": "queue:ingest", "reason": "to look for secrets"}"#;
     let alerts = r#"{"version": "4", "alerts": []}"#;
     let bearer = |secret: &Secret| format!("Bearer {}", secret.reveal());
     let basic = |password: &str| {
@@ -173,8 +173,8 @@ async fn ask(http: &Client, base: &str, planted: &Planted, operator: &Secret, al
             (Method::GET, "/-/ready", ""),
             (Method::GET, "/events?page=nothing", ""),
             (Method::GET, "/nothing", ""),
-            (Method::POST, "/api/v1/orders", order),
-            (Method::POST, "/api/v1/orders", "{"),
+            (Method::POST, "/api/v1/actions", action),
+            (Method::POST, "/api/v1/actions", "{"),
             (Method::POST, "/api/v1/alerts", alerts),
             (Method::POST, "/api/v1/alerts", "{\"version\": 4}"),
         ];

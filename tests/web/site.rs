@@ -12,7 +12,7 @@ use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde_json::{Value, json};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::ordering::{ADMIN, OPERATOR, VIEWER, World};
+use super::world::{ADMIN, OPERATOR, VIEWER, World};
 
 pub(crate) const FORM: &str = "application/x-www-form-urlencoded";
 pub(crate) const JSON: &str = "application/json";
@@ -102,8 +102,8 @@ impl<'a> Site<'a> {
         Self { world, base, askers, is_closed: false, _served: Some(served) }
     }
 
-    /// A server that nobody was named to who may order something: with users, or open to everyone.
-    pub(crate) async fn without_orders(world: &'a World, has_users: bool) -> Self {
+    /// A server that nobody was named to who may request something: with users, or open to everyone.
+    pub(crate) async fn without_actions(world: &'a World, has_users: bool) -> Self {
         let (base, served) = world.another(has_users, None).await;
         let users = [VIEWER, OPERATOR, ADMIN].map(|name| Asker { role: Some(Role::Viewer), header: Some(basic(name)) });
         let askers = if has_users { users.into() } else { vec![Asker { role: None, header: None }] };
@@ -144,10 +144,10 @@ impl<'a> Site<'a> {
         self.ask(who, method, &route.path, &own, body).await
     }
 
-    /// Orders something by the API.
-    pub(crate) async fn order(&self, who: &Asker, headers: &[(&str, &str)], order: &Value) -> Answer {
+    /// Requests something by the API.
+    pub(crate) async fn action(&self, who: &Asker, headers: &[(&str, &str)], action: &Value) -> Answer {
         let headers = [&[("content-type", JSON), ("sec-fetch-site", "none")], headers].concat();
-        self.ask(who, &Method::POST, "/api/v1/orders", &headers, &order.to_string()).await
+        self.ask(who, &Method::POST, "/api/v1/actions", &headers, &action.to_string()).await
     }
 
     /// Every route there is, as the server itself tells.
@@ -218,8 +218,8 @@ fn described_body(document: &Value, schema: &Value) -> String {
 
 /// What is there to ask for.
 pub(crate) struct Examples {
-    /// An order that was given.
-    pub(crate) order: String,
+    /// An action that was given.
+    pub(crate) action: String,
     /// A list that was frozen, by whoever asks for it.
     pub(crate) list: String,
     pub(crate) asset: String,
@@ -233,10 +233,10 @@ impl Examples {
             view["id"].as_str().unwrap_or_else(|| panic!("{answer:?}")).to_owned()
         };
         let pause = json!({"action": "pause", "on": "queue:accessLarge", "reason": "an example"});
-        let order = id(&site.order(admin, &[], &pause).await);
+        let action = id(&site.action(admin, &[], &pause).await);
         let home = site.ask(admin, &Method::GET, "/", &[("accept", "text/html")], "").await;
         let asset = home.text.split("static/").nth(1).unwrap().split('"').next().unwrap().to_owned();
-        Self { order, list: Self::freeze(site, admin).await, asset }
+        Self { action, list: Self::freeze(site, admin).await, asset }
     }
 
     /// A list of somebody.
@@ -252,7 +252,7 @@ impl Examples {
         let is_list = pattern.contains("/lists/");
         let mut path = pattern.to_owned();
         for (name, value) in [
-            ("{id}", if is_list { &*self.list } else { &*self.order }),
+            ("{id}", if is_list { &*self.list } else { &*self.action }),
             ("{jid}", "jid0000000001"),
             ("{batch}", "bid0000000007"),
             ("{bid}", "bid0000000007"),
@@ -265,7 +265,7 @@ impl Examples {
         }
         assert!(!path.contains('{'), "{pattern}: what is there to ask for?");
         match pattern {
-            "/order" => format!("{path}?action=resume&on=jid0000000001"),
+            "/action" => format!("{path}?action=resume&on=jid0000000001"),
             "/events" => format!("{path}?page=jobs"),
             _ => path,
         }
@@ -274,8 +274,8 @@ impl Examples {
     /// The form of a page. A route that is not here needs one, so that it is seen who may send it.
     pub(crate) fn form(pattern: &str) -> String {
         match pattern {
-            "/order" => "action=resume&on=jid0000000042&reason=tried".to_owned(),
-            "/orders/{id}/cancel" => String::new(),
+            "/action" => "action=resume&on=jid0000000042&reason=tried".to_owned(),
+            "/actions/{id}/cancel" => String::new(),
             "/lists" => "action=resume&which=chosen&item=jid0000000042".to_owned(),
             "/lists/{id}" => "reason=tried".to_owned(),
             "/rules/change" => "what=pause&reason=tried".to_owned(),

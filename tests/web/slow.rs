@@ -90,7 +90,7 @@ async fn bodies_that_do_not_come_keep_nobody_out() {
     let mut open = Vec::new();
     for last in [2, 3].into_iter().cycle().take(600) {
         let mut stream = connect(last).await;
-        let head = "POST /order HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: none\r\n\
+        let head = "POST /action HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: none\r\n\
                     Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000\r\n\r\naction=";
         // One that had to leave already cannot be written to.
         let _ = stream.write_all(head.as_bytes()).await;

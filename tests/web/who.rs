@@ -154,7 +154,7 @@ async fn each_is_known_for_who_he_is_and_nobody_else_comes_in() {
 }
 
 #[tokio::test]
-async fn without_users_all_may_read_and_only_tokens_order() {
+async fn without_users_all_may_read_and_only_tokens_action() {
     let files = Files::new();
     files.write("config.yml", "tokens_file: tokens.yml\n");
     let server = Server::under(config::Web::default(), Some(files.config())).await;
@@ -172,7 +172,7 @@ async fn without_users_all_may_read_and_only_tokens_order() {
     let server = Server::start().await;
     assert_eq!(who(&server, &[&bearer(&files.boss)]).await, nobody);
     let text = ask(&server, &[]).await;
-    assert!(text.text().contains("takes no orders") && text.text().contains("--config.file"), "{}", text.text());
+    assert!(text.text().contains("takes no actions") && text.text().contains("--config.file"), "{}", text.text());
     server.stop().await;
 }
 

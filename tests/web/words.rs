@@ -7,8 +7,8 @@ use queuekeeper::web::pages::Recent;
 use queuekeeper_queue::state::{JobState, State as _};
 use serde_json::Value;
 
-use super::ordering::{ADMIN, LIMIT, World};
 use super::page::page_of;
+use super::world::{ADMIN, LIMIT, World};
 use crate::support::figures;
 use crate::support::wait::eventually;
 use crate::support::wording::{lines_of, wrong};
@@ -37,11 +37,11 @@ const PAGES: &[&str] = &[
     "/dashboards",
     "/runbook",
     "/api",
-    "/order?action=resume&on=jid0000000001",
-    "/order?action=delete&on=bid0000000007",
-    "/order?action=clean_up&on=batches",
-    "/order?action=release&on=collection:demo",
-    "/order?action=pause&on=queue:ingest",
+    "/action?action=resume&on=jid0000000001",
+    "/action?action=delete&on=bid0000000007",
+    "/action?action=clean_up&on=batches",
+    "/action?action=release&on=collection:demo",
+    "/action?action=pause&on=queue:ingest",
 ];
 
 const API: &[&str] = &[
@@ -119,7 +119,7 @@ async fn no_page_has_a_wrong_plural_or_mark_where_there_is_one_of_everything() {
     eventually(LIMIT, "a fault is counted", is_counted).await;
     assert_eq!(found(&world).await, [""; 0], "of one of everything");
 
-    // An order over one job, and its end.
+    // An action over one job, and its end.
     let form = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     };
@@ -129,10 +129,11 @@ async fn no_page_has_a_wrong_plural_or_mark_where_there_is_one_of_everything() {
     assert!(page.text.contains("Resume 1 job"), "{}", page.text);
     assert_eq!(wrong(&lines_of(&page.text)), [""; 0], "of a list of one");
     let given = world.post(ADMIN, &format!("/{}", list.location), &form(&[("reason", "tried")]), "same-origin").await;
-    let order = format!("/{}", given.location.trim_start_matches("../"));
-    eventually(LIMIT, "the order is done", async || world.get(ADMIN, &order).await.text.contains("It is done.")).await;
-    assert_eq!(wrong(&lines_of(&world.get(ADMIN, &order).await.text)), [""; 0], "of an order over one");
-    assert_eq!(found(&world).await, [""; 0], "with an order in the audit trail");
+    let action = format!("/{}", given.location.trim_start_matches("../"));
+    eventually(LIMIT, "the action is done", async || world.get(ADMIN, &action).await.text.contains("It is done."))
+        .await;
+    assert_eq!(wrong(&lines_of(&world.get(ADMIN, &action).await.text)), [""; 0], "of an action over one");
+    assert_eq!(found(&world).await, [""; 0], "with an action in the audit trail");
 }
 
 /// The overview of a queue with so many of everything that it can tell of.

@@ -25,7 +25,7 @@ fn with_tls(connect_string: &str, ca: &Authority, identity: Option<Identity>) ->
 
 async fn symptom(config: Config) -> Symptom {
     let error = config.connect().await.expect_err("the two do not go together");
-    assert!(error.is_retryable(), "the other side may be mended: {error}");
+    assert!(error.is_retryable(), "the other side may be repaired: {error}");
     assert!(!error.to_string().contains('\n'), "{error}");
     let symptoms: Vec<_> =
         error.failures().expect("a reason by host").iter().map(|(_, symptom)| symptom.clone()).collect();

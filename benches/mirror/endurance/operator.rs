@@ -7,10 +7,10 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::desk::Orderer;
 use crate::fill::state_of;
+use crate::served_actions::Client;
 
-/// How long is thought between two orders, in milliseconds.
+/// How long is thought between two actions, in milliseconds.
 const THINKS: std::ops::Range<u64> = 500..2_500;
 
 /// How many jobs are on a list.
@@ -19,7 +19,7 @@ const LIST: usize = 50;
 /// The collections that are held and released.
 const COLLECTION: &str = "collection:merritt_demo_content";
 
-/// Jobs by what was done to them last, so that each order is one that can be carried out.
+/// Jobs by what was done to them last, so that each action is one that can be carried out.
 struct Knows {
     failed: Vec<usize>,
     resumed: Vec<usize>,
@@ -34,7 +34,7 @@ pub(super) struct Operator {
 }
 
 impl Operator {
-    pub(super) fn start(orderer: Orderer, jobs: usize) -> Self {
+    pub(super) fn start(client: Client, jobs: usize) -> Self {
         let over = CancellationToken::new();
         let of = |name: &str| {
             let mut jobs: Vec<usize> = (0..jobs).filter(|job| state_of(*job).0 == name).collect();
@@ -48,11 +48,11 @@ impl Operator {
             is_paused: false,
             is_held: false,
         };
-        let task = tokio::spawn(order_on(orderer, knows, over.clone()));
+        let task = tokio::spawn(act_on(client, knows, over.clone()));
         Self { task, over }
     }
 
-    /// Gives how many orders were carried out.
+    /// Gives how many actions were carried out.
     pub(super) async fn stop(self) -> anyhow::Result<u64> {
         self.over.cancel();
         self.task.await?
@@ -63,37 +63,37 @@ fn jid(job: usize) -> String {
     format!("jid{job:010}")
 }
 
-async fn order_on(orderer: Orderer, mut knows: Knows, over: CancellationToken) -> anyhow::Result<u64> {
-    for orders in 0.. {
+async fn act_on(client: Client, mut knows: Knows, over: CancellationToken) -> anyhow::Result<u64> {
+    for actions in 0.. {
         if over.is_cancelled() {
-            return Ok(orders);
+            return Ok(actions);
         }
         let which = rand::random_range(0..10);
         match which {
             0..=2 if !knows.failed.is_empty() => {
                 let job = knows.failed.pop().expect("there is one");
-                orderer.order(json!({"action": "resume", "on": jid(job)})).await?;
+                client.action(json!({"action": "resume", "on": jid(job)})).await?;
                 knows.resumed.push(job);
             }
             3..=4 if !knows.resumed.is_empty() => {
                 let job = knows.resumed.pop().expect("there is one");
-                orderer.order(json!({"action": "fail", "on": jid(job)})).await?;
+                client.action(json!({"action": "fail", "on": jid(job)})).await?;
                 knows.failed.insert(0, job);
             }
             5..=6 => {
                 let priority = rand::random_range(0..100);
                 let at = rand::random_range(0..knows.provisioning.len());
                 let job = jid(knows.provisioning[at]);
-                orderer.order(json!({"action": "set_priority", "on": job, "priority": priority})).await?;
+                client.action(json!({"action": "set_priority", "on": job, "priority": priority})).await?;
             }
             7 => {
                 let action = if knows.is_paused { "unpause" } else { "pause" };
-                orderer.order(json!({"action": action, "on": "queue:ingest"})).await?;
+                client.action(json!({"action": action, "on": "queue:ingest"})).await?;
                 knows.is_paused = !knows.is_paused;
             }
             8 => {
                 let action = if knows.is_held { "release" } else { "hold" };
-                orderer.order(json!({"action": action, "on": COLLECTION})).await?;
+                client.action(json!({"action": action, "on": COLLECTION})).await?;
                 knows.is_held = !knows.is_held;
             }
             _ => {
@@ -104,13 +104,13 @@ async fn order_on(orderer: Orderer, mut knows: Knows, over: CancellationToken) -
                 };
                 let jobs: Vec<usize> = from.drain(..LIST.min(from.len())).collect();
                 let items: Vec<String> = jobs.iter().map(|job| jid(*job)).collect();
-                let list = orderer.freeze(&json!({"action": action, "items": items}), jobs.len()).await?.0;
-                orderer.execute(&list).await?;
+                let list = client.freeze(&json!({"action": action, "items": items}), jobs.len()).await?.0;
+                client.execute(&list).await?;
                 to.splice(0..0, jobs);
             }
         }
         let pause = Duration::from_millis(rand::random_range(THINKS));
         tokio::time::sleep(pause).await;
     }
-    unreachable!("there is always one more order")
+    unreachable!("there is always one more action")
 }

@@ -60,7 +60,7 @@ pub struct RequestTarget {
 }
 
 impl RequestTarget {
-    /// Lets the change apply only to this version of the request's status, the one its orderer saw.
+    /// Lets the change apply only to this version of the request's status, the one its caller saw.
     #[must_use]
     pub fn at_version(mut self, version: i32) -> Self {
         self.version = Some(version);

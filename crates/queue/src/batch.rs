@@ -62,7 +62,7 @@ pub struct BatchTarget {
 }
 
 impl BatchTarget {
-    /// Lets the change apply only to this version of the batch's status, the one its orderer saw.
+    /// Lets the change apply only to this version of the batch's status, the one its caller saw.
     #[must_use]
     pub fn at_version(mut self, version: i32) -> Self {
         self.version = Some(version);
@@ -77,7 +77,7 @@ impl BatchTarget {
         self
     }
 
-    /// Confirms that the batch is still what its orderer saw, and still ours where we hold it.
+    /// Confirms that the batch is still what its caller saw, and still ours where we hold it.
     pub(super) fn check(&self, batch: &Batch) -> Result<(), Error> {
         if let Some(lock) = &self.lock {
             lock.confirm(batch.lock.as_ref())?;

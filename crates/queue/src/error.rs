@@ -52,7 +52,7 @@ pub enum Error {
         malformed: Malformed,
     },
     /// The states forbid it. Nothing was done.
-    #[error("{item} may not go from {from} to {to}{}", if *.operator_may { " unless an operator orders it" } else { "" })]
+    #[error("{item} may not go from {from} to {to}{}", if *.operator_may { " unless an operator requests it" } else { "" })]
     Transition {
         /// The job, batch or request.
         item: Path,
@@ -60,11 +60,11 @@ pub enum Error {
         from: String,
         /// The state asked for, or `the next state` where there is none.
         to: String,
-        /// Whether an operator may order it.
+        /// Whether an operator may request it.
         operator_may: bool,
     },
-    /// A fault that was to be mended is not there, or no longer. Nothing was done.
-    #[error("{item} does not show {fault} now, so there is nothing to mend")]
+    /// A fault that was to be repaired is not there, or no longer. Nothing was done.
+    #[error("{item} does not show {fault} now, so there is nothing to repair")]
     NotShown {
         /// What was thought to be broken.
         item: Path,
@@ -82,7 +82,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the same call may succeed later without anybody mending anything.
+    /// Whether the same call may succeed later without anybody repairing anything.
     ///
     /// After [`Error::Unknown`] it may be repeated too: each operation checks the state it finds, so what was done is
     /// refused rather than done twice.

@@ -35,7 +35,7 @@ pub use name::{Misnamed, judge_name};
 pub use request::{RequestFacts, judge_request};
 pub use stuck::{Provisioning, StateFacts, judge_state};
 pub(super) use table::PURGE_UNFINISHED;
-pub use table::{Fault, MendKind, Severity};
+pub use table::{Fault, RepairKind, Severity};
 
 impl Fault {
     /// The fault of that name.

@@ -17,7 +17,7 @@
 //! - Locks: [`Queue::pause`], [`Queue::hold_collection`], [`Queue::lock_object`], [`Queue::unlock`],
 //!   [`Queue::plan_break_lock`].
 //! - What goes wrong: [`fault`], the rules that tell each kind of fault from the facts about an item, and
-//!   [`Queue::plan_mend`], which says what would mend it.
+//!   [`Queue::plan_repair`], which says what would repair it.
 //!
 //! Nothing here spawns a task or reads a clock: the present time comes in as an argument, and ages are told by the
 //! server's clock, in its stats. Every request has a time limit.
@@ -116,11 +116,11 @@ mod job;
 mod list;
 pub mod load;
 mod lock;
-mod mend;
 pub mod pace;
 pub mod path;
 mod purge;
 pub mod record;
+mod repair;
 pub mod state;
 pub mod time;
 mod transaction;
@@ -130,11 +130,11 @@ pub use acquire::{BatchPoll, Due, JobPoll, PassedOver, Reason, RequestPoll};
 pub use batch::{Batch, BatchPlan, BatchReport, BatchTarget, ItemChange, ItemChanged, LockedBatch};
 pub use create::NewJob;
 pub use error::{Cause, Conflict, ConflictKind, Error};
-pub use fault::MendKind;
+pub use fault::RepairKind;
 pub use handle::Queue;
 pub use job::{Job, JobChange, JobChanged, JobPlan, JobTarget, JobValue, LockedJob};
 pub use list::Entries;
 pub use lock::{Lock, Pause, Unlocked};
-pub use mend::{Mend, MendOrder, Survey};
 pub use purge::{BulkPlan, Chunk, CleanUp, CleaningUp, PlannedJob, Progress, Purge, Removal};
+pub use repair::{Repair, RepairOptions, Survey};
 pub use transaction::{CommitError, Committed, Operation, REQUEST_LIMIT_BYTES, Transaction};

@@ -204,7 +204,7 @@ impl From<JobState> for StateFolder {
 /// The name of a queue entry, `PP-jidNNNNNNNNNN`. Sorted by name, the entries of a state are the order of work.
 ///
 /// The priority is any number here, since entries such as `100-jid0000000042` are a fault of production that has to be
-/// shown and mended.
+/// shown and repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryName {
     /// The priority in the name, within 0..=99 unless the entry is at fault.

@@ -1,6 +1,6 @@
 //! The three state machines of the queue: jobs, batches and access requests.
 //!
-//! The tables are those of the daemons' library `mrt-zk`; a transition that only an operator may order is marked by
+//! The tables are those of the daemons' library `mrt-zk`; a transition that only an operator may request is marked by
 //! [`State::is_admin`]. A status text that names none of these states is no error: the queue is older and younger than
 //! this crate in places, so callers keep the text and count the item as `other`.
 
@@ -20,7 +20,7 @@ pub trait State: Copy + Eq + Ord + fmt::Debug + fmt::Display + Send + Sync + 'st
     /// The states that may follow, those of the success path first.
     fn next(self) -> &'static [Self];
 
-    /// Whether only an operator may order the step from `self` to `to`; false also where there is no such step.
+    /// Whether only an operator may request the step from `self` to `to`; false also where there is no such step.
     fn is_admin(self, to: Self) -> bool;
 
     /// The next state on the success path, if the item is on it.
@@ -162,7 +162,7 @@ state_machine! {
     Processing "processing" -> Reporting, normal [Failed], admin [];
     /// Its jobs are running, or its report is due: only its job references tell which.
     Reporting "reporting" -> Completed, normal [Failed], admin [];
-    /// Reported again after an operator mended its jobs.
+    /// Reported again after an operator repaired its jobs.
     UpdateReporting "update-reporting" -> Completed, normal [Failed], admin [];
     /// Reported, without a failed job.
     Completed "completed", normal [], admin [];

@@ -182,7 +182,7 @@ impl Sessions {
     /// once, unless the last session did not live longer than the longest pause.
     ///
     /// # Errors
-    /// With a failure that trying again will not mend (see [`ConnectError::is_retryable`]), but only before the first
+    /// With a failure that trying again will not repair (see [`ConnectError::is_retryable`]), but only before the first
     /// session: afterwards the configuration is known to have worked, a certificate that is just being replaced is a
     /// passing thing, and trying goes on.
     pub async fn establish(&mut self) -> Result<Client, ConnectError> {

@@ -1,7 +1,7 @@
 """queuekeeper itself: whether its figures can be trusted, what it did, and what it costs."""
 
 from frame import board, variable
-from orders import of_orders
+from actions import of_actions
 from panels import query, says, series, stat, steps, table, timeline
 from words import GREEN, ORANGE, RED, its, quantile
 
@@ -248,7 +248,7 @@ def of_server():
 def dashboard():
     """The dashboard."""
     pages = {"Status page": "/", "Audit": "/audit", "Rules": "/rules"}
-    rows = [(4, figures()), *of_image(), *of_orders(), *of_server()]
+    rows = [(4, figures()), *of_image(), *of_actions(), *of_server()]
     instance = variable(
         "instance",
         "queuekeeper",
@@ -259,7 +259,7 @@ def dashboard():
     return board(
         "queuekeeper",
         "queuekeeper / Itself",
-        "Whether queuekeeper's figures can be trusted, what it was ordered to do, and what it costs.",
+        "Whether queuekeeper's figures can be trusted, what it was requested to do, and what it costs.",
         rows,
         pages,
         [instance],

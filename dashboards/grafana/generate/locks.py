@@ -36,7 +36,7 @@ def figures():
         ),
         stat(
             "Blocking",
-            "Items at which a daemon fails and ends its poll, each time: nothing behind them is looked at. Mend these first.",
+            "Items at which a daemon fails and ends its poll, each time: nothing behind them is looked at. Repair these first.",
             count(BLOCKING),
             "short",
             thresholds=none,
@@ -162,7 +162,7 @@ def of_faults():
             [
                 table(
                     "Faults, now",
-                    "What is broken in the tree. The page Faults says of each item since when, what it does and what mends it.",
+                    "What is broken in the tree. The page Faults says of each item since when, what it does and what repairs it.",
                     query(top("merritt_faults", by="fault") + " > 0", instant=True, shape="table"),
                     "short",
                     named,
@@ -173,7 +173,7 @@ def of_faults():
                 ),
                 series(
                     "Faults by kind",
-                    "A fault counts once it has lasted longer than a daemon takes for its own writes. One that comes and goes is mended by the daemons themselves.",
+                    "A fault counts once it has lasted longer than a daemon takes for its own writes. One that comes and goes is repaired by the daemons themselves.",
                     query(top("merritt_faults", by="fault") + " > 0", "{{fault}}"),
                     "short",
                     width=16,

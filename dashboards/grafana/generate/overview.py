@@ -65,7 +65,7 @@ def figures():
         ),
         stat(
             "Faults",
-            "Items of the tree that show something known to be broken. The page Faults says of each what it does and what mends it.",
+            "Items of the tree that show something known to be broken. The page Faults says of each what it does and what repairs it.",
             total("fault", "merritt_faults"),
             "short",
             thresholds=steps((None, GREEN), (1, RED)),
@@ -157,7 +157,7 @@ def curves():
                 ),
                 series(
                     "Failures among jobs that ended within the hour",
-                    "The part that failed. So many at once have one cause, as a rule outside the queue; resuming them before it is mended fails them again.",
+                    "The part that failed. So many at once have one cause, as a rule outside the queue; resuming them before it is repaired fails them again.",
                     [query(top("merritt:failure_ratio:1h"), "failed"), query("max(merritt:failure_ratio:limit)", "limit")],
                     "percentunit",
                     min=0,

@@ -103,5 +103,5 @@ def events(by, counter):
     return f"sum by ({by}) ({counter} - ({before} <= {counter} or {counter} * 0 and on (job, instance) {lived})) > 0"
 
 
-# What was ordered, but for what was only tried.
+# What was requested, but for what was only tried.
 ORDERS = of("queuekeeper_actions_total", 'outcome!="dry_run"')

@@ -17,7 +17,7 @@ pub struct Rotation {
 }
 
 impl Default for Rotation {
-    /// 64 MiB, ten files: some million orders.
+    /// 64 MiB, ten files: some million actions.
     fn default() -> Self {
         Self { size_bytes: 64 << 20, files: 10 }
     }

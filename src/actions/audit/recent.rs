@@ -1,31 +1,31 @@
-//! The newest orders, in memory, for the page and the API.
+//! The newest actions, in memory, for the page and the API.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use parking_lot::RwLock;
 
-use super::record::{OrderId, Record};
+use super::record::{ActionId, Record};
 use crate::actions::metrics::{DONE, UNKNOWN};
 
-/// How many orders are remembered.
+/// How many actions are remembered.
 const MOST: usize = 10_000;
 
-/// How many subjects of an order over many are named with it.
+/// How many targets of an action over many are named with it.
 const SUBJECTS: usize = 20;
 
-/// How many of an order's subjects that were not done are remembered with why.
+/// How many of an action's targets that were not done are remembered with why.
 const UNDONE: usize = 100;
 
-/// How many orders a page holds at most.
+/// How many actions a page holds at most.
 const PAGE_LIMIT: usize = 500;
 
-/// An order and what came of it.
+/// An action and what came of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     /// Its id.
-    pub id: OrderId,
-    /// When it was ordered.
+    pub id: ActionId,
+    /// When it was requested.
     pub at: Timestamp,
     /// By whom.
     pub actor: String,
@@ -38,7 +38,7 @@ pub struct Entry {
     /// What.
     pub action: String,
     /// To what; of many, the first twenty.
-    pub subjects: Vec<String>,
+    pub targets: Vec<String>,
     /// To how many.
     pub count: u64,
     /// Why.
@@ -57,35 +57,35 @@ pub struct Entry {
     pub cancelled_by: Option<String>,
     /// How long it took, in seconds.
     pub duration_seconds: Option<f64>,
-    /// Of an order over many: how many have each outcome.
+    /// Of an action over many: how many have each outcome.
     pub outcomes: BTreeMap<String, u64>,
-    /// Of an order over many: those that were not done, the first hundred, and why.
+    /// Of an action over many: those that were not done, the first hundred, and why.
     pub undone: Vec<(String, String)>,
 }
 
-/// Which orders are wanted. What is not given is not compared.
+/// Which actions are wanted. What is not given is not compared.
 #[derive(Clone, Debug, Default)]
 pub struct AuditQuery {
-    /// A text that its actor, subjects, reason, detail or id holds, whatever its case.
+    /// A text that its actor, targets, reason, detail or id holds, whatever its case.
     pub text: Option<String>,
-    /// What was ordered.
+    /// What was requested.
     pub action: Option<String>,
-    /// Who ordered it.
+    /// Who requested it.
     pub actor: Option<String>,
     /// By what means.
     pub source: Option<String>,
     /// What came of it; `going_on` for what is not over.
     pub outcome: Option<String>,
     /// Only what is older than this order.
-    pub before: Option<OrderId>,
+    pub before: Option<ActionId>,
     /// How many; 500 at most.
     pub limit: usize,
 }
 
-/// A page of orders, the newest first.
+/// A page of actions, the newest first.
 #[derive(Clone, Debug, Default)]
 pub struct EntryPage {
-    /// The orders.
+    /// The actions.
     pub entries: Vec<Entry>,
     /// How many match on all pages.
     pub total: usize,
@@ -104,14 +104,14 @@ pub(super) struct Recent {
 #[derive(Debug, Default)]
 struct Kept {
     /// By id, which is by time.
-    by_id: BTreeMap<OrderId, Entry>,
+    by_id: BTreeMap<ActionId, Entry>,
 }
 
 impl Recent {
     pub(super) fn add(&self, record: Record) {
         let mut kept = self.entries.write();
         match record {
-            Record::Ordered {
+            Record::Requested {
                 id,
                 at,
                 actor,
@@ -119,7 +119,7 @@ impl Recent {
                 source,
                 from,
                 action,
-                subjects,
+                targets,
                 count,
                 reason,
                 before,
@@ -128,9 +128,9 @@ impl Recent {
                 ..
             } => {
                 if let Some(entry) = kept.by_id.get_mut(&id) {
-                    // A further line of an order over many.
-                    let room = SUBJECTS.saturating_sub(entry.subjects.len());
-                    entry.subjects.extend(subjects.into_iter().take(room));
+                    // A further line of an action over many.
+                    let room = SUBJECTS.saturating_sub(entry.targets.len());
+                    entry.targets.extend(targets.into_iter().take(room));
                     return;
                 }
                 let entry = Entry {
@@ -141,7 +141,7 @@ impl Recent {
                     source,
                     from,
                     action,
-                    subjects: subjects.into_iter().take(SUBJECTS).collect(),
+                    targets: targets.into_iter().take(SUBJECTS).collect(),
                     count,
                     reason,
                     before,
@@ -159,22 +159,22 @@ impl Recent {
                     kept.by_id.pop_first();
                 }
             }
-            // What it names is part of what the order names; the file has it.
+            // What it names is part of what the action names; the file has it.
             Record::Begun { .. }
-            // These are no orders: the page of rules shows them.
+            // These are no actions: the page of rules shows them.
             | Record::Alerts { .. }
             | Record::AlertsUnchanged { .. }
             | Record::Decision { .. }
             | Record::Settled { .. } => {}
-            Record::Outcome { id, subject, outcome, detail, after, cancelled_by, duration_seconds, .. } => {
+            Record::Outcome { id, target, outcome, detail, after, cancelled_by, duration_seconds, .. } => {
                 let Some(entry) = kept.by_id.get_mut(&id) else { return };
-                if let Some(subject) = subject {
+                if let Some(target) = target {
                     // Of what is done it says what was written.
                     if let Some(why) = detail
                         && outcome != DONE
                         && entry.undone.len() < UNDONE
                     {
-                        entry.undone.push((subject, why));
+                        entry.undone.push((target, why));
                     }
                     *entry.outcomes.entry(outcome).or_default() += 1;
                 } else {
@@ -193,7 +193,7 @@ impl Recent {
         }
     }
 
-    pub(super) fn entry(&self, id: OrderId) -> Option<Entry> {
+    pub(super) fn entry(&self, id: ActionId) -> Option<Entry> {
         self.entries.read().by_id.get(&id).cloned()
     }
 
@@ -220,7 +220,7 @@ impl AuditQuery {
     fn wants(&self, entry: &Entry, needle: Option<&str>) -> bool {
         let is = |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|wanted| wanted == found);
         let has = |needle: &str| {
-            let texts = [&entry.actor, &entry.reason].into_iter().chain(&entry.subjects).chain(&entry.detail);
+            let texts = [&entry.actor, &entry.reason].into_iter().chain(&entry.targets).chain(&entry.detail);
             texts.into_iter().any(|text| text.to_lowercase().contains(needle)) || entry.id.to_string().contains(needle)
         };
         is(&self.action, &entry.action)

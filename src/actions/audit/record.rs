@@ -1,4 +1,4 @@
-//! The lines of an order.
+//! The lines of an action.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,12 +10,12 @@ use uuid::Uuid;
 use super::tally::Counted;
 use crate::actions::actor::Source;
 
-/// What an order is known by: a UUID of version 7, so that ids sort by time.
+/// What an action is known by: a UUID of version 7, so that ids sort by time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct OrderId(Uuid);
+pub struct ActionId(Uuid);
 
-impl OrderId {
+impl ActionId {
     /// A new one. `now` is the instant that it sorts by.
     #[must_use]
     pub fn new(now: Timestamp) -> Self {
@@ -26,13 +26,13 @@ impl OrderId {
     }
 }
 
-impl fmt::Display for OrderId {
+impl fmt::Display for ActionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl FromStr for OrderId {
+impl FromStr for ActionId {
     type Err = uuid::Error;
 
     fn from_str(text: &str) -> Result<Self, uuid::Error> {
@@ -44,10 +44,10 @@ impl FromStr for OrderId {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum Record {
-    /// Somebody ordered something, and nothing of it is done yet.
-    Ordered {
-        /// The order's id.
-        id: OrderId,
+    /// Somebody requested something, and nothing of it is done yet.
+    Requested {
+        /// The action's id.
+        id: ActionId,
         /// When.
         at: Timestamp,
         /// Who: a user, a token, a rule, or `user@host`.
@@ -62,7 +62,7 @@ pub enum Record {
         /// What is to be done.
         action: String,
         /// To what; of many, the first thousand of one line.
-        subjects: Vec<String>,
+        targets: Vec<String>,
         /// To how many in all.
         count: u64,
         /// Why.
@@ -73,10 +73,10 @@ pub enum Record {
         /// The same after.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         after: Option<String>,
-        /// Of an order over many: the same before, of each subject of this line.
+        /// Of an action over many: the same before, of each target of this line.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         before_each: Vec<String>,
-        /// Where jobs are to be resumed, where the order names a state.
+        /// Where jobs are to be resumed, where the action names a state.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         to: Option<String>,
         /// The priority to set.
@@ -92,35 +92,35 @@ pub enum Record {
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         operations: Vec<String>,
     },
-    /// What of an order is about to be changed, and is not named by its first lines, or not as it is: the jobs of a
+    /// What of an action is about to be changed, and is not named by its first lines, or not as it is: the jobs of a
     /// batch, or what a repair of many writes and replaces. Should the process end before the outcome is written, this
     /// and the tree tell what was done.
     Begun {
-        /// The order's id.
-        id: OrderId,
+        /// The action's id.
+        id: ActionId,
         /// When.
         at: Timestamp,
         /// What is about to be changed, a thousand in one line.
-        subjects: Vec<String>,
+        targets: Vec<String>,
         /// The state of each of them before; empty where that is not known.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         before_each: Vec<String>,
         /// What will be written, in words, and the data that it replaces; for a repair.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         operations: Vec<String>,
-        /// Whether an alert set the order off.
+        /// Whether an alert set the action off.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         by_alert: bool,
     },
-    /// What came of it, or of one of its subjects.
+    /// What came of it, or of one of its targets.
     Outcome {
-        /// The order's id.
-        id: OrderId,
+        /// The action's id.
+        id: ActionId,
         /// When.
         at: Timestamp,
-        /// Which of many subjects it is about; absent where it is about all.
+        /// Which of many targets it is about; absent where it is about all.
         #[serde(skip_serializing_if = "Option::is_none", default)]
-        subject: Option<String>,
+        target: Option<String>,
         /// `done`, `failed` and its like.
         outcome: String,
         /// What stood against it, or how many were done.
@@ -137,14 +137,14 @@ pub enum Record {
         cancelled_by: Option<String>,
         /// How long it took.
         duration_seconds: f64,
-        /// Whether an alert set the order off: the line stands beside that of the order.
+        /// Whether an alert set the action off: the line stands beside that of the action.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         by_alert: bool,
     },
     /// Alertmanager called, and what was decided. An alert that no rule names is only counted.
     Alerts {
         /// The call's id.
-        id: OrderId,
+        id: ActionId,
         /// When.
         at: Timestamp,
         /// Who called: the name of the token.
@@ -169,7 +169,7 @@ pub enum Record {
     /// Calls of Alertmanager by which nothing changed, summed up.
     AlertsUnchanged {
         /// The id of this sum.
-        id: OrderId,
+        id: ActionId,
         /// When.
         at: Timestamp,
         /// Since when.
@@ -187,17 +187,17 @@ pub enum Record {
         /// How many decisions of yet other kinds there were.
         others: u64,
     },
-    /// Every order before this line has an outcome.
+    /// Every action before this line has an outcome.
     Settled {
         /// The id of this note.
-        id: OrderId,
+        id: ActionId,
         /// When.
         at: Timestamp,
     },
-    /// A decision was carried out, or given up; the orders that it gave have lines of their own.
+    /// A decision was carried out, or given up; the actions that it gave have lines of their own.
     Decision {
         /// The decision's id.
-        id: OrderId,
+        id: ActionId,
         /// When.
         at: Timestamp,
         /// By which rule, about which alert, and what came of it.
@@ -228,15 +228,15 @@ pub struct Decided {
     pub selector: String,
     /// What it was done to, or would have been in a dry run; a hundred at most.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub subjects: Vec<String>,
+    pub targets: Vec<String>,
 }
 
 impl Record {
-    /// The order's id.
+    /// The action's id.
     #[must_use]
-    pub fn id(&self) -> OrderId {
+    pub fn id(&self) -> ActionId {
         match self {
-            Self::Ordered { id, .. }
+            Self::Requested { id, .. }
             | Self::Begun { id, .. }
             | Self::Outcome { id, .. }
             | Self::Alerts { id, .. }
@@ -246,11 +246,11 @@ impl Record {
         }
     }
 
-    /// Whether alerts brought it about, orders of rules included, and no person.
+    /// Whether alerts brought it about, actions of rules included, and no person.
     pub(super) fn is_of_alerts(&self) -> bool {
         match self {
             Self::Alerts { .. } | Self::AlertsUnchanged { .. } | Self::Decision { .. } => true,
-            Self::Ordered { source, .. } => source == Source::Alert.label(),
+            Self::Requested { source, .. } => source == Source::Alert.label(),
             Self::Begun { by_alert, .. } | Self::Outcome { by_alert, .. } => *by_alert,
             Self::Settled { .. } => false,
         }

@@ -1,5 +1,5 @@
-//! Where lines go: what operators order and what alerts bring about, orders of rules included, have files of their own,
-//! so that nobody who can have alerts sent pushes out what others ordered.
+//! Where lines go: what operators request and what alerts bring about, actions of rules included, have files of their own,
+//! so that nobody who can have alerts sent pushes out what others requested.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -20,7 +20,7 @@ const OF_ALERTS: &str = ".alerts";
 /// Text for each of the two files, whole lines.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Texts {
-    pub(super) orders: String,
+    pub(super) actions: String,
     pub(super) alerts: String,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Texts {
 pub(super) enum Sinks {
     StandardOutput,
     Files {
-        orders: Log,
+        actions: Log,
         /// Opened where it is there, or is needed: without rules there is nothing to write.
         alerts: Option<Log>,
         rotation: Rotation,
@@ -38,36 +38,36 @@ pub(super) enum Sinks {
 
 impl Texts {
     pub(super) fn add(&mut self, record: &Record) {
-        let text = if record.is_of_alerts() { &mut self.alerts } else { &mut self.orders };
+        let text = if record.is_of_alerts() { &mut self.alerts } else { &mut self.actions };
         text.push_str(&record.line());
     }
 
     pub(super) fn append(&mut self, other: &Self) {
-        self.orders.push_str(&other.orders);
+        self.actions.push_str(&other.actions);
         self.alerts.push_str(&other.alerts);
     }
 }
 
 impl Sinks {
-    /// Opens the files, that of alerts where it is there. Orders that the last process left without an outcome get one,
+    /// Opens the files, that of alerts where it is there. Actions that the last process left without an outcome get one,
     /// unless another process has the file open, whose they may be.
     pub(super) fn open(destination: Destination) -> Result<Self, AuditError> {
         let (path, rotation) = match destination {
             Destination::StandardOutput => return Ok(Self::StandardOutput),
             Destination::File(path, rotation) => (path, rotation),
         };
-        let orders = open_and_end(&path, rotation, false)?;
-        let path = of_alerts(orders.path());
+        let actions = open_and_end(&path, rotation, false)?;
+        let path = of_alerts(actions.path());
         let is_there = path.symlink_metadata().is_ok();
         let alerts = is_there.then(|| open_and_end(&path, rotation, true)).transpose()?;
-        Ok(Self::Files { orders, alerts, rotation })
+        Ok(Self::Files { actions, alerts, rotation })
     }
 
     /// Writes lines. They are on the disk when this returns. Gives what came of each of the two.
     pub(super) fn append(&mut self, texts: &Texts) -> [Result<(), AuditError>; 2] {
-        let Self::Files { orders, .. } = self else {
+        let Self::Files { actions, .. } = self else {
             let mut out = io::stdout().lock();
-            let text = [texts.orders.as_bytes(), texts.alerts.as_bytes()].concat();
+            let text = [texts.actions.as_bytes(), texts.alerts.as_bytes()].concat();
             let wrote = out.write_all(&text).and_then(|()| out.flush());
             let outcome =
                 wrote.map_err(|why| error("cannot write the audit trail to", Path::new("standard output"), why));
@@ -76,12 +76,12 @@ impl Sinks {
         let write = |log: &mut Log, text: &str| {
             log.append(text).map_err(|why| error("cannot write the audit file", log.path(), why))
         };
-        let of_orders = if texts.orders.is_empty() { Ok(()) } else { write(orders, &texts.orders) };
+        let of_actions = if texts.actions.is_empty() { Ok(()) } else { write(actions, &texts.actions) };
         let mut write_alerts = || match self.alerts()? {
             Some(alerts) => write(alerts, &texts.alerts),
             None => Ok(()),
         };
-        [of_orders, if texts.alerts.is_empty() { Ok(()) } else { write_alerts() }]
+        [of_actions, if texts.alerts.is_empty() { Ok(()) } else { write_alerts() }]
     }
 
     /// Opens the file of alerts where that is not done, and finds out whether a line can be written to it.
@@ -94,28 +94,28 @@ impl Sinks {
 
     /// The file of alerts, opened; `None` on standard output.
     fn alerts(&mut self) -> Result<Option<&mut Log>, AuditError> {
-        let Self::Files { orders, alerts, rotation } = self else { return Ok(None) };
+        let Self::Files { actions, alerts, rotation } = self else { return Ok(None) };
         let log = match alerts.take() {
             Some(log) => log,
-            None => open(&of_alerts(orders.path()), *rotation)?,
+            None => open(&of_alerts(actions.path()), *rotation)?,
         };
         Ok(Some(alerts.insert(log)))
     }
 
     /// Opens what is at the paths now.
     pub(super) fn find_again(&mut self) -> Result<(), AuditError> {
-        let Self::Files { orders, alerts, .. } = self else { return Ok(()) };
-        for log in std::iter::once(orders).chain(alerts) {
+        let Self::Files { actions, alerts, .. } = self else { return Ok(()) };
+        for log in std::iter::once(actions).chain(alerts) {
             log.find_again().map_err(|why| error("cannot open the audit file", log.path(), why))?;
         }
         Ok(())
     }
 
-    /// The last lines of what was ordered, of each file the oldest first.
+    /// The last lines of what was requested, of each file the oldest first.
     pub(super) fn last_lines(&self) -> Result<Vec<String>, AuditError> {
-        let Self::Files { orders, alerts, .. } = self else { return Ok(Vec::new()) };
+        let Self::Files { actions, alerts, .. } = self else { return Ok(Vec::new()) };
         let mut lines = Vec::new();
-        for log in std::iter::once(orders).chain(alerts) {
+        for log in std::iter::once(actions).chain(alerts) {
             let last = log.last_lines(READ_BACK);
             lines.extend(last.map_err(|why| error("cannot read the audit file", log.path(), why))?);
         }
@@ -123,7 +123,7 @@ impl Sinks {
     }
 }
 
-/// Opens a file, and gives orders in it that have no outcome one.
+/// Opens a file, and gives actions in it that have no outcome one.
 fn open_and_end(path: &Path, rotation: Rotation, by_alert: bool) -> Result<Log, AuditError> {
     let mut log = open(path, rotation)?;
     if log.lock() {
@@ -141,7 +141,7 @@ fn open(path: &Path, rotation: Rotation) -> Result<Log, AuditError> {
     Log::open(path.to_owned(), rotation).map_err(|why| error("cannot open the audit file", path, why))
 }
 
-/// What was ordered since all that was ordered before had an outcome, and has none.
+/// What was requested since all that was requested before had an outcome, and has none.
 fn find_unfinished(log: &Log) -> Result<Unfinished, AuditError> {
     let mut unfinished = Unfinished::default();
     for path in log.paths() {
@@ -168,7 +168,7 @@ fn find_unfinished(log: &Log) -> Result<Unfinished, AuditError> {
     Ok(unfinished)
 }
 
-/// The file of alerts beside that of orders.
+/// The file of alerts beside that of actions.
 fn of_alerts(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(OF_ALERTS);

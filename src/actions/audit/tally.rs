@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use super::record::{OrderId, Record};
+use super::record::{ActionId, Record};
 
 /// How many different decisions are told apart until they are written; more are counted as others.
 const MOST_KINDS: usize = 1_000;
@@ -84,7 +84,7 @@ impl Tally {
     pub(super) fn take(&self, now: Timestamp) -> Vec<Record> {
         let sums = std::mem::take(&mut *self.0.lock());
         let record = |(actor, sum): (String, Sum)| Record::AlertsUnchanged {
-            id: OrderId::new(now),
+            id: ActionId::new(now),
             at: now,
             since: sum.since,
             actor,

@@ -7,17 +7,17 @@ use queuekeeper_zookeeper::files;
 
 mod alerts;
 
-fn ordered(at: i64, actor: &str, subject: &str) -> Record {
+fn requested(at: i64, actor: &str, target: &str) -> Record {
     let at = Timestamp::from_second(at).unwrap();
-    Record::Ordered {
-        id: OrderId::new(at),
+    Record::Requested {
+        id: ActionId::new(at),
         at,
         actor: actor.to_owned(),
         role: "operator".to_owned(),
         source: "web".to_owned(),
         from: Some("127.0.0.1".to_owned()),
         action: "resume".to_owned(),
-        subjects: vec![subject.to_owned()],
+        targets: vec![target.to_owned()],
         count: 1,
         reason: "disk replaced".to_owned(),
         before: Some("failed".to_owned()),
@@ -33,11 +33,11 @@ fn ordered(at: i64, actor: &str, subject: &str) -> Record {
 
 impl Record {
     /// The same order, as a rule gives it.
-    fn from_rule(mut order: Self) -> Self {
-        if let Self::Ordered { source, .. } = &mut order {
+    fn from_rule(mut action: Self) -> Self {
+        if let Self::Requested { source, .. } = &mut action {
             "alert".clone_into(source);
         }
-        order
+        action
     }
 }
 
@@ -47,14 +47,14 @@ fn outcome(of: &Record, outcome: &str) -> Record {
     Record::Outcome {
         id,
         at,
-        subject: None,
+        target: None,
         outcome: outcome.to_owned(),
         detail,
         before: None,
         after: None,
         cancelled_by: None,
         duration_seconds: 0.25,
-        by_alert: matches!(of, Record::Ordered { source, .. } if source == "alert"),
+        by_alert: matches!(of, Record::Requested { source, .. } if source == "alert"),
     }
 }
 
@@ -63,10 +63,10 @@ fn open(path: &Path, size_bytes: u64, files: u32) -> (Audit, AuditWriter) {
 }
 
 /// Runs `work` beside a writer, which is ended and awaited.
-async fn beside<T>(writer: AuditWriter, work: impl Future<Output = T>) -> T {
+async fn beside<T>(writer: AuditWriter, execution: impl Future<Output = T>) -> T {
     let shutdown = CancellationToken::new();
     let running = tokio::spawn(writer.run(shutdown.clone()));
-    let done = work.await;
+    let done = execution.await;
     shutdown.cancel();
     running.await.unwrap();
     done
@@ -85,9 +85,9 @@ async fn whatever_texts_are_in_it_a_record_is_one_line_and_only_its_owner_reads_
     let path = folder.path().join("audit.jsonl");
     // Small enough that it is put aside between the two.
     let (audit, writer) = open(&path, 1, 2);
-    let forged = ordered(9, "mallory", "jid0000000009").line();
+    let forged = requested(9, "mallory", "jid0000000009").line();
     let evil = format!("x\r\n{forged}\u{85}\u{2028}\u{1b}[2J");
-    let record = ordered(1, &evil, &evil);
+    let record = requested(1, &evil, &evil);
     beside(writer, async {
         audit.write(record.clone()).await.unwrap();
         audit.write(record.clone()).await.unwrap();
@@ -105,7 +105,8 @@ async fn what_was_written_is_there_after_a_restart_and_is_found_by_everything_it
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.jsonl");
     let (audit, writer) = open(&path, 1 << 20, 2);
-    let records = [ordered(1, "alice", "jid0000000001"), ordered(2, "bob", "bid0000000002"), ordered(3, "alice", "x")];
+    let records =
+        [requested(1, "alice", "jid0000000001"), requested(2, "bob", "bid0000000002"), requested(3, "alice", "x")];
     beside(writer, async {
         // Many at once share their syncs, and each is told.
         let writes = records.iter().cloned().map(|record| audit.write(record));
@@ -115,7 +116,7 @@ async fn what_was_written_is_there_after_a_restart_and_is_found_by_everything_it
     })
     .await;
     assert_eq!(lines(&path).len(), 5);
-    assert!(audit.write(ordered(4, "late", "x")).await.unwrap_err().to_string().contains("is ending"));
+    assert!(audit.write(requested(4, "late", "x")).await.unwrap_err().to_string().contains("is ending"));
 
     // A line that was cut by the end of the process hides none of the others, and the next begins anew.
     std::fs::OpenOptions::new()
@@ -127,13 +128,13 @@ async fn what_was_written_is_there_after_a_restart_and_is_found_by_everything_it
         })
         .unwrap();
     let (again, writer) = open(&path, 1 << 20, 2);
-    beside(writer, async { again.write(ordered(5, "carol", "jid0000000009")).await.unwrap() }).await;
+    beside(writer, async { again.write(requested(5, "carol", "jid0000000009")).await.unwrap() }).await;
     let ids = |query: AuditQuery| -> Vec<String> {
         again
             .find(&AuditQuery { limit: 10, ..query })
             .entries
             .into_iter()
-            .map(|entry| entry.subjects[0].clone())
+            .map(|entry| entry.targets[0].clone())
             .collect()
     };
     assert_eq!(ids(AuditQuery::default()), ["jid0000000009", "x", "bid0000000002", "jid0000000001"]);
@@ -155,9 +156,9 @@ async fn a_full_file_is_put_aside_and_only_so_many_are_kept() {
     let (audit, writer) = open(&path, 1_000, 2);
     beside(writer, async {
         for at in 1..=20 {
-            let order = ordered(at, "alice", &format!("jid{at:010}"));
-            audit.write(order.clone()).await.unwrap();
-            audit.write(outcome(&order, "done")).await.unwrap();
+            let action = requested(at, "alice", &format!("jid{at:010}"));
+            audit.write(action.clone()).await.unwrap();
+            audit.write(outcome(&action, "done")).await.unwrap();
         }
     })
     .await;
@@ -171,7 +172,7 @@ async fn a_full_file_is_put_aside_and_only_so_many_are_kept() {
     );
     // What was put aside is read back too.
     let (again, _writer) = open(&path, 1_000, 2);
-    let of = |path: &Path| lines(path).iter().filter(|record| matches!(record, Record::Ordered { .. })).count();
+    let of = |path: &Path| lines(path).iter().filter(|record| matches!(record, Record::Requested { .. })).count();
     let kept = of(&path) + of(&folder.path().join("audit.jsonl.1")) + of(&folder.path().join("audit.jsonl.2"));
     assert_eq!(again.find(&AuditQuery { limit: 100, ..Default::default() }).total, kept);
 }
@@ -188,23 +189,23 @@ async fn who_cannot_be_written_down_is_told_and_the_next_may_be() {
     std::fs::create_dir(path.parent().unwrap()).unwrap();
     let (audit, writer) = open(&path, 10, 1);
     beside(writer, async {
-        audit.write(ordered(1, "alice", "a")).await.unwrap();
+        audit.write(requested(1, "alice", "a")).await.unwrap();
         std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
-        let refused = audit.write(ordered(2, "alice", "b")).await.unwrap_err();
+        let refused = audit.write(requested(2, "alice", "b")).await.unwrap_err();
         assert!(refused.to_string().contains("cannot write the audit file"), "{refused}");
         std::fs::create_dir(path.parent().unwrap()).unwrap();
-        audit.write(ordered(3, "alice", "c")).await.unwrap();
+        audit.write(requested(3, "alice", "c")).await.unwrap();
     })
     .await;
     assert_eq!(audit.find(&AuditQuery { limit: 10, ..Default::default() }).total, 2);
     assert_eq!(lines(&path).len(), 1);
 }
 
-/// The unfinished orders that a file has got an outcome of, and how many lines it has.
-fn settled(path: &Path) -> (Vec<OrderId>, usize) {
+/// The unfinished actions that a file has got an outcome of, and how many lines it has.
+fn settled(path: &Path) -> (Vec<ActionId>, usize) {
     let lines = lines(path);
     let unknown = lines.iter().filter_map(|record| match record {
-        Record::Outcome { id, subject: None, outcome, .. } if outcome == "unknown" => Some(*id),
+        Record::Outcome { id, target: None, outcome, .. } if outcome == "unknown" => Some(*id),
         _ => None,
     });
     (unknown.collect(), lines.len())
@@ -214,17 +215,17 @@ fn settled(path: &Path) -> (Vec<OrderId>, usize) {
 async fn what_the_last_process_left_without_an_outcome_gets_one_in_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.jsonl");
-    // So small that the two lines of an order are in different files.
+    // So small that the two lines of an action are in different files.
     let (audit, writer) = open(&path, 700, 20);
-    let orders: Vec<_> = (1..=6).map(|at| ordered(at, "alice", &format!("jid{at:010}"))).collect();
+    let actions: Vec<_> = (1..=6).map(|at| requested(at, "alice", &format!("jid{at:010}"))).collect();
     let item = |of: &Record| match outcome(of, "done") {
         Record::Outcome { id, at, outcome, duration_seconds, .. } => Record::Outcome {
             id,
             at,
-            subject: Some("jid0000000001".to_owned()),
+            target: Some("jid0000000001".to_owned()),
             outcome,
             // It looks like what is looked for, and is a text.
-            detail: Some("\",\"subject\":\"".to_owned()),
+            detail: Some("\",\"target\":\"".to_owned()),
             before: Some("failed".to_owned()),
             after: Some("pending".to_owned()),
             cancelled_by: None,
@@ -234,18 +235,18 @@ async fn what_the_last_process_left_without_an_outcome_gets_one_in_the_file() {
         other => panic!("{other:?}"),
     };
     beside(writer, async {
-        for order in &orders {
-            audit.write(order.clone()).await.unwrap();
+        for action in &actions {
+            audit.write(action.clone()).await.unwrap();
         }
-        // What came of one of its items is not what came of the order.
-        audit.write(item(&orders[1])).await.unwrap();
+        // What came of one of its items is not what came of the action.
+        audit.write(item(&actions[1])).await.unwrap();
         for done in [0, 2, 4] {
-            audit.write(outcome(&orders[done], "done")).await.unwrap();
+            audit.write(outcome(&actions[done], "done")).await.unwrap();
         }
     })
     .await;
     drop(audit);
-    let left: Vec<_> = [1, 3, 5].map(|number: usize| orders[number].id()).into();
+    let left: Vec<_> = [1, 3, 5].map(|number: usize| actions[number].id()).into();
 
     // Another process that has the file open may be carrying them out.
     let held = files::append(&path).unwrap();
@@ -260,7 +261,7 @@ async fn what_the_last_process_left_without_an_outcome_gets_one_in_the_file() {
     let (found, count) = settled(&path);
     assert_eq!(found, left);
     let of = |id| again.entry(id).unwrap().outcome;
-    assert_eq!([of(orders[0].id()), of(left[0])], ["done", "unknown"].map(|label| Some(label.to_owned())));
+    assert_eq!([of(actions[0].id()), of(left[0])], ["done", "unknown"].map(|label| Some(label.to_owned())));
     // And once is enough.
     let (_audit, writer) = open(&path, 1 << 20, 20);
     drop(writer);
@@ -272,25 +273,25 @@ async fn a_file_that_is_moved_removed_or_replaced_is_noticed_before_the_next_rec
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.jsonl");
     let (audit, writer) = open(&path, 1 << 20, 2);
-    let subject = |record: &Record| match record {
-        Record::Ordered { subjects, .. } => subjects[0].clone(),
+    let target = |record: &Record| match record {
+        Record::Requested { targets, .. } => targets[0].clone(),
         other => panic!("{other:?}"),
     };
-    let subjects = |path: &Path| lines(path).iter().map(subject).collect::<Vec<_>>();
+    let targets = |path: &Path| lines(path).iter().map(target).collect::<Vec<_>>();
     beside(writer, async {
-        let write = async |name: &str| audit.write(ordered(1, "alice", name)).await;
+        let write = async |name: &str| audit.write(requested(1, "alice", name)).await;
         write("a").await.unwrap();
         let moved = folder.path().join("moved");
         std::fs::rename(&path, &moved).unwrap();
         write("b").await.unwrap();
-        assert_eq!([subjects(&moved), subjects(&path)], [["a"], ["b"]]);
+        assert_eq!([targets(&moved), targets(&path)], [["a"], ["b"]]);
         std::fs::remove_file(&path).unwrap();
         write("c").await.unwrap();
-        assert_eq!(subjects(&path), ["c"]);
+        assert_eq!(targets(&path), ["c"]);
         // As after `copytruncate`.
         std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(0).unwrap();
         write("d").await.unwrap();
-        assert_eq!(subjects(&path), ["d"]);
+        assert_eq!(targets(&path), ["d"]);
         // Not through a link, and not into what others may write.
         std::fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink(&moved, &path).unwrap();
@@ -301,7 +302,7 @@ async fn a_file_that_is_moved_removed_or_replaced_is_noticed_before_the_next_rec
         assert!(write("f").await.unwrap_err().to_string().contains("may write it"));
         std::fs::remove_file(&path).unwrap();
         write("g").await.unwrap();
-        assert_eq!([subjects(&moved), subjects(&path)], [["a"], ["g"]]);
+        assert_eq!([targets(&moved), targets(&path)], [["a"], ["g"]]);
     })
     .await;
     for name in ["moved", "link"] {

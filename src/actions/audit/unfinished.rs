@@ -1,4 +1,4 @@
-//! Orders without an outcome: the process ended while they were carried out.
+//! Actions without an outcome: the process ended while they were carried out.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::record::{OrderId, Record};
+use super::record::{ActionId, Record};
 use crate::actions::metrics::UNKNOWN;
 
 /// After so many bytes it is noted that everything has an outcome, so that the next start need not read them again.
@@ -16,10 +16,10 @@ const NOTED_AFTER: u64 = 8 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Unfinished {
     /// Those of files that were read whole.
-    newer: Vec<OrderId>,
+    newer: Vec<ActionId>,
     /// Those of the file that is being read, in their order.
-    found: Vec<OrderId>,
-    ended: HashSet<OrderId>,
+    found: Vec<ActionId>,
+    ended: HashSet<ActionId>,
     is_settled: bool,
     read_bytes: u64,
 }
@@ -28,9 +28,9 @@ pub(super) struct Unfinished {
 #[derive(Deserialize)]
 struct Glance {
     record: String,
-    id: OrderId,
+    id: ActionId,
     #[serde(default)]
-    subject: Option<IgnoredAny>,
+    target: Option<IgnoredAny>,
 }
 
 impl Unfinished {
@@ -43,15 +43,15 @@ impl Unfinished {
 
     pub(super) fn look_at(&mut self, line: &[u8]) {
         self.read_bytes += line.len() as u64;
-        // Most lines of an order over many are about its items, and would all be taken apart for nothing.
+        // Most lines of an action over many are about its items, and would all be taken apart for nothing.
         let is_item = line.starts_with(br#"{"record":"begun""#)
-            || line.starts_with(br#"{"record":"outcome""#) && memchr::memmem::find(line, br#","subject":""#).is_some();
+            || line.starts_with(br#"{"record":"outcome""#) && memchr::memmem::find(line, br#","target":""#).is_some();
         if is_item {
             return;
         }
-        let Ok(Glance { record, id, subject }) = serde_json::from_slice(line) else { return };
-        match (&*record, subject) {
-            ("ordered", _) if self.found.last() != Some(&id) => self.found.push(id),
+        let Ok(Glance { record, id, target }) = serde_json::from_slice(line) else { return };
+        match (&*record, target) {
+            ("requested", _) if self.found.last() != Some(&id) => self.found.push(id),
             ("outcome", None) => {
                 self.ended.insert(id);
             }
@@ -77,7 +77,7 @@ impl Unfinished {
             .map(|id| Record::Outcome {
                 id,
                 at: now,
-                subject: None,
+                target: None,
                 outcome: UNKNOWN.to_owned(),
                 detail: Some("the process ended before the outcome was written; compare with the queue".to_owned()),
                 before: None,
@@ -88,7 +88,7 @@ impl Unfinished {
             })
             .collect();
         if !records.is_empty() || self.read_bytes > NOTED_AFTER {
-            records.push(Record::Settled { id: OrderId::new(now), at: now });
+            records.push(Record::Settled { id: ActionId::new(now), at: now });
         }
         records
     }

@@ -1,4 +1,4 @@
-//! The lists that are frozen and not ordered yet, and how many of them are remembered.
+//! The lists that are frozen and not requested yet, and how many of them are remembered.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
-use super::Each;
-use crate::actions::action::Subject;
-use crate::actions::audit::OrderId;
+use super::BulkAction;
+use crate::actions::audit::ActionId;
+use crate::actions::kind::Target;
 
 /// How many items a list may have.
 pub const MOST_ITEMS: usize = 250_000;
 
-/// How many lists are remembered that nobody has ordered yet.
+/// How many lists are remembered that nobody has requested yet.
 const MOST_FROZEN: usize = 64;
 
 /// How many of them are one actor's. His older ones make room for the next, and nobody else's.
@@ -61,20 +61,20 @@ impl ListOf {
 #[derive(Clone, Debug)]
 pub struct Frozen {
     /// The id of the order that it may become.
-    pub id: OrderId,
+    pub id: ActionId,
     /// When it was frozen.
     pub at: Timestamp,
-    /// By whom: nobody else may order it.
+    /// By whom: nobody else may request it.
     pub actor: String,
     /// What is to be done to each.
-    pub each: Each,
+    pub each: BulkAction,
     /// What it is a list of.
     pub of: ListOf,
     /// The items, and the version of each one's status as it was then.
-    pub items: Vec<(Subject, Option<i32>)>,
+    pub items: Vec<(Target, Option<i32>)>,
 }
 
-/// The lists that nobody has ordered yet.
+/// The lists that nobody has requested yet.
 #[derive(Debug, Default)]
 pub(in crate::actions) struct Lists(Mutex<VecDeque<Arc<Frozen>>>);
 
@@ -97,7 +97,7 @@ impl Lists {
         }
     }
 
-    pub(super) fn get(&self, id: OrderId, now: Timestamp) -> Option<Arc<Frozen>> {
+    pub(super) fn get(&self, id: ActionId, now: Timestamp) -> Option<Arc<Frozen>> {
         let lists = self.0.lock();
         let is_it = |list: &&Arc<Frozen>| list.id == id && now.duration_since(list.at).unsigned_abs() < KEPT_FOR;
         lists.iter().find(is_it).cloned()
@@ -107,15 +107,15 @@ impl Lists {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::actions::Action;
+    use crate::actions::ActionKind;
 
     #[test]
     fn one_actor_s_lists_crowd_out_no_others_and_all_have_an_end() {
         let (lists, now) = (Lists::default(), Timestamp::UNIX_EPOCH);
-        let each = Each { action: Action::Resume, to: None, priority: None };
+        let each = BulkAction { action: ActionKind::Resume, to: None, priority: None };
         let freeze = |actor: &str, count: usize| {
-            let id = OrderId::new(Timestamp::now());
-            let items = vec![(Subject::Batches, None); count];
+            let id = ActionId::new(Timestamp::now());
+            let items = vec![(Target::Batches, None); count];
             let frozen = Frozen { id, at: now, actor: actor.to_owned(), each, of: ListOf::Jobs, items };
             lists.add(Arc::new(frozen));
             id

@@ -1,11 +1,11 @@
-//! Orders on batches.
+//! Actions on batches.
 
 use jiff::Timestamp;
 
-use super::{Desk, Prepared, Step, check_seen};
-use crate::actions::action::{Action, Subject};
+use super::{ActionPlanner, Prepared, Step, check_precondition};
+use crate::actions::action::Action;
 use crate::actions::actor::Role;
-use crate::actions::order::Order;
+use crate::actions::kind::{ActionKind, Target};
 use crate::actions::refusal::Refusal;
 use crate::mirror::Store;
 use crate::mirror::find::JobQuery;
@@ -14,57 +14,59 @@ use queuekeeper_queue::path::Path;
 use queuekeeper_queue::state::{BatchState, State as _};
 use queuekeeper_queue::{Batch, BatchTarget, Error};
 
-impl Desk<'_> {
-    pub(super) async fn batch(&self, order: &Order, needs: Role, id: BatchId) -> Result<Prepared, Refusal> {
+impl ActionPlanner<'_> {
+    pub(super) async fn batch(&self, action: &Action, needs: Role, id: BatchId) -> Result<Prepared, Refusal> {
         let mut target = batch_target(self.store, id, self.now);
-        if let Some(version) = order.seen.as_ref().and_then(|seen| seen.version) {
+        if let Some(version) = action.precondition.as_ref().and_then(|precondition| precondition.version) {
             target = target.at_version(version);
         }
         let batch = self.queue.load_batch(id).await?;
-        check_seen(order.seen.as_ref(), &order.subject, batch.state(), batch.version())?;
+        check_precondition(action.precondition.as_ref(), &action.target, batch.state(), batch.version())?;
         let (before, now) = (batch.state(), self.now);
-        let steps = match order.action {
-            Action::Release => {
-                let plan = self.queue.plan_release_batch(target, &self.message(), order.force, now).await;
+        let steps = match action.kind {
+            ActionKind::Release => {
+                let plan = self.queue.plan_release_batch(target, &self.message(), action.force, now).await;
                 plan.map(|plan| (vec![Step::One(plan.transaction)], Some(plan.to)))
             }
-            Action::ReportAgain => {
+            ActionKind::ReportAgain => {
                 let plan = self.queue.plan_report_again(target, &self.message(), now).await;
                 plan.map(|plan| (vec![Step::One(plan.transaction)], Some(plan.to)))
             }
             // What a deletion that was cut short has left.
-            Action::Delete if before == Some(BatchState::Deleted) => {
+            ActionKind::Delete if before == Some(BatchState::Deleted) => {
                 self.queue.plan_purge(target).await.map(|plan| (vec![Step::Many(plan)], None))
             }
-            Action::Delete => {
+            ActionKind::Delete => {
                 let plan = self.queue.plan_delete(target, &self.message(), now).await;
                 // An empty `batch-processing` of a deleted batch would stop all reporting: see `plan_delete`. What is
                 // left besides is of no use to anybody.
                 plan.map(|plan| (vec![Step::Many(plan), Step::ThenPurge(id)], None))
             }
-            Action::Purge => match self.queue.plan_purge(target).await {
+            ActionKind::Purge => match self.queue.plan_purge(target).await {
                 Ok(plan) => Ok((vec![Step::Many(plan)], None)),
-                Err(error) => match self.purge_broken(order, needs, &Path::Batch(id), &error).await? {
+                Err(error) => match self.purge_broken(action, needs, &Path::Batch(id), &error).await? {
                     Some(prepared) => return Ok(prepared),
                     None => Err(error),
                 },
             },
-            Action::Resume
-            | Action::Hold
-            | Action::Fail
-            | Action::SetPriority
-            | Action::CleanUp
-            | Action::BreakLock
-            | Action::Pause
-            | Action::Unpause
-            | Action::Mend => return Err(Refusal::Invalid(format!("{} is nothing to do to a batch", order.action))),
+            ActionKind::Resume
+            | ActionKind::Hold
+            | ActionKind::Fail
+            | ActionKind::SetPriority
+            | ActionKind::CleanUp
+            | ActionKind::BreakLock
+            | ActionKind::Pause
+            | ActionKind::Unpause
+            | ActionKind::Repair => {
+                return Err(Refusal::Invalid(format!("{} is nothing to do to a batch", action.kind)));
+            }
         };
-        let (work, after) = match steps {
+        let (steps, after) = match steps {
             Ok(steps) => steps,
             Err(error) => return Err(self.explain_batch(id, error).await),
         };
-        let prepared = Prepared::new(order, needs, work).between(before, after).seen_as(before, batch.version());
-        let warning = (order.action == Action::Delete).then(|| {
+        let prepared = Prepared::new(action, needs, steps).between(before, after).with_state(before, batch.version());
+        let warning = (action.kind == ActionKind::Delete).then(|| {
             let jobs = match prepared.jobs() {
                 1 => "One job is".to_owned(),
                 jobs => format!("{jobs} jobs are"),
@@ -78,7 +80,7 @@ impl Desk<'_> {
     }
 
     /// Purges every batch that is Completed or Deleted now, also those that the daemons' own clean-up passes over.
-    pub(super) async fn clean_up(&self, order: &Order, needs: Role) -> Result<Prepared, Refusal> {
+    pub(super) async fn clean_up(&self, action: &Action, needs: Role) -> Result<Prepared, Refusal> {
         /// How many are named.
         const NAMED: usize = 10;
         let done = self.queue.finished_batches().await?;
@@ -92,11 +94,11 @@ impl Desk<'_> {
             1 => format!("One batch is purged with its jobs: {}.", named[0]),
             count => format!("{count} batches are purged with their jobs: {}{more}.", named.join(", ")),
         };
-        let batches = done.iter().map(|batch| (Subject::Batch(batch.id), batch.version())).collect();
-        let mut prepared = Prepared::new(order, needs, vec![Step::CleanUp(batches)]).warn([warning]);
+        let batches = done.iter().map(|batch| (Target::Batch(batch.id), batch.version())).collect();
+        let mut prepared = Prepared::new(action, needs, vec![Step::CleanUp(batches)]).warn([warning]);
         let state = |batch: &Batch| batch.state().map_or("", BatchState::label);
-        prepared.with_it = done.iter().map(|batch| (Subject::Batch(batch.id), state(batch))).collect();
-        prepared.seen_plan()
+        prepared.with_it = done.iter().map(|batch| (Target::Batch(batch.id), state(batch))).collect();
+        prepared.with_plan()
     }
 
     async fn explain_batch(&self, id: BatchId, error: Error) -> Refusal {

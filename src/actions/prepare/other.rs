@@ -1,9 +1,9 @@
-//! Orders on access requests, queues, collections, locks and faults.
+//! Actions on access requests, queues, collections, locks and faults.
 
-use super::{Desk, Prepared, Step, check_seen, jobs_of};
+use super::{ActionPlanner, Prepared, Step, check_precondition, jobs_of};
 use crate::actions::action::Action;
 use crate::actions::actor::Role;
-use crate::actions::order::Order;
+use crate::actions::kind::ActionKind;
 use crate::actions::refusal::Refusal;
 use jiff::Timestamp;
 
@@ -13,30 +13,30 @@ use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::id::RequestId;
 use queuekeeper_queue::path::{self, AccessQueue, Path};
 use queuekeeper_queue::state::{AccessState, JobState, State as _};
-use queuekeeper_queue::{Error, ItemChange, Lock, MendOrder, RequestTarget};
+use queuekeeper_queue::{Error, ItemChange, Lock, RepairOptions, RequestTarget};
 
-impl Desk<'_> {
+impl ActionPlanner<'_> {
     pub(super) async fn request(
         &self,
-        order: &Order,
+        action: &Action,
         needs: Role,
         queue: AccessQueue,
         id: RequestId,
     ) -> Result<Prepared, Refusal> {
         let request = self.queue.load_request(queue, id).await?;
         let (before, version) = (request.state(), request.version());
-        check_seen(order.seen.as_ref(), &order.subject, before, version)?;
+        check_precondition(action.precondition.as_ref(), &action.target, before, version)?;
         let target = RequestTarget::from(&request);
         let change = |to| ItemChange::to(to).with_message(self.message()).by_operator();
-        let plan = match order.action {
-            Action::Resume | Action::Delete => {
-                let to = if order.action == Action::Resume { AccessState::Pending } else { AccessState::Deleted };
+        let plan = match action.kind {
+            ActionKind::Resume | ActionKind::Delete => {
+                let to = if action.kind == ActionKind::Resume { AccessState::Pending } else { AccessState::Deleted };
                 let plan = self.queue.plan_request_change(target, &change(to), None, self.now).await;
                 plan.map(|(transaction, _)| (transaction, Some(to)))
             }
-            Action::Purge => match self.queue.plan_purge_request(target).await {
+            ActionKind::Purge => match self.queue.plan_purge_request(target).await {
                 Ok(plan) => Ok((plan.transaction, None)),
-                Err(error) => match self.purge_broken(order, needs, &Path::Request(queue, id), &error).await? {
+                Err(error) => match self.purge_broken(action, needs, &Path::Request(queue, id), &error).await? {
                     Some(prepared) => return Ok(prepared),
                     None => Err(error),
                 },
@@ -45,8 +45,8 @@ impl Desk<'_> {
         };
         match plan {
             Ok((transaction, after)) => {
-                let prepared = Prepared::new(order, needs, vec![Step::One(transaction)]).between(before, after);
-                Ok(prepared.seen_as(before, version))
+                let prepared = Prepared::new(action, needs, vec![Step::One(transaction)]).between(before, after);
+                Ok(prepared.with_state(before, version))
             }
             Err(error) => Err(match Refusal::from(error) {
                 Refusal::Conflict { why, .. } => {
@@ -57,48 +57,54 @@ impl Desk<'_> {
         }
     }
 
-    pub(super) async fn queue_lock(&self, order: &Order, needs: Role, queue: path::Queue) -> Result<Prepared, Refusal> {
+    pub(super) async fn queue_lock(
+        &self,
+        action: &Action,
+        needs: Role,
+        queue: path::Queue,
+    ) -> Result<Prepared, Refusal> {
         let name = queue.name();
-        match (order.action, self.queue.paused(queue).await?) {
-            (Action::Pause, None) => {
+        match (action.kind, self.queue.paused(queue).await?) {
+            (ActionKind::Pause, None) => {
                 let plan = self.queue.plan_pause(queue, self.who, self.reason, self.now).await?;
                 let warning = (queue == path::Queue::Ingest).then(|| {
                     "This stops every daemon but inventory, also those whose work frees space: nothing moves until it \
                      is unpaused."
                         .to_owned()
                 });
-                Ok(Prepared::new(order, needs, vec![Step::One(plan)]).warn(warning))
+                Ok(Prepared::new(action, needs, vec![Step::One(plan)]).warn(warning))
             }
-            (Action::Pause, Some(pause)) => {
+            (ActionKind::Pause, Some(pause)) => {
                 Err(Refusal::conflict(format!("the queue {name} is paused already, since {}", pause.since)))
             }
-            (Action::Unpause, Some(pause)) => {
-                check_lock(order, &pause.lock)?;
+            (ActionKind::Unpause, Some(pause)) => {
+                check_lock(action, &pause.lock)?;
                 let plan = self.queue.plan_unpause(queue, Some(&pause.lock)).await?;
-                Ok(Prepared::new(order, needs, vec![Step::One(plan)]).seen_lock(&pause.lock))
+                Ok(Prepared::new(action, needs, vec![Step::One(plan)]).with_lock(&pause.lock))
             }
-            (Action::Unpause, None) => Err(Refusal::conflict(format!("the queue {name} is not paused"))),
+            (ActionKind::Unpause, None) => Err(Refusal::conflict(format!("the queue {name} is not paused"))),
             (action, _) => Err(no_action(action, "a queue")),
         }
     }
 
-    pub(super) async fn collection(&self, order: &Order, needs: Role, mnemonic: &str) -> Result<Prepared, Refusal> {
-        match (order.action, self.queue.held_collection(mnemonic).await?) {
-            (Action::Hold, None) => {
+    pub(super) async fn collection(&self, action: &Action, needs: Role, mnemonic: &str) -> Result<Prepared, Refusal> {
+        match (action.kind, self.queue.held_collection(mnemonic).await?) {
+            (ActionKind::Hold, None) => {
                 let plan = self.queue.plan_hold_collection(mnemonic, self.who, self.reason, self.now).await?;
-                Ok(Prepared::new(order, needs, vec![Step::One(plan)]))
+                Ok(Prepared::new(action, needs, vec![Step::One(plan)]))
             }
-            (Action::Hold, Some(hold)) => {
+            (ActionKind::Hold, Some(hold)) => {
                 Err(Refusal::conflict(format!("the collection {mnemonic} is held already, since {}", hold.since)))
             }
-            (Action::Release, Some(hold)) => {
-                check_lock(order, &hold.lock)?;
-                if let Some((who, since)) = order.seen.as_ref().and_then(|seen| seen.hold.as_ref())
+            (ActionKind::Release, Some(hold)) => {
+                check_lock(action, &hold.lock)?;
+                if let Some((who, since)) =
+                    action.precondition.as_ref().and_then(|precondition| precondition.hold.as_ref())
                     && (**who != *hold.who || *since != hold.since)
                 {
                     let (who, since) = (&hold.who, hold.since);
                     let why = format!(
-                        "the collection {mnemonic} is held by another order, of {who:?} at {since}; nothing was done"
+                        "the collection {mnemonic} is held by another action, of {who:?} at {since}; nothing was done"
                     );
                     return Err(Refusal::conflict(why));
                 }
@@ -106,7 +112,7 @@ impl Desk<'_> {
                 let known = self.store.and_then(|store| held_jobs(store, mnemonic, self.now));
                 let held = known.unwrap_or_default();
                 let mut steps = vec![Step::One(plan)];
-                let warning = match (order.with_jobs, known) {
+                let warning = match (action.with_jobs, known) {
                     (true, None) => {
                         let why = "its held jobs are not known here: release them from the list of jobs";
                         return Err(Refusal::Invalid(why.to_owned()));
@@ -121,21 +127,21 @@ impl Desk<'_> {
                     }
                     (false, _) => None,
                 };
-                Ok(Prepared::new(order, needs, steps).seen_lock(&hold.lock).warn(warning))
+                Ok(Prepared::new(action, needs, steps).with_lock(&hold.lock).warn(warning))
             }
-            (Action::Release, None) => Err(Refusal::conflict(format!("the collection {mnemonic} is not held"))),
+            (ActionKind::Release, None) => Err(Refusal::conflict(format!("the collection {mnemonic} is not held"))),
             (action, _) => Err(no_action(action, "a collection")),
         }
     }
 
-    pub(super) async fn break_lock(&self, order: &Order, needs: Role, path: &Path) -> Result<Prepared, Refusal> {
+    pub(super) async fn break_lock(&self, action: &Action, needs: Role, path: &Path) -> Result<Prepared, Refusal> {
         let lock = self.queue.find_lock(path).await?;
         let lock = lock.ok_or_else(|| Refusal::Missing(format!("{path} is not locked any more")))?;
-        check_lock(order, &lock)?;
-        if !order.force {
+        check_lock(action, &lock)?;
+        if !action.force {
             self.server_now().await?;
         }
-        if !order.force && !self.is_leaked(path) {
+        if !action.force && !self.is_leaked(path) {
             let why = format!(
                 "{path} is no fault: somebody may be working under it, and two would work on the same thing. Break it \
                  by force if it is certain that nobody does."
@@ -151,8 +157,8 @@ impl Desk<'_> {
             ),
             None => format!("It is not ephemeral, and is there since {since}: no session loses it."),
         };
-        let work = vec![Step::BreakLock(lock.clone(), plan)];
-        Ok(Prepared::new(order, needs, work).seen_lock(&lock).warn([warning]))
+        let execution = vec![Step::BreakLock(lock.clone(), plan)];
+        Ok(Prepared::new(action, needs, execution).with_lock(&lock).warn([warning]))
     }
 
     /// The servers' time, for what is told by its age.
@@ -169,33 +175,33 @@ impl Desk<'_> {
         })
     }
 
-    pub(super) async fn mend(
+    pub(super) async fn repair(
         &self,
-        order: &Order,
+        action: &Action,
         needs: Role,
         fault: Fault,
         item: &Path,
     ) -> Result<Prepared, Refusal> {
-        let how = MendOrder { limits: self.limits, now: self.server_now().await?, even_if_locked: order.force };
-        let mend = match self.queue.plan_mend(fault, item, how).await {
-            Ok(mend) => mend,
+        let how = RepairOptions { limits: self.limits, now: self.server_now().await?, even_if_locked: action.force };
+        let repair = match self.queue.plan_repair(fault, item, how).await {
+            Ok(repair) => repair,
             // One write may repair two faults, and the other one is repaired then as well.
             Err(Error::NotShown { .. }) => {
                 let why = format!("{item} does not show {fault} now, and nothing is written.");
-                return Ok(Prepared::new(order, needs, Vec::new()).warn([why]));
+                return Ok(Prepared::new(action, needs, Vec::new()).warn([why]));
             }
             Err(error) => return Err(error.into()),
         };
-        let mut prepared = Prepared::new(order, needs, vec![Step::One(mend.transaction)]).warn([mend.summary]);
-        prepared.removed = mend.loses.into_iter().map(|(path, data)| (path.to_string(), data)).collect();
-        prepared.seen_plan()
+        let mut prepared = Prepared::new(action, needs, vec![Step::One(repair.transaction)]).warn([repair.summary]);
+        prepared.removed = repair.loses.into_iter().map(|(path, data)| (path.to_string(), data)).collect();
+        prepared.with_plan()
     }
 
     /// Purges an item that is not done with, where it cannot be loaded and no repair helps; `refused` says why it is not
     /// purged as one that is done with. `None` where that stands.
     pub(super) async fn purge_broken(
         &self,
-        order: &Order,
+        action: &Action,
         needs: Role,
         item: &Path,
         refused: &Error,
@@ -205,7 +211,7 @@ impl Desk<'_> {
         }
         let server_now = self.server_now().await;
         let now = server_now.as_ref().map_or(self.now, |now| *now);
-        let how = MendOrder { limits: self.limits, now, even_if_locked: order.force };
+        let how = RepairOptions { limits: self.limits, now, even_if_locked: action.force };
         let removal = match self.queue.plan_purge_broken(item, how).await {
             Ok(removal) => removal,
             Err(Error::NotShown { .. }) => return Ok(None),
@@ -213,21 +219,21 @@ impl Desk<'_> {
         };
         server_now?;
         let mut with_it = jobs_of(removal.chunks.iter().flat_map(|chunk| &chunk.jobs));
-        with_it.retain(|(job, _)| *job != order.subject);
+        with_it.retain(|(job, _)| *job != action.target);
         let steps = removal.chunks.into_iter().map(|chunk| Step::One(chunk.transaction)).collect();
-        let mut prepared = Prepared::new(order, needs, steps).warn([removal.summary]);
+        let mut prepared = Prepared::new(action, needs, steps).warn([removal.summary]);
         prepared.removed = removal.removes.into_iter().map(|(path, data)| (path.to_string(), data)).collect();
         prepared.with_it = with_it;
-        prepared.seen_plan().map(Some)
+        prepared.with_plan().map(Some)
     }
 }
 
 /// How many leaked locks are looked through.
 const MOST_LEAKED: usize = 100_000;
 
-/// Refuses a lock that is another than its orderer saw.
-fn check_lock(order: &Order, lock: &Lock) -> Result<(), Refusal> {
-    match order.seen.as_ref().and_then(|seen| seen.czxid) {
+/// Refuses a lock that is another than its operator saw.
+fn check_lock(action: &Action, lock: &Lock) -> Result<(), Refusal> {
+    match action.precondition.as_ref().and_then(|precondition| precondition.czxid) {
         Some(czxid) if czxid != lock.czxid => {
             let why = format!("{} is another by now, made at {}; nothing was done", lock.path, lock.since);
             Err(Refusal::conflict(why))
@@ -250,6 +256,6 @@ pub(in crate::actions) fn held_in(mnemonic: &str) -> JobQuery {
     }
 }
 
-fn no_action(action: Action, on: &str) -> Refusal {
+fn no_action(action: ActionKind, on: &str) -> Refusal {
     Refusal::Invalid(format!("{action} is nothing to do to {on}"))
 }

@@ -42,9 +42,9 @@ impl Shared {
         let sight = self.sight(now);
         case.memory.holds.retain(|hold| !sight.is_free(&hold.collection) || later(hold.since, SEEN_WITHIN) > now);
         let Case { rule, decision, memory, .. } = &*case;
-        let (target, key) = (&decision.target, decision.target.key());
+        let (scope, key) = (&decision.scope, decision.scope.key());
         guard::admit(rule, memory, &decision.cause, &key, now)?;
-        let choice = self.sight(now).choose(rule, target, memory)?;
+        let choice = self.sight(now).choose(rule, scope, memory)?;
         let (room, bound) = case.room(choice.present, now);
         let wanted = choice.items.len();
         if room == 0 {

@@ -3,7 +3,7 @@
 use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 
 use super::{Case, MOST_FAILURES, Next};
-use crate::actions::{Action, Actor, NotBeside, Order, Reason, Refusal, Role, Source, Subject};
+use crate::actions::{Action, ActionKind, Actor, NotBeside, Reason, Refusal, Role, Source, Target};
 use crate::alerts::decision::{Decision, Kind, List};
 use crate::alerts::guard;
 use crate::alerts::item::Item;
@@ -24,8 +24,8 @@ impl Shared {
             return Next::Later;
         }
         let Some(item) = case.list().items.front().cloned() else { return self.end(case).await };
-        let order = match self.order(case, &item, now) {
-            Ok(order) => order,
+        let action = match self.action(case, &item, now) {
+            Ok(action) => action,
             Err(why) => return self.pass(case, &item, &why).await,
         };
         if case.decision.kind == Kind::Act && case.room(u64::MAX >> 1, now).0 == 0 {
@@ -40,8 +40,8 @@ impl Shared {
         // What a decision over many ends with is a transaction of its own: it may find more to take back.
         let writes = [&case.lead.writes()[..], &case.writes(false)[..]].concat();
         // A hold notes since when it is in whole seconds, by which it is known again.
-        let at = if order.action == Action::Hold { whole_second(now) } else { now };
-        match self.actions.execute_beside(&order, &actor, &reason, &writes, at).await {
+        let at = if action.kind == ActionKind::Hold { whole_second(now) } else { now };
+        match self.actions.execute_beside(&action, &actor, &reason, &writes, at).await {
             Ok(_) => {
                 case.moved();
                 if case.decision.kind == Kind::Undo {
@@ -56,25 +56,25 @@ impl Shared {
         }
     }
 
-    /// The order of an item, if it still is as it was chosen.
-    fn order(&self, case: &Case<'_>, item: &Item, now: Timestamp) -> Result<Order, String> {
-        let subject = item.subject().ok_or("this is nothing that anything is done to")?;
+    /// The action on an item, if it still is as it was chosen.
+    fn action(&self, case: &Case<'_>, item: &Item, now: Timestamp) -> Result<Action, String> {
+        let target = item.target().ok_or("this is nothing that anything is done to")?;
         let sight = self.sight(now);
         match case.decision.kind {
             Kind::Act => {
-                sight.still(case.rule, &case.decision.target, &subject)?;
+                sight.still(case.rule, &case.decision.scope, &target)?;
                 if case.memory.attempts_on(&item.on) >= case.rule.attempts {
                     return Err("it was tried often enough".to_owned());
                 }
-                Ok(item.order(case.rule.remedy, subject))
+                Ok(item.action(case.rule.remedy, target))
             }
             Kind::Undo => {
-                if let Subject::Job(job) = &subject
+                if let Target::Job(job) = &target
                     && !item.since.is_some_and(|since| sight.is_held_since(*job, since))
                 {
                     return Err("it is not Held any more".to_owned());
                 }
-                Ok(item.undoing(&case.rule.actor(), subject))
+                Ok(item.undoing(&case.rule.actor(), target))
             }
         }
     }
@@ -90,23 +90,23 @@ impl Shared {
                 }
                 Next::Later
             }
-            NotBeside::Order(
+            NotBeside::Action(
                 refusal @ (Refusal::Conflict { .. }
                 | Refusal::Missing(_)
                 | Refusal::Invalid(_)
                 | Refusal::Forbidden { .. }),
             ) => self.pass(case, item, &refusal.to_string()).await,
-            NotBeside::Order(refusal @ Refusal::Unavailable(_)) => {
+            NotBeside::Action(refusal @ Refusal::Unavailable(_)) => {
                 tracing::debug!(rule = case.rule.name, "a decision waits: {refusal}");
                 Next::Later
             }
             // Whether it was done stands in the decision itself, which is read again.
-            NotBeside::Order(Refusal::Unknown(why) | Refusal::InPart(why)) => {
+            NotBeside::Action(Refusal::Unknown(why) | Refusal::InPart(why)) => {
                 tracing::warn!(rule = case.rule.name, "{why}; the decision tells, and is read again");
                 self.metrics.count(Outcome::Unknown);
                 Next::Later
             }
-            NotBeside::Order(Refusal::Failed(why)) => self.fail(case, &why, now).await,
+            NotBeside::Action(Refusal::Failed(why)) => self.fail(case, &why, now).await,
         }
     }
 
@@ -165,12 +165,12 @@ impl Shared {
                 return if self.write(case).await { Next::On } else { Next::Later };
             }
         }
-        let Decision { kind, cause, target, .. } = &case.decision;
+        let Decision { kind, cause, scope, .. } = &case.decision;
         let (verb, is_act) = match kind {
             Kind::Act => (case.rule.remedy.verb(), true),
             Kind::Undo => ("release", false),
         };
-        let (list, key) = (case.list(), target.key());
+        let (list, key) = (case.list(), scope.key());
         let why = format!("{}{}", list.in_words(&past(verb)), list.named());
         let outcome = if list.done > 0 { Outcome::Executed } else { Outcome::NothingToDo };
         if list.done > 0 && is_act {
@@ -257,7 +257,7 @@ fn past(verb: &str) -> String {
     match verb {
         "hold" => "held".to_owned(),
         "break" => "broke".to_owned(),
-        "mend" => "mended".to_owned(),
+        "repair" => "repaired".to_owned(),
         verb => format!("{verb}d"),
     }
 }

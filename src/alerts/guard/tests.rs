@@ -12,8 +12,8 @@ use crate::alerts::rule::{Mode, Remedy, Selector};
 enum Step {
     /// Time goes by, in seconds; a clock that is put right goes back.
     Wait(i64),
-    /// An alert comes on one of three targets, of which the queue then has so many jobs as the rule wants.
-    Alert { target: u8, fingerprint: u8, starts: u8, present: u64, wanted: usize },
+    /// An alert comes on one of three scopes, of which the queue then has so many jobs as the rule wants.
+    Alert { scope: u8, fingerprint: u8, starts: u8, present: u64, wanted: usize },
     /// Somebody closes the breaker.
     Reset,
 }
@@ -22,8 +22,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         4 => (0_i64..2_000).prop_map(Step::Wait),
         1 => (-300_i64..0).prop_map(Step::Wait),
-        8 => (0_u8..3, 0_u8..3, 0_u8..2, 0_u64..60, 0_usize..30).prop_map(|(target, fingerprint, starts, present, wanted)| {
-            Step::Alert { target, fingerprint, starts, present, wanted }
+        8 => (0_u8..3, 0_u8..3, 0_u8..2, 0_u64..60, 0_usize..30).prop_map(|(scope, fingerprint, starts, present, wanted)| {
+            Step::Alert { scope, fingerprint, starts, present, wanted }
         }),
         1 => Just(Step::Reset),
     ];
@@ -51,7 +51,7 @@ fn rule(items: u32, span: u64, share: Option<f64>, cooldown: u64, attempts: u32)
 #[derive(Debug, Default)]
 struct History {
     done: Vec<(i64, String)>,
-    /// When each target was acted upon.
+    /// When each scope was acted upon.
     acted: Vec<(i64, String)>,
 }
 
@@ -80,15 +80,15 @@ proptest! {
             match step {
                 Step::Wait(seconds) => now += jiff::SignedDuration::from_secs(seconds),
                 Step::Reset => memory.breaker = None,
-                Step::Alert { target, fingerprint, starts, present, wanted } => {
+                Step::Alert { scope, fingerprint, starts, present, wanted } => {
                     let cause = Cause {
                         alert: "A".to_owned(),
                         fingerprint: fingerprint.to_string(),
                         starts_at: "2026-11-21T09:00:00Z".parse::<Timestamp>().unwrap() + Duration::from_secs(starts.into()),
                     };
-                    let target = target.to_string();
+                    let scope = scope.to_string();
                     let is_open = memory.breaker.is_some();
-                    if admit(&rule, &memory, &cause, &target, now).is_err() {
+                    if admit(&rule, &memory, &cause, &scope, now).is_err() {
                         continue;
                     }
                     prop_assert!(!is_open, "an open breaker lets nothing through");
@@ -115,8 +115,8 @@ proptest! {
                         let most = (share * (present + touched) as f64).max(1.0);
                         prop_assert!((touched + done) as f64 <= most.max(touched as f64), "{touched} + {done} of {present}");
                     }
-                    memory.see(&target, &cause.fingerprint, cause.starts_at, rule.cooldown, now);
-                    history.acted.push((now.as_millisecond(), target));
+                    memory.see(&scope, &cause.fingerprint, cause.starts_at, rule.cooldown, now);
+                    history.acted.push((now.as_millisecond(), scope));
                 }
             }
         }
@@ -128,10 +128,10 @@ proptest! {
             }
         }
         let cooldown = i64::try_from(rule.cooldown.as_millis()).unwrap();
-        for (number, (at, target)) in history.acted.iter().enumerate() {
+        for (number, (at, scope)) in history.acted.iter().enumerate() {
             for (other, same) in &history.acted[number + 1..] {
                 // Where the clock was put back in between, the later one is dated earlier, and waited all the longer.
-                prop_assert!(target != same || *other >= at + cooldown, "{target} at {at} and at {other}");
+                prop_assert!(scope != same || *other >= at + cooldown, "{scope} at {at} and at {other}");
             }
         }
         let mut tried: BTreeMap<&str, u32> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Where it is written down who ordered what.
+//! Where it is written down who requested what.
 
 use std::path::PathBuf;
 
@@ -8,9 +8,9 @@ use crate::actions::audit::{Destination, Rotation};
 
 /// The audit trail.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Orders")]
+#[command(next_help_heading = "Actions")]
 pub(super) struct AuditArgs {
-    /// File that each order is written to, as JSON lines, before and after it is carried out; - for standard output.
+    /// File that each action is written to, as JSON lines, before and after it is carried out; - for standard output.
     /// What cannot be written is not carried out
     #[arg(
         long = "audit.file",

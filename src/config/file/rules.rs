@@ -376,7 +376,7 @@ mod tests {
                 "action: delete_jobs\n      mode: enforce",
                 "line 5: rule again: delete_jobs cannot be undone",
             ),
-            ("action: resume_jobs", "action: mend_faults", "line 5: rule again: faults is one of orphan_entry"),
+            ("action: resume_jobs", "action: repair_faults", "line 5: rule again: faults is one of orphan_entry"),
             ("action: resume_jobs", "action: break_locks", "line 5: rule again: break_locks does not look at max_age"),
         ] {
             let text = RULE.replacen(from, to, 1);

@@ -102,7 +102,7 @@ fn held_jobs(batch: &BatchSituation) -> Option<Cause> {
 fn holds(batch: &BatchSituation) -> String {
     let said = batch.holds.iter().map(|hold| match hold {
         Hold::ByOperator(message) => format!("{}. ", quoted(message.trim_end_matches(['.', ' ']))),
-        Hold::OfCollection(name, pause) => format!("Collection {} is held. {}", quoted(name), pause.ordered()),
+        Hold::OfCollection(name, pause) => format!("Collection {} is held. {}", quoted(name), pause.requested()),
     });
     said.collect()
 }
@@ -194,7 +194,7 @@ fn failed(batch: &BatchSituation, now: Timestamp) -> Cause {
     let failed = batch.references[Outcome::Failed as usize].unwrap_or(0);
     Cause::new(CauseKind::Failed, format!("It failed{when}{message}"))
         .evidence(format!("{} {} of its jobs failed.", outcomes(batch), count(failed.into())))
-        .remedy("Mend the failed jobs and resume them, then have the report made again; or delete the batch.")
+        .remedy("Repair the failed jobs and resume them, then have the report made again; or delete the batch.")
         .since(batch.entered)
         .items([Path::BatchNode(batch.id, BatchNode::Status)], 1)
 }
@@ -215,7 +215,7 @@ fn unknown(batch: &BatchSituation) -> Cause {
     };
     Cause::new(CauseKind::StatusUnknown, sentence)
         .evidence("No daemon can load it.")
-        .remedy("Mend its status by hand.")
+        .remedy("Repair its status by hand.")
         .items([Path::BatchNode(batch.id, BatchNode::Status)], 1)
 }
 

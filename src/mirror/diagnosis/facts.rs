@@ -40,21 +40,21 @@ impl Volume {
     }
 }
 
-/// An admin's order to stop: a paused queue, or a held collection.
+/// An admin's action to stop: a paused queue, or a held collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pause {
     /// Since when; `None` where its lock is not ours to read.
     pub since: Option<Timestamp>,
-    /// Who ordered it; empty where that is not said.
+    /// Who requested it; empty where that is not said.
     pub who: Box<str>,
     /// Why; likewise.
     pub why: Box<str>,
 }
 
 impl Pause {
-    /// Who ordered it and why, where the lock says so; with a space behind it.
+    /// Who requested it and why, where the lock says so; with a space behind it.
     #[must_use]
-    pub fn ordered(&self) -> String {
+    pub fn requested(&self) -> String {
         // A full stop of theirs stands before ours.
         let why = self.why.trim_end_matches(['.', ' ']);
         match (self.who.trim().is_empty(), self.why.trim().is_empty()) {

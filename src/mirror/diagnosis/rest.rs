@@ -40,7 +40,7 @@ pub(super) fn failed(job: &JobSituation, now: Timestamp) -> Cause {
         format!("It failed in {}{when}{separator} {message}", JobState::failed_in(job.last_successful)),
     )
     .evidence(format!("{others} {resumed}"))
-    .remedy("Mend what the message tells of, then resume the job; or delete it.")
+    .remedy("Repair what the message tells of, then resume the job; or delete it.")
     .since(job.entered)
     .items([Path::JobNode(job.id, JobNode::Status)], 1)
 }
@@ -85,7 +85,7 @@ pub(super) fn held(job: &JobSituation, now: Timestamp) -> Cause {
     if let Some(hold) = &job.hold {
         let since = hold.since.map(|since| format!(" for {}", ago(since, now))).unwrap_or_default();
         return cause
-            .evidence(format!("Its collection {name} is held{since}. {}", hold.ordered()).trim_end())
+            .evidence(format!("Its collection {name} is held{since}. {}", hold.requested()).trim_end())
             .remedy("Release the collection, and then its held jobs: they do not come free by themselves.")
             .items([collection_lock(&job.collection)], 1);
     }
@@ -104,7 +104,7 @@ pub(super) fn collection_held(job: &JobSituation, now: Timestamp) -> Cause {
     let hold = job.hold.clone().unwrap_or_default();
     let since = hold.since.map(|since| format!(" for {}", ago(since, now))).unwrap_or_default();
     Cause::new(CauseKind::CollectionHeld, format!("Its collection {} is held{since}.", quoted(&job.collection)))
-        .evidence(format!("{}When its turn comes it is set Held instead of being worked on.", hold.ordered()))
+        .evidence(format!("{}When its turn comes it is set Held instead of being worked on.", hold.requested()))
         .remedy("Release the collection.")
         .since(hold.since)
         .items([collection_lock(&job.collection)], 1)
@@ -118,6 +118,6 @@ pub(super) fn unknown(job: &JobSituation) -> Cause {
     };
     Cause::new(CauseKind::StatusUnknown, sentence)
         .evidence("No daemon can load it.")
-        .remedy("Mend its status by hand.")
+        .remedy("Repair its status by hand.")
         .items([Path::JobNode(job.id, JobNode::Status)], 1)
 }

@@ -31,7 +31,7 @@ pub(super) fn paused(pause: &Pause, now: Timestamp, what: &str) -> Cause {
         None => "The ingest queue is paused.".to_owned(),
     };
     Cause::new(CauseKind::QueuePaused, sentence)
-        .evidence(format!("{}{what}", pause.ordered()))
+        .evidence(format!("{}{what}", pause.requested()))
         .remedy("Release the ingest queue, once the reason for the pause is gone.")
         .since(pause.since)
         .items([Path::QueueLock(queuekeeper_queue::path::Queue::Ingest)], 1)

@@ -26,7 +26,7 @@ mod undated;
 mod view;
 
 pub(in crate::mirror) use undated::Undated;
-pub(in crate::mirror) use view::Asked;
+pub(in crate::mirror) use view::FaultQuery;
 
 use self::touched::Touched;
 

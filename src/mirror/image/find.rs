@@ -4,7 +4,7 @@
 
 use super::Image;
 use super::columns::{Columns, Kinds};
-use super::faults::Asked;
+use super::faults::FaultQuery;
 use super::view::Job;
 use crate::mirror::bands::Bands;
 use crate::mirror::find::{Direction, JobCursor, JobQuery, JobSort, PAGE_LIMIT, Page, SearchText};
@@ -75,7 +75,7 @@ impl Image {
         &self,
         query: &JobQuery,
         matches: Option<&TextMatches>,
-        asked: Asked<'_>,
+        asked: FaultQuery<'_>,
         now_ms: i64,
     ) -> Page<Job> {
         let cursor = query.cursor.filter(|cursor| cursor.is_of(query.sort, query.direction));
@@ -125,7 +125,7 @@ impl Image {
         &self,
         query: &JobQuery,
         matches: Option<&TextMatches>,
-        asked: Asked<'_>,
+        asked: FaultQuery<'_>,
         now_ms: i64,
     ) -> Vec<(JobId, i32)> {
         let columns = &self.jobs.columns;
@@ -155,7 +155,7 @@ impl Image {
         &self,
         query: &JobQuery,
         text: Option<&'a TextMatches>,
-        asked: Asked<'_>,
+        asked: FaultQuery<'_>,
         now_ms: i64,
     ) -> Option<Filter<'a>> {
         let collection = match query.collection.as_deref() {

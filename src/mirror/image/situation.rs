@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::failures::Failed;
-use super::faults::Asked;
+use super::faults::FaultQuery;
 use super::row::{LockStat, Row};
 use super::view::own;
 use super::{Image, order};
@@ -42,7 +42,12 @@ const NAMED: usize = 5;
 
 impl Image {
     /// What is known of a job; `None` where there is none.
-    pub(in crate::mirror) fn job_situation(&self, id: JobId, flow: &Flow, asked: Asked<'_>) -> Option<JobSituation> {
+    pub(in crate::mirror) fn job_situation(
+        &self,
+        id: JobId,
+        flow: &Flow,
+        asked: FaultQuery<'_>,
+    ) -> Option<JobSituation> {
         let row = self.jobs.get(id)?;
         let (state, offset) = (row.standing.state, asked.offset);
         let texts = &self.jobs.texts;
@@ -74,7 +79,12 @@ impl Image {
     }
 
     /// What is known of a state.
-    pub(in crate::mirror) fn state_situation(&self, state: JobState, flow: &Flow, asked: Asked<'_>) -> StateSituation {
+    pub(in crate::mirror) fn state_situation(
+        &self,
+        state: JobState,
+        flow: &Flow,
+        asked: FaultQuery<'_>,
+    ) -> StateSituation {
         let offset = asked.offset;
         let figures = self.jobs.figures.states.get(Some(state));
         let [unlocked, locked] = &figures.entered;
@@ -106,7 +116,7 @@ impl Image {
         id: BatchId,
         rates: Option<Rates>,
         flow: &Flow,
-        asked: Asked<'_>,
+        asked: FaultQuery<'_>,
     ) -> Option<BatchSituation> {
         let entry = self.batches.get(id).filter(|entry| !entry.item.nodes.is_empty())?;
         let item = &entry.item;
@@ -250,7 +260,7 @@ impl Image {
     }
 
     /// The entry that a daemon of a state tries first, where it ends the poll.
-    fn head(&self, state: JobState, asked: Asked<'_>) -> Option<Head> {
+    fn head(&self, state: JobState, asked: FaultQuery<'_>) -> Option<Head> {
         let folder = StateFolder::from(state);
         let row = self.first_to_take(state)?;
         let first = row.id();
@@ -267,7 +277,7 @@ impl Image {
     }
 
     /// The sessions that hold jobs in Provisioning which the threshold keeps back, those with the most first.
-    fn pools(&self, asked: Asked<'_>) -> Vec<Pool> {
+    fn pools(&self, asked: FaultQuery<'_>) -> Vec<Pool> {
         let Some(space) = asked.space else { return Vec::new() };
         let mut pools: Vec<Pool> = Vec::new();
         let locked = self.jobs.figures.states.get(Some(JobState::Provisioning)).locked.iter().take(LOCKED);

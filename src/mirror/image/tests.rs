@@ -187,7 +187,7 @@ fn said(image: &Image) -> Vec<String> {
 }
 
 /// What a drift check of `image` reads, and the paths that it changes.
-fn mend(image: &mut Image, walked: &Image, model: &Model) -> Vec<Path> {
+fn repair(image: &mut Image, walked: &Image, model: &Model) -> Vec<Path> {
     let mut paths = image.differing_rest(walked);
     paths.extend(image.differing_jobs(0..image.job_slots(), walked));
     paths.extend(walked.missing_jobs(0..walked.job_slots(), image));
@@ -223,7 +223,7 @@ proptest! {
         prop_assert_eq!(said(&image), said(&turned));
         prop_assert_eq!(said(&image), said(&reversed));
         prop_assert_eq!(image.changes_since(&turned), []);
-        prop_assert_eq!(mend(&mut image, &turned, &model), []);
+        prop_assert_eq!(repair(&mut image, &turned, &model), []);
         // What was counted on the way adds up to where the jobs are.
         let jobs = image.jobs.slice(0..image.job_slots());
         for seen in jobs.map(|row| row.seen().label()) {
@@ -239,7 +239,7 @@ proptest! {
     }
 
     #[test]
-    fn a_drift_check_mends_whatever_was_missed(heard in vec(any_change(), 0..80), missed in vec(any_change(), 0..12)) {
+    fn a_drift_check_repairs_whatever_was_missed(heard in vec(any_change(), 0..80), missed in vec(any_change(), 0..12)) {
         let mut model = Model::new();
         for (at, (path, fate)) in (1..).zip(heard) {
             change(&mut model, &path, fate, at);
@@ -250,9 +250,9 @@ proptest! {
             change(&mut model, &path, fate, at);
         }
         let tree = walked(model.iter());
-        let mended = mend(&mut image, &tree, &model);
+        let repaired = repair(&mut image, &tree, &model);
         prop_assert_eq!(said(&image), said(&tree));
-        for path in mended {
+        for path in repaired {
             prop_assert!(before.get(&path) != model.get(&path), "{} did not change", path);
         }
     }

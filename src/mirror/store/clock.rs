@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{Shared, Store, Writer};
-use crate::mirror::clock::{Clock, Moment, Offset, Told};
+use crate::mirror::clock::{Clock, Moment, Offset, OffsetAt};
 use crate::mirror::freshness::ServerClock;
 use crate::mirror::history::shifted;
 use crate::mirror::timekeeper::Timekeeper;
@@ -12,7 +12,7 @@ use crate::mirror::timekeeper::Timekeeper;
 #[derive(Debug, Default)]
 pub(super) struct Learnt {
     clock: Clock,
-    told: Told,
+    told: OffsetAt,
     /// By which clock of ours all instants are that the store keeps.
     dated: Option<Moment>,
     /// Why the time could not be asked for, as long as it cannot.
@@ -71,7 +71,7 @@ impl Shared {
         let before = learnt.told.offset(now);
         learn(&mut learnt);
         let offset = learnt.clock.offset(now);
-        learnt.told = Told::new(offset, now);
+        learnt.told = OffsetAt::new(offset, now);
         self.nodes.set_offset(learnt.told);
         drop(learnt);
         if offset != before {

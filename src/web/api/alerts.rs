@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 use super::Answer;
 use crate::actions::{Actor, Role, Source};
 use crate::alerts::NotReceived;
-use crate::web::identity::{Identity, Means};
+use crate::web::identity::{AuthMethod, Identity};
 use crate::web::json::Json;
 use crate::web::problem::Problem;
 use crate::web::views::rules::ReceivedView;
@@ -86,16 +86,16 @@ async fn alerts(
     Ok(Json(received.into()))
 }
 
-/// Nobody else tells of alerts, whatever he may order himself: who reads the audit trail must be able to rely on it.
+/// Nobody else tells of alerts, whatever he may request himself: who reads the audit trail must be able to rely on it.
 fn refused(state: &State, identity: &Identity) -> Problem {
     let why = "Telling of alerts needs a token of the role alertmanager, and nothing else has it: queuekeeper token \
                alertmanager --role alertmanager makes one, for credentials_file in Alertmanager's http_config.";
-    if identity.means == Means::Nobody { state.challenge(why) } else { Problem::new(StatusCode::FORBIDDEN, why) }
+    if identity.means == AuthMethod::Nobody { state.challenge(why) } else { Problem::new(StatusCode::FORBIDDEN, why) }
 }
 
 impl From<NotReceived> for Problem {
     fn from(error: NotReceived) -> Self {
-        let why = crate::web::orders::sentence(&error.to_string());
+        let why = crate::web::actions::sentence(&error.to_string());
         match error {
             NotReceived::Invalid(_) => Self::new(StatusCode::BAD_REQUEST, why),
             NotReceived::NotSynced(_)

@@ -6,7 +6,7 @@ use utoipa::IntoParams;
 
 use super::Answer;
 use crate::actions::audit::AuditQuery;
-use crate::actions::{Action, Source};
+use crate::actions::{ActionKind, Source};
 use crate::web::State;
 use crate::web::json::Json;
 use crate::web::lists::{choose, given, text};
@@ -20,7 +20,7 @@ use crate::web::views::audit::{AuditList, OUTCOMES};
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(in crate::web) struct AuditFilter {
-    /// With this text in actor, subjects, reason, outcome or id, whatever the case of its letters.
+    /// With this text in actor, targets, reason, outcome or id, whatever the case of its letters.
     #[param(max_length = 200)]
     pub(in crate::web) text: Option<String>,
     /// Given by this actor.
@@ -34,19 +34,21 @@ pub(in crate::web) struct AuditFilter {
     pub(in crate::web) outcome: Option<String>,
     /// Older than this order.
     pub(in crate::web) before: Option<String>,
-    /// How many orders the page has at most.
+    /// How many actions the page has at most.
     #[param(value_type = Option<u16>, minimum = 1, maximum = 500, default = 50)]
     pub(in crate::web) limit: Option<String>,
 }
 
 impl AuditFilter {
-    /// The page that is asked for. A server that takes no orders has none to tell of.
+    /// The page that is asked for. A server that takes no actions has none to tell of.
     pub(in crate::web) fn list(&self, of: &State) -> Result<AuditList, Problem> {
         let own = |value: Option<&str>| value.map(str::to_owned);
         let before = given(self.before.as_ref());
         let query = AuditQuery {
             text: text(self.text.as_ref())?,
-            action: own(choose("action", self.action.as_ref(), &Action::ALL, Action::label)?.map(Action::label)),
+            action: own(
+                choose("action", self.action.as_ref(), &ActionKind::ALL, ActionKind::label)?.map(ActionKind::label)
+            ),
             actor: own(given(self.actor.as_ref())),
             source: own(choose("source", self.source.as_ref(), &Source::ALL, Source::label)?.map(Source::label)),
             outcome: own(choose("outcome", self.outcome.as_ref(), &OUTCOMES, |outcome| outcome)?),
@@ -57,9 +59,9 @@ impl AuditFilter {
     }
 }
 
-/// `GET /api/v1/audit`: who ordered what lately, the newest first, filtered and paged.
+/// `GET /api/v1/audit`: who requested what lately, the newest first, filtered and paged.
 ///
-/// The newest ten thousand orders are remembered; the audit file has all of them.
+/// The newest ten thousand actions are remembered; the audit file has all of them.
 #[utoipa::path(
     get, path = "/audit",
     params(AuditFilter),

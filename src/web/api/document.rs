@@ -8,7 +8,7 @@ use utoipa::openapi::tag::TagBuilder;
 use utoipa::openapi::{Content, OpenApi, Ref, RefOr, Response, ResponseBuilder, Server};
 
 use super::PREFIX;
-use crate::actions::{Action, Source};
+use crate::actions::{ActionKind, Source};
 use crate::mirror::find::{Direction, JobSort};
 use crate::mirror::lists::{BatchOrder, RequestOrder};
 use crate::mirror::{AGE_LABELS, LockKind, state_label};
@@ -27,9 +27,9 @@ const COMMON: [(&str, &str, &str); 4] = [
     ("503", "NotNow", "The queue has not been read yet, or the server has too much to do"),
 ];
 
-/// The answers besides that a request may get that orders something.
+/// The answers besides that a request may get that requests something.
 const ORDERING: [(&str, &str, &str); 3] = [
-    ("403", "Forbidden", "Whoever sent it may not order that, or this server takes no orders"),
+    ("403", "Forbidden", "Whoever sent it may not request that, or this server takes no actions"),
     ("413", "TooLarge", "The body is larger than anything that is taken"),
     ("415", "NoJson", "The body is not JSON, or does not say so"),
 ];
@@ -46,9 +46,9 @@ const TAGS: [(&str, &str); 15] = [
     ("access", "Requests for assembly"),
     ("locks", "Who holds what"),
     ("faults", "What is broken in the tree"),
-    ("orders", "Ordering something, and what came of it"),
+    ("actions", "Ordering something, and what came of it"),
     ("lists", "Ordering something on many jobs"),
-    ("audit", "Who ordered what"),
+    ("audit", "Who requested what"),
     ("tree", "Any znode"),
     ("history", "The last hours"),
 ];
@@ -70,9 +70,9 @@ pub(super) fn complete(document: &mut OpenApi) {
     let mut used = Vec::new();
     for (path, item) in &mut document.paths.paths {
         let part = path.strip_prefix(PREFIX).unwrap_or(path).split('/').nth(1).unwrap_or_default();
-        for (operation, is_order) in [(&mut item.get, false), (&mut item.post, true)] {
+        for (operation, is_action) in [(&mut item.get, false), (&mut item.post, true)] {
             if let Some(operation) = operation {
-                describe(operation, part, is_order);
+                describe(operation, part, is_action);
                 used.push(part.to_owned());
             }
         }
@@ -87,7 +87,7 @@ fn problem(when: &str) -> Response {
     ResponseBuilder::new().description(when).content(MEDIA_TYPE, content).build()
 }
 
-fn describe(operation: &mut Operation, part: &str, is_order: bool) {
+fn describe(operation: &mut Operation, part: &str, is_action: bool) {
     operation.tags = Some(vec![part.to_owned()]);
     // A handler's first line names its route, which the description has anyway.
     if let Some((_, said)) = operation.summary.as_deref().and_then(|summary| summary.split_once("`: ")) {
@@ -103,8 +103,8 @@ fn describe(operation: &mut Operation, part: &str, is_order: bool) {
             "What was asked for".clone_into(&mut response.description);
         }
     }
-    let ordering = ORDERING.into_iter().filter(|_| is_order);
-    for (status, name, _) in COMMON.into_iter().chain(ordering) {
+    let requesting = ORDERING.into_iter().filter(|_| is_action);
+    for (status, name, _) in COMMON.into_iter().chain(requesting) {
         let common = RefOr::Ref(Ref::new(format!("#/components/responses/{name}")));
         operation.responses.responses.insert(status.to_owned(), common);
     }
@@ -128,12 +128,12 @@ fn values(part: &str, parameter: &str) -> Vec<&'static str> {
         ("jobs", "direction") => Direction::ALL.map(Direction::label).into(),
         ("jobs" | "faults", "fault") => Fault::ALL.map(Fault::label).into(),
         ("batches", "state") => labels::<BatchState>(),
-        ("batches", "sort") => BatchOrder::ALL.iter().map(|order| order.label()).collect(),
+        ("batches", "sort") => BatchOrder::ALL.iter().map(|action| action.label()).collect(),
         ("access", "state") => labels::<AccessState>(),
         ("access", "queue") => AccessQueue::ALL.iter().map(|queue| queue.name()).collect(),
-        ("access", "sort") => RequestOrder::ALL.iter().map(|order| order.label()).collect(),
+        ("access", "sort") => RequestOrder::ALL.iter().map(|action| action.label()).collect(),
         ("access" | "locks", "age") => AGE_LABELS.into(),
-        ("audit", "action") => Action::ALL.map(Action::label).into(),
+        ("audit", "action") => ActionKind::ALL.map(ActionKind::label).into(),
         ("audit", "source") => Source::ALL.map(Source::label).into(),
         ("audit", "outcome") => OUTCOMES.into(),
         ("locks", "kind") => LockKind::ALL.map(LockKind::label).into(),

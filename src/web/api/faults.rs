@@ -45,7 +45,7 @@ impl FaultFilter {
     }
 }
 
-/// `GET /api/v1/faults`: what is broken in the tree, since when, what it does and what mends it.
+/// `GET /api/v1/faults`: what is broken in the tree, since when, what it does and what repairs it.
 #[utoipa::path(
     get,
     path = "/faults",

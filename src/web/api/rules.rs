@@ -5,13 +5,13 @@ use axum::http::StatusCode;
 use jiff::Timestamp;
 
 use super::Answer;
-use super::orders::{ReasonBody, reason};
+use super::actions::{ReasonBody, reason};
 use crate::actions::{Role, Source};
 use crate::alerts::NotChanged;
 use crate::web::State;
+use crate::web::actions::sentence;
 use crate::web::identity::Identity;
 use crate::web::json::Json;
-use crate::web::orders::sentence;
 use crate::web::params::Body;
 use crate::web::problem::Problem;
 use crate::web::views::rules::RulesView;

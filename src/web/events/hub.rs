@@ -16,7 +16,7 @@ use super::page::{self, Seen, render};
 use super::regions::Shot;
 use crate::web::State;
 use crate::web::host::network;
-use crate::web::identity::{Identity, Means};
+use crate::web::identity::{AuthMethod, Identity};
 
 /// How many streams are open at once. Each is a connection, and others want to be served too.
 const MOST_STREAMS: usize = 256;
@@ -94,8 +94,8 @@ pub(super) enum Reader {
 impl Reader {
     pub(super) fn of(identity: &Identity) -> Self {
         match identity.means {
-            Means::Password | Means::Token => Self::Actor(identity.name.clone()),
-            Means::Nobody | Means::Loopback => Self::Address(identity.peer.map(network)),
+            AuthMethod::Password | AuthMethod::Token => Self::Actor(identity.name.clone()),
+            AuthMethod::Nobody | AuthMethod::Loopback => Self::Address(identity.peer.map(network)),
         }
     }
 

@@ -20,7 +20,7 @@ const LARGEST: usize = 4 * 1024 * 1024;
 #[derive(Clone, Copy, Debug)]
 struct NoPage;
 
-/// A page as some readers see it: whoever may order more is offered more.
+/// A page as some readers see it: whoever may request more is offered more.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Seen {
     /// Its path with its query.

@@ -3,7 +3,7 @@
 use askama::Template;
 use jiff::Timestamp;
 
-use super::buttons::{Button, Desk};
+use super::buttons::{Button, Buttons};
 use super::frame::{Frame, Section};
 use super::listing::{Choice, LONG, Node, Of, SHORT, Shown, ages, choices, pairs, with};
 use crate::actions::Role;
@@ -94,7 +94,7 @@ impl AccessPage {
                 rows: list
                     .items
                     .iter()
-                    .map(|item| Row::new(item, Desk::new(&frame.root, role), &frame.root, now))
+                    .map(|item| Row::new(item, Buttons::new(&frame.root, role), &frame.root, now))
                     .collect(),
             }
         });
@@ -162,7 +162,7 @@ impl QueueFigures {
 }
 
 impl Row {
-    fn new(item: &AccessItem, desk: Desk<'_>, root: &str, now: Timestamp) -> Self {
+    fn new(item: &AccessItem, buttons: Buttons<'_>, root: &str, now: Timestamp) -> Self {
         let state = AccessState::ALL.iter().copied().find(|state| state.label() == item.state);
         let odd = item.odd_status.as_deref().unwrap_or_default();
         let session = item.session.clone().unwrap_or_default();
@@ -184,7 +184,7 @@ impl Row {
             node: Node { name: item.id.clone(), ..Node::of(&format!("/access/{}/{}", item.queue, item.id), root) },
             session_href: with(&format!("{root}locks"), "session", &session),
             session,
-            buttons: desk.request(item.queue, &item.id, item.state),
+            buttons: buttons.request(item.queue, &item.id, item.state),
             is_locked: item.locked,
             queue: item.queue,
             id: item.id.clone(),

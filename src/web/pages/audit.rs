@@ -3,11 +3,11 @@
 use askama::Template;
 use jiff::Timestamp;
 
+use super::action::state_name;
+use super::actions::{Outcome, action_title, named, outcome, took};
 use super::frame::{Frame, Section};
 use super::listing::{Choice, choices, pairs};
-use super::order::state_name;
-use super::orders::{Outcome, action_title, named, outcome, took};
-use crate::actions::{Action, Source};
+use crate::actions::{ActionKind, Source};
 use crate::web::State;
 use crate::web::api::AuditFilter;
 use crate::web::problem::Problem;
@@ -18,7 +18,7 @@ use crate::web::views::audit::{AuditItem, OUTCOMES};
 /// How many characters of a text stand in the list.
 const LONG: usize = 240;
 
-/// How many subjects of an order are named.
+/// How many targets of an action are named.
 const NAMED: usize = 3;
 
 /// The audit trail, ready to be rendered.
@@ -36,13 +36,13 @@ pub(super) struct AuditPage {
     clear: String,
     json: String,
     rows: Vec<Row>,
-    /// The newest orders; empty where those are shown.
+    /// The newest actions; empty where those are shown.
     first: String,
     /// The page behind; empty on the last one.
     next: String,
 }
 
-/// An order as the list shows it.
+/// An action as the list shows it.
 #[derive(Debug)]
 struct Row {
     id: String,
@@ -81,16 +81,16 @@ impl AuditPage {
         });
         let total = list.total as u64;
         let told = match (total, is_filtered) {
-            (0, false) => "Nothing was ordered yet.".to_owned(),
-            (0, true) => "No order matches.".to_owned(),
-            (1, true) => "1 order matches.".to_owned(),
-            (total, true) => format!("{} orders match.", Count(total)),
-            (total, false) => format!("{}, the newest first.", counted(total, "order", "orders")),
+            (0, false) => "Nothing was requested yet.".to_owned(),
+            (0, true) => "No action matches.".to_owned(),
+            (1, true) => "1 action matches.".to_owned(),
+            (total, true) => format!("{} actions match.", Count(total)),
+            (total, false) => format!("{}, the newest first.", counted(total, "action", "actions")),
         };
         let is_first = before.as_ref().is_none_or(String::is_empty);
         let words = |label: &'static str| (label, label.replace('_', " "));
         Ok(Self {
-            actions: choices(action.as_ref(), Action::ALL.map(|action| (action.label(), action.title()))),
+            actions: choices(action.as_ref(), ActionKind::ALL.map(|action| (action.label(), action.title()))),
             sources: choices(source.as_ref(), Source::ALL.map(|source| (source.label(), source.label()))),
             outcomes: choices(outcome.as_ref(), OUTCOMES.map(words)),
             told,
@@ -108,13 +108,13 @@ impl AuditPage {
 
 impl Row {
     fn new(item: &AuditItem, root: &str, now: Timestamp) -> Self {
-        let on: Vec<_> = item.subjects.iter().take(NAMED).map(|on| named(on, root)).collect();
+        let on: Vec<_> = item.targets.iter().take(NAMED).map(|on| named(on, root)).collect();
         let left_out = item.count.saturating_sub(on.len() as u64);
         let from = item.from.as_ref().map(|from| format!(" from {from}")).unwrap_or_default();
         let name = |label: &Option<String>, none: &str| label.as_deref().map_or_else(|| none.to_owned(), state_name);
         let is_change = item.before.is_some() || item.after.is_some();
         Self {
-            href: format!("{root}orders/{}", item.id),
+            href: format!("{root}actions/{}", item.id),
             at: Moment::new(item.at, now),
             action: action_title(&item.action),
             outcome: outcome(&item.outcome),

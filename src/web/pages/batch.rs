@@ -4,7 +4,7 @@ use askama::Template;
 use jiff::Timestamp;
 
 use super::batches::Head;
-use super::buttons::{Button, Desk};
+use super::buttons::{Button, Buttons};
 use super::faults::{Fault, fault};
 use super::frame::{Frame, Section};
 use super::listing::{Node, with};
@@ -81,7 +81,7 @@ impl BatchPage {
         let view = state.view(now);
         let frame = Frame::new(&view, "../".to_owned(), Section::Batches);
         let root = &*frame.root;
-        let desk = Desk::new(root, role);
+        let buttons = Buttons::new(root, role);
         let batch = &standing.batch;
         let head = Head::new(batch);
         let moment = |at: Option<Timestamp>| at.map(|at| Moment::new(at, now));
@@ -124,12 +124,12 @@ impl BatchPage {
             jobs_href: jobs(None),
             failed_href: if batch.jobs.failed.unwrap_or(0) > 0 { jobs(Some("failed")) } else { String::new() },
             why: standing.diagnosis.as_ref().map(|diagnosis| why(diagnosis, &path, root)),
-            faults: standing.faults.iter().map(|found| fault(found, desk, now)).collect(),
+            faults: standing.faults.iter().map(|found| fault(found, buttons, now)).collect(),
             collection_href: with(&format!("{root}batches"), "collection", collection),
             lock,
             nodes: nodes.into(),
             json: format!("{root}api/v1/batches/{}", batch.id),
-            buttons: desk.batch(&batch.id, batch.state, batch.locked),
+            buttons: buttons.batch(&batch.id, batch.state, batch.locked),
             id: batch.id.clone(),
             head,
             frame,

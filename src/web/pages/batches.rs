@@ -3,11 +3,11 @@
 use askama::Template;
 use jiff::Timestamp;
 
-use super::buttons::{Button, Desk};
+use super::buttons::{Button, Buttons};
 use super::frame::{Frame, Section};
 use super::listing::{Choice, LONG, Of, SHORT, Shown, choices, pairs, with};
 use super::progress::Progress;
-use crate::actions::{Action, Role, Subject};
+use crate::actions::{ActionKind, Role, Target};
 use crate::mirror::lists::BatchOrder;
 use crate::mirror::state_label;
 use crate::web::State;
@@ -119,7 +119,7 @@ impl BatchesPage {
             states: choices(filter.state.as_ref(), states().into_iter().map(named)),
             sorts: choices(filter.sort.as_ref(), sorts),
             collections: BatchFilter::collections(state),
-            clean_up: Desk::new(&frame.root, role).on(Action::CleanUp, &Subject::Batches),
+            clean_up: Buttons::new(&frame.root, role).on(ActionKind::CleanUp, &Target::Batches),
             list,
             filter,
             frame,

@@ -1,4 +1,4 @@
-//! Orders over many: a list is frozen, shown, and carried out as it was shown.
+//! Actions over many: a list is frozen, shown, and carried out as it was shown.
 
 use askama::Template;
 use axum::extract::{Path, State as FromState};
@@ -7,13 +7,15 @@ use axum::response::Response;
 use jiff::Timestamp;
 use serde::Deserialize;
 
+use super::action::{see_other, state_name, subject_in_words, tell};
 use super::frame::{Frame, Section};
-use super::order::{see_other, state_name, subject_in_words, tell};
 use super::render;
-use crate::actions::audit::OrderId;
-use crate::actions::{Action, Actor, Each, Frozen, ListOf, Order, Reason, Refusal, Role, Seen, Source, Subject};
+use crate::actions::audit::ActionId;
+use crate::actions::{
+    Action, ActionKind, Actor, BulkAction, Frozen, ListOf, Precondition, Reason, Refusal, Role, Source, Target,
+};
 use crate::web::State;
-use crate::web::api::orders::{action, bad_item, job_state, priority};
+use crate::web::api::actions::{action_kind, bad_item, job_state, priority};
 use crate::web::identity::Identity;
 use crate::web::params::{Sent, pairs_of};
 use crate::web::problem::Problem;
@@ -36,9 +38,9 @@ pub(super) async fn freeze(
     let (of, items) = if sent.is_all {
         state.matching(&pairs_of(&sent.jobs)?, now)?
     } else {
-        let subject = |item: &String| item.parse::<Subject>().map_err(|error| bad_item(item, &error));
-        let subjects = sent.items.iter().map(subject).collect::<Result<Vec<_>, _>>()?;
-        (ListOf::ChosenJobs, state.seen_now(subjects))
+        let target = |item: &String| item.parse::<Target>().map_err(|error| bad_item(item, &error));
+        let targets = sent.items.iter().map(target).collect::<Result<Vec<_>, _>>()?;
+        (ListOf::ChosenJobs, state.seen_now(targets))
     };
     let frozen = state.actions()?.freeze(sent.each, of, items, &actor, now)?;
     Ok(see_other(format!("lists/{}", frozen.id)))
@@ -47,7 +49,7 @@ pub(super) async fn freeze(
 /// What a form of a list says.
 #[derive(Debug)]
 struct Chosen {
-    each: Each,
+    each: BulkAction,
     is_all: bool,
     items: Vec<String>,
     /// The query string of those that match.
@@ -56,11 +58,11 @@ struct Chosen {
 
 impl Chosen {
     fn read(sent: Pairs) -> Result<Self, Problem> {
-        let (mut ordered, mut items, mut jobs, mut is_all) = (String::new(), Vec::new(), String::new(), false);
+        let (mut requested, mut items, mut jobs, mut is_all) = (String::new(), Vec::new(), String::new(), false);
         let (mut to, mut urgency) = (None, None);
         for (name, value) in sent {
             match &*name {
-                "action" => ordered = value,
+                "action" => requested = value,
                 "item" => items.push(value),
                 "jobs" => jobs = value,
                 "to" => to = job_state(Some(&value))?,
@@ -70,11 +72,11 @@ impl Chosen {
                 _ => return Err(Problem::bad(format!("There is no field “{}” here.", shown(&name)))),
             }
         }
-        let action = action(&ordered)?;
+        let action = action_kind(&requested)?;
         // What stands in the form for another action means nothing for this one.
-        let urgency = urgency.filter(|_| action == Action::SetPriority);
-        let to = to.filter(|_| action == Action::Resume);
-        Ok(Self { each: Each { action, to, priority: priority(urgency)? }, is_all, items, jobs })
+        let urgency = urgency.filter(|_| action == ActionKind::SetPriority);
+        let to = to.filter(|_| action == ActionKind::Resume);
+        Ok(Self { each: BulkAction { action, to, priority: priority(urgency)? }, is_all, items, jobs })
     }
 }
 
@@ -85,7 +87,7 @@ pub(super) struct Given {
     reason: Option<String>,
 }
 
-/// `GET /lists/{id}`: what a frozen list holds, and a button that orders it.
+/// `GET /lists/{id}`: what a frozen list holds, and a button that requests it.
 pub(super) async fn show(
     FromState(state): FromState<State>,
     who: Identity,
@@ -94,8 +96,8 @@ pub(super) async fn show(
     let now = Timestamp::now();
     let actor = state.authorize(&who, Role::Operator, Source::Web)?;
     let id = id.parse().map_err(|_| gone())?;
-    if state.actions()?.work(id).is_some_and(|work| work.actor == actor.name) {
-        return Ok(see_other(format!("../orders/{id}")));
+    if state.actions()?.execution(id).is_some_and(|work| work.actor == actor.name) {
+        return Ok(see_other(format!("../actions/{id}")));
     }
     let page = ListPage::new(&state, id, &actor, None, now).await?;
     Ok(render(StatusCode::OK, &page))
@@ -115,7 +117,7 @@ pub(super) async fn execute(
     let refusal = match Reason::new(&reason) {
         Err(none) => Refusal::Invalid(none.to_string()),
         Ok(given) => match state.actions()?.execute_frozen(id, actor.clone(), given, now) {
-            Ok(work) => return Ok(see_other(format!("../orders/{}", work.id))),
+            Ok(work) => return Ok(see_other(format!("../actions/{}", work.id))),
             Err(refusal) => refusal,
         },
     };
@@ -167,7 +169,7 @@ struct Item {
 impl ListPage {
     async fn new(
         state: &State,
-        id: OrderId,
+        id: ActionId,
         actor: &Actor,
         refused: Option<(String, Problem)>,
         now: Timestamp,
@@ -177,12 +179,17 @@ impl ListPage {
         let Frozen { each, items, of, at, .. } = &*frozen;
         let frame = Frame::new(&state.view(now), "../".to_owned(), Section::Audit);
         let mut sample = Vec::new();
-        for (subject, version) in items.iter().take(SAMPLE) {
-            let seen = version.map(|version| Seen { version: Some(version), ..Seen::default() });
-            let order =
-                Order { seen, to: each.to, priority: each.priority, ..Order::new(each.action, subject.clone()) };
-            let planned = actions.plan(&order, actor, "", now).await;
-            sample.push(Item::new(subject, planned, &frame.root));
+        for (target, version) in items.iter().take(SAMPLE) {
+            let precondition =
+                version.map(|version| Precondition { version: Some(version), ..Precondition::default() });
+            let action = Action {
+                precondition,
+                to: each.to,
+                priority: each.priority,
+                ..Action::new(each.action, target.clone())
+            };
+            let planned = actions.plan(&action, actor, "", now).await;
+            sample.push(Item::new(target, planned, &frame.root));
         }
         let many = items.len() as u64;
         let left_out = items.len() - sample.len();
@@ -195,10 +202,10 @@ impl ListPage {
             id: id.to_string(),
             title: format!("{} {count}?", each.action.title()),
             button: format!("{} {count}", each.action.title()),
-            is_grave: matches!(each.action, Action::Delete | Action::Purge),
+            is_grave: matches!(each.action, ActionKind::Delete | ActionKind::Purge),
             at: Moment::new(*at, now),
             with: match (each.to, each.priority) {
-                (Some(to), _) => format!("Each is resumed in {}.", name(to)),
+                (Some(to), _) => format!("BulkAction is resumed in {}.", name(to)),
                 (None, Some(priority)) => format!("The priority of each becomes {}.", priority.number()),
                 (None, None) => String::new(),
             },
@@ -220,9 +227,9 @@ fn name(state: JobState) -> &'static str {
 }
 
 impl Item {
-    fn new(subject: &Subject, planned: Result<crate::actions::Prepared, Refusal>, root: &str) -> Self {
-        let name = subject_in_words(subject);
-        let href = subject.page().map(|page| format!("{root}{page}")).unwrap_or_default();
+    fn new(target: &Target, planned: Result<crate::actions::Prepared, Refusal>, root: &str) -> Self {
+        let name = subject_in_words(target);
+        let href = target.page().map(|page| format!("{root}{page}")).unwrap_or_default();
         let label = |label: Option<&str>| label.map(state_name).unwrap_or_default();
         match planned {
             Ok(prepared) => Self {

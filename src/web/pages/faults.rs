@@ -3,7 +3,7 @@
 use askama::Template;
 use jiff::Timestamp;
 
-use super::buttons::{Button, Desk};
+use super::buttons::{Button, Buttons};
 use super::frame::{Frame, Section};
 use super::listing::{Node, Of, Shown, pairs, with};
 use crate::actions::Role;
@@ -12,7 +12,7 @@ use crate::web::api::FaultFilter;
 use crate::web::problem::Problem;
 use crate::web::show::{Count, Moment, counted};
 use crate::web::views::faults::{FaultItem, FaultList};
-use queuekeeper_queue::MendKind;
+use queuekeeper_queue::RepairKind;
 use queuekeeper_queue::fault::Fault as Kind;
 use queuekeeper_queue::path::Path;
 
@@ -71,24 +71,24 @@ pub(super) struct Fault {
     pub(super) effect: &'static str,
     pub(super) remedy: &'static str,
     pub(super) nodes: Vec<Node>,
-    /// Mends it, where the reader may.
-    pub(super) mend: Option<Button>,
+    /// Repairs it, where the reader may.
+    pub(super) repair: Option<Button>,
     /// Purges the item that shows it, where it may be one that nothing else helps and the reader may.
     pub(super) purge: Option<Button>,
-    /// What helps, where no order mends it; empty where one does.
+    /// What helps, where no order repairs it; empty where one does.
     pub(super) help: &'static str,
 }
 
 /// A fault as pages show it.
-pub(super) fn fault(found: &FaultItem, desk: Desk<'_>, now: Timestamp) -> Fault {
-    let (kind, root) = (Kind::from_label(found.fault), desk.root);
-    let help = kind.map_or("", |kind| match kind.mend_kind_of(&Path::parse(&found.item)) {
-        MendKind::Another(help) => help,
-        MendKind::Writes | MendKind::BreaksLock => "",
+pub(super) fn fault(found: &FaultItem, buttons: Buttons<'_>, now: Timestamp) -> Fault {
+    let (kind, root) = (Kind::from_label(found.fault), buttons.root);
+    let help = kind.map_or("", |kind| match kind.repair_kind_of(&Path::parse(&found.item)) {
+        RepairKind::Another(help) => help,
+        RepairKind::Writes | RepairKind::BreaksLock => "",
     });
     Fault {
-        mend: kind.and_then(|kind| desk.fault(kind, &found.item)),
-        purge: kind.and_then(|kind| desk.purge_of(kind, &found.item)),
+        repair: kind.and_then(|kind| buttons.fault(kind, &found.item)),
+        purge: kind.and_then(|kind| buttons.purge_of(kind, &found.item)),
         help,
         item: Node::item(&found.item, root),
         since: Moment::new(found.since, now),
@@ -109,14 +109,14 @@ impl FaultsPage {
             Err(problem) => return Err(problem),
         };
         let only = filter.fault()?.map_or("", Kind::title);
-        let list = list.map(|list| List::new(&list, filter, Desk::new(&frame.root, role), now));
+        let list = list.map(|list| List::new(&list, filter, Buttons::new(&frame.root, role), now));
         Ok(Self { frame, only, list })
     }
 }
 
 impl List {
-    fn new(list: &FaultList, filter: &FaultFilter, desk: Desk<'_>, now: Timestamp) -> Self {
-        let root = desk.root;
+    fn new(list: &FaultList, filter: &FaultFilter, buttons: Buttons<'_>, now: Timestamp) -> Self {
+        let root = buttons.root;
         let counts = [list.total, list.before, list.items.len() as u64];
         let wanted = pairs([("fault", filter.fault.as_ref())]);
         let is_filtered = !wanted.is_empty();
@@ -135,7 +135,7 @@ impl List {
         let mut groups: Vec<Group> = Vec::new();
         for item in &list.items {
             let title = Kind::from_label(item.fault).map_or(item.fault, Kind::title);
-            let fault = fault(item, desk, now);
+            let fault = fault(item, buttons, now);
             match groups.last_mut() {
                 Some(group) if group.title == title => group.faults.push(fault),
                 Some(_) | None => groups.push(Group { title, faults: vec![fault] }),

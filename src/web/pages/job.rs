@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 
-use super::buttons::{Button, Desk};
+use super::buttons::{Button, Buttons};
 use super::frame::{Frame, Section};
 use super::listing::with;
 use super::{View, render};
@@ -130,7 +130,7 @@ impl Page {
             collection: visible(&job.collection),
             collection_href: with("jobs", "collection", &job.collection),
             json: format!("api/v1/jobs/{}", detail.id),
-            buttons: Desk::new("../", role).job(job, &known.faults),
+            buttons: Buttons::new("../", role).job(job, &known.faults),
             why: Why::new(&known.diagnosis, &Znode::Job(job.id), view.now),
             way: way::Way::new(known, view.now),
             about: about(job, view.now),

@@ -3,11 +3,11 @@
 use askama::Template;
 use jiff::Timestamp;
 
+use super::action::resumable;
 use super::frame::{Frame, Section};
 use super::jobs::form::Form;
 use super::jobs::row::Row;
-use super::order::resumable;
-use crate::actions::{Role, Subject};
+use crate::actions::{Role, Target};
 use crate::mirror::find::{Direction, JobQuery, JobSort};
 use crate::web::problem::Problem;
 use crate::web::query::{Pairs, address, filters, order, parse, query_of};
@@ -48,7 +48,7 @@ struct Bulk {
 impl Bulk {
     /// What that reader may do; `None` for nothing.
     fn new(query: &JobQuery, total: usize, role: Role) -> Option<Self> {
-        let all = Subject::Job(JobId::new(0)).actions().iter();
+        let all = Target::Job(JobId::new(0)).actions().iter();
         let actions: Vec<_> = all.filter(|(_, needed)| role >= *needed).map(|(action, _)| action).collect();
         (!actions.is_empty()).then(|| Self {
             actions: actions.iter().map(|action| (action.label(), action.title())).collect(),

@@ -3,12 +3,12 @@
 use askama::Template;
 use jiff::Timestamp;
 
-use super::buttons::{Button, Desk};
+use super::buttons::{Button, Buttons};
 use super::frame::{Frame, Section};
 use super::jobs::form::collections;
 use super::listing::{Choice, Node, Of, SHORT, Shown, ages, choices, pairs, with};
 use super::progress::Ages;
-use crate::actions::{Action, Role, Subject};
+use crate::actions::{ActionKind, Role, Target};
 use crate::mirror::{LockKind, Summary};
 use crate::web::State;
 use crate::web::api::LockFilter;
@@ -97,14 +97,14 @@ impl LocksPage {
             Err(problem) => return Err(problem),
         };
         let own = view.freshness.session.clone().unwrap_or_default();
-        let list = list.map(|list| List::new(&list, &filter, &own, Desk::new(&frame.root, role), now));
+        let list = list.map(|list| List::new(&list, &filter, &own, Buttons::new(&frame.root, role), now));
         let line = |kind| view.summary.as_ref().map(|summary| Line::new(summary, kind, &frame.root, now));
         Ok(Self {
             kinds: choices(filter.kind.as_ref(), LockKind::ALL.map(|kind| (kind.label(), name(kind)))),
             ages: choices(filter.age.as_ref(), ages()),
             figures: LockKind::ALL.into_iter().filter_map(line).collect(),
             pauses: if role >= Role::Operator {
-                pauses(view.summary.as_ref(), Desk::new(&frame.root, role))
+                pauses(view.summary.as_ref(), Buttons::new(&frame.root, role))
             } else {
                 Vec::new()
             },
@@ -118,7 +118,7 @@ impl LocksPage {
 }
 
 /// What pauses the queues that are not paused.
-fn pauses(summary: Option<&Summary>, desk: Desk<'_>) -> Vec<Button> {
+fn pauses(summary: Option<&Summary>, buttons: Buttons<'_>) -> Vec<Button> {
     let open = [Queue::Ingest, Queue::AccessSmall, Queue::AccessLarge].into_iter();
     let open = open.filter(|queue| summary.is_none_or(|summary| summary.paused(*queue).is_none()));
     let named = |queue| {
@@ -127,7 +127,7 @@ fn pauses(summary: Option<&Summary>, desk: Desk<'_>) -> Vec<Button> {
             Queue::AccessSmall => "Pause accessSmall",
             Queue::AccessLarge => "Pause accessLarge",
         };
-        Some(Button { text, ..desk.on(Action::Pause, &Subject::Queue(queue))? })
+        Some(Button { text, ..buttons.on(ActionKind::Pause, &Target::Queue(queue))? })
     };
     open.filter_map(named).collect()
 }
@@ -174,8 +174,8 @@ impl Line {
 }
 
 impl List {
-    fn new(list: &LockList, filter: &LockFilter, own: &str, desk: Desk<'_>, now: Timestamp) -> Self {
-        let root = desk.root;
+    fn new(list: &LockList, filter: &LockFilter, own: &str, buttons: Buttons<'_>, now: Timestamp) -> Self {
+        let root = buttons.root;
         let LockFilter { kind, age, session, limit, .. } = filter;
         let wanted = pairs([("kind", kind.as_ref()), ("age", age.as_ref()), ("session", session.as_ref())]);
         let is_filtered = !wanted.is_empty();
@@ -191,7 +191,7 @@ impl List {
         let more = list.session_count.saturating_sub(list.sessions.len()) as u64;
         Self {
             shown: Shown::new(of, root, counts, list.next.as_deref()),
-            rows: list.items.iter().map(|item| Row::new(item, desk, now)).collect(),
+            rows: list.items.iter().map(|item| Row::new(item, buttons, now)).collect(),
             sessions: list.sessions.iter().map(holder).collect(),
             more_sessions: if more > 0 { counted(more, "session more", "sessions more") } else { String::new() },
         }
@@ -199,8 +199,8 @@ impl List {
 }
 
 impl Row {
-    fn new(item: &LockItem, desk: Desk<'_>, now: Timestamp) -> Self {
-        let root = desk.root;
+    fn new(item: &LockItem, buttons: Buttons<'_>, now: Timestamp) -> Self {
+        let root = buttons.root;
         let kind = LockKind::ALL.into_iter().find(|kind| kind.label() == item.kind);
         let session = item.session.clone().unwrap_or_default();
         let path = Path::parse(&item.path);
@@ -220,9 +220,9 @@ impl Row {
                 None => "not ours to read",
             },
             node: Node::of(&item.path, root),
-            button: desk.lock(&path, item.czxid),
+            button: buttons.lock(&path, item.czxid),
             held: match &path {
-                Path::NamedLock(LockFolder::Collections, mnemonic) if desk.may(Role::Operator) => {
+                Path::NamedLock(LockFolder::Collections, mnemonic) if buttons.may(Role::Operator) => {
                     let pairs = [("state", "held"), ("collection", &**mnemonic)];
                     let pairs: Pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
                     query_of(&pairs)

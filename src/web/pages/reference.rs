@@ -378,8 +378,8 @@ mod tests {
         let common: Vec<_> = reference.common.iter().map(|answer| &*answer.status).collect();
         assert_eq!(common, ["401", "403", "413", "415", "421", "500", "503"]);
         let operations = || reference.parts.iter().flat_map(|part| &part.operations);
-        let order = operations().find(|operation| operation.path == "/api/v1/orders").unwrap();
-        let body = order.body.as_ref().unwrap();
+        let action = operations().find(|operation| operation.path == "/api/v1/actions").unwrap();
+        let body = action.body.as_ref().unwrap();
         assert!(has(&body.schema) && !body.schema.is_empty());
         let example: Value = serde_json::from_str(&body.example).unwrap();
         assert!(["action", "on", "reason"].iter().all(|field| example[field].is_string()), "{example}");

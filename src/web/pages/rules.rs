@@ -7,11 +7,11 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde::Deserialize;
 
+use super::actions::named;
 use super::frame::{Frame, Section};
-use super::orders::named;
 use super::render;
 use crate::actions::{Reason, Refusal, Role, Source};
-use crate::alerts::{Mode, Outcome, Overview, RuleOverview, Told};
+use crate::alerts::{EventRow, Mode, Outcome, Overview, RuleOverview};
 use crate::web::State;
 use crate::web::identity::Identity;
 use crate::web::lists::given;
@@ -32,7 +32,7 @@ const LEFT: usize = 10;
 #[template(path = "rules.html")]
 struct RulesPage {
     frame: Frame,
-    may_order: bool,
+    may_act: bool,
     /// What the last form came to; empty for nothing.
     refused: String,
     /// `None` for a server that takes no alerts, or has no rules.
@@ -41,7 +41,7 @@ struct RulesPage {
 
 #[derive(Debug)]
 struct Known {
-    told: String,
+    events: String,
     /// Who carries decisions out, and how fresh this is.
     leads: String,
     paused: Option<Paused>,
@@ -89,7 +89,7 @@ struct Line {
 /// A form of the page.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Asked {
+pub(super) struct RuleForm {
     what: String,
     rule: Option<String>,
     reason: Option<String>,
@@ -104,7 +104,7 @@ pub(super) async fn show(FromState(state): FromState<State>, who: Identity) -> R
 pub(super) async fn change(
     FromState(state): FromState<State>,
     who: Identity,
-    Sent(asked): Sent<Asked>,
+    Sent(asked): Sent<RuleForm>,
 ) -> Result<Response, Problem> {
     let now = Timestamp::now();
     let actor = state.authorize(&who, Role::Operator, Source::Web)?;
@@ -136,13 +136,13 @@ impl RulesPage {
         let overview = state.alerts().ok().map(|alerts| alerts.overview(now));
         let known = overview.filter(|overview| !overview.rules.is_empty() || !overview.orphans.is_empty());
         let known = known.map(|overview| Known::new(overview, &frame.root, now));
-        Self { may_order: state.rights(who) >= Role::Operator, refused, known, frame }
+        Self { may_act: state.rights(who) >= Role::Operator, refused, known, frame }
     }
 }
 
 impl Known {
     fn new(overview: Overview, root: &str, now: Timestamp) -> Self {
-        let Overview { rules, orphans, paused, leads, read, budget_left, told, is_trail_lost, .. } = overview;
+        let Overview { rules, orphans, paused, leads, read, budget_left, events, is_trail_lost, .. } = overview;
         let count = |mode: Mode| rules.iter().filter(|rule| rule.rule.mode == mode).count() as u64;
         let (enforced, dry) = (count(Mode::Enforce), count(Mode::DryRun));
         let is_paused = paused.is_some();
@@ -171,9 +171,9 @@ impl Known {
         } else {
             "What is decided cannot be read from ZooKeeper now, and no alert is taken.".to_owned()
         };
-        let calls = told.into_iter().filter(|told| told.rule.is_none()).take(5);
+        let calls = events.into_iter().filter(|events| events.rule.is_none()).take(5);
         Self {
-            told: format!("{}.", parts.join(", ")),
+            events: format!("{}.", parts.join(", ")),
             leads: acting,
             paused: paused.map(|pause| Paused {
                 since: Moment::new(pause.since, now),
@@ -187,7 +187,7 @@ impl Known {
                     (rule, held.join(", "))
                 })
                 .collect(),
-            calls: calls.map(|told| Line::new(told, now)).collect(),
+            calls: calls.map(|events| Line::new(events, now)).collect(),
             rules: rules.into_iter().map(|rule| Shown::new(rule, is_paused, root, now)).collect(),
         }
     }
@@ -200,7 +200,8 @@ fn unended(text: &str) -> String {
 
 impl Shown {
     fn new(overview: RuleOverview, is_paused: bool, root: &str, now: Timestamp) -> Self {
-        let RuleOverview { rule, breaker, budget_left, holds, waiting, left, last_action, unreadable, told } = overview;
+        let RuleOverview { rule, breaker, budget_left, holds, waiting, left, last_action, unreadable, events } =
+            overview;
         let more = left.len().saturating_sub(LEFT) as u64;
         Self {
             mode: match rule.mode {
@@ -221,15 +222,15 @@ impl Shown {
             waiting: waiting.iter().map(|(words, since)| (brief(words, LONG), Moment::new(*since, now))).collect(),
             left: left.iter().take(LEFT).map(|on| named(on, root)).collect(),
             more_left: if more > 0 { format!("and {} more", Count(more)) } else { String::new() },
-            lines: told.into_iter().map(|told| Line::new(told, now)).collect(),
+            lines: events.into_iter().map(|events| Line::new(events, now)).collect(),
             name: rule.name,
         }
     }
 }
 
 impl Line {
-    fn new(told: Told, now: Timestamp) -> Self {
-        let Told { at, outcome, detail, count, .. } = told;
+    fn new(events: EventRow, now: Timestamp) -> Self {
+        let EventRow { at, outcome, detail, count, .. } = events;
         Self {
             at: Moment::new(at, now),
             outcome: outcome_in_words(outcome),
@@ -294,7 +295,7 @@ mod tests {
             left: Vec::new(),
             last_action: None,
             unreadable: None,
-            told: Vec::new(),
+            events: Vec::new(),
         }
     }
 
@@ -317,7 +318,7 @@ mod tests {
             leads: true,
             read: Some(now),
             budget_left: 100,
-            told: Vec::new(),
+            events: Vec::new(),
             foreign: Vec::new(),
             more_foreign: 0,
             problem: None,
@@ -325,9 +326,9 @@ mod tests {
         };
         let pause = crate::alerts::Pause { who: "ops".to_owned(), why: "Maintenance.".to_owned(), since: now };
         let acting = Known::new(overview(None), "./", now);
-        assert_eq!(acting.told, "1 rule acts.");
+        assert_eq!(acting.events, "1 rule acts.");
         let paused = Known::new(overview(Some(pause)), "./", now);
-        assert_eq!(paused.told, "1 rule would act, and is paused.");
+        assert_eq!(paused.events, "1 rule would act, and is paused.");
         assert!(paused.leads.starts_with("No process carries anything out while it is paused;"), "{}", paused.leads);
         assert_eq!(paused.paused.map(|paused| paused.why).as_deref(), Some("Maintenance"));
     }

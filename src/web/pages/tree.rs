@@ -92,17 +92,17 @@ impl Page {
             crumbs.push(Link { text: cut(name), href: links::tree(&at) });
         }
         let name = path.names().last().map_or_else(|| "/".to_owned(), cut);
-        let mut room = NAMES_ROOM;
+        let mut limiter = NAMES_ROOM;
         let mut shown_children = Vec::new();
         for name in &children.names {
             let Ok(child) = path.child(name) else { continue };
             let link = Link { text: cut(name), href: links::tree(&child) };
             let taken = link.text.len() + link.href.len();
             // The first one has to be shown, or nobody would ever come to the next page.
-            if taken > room && !shown_children.is_empty() {
+            if taken > limiter && !shown_children.is_empty() {
                 break;
             }
-            room = room.saturating_sub(taken);
+            limiter = limiter.saturating_sub(taken);
             shown_children.push((name, link));
         }
         let (first, last) = (children.before + 1, children.before + shown_children.len());

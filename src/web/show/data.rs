@@ -13,10 +13,10 @@ pub(in crate::web) struct Shown {
     pub(in crate::web) note: String,
 }
 
-/// Shows data of which `kept` is what is known and `length` how many bytes there are, in at most `room` bytes of HTML.
+/// Shows data of which `kept` is what is known and `length` how many bytes there are, in at most `limiter` bytes of HTML.
 ///
 /// JSON gets lines and indents, and stays as it is otherwise: each number and each repeated key as it is written.
-pub(in crate::web) fn shown(kept: &[u8], length: u64, room: usize) -> Shown {
+pub(in crate::web) fn shown(kept: &[u8], length: u64, limiter: usize) -> Shown {
     let is_whole = kept.len() as u64 == length;
     let (text, is_utf8) = match std::str::from_utf8(kept) {
         Ok(text) => (text.into(), true),
@@ -28,8 +28,8 @@ pub(in crate::web) fn shown(kept: &[u8], length: u64, room: usize) -> Shown {
     };
     let is_json =
         is_whole && text.trim_start().starts_with(['{', '[']) && serde_json::from_str::<IgnoredAny>(&text).is_ok();
-    let text = if is_json { indented(&text, room) } else { text.into_owned() };
-    let (text, is_cut) = excerpt(&text, room);
+    let text = if is_json { indented(&text, limiter) } else { text.into_owned() };
+    let (text, is_cut) = excerpt(&text, limiter);
     let mut notes = Vec::new();
     if is_cut || !is_whole {
         notes.push(format!("cut: these are {} in all", counted(length, "byte", "bytes")));
@@ -40,8 +40,8 @@ pub(in crate::web) fn shown(kept: &[u8], length: u64, room: usize) -> Shown {
     Shown { text, note: notes.join("; ") }
 }
 
-/// The beginning of a text that takes at most `room` bytes of HTML, with escapes, and whether that is not all.
-fn excerpt(text: &str, room: usize) -> (String, bool) {
+/// The beginning of a text that takes at most `limiter` bytes of HTML, with escapes, and whether that is not all.
+fn excerpt(text: &str, limiter: usize) -> (String, bool) {
     let (mut shown, mut used) = (String::new(), 0);
     for character in text.chars() {
         let before = shown.len();
@@ -54,7 +54,7 @@ fn excerpt(text: &str, room: usize) -> (String, bool) {
         }
         // What has a meaning in HTML is written as a reference of five bytes.
         used += if matches!(character, '<' | '>' | '&' | '"' | '\'') { 5 } else { shown.len() - before };
-        if used > room {
+        if used > limiter {
             shown.truncate(before);
             shown.push('…');
             return (shown, true);
@@ -64,7 +64,7 @@ fn excerpt(text: &str, room: usize) -> (String, bool) {
 }
 
 /// JSON with a line for each value, as far as there is room for it.
-fn indented(json: &str, room: usize) -> String {
+fn indented(json: &str, limiter: usize) -> String {
     let mut lines = String::with_capacity(json.len() * 2);
     let (mut depth, mut is_string, mut is_escaped) = (0_usize, false, false);
     let mut rest = json.chars().filter(|character| *character != '\r').peekable();
@@ -73,7 +73,7 @@ fn indented(json: &str, room: usize) -> String {
         lines.extend(std::iter::repeat_n("  ", depth));
     };
     while let Some(character) = rest.next() {
-        if lines.len() > room {
+        if lines.len() > limiter {
             break;
         }
         if is_string {
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn whatever_it_holds_it_is_text_of_bounded_size() {
-        let show = |data: &[u8], room| shown(data, data.len() as u64, room);
+        let show = |data: &[u8], limiter| shown(data, data.len() as u64, limiter);
         assert_eq!(show(b"", 9), Shown::default());
         assert_eq!(show("a\n\u{202e}\u{0}\tb".as_bytes(), 99).text, "a\n\\u{202e}\\0    b");
         assert_eq!(show(b"{\"a\": \xff}", 99).note, "not UTF-8: what is no character is shown as \u{fffd}");

@@ -23,7 +23,7 @@ pub(crate) struct AccessItem {
     /// The status text, where it names no state that we know or is spelled as the daemons do not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) odd_status: Option<String>,
-    /// The version of its status, for orders: they are refused where it has changed. -1 where it has none.
+    /// The version of its status, for actions: they are refused where it has changed. -1 where it has none.
     pub(crate) status_version: i32,
     /// When it entered its state.
     pub(crate) entered: Option<Timestamp>,

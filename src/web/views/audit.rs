@@ -1,4 +1,4 @@
-//! What was ordered lately, by whom, and what came of it.
+//! What was requested lately, by whom, and what came of it.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::actions::audit::{Entry, EntryPage};
 
-/// An order as the audit trail has it.
+/// An action as the audit trail has it.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct AuditItem {
     /// Its id.
@@ -29,7 +29,7 @@ pub(crate) struct AuditItem {
     #[schema(example = "resume")]
     pub(crate) action: String,
     /// To what; of many, the first twenty.
-    pub(crate) subjects: Vec<String>,
+    pub(crate) targets: Vec<String>,
     /// To how many.
     pub(crate) count: u64,
     /// Why.
@@ -49,14 +49,14 @@ pub(crate) struct AuditItem {
     pub(crate) duration_seconds: Option<f64>,
 }
 
-/// A page of orders, the newest first.
+/// A page of actions, the newest first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub(crate) struct AuditList {
     /// How many match on all pages, of those that are remembered.
     pub(crate) total: usize,
     /// What `before` has to be for the page behind; null on the last one.
     pub(crate) next: Option<String>,
-    /// The orders of this page.
+    /// The actions of this page.
     pub(crate) items: Vec<AuditItem>,
 }
 
@@ -70,7 +70,7 @@ impl AuditItem {
             source: entry.source,
             from: entry.from,
             action: entry.action,
-            subjects: entry.subjects,
+            targets: entry.targets,
             count: entry.count,
             reason: entry.reason,
             before: entry.before,
@@ -86,7 +86,7 @@ impl AuditItem {
 /// The outcome of what is not over.
 const GOING_ON: &str = "going_on";
 
-/// The outcomes that an order which is in the audit trail may have.
+/// The outcomes that an action which is in the audit trail may have.
 pub(in crate::web) const OUTCOMES: [&str; 9] =
     ["done", GOING_ON, "cancelled", "in_part", "conflict", "missing", "unavailable", "failed", "unknown"];
 

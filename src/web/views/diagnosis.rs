@@ -28,7 +28,7 @@ pub(crate) struct Cause {
     pub(crate) sentence: String,
     /// What shows it and what follows from it; empty where there is no more to say.
     pub(crate) evidence: String,
-    /// What mends it; absent where nothing has to be mended.
+    /// What repairs it; absent where nothing has to be repaired.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) remedy: Option<&'static str>,
     /// Since when.

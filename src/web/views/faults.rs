@@ -25,7 +25,7 @@ pub(crate) struct FaultKind {
     pub(crate) since: Option<Timestamp>,
     /// What it does to the queue.
     pub(crate) effect: &'static str,
-    /// What mends it.
+    /// What repairs it.
     pub(crate) remedy: &'static str,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct FaultItem {
     pub(crate) how: &'static str,
     /// What it does to the queue.
     pub(crate) effect: &'static str,
-    /// What mends it.
+    /// What repairs it.
     pub(crate) remedy: &'static str,
     /// The znodes that show it, those that are missing among them; twenty at most.
     pub(crate) nodes: Vec<String>,
@@ -75,7 +75,7 @@ pub(crate) struct FaultList {
     pub(crate) before: u64,
     /// The cursor of the page behind; null on the last one.
     pub(crate) next: Option<String>,
-    /// The faults of this page, kind by kind, those first that count for the longest time. One that has just been mended
+    /// The faults of this page, kind by kind, those first that count for the longest time. One that has just been repaired
     /// may be missing, and is gone from the figures a moment later.
     pub(crate) items: Vec<FaultItem>,
     /// What looks like a fault of the kinds that are asked for, and has not been seen for long enough to be one. A

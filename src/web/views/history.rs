@@ -18,13 +18,13 @@ const POINTS: usize = 360;
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Asked {
+pub(crate) struct HistoryQuery {
     /// How many points at most.
     #[param(value_type = Option<u16>, minimum = 1, maximum = 2160, default = 360)]
     pub(crate) points: Option<String>,
 }
 
-impl Asked {
+impl HistoryQuery {
     /// The number of points.
     pub(crate) fn points(&self) -> Result<usize, Problem> {
         size("points", self.points.as_ref(), MOST, POINTS)

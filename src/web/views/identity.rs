@@ -7,7 +7,7 @@ use crate::actions::{Role, Source};
 use crate::web::State;
 use crate::web::identity::Identity;
 
-/// Who asks, and what he may order.
+/// Who asks, and what he may request.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct Myself {
     /// The name of the user or the token; `null` for somebody who did not log in.
@@ -16,11 +16,11 @@ pub(crate) struct Myself {
     pub(crate) means: &'static str,
     /// What he may do: `viewer`, `operator` or `admin`.
     pub(crate) role: &'static str,
-    /// Whether he may order what can be undone.
+    /// Whether he may request what can be undone.
     pub(crate) may_operate: bool,
-    /// Whether he may order what cannot be undone.
+    /// Whether he may request what cannot be undone.
     pub(crate) may_destroy: bool,
-    /// Why he may not order everything, and how to get it.
+    /// Why he may not request everything, and how to get it.
     pub(crate) refusal: Option<String>,
 }
 

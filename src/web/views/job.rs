@@ -113,7 +113,7 @@ pub(crate) struct JobFault {
     pub(crate) how: &'static str,
     /// What it does.
     pub(crate) effect: &'static str,
-    /// What mends it.
+    /// What repairs it.
     pub(crate) remedy: &'static str,
     /// The znodes that show it, also those that are missing.
     pub(crate) nodes: Vec<String>,

@@ -29,7 +29,7 @@ pub(crate) struct LockItem {
     pub(crate) persistent: Option<bool>,
     /// When it was created; null where it is not ours to read.
     pub(crate) created: Option<Timestamp>,
-    /// The transaction that created it, by which an order says which lock it means; null where it is not ours to read.
+    /// The transaction that created it, by which an action says which lock it means; null where it is not ours to read.
     pub(crate) czxid: Option<i64>,
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::actions::audit::Decided;
-use crate::alerts::{Hold, Mode, Overview, Received, RuleOverview, Told};
+use crate::alerts::{EventRow, Hold, Mode, Overview, Received, RuleOverview};
 
 /// What came of a call of Alertmanager.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
@@ -33,14 +33,14 @@ pub(crate) struct DecisionView {
     /// In words.
     pub(crate) detail: String,
     /// What would be done to, in a dry run; a hundred at most.
-    pub(crate) subjects: Vec<String>,
+    pub(crate) targets: Vec<String>,
 }
 
 impl From<Received> for ReceivedView {
     fn from(received: Received) -> Self {
         let decision = |decided: Decided| {
-            let Decided { rule, alert, fingerprint, outcome, detail, subjects, .. } = decided;
-            DecisionView { rule, alert, fingerprint, outcome, detail, subjects }
+            let Decided { rule, alert, fingerprint, outcome, detail, targets, .. } = decided;
+            DecisionView { rule, alert, fingerprint, outcome, detail, targets }
         };
         Self { decisions: received.decisions.into_iter().map(decision).collect(), unmatched: received.unmatched }
     }
@@ -103,7 +103,7 @@ pub(crate) struct RuleView {
     /// Why what it remembers cannot be read; null where it can.
     pub(crate) unreadable: Option<String>,
     /// What it did and did not do, the newest first.
-    pub(crate) told: Vec<ToldView>,
+    pub(crate) events: Vec<ToldView>,
 }
 
 /// A collection that a rule holds.
@@ -134,7 +134,7 @@ pub(crate) struct ToldView {
 
 impl RulesView {
     pub(crate) fn new(overview: Overview) -> Self {
-        let Overview { rules, paused, leads, read, budget_left, told, .. } = overview;
+        let Overview { rules, paused, leads, read, budget_left, events, .. } = overview;
         let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         Self {
             rules: rules.into_iter().map(RuleView::new).collect(),
@@ -144,14 +144,15 @@ impl RulesView {
             leads,
             read,
             budget_left,
-            refused: told.into_iter().filter(|told| told.rule.is_none()).map(ToldView::new).collect(),
+            refused: events.into_iter().filter(|events| events.rule.is_none()).map(ToldView::new).collect(),
         }
     }
 }
 
 impl RuleView {
     fn new(overview: RuleOverview) -> Self {
-        let RuleOverview { rule, breaker, budget_left, holds, waiting, left, last_action, unreadable, told } = overview;
+        let RuleOverview { rule, breaker, budget_left, holds, waiting, left, last_action, unreadable, events } =
+            overview;
         let hold = |Hold { collection, since, .. }: Hold| HoldView { collection, since };
         Self {
             mode: rule.mode.label().to_owned(),
@@ -166,7 +167,7 @@ impl RuleView {
             left,
             last_action: last_action.filter(|_| rule.mode != Mode::Off),
             unreadable,
-            told: told.into_iter().map(ToldView::new).collect(),
+            events: events.into_iter().map(ToldView::new).collect(),
             name: rule.name,
             alert: rule.alert,
         }
@@ -174,8 +175,8 @@ impl RuleView {
 }
 
 impl ToldView {
-    fn new(told: Told) -> Self {
-        let Told { at, alert, outcome, detail, count, .. } = told;
+    fn new(events: EventRow) -> Self {
+        let EventRow { at, alert, outcome, detail, count, .. } = events;
         let outcome = outcome.map_or("accepted", crate::alerts::Outcome::label).to_owned();
         Self { at, alert, outcome, detail, count }
     }

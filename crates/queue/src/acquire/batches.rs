@@ -20,7 +20,7 @@ pub enum Due {
     Jobs,
     /// Its report: all its jobs are done.
     Report,
-    /// An updated report, which an operator ordered.
+    /// An updated report, which an operator requested.
     UpdatedReport,
 }
 

@@ -40,7 +40,7 @@ impl<S: State> ItemChange<S> {
         self
     }
 
-    /// Allows what only an operator may order.
+    /// Allows what only an operator may request.
     #[must_use]
     pub fn by_operator(mut self) -> Self {
         self.operator = true;

@@ -1,4 +1,4 @@
-//! What an operator may order of one batch besides its deletion.
+//! What an operator may request of one batch besides its deletion.
 
 use jiff::Timestamp;
 
@@ -11,7 +11,7 @@ use crate::path::Path;
 use crate::state::{BatchState, Outcome};
 use crate::transaction::Transaction;
 
-/// A change of a batch that an operator orders, ready to be committed or to be shown.
+/// A change of a batch that an operator requests, ready to be committed or to be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchPlan {
     /// The batch.
@@ -46,7 +46,7 @@ impl Queue {
         now: Timestamp,
     ) -> Result<BatchPlan, Error> {
         let change = ItemChange::to(BatchState::Pending).with_message(message).by_operator();
-        let (batch, mut plan) = self.plan_order(&target.into(), &change, now).await?;
+        let (batch, mut plan) = self.plan_action(&target.into(), &change, now).await?;
         if let Some(lock) = Path::hold(&batch.submitted().value.collection) {
             plan.hold = self.find_pause(lock).await?;
         }
@@ -71,7 +71,7 @@ impl Queue {
         now: Timestamp,
     ) -> Result<BatchPlan, Error> {
         let change = ItemChange::to(BatchState::UpdateReporting).with_message(message).by_operator();
-        let (batch, mut plan) = self.plan_order(&target.into(), &change, now).await?;
+        let (batch, mut plan) = self.plan_action(&target.into(), &change, now).await?;
         if batch.references(Outcome::Processing).is_none() {
             let reason = "it has no states/batch-processing, without which no daemon takes it for a report".to_owned();
             return Err(Error::Invalid { path: Path::Batch(batch.id), reason });
@@ -80,7 +80,7 @@ impl Queue {
         Ok(plan)
     }
 
-    async fn plan_order(
+    async fn plan_action(
         &self,
         target: &BatchTarget,
         change: &ItemChange<BatchState>,

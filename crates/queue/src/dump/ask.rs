@@ -46,11 +46,11 @@ static REQUEST: LazyLock<Names> = LazyLock::new(|| RequestNode::ALL.iter().map(|
 #[derive(Debug)]
 pub(super) struct Query {
     pub(super) of: Named,
-    pub(super) asked: Asked,
+    pub(super) asked: Reading,
 }
 
 #[derive(Debug)]
-pub(super) enum Asked {
+pub(super) enum Reading {
     /// A znode and those of its children that are named, whether they are there or not: an item is read as it is at one
     /// moment.
     Item(Names),
@@ -77,18 +77,18 @@ impl Query {
     /// The first look at a znode that was listed. The children of jobs, batches and requests are known by name.
     pub(super) fn first(of: Named) -> Self {
         let asked = match Path::parse_whole(&of.real) {
-            Path::Job(_) => Asked::Item(Arc::clone(&JOB)),
-            Path::Batch(_) => Asked::Item(Arc::clone(&BATCH)),
-            Path::Request(..) => Asked::Item(Arc::clone(&REQUEST)),
-            _ => Asked::Node,
+            Path::Job(_) => Reading::Item(Arc::clone(&JOB)),
+            Path::Batch(_) => Reading::Item(Arc::clone(&BATCH)),
+            Path::Request(..) => Reading::Item(Arc::clone(&REQUEST)),
+            _ => Reading::Node,
         };
         Self { of, asked }
     }
 
     fn children(&self) -> &[Arc<str>] {
         match &self.asked {
-            Asked::Item(names) | Asked::Listed(names) => names,
-            Asked::Node | Asked::Names(_) => &[],
+            Reading::Item(names) | Reading::Listed(names) => names,
+            Reading::Node | Reading::Names(_) => &[],
         }
     }
 
@@ -104,7 +104,7 @@ impl Query {
     }
 
     pub(super) fn add(&self, reader: &mut MultiReader<'_>) -> Result<(), zookeeper_client::Error> {
-        if let Asked::Names(_) = self.asked {
+        if let Reading::Names(_) = self.asked {
             return reader.add_get_children(&self.of.real);
         }
         reader.add_get_data(&self.of.real)?;
@@ -123,9 +123,9 @@ impl Query {
     ) -> Result<Vec<Next>, (String, zookeeper_client::Error)> {
         let Self { of, asked } = self;
         let names = match asked {
-            Asked::Names(is_item) => return take_names(of, is_item, answers.next(), redaction, counts),
-            Asked::Item(ref names) | Asked::Listed(ref names) => &**names,
-            Asked::Node => &[],
+            Reading::Names(is_item) => return take_names(of, is_item, answers.next(), redaction, counts),
+            Reading::Item(ref names) | Reading::Listed(ref names) => &**names,
+            Reading::Node => &[],
         };
         let node = data(&of.real, answers.next())?;
         let mut children = Vec::new();
@@ -133,7 +133,7 @@ impl Query {
             let child = of.child(name, redaction);
             match data(&child.real, answers.next())? {
                 Some(found) => children.push((child, found)),
-                None => counts.vanished += u64::from(matches!(asked, Asked::Listed(_))),
+                None => counts.vanished += u64::from(matches!(asked, Reading::Listed(_))),
             }
         }
         let Some((value, stat)) = node else {
@@ -141,14 +141,14 @@ impl Query {
             return Ok(Vec::new());
         };
         let is_whole = stat.num_children.unsigned_abs() as usize == children.len();
-        if matches!(asked, Asked::Item(_)) && !is_whole {
+        if matches!(asked, Reading::Item(_)) && !is_whole {
             // It has children of other names: once they are listed, all is read again together.
-            return Ok(vec![Next::Ask(Query { of, asked: Asked::Names(true) })]);
+            return Ok(vec![Next::Ask(Query { of, asked: Reading::Names(true) })]);
         }
         let mut next = Next::of(&of, &value, &stat, redaction, counts);
-        if matches!(asked, Asked::Node) {
+        if matches!(asked, Reading::Node) {
             if stat.num_children > 0 {
-                next.push(Next::Ask(Query { of, asked: Asked::Names(false) }));
+                next.push(Next::Ask(Query { of, asked: Reading::Names(false) }));
             }
             return Ok(next);
         }
@@ -160,7 +160,7 @@ impl Query {
                 (_, line) => next.extend(line),
             }
             if stat.num_children > 0 {
-                next.push(Next::Ask(Query { of: child, asked: Asked::Names(false) }));
+                next.push(Next::Ask(Query { of: child, asked: Reading::Names(false) }));
             }
         }
         Ok(next)
@@ -201,11 +201,11 @@ fn take_names(
     };
     if is_item && names.len() >= VALUES_IN_FLIGHT {
         // Together they could be more than a server can hold: its children are read as those of any other znode.
-        return Ok(vec![Next::Ask(Query { of, asked: Asked::Node })]);
+        return Ok(vec![Next::Ask(Query { of, asked: Reading::Node })]);
     }
     if is_item {
         let names = names.into_iter().map(Arc::from).collect();
-        return Ok(vec![Next::Ask(Query { of, asked: Asked::Listed(names) })]);
+        return Ok(vec![Next::Ask(Query { of, asked: Reading::Listed(names) })]);
     }
     if &*of.real == "/" {
         names.retain(|name| Path::Root.child(name) != Path::Foreign);

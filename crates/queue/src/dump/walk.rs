@@ -5,7 +5,7 @@
 //! will stand. Lines leave at the front. So requests that fill the pipe are in flight although each znode's children
 //! are known only after it, and no more is held than lies in a window before the front.
 //!
-//! The questions of a request are chosen from the window at random, but for one, so that the front moves. In order, the
+//! The questions of a request are chosen from the window at random, but for one, so that the front moves. In action, the
 //! first large values after many small ones would all be under way before one of them is answered.
 
 use std::collections::{HashMap, VecDeque};
@@ -14,7 +14,7 @@ use std::vec::IntoIter;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use zookeeper_client::MultiReadResult;
 
-use super::ask::{Asked, Named, Next, Query};
+use super::ask::{Named, Next, Query, Reading};
 use super::line::Trailer;
 use super::redact::Redaction;
 use crate::error::{Cause, Error};
@@ -37,7 +37,7 @@ const ATTEMPTS: usize = 5;
 enum Entry {
     Lines(Vec<u8>),
     Waiting(Query),
-    Asked(u64, usize),
+    Reading(u64, usize),
     Children(Named, IntoIter<String>),
 }
 
@@ -45,7 +45,7 @@ impl Entry {
     fn reads(&self) -> usize {
         match self {
             Self::Waiting(query) => query.reads(),
-            Self::Asked(_, reads) => *reads,
+            Self::Reading(_, reads) => *reads,
             // Lines that wait behind a question count by their size.
             Self::Lines(lines) => 1 + lines.len() / 256,
             Self::Children(..) => 0,
@@ -78,7 +78,7 @@ pub(super) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     pub(super) fn new(queue: &'a Queue, redaction: Option<&'a Redaction>) -> Self {
-        let root = Query { of: Named::root(), asked: Asked::Node };
+        let root = Query { of: Named::root(), asked: Reading::Node };
         Self {
             queue,
             redaction,
@@ -146,7 +146,7 @@ impl<'a> Walk<'a> {
         }
         let mut queries = Vec::with_capacity(chosen.len());
         for at in chosen {
-            let asked = Entry::Asked(number, self.entries[at].reads());
+            let asked = Entry::Reading(number, self.entries[at].reads());
             if let Entry::Waiting(query) = std::mem::replace(&mut self.entries[at], asked) {
                 queries.push(query);
             }
@@ -230,7 +230,7 @@ impl<'a> Walk<'a> {
         let (mut queries, mut answers) = (queries.into_iter(), answers.into_iter());
         let mut entries = VecDeque::with_capacity(self.entries.len());
         while let Some(entry) = self.entries.pop_front() {
-            let Entry::Asked(of, mut reads) = entry else {
+            let Entry::Reading(of, mut reads) = entry else {
                 entries.push_back(entry);
                 continue;
             };

@@ -101,7 +101,7 @@ impl Provisioning {
         }
     }
 
-    /// What mends it.
+    /// What repairs it.
     #[must_use]
     pub fn remedy(self) -> &'static str {
         match self {

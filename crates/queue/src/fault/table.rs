@@ -48,7 +48,7 @@ struct Row {
     fix: &'static str,
     severity: Severity,
     stops_item: bool,
-    repair: MendKind,
+    repair: RepairKind,
 }
 
 /// How urgent a fault is.
@@ -62,7 +62,7 @@ pub enum Severity {
 
 /// What kind of action repairs a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MendKind {
+pub enum RepairKind {
     /// Writing what follows from the rest of the tree; nothing is lost. Where nothing follows, the repair refuses.
     Writes,
     /// Breaking a lock.
@@ -70,7 +70,7 @@ pub enum MendKind {
     /// Something else, which this says.
     Another(&'static str),
 }
-use MendKind::{Another, BreaksLock, Writes};
+use RepairKind::{Another, BreaksLock, Writes};
 
 faults! {
     /// A queue entry in a state that is not its job's.
@@ -261,7 +261,7 @@ faults! {
     ForgottenPause "forgotten_pause" {
         title: "Forgotten pause",
         effect: "Depositors wait until somebody remembers it.",
-        fix: "Ask who ordered it, and release it.",
+        fix: "Ask who requested it, and release it.",
         severity: Warning,
         stops_item: false,
         repair: Another("let the queue go on, or release the collection"),
@@ -288,10 +288,10 @@ faults! {
     RetriesExhausted "retries_exhausted" {
         title: "Job resumed too often",
         effect: "It fails whenever it is resumed. Only a person can help.",
-        fix: "Read its message and mend the cause, then resume it once more; or delete it.",
+        fix: "Read its message and repair the cause, then resume it once more; or delete it.",
         severity: Error,
         stops_item: true,
-        repair: Another("resume the job once its cause is mended, or delete it"),
+        repair: Another("resume the job once its cause is repaired, or delete it"),
     }
 }
 
@@ -335,19 +335,19 @@ impl Fault {
     /// What kind of action repairs it. Of what cannot be loaded a repair writes what follows from the rest of the tree, and
     /// refuses the rest; of batches without end, writing helps those that are Failed without `states/batch-processing`.
     #[must_use]
-    pub fn mend_kind(self) -> MendKind {
+    pub fn repair_kind(self) -> RepairKind {
         self.row().repair
     }
 
     /// The same for an item that shows it: what is right follows for some items of a kind, and for others never.
     #[must_use]
-    pub fn mend_kind_of(self, item: &Path) -> MendKind {
+    pub fn repair_kind_of(self, item: &Path) -> RepairKind {
         match (self, item) {
             (Self::UnfinishedCreation, Path::Job(_) | Path::Request(..)) => Another(PURGE_UNFINISHED),
             (Self::MalformedName, _) if Misnamed::of(item) != Some(Misnamed::Entry) => {
                 Another("look what it holds, and delete it by hand, or create it anew with a right id")
             }
-            _ => self.mend_kind(),
+            _ => self.repair_kind(),
         }
     }
 }

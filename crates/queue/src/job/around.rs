@@ -1,6 +1,6 @@
 //! What lies around a job: its batch, the references to it, and its queue entries.
 
-use super::plan::Order;
+use super::plan::JobEdit;
 use super::{Job, JobPlan, JobTarget};
 use crate::handle::{Found, Read};
 use crate::id::BatchId;
@@ -74,19 +74,19 @@ impl Surroundings {
         }
     }
 
-    pub(super) fn fill(&self, plan: &mut JobPlan, target: &JobTarget, job: &Job, place: &Place, order: Order<'_>) {
+    pub(super) fn fill(&self, plan: &mut JobPlan, target: &JobTarget, job: &Job, place: &Place, edit: JobEdit<'_>) {
         let node = |node| Path::JobNode(job.id, node);
         plan.version = job.version().unwrap_or_default();
         plan.batch_state = self.batch_status.and_then(|(state, _)| state);
         let transaction = &mut plan.transaction;
         target.open(transaction);
-        if let Some((change, now)) = order.change {
+        if let Some((change, now)) = edit.change {
             plan.status_at = Some(transaction.operations().len());
             transaction.set(node(JobNode::Status), change.status(job, plan.from, plan.to, now), plan.version);
         } else {
             transaction.check(node(JobNode::Status), plan.version);
         }
-        if let Some(priority) = order.priority {
+        if let Some(priority) = edit.priority {
             match job.stat(JobNode::Priority) {
                 Some(stat) => transaction.set(node(JobNode::Priority), priority.to_string(), stat.version),
                 None => transaction.create(node(JobNode::Priority), priority.to_string()),

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::plan::Order;
+use super::plan::JobEdit;
 use super::{Job, JobPlan, JobTarget, LockedJob};
 use crate::error::Error;
 use crate::handle::{Queue, instant};
@@ -47,7 +47,7 @@ impl JobChange {
         Self { step: Step::To(state), message: String::new(), priority: None, operator: false }
     }
 
-    /// From Failed to the state after the last successful one, by an operator's order. It counts as a retry, as does
+    /// From Failed to the state after the last successful one, at an operator's request. It counts as a retry, as does
     /// every change by which an operator takes a job from Failed back to work.
     #[must_use]
     pub fn resume() -> Self {
@@ -68,7 +68,7 @@ impl JobChange {
         self
     }
 
-    /// Allows what only an operator may order.
+    /// Allows what only an operator may request.
     #[must_use]
     pub fn by_operator(mut self) -> Self {
         self.operator = true;
@@ -199,8 +199,8 @@ impl Queue {
         change: &JobChange,
         now: Timestamp,
     ) -> Result<(JobPlan, Job), Error> {
-        let order = Order { change: Some((change, now)), priority: change.priority };
-        self.plan(locked.into(), order).await
+        let edit = JobEdit { change: Some((change, now)), priority: change.priority };
+        self.plan(locked.into(), edit).await
     }
 
     async fn commit_under(

@@ -20,7 +20,7 @@ use crate::transaction::Transaction;
 
 /// A change of a job that is ready to be committed, or to be shown.
 ///
-/// Besides the change itself it mends what it touches: a missing queue entry or reference is made, one in the wrong
+/// Besides the change itself it repairs what it touches: a missing queue entry or reference is made, one in the wrong
 /// place that it comes upon is removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobPlan {
@@ -51,12 +51,12 @@ pub struct JobPlan {
 
 /// What is to be done to a job.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Order<'a> {
+pub(super) struct JobEdit<'a> {
     pub(super) change: Option<(&'a JobChange, Timestamp)>,
     pub(super) priority: Option<Priority>,
 }
 
-impl Order<'_> {
+impl JobEdit<'_> {
     /// Whether it may take a job to Pending, where a hold on its collection matters.
     fn may_lead_to_pending(&self) -> bool {
         self.change.is_some_and(|(change, _)| match change.step {
@@ -77,8 +77,8 @@ impl Queue {
         change: &JobChange,
         now: Timestamp,
     ) -> Result<JobPlan, Error> {
-        let order = Order { change: Some((change, now)), priority: change.priority };
-        self.plan(target.into(), order).await.map(|(plan, _)| plan)
+        let edit = JobEdit { change: Some((change, now)), priority: change.priority };
+        self.plan(target.into(), edit).await.map(|(plan, _)| plan)
     }
 
     /// Plans a change of a job's priority without doing it; [`Queue::commit_job_plan`] does it.
@@ -86,14 +86,14 @@ impl Queue {
     /// # Errors
     /// As [`Queue::change_job`].
     pub async fn plan_priority(&self, target: impl Into<JobTarget>, priority: Priority) -> Result<JobPlan, Error> {
-        self.plan(target.into(), Order { change: None, priority: Some(priority) }).await.map(|(plan, _)| plan)
+        self.plan(target.into(), JobEdit { change: None, priority: Some(priority) }).await.map(|(plan, _)| plan)
     }
 
     /// Plans it, and gives the job as it was read for that.
-    pub(super) async fn plan(&self, target: JobTarget, order: Order<'_>) -> Result<(JobPlan, Job), Error> {
-        let new = |old: EntryName| order.priority.map_or(old, |priority| EntryName::of(priority, target.id));
+    pub(super) async fn plan(&self, target: JobTarget, edit: JobEdit<'_>) -> Result<(JobPlan, Job), Error> {
+        let new = |old: EntryName| edit.priority.map_or(old, |priority| EntryName::of(priority, target.id));
         let guess = target.guess.map(|Guess { batch, entry }| Place { batch, old: entry, new: new(entry) });
-        let hold_guess = target.collection.as_deref().filter(|_| order.may_lead_to_pending()).and_then(Path::hold);
+        let hold_guess = target.collection.as_deref().filter(|_| edit.may_lead_to_pending()).and_then(Path::hold);
         let mut reads = Job::reads(target.id);
         reads.extend(guess.iter().flat_map(Surroundings::reads));
         reads.extend(hold_guess.iter().cloned().map(Read::Data));
@@ -102,11 +102,11 @@ impl Queue {
         let guessed = guess.map(|guess| (guess, Surroundings::from_found(&guess, &mut found)));
         let job = job.ok_or(Error::Missing(Path::Job(target.id)))?;
         target.check(&job)?;
-        let (mut plan, place) = begin(&job, &target, order)?;
+        let (mut plan, place) = begin(&job, &target, edit)?;
 
         // What was not guessed, or wrongly, takes a second look, all of it in one request.
         let around = guessed.filter(|(guess, _)| *guess == place).map(|(_, around)| around);
-        let lock = Some(JobState::Pending).filter(|pending| order.change.is_some() && plan.to == *pending);
+        let lock = Some(JobState::Pending).filter(|pending| edit.change.is_some() && plan.to == *pending);
         let lock = lock.and_then(|_| Path::hold(&job.configuration().value.collection));
         let hold = found.next().filter(|_| lock == hold_guess);
         let mut reads = if around.is_some() { Vec::new() } else { Surroundings::reads(&place) };
@@ -116,7 +116,7 @@ impl Queue {
         let hold = lock.zip(hold.or_else(|| found.next()).and_then(Found::data));
         plan.hold = hold.map(|(lock, (data, stat))| Pause::from_found(lock, &data, &stat));
         let around = self.complete(around, job.id, plan.from).await?;
-        around.fill(&mut plan, &target, &job, &place, order);
+        around.fill(&mut plan, &target, &job, &place, edit);
         Ok((plan, job))
     }
 
@@ -127,13 +127,13 @@ impl Queue {
         change: &JobChange,
         now: Timestamp,
     ) -> Result<Vec<JobPlan>, Error> {
-        let order = Order { change: Some((change, now)), priority: change.priority };
+        let edit = JobEdit { change: Some((change, now)), priority: change.priority };
         let mut started = Vec::with_capacity(jobs.len());
         let mut reads = Vec::new();
         for job in jobs {
             let target = JobTarget::from(job);
             target.check(job)?;
-            let (plan, place) = begin(job, &target, order)?;
+            let (plan, place) = begin(job, &target, edit)?;
             reads.extend(Surroundings::reads(&place));
             started.push((job, target, plan, place));
         }
@@ -150,7 +150,7 @@ impl Queue {
                 let entries = listed.get(&job.id);
                 around.entries.extend(entries.into_iter().flatten().map(|entry| (plan.from, *entry)));
             }
-            around.fill(&mut plan, &target, job, &place, order);
+            around.fill(&mut plan, &target, job, &place, edit);
             plans.push(plan);
         }
         Ok(plans)
@@ -176,11 +176,11 @@ impl Queue {
     }
 }
 
-/// Starts the plan of an order: where the job goes, and where to look around it.
-fn begin(job: &Job, target: &JobTarget, order: Order<'_>) -> Result<(JobPlan, Place), Error> {
+/// Starts the plan of an edit: where the job goes, and where to look around it.
+fn begin(job: &Job, target: &JobTarget, edit: JobEdit<'_>) -> Result<(JobPlan, Place), Error> {
     let from = state_of(job)?;
-    let to = order.change.map_or(Ok(from), |(change, _)| change.target(job, from))?;
-    let priority = order.priority.map_or_else(|| job.priority(), Ok)?;
+    let to = edit.change.map_or(Ok(from), |(change, _)| change.target(job, from))?;
+    let priority = edit.priority.map_or_else(|| job.priority(), Ok)?;
     let own = EntryName::of(job.priority().unwrap_or(priority), job.id);
     // The entry by which we acquired it may have another priority than the job itself.
     let old = target.lock.as_ref().and(target.guess).map_or(own, |guess| guess.entry);
@@ -210,7 +210,7 @@ pub(crate) fn state_of(job: &Job) -> Result<JobState, Error> {
 }
 
 impl JobTarget {
-    /// Confirms that the job is still what its orderer saw, and still ours where we hold it.
+    /// Confirms that the job is still what its caller saw, and still ours where we hold it.
     pub(crate) fn check(&self, job: &Job) -> Result<(), Error> {
         let status = Path::JobNode(self.id, JobNode::Status);
         let Some(stat) = job.stat(JobNode::Status) else { return Err(Error::Missing(status)) };

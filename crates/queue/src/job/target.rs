@@ -1,4 +1,4 @@
-//! Which job a change is meant for, and what its orderer knows of it.
+//! Which job a change is meant for, and what its caller knows of it.
 
 use super::around::Place;
 use super::{Job, JobChange, JobChanged};
@@ -23,7 +23,7 @@ pub struct LockedJob {
     pub(crate) tries: Tries<JobChange, JobChanged>,
 }
 
-/// Which job a change is meant for, and what its orderer knows of it.
+/// Which job a change is meant for, and what its caller knows of it.
 ///
 /// Made from a [`JobId`], a change applies to the job in whatever state it is; from a [`Job`], only to the state and
 /// version that were seen there; from a [`LockedJob`], under the lock that is held.
@@ -50,7 +50,7 @@ impl JobTarget {
         Self { id, lock: None, version: None, guess: None, collection: None }
     }
 
-    /// Lets the change apply only to this version of the job's status, the one its orderer saw.
+    /// Lets the change apply only to this version of the job's status, the one its caller saw.
     #[must_use]
     pub fn at_version(mut self, version: i32) -> Self {
         self.version = Some(version);

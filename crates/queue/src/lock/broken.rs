@@ -7,7 +7,7 @@ use crate::path::{BatchNode, JobNode, Path, RequestNode};
 use crate::transaction::Transaction;
 
 impl Queue {
-    /// Plans to break exactly the lock that its orderer saw, whether it is ephemeral or not.
+    /// Plans to break exactly the lock that its operator saw, whether it is ephemeral or not.
     ///
     /// The lock is compared by the transaction that made it and the session that owns it, which ZooKeeper cannot do as
     /// it deletes; that deletes by version only, by which locks of ours differ from those of other programs. Should the
@@ -31,7 +31,7 @@ impl Queue {
             return invalid("it is no lock");
         }
         if path.is_pause() {
-            return invalid("it keeps a queue or collection back by an operator's order, and is released, not broken");
+            return invalid("it keeps a queue or collection back by an operator's action, and is released, not broken");
         }
         let status = match &path {
             Path::JobNode(job, _) => Some(Path::JobNode(*job, JobNode::Status)),

@@ -13,7 +13,7 @@ use crate::transaction::Transaction;
 /// A paused queue or a held collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pause {
-    /// Who ordered it; empty where that is not said.
+    /// Who requested it; empty where that is not said.
     pub who: String,
     /// Why; empty where that is not said.
     pub why: String,
@@ -55,7 +55,7 @@ impl Queue {
         self.plan_make(Path::QueueLock(queue), who, why, now).await
     }
 
-    /// Plans to let a paused queue go on: exactly the pause that its orderer saw, where he says which.
+    /// Plans to let a paused queue go on: exactly the pause that its operator saw, where he says which.
     ///
     /// # Errors
     /// [`Error::Missing`] where it is not paused, [`ConflictKind::LockLost`] where it is paused anew since it was seen,
@@ -97,7 +97,7 @@ impl Queue {
         self.plan_make(collection(mnemonic)?, who, why, now).await
     }
 
-    /// Plans to release a held collection: exactly the hold that its orderer saw, where he says which. Its Held jobs
+    /// Plans to release a held collection: exactly the hold that its operator saw, where he says which. Its Held jobs
     /// stay Held.
     ///
     /// # Errors

@@ -14,10 +14,10 @@ use crate::handle::{Found, Queue, Read};
 use crate::id::{BatchId, JobId, RequestId};
 use crate::job::Job;
 use crate::lock::Lock;
-use crate::mend::MendOrder;
-use crate::mend::facts::request_facts;
-use crate::mend::request::is_repairable;
 use crate::path::{AccessQueue, BatchNode, JobNode, Path, RequestNode};
+use crate::repair::RepairOptions;
+use crate::repair::facts::request_facts;
+use crate::repair::request::is_repairable;
 use crate::transaction::Transaction;
 
 /// How many znodes of one item are read and shown. A job has about 12.
@@ -61,26 +61,27 @@ impl Queue {
     /// [`Error::NotShown`] for an item that is not broken; [`Error::Invalid`] where a repair puts it right, where a job
     /// of a batch is not done, and where there is more than can be shown; [`Error::Conflict`] where a living session
     /// holds the item; [`Error::Missing`] where it is gone; [`Error::Read`].
-    pub async fn plan_purge_broken(&self, item: &Path, order: MendOrder<'_>) -> Result<Removal, Error> {
+    pub async fn plan_purge_broken(&self, item: &Path, action: RepairOptions<'_>) -> Result<Removal, Error> {
         match item {
-            Path::Job(job) => self.remove_job(*job, order).await,
-            Path::Batch(batch) => self.remove_batch(*batch, order).await,
-            Path::Request(queue, request) => self.remove_request(*queue, *request, order).await,
+            Path::Job(job) => self.remove_job(*job, action).await,
+            Path::Batch(batch) => self.remove_batch(*batch, action).await,
+            Path::Request(queue, request) => self.remove_request(*queue, *request, action).await,
             _ => Err(Error::NotShown { item: item.clone(), fault: Fault::UnfinishedCreation }),
         }
     }
 
-    async fn remove_job(&self, id: JobId, order: MendOrder<'_>) -> Result<Removal, Error> {
+    async fn remove_job(&self, id: JobId, action: RepairOptions<'_>) -> Result<Removal, Error> {
         let item = Path::Job(id);
         let look = self.look_at_job(id, None).await?;
         let job = look.job.as_ref().ok_or_else(|| Error::Missing(item.clone()))?;
-        let fault = order.broken(&item, Fault::UnloadableJob, |limits, sink| judge_job(&look.facts(), limits, sink))?;
-        if fault == Fault::UnloadableJob && look.is_repairable(job, order.now) {
+        let fault =
+            action.broken(&item, Fault::UnloadableJob, |limits, sink| judge_job(&look.facts(), limits, sink))?;
+        if fault == Fault::UnloadableJob && look.is_repairable(job, action.now) {
             return Err(repairable(item, fault));
         }
         let others = look.entry_paths().chain(look.reference_paths()).collect();
         let doomed = self.doomed(&item, vec![item.clone()], others).await?;
-        let transaction = removal(&doomed, &item, &Path::JobNode(id, JobNode::Lock), order)?;
+        let transaction = removal(&doomed, &item, &Path::JobNode(id, JobNode::Lock), action)?;
         let summary = format!(
             "Removes job {id} with its queue entries and references. Its depositor is not notified, and has to submit it \
              again."
@@ -89,17 +90,22 @@ impl Queue {
         Ok(Removal { item, fault, summary, removes: shown(doomed), chunks })
     }
 
-    async fn remove_request(&self, queue: AccessQueue, id: RequestId, order: MendOrder<'_>) -> Result<Removal, Error> {
+    async fn remove_request(
+        &self,
+        queue: AccessQueue,
+        id: RequestId,
+        action: RepairOptions<'_>,
+    ) -> Result<Removal, Error> {
         let item = Path::Request(queue, id);
         let (request, created_ms) = self.look_at_request(queue, id).await?;
         let facts = request_facts(&request, created_ms);
         let fault =
-            order.broken(&item, Fault::UnloadableRequest, |limits, sink| judge_request(&facts, limits, sink))?;
-        if fault == Fault::UnloadableRequest && is_repairable(&request, order.now) {
+            action.broken(&item, Fault::UnloadableRequest, |limits, sink| judge_request(&facts, limits, sink))?;
+        if fault == Fault::UnloadableRequest && is_repairable(&request, action.now) {
             return Err(repairable(item, fault));
         }
         let doomed = self.doomed(&item, vec![item.clone()], Vec::new()).await?;
-        let transaction = removal(&doomed, &item, &Path::RequestNode(queue, id, RequestNode::Lock), order)?;
+        let transaction = removal(&doomed, &item, &Path::RequestNode(queue, id, RequestNode::Lock), action)?;
         let summary =
             format!("Removes access request {id} from {}. Its user has to ask again.", Path::AccessQueue(queue));
         let chunks = vec![Chunk { jobs: Vec::new(), transaction }];
@@ -108,12 +114,12 @@ impl Queue {
 
     /// Removes a batch with all jobs that name it, their entries and references, and its UUID entry: a job without its
     /// batch could not be loaded either. Jobs that are not done stay in the way.
-    async fn remove_batch(&self, id: BatchId, order: MendOrder<'_>) -> Result<Removal, Error> {
+    async fn remove_batch(&self, id: BatchId, action: RepairOptions<'_>) -> Result<Removal, Error> {
         let (item, lock) = (Path::Batch(id), Path::BatchNode(id, BatchNode::Lock));
         let look = self.look_at_batch(id).await?;
         let fault =
-            order.broken(&item, Fault::UnloadableBatch, |limits, sink| judge_batch(&look.facts(), limits, sink))?;
-        if fault == Fault::UnloadableBatch && look.is_repairable(order.now) {
+            action.broken(&item, Fault::UnloadableBatch, |limits, sink| judge_batch(&look.facts(), limits, sink))?;
+        if fault == Fault::UnloadableBatch && look.is_repairable(action.now) {
             return Err(repairable(item, fault));
         }
         let jobs: BTreeSet<JobId> = self.jobs_by_batch().await?.remove(&id).into_iter().flatten().collect();
@@ -143,11 +149,11 @@ impl Queue {
                 None => own.push(node.clone()),
             }
         }
-        let last = removal(&own, &item, &lock, order)?;
+        let last = removal(&own, &item, &lock, action)?;
         let mut items = Vec::new();
         for (job, nodes) in &by_job {
             let lock = Path::JobNode(*job, JobNode::Lock);
-            items.push((Some((*job, None)), removal(nodes, &Path::Job(*job), &lock, order)?));
+            items.push((Some((*job, None)), removal(nodes, &Path::Job(*job), &lock, action)?));
         }
         let mut open = Transaction::new();
         open.check_exists(item.clone());
@@ -207,9 +213,9 @@ impl Queue {
 
 /// Deletes an item's znodes, children first, itself last, under its lock. A lock that is there goes with it, where that
 /// may be.
-fn removal(nodes: &[Doomed], own: &Path, lock: &Path, order: MendOrder<'_>) -> Result<Transaction, Error> {
+fn removal(nodes: &[Doomed], own: &Path, lock: &Path, action: RepairOptions<'_>) -> Result<Transaction, Error> {
     let held = nodes.iter().find(|node| node.path == *lock).map(|node| Lock::from_stat(lock.clone(), &node.stat));
-    check_lock(held.as_ref(), order)?;
+    check_lock(held.as_ref(), action)?;
     let is_there = nodes.iter().any(|node| node.path == *own);
     let mut transaction = Transaction::new();
     if is_there && held.is_none() {
@@ -230,9 +236,9 @@ fn shown(doomed: Vec<Doomed>) -> Vec<(Path, Vec<u8>)> {
 }
 
 /// Refuses what a living session holds, unless told otherwise. A lock that is not ephemeral is in no one's way.
-fn check_lock(lock: Option<&Lock>, order: MendOrder<'_>) -> Result<(), Error> {
+fn check_lock(lock: Option<&Lock>, action: RepairOptions<'_>) -> Result<(), Error> {
     match lock {
-        Some(lock) if lock.session.is_some() && !order.even_if_locked => {
+        Some(lock) if lock.session.is_some() && !action.even_if_locked => {
             let kind = ConflictKind::Locked { session: lock.session, since: lock.since };
             Err(Error::conflict(lock.path.clone(), kind))
         }

@@ -14,7 +14,7 @@ use crate::time;
 /// exists, and other tools leave it empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PauseNote<'a> {
-    /// Who ordered it.
+    /// Who requested it.
     pub who: Cow<'a, str>,
     /// Why.
     pub why: Cow<'a, str>,

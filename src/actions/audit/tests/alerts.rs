@@ -9,7 +9,7 @@ async fn what_alerts_bring_about_has_a_file_of_its_own_and_what_changes_nothing_
     let (audit, writer) = open(&path, 2_000, 1);
     let at = Timestamp::from_second(1).unwrap();
     let call = |number: i64| Record::Alerts {
-        id: OrderId::new(Timestamp::from_second(number).unwrap()),
+        id: ActionId::new(Timestamp::from_second(number).unwrap()),
         at,
         actor: "alertmanager".to_owned(),
         from: None,
@@ -20,8 +20,8 @@ async fn what_alerts_bring_about_has_a_file_of_its_own_and_what_changes_nothing_
         decisions: Vec::new(),
         more: 0,
     };
-    let mine = ordered(1, "alice", "jid0000000001");
-    let rules = [2, 3].map(|at| Record::from_rule(ordered(at, "rule:again", &format!("jid{at:010}"))));
+    let mine = requested(1, "alice", "jid0000000001");
+    let rules = [2, 3].map(|at| Record::from_rule(requested(at, "rule:again", &format!("jid{at:010}"))));
     beside(writer, async {
         audit.write(mine.clone()).await.unwrap();
         audit.write(rules[0].clone()).await.unwrap();
@@ -53,14 +53,14 @@ async fn what_alerts_bring_about_has_a_file_of_its_own_and_what_changes_nothing_
     assert_eq!(counts, [("cooldown", 5_050), ("duplicate", 5_050)]);
     assert!(folder.path().join("audit.jsonl.alerts.1").metadata().unwrap().len() <= 2_000);
 
-    // After the next start orders of both files are there, and those that are not over get an outcome in their own.
+    // After the next start actions of both files are there, and those that are not over get an outcome in their own.
     let (again, writer) = open(&path, 1 << 20, 1);
     beside(writer, async { again.write(rules[1].clone()).await.unwrap() }).await;
     drop(again);
     let (again, writer) = open(&path, 1 << 20, 1);
     drop(writer);
     let found = again.find(&AuditQuery { limit: 10, ..Default::default() }).entries;
-    let found: Vec<_> = found.iter().map(|entry| (&*entry.subjects[0], entry.outcome.as_deref())).collect();
+    let found: Vec<_> = found.iter().map(|entry| (&*entry.targets[0], entry.outcome.as_deref())).collect();
     assert_eq!(found, [("jid0000000003", Some("unknown")), ("jid0000000001", Some("unknown"))]);
     let unknown = |path: &Path| settled(path).0;
     assert_eq!(unknown(&path), [mine.id()]);
@@ -82,7 +82,7 @@ async fn whether_what_alerts_bring_about_can_be_written_is_known_before_it_is_br
     writer.open_alerts().unwrap();
     assert!(of_alerts.exists());
     beside(writer, async {
-        let by_rule = || Record::from_rule(ordered(1, "rule:again", "jid0000000001"));
+        let by_rule = || Record::from_rule(requested(1, "rule:again", "jid0000000001"));
         audit.check_alerts().await.unwrap();
         audit.write(by_rule()).await.unwrap();
         let aside = folder.path().join("audit.jsonl.alerts.1");
@@ -93,7 +93,7 @@ async fn whether_what_alerts_bring_about_can_be_written_is_known_before_it_is_br
             assert!(attempt.unwrap_err().to_string().contains("cannot write the audit file"));
         }
         // Those of people are not concerned.
-        audit.write(ordered(2, "alice", "jid0000000002")).await.unwrap();
+        audit.write(requested(2, "alice", "jid0000000002")).await.unwrap();
         std::fs::remove_dir(&aside).unwrap();
         audit.check_alerts().await.unwrap();
         audit.write(by_rule()).await.unwrap();

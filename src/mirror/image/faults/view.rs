@@ -12,7 +12,7 @@ use queuekeeper_queue::state::JobState;
 
 /// What a reader asks with: when, by whose clock, from when on something counts, and how much space there is.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::mirror) struct Asked<'a> {
+pub(in crate::mirror) struct FaultQuery<'a> {
     /// By the servers' clock, in milliseconds.
     pub(in crate::mirror) now_ms: i64,
     pub(in crate::mirror) offset: Offset,
@@ -41,13 +41,13 @@ impl Image {
     }
 
     /// The items that show a fault, those first that count for the longest time, at most `limit` of them.
-    pub(in crate::mirror) fn faults(&self, fault: Fault, limit: usize, asked: Asked<'_>) -> Vec<FoundFault> {
+    pub(in crate::mirror) fn faults(&self, fault: Fault, limit: usize, asked: FaultQuery<'_>) -> Vec<FoundFault> {
         let items = self.faults.suspects.items(fault, asked.now_ms);
         items.filter_map(|(item, suspicion)| self.found(item, suspicion, asked)).take(limit).collect()
     }
 
     /// The faults that one item shows.
-    pub(in crate::mirror) fn faults_of(&self, item: &Path, asked: Asked<'_>) -> Vec<FoundFault> {
+    pub(in crate::mirror) fn faults_of(&self, item: &Path, asked: FaultQuery<'_>) -> Vec<FoundFault> {
         let mut suspicions = self.faults.suspects.of(item).to_vec();
         suspicions.retain(|suspicion| suspicion.due_ms <= asked.now_ms);
         suspicions.dedup_by_key(|suspicion| suspicion.fault);
@@ -55,13 +55,18 @@ impl Image {
     }
 
     /// A fault that an item shows.
-    pub(in crate::mirror::image) fn fault_of(&self, item: &Path, fault: Fault, asked: Asked<'_>) -> Option<FoundFault> {
+    pub(in crate::mirror::image) fn fault_of(
+        &self,
+        item: &Path,
+        fault: Fault,
+        asked: FaultQuery<'_>,
+    ) -> Option<FoundFault> {
         let suspicion = self.faults.suspects.of(item).iter().find(|suspicion| suspicion.fault == fault)?;
         self.found(item, suspicion, asked)
     }
 
-    /// Looks again at what an item shows now. `None` where that has just been mended and is still to be judged.
-    fn found(&self, item: &Path, suspicion: &Suspicion, asked: Asked<'_>) -> Option<FoundFault> {
+    /// Looks again at what an item shows now. `None` where that has just been repaired and is still to be judged.
+    fn found(&self, item: &Path, suspicion: &Suspicion, asked: FaultQuery<'_>) -> Option<FoundFault> {
         let mut how = None;
         let mut nodes: Vec<Path> = Vec::new();
         let own = self.faults.suspects.of(item);

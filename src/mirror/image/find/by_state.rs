@@ -3,7 +3,7 @@
 use super::{Filter, Image, TextMatches};
 use crate::mirror::find::JobQuery;
 use crate::mirror::image::columns::Columns;
-use crate::mirror::image::faults::Asked;
+use crate::mirror::image::faults::FaultQuery;
 use crate::mirror::summary::ByState;
 use queuekeeper_queue::state::JobState;
 
@@ -14,7 +14,7 @@ impl Image {
         &self,
         query: &JobQuery,
         matches: Option<&TextMatches>,
-        asked: Asked<'_>,
+        asked: FaultQuery<'_>,
         now_ms: i64,
     ) -> ByState<JobState, usize> {
         let mut counts = ByState::default();

@@ -99,8 +99,8 @@ fn any_query() -> impl Strategy<Value = JobQuery> {
     })
 }
 
-fn asked(now_ms: i64, limits: &Limits) -> Asked<'_> {
-    Asked { now_ms, offset: Offset::default(), limits, space: None }
+fn asked(now_ms: i64, limits: &Limits) -> FaultQuery<'_> {
+    FaultQuery { now_ms, offset: Offset::default(), limits, space: None }
 }
 
 fn millis(at: Option<Timestamp>) -> Option<i64> {
@@ -108,7 +108,7 @@ fn millis(at: Option<Timestamp>) -> Option<i64> {
 }
 
 /// Whether a job is wanted, by what readers see of it.
-fn is_wanted(image: &Image, job: &Job, query: &JobQuery, asked: Asked<'_>) -> bool {
+fn is_wanted(image: &Image, job: &Job, query: &JobQuery, asked: FaultQuery<'_>) -> bool {
     let row = image.jobs.get(job.id).unwrap();
     let own = (0..Record::FIELDS).map(|field| image.jobs.arena.field(&row.text, field).into_owned());
     let texts: Vec<String> =
@@ -131,7 +131,7 @@ fn is_wanted(image: &Image, job: &Job, query: &JobQuery, asked: Asked<'_>) -> bo
             .is_none_or(|needle| texts.iter().any(|text| text.to_lowercase().contains(&needle.as_str().to_lowercase())))
 }
 
-fn expected(image: &Image, query: &JobQuery, asked: Asked<'_>) -> Vec<Job> {
+fn expected(image: &Image, query: &JobQuery, asked: FaultQuery<'_>) -> Vec<Job> {
     let mut jobs = image.jobs(0..image.job_slots(), Offset::default());
     jobs.retain(|job| is_wanted(image, job, query, asked));
     jobs.sort_by_key(|job| {
@@ -188,7 +188,7 @@ fn check_pages(
     image: &Image,
     query: &JobQuery,
     matches: Option<&TextMatches>,
-    asked: Asked<'_>,
+    asked: FaultQuery<'_>,
 ) -> Result<(), TestCaseError> {
     let expected = expected(image, query, asked);
     let counts = image.count_by_state(query, matches, asked, asked.now_ms);

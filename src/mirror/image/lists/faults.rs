@@ -2,7 +2,7 @@
 
 use super::Place;
 use crate::mirror::faults::FoundFault;
-use crate::mirror::image::{Asked, Image};
+use crate::mirror::image::{FaultQuery, Image};
 use crate::mirror::page::{InvalidCursor, Page, Part, Picker};
 use queuekeeper_queue::fault::Fault;
 
@@ -13,13 +13,13 @@ const ORDER: &str = "faults";
 type Key = (usize, i64, Place);
 
 impl Image {
-    /// A page of the faults of one kind, or of all of them. One that has just been mended and is still to be judged is
+    /// A page of the faults of one kind, or of all of them. One that has just been repaired and is still to be judged is
     /// counted and not shown.
     pub(in crate::mirror) fn fault_page(
         &self,
         fault: Option<Fault>,
         part: &Part,
-        asked: Asked<'_>,
+        asked: FaultQuery<'_>,
     ) -> Result<Page<FoundFault>, InvalidCursor> {
         let after: Option<Key> = part.key(ORDER)?;
         let mut picker = Picker::new(after.clone(), part.size);

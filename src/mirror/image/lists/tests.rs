@@ -9,7 +9,7 @@ use proptest::sample::select;
 use zookeeper_client::Stat;
 
 use super::*;
-use crate::mirror::image::{Asked, Image};
+use crate::mirror::image::{FaultQuery, Image};
 use crate::mirror::lists::{BatchFilter, BatchOrder, LockFilter, RequestFilter, RequestOrder};
 use crate::mirror::page::{Page, Part};
 use crate::mirror::read::Found;
@@ -258,7 +258,7 @@ proptest! {
     ) {
         let image = image(znodes);
         let limits = Limits::default();
-        let asked = Asked { now_ms: NOW_MS, offset: Offset::default(), limits: &limits, space: None };
+        let asked = FaultQuery { now_ms: NOW_MS, offset: Offset::default(), limits: &limits, space: None };
         let listed = all(size, |part| image.fault_page(fault, part, asked).unwrap());
         let kinds: Vec<_> = Fault::ALL.into_iter().filter(|kind| fault.is_none_or(|fault| fault == *kind)).collect();
         let plain: Vec<_> = kinds.into_iter().flat_map(|kind| image.faults(kind, usize::MAX, asked)).collect();

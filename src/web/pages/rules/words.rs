@@ -34,7 +34,7 @@ pub(super) fn does(rule: &Rule) -> String {
         Remedy::ReleaseJobs => "Releases jobs of free collections",
         Remedy::DeleteJobs => "Deletes jobs",
         Remedy::PurgeJobs => "Purges jobs",
-        Remedy::MendFaults => "Mends",
+        Remedy::RepairFaults => "Repairs",
         Remedy::BreakLocks => "Breaks locks that show",
     };
     if !select.faults.is_empty() {

@@ -54,7 +54,7 @@ pub(crate) struct Attention {
     pub(crate) since: Option<Timestamp>,
     /// What it means and what it comes from.
     pub(crate) text: String,
-    /// What mends it.
+    /// What repairs it.
     pub(crate) remedy: String,
     /// The page that shows it, relative to the root.
     pub(crate) page: Option<String>,
@@ -157,7 +157,7 @@ fn paused((queue, pause): &(Queue, Pause)) -> Attention {
             "paused",
             Severity::Bad,
             format!("The {} queue is paused", queue_name(*queue)),
-            format!("{}{effect}", pause.ordered()),
+            format!("{}{effect}", pause.requested()),
         )
     }
 }

@@ -84,7 +84,7 @@ fn group(group: &FailureGroup) -> Attention {
     Attention {
         since: group.oldest,
         is_oldest: group.count > 1,
-        remedy: format!("Mend what the message names, then resume {them}; or delete {them}."),
+        remedy: format!("Repair what the message names, then resume {them}; or delete {them}."),
         page: Some(format!("jobs?group={}", group.key)),
         link: "Show jobs",
         ..item(

@@ -1,0 +1,111 @@
+//! Locks that were left behind.
+
+use super::facts::{lock_facts, request_facts};
+use super::{Repair, RepairOptions, Survey, gone};
+use crate::error::Error;
+use crate::fault::{Fault, judge_batch, judge_job, judge_lock, judge_request, judge_storage_lock};
+use crate::handle::{Found, Queue, Read};
+use crate::lock::Lock;
+use crate::path::{BatchNode, JobNode, LockFolder, Path, RequestNode, lock_name};
+use crate::record::{Configuration, Identifiers, JobStatus};
+use crate::state::JobState;
+
+/// How many jobs are asked for their state at once.
+const ASKED_AT_ONCE: usize = 10_000;
+
+impl Queue {
+    /// Breaks a lock, by the item that it locks or by its own path.
+    pub(super) async fn repair_lock(
+        &self,
+        item: &Path,
+        action: RepairOptions<'_>,
+        survey: Option<&Survey>,
+    ) -> Result<Repair, Error> {
+        let fault = Fault::LeakedLock;
+        let lock = match item {
+            Path::Job(job) => {
+                let look = self.look_at_job(*job, survey).await?;
+                action.confirm(fault, item, |limits, sink| judge_job(&look.facts(), limits, sink))?;
+                Path::JobNode(*job, JobNode::Lock)
+            }
+            Path::Batch(batch) => {
+                let look = self.look_at_batch(*batch).await?;
+                action.confirm(fault, item, |limits, sink| judge_batch(&look.facts(), limits, sink))?;
+                Path::BatchNode(*batch, BatchNode::Lock)
+            }
+            Path::Request(queue, request) => {
+                // That it has children is known: one of them is its lock.
+                let found = self.load_request(*queue, *request).await?;
+                let facts = request_facts(&found, i64::MAX);
+                action.confirm(fault, item, |limits, sink| judge_request(&facts, limits, sink))?;
+                Path::RequestNode(*queue, *request, RequestNode::Lock)
+            }
+            Path::NamedLock(LockFolder::Inventory | LockFolder::LocalId, _) | Path::PublishedLocalId(_) => {
+                let lock = self.find_lock(item).await?.ok_or_else(|| gone(fault, item))?;
+                action.confirm(fault, item, |limits, sink| judge_lock(item, lock_facts(&lock), limits, sink))?;
+                item.clone()
+            }
+            _ => return Err(gone(fault, item)),
+        };
+        let lock = self.find_lock(&lock).await?.ok_or_else(|| gone(fault, item))?;
+        self.repair_by_breaking(fault, item, &lock).await
+    }
+
+    /// Breaks the lock of an object, where no job in Storing has that.
+    pub(super) async fn repair_storage_lock(
+        &self,
+        item: &Path,
+        name: &str,
+        action: RepairOptions<'_>,
+    ) -> Result<Repair, Error> {
+        let fault = Fault::LeakedStorageLock;
+        let lock = self.find_lock(item).await?.ok_or_else(|| gone(fault, item))?;
+        let is_stored = self.is_stored(name).await?;
+        let facts = lock_facts(&lock);
+        action.confirm(fault, item, |limits, sink| judge_storage_lock(item, facts, is_stored, limits, sink))?;
+        self.repair_by_breaking(fault, item, &lock).await
+    }
+
+    async fn repair_by_breaking(&self, fault: Fault, item: &Path, lock: &Lock) -> Result<Repair, Error> {
+        let transaction = self.plan_break_lock(lock).await?;
+        let holder = lock.session.map_or_else(|| "nobody's session".to_owned(), |session| format!("session {session}"));
+        let summary = format!("Breaks {}, held by {holder} since {}.", lock.path, lock.since);
+        Ok(Repair::new(fault, item.clone(), summary, transaction))
+    }
+
+    /// Whether a job in Storing has the object that is locked under that name. All jobs are asked, not only those with a
+    /// queue entry: the lock of an object that is being written must not be broken.
+    async fn is_stored(&self, name: &str) -> Result<bool, Error> {
+        let ids = self.job_ids().await?;
+        let mut storing = Vec::new();
+        for ids in ids.chunks(ASKED_AT_ONCE) {
+            let reads: Vec<_> = ids.iter().map(|id| Read::Data(Path::JobNode(*id, JobNode::Status))).collect();
+            let is_storing = |data: &[u8]| JobStatus::decode(data).value.status.state == Some(JobState::Storing);
+            let take = |at: usize, found: Found| {
+                if found.data().is_some_and(|(data, _)| is_storing(&data)) {
+                    storing.push(ids[at]);
+                }
+            };
+            self.read_each_alone(&reads, take).await?;
+        }
+        for ids in storing.chunks(ASKED_AT_ONCE) {
+            let nodes = [JobNode::Identifiers, JobNode::Identifier, JobNode::Configuration];
+            let reads: Vec<_> =
+                ids.iter().flat_map(|id| nodes.map(|node| Read::Data(Path::JobNode(*id, node)))).collect();
+            let mut is_stored = false;
+            let take = |at: usize, found: Found| {
+                let Some((data, _)) = found.data() else { return };
+                let ark = match reads[at].path() {
+                    Path::JobNode(_, JobNode::Configuration) => Configuration::decode(&data).value.object_id,
+                    _ => Identifiers::decode(&data).value.ark,
+                };
+                is_stored |= lock_name(&ark) == name;
+            };
+            self.read_each_alone(&reads, take).await?;
+            if is_stored {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}

@@ -1,0 +1,37 @@
+//! Actions on one thing.
+
+use super::act::ActArgs;
+use super::client::ClientArgs;
+use super::exit::Ending;
+use crate::actions::{Action, ActionKind, Precondition, Target};
+use queuekeeper_queue::path::Path;
+
+/// Requests something, without a look at anything else.
+pub(super) async fn act_on_one(client: &ClientArgs, act: &ActArgs, action: Action) -> anyhow::Result<()> {
+    act.check()?;
+    client
+        .ask(async |link| {
+            act.with_session(link, None, client.output, async |session| session.action(action).await).await
+        })
+        .await
+}
+
+/// Breaks a lock. Whether it is a fault only the whole queue tells; by force nobody asks.
+pub(super) async fn break_lock(client: &ClientArgs, act: &ActArgs, lock: Path, force: bool) -> anyhow::Result<()> {
+    act.check()?;
+    client
+        .ask(async |link| {
+            if !force && !act.is_dry_run() {
+                link.measure_or_refuse(", or break the lock with --force if it is certain that nobody works under it")
+                    .await?;
+            }
+            let found = link.queue().find_lock(&lock).await;
+            let found = found.map_err(Ending::from)?;
+            // Another lock in its place is another's.
+            let precondition = found.map(|lock| Precondition { czxid: Some(lock.czxid), ..Precondition::default() });
+            let store = if force || precondition.is_none() { None } else { Some(link.store(true).await?) };
+            let action = Action { precondition, force, ..Action::new(ActionKind::BreakLock, Target::Lock(lock)) };
+            act.with_session(link, store, client.output, async |session| session.action(action).await).await
+        })
+        .await
+}

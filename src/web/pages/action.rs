@@ -1,0 +1,314 @@
+//! One action: what it would do, shown once more before it is given.
+
+use askama::Template;
+use axum::extract::State as FromState;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::frame::{Frame, Section};
+use super::listing::{Choice, choices};
+use super::render;
+use crate::actions::audit::ActionId;
+use crate::actions::{Action, ActionKind, Actor, Precondition, Prepared, Reason, Refusal, Source, Target};
+use crate::web::State;
+use crate::web::api::actions::{action_kind, bad_item, job_state, plan, priority};
+use crate::web::identity::Identity;
+use crate::web::layers::HasMessage;
+use crate::web::lists::given;
+use crate::web::params::{Params, Sent};
+use crate::web::problem::Problem;
+use crate::web::query::{Pairs, address, refuse};
+use crate::web::show::{Shown, shown, visible};
+use crate::web::views::actions::plan_text;
+use queuekeeper_queue::state::{JobState, State as _};
+
+mod words;
+
+pub(super) use words::{state_name, subject_in_words};
+
+/// How much of a page, in bytes, the data that would be lost may take, and how much of it one znode's.
+const LOST_ROOM: (usize, usize) = (40 << 10, 6 << 10);
+
+/// How many characters the key of an action has at most.
+const LONGEST_KEY: usize = 100;
+
+/// An action as the pages ask for it: a link to its confirmation, and the form of that.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ActionForm {
+    action: String,
+    on: Option<String>,
+    /// A collection's mnemonic, in the place of `on`.
+    collection: Option<String>,
+    to: Option<String>,
+    priority: Option<String>,
+    force: Option<String>,
+    with_jobs: Option<String>,
+    /// What was seen of it.
+    state: Option<String>,
+    version: Option<String>,
+    czxid: Option<String>,
+    plan: Option<String>,
+    reason: Option<String>,
+    key: Option<String>,
+}
+
+impl ActionForm {
+    fn action(&self) -> Result<Action, Problem> {
+        let on = match (given(self.on.as_ref()), given(self.collection.as_ref())) {
+            (Some(on), None) => on.to_owned(),
+            (None, Some(collection)) => format!("collection:{}", collection.trim()),
+            _ => return Err(Problem::bad("An action is on one thing, which “on” or “collection” names.")),
+        };
+        let target = on.parse::<Target>().map_err(|error| bad_item(&on, &error))?;
+        let state = given(self.state.as_ref()).map(Into::into);
+        let (version, czxid) = (number("version", self.version.as_ref())?, number("czxid", self.czxid.as_ref())?);
+        let plan = given(self.plan.as_ref()).map(plan).transpose()?;
+        let is_seen = state.is_some() || version.is_some() || czxid.is_some() || plan.is_some();
+        Ok(Action {
+            precondition: is_seen.then_some(Precondition { state, version, czxid, plan, hold: None }),
+            to: job_state(given(self.to.as_ref()))?,
+            priority: priority(number("priority", self.priority.as_ref())?)?,
+            force: given(self.force.as_ref()).is_some(),
+            with_jobs: given(self.with_jobs.as_ref()).is_some(),
+            ..Action::new(action_kind(&self.action)?, target)
+        })
+    }
+
+    fn reason(&self) -> &str {
+        self.reason.as_deref().unwrap_or_default()
+    }
+
+    fn key(&self) -> Result<Option<&str>, Problem> {
+        let key = given(self.key.as_ref());
+        if key.is_some_and(|key| key.len() > LONGEST_KEY) {
+            return Err(Problem::bad("The key of an action is shorter than that. Load the page again."));
+        }
+        Ok(key)
+    }
+}
+
+fn number<T: std::str::FromStr>(name: &str, value: Option<&String>) -> Result<Option<T>, Problem> {
+    given(value).map(|value| value.parse().map_err(|_| refuse(name, value))).transpose()
+}
+
+/// `GET /action`: what an action would do, and a button that gives it.
+pub(super) async fn ask(
+    FromState(state): FromState<State>,
+    who: Identity,
+    Params(form): Params<ActionForm>,
+) -> Result<Response, Problem> {
+    let now = Timestamp::now();
+    let mut action = form.action()?;
+    let actor = state.operator(&who, action.kind, &action.target, Source::Web)?;
+    words::fill(&state, &mut action);
+    let planned = state.actions()?.plan(&action, &actor, form.reason(), now).await;
+    let status = match &planned {
+        // The page says why, and that is what was asked for.
+        Ok(_) | Err(Refusal::Conflict { .. }) => StatusCode::OK,
+        Err(refusal) => Problem::from(refusal.clone()).status(),
+    };
+    Ok(tell(status, &ActionPage::new(&state, &form, &action, &actor, planned, None, now)))
+}
+
+/// `POST /action`: gives an action, and leads to what comes of it.
+pub(super) async fn give(
+    FromState(state): FromState<State>,
+    who: Identity,
+    Sent(form): Sent<ActionForm>,
+) -> Result<Response, Problem> {
+    let now = Timestamp::now();
+    let mut action = form.action()?;
+    let actor = state.operator(&who, action.kind, &action.target, Source::Web)?;
+    let actions = state.actions()?;
+    let refusal = match Reason::new(form.reason()) {
+        Err(none) => Refusal::Invalid(none.to_string()),
+        Ok(reason) => match actions.execute(action.clone(), actor.clone(), reason, form.key()?, now).await {
+            Ok(taken) => return Ok(see_other(format!("actions/{}", taken.execution.id))),
+            Err(refusal) => refusal,
+        },
+    };
+    // As it is now, whatever was seen before: to be looked at, and requested again if that is still right.
+    action.precondition = None;
+    words::fill(&state, &mut action);
+    let planned = actions.plan(&action, &actor, form.reason(), now).await;
+    let status = Problem::from(refusal.clone()).status();
+    Ok(tell(status, &ActionPage::new(&state, &form, &action, &actor, planned, Some(refusal), now)))
+}
+
+/// Leads a browser on after a form, to an address that is relative to the form's own: a proxy may serve us anywhere.
+pub(super) fn see_other(location: String) -> Response {
+    (StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response()
+}
+
+/// A page that says by itself why it has a status that is none of success.
+pub(super) fn tell(status: StatusCode, page: &impl Template) -> Response {
+    let mut response = render(status, page);
+    if response.status() == status {
+        response.extensions_mut().insert(HasMessage);
+    }
+    response
+}
+
+/// What an action would do, ready to be rendered.
+#[derive(Debug, Template)]
+#[template(path = "action.html")]
+struct ActionPage {
+    frame: Frame,
+    title: String,
+    target: String,
+    subject_href: String,
+    on: String,
+    action: ActionKind,
+    means: &'static str,
+    is_grave: bool,
+    told: Option<Against>,
+    plan: Option<Plan>,
+    /// Where a job may be resumed; empty where that is not asked for.
+    states: Vec<Choice>,
+    /// Empty where it is not asked for.
+    priority: String,
+    /// What force does; empty where nothing is to be forced.
+    force: &'static str,
+    is_forced: bool,
+    /// Whether it releases a collection's jobs with it; `None` where it cannot.
+    with_jobs: Option<bool>,
+    /// The same action by force, where only that helps; empty otherwise.
+    by_force: String,
+    actor: String,
+    role: &'static str,
+    reason: String,
+    key: String,
+}
+
+/// What stands against it.
+#[derive(Debug)]
+struct Against {
+    title: &'static str,
+    text: String,
+    /// Of those, the state that it is in now; empty where that is not known.
+    state: String,
+}
+
+/// What it would do.
+#[derive(Debug)]
+struct Plan {
+    before: String,
+    after: String,
+    precondition: Precondition,
+    /// Of that, what was planned; empty where its target has a version.
+    shown: String,
+    warnings: Vec<String>,
+    lost: Vec<Lost>,
+    operations: Vec<String>,
+}
+
+/// A znode whose data is gone then.
+#[derive(Debug)]
+struct Lost {
+    path: String,
+    data: Shown,
+}
+
+impl ActionPage {
+    fn new(
+        state: &State,
+        form: &ActionForm,
+        action: &Action,
+        actor: &Actor,
+        planned: Result<Prepared, Refusal>,
+        refused: Option<Refusal>,
+        now: Timestamp,
+    ) -> Self {
+        let frame = Frame::new(&state.view(now), "./".to_owned(), Section::Audit);
+        let (kind, target) = (action.kind, &action.target);
+        let (plan, against) = match planned {
+            Ok(prepared) => (Some(prepared), None),
+            Err(refusal) => (None, Some(refusal)),
+        };
+        let force = words::force(kind, target);
+        let is_conflict = matches!(against, Some(Refusal::Conflict { .. }));
+        let by_force = if is_conflict && !action.force && !force.is_empty() {
+            let on = target.to_string();
+            let again = [("action", kind.label()), ("on", &on), ("force", "true"), ("reason", form.reason())];
+            let again: Pairs = again.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+            address(&format!("{}action", frame.root), again.iter().filter(|(_, value)| !value.is_empty()))
+        } else {
+            String::new()
+        };
+        let is_given = refused.is_some();
+        let told = refused.or(against).map(|refusal| Against::new(refusal, is_given));
+        // Which operations there are depends on what is chosen first.
+        let is_open = kind == ActionKind::SetPriority && given(form.priority.as_ref()).is_none();
+        let to = action.to.map(|state| state.label().to_owned());
+        let is_job = matches!(target, Target::Job(_));
+        let states = resumable();
+        Self {
+            title: words::title(kind, target),
+            target: subject_in_words(target),
+            subject_href: target.page().map(|page| format!("{}{page}", frame.root)).unwrap_or_default(),
+            on: target.to_string(),
+            means: words::means(kind, target),
+            is_grave: words::is_grave(kind) || plan.as_ref().is_some_and(|prepared| !prepared.removed.is_empty()),
+            told,
+            plan: plan.map(|prepared| Plan::new(prepared, is_open)),
+            states: if kind == ActionKind::Resume && is_job { choices(to.as_ref(), states) } else { Vec::new() },
+            priority: action.priority.map(|priority| priority.number().to_string()).unwrap_or_default(),
+            force,
+            is_forced: action.force,
+            with_jobs: (kind == ActionKind::Release && matches!(target, Target::Collection(_)))
+                .then_some(action.with_jobs),
+            by_force,
+            actor: if actor.name.is_empty() { "nobody".to_owned() } else { visible(&actor.name) },
+            role: actor.role.label(),
+            reason: form.reason().to_owned(),
+            key: ActionId::new(now).to_string(),
+            action: kind,
+            frame,
+        }
+    }
+}
+
+/// The states that a failed job may be resumed in: their labels and names.
+pub(super) fn resumable() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let states = JobState::Failed.next().iter().filter(|state| **state != JobState::Deleted);
+    states.map(|state| (state.label(), state.name()))
+}
+
+impl Against {
+    fn new(refusal: Refusal, is_given: bool) -> Self {
+        let state =
+            if let Refusal::Conflict { state: Some(state), .. } = &refusal { state_name(state) } else { String::new() };
+        let title = match (&refusal, is_given) {
+            (Refusal::Unknown(_), _) => "It is not known whether all of this was done",
+            (Refusal::InPart(_), _) => "A part of this was done",
+            (_, true) => "Nothing was done",
+            (_, false) => "This cannot be done now",
+        };
+        Self { title, text: visible(&Problem::from(refusal).detail), state }
+    }
+}
+
+impl Plan {
+    fn new(prepared: Prepared, is_open: bool) -> Self {
+        let (mut left, most) = LOST_ROOM;
+        let lost = prepared.removed.iter().map(|(path, data)| {
+            let data = shown(data, data.len() as u64, left.min(most));
+            left = left.saturating_sub(data.text.len());
+            Lost { path: visible(path), data }
+        });
+        let name = |label: Option<&str>| label.map(state_name).unwrap_or_default();
+        let operations = if is_open { Vec::new() } else { prepared.operations() };
+        Self {
+            before: name(prepared.before),
+            after: name(prepared.after),
+            lost: lost.collect(),
+            operations: operations.iter().map(|line| visible(line)).collect(),
+            shown: prepared.precondition.plan.map(plan_text).unwrap_or_default(),
+            precondition: prepared.precondition,
+            warnings: prepared.warnings.iter().map(|warning| visible(warning)).collect(),
+        }
+    }
+}

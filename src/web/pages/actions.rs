@@ -1,0 +1,273 @@
+//! What came of an action, or how far it is.
+
+use askama::Template;
+use axum::extract::{Path, State as FromState};
+use axum::http::StatusCode;
+use axum::response::Response;
+use jiff::Timestamp;
+
+use super::action::{see_other, state_name, subject_in_words};
+use super::frame::{Frame, Section};
+use super::listing::with;
+use super::progress::Part;
+use super::render;
+use crate::actions::audit::ActionId;
+use crate::actions::{ActionKind, Role, Source, Target};
+use crate::web::State;
+use crate::web::api::actions::find_action;
+use crate::web::identity::Identity;
+use crate::web::problem::Problem;
+use crate::web::query::{Pairs, address};
+use crate::web::show::{Count, Moment, counted, percent, visible};
+use crate::web::views::actions::ActionView;
+use queuekeeper_queue::state::BatchState;
+
+/// `GET /actions/{id}`: what came of an action, or how far it is.
+pub(super) async fn show(
+    FromState(state): FromState<State>,
+    who: Identity,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let action = find_action(&state, &id)?;
+    Ok(render(StatusCode::OK, &Page::new(&state, &action, state.rights(&who), Timestamp::now())))
+}
+
+/// `POST /actions/{id}/cancel`: ends an action over many, and leads back to it.
+pub(super) async fn cancel(
+    FromState(state): FromState<State>,
+    who: Identity,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let actor = state.authorize(&who, Role::Operator, Source::Web)?;
+    let id: ActionId = id.parse().map_err(|_| Problem::missing("There is no such action going on."))?;
+    state.actions()?.cancel(id, &actor)?;
+    Ok(see_other(format!("../{id}")))
+}
+
+#[derive(Debug, Template)]
+#[template(path = "action_done.html")]
+struct Page {
+    frame: Frame,
+    id: String,
+    title: String,
+    on: String,
+    on_href: String,
+    outcome: Outcome,
+    given: Option<Given>,
+    reason: String,
+    before: String,
+    after: String,
+    detail: String,
+    warnings: Vec<String>,
+    operations: Vec<String>,
+    /// How far it is, of an action over many.
+    reached: Option<Reached>,
+    undone: Vec<Undone>,
+    more_undone: String,
+    written: Vec<Undone>,
+    more_written: String,
+    is_going_on: bool,
+    may_cancel: bool,
+    /// What to look at next; the way there is empty for nothing.
+    next: (&'static str, String),
+    audit_href: String,
+    json: String,
+}
+
+/// What came of it, in words.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) name: &'static str,
+    pub(super) class: &'static str,
+    means: &'static str,
+}
+
+/// Who gave it, and when.
+#[derive(Debug)]
+struct Given {
+    actor: String,
+    role: String,
+    source: String,
+    from: String,
+    at: Moment,
+    /// Empty where nobody did.
+    cancelled_by: String,
+    took: String,
+}
+
+#[derive(Debug)]
+struct Reached {
+    text: String,
+    percent: String,
+    parts: Vec<Part>,
+}
+
+#[derive(Debug)]
+struct Undone {
+    on: String,
+    href: String,
+    why: String,
+}
+
+/// An outcome by its label.
+pub(super) fn outcome(label: &str) -> Outcome {
+    let (name, class, means) = match label {
+        "done" => ("Done", "good", "It is done."),
+        "going_on" => ("Going on", "work", "It is going on, also when this page is closed."),
+        "cancelled" => {
+            ("Cancelled", "warn", "It was cancelled: what was under way was finished, and the rest not begun.")
+        }
+        "in_part" => ("In part", "warn", "A part of it was done, and something stood against the rest."),
+        "conflict" => ("Refused", "warn", "Nothing was done: the queue stood against it."),
+        "unknown" => (
+            "Not known",
+            "bad",
+            "Whether all of it was done is not known: the connection was lost, or the server ended meanwhile. Look at what \
+             it is about before requesting it again.",
+        ),
+        "failed" | "unavailable" => ("Failed", "bad", "Nothing was done, or not all of it."),
+        _ => ("Refused", "bad", "Nothing was done."),
+    };
+    Outcome { name, class, means }
+}
+
+/// What was requested, by its label.
+pub(super) fn action_title(label: &str) -> String {
+    label.parse::<ActionKind>().map_or_else(|_| visible(label), |action| action.title().to_owned())
+}
+
+/// Something that was requested on, in words, and its page; that is empty where it has none.
+pub(super) fn named(on: &str, root: &str) -> (String, String) {
+    match on.parse::<Target>() {
+        Ok(target) => {
+            let href = target.page().map(|page| format!("{root}{page}")).unwrap_or_default();
+            (subject_in_words(&target), href)
+        }
+        Err(_) => (visible(on), String::new()),
+    }
+}
+
+impl Page {
+    fn new(state: &State, action: &ActionView, role: Role, now: Timestamp) -> Self {
+        let frame = Frame::new(&state.view(now), "../".to_owned(), Section::Audit);
+        let id = action.id.clone().unwrap_or_default();
+        let entry = id.parse().ok().and_then(|id| state.actions().ok()?.audit().entry(id));
+        let given = entry.map(|entry| Given {
+            actor: visible(&entry.actor),
+            role: entry.role,
+            source: entry.source,
+            from: entry.from.unwrap_or_default(),
+            at: Moment::new(entry.at, now),
+            cancelled_by: entry.cancelled_by.as_deref().map(visible).unwrap_or_default(),
+            took: entry.duration_seconds.map(took).unwrap_or_default(),
+        });
+        let (on, on_href) = named(&action.on, &frame.root);
+        let is_going_on = action.outcome == "going_on";
+        let undone = action.undone.iter().map(|undone| {
+            let (on, href) = named(&undone.on, &frame.root);
+            Undone { on, href, why: visible(&undone.why) }
+        });
+        let left_out = (action.not_done + action.unknown).saturating_sub(action.undone.len() as u64);
+        let written = action.written.iter().map(|item| {
+            let (on, href) = named(&item.on, &frame.root);
+            Undone { on, href, why: visible(&item.what) }
+        });
+        let unlisted =
+            if action.written.is_empty() { 0 } else { action.done.saturating_sub(action.written.len() as u64) };
+        let name = |label: &Option<String>| label.as_deref().map(state_name).unwrap_or_default();
+        Self {
+            title: format!("{}: {on}", action_title(&action.action)),
+            outcome: outcome(&action.outcome),
+            reason: visible(&action.reason),
+            before: name(&action.before),
+            after: name(&action.after),
+            detail: action.detail.as_deref().map(visible).unwrap_or_default(),
+            warnings: action.warnings.iter().map(|warning| visible(warning)).collect(),
+            operations: action.operations.iter().map(|line| visible(line)).collect(),
+            reached: Reached::new(action),
+            undone: undone.collect(),
+            more_undone: if left_out > 0 { format!("and {} more", Count(left_out)) } else { String::new() },
+            written: written.collect(),
+            more_written: if unlisted > 0 {
+                format!("and {} more, in the audit file", Count(unlisted))
+            } else {
+                String::new()
+            },
+            may_cancel: is_going_on && action.count > 1 && role >= Role::Operator,
+            is_going_on,
+            next: next(state, action, &frame.root),
+            audit_href: with(&format!("{}audit", frame.root), "text", &id),
+            json: format!("{}api/v1/actions/{id}", frame.root),
+            given,
+            on,
+            on_href,
+            id,
+            frame,
+        }
+    }
+}
+
+impl Reached {
+    fn new(action: &ActionView) -> Option<Self> {
+        if action.count < 2 {
+            return None;
+        }
+        let (done, not_done, unknown, of) = (action.done, action.not_done, action.unknown, action.count);
+        let width = |part: u64| part as f64 / of as f64 * 100.0;
+        let parts = [("done", 0, done), ("failed", done, not_done + unknown)];
+        let parts = parts.into_iter().filter(|(.., count)| *count > 0).map(|(class, before, count)| Part {
+            class,
+            x: format!("{:.2}", width(before)),
+            width: format!("{:.2}", width(count)),
+        });
+        // What is left keeps it from being called whole.
+        let ended = done + not_done + unknown;
+        let left = of.saturating_sub(ended);
+        let ended = if left == 0 { 1.0 } else { (ended as f64 / of as f64).min(0.99) };
+        Some(Self {
+            text: format!(
+                "{}: {} done, {} not done, {} unknown, {} left",
+                counted(of, "item", "items"),
+                Count(done),
+                Count(not_done),
+                Count(unknown),
+                Count(left)
+            ),
+            percent: percent(ended),
+            parts: parts.collect(),
+        })
+    }
+}
+
+/// How long something took.
+pub(super) fn took(seconds: f64) -> String {
+    if seconds < 1.0 { format!("{:.0} ms", seconds * 1_000.0) } else { format!("{seconds:.2} s") }
+}
+
+/// What to look at after an action that is done.
+fn next(state: &State, action: &ActionView, root: &str) -> (&'static str, String) {
+    let nothing = ("", String::new());
+    if action.outcome != "done" {
+        return nothing;
+    }
+    let store = &state.shared.store;
+    match (action.action.parse(), action.on.parse()) {
+        // No report follows by itself then.
+        (Ok(ActionKind::Resume), Ok(Target::Job(job))) => {
+            let batch = store.job(job).and_then(|job| job.batch);
+            let failed = batch
+                .filter(|batch| store.batch(*batch).is_some_and(|found| found.batch.state == Some(BatchState::Failed)));
+            failed.map_or(nothing, |batch| {
+                let pairs = [("action", ActionKind::ReportAgain.label().to_owned()), ("on", batch.to_string())];
+                let pairs: Pairs = pairs.map(|(name, value)| (name.to_owned(), value)).into();
+                ("Report its batch again, when the job is done", address(&format!("{root}action"), &pairs))
+            })
+        }
+        (Ok(ActionKind::Release), Ok(Target::Collection(mnemonic))) => {
+            let pairs = [("state", "held"), ("collection", &*mnemonic)];
+            let pairs: Pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+            ("Its jobs that are still held", address(&format!("{root}jobs"), &pairs))
+        }
+        (Ok(_) | Err(_), _) => nothing,
+    }
+}

@@ -1,0 +1,61 @@
+//! Where actions are given in a test: over a queue of its own, with an audit file of its own.
+
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
+use queuekeeper::actions::audit::{Audit, Destination, Record, Rotation};
+use queuekeeper::actions::{Action, Actions, Actor, Clock, Outcome, Reason, Refusal, Role, Source};
+use queuekeeper_queue::Queue;
+use queuekeeper_queue::fault::Limits;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::queue::world::{World, now};
+
+pub(crate) struct Served {
+    pub(crate) actions: Actions,
+    folder: TempDir,
+    _writer: AbortOnDropHandle<()>,
+}
+
+pub(crate) fn actor(role: Role) -> Actor {
+    Actor { name: "tester".to_owned(), role, source: Source::Cli, from: None }
+}
+
+impl Served {
+    /// Actions on a world's queue.
+    pub(crate) fn over(world: &World) -> Self {
+        Self::on(world.queue.clone())
+    }
+
+    /// Actions on a queue.
+    pub(crate) fn on(queue: Queue) -> Self {
+        Self::with(queue, Rotation::default())
+    }
+
+    /// Actions on a queue, written to files of that size.
+    pub(crate) fn with(queue: Queue, rotation: Rotation) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("audit.jsonl");
+        let (audit, writer) = Audit::open(Destination::File(file, rotation)).unwrap();
+        let writer = AbortOnDropHandle::new(tokio::spawn(writer.run(CancellationToken::new())));
+        Self { actions: Actions::over(queue, (None, Clock::Mirror), Limits::default(), audit), folder, _writer: writer }
+    }
+
+    /// Requests something and waits until it is over.
+    pub(crate) async fn action(&self, action: Action, role: Role, reason: &str) -> Result<Outcome, Refusal> {
+        let taken = self.actions.execute(action, actor(role), Reason::new(reason).unwrap(), None, now()).await?;
+        taken.execution.over().await
+    }
+
+    /// Takes the folder of the audit file away, so that no other file can be begun.
+    pub(crate) fn lose_folder(&self) {
+        std::fs::remove_dir_all(self.folder.path()).unwrap();
+    }
+
+    /// What the audit file says.
+    pub(crate) fn records(&self) -> Vec<Record> {
+        let text = std::fs::read_to_string(self.folder.path().join("audit.jsonl")).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}

@@ -1,0 +1,236 @@
+//! Actions as an operator gives them on the pages, over a real server beside a real ZooKeeper.
+
+use std::time::Instant;
+
+use super::world::{ADMIN, LIMIT, OPERATOR, Page, VIEWER, World, with};
+use crate::support::wait::eventually;
+
+const RESUME: &str = "/action?action=resume&on=jid0000000001";
+const OWN: &str = "same-origin";
+
+/// Waits until an action is over, and gives its page.
+async fn over(world: &World, place: &str) -> Page {
+    let path = format!("/{}", place.trim_start_matches("../"));
+    eventually(LIMIT, "the action is over", async || !world.get(VIEWER, &path).await.text.contains(">Going on<")).await;
+    world.get(VIEWER, &path).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_action_is_shown_first_then_given_once_and_told_of_ever_after() {
+    let world = Box::pin(World::start()).await;
+    world.failed_job(1, "404 for a file").await;
+    let ask = world.get(OPERATOR, RESUME).await;
+    assert_eq!(ask.code, 200, "{}", ask.text);
+    for said in ["Resume jid0000000001?", ">Failed<", ">Downloading<", "05-jid0000000001", "as oscar"] {
+        assert!(ask.text.contains(said), "{said} is not in {}", ask.text);
+    }
+    assert_eq!(world.state(1).await, "Failed", "to ask changes nothing");
+    assert!(world.audited().is_empty());
+
+    // Without a reason nothing is done, and what was chosen is kept.
+    let form = ask.form("./action");
+    let bare = world.post(OPERATOR, "/action", &with(&form, &[("to", "processing"), ("reason", " ")]), OWN).await;
+    assert_eq!(bare.code, 400, "{}", bare.text);
+    assert!(
+        bare.text.contains("needs a reason") && bare.text.contains("value=\"processing\" selected"),
+        "{}",
+        bare.text
+    );
+    assert_eq!(world.state(1).await, "Failed");
+
+    let sent = with(&form, &[("reason", "the <node> is back")]);
+    let given = world.post(OPERATOR, "/action", &sent, OWN).await;
+    assert_eq!(given.code, 303, "{}", given.text);
+    assert_eq!(world.state(1).await, "Downloading");
+    // The same form again is the same order.
+    let again = world.post(OPERATOR, "/action", &sent, OWN).await;
+    assert_eq!((again.code, &again.location), (303, &given.location));
+    assert_eq!(world.audited().len(), 2, "one order, and what came of it");
+
+    let done = over(&world, &given.location).await;
+    for said in [">Done<", "Failed → Downloading", "the &#60;node&#62; is back", "oscar, operator, by web"] {
+        assert!(done.text.contains(said), "{said} is not in {}", done.text);
+    }
+    let audit = world.get(VIEWER, "/audit?text=jid0000000001&action=resume&outcome=done").await;
+    assert!(audit.text.contains("1 action matches.") && audit.text.contains(&given.location), "{}", audit.text);
+    assert!(world.get(VIEWER, "/audit?actor=ada").await.text.contains("No action matches."));
+    let list = world.json("/api/v1/audit").await;
+    assert_eq!((&list["total"], &list["items"][0]["before"]), (&1.into(), &"failed".into()), "{list}");
+    assert_eq!(world.get(VIEWER, "/audit?action=explode").await.code, 400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_changed_since_it_was_seen_is_shown_again_and_not_touched() {
+    let world = Box::pin(World::start()).await;
+    world.failed_job(1, "404 for a file").await;
+    let form = world.get(OPERATOR, RESUME).await.form("./action");
+    let (data, _) = world.client.get_data("/jobs/jid0000000001/status").await.unwrap();
+    world.client.set_data("/jobs/jid0000000001/status", &data, None).await.unwrap();
+    let stale = world.post(OPERATOR, "/action", &with(&form, &[("reason", "disk replaced")]), OWN).await;
+    assert_eq!(stale.code, 409, "{}", stale.text);
+    assert!(
+        stale.text.contains("Nothing was done") && stale.text.contains("value=\"disk replaced\""),
+        "{}",
+        stale.text
+    );
+    assert_eq!(world.state(1).await, "Failed");
+    // What the page shows now may be requested.
+    let given = world.post(OPERATOR, "/action", &stale.form("./action"), OWN).await;
+    assert_eq!(given.code, 303, "{}", given.text);
+    assert_eq!(world.state(1).await, "Downloading");
+
+    // What cannot be done has no button, and says why.
+    let refused = world.get(OPERATOR, RESUME).await;
+    assert_eq!(refused.code, 200);
+    assert!(refused.text.contains("cannot be done now") && !refused.text.contains("<button"), "{}", refused.text);
+    for (path, code) in [
+        ("/action?action=resume&on=jid0000000009", 404),
+        ("/action?action=resume&on=nothing", 400),
+        ("/action?action=explode&on=jid0000000001", 400),
+        ("/action?action=resume&on=jid0000000001&colour=red", 400),
+        ("/actions/jid0000000001", 404),
+        ("/lists/jid0000000001", 404),
+    ] {
+        assert_eq!(world.get(OPERATOR, path).await.code, code, "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_may_not_action_is_offered_nothing_and_refused() {
+    let world = Box::pin(World::start()).await;
+    world.failed_job(1, "404 for a file").await;
+    world.create("/locks/queue/ingest", "").await;
+    let form = world.get(OPERATOR, RESUME).await.form("./action");
+    let form = with(&form, &[("reason", "no")]);
+    let delete = "/action?action=delete&on=jid0000000001";
+    assert_eq!(world.get(VIEWER, RESUME).await.code, 403);
+    assert_eq!(world.post(VIEWER, "/action", &form, OWN).await.code, 403);
+    assert_eq!(world.post(VIEWER, "/lists", &form, OWN).await.code, 403);
+    assert_eq!(world.post(OPERATOR, "/action", &form, "cross-site").await.code, 403);
+    assert_eq!(world.get(OPERATOR, delete).await.code, 403);
+    assert_eq!(world.get(ADMIN, delete).await.code, 200);
+    assert_eq!(world.state(1).await, "Failed");
+    assert!(world.audited().is_empty());
+
+    // A page offers what its reader may, also where it is kept up to date for many.
+    for path in ["/jobs", "/jobs/jid0000000001", "/failures", "/batches", "/batches/bid0000000007", "/locks", "/access"]
+    {
+        let seen = world.get(VIEWER, path).await;
+        assert_eq!(seen.code, 200, "{path}");
+        for offer in ["action?action=", "action=\"./lists\"", "action=\"./action\""] {
+            assert!(!seen.text.contains(offer), "{path}: {offer}");
+        }
+    }
+    for (path, offer) in
+        [("jobs/jid0000000001", "action?action=resume"), ("failures", "Resume it"), ("locks", "action?action=pause")]
+    {
+        assert!(world.get(OPERATOR, &format!("/{path}")).await.text.contains(offer), "{path}");
+        for (who, is_offered) in [(OPERATOR, true), (VIEWER, false), (OPERATOR, true)] {
+            let regions = followed(&world, who, path).await;
+            assert_eq!(regions.contains(offer), is_offered, "{who} follows {path}: {regions}");
+        }
+    }
+    let job = "/jobs/jid0000000001";
+    assert!(!world.get(OPERATOR, job).await.text.contains("action?action=delete"));
+    assert!(world.get(ADMIN, job).await.text.contains("action?action=delete"));
+    // What is asked before an action is not followed.
+    let query = RESUME.trim_start_matches('/').replace('?', "%3F").replace('&', "%26");
+    assert_eq!(world.get(OPERATOR, &format!("/events?page={query}")).await.code, 400);
+}
+
+/// The first of what comes to a reader who follows a page.
+async fn followed(world: &World, who: &str, page: &str) -> String {
+    let request = world.http.get(format!("{}/events?page={page}", world.base)).basic_auth(who, Some(who));
+    let mut response = request.send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    let (mut text, deadline) = (String::new(), Instant::now() + LIMIT);
+    // All regions come at first, and this is the last on every page.
+    while !text.split_once("\"name\":\"footer\"").is_some_and(|(_, rest)| rest.contains("\n\n")) {
+        assert!(Instant::now() < deadline, "not all regions: {text}");
+        text.push_str(&String::from_utf8_lossy(&response.chunk().await.unwrap().expect("the stream goes on")));
+    }
+    text
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_is_frozen_shown_and_carried_out_and_nothing_else_is_touched() {
+    let world = Box::pin(World::start()).await;
+    for number in 1..=3 {
+        world.failed_job(number, "404 for a file").await;
+    }
+    let failures = world.get(OPERATOR, "/failures").await;
+    let all = failures.form("./lists");
+    let frozen = world.post(OPERATOR, "/lists", &all, OWN).await;
+    assert_eq!(frozen.code, 303, "{}", frozen.text);
+    let place = format!("/{}", frozen.location);
+    let list = world.get(OPERATOR, &place).await;
+    assert!(list.text.contains("Resume 3 jobs?") && list.text.contains("Failed → Downloading"), "{}", list.text);
+    assert_eq!(world.get(ADMIN, &place).await.code, 404, "it is somebody else's");
+    assert_eq!(world.get(VIEWER, &place).await.code, 403);
+
+    // One more fails alike, and one of the list is changed by somebody else.
+    world.failed_job(4, "404 for a file").await;
+    let (data, _) = world.client.get_data("/jobs/jid0000000003/status").await.unwrap();
+    world.client.set_data("/jobs/jid0000000003/status", &data, None).await.unwrap();
+    let action = format!("../{}", frozen.location);
+    assert!(list.form(&action).is_empty() || list.form(&action).iter().all(|(name, _)| name == "reason"));
+    let reason = with(&[], &[("reason", "the node is back")]);
+    assert_eq!(world.post(OPERATOR, &place, &with(&[], &[("reason", "")]), OWN).await.code, 400);
+    assert_eq!(world.post(ADMIN, &place, &reason, OWN).await.code, 404);
+    let given = world.post(OPERATOR, &place, &reason, OWN).await;
+    assert_eq!(given.code, 303, "{}", given.text);
+    let again = world.post(OPERATOR, &place, &reason, OWN).await;
+    assert_eq!((again.code, &again.location), (303, &given.location));
+    let done = over(&world, &given.location).await;
+    for said in ["3 items: 2 done, 1 not done, 0 unknown, 0 left", "jid0000000003", "100 %"] {
+        assert!(done.text.contains(said), "{said} is not in {}", done.text);
+    }
+    for (number, state) in [(1, "Downloading"), (2, "Downloading"), (3, "Failed"), (4, "Failed")] {
+        assert_eq!(world.state(number).await, state, "job {number}");
+    }
+    assert_eq!(world.get(OPERATOR, &place).await.location, given.location, "a list that was requested leads there");
+
+    // Jobs that are ticked, and none.
+    let jobs = world.get(OPERATOR, "/jobs?state=failed").await;
+    let bar = with(&jobs.form("./lists"), &[("action", "resume"), ("which", "chosen"), ("priority", "")]);
+    assert_eq!(world.post(OPERATOR, "/lists", &bar, OWN).await.code, 400);
+    let ticked = world.post(OPERATOR, "/lists", &with(&bar, &[("item", "jid0000000004")]), OWN).await;
+    assert_eq!(ticked.code, 303, "{}", ticked.text);
+    let given = world.post(OPERATOR, &format!("/{}", ticked.location), &reason, OWN).await;
+    over(&world, &given.location).await;
+    assert_eq!([world.state(3).await, world.state(4).await], ["Failed", "Downloading"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collection_is_released_alone_or_with_its_jobs() {
+    let world = Box::pin(World::start()).await;
+    world.create("/locks/collections/demo", "").await;
+    for number in 1..=3 {
+        world.job(number, "Held", "").await;
+    }
+    let release = "/action?action=release&on=collection:demo";
+    let asked = world.get(OPERATOR, release).await;
+    assert!(asked.text.contains("3 of its jobs are Held and stay so"), "{}", asked.text);
+    let shown = world.get(OPERATOR, &format!("{release}&with_jobs=true")).await;
+    assert!(shown.text.contains("then release the jobs of demo that are Held"), "{}", shown.text);
+    let form = with(&shown.form("./action"), &[("reason", "the disk is replaced")]);
+    let alone: Vec<_> = form.iter().filter(|(name, _)| name != "with_jobs").cloned().collect();
+    let given = world.post(OPERATOR, "/action", &alone, OWN).await;
+    over(&world, &given.location).await;
+    assert_eq!(world.state(1).await, "Held");
+
+    world.create("/locks/collections/demo", "").await;
+    let asked = world.get(OPERATOR, release).await.form("./action");
+    let form = with(&asked, &[("reason", "the disk is replaced"), ("with_jobs", "true")]);
+    let given = world.post(OPERATOR, "/action", &form, OWN).await;
+    let done = over(&world, &given.location).await;
+    assert!(done.text.contains("3 done, 0 not done, 0 unknown, 0 not begun"), "{}", done.text);
+    for number in 1..=3 {
+        assert_eq!(world.state(number).await, "Pending", "job {number}");
+    }
+    let audited = world.audited();
+    let of_jobs = audited.iter().filter(|record| record["target"].is_string() && record["outcome"] == "done");
+    assert_eq!(of_jobs.count(), 3, "{audited:?}");
+    let wrong = world.get(OPERATOR, "/action?action=hold&on=collection:demo&with_jobs=true").await;
+    assert_eq!(wrong.code, 400, "{}", wrong.text);
+}
