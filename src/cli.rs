@@ -163,7 +163,7 @@ pub fn run() -> ExitCode {
             };
             // The log may be JSON, or not begun yet: what ends the process is for whoever started it. A line of it may
             // hold anybody's text.
-            let line = crate::web::show::visible(&format!("error: {error:#}"));
+            let line = crate::views::show::visible(&format!("error: {error:#}"));
             let _ = writeln!(std::io::stderr(), "{line}");
             ExitCode::from(code)
         }

@@ -30,8 +30,8 @@ use self::scenario::Scenario;
 use self::world::World;
 use crate::actions::Role;
 use crate::actions::audit::{Destination, Rotation};
-use crate::cli::serve;
 use crate::config::{Config, Loopback};
+use crate::server;
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::path::AccessQueue;
 use queuekeeper_zookeeper::{ConnectError, ServerError, Servers};
@@ -166,7 +166,7 @@ async fn run_in(
     config.web.loopback = Some(Loopback { role: Role::Admin, notice: NOTICE });
     let served = async {
         let _first = first;
-        serve::serve_beside(Some(world.volume.told().clone()), config, listeners, &end).await
+        server::serve_beside(Some(world.volume.told().clone()), config, listeners, &end).await
     };
     let simulated = async {
         let _first = end.clone().drop_guard();

@@ -8,13 +8,11 @@ mod bands;
 pub mod bench;
 mod clock;
 mod date;
-mod diagnosis;
 mod drift;
 pub mod failures;
 mod faults;
 pub mod find;
 mod follow;
-mod forecast;
 mod freshness;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -31,6 +29,7 @@ mod read;
 mod read_nodes;
 mod run;
 mod searches;
+mod situation;
 mod store;
 mod summary;
 mod text;
@@ -39,12 +38,7 @@ mod walk;
 mod watch;
 pub(crate) mod words;
 
-pub use diagnosis::{
-    Backlog, BatchContext, BatchSituation, Cause, CauseKind, Diagnosis, Head, Hold, Holding, JobSituation, Pause,
-    Place, Pool, StateSituation, Verdict, Volume, diagnose_batch, diagnose_job, diagnose_state,
-};
 pub use faults::{FaultFigures, FoundFault};
-pub use forecast::Forecast;
 pub use freshness::{Freshness, ServerClock};
 pub use history::{Flow, History, Pace, Point, Rates, StateFlow};
 pub use image::{Batch, Job, Lock, LockStat, Request};
@@ -55,6 +49,10 @@ pub use past::{Happening, PastEvent};
 pub use read::READ_BUDGET_BYTES;
 pub use read_nodes::{Children, Item, Node, NodeError, NodeStat, Nodes};
 pub use run::run;
+pub use situation::{
+    Backlog, BatchContext, BatchSituation, Head, Hold, Holding, JobSituation, Pause, Place, Pool, StateSituation,
+    Volume,
+};
 pub use store::{Store, Writer};
 pub use summary::{
     AGE_BOUNDS, AGE_LABELS, ByAge, ByState, CollectionFigures, ItemFigures, JobFigures, LockFigures, LockKind, Summary,

@@ -20,44 +20,33 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::limit::RequestBodyLimitLayer;
 use tower_http::timeout::TimeoutLayer;
 
+use self::http::{auth, connection, guard, host, layers, prefix, query};
 use crate::actions::Actions;
 use crate::alerts::Alerts;
 use crate::config;
 use crate::metrics::http::{Http, Known};
-use crate::metrics::storage::{Space, Storage};
+use crate::metrics::storage::Storage;
 use crate::mirror::find::{JobQuery, Page};
 use crate::mirror::{ByState, Job, Store, Volume};
+use crate::views::{self, Source, show};
 use queuekeeper_queue::state::JobState;
 
 pub(crate) use self::answers::{Answers, Pairs};
-pub(crate) use self::problem::Problem;
+pub(crate) use self::http::problem::Problem;
 
 mod actions;
 mod answers;
 mod api;
 mod assets;
-mod auth;
-mod connection;
 pub(crate) mod dashboards;
 mod events;
-mod guard;
 pub mod health;
-mod host;
-mod identity;
-mod json;
-mod layers;
+mod http;
 mod links;
 mod lists;
 pub mod pages;
-mod params;
-mod prefix;
-mod problem;
-mod query;
 mod reload;
 mod scrape;
-pub(crate) mod show;
-mod tls;
-pub(crate) mod views;
 
 /// No request carries more, in bytes.
 const BODY_LIMIT: usize = 64 * 1024;
@@ -235,15 +224,19 @@ impl State {
 
     /// Working storage, as the daemons reckon with it; `None` where it is not measured.
     fn volume(&self) -> Option<Volume> {
-        let storage = self.shared.storage.as_ref()?;
-        let (space, threshold) = (storage.space()?, storage.threshold());
-        let Space { size_bytes, free_bytes } = space;
-        Some(Volume { size_bytes, free_bytes, threshold, left_bytes: space.left_below(threshold) })
+        self.source().volume()
     }
 
-    fn status(&self, now: Timestamp) -> views::status::Status {
-        let Shared { store, config, .. } = &*self.shared;
-        views::status::Status::new(&store.freshness(), config.zookeeper.servers.to_string(), now)
+    /// What views are worked out from.
+    fn source(&self) -> Source<'_> {
+        let Shared { store, storage, alerts, config, .. } = &*self.shared;
+        Source { store, storage: storage.as_ref(), alerts: alerts.get(), servers: &config.zookeeper.servers }
+    }
+
+    /// The overview; `None` where there is no mirror of the queue yet.
+    fn overview(&self, now: Timestamp) -> Option<views::overview::Overview> {
+        let (source, view) = (self.source(), self.view(now));
+        Some(source.overview(view.summary.as_ref()?, &source.recent(now), now))
     }
 }
 

@@ -15,8 +15,8 @@ use super::words::{ago, size, yes};
 use crate::actions::{Action, ActionKind, Target};
 use crate::mirror::lists::RequestOrder;
 use crate::mirror::{AGE_LABELS, state_label};
+use crate::views::access::AccessList;
 use crate::web::Pairs;
-use crate::web::views::access::AccessList;
 use queuekeeper_queue::id::RequestId;
 use queuekeeper_queue::path::AccessQueue;
 use queuekeeper_queue::state::{AccessState, State as _};
@@ -159,7 +159,7 @@ fn show(list: &AccessList, screen: &mut Screen) {
 
 fn request_id(text: &str) -> Result<RequestId, UsageError> {
     text.parse().map_err(|_| {
-        let text = crate::web::show::brief(text, 64);
+        let text = crate::views::show::brief(text, 64);
         UsageError(format!("{text} is no request's id, which is qid and ten digits, such as qid0000000042"))
     })
 }

@@ -19,7 +19,7 @@ use super::words::count;
 use crate::actions::audit::Audit;
 use crate::actions::{Action, Actions, Actor, BulkAction, Execution, ListOf, Reason, Target};
 use crate::mirror::Store;
-use crate::web::views::actions::ActionView;
+use crate::views::actions::ActionView;
 
 /// How often a progress bar moves.
 const LOOK: Duration = Duration::from_millis(100);

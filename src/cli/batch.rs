@@ -12,9 +12,9 @@ use super::job::explain;
 use super::output::Screen;
 use super::words::{count, moment};
 use crate::actions::{Action, ActionKind, Target};
-use crate::mirror::Forecast;
-use crate::web::show::brief;
-use crate::web::views::batches::BatchStanding;
+use crate::insight::Forecast;
+use crate::views::batches::BatchStanding;
+use crate::views::show::brief;
 use queuekeeper_queue::id::BatchId;
 
 /// Show how far one batch is, or do something to it

@@ -13,8 +13,8 @@ use super::words::{ago, count, some, yes};
 use crate::actions::{Action, ActionKind, Target};
 use crate::mirror::lists::BatchOrder;
 use crate::mirror::state_label;
+use crate::views::batches::{BatchItem, BatchList};
 use crate::web::Pairs;
-use crate::web::views::batches::{BatchItem, BatchList};
 use queuekeeper_queue::state::{BatchState, State as _};
 
 /// List batches, or clean up

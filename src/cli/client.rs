@@ -157,7 +157,7 @@ pub(super) fn job_id(text: &str) -> Result<JobId, UsageError> {
     text.parse().ok().or_else(number).ok_or_else(|| {
         UsageError(format!(
             "{} is no job's id, which is jid and ten digits, such as jid0000000042",
-            crate::web::show::brief(text, 64)
+            crate::views::show::brief(text, 64)
         ))
     })
 }

@@ -3,9 +3,10 @@
 use anyhow::Context as _;
 use clap::Args;
 
-use super::{LogArgs, UsageError, on_signal, serve};
+use super::{LogArgs, UsageError, on_signal};
 use crate::config::ListenAddress;
 use crate::demo::{self, MonitoringError, Options};
+use crate::server;
 use queuekeeper_zookeeper::{ServerError, Servers};
 
 /// The fastest that is of any use: beyond it ZooKeeper and the daemons set the pace.
@@ -110,7 +111,7 @@ impl DemoArgs {
             return Err(UsageError::flag("--rate", why).into());
         }
         let (shutdown, signals) = on_signal().context("cannot listen to signals")?;
-        let listeners = serve::listen(&self.listen_address).await?;
+        let listeners = server::listen(&self.listen_address).await?;
         let options = Options {
             jobs: usize::try_from(self.jobs).context("more jobs than this machine can count")?,
             rate: self.rate,

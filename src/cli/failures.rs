@@ -7,7 +7,7 @@ use super::client::ClientArgs;
 use super::output::{Column, Screen, Table};
 use super::paging::{Paging, Parameters};
 use super::words::{ago, count};
-use crate::web::views::failures::FailureList;
+use crate::views::failures::FailureList;
 
 /// List failed jobs in groups of one cause, the largest first
 #[derive(Clone, Debug, Args)]

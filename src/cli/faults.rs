@@ -15,7 +15,7 @@ use super::words::{ASSUMED, ago, count};
 use crate::actions::{Action, ActionKind, BulkAction, ListOf, MOST_ITEMS, Target};
 use crate::mirror::Store;
 use crate::mirror::words::{self, counted};
-use crate::web::views::faults::{FaultList, Unconfirmed};
+use crate::views::faults::{FaultList, Unconfirmed};
 use queuekeeper_queue::RepairKind;
 use queuekeeper_queue::fault::Fault;
 

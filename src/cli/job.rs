@@ -15,8 +15,8 @@ use super::exit::{Ending, NOT_FOUND};
 use super::output::Screen;
 use super::words::{ago, moment, number, size};
 use crate::actions::{Action, BulkAction, Target};
-use crate::web::views::diagnosis::Diagnosis;
-use crate::web::views::job::JobDetail;
+use crate::views::diagnosis::Diagnosis;
+use crate::views::job::JobDetail;
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::{JobNode, Path};
 

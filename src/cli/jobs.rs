@@ -16,8 +16,8 @@ use crate::actions::{BulkAction, ListOf};
 use crate::mirror::Store;
 use crate::mirror::find::{Direction, JobSort};
 use crate::mirror::state_label;
+use crate::views::jobs::{JobItem, JobList};
 use crate::web::Pairs;
-use crate::web::views::jobs::{JobItem, JobList};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::state::{JobState, State as _};
 

@@ -46,7 +46,7 @@ impl LockArgs {
         let target = format!("lock:{}", self.path).parse();
         let Ok(Target::Lock(path)) = target else {
             let why = "that is the path of no lock; they are listed by `queuekeeper locks`";
-            return Err(UsageError(format!("{}: {why}", crate::web::show::brief(&self.path, 128))).into());
+            return Err(UsageError(format!("{}: {why}", crate::views::show::brief(&self.path, 128))).into());
         };
         break_lock(&self.client, &self.act, path, self.force).await
     }

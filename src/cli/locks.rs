@@ -9,8 +9,8 @@ use super::output::{Column, Screen, Table};
 use super::paging::{Paging, Parameters};
 use super::words::{ago, count};
 use crate::mirror::{AGE_LABELS, LockKind};
+use crate::views::locks::LockList;
 use crate::web::Pairs;
-use crate::web::views::locks::LockList;
 
 /// List locks, oldest first
 #[derive(Clone, Debug, Args)]

@@ -59,7 +59,7 @@ pub(super) fn write(text: &str) -> anyhow::Result<()> {
 /// Says something beside the answer, on standard error: it is for people and never in the way of a program.
 pub(super) fn note(text: &str) {
     // Nothing else could be done about it.
-    let _ = writeln!(std::io::stderr(), "{}", crate::web::show::visible(text));
+    let _ = writeln!(std::io::stderr(), "{}", crate::views::show::visible(text));
 }
 
 /// Whether there is somebody to ask.

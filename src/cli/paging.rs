@@ -4,12 +4,12 @@ use clap::Args;
 
 use super::exit::Ending;
 use super::output::note;
-use crate::web::views::access::AccessList;
-use crate::web::views::batches::BatchList;
-use crate::web::views::failures::FailureList;
-use crate::web::views::faults::FaultList;
-use crate::web::views::jobs::JobList;
-use crate::web::views::locks::LockList;
+use crate::views::access::AccessList;
+use crate::views::batches::BatchList;
+use crate::views::failures::FailureList;
+use crate::views::faults::FaultList;
+use crate::views::jobs::JobList;
+use crate::views::locks::LockList;
 use crate::web::{Pairs, Problem};
 
 /// The most that one page of the API has: what is asked for all is asked for in pages of so many.

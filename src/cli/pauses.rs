@@ -133,7 +133,7 @@ impl CollectionArgs {
             return Err(UsageError::flag("--with-jobs", "only `release` takes it").into());
         }
         let Ok(target) = format!("collection:{name}").parse::<Target>() else {
-            let name = crate::web::show::brief(name, 64);
+            let name = crate::views::show::brief(name, 64);
             return Err(UsageError(format!("no collection can have the mnemonic {name}")).into());
         };
         match action {

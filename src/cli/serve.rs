@@ -5,24 +5,15 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use tokio::net::TcpListener;
-use tokio::signal::unix::Signal;
-use tokio_util::sync::CancellationToken;
 
 use super::{LogArgs, UsageError, ZooKeeperArgs, on_signal_and_hangups};
-use crate::actions::audit::Audit;
-use crate::actions::{self, Actions};
-use crate::alerts::{self, Alerts};
-use crate::config::{Config, ConfigFile, ListenAddress, Mirror, PrometheusDuration};
-use crate::metrics::{self, queue, storage};
-use crate::mirror::{self, READ_BUDGET_BYTES};
-use crate::web as server;
-use queuekeeper_zookeeper::Sessions;
-use queuekeeper_zookeeper::coordination::{Coordination, CoordinationError};
+use crate::actions::audit::AuditError;
+use crate::config::{Config, ConfigFile, Mirror, PrometheusDuration};
+use crate::mirror::READ_BUDGET_BYTES;
+use crate::server;
 
 mod audit;
 pub(super) mod faults;
-mod tasks;
 pub(super) mod volume;
 mod web;
 
@@ -144,8 +135,12 @@ impl ServeArgs {
         // Before anything else: a hangup in between would end the process.
         let (shutdown, signals, hangups) = on_signal_and_hangups().context("cannot listen to signals")?;
         let config = self.config()?;
-        let listeners = listen(&addresses).await?;
-        let outcome = serve_with(volume(&config), config, listeners, Some(hangups), &shutdown).await;
+        let listeners = server::listen(&addresses).await?;
+        let served = server::serve_with(server::volume(&config), config, listeners, Some(hangups), &shutdown).await;
+        let outcome = served.map_err(|error| match error.downcast::<AuditError>() {
+            Ok(error) => UsageError::flag("--audit.file", error).into(),
+            Err(error) => error,
+        });
         shutdown.cancel();
         signals.await.context("the task that waits for signals failed")?;
         outcome
@@ -182,143 +177,5 @@ impl ServeArgs {
             storage: self.storage.volume(),
             collections: usize::from(self.collections),
         })
-    }
-}
-
-/// Binds every address, all of them or none.
-///
-/// # Errors
-/// Names the address that cannot be listened on, and why.
-pub async fn listen(addresses: &[ListenAddress]) -> anyhow::Result<Vec<TcpListener>> {
-    let mut listeners = Vec::new();
-    for address in addresses {
-        let listener = address.bind().await.with_context(|| {
-            format!("cannot listen on {address}; free it, or name another with --web.listen-address")
-        })?;
-        listeners.push(listener);
-    }
-    Ok(listeners)
-}
-
-/// Serves a queue on the listeners until `shutdown`, and ends within two seconds of it.
-///
-/// # Errors
-/// When a part of the server fails or ends by itself: without the mirror the others would serve yesterday's picture.
-pub async fn serve(config: Config, listeners: Vec<TcpListener>, shutdown: &CancellationToken) -> anyhow::Result<()> {
-    serve_beside(volume(&config), config, listeners, shutdown).await
-}
-
-fn volume(config: &Config) -> Option<storage::Storage> {
-    config.storage.clone().map(|volume| storage::Storage::new(volume.path, volume.threshold))
-}
-
-/// The same beside a volume that is there already, such as a simulated one; what `config` says of storage is not used.
-///
-/// # Errors
-/// As [`serve`].
-pub async fn serve_beside(
-    volume: Option<storage::Storage>,
-    config: Config,
-    listeners: Vec<TcpListener>,
-    shutdown: &CancellationToken,
-) -> anyhow::Result<()> {
-    serve_with(volume, config, listeners, None, shutdown).await
-}
-
-async fn serve_with(
-    volume: Option<storage::Storage>,
-    config: Config,
-    listeners: Vec<TcpListener>,
-    hangups: Option<Signal>,
-    shutdown: &CancellationToken,
-) -> anyhow::Result<()> {
-    let opened = Audit::open(config.audit.clone());
-    let (audit, mut trail) = opened.map_err(|error| UsageError::flag("--audit.file", error))?;
-    if config.file.as_ref().is_some_and(|file| !file.rules().rules.is_empty()) {
-        trail.open_alerts().map_err(|error| UsageError::flag("--audit.file", error))?;
-    }
-    let mut tasks = tasks::Tasks::new(shutdown);
-    let mut registry = metrics::registry();
-
-    let writer = mirror::Writer::with_limits(config.mirror.fault_limits.clone())
-        .with_read_budget(config.mirror.read_budget_bytes);
-    let store = writer.store();
-    let (coordination, keeper) = Coordination::new(config.zookeeper.acl.clone());
-    if let Some(period) = config.mirror.clock_interval {
-        let (timekeeper, coordination) = (writer.timekeeper(), coordination.clone());
-        tasks.spawn("the clock", move |shutdown| async move {
-            let ask = async || coordination.time().await.map_err(|error| no_time(&error));
-            timekeeper.run(period, ask, shutdown).await;
-            Ok(())
-        });
-    }
-    let sessions = Sessions::new(config.zookeeper.clone());
-    let seen = mirror::Metrics::register(&mut registry);
-    let drift_interval = config.mirror.drift_interval;
-    tasks.spawn("the mirror", move |shutdown| async move {
-        Ok(mirror::run(sessions, writer, seen, drift_interval, shutdown).await?)
-    });
-
-    if let Some(volume) = volume.clone() {
-        tasks.spawn("the measuring of working storage", |shutdown| async {
-            volume.poll(shutdown).await;
-            Ok(())
-        });
-    }
-    queue::Queue {
-        store: store.clone(),
-        storage: volume.clone(),
-        drop_after: config.mirror.drop_after,
-        collections: config.collections,
-    }
-    .register(&mut registry);
-
-    let tls = config.web.file.as_ref().is_some_and(|file| file.tls().is_some());
-    for listener in &listeners {
-        let address = listener.local_addr().context("a listener has no address")?;
-        tracing::info!(%address, tls, prefix = config.web.route_prefix.as_str(), zookeeper = %config.zookeeper.servers, "listening");
-    }
-    let (limits, counted) = (config.mirror.fault_limits.clone(), actions::Metrics::register(&mut registry));
-    let trail_of_hangups = audit.clone();
-    let (actions, runner) = Actions::new(store.clone(), limits, (audit, trail), counted);
-    let sessions = Sessions::new(config.zookeeper.clone());
-    tasks.spawn("the actions", |shutdown| async { Ok(runner.run(sessions, shutdown).await?) });
-
-    let (space, counted) = (volume.clone(), alerts::Metrics::register(&mut registry));
-    let space = move || space.as_ref().and_then(storage::Storage::left_bytes);
-    let rules = config.file.as_ref().map(|file| file.rules().clone()).unwrap_or_default();
-    let (alerts, runner) = Alerts::new(store.clone(), space, actions.clone(), coordination, rules, counted);
-    let (sessions, wanted) = (Sessions::new(config.zookeeper.clone()), alerts.wanted());
-    tasks.spawn("the coordination", |shutdown| async { Ok(keeper.run(sessions, wanted, shutdown).await?) });
-    tasks.spawn("the rules", |shutdown| async {
-        runner.run(shutdown).await;
-        Ok(())
-    });
-
-    let state = server::State::new(config, store, volume, Some(actions), registry).with_alerts(alerts);
-    if let Some(mut hangups) = hangups {
-        let state = state.clone();
-        tasks.spawn("the reload on SIGHUP", |shutdown| async move {
-            while shutdown.run_until_cancelled(hangups.recv()).await.flatten().is_some() {
-                tracing::info!("received SIGHUP: looking at the configuration and the audit file again");
-                trail_of_hangups.find_again().await;
-                state.reload();
-            }
-            shutdown.cancelled().await;
-            Ok(())
-        });
-    }
-    tasks.spawn("the web server", |shutdown| async { Ok(server::run(listeners, state, shutdown).await?) });
-    tasks.join().await
-}
-
-/// Why the servers' time is not known, as the mirror takes it.
-fn no_time(error: &CoordinationError) -> mirror::NoTime {
-    let why = error.to_string();
-    match error {
-        CoordinationError::NotConnected | CoordinationError::Unanswered(_) => mirror::NoTime::Unanswered(why),
-        CoordinationError::Changed { .. } | CoordinationError::Crowded { .. } | CoordinationError::Refused { .. } => {
-            mirror::NoTime::Refused(why)
-        }
     }
 }

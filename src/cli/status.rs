@@ -16,8 +16,8 @@ use crate::alerts::{Foreign, Standing, foreign};
 use crate::config::ConfigFile;
 use crate::metrics::storage::Storage;
 use crate::mirror::words::counted;
-use crate::web::views::faults::{FaultList, Unconfirmed};
-use crate::web::views::overview::{Overview, Severity};
+use crate::views::faults::{FaultList, Unconfirmed};
+use crate::views::overview::{Overview, Severity};
 use queuekeeper_zookeeper::coordination::Coordination;
 
 /// Show whether the queue flows, and if not, where and why

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde_saphyr::Error as YamlError;
 
-use crate::web::show::visible;
+use crate::views::show::visible;
 use queuekeeper_zookeeper::files;
 
 /// No such file is larger, in bytes; chains of certificates included.

@@ -2,6 +2,7 @@
 
 mod clock;
 mod lists;
+mod situations;
 mod writer;
 
 use std::ops::Range;
@@ -16,7 +17,6 @@ use tokio::sync::watch;
 use self::clock::{FirstTime, Learnt};
 pub use self::writer::Writer;
 use super::clock::{Moment, Offset};
-use super::diagnosis::Pause;
 use super::failures::{FailureCursor, FailureGroup, FailureKey};
 use super::faults::FoundFault;
 use super::find::{JobQuery, PAGE_LIMIT, Page};
@@ -26,6 +26,7 @@ use super::image::{Batch, FaultQuery, Image, Job, Lock, Request, TextMatches};
 use super::read::ReadBudget;
 use super::read_nodes::Nodes;
 use super::searches::Searches;
+use super::situation::Pause;
 use super::summary::{ByState, CollectionFigures, Summary};
 use queuekeeper_queue::fault::{Fault, Limits};
 use queuekeeper_queue::id::{BatchId, JobId};

@@ -11,7 +11,7 @@ const QUOTED: usize = 200;
 const ALIKE: f64 = 1.25;
 
 /// How long ago something was, in one unit: `20 s`, `38 min`, `3.2 h`, `31 h`, `4 days`. What lies ahead is now.
-pub(super) fn ago(instant: Timestamp, now: Timestamp) -> String {
+pub(crate) fn ago(instant: Timestamp, now: Timestamp) -> String {
     length(Duration::try_from(now.duration_since(instant)).unwrap_or(Duration::ZERO))
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn span(least: Duration, most: Duration) -> String {
 }
 
 /// So many an hour between two: `about 64`, `12 to 64`.
-pub(super) fn between(least: f64, most: f64) -> String {
+pub(crate) fn between(least: f64, most: f64) -> String {
     if most <= least * ALIKE {
         format!("about {}", about(least))
     } else {
@@ -67,7 +67,7 @@ pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
 }
 
 /// So many an hour, or whatever it is that a number tells: `3.2`, `64`, `1,204`.
-pub(super) fn about(number: f64) -> String {
+pub(crate) fn about(number: f64) -> String {
     if number < 9.95 {
         return format!("{number:.1}");
     }
@@ -99,13 +99,13 @@ pub(crate) fn percent(part: f64) -> String {
 }
 
 /// A session as ZooKeeper prints it.
-pub(super) fn session(session: i64) -> String {
+pub(crate) fn session(session: i64) -> String {
     format!("0x{session:x}")
 }
 
 /// A znode's text in quotation marks: cut where it is long, and with escapes for what does not show or would turn the
 /// direction of what follows it.
-pub(super) fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::from("“");
     for (at, character) in text.trim().chars().enumerate() {
         if at == QUOTED {

@@ -4,9 +4,9 @@ use axum::http::StatusCode;
 use jiff::Timestamp;
 
 use super::State;
-use super::identity::Identity;
-use super::problem::{Present, Problem};
-use super::query::{self, Pairs};
+use super::http::identity::Identity;
+use super::http::problem::{Present, Problem};
+use super::http::query::{self, Pairs};
 use crate::actions::{ActionKind, Actions, Actor, ListOf, MOST_ITEMS, Refusal, Role, Source, Target};
 use crate::alerts::Alerts;
 

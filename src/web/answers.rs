@@ -4,23 +4,24 @@
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 
+use super::State;
 use super::actions::Versions;
 use super::api::{self, AccessFilter, BatchFilter, FailurePage, FaultFilter, LockFilter};
-use super::problem::Problem;
-use super::query;
-use super::views::access::AccessList;
-use super::views::batches::{BatchList, BatchStanding};
-use super::views::failures::FailureList;
-use super::views::faults::FaultList;
-use super::views::job::JobDetail;
-use super::views::jobs::JobList;
-use super::views::locks::LockList;
-use super::views::overview::{Overview, Recent};
-use super::{State, params};
+use super::http::params;
+use super::http::problem::Problem;
+use super::http::query;
 use crate::alerts::{Foreign, Standing};
 use crate::config::Config;
 use crate::metrics::storage::Storage;
 use crate::mirror::Store;
+use crate::views::access::AccessList;
+use crate::views::batches::{BatchList, BatchStanding};
+use crate::views::failures::FailureList;
+use crate::views::faults::FaultList;
+use crate::views::job::JobDetail;
+use crate::views::jobs::JobList;
+use crate::views::locks::LockList;
+use crate::views::overview::{Overview, Recent};
 
 /// Parameters, by the names that they have in a query string of the API.
 pub(crate) type Pairs = query::Pairs;
@@ -45,8 +46,10 @@ impl Answers {
         foreign: (Vec<Foreign>, usize),
         now: Timestamp,
     ) -> Result<Overview, Problem> {
-        let recent = Recent { automation, foreign, ..self.state.recent(now) };
-        self.state.overview(&self.state.view(now), &recent).ok_or_else(Problem::no_image)
+        let (source, view) = (self.state.source(), self.state.view(now));
+        let recent = Recent { automation, foreign, ..source.recent(now) };
+        let summary = view.summary.as_ref().ok_or_else(Problem::no_image)?;
+        Ok(source.overview(summary, &recent, now))
     }
 
     /// Which jobs.

@@ -10,8 +10,8 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::json::Json;
-use super::problem::Problem;
+use super::http::json::Json;
+use super::http::problem::Problem;
 use super::{Route, State};
 
 mod access;

@@ -10,7 +10,7 @@ use axum::extract::Path;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 
-use super::problem::Problem;
+use super::http::problem::Problem;
 
 /// Where all of them are.
 pub(super) const ROUTE: &str = "/static/{asset}";

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 
 use super::State;
-use super::problem::Problem;
+use super::http::problem::Problem;
 
 mod addresses;
 

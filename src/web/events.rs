@@ -27,9 +27,9 @@ use self::hub::{Full, Place, Reader};
 use self::page::{Refused, Seen, render};
 use self::regions::Shot;
 use super::State;
-use super::auth::Standing;
-use super::params::Params;
-use super::problem::Problem;
+use super::http::auth::Standing;
+use super::http::params::Params;
+use super::http::problem::Problem;
 use crate::actions::Role;
 
 /// Where the events are.

@@ -8,9 +8,9 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 
 use super::State;
-use super::layers::HasMessage;
-use super::show::Ago;
+use super::http::layers::HasMessage;
 use crate::mirror::Freshness;
+use crate::views::show::Ago;
 
 /// `GET /-/healthy`: the process is there and answers.
 pub(super) async fn healthy() -> Response {

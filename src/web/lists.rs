@@ -5,8 +5,8 @@ use crate::mirror::lists::{ListError, Part};
 use crate::mirror::{AGE_LABELS, state_label};
 use queuekeeper_queue::state::State;
 
-use super::problem::Problem;
-use super::query::{LIMIT, bad_cursor, limit, number, refuse, shown};
+use super::http::problem::Problem;
+use super::http::query::{LIMIT, bad_cursor, limit, number, refuse, shown};
 
 /// A parameter as forms send it: one without a value is as good as none.
 pub(super) fn given(value: Option<&String>) -> Option<&str> {
@@ -79,11 +79,6 @@ pub(super) fn session(value: Option<&String>) -> Result<Option<i64>, Problem> {
 
 /// What stands for the session of locks that no session holds.
 pub(super) const PERSISTENT: &str = "none";
-
-/// A session as ZooKeeper's own log writes it; `None` for a persistent lock.
-pub(super) fn session_text(session: i64) -> Option<String> {
-    (session != 0).then(|| format!("0x{session:x}"))
-}
 
 impl From<ListError> for Problem {
     fn from(error: ListError) -> Self {

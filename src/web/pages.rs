@@ -13,10 +13,10 @@ use jiff::Timestamp;
 
 use super::State;
 use super::api::{self, AccessFilter, AuditFilter, BatchFilter, FailurePage, FaultFilter, LockFilter};
-use super::identity::Identity;
-use super::params::Params;
-use super::problem::Problem;
-use super::query::Pairs;
+use super::http::identity::Identity;
+use super::http::params::Params;
+use super::http::problem::Problem;
+use super::http::query::Pairs;
 use crate::metrics::storage::Space;
 use crate::mirror::{Freshness, Summary};
 
@@ -47,7 +47,7 @@ mod tree;
 use frame::{root_from, ways};
 pub use overview::Overview;
 
-pub use super::views::overview::{Recent, Stopped};
+pub use crate::views::overview::{Recent, Stopped};
 
 /// What every page is made of, at one moment.
 #[derive(Clone, Debug)]
@@ -122,7 +122,7 @@ fn list(page: MethodRouter<State>) -> MethodRouter<State> {
 /// `GET /`: is it flowing, and if not, where.
 async fn overview(FromState(state): FromState<State>) -> Response {
     let now = Timestamp::now();
-    render(StatusCode::OK, &Overview::new(&state.view(now), &state.recent(now)))
+    render(StatusCode::OK, &Overview::new(&state.view(now), &state.source().recent(now)))
 }
 
 /// `GET /jobs`: which jobs.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use queuekeeper::cli::serve;
 use queuekeeper::config::Config;
 use queuekeeper::demo;
+use queuekeeper::server;
 use queuekeeper_queue::Queue;
 use queuekeeper_zookeeper::PrivateServer;
 use queuekeeper_zookeeper::server::Options;
@@ -60,7 +60,7 @@ impl Served {
         let mut config = Config::new(queuekeeper_zookeeper::Config::new(zookeeper.connect_string().parse().unwrap()));
         config.web.names = names;
         let ended = shutdown.clone();
-        let running = tokio::spawn(async move { serve::serve(config, vec![listener], &ended).await.unwrap() });
+        let running = tokio::spawn(async move { server::serve(config, vec![listener], &ended).await.unwrap() });
         let served = Self { base, zookeeper, shutdown, running };
         served.is_ready().await;
         served

@@ -1,7 +1,9 @@
 //! Why a job, a state and a batch are not moving, on real trees.
 
 use jiff::{SignedDuration, Timestamp};
-use queuekeeper::mirror::{Cause, CauseKind, Diagnosis, Happening, Verdict, Volume};
+use queuekeeper::insight;
+use queuekeeper::insight::{Cause, CauseKind, Diagnosis, Verdict};
+use queuekeeper::mirror::{Happening, Volume};
 use queuekeeper_queue::fault::{Fault, Limits};
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::JobState;
@@ -17,7 +19,7 @@ const VOLUME: Volume = Volume { size_bytes: 10_000, free_bytes: 2_500, threshold
 /// What is said of a job so many seconds from now.
 fn of_job(mirror: &Mirror, job: u32, seconds: i64) -> Diagnosis {
     let now = Timestamp::now() + SignedDuration::from_secs(seconds);
-    mirror.store.diagnose_job(JobId::new(job), Some(VOLUME), now).expect("the job is mirrored")
+    insight::why_job(&mirror.store, JobId::new(job), Some(VOLUME), now).expect("the job is mirrored")
 }
 
 fn kinds(diagnosis: &Diagnosis) -> Vec<&'static str> {
@@ -76,7 +78,7 @@ async fn what_a_job_waits_for_is_said_as_it_is_in_the_tree() {
     .await;
 
     assert_eq!(first(&mirror, 8, 0, &["done"]).await.0.verdict, Verdict::Done);
-    assert!(mirror.store.diagnose_job(JobId::new(99), None, Timestamp::now()).is_none());
+    assert!(insight::why_job(&mirror.store, JobId::new(99), None, Timestamp::now()).is_none());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -105,10 +107,10 @@ async fn whoever_holds_a_job_is_named_with_all_else_that_they_hold() {
     assert!(full.sentence.starts_with("5 jobs wait for working storage inside one daemon"), "{full:?}");
     assert!(full.evidence.contains(&session) && full.evidence.contains("none of the other 2 jobs"), "{full:?}");
     let now = Timestamp::now();
-    let state = mirror.store.diagnose_state(JobState::Provisioning, Some(VOLUME), now).unwrap();
+    let state = insight::why_state(&mirror.store, JobState::Provisioning, Some(VOLUME), now).unwrap();
     assert_eq!((state.verdict, kinds(&state)), (Verdict::Stopped, vec!["waiting_for_space", "pool_full"]));
     let roomy = Volume { left_bytes: 5_000, ..VOLUME };
-    let working = mirror.store.diagnose_job(JobId::new(30), Some(roomy), now).unwrap();
+    let working = insight::why_job(&mirror.store, JobId::new(30), Some(roomy), now).unwrap();
     assert_eq!((working.verdict, kinds(&working)), (Verdict::Moving, vec!["in_work"]));
 
     // The session ends, and with it all that it holds.
@@ -139,7 +141,7 @@ async fn what_is_broken_stands_before_whose_turn_it_is() {
     assert_eq!(diagnosis.causes[1].sentence, "1 job is ahead of it: of the same priority, but earlier.");
     assert_eq!(cause.remedy, Some(Fault::OrphanEntry.remedy()));
     let now = Timestamp::now() + SignedDuration::from_secs(TEN_MINUTES);
-    let state = mirror.store.diagnose_state(JobState::Estimating, None, now).unwrap();
+    let state = insight::why_state(&mirror.store, JobState::Estimating, None, now).unwrap();
     assert_eq!((state.verdict, kinds(&state)), (Verdict::Stopped, vec!["head_blocked"]));
     world.delete("/jobs/states/estimating/00-jid0000000005").await;
 
@@ -167,7 +169,7 @@ async fn a_batch_says_how_far_it_is() {
     let world = World::new("batches").await;
     world.batch(1, "Pending").await;
     let mirror = Mirror::start(&world, without_daemons()).await;
-    let of = |batch| mirror.store.diagnose_batch(BatchId::new(batch), None, Timestamp::now()).unwrap().0;
+    let of = |batch| insight::why_batch(&mirror.store, BatchId::new(batch), None, Timestamp::now()).unwrap().0;
     assert_eq!(kinds(&of(0)), ["jobs_to_do", "jobs_held"]);
     assert_eq!(of(0).causes[0].sentence, "9 of its 12 jobs are still to do.");
     assert_eq!(of(0).causes[0].evidence, "1 completed, 1 failed, 1 deleted.");
@@ -181,7 +183,7 @@ async fn a_batch_says_how_far_it_is() {
     }
     world.delete("/batches/bid0000000001/states").await;
     eventually(LIMIT, "it is not acquired", async || kinds(&of(1)) == ["batch_not_acquired"]).await;
-    assert!(mirror.store.diagnose_batch(BatchId::new(2), None, Timestamp::now()).is_none());
+    assert!(insight::why_batch(&mirror.store, BatchId::new(2), None, Timestamp::now()).is_none());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,12 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use queuekeeper::alerts::Foreign;
+use queuekeeper::insight::{Cause, CauseKind, Diagnosis, Forecast, Verdict};
 use queuekeeper::mirror::failures::FailureGroup;
 use queuekeeper::mirror::lists::BatchDetail;
-use queuekeeper::mirror::{
-    Batch, ByState, Cause, CauseKind, Diagnosis, Flow, Forecast, Freshness, History, Pace, Pause, Point, Rates,
-    StateFlow, Verdict,
-};
+use queuekeeper::mirror::{Batch, ByState, Flow, Freshness, History, Pace, Pause, Point, Rates, StateFlow};
 use queuekeeper::web::pages::{Recent, Stopped};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::id::{BatchId, JobId};

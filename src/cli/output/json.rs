@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::web::show::visible_json;
+use crate::views::show::visible_json;
 
 /// A value as JSON in lines, with escapes for every character that does not show.
 pub(super) fn text<T: Serialize>(value: &T) -> serde_json::Result<String> {

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use textwrap::{Options, WordSplitter};
 
 use super::table::Table;
-use crate::web::show::visible;
+use crate::views::show::visible;
 
 /// Lines of text are no wider than this, however wide the terminal.
 const WIDEST_TEXT: usize = 110;

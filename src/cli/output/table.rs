@@ -5,7 +5,7 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Row, Tabl
 use textwrap::core::display_width;
 use textwrap::{Options, WordSplitter};
 
-use crate::web::show::visible;
+use crate::views::show::visible;
 
 /// From this width on there is room for columns that are nice to have.
 const WIDE: u16 = 120;

@@ -11,11 +11,11 @@ use super::view::own;
 use super::{Image, order};
 use crate::mirror::bands::Bands;
 use crate::mirror::clock::Offset;
-use crate::mirror::diagnosis::{
-    Backlog, BatchContext, BatchSituation, Head, Hold, Holding, JobSituation, Pause, Place, Pool, StateSituation,
-};
 use crate::mirror::failures::{FailureKey, pattern};
 use crate::mirror::history::{Flow, Rates};
+use crate::mirror::situation::{
+    Backlog, BatchContext, BatchSituation, Head, Hold, Holding, JobSituation, Pause, Place, Pool, StateSituation,
+};
 use crate::mirror::summary::LockKind;
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::id::{BatchId, JobId};

@@ -5,12 +5,12 @@ use utoipa::IntoParams;
 
 use super::Answer;
 use crate::mirror::lists::{self, RequestOrder};
+use crate::views::access::AccessList;
 use crate::web::State;
-use crate::web::json::Json;
+use crate::web::http::json::Json;
+use crate::web::http::params::Params;
+use crate::web::http::problem::Problem;
 use crate::web::lists::{age, choose, part, state, text};
-use crate::web::params::Params;
-use crate::web::problem::Problem;
-use crate::web::views::access::AccessList;
 use queuekeeper_queue::path::AccessQueue;
 
 /// The filter of a list of access requests. All that is given must hold.

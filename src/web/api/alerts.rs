@@ -12,10 +12,10 @@ use utoipa_axum::routes;
 use super::Answer;
 use crate::actions::{Actor, Role, Source};
 use crate::alerts::NotReceived;
-use crate::web::identity::{AuthMethod, Identity};
-use crate::web::json::Json;
-use crate::web::problem::Problem;
-use crate::web::views::rules::ReceivedView;
+use crate::views::rules::ReceivedView;
+use crate::web::http::identity::{AuthMethod, Identity};
+use crate::web::http::json::Json;
+use crate::web::http::problem::Problem;
 use crate::web::{ALERTS_LIMIT, State};
 
 /// The route, which takes larger bodies than the others.

@@ -7,13 +7,13 @@ use utoipa::IntoParams;
 use super::Answer;
 use crate::actions::audit::AuditQuery;
 use crate::actions::{ActionKind, Source};
+use crate::views::audit::{AuditList, OUTCOMES};
 use crate::web::State;
-use crate::web::json::Json;
+use crate::web::http::json::Json;
+use crate::web::http::params::Params;
+use crate::web::http::problem::Problem;
+use crate::web::http::query::{LIMIT, limit, refuse};
 use crate::web::lists::{choose, given, text};
-use crate::web::params::Params;
-use crate::web::problem::Problem;
-use crate::web::query::{LIMIT, limit, refuse};
-use crate::web::views::audit::{AuditList, OUTCOMES};
 
 /// The filter of the audit trail. All that is given must hold.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]

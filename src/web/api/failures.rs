@@ -3,12 +3,12 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::Answer;
+use crate::views::failures::FailureList;
 use crate::web::State;
-use crate::web::json::Json;
-use crate::web::params::Params;
-use crate::web::problem::Problem;
-use crate::web::query::{LIMIT, bad_cursor, limit};
-use crate::web::views::failures::FailureList;
+use crate::web::http::json::Json;
+use crate::web::http::params::Params;
+use crate::web::http::problem::Problem;
+use crate::web::http::query::{LIMIT, bad_cursor, limit};
 
 /// Which page of a list.
 #[derive(Debug, Default, Deserialize, IntoParams)]

@@ -4,12 +4,12 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::Answer;
+use crate::views::faults::FaultList;
 use crate::web::State;
-use crate::web::json::Json;
+use crate::web::http::json::Json;
+use crate::web::http::params::Params;
+use crate::web::http::problem::Problem;
 use crate::web::lists::{choose, part};
-use crate::web::params::Params;
-use crate::web::problem::Problem;
-use crate::web::views::faults::FaultList;
 use queuekeeper_queue::fault::Fault;
 
 /// Which faults.

@@ -1,12 +1,49 @@
+//! Who asks, as the server sees it.
+
 use axum::extract::State as FromState;
+use serde::Serialize;
+use utoipa::ToSchema;
 
+use crate::actions::{Role, Source};
 use crate::web::State;
-use crate::web::identity::Identity;
-use crate::web::json::Json;
-use crate::web::views::identity::Myself;
+use crate::web::http::identity::Identity;
+use crate::web::http::json::Json;
 
-/// `GET /api/v1/identity`: who asks, and what he may request.
+/// `GET /api/v1/identity`: who asks, and what they may request.
 #[utoipa::path(get, path = "/identity", responses((status = 200, body = Myself)))]
 pub(super) async fn identity(FromState(state): FromState<State>, who: Identity) -> Json<Myself> {
     Json(Myself::new(&state, &who))
+}
+
+/// Who asks, and what he may request.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct Myself {
+    /// The name of the user or the token; `null` for somebody who did not log in.
+    pub(crate) name: Option<String>,
+    /// How the server knows: `nobody` (it does not), `password`, `token`, or `loopback` (whoever is on its machine).
+    pub(crate) means: &'static str,
+    /// What he may do: `viewer`, `operator` or `admin`.
+    pub(crate) role: &'static str,
+    /// Whether he may request what can be undone.
+    pub(crate) may_operate: bool,
+    /// Whether he may request what cannot be undone.
+    pub(crate) may_destroy: bool,
+    /// Why he may not request everything, and how to get it.
+    pub(crate) refusal: Option<String>,
+}
+
+impl Myself {
+    pub(crate) fn new(state: &State, who: &Identity) -> Self {
+        let refusal =
+            |needed| state.authorize(who, needed, Source::Api).err().map(|problem| problem.detail.into_owned());
+        let (operate, destroy) = (refusal(Role::Operator), refusal(Role::Admin));
+        Self {
+            name: Some(who.name.clone()).filter(|name| !name.is_empty()),
+            means: who.means.label(),
+            role: who.role.label(),
+            may_operate: operate.is_none(),
+            may_destroy: destroy.is_none(),
+            refusal: operate.or(destroy),
+        }
+    }
 }

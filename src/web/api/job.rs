@@ -2,11 +2,12 @@ use axum::extract::{Path, State as FromState};
 use jiff::Timestamp;
 
 use super::Answer;
+use crate::insight;
+use crate::views::diagnosis::Diagnosis;
+use crate::views::job::JobDetail;
 use crate::web::State;
-use crate::web::json::Json;
-use crate::web::problem::Problem;
-use crate::web::views::diagnosis::Diagnosis;
-use crate::web::views::job::JobDetail;
+use crate::web::http::json::Json;
+use crate::web::http::problem::Problem;
 use queuekeeper_queue::id::JobId;
 
 /// `GET /api/v1/jobs/{jid}`: everything that is known of one job.
@@ -37,7 +38,7 @@ pub(super) async fn job(FromState(state): FromState<State>, Path(jid): Path<Stri
 )]
 pub(super) async fn diagnosis(FromState(state): FromState<State>, Path(jid): Path<String>) -> Answer<Diagnosis> {
     let id = known_id(&state, &jid)?;
-    let found = state.shared.store.diagnose_job(id, state.volume(), Timestamp::now());
+    let found = insight::why_job(&state.shared.store, id, state.volume(), Timestamp::now());
     found.as_ref().map(|diagnosis| Json(Diagnosis::from(diagnosis))).ok_or_else(|| no_job(&jid))
 }
 
@@ -56,6 +57,6 @@ fn no_job(jid: &str) -> Problem {
     let name: String = jid.chars().take(40).collect();
     Problem::missing(format!(
         "There is no job {}. A job's id is jid and ten digits; a job that was purged is gone for good.",
-        crate::web::show::visible(&name)
+        crate::views::show::visible(&name)
     ))
 }

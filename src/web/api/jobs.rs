@@ -3,11 +3,11 @@ use jiff::Timestamp;
 use utoipa::IntoParams;
 
 use super::Answer;
-use crate::web::json::Json;
-use crate::web::params::Params;
-use crate::web::problem::Problem;
-use crate::web::query::Pairs;
-use crate::web::views::jobs::JobList;
+use crate::views::jobs::JobList;
+use crate::web::http::json::Json;
+use crate::web::http::params::Params;
+use crate::web::http::problem::Problem;
+use crate::web::http::query::Pairs;
 use crate::web::{State, query};
 
 /// The filter of a list of jobs. All that is given must hold.

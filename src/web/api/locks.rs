@@ -5,12 +5,12 @@ use utoipa::IntoParams;
 
 use super::Answer;
 use crate::mirror::{LockKind, lists};
+use crate::views::locks::LockList;
 use crate::web::State;
-use crate::web::json::Json;
+use crate::web::http::json::Json;
+use crate::web::http::params::Params;
+use crate::web::http::problem::Problem;
 use crate::web::lists::{age, choose, part, session};
-use crate::web::params::Params;
-use crate::web::problem::Problem;
-use crate::web::views::locks::LockList;
 
 /// How many sessions are told.
 const SESSIONS: usize = 20;

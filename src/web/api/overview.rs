@@ -2,14 +2,40 @@ use std::time::Duration;
 
 use axum::extract::State as FromState;
 use jiff::Timestamp;
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::Answer;
+use crate::views::history::History;
+use crate::views::overview::Overview;
 use crate::web::State;
-use crate::web::json::Json;
-use crate::web::params::Params;
-use crate::web::problem::Problem;
-use crate::web::views::history::{History, HistoryQuery};
-use crate::web::views::overview::Overview;
+use crate::web::http::json::Json;
+use crate::web::http::params::Params;
+use crate::web::http::problem::Problem;
+use crate::web::lists::size;
+
+/// The most points that can be asked for: one each ten seconds.
+const MOST: u32 = 2_160;
+
+/// How many there are, where nobody says.
+const POINTS: usize = 360;
+
+/// How fine.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct HistoryQuery {
+    /// How many points at most.
+    #[param(value_type = Option<u16>, minimum = 1, maximum = 2160, default = 360)]
+    points: Option<String>,
+}
+
+impl HistoryQuery {
+    /// The number of points.
+    fn points(&self) -> Result<usize, Problem> {
+        size("points", self.points.as_ref(), MOST, POINTS)
+    }
+}
 
 /// `GET /api/v1/overview`: is it flowing, and if not, where and why.
 #[utoipa::path(get, path = "/overview", responses(
@@ -18,7 +44,7 @@ use crate::web::views::overview::Overview;
 ))]
 pub(super) async fn overview(FromState(state): FromState<State>) -> Answer<Overview> {
     let now = Timestamp::now();
-    state.overview(&state.view(now), &state.recent(now)).map(Json).ok_or_else(Problem::no_image)
+    state.overview(now).map(Json).ok_or_else(Problem::no_image)
 }
 
 /// `GET /api/v1/history`: the queue's figures over the last six hours.

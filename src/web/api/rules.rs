@@ -8,13 +8,13 @@ use super::Answer;
 use super::actions::{ReasonBody, reason};
 use crate::actions::{Role, Source};
 use crate::alerts::NotChanged;
+use crate::views::rules::RulesView;
 use crate::web::State;
 use crate::web::actions::sentence;
-use crate::web::identity::Identity;
-use crate::web::json::Json;
-use crate::web::params::Body;
-use crate::web::problem::Problem;
-use crate::web::views::rules::RulesView;
+use crate::web::http::identity::Identity;
+use crate::web::http::json::Json;
+use crate::web::http::params::Body;
+use crate::web::http::problem::Problem;
 
 /// `GET /api/v1/rules`: what may be done about alerts, what was, and why not.
 #[utoipa::path(

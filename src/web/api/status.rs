@@ -1,12 +1,12 @@
 use axum::extract::State as FromState;
 use jiff::Timestamp;
 
+use crate::views::status::Status;
 use crate::web::State;
-use crate::web::json::Json;
-use crate::web::views::status::Status;
+use crate::web::http::json::Json;
 
 /// `GET /api/v1/status`: how far the image can be trusted.
 #[utoipa::path(get, path = "/status", responses((status = 200, body = Status)))]
 pub(super) async fn status(FromState(state): FromState<State>) -> Json<Status> {
-    Json(state.status(Timestamp::now()))
+    Json(state.source().status(Timestamp::now()))
 }

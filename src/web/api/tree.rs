@@ -5,12 +5,12 @@ use utoipa::IntoParams;
 
 use super::Answer;
 use crate::mirror::{Children, Node, NodeError};
+use crate::views::node::TreePage;
 use crate::web::State;
-use crate::web::json::Json;
+use crate::web::http::json::Json;
+use crate::web::http::params::Params;
+use crate::web::http::problem::Problem;
 use crate::web::lists::size;
-use crate::web::params::Params;
-use crate::web::problem::Problem;
-use crate::web::views::node::TreePage;
 use queuekeeper_queue::path::NodePath;
 
 /// How many children a page has, unless it is asked for others.
@@ -104,5 +104,5 @@ fn problem(error: &NodeError) -> Problem {
         }
     };
     let name: String = path.as_str().chars().take(200).collect();
-    Problem::new(status, format!("The znode {} {what}.", crate::web::show::visible(&name)))
+    Problem::new(status, format!("The znode {} {what}.", crate::views::show::visible(&name)))
 }

@@ -15,8 +15,8 @@ use tokio_util::task::TaskTracker;
 use super::page::{self, Seen, render};
 use super::regions::Shot;
 use crate::web::State;
-use crate::web::host::network;
-use crate::web::identity::{AuthMethod, Identity};
+use crate::web::http::host::network;
+use crate::web::http::identity::{AuthMethod, Identity};
 
 /// How many streams are open at once. Each is a connection, and others want to be served too.
 const MOST_STREAMS: usize = 256;

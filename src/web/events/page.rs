@@ -9,8 +9,8 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use super::regions::Shot;
 use crate::actions::Role;
-use crate::web::identity::Identity;
-use crate::web::problem::Problem;
+use crate::web::http::identity::Identity;
+use crate::web::http::problem::Problem;
 use crate::web::{State, layers, pages};
 
 /// No page of ours is larger, in bytes.

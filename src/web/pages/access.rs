@@ -9,13 +9,13 @@ use super::listing::{Choice, LONG, Node, Of, SHORT, Shown, ages, choices, pairs,
 use crate::actions::Role;
 use crate::mirror::lists::RequestOrder;
 use crate::mirror::{Summary, state_label};
+use crate::views::access::AccessItem;
+use crate::views::show::{Count, Moment, Size, brief};
 use crate::web::State;
 use crate::web::api::AccessFilter;
+use crate::web::http::problem::Problem;
+use crate::web::http::query::address;
 use crate::web::lists::states;
-use crate::web::problem::Problem;
-use crate::web::query::address;
-use crate::web::show::{Count, Moment, Size, brief};
-use crate::web::views::access::AccessItem;
 use queuekeeper_queue::path::{AccessQueue, Queue};
 use queuekeeper_queue::state::{AccessState, State as _};
 

@@ -8,12 +8,12 @@ use super::actions::{Outcome, action_title, named, outcome, took};
 use super::frame::{Frame, Section};
 use super::listing::{Choice, choices, pairs};
 use crate::actions::{ActionKind, Source};
+use crate::views::audit::{AuditItem, OUTCOMES};
+use crate::views::show::{Count, Moment, brief, counted, visible};
 use crate::web::State;
 use crate::web::api::AuditFilter;
-use crate::web::problem::Problem;
-use crate::web::query::address;
-use crate::web::show::{Count, Moment, brief, counted, visible};
-use crate::web::views::audit::{AuditItem, OUTCOMES};
+use crate::web::http::problem::Problem;
+use crate::web::http::query::address;
 
 /// How many characters of a text stand in the list.
 const LONG: usize = 240;

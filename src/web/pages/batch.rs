@@ -10,11 +10,11 @@ use super::frame::{Frame, Section};
 use super::listing::{Node, with};
 use super::progress::Progress;
 use crate::actions::Role;
+use crate::views::batches::BatchStanding;
+use crate::views::diagnosis::{Cause, Diagnosis};
+use crate::views::show::{Count, Moment, counted};
 use crate::web::State;
-use crate::web::query::{NONE, address};
-use crate::web::show::{Count, Moment, counted};
-use crate::web::views::batches::BatchStanding;
-use crate::web::views::diagnosis::{Cause, Diagnosis};
+use crate::web::http::query::{NONE, address};
 use queuekeeper_queue::state::{JobState, State as _};
 
 /// One batch, ready to be rendered.
@@ -91,7 +91,7 @@ impl BatchPage {
             address(&format!("{root}jobs"), &[batch].into_iter().chain(state).collect::<Vec<_>>())
         };
         let all: u64 = standing.states.iter().map(|state| u64::from(state.jobs)).sum();
-        let link = |of: &crate::web::views::batches::StateJobs| {
+        let link = |of: &crate::views::batches::StateJobs| {
             let state = JobState::ALL.iter().copied().find(|state| state.label() == of.state);
             StateLink {
                 name: state.map_or("Other", JobState::name),

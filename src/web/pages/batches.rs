@@ -10,13 +10,13 @@ use super::progress::Progress;
 use crate::actions::{ActionKind, Role, Target};
 use crate::mirror::lists::BatchOrder;
 use crate::mirror::state_label;
+use crate::views::batches::BatchItem;
+use crate::views::show::{Count, Moment, brief};
 use crate::web::State;
 use crate::web::api::BatchFilter;
+use crate::web::http::problem::Problem;
+use crate::web::http::query::NONE;
 use crate::web::lists::states;
-use crate::web::problem::Problem;
-use crate::web::query::NONE;
-use crate::web::show::{Count, Moment, brief};
-use crate::web::views::batches::BatchItem;
 use queuekeeper_queue::state::{BatchState, State as _};
 
 /// The list of batches, ready to be rendered.

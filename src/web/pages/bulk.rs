@@ -14,13 +14,13 @@ use crate::actions::audit::ActionId;
 use crate::actions::{
     Action, ActionKind, Actor, BulkAction, Frozen, ListOf, Precondition, Reason, Refusal, Role, Source, Target,
 };
+use crate::views::show::{Count, Moment, visible};
 use crate::web::State;
 use crate::web::api::actions::{action_kind, bad_item, job_state, priority};
-use crate::web::identity::Identity;
-use crate::web::params::{Sent, pairs_of};
-use crate::web::problem::Problem;
-use crate::web::query::{Pairs, number, shown};
-use crate::web::show::{Count, Moment, visible};
+use crate::web::http::identity::Identity;
+use crate::web::http::params::{Sent, pairs_of};
+use crate::web::http::problem::Problem;
+use crate::web::http::query::{Pairs, number, shown};
 use queuekeeper_queue::state::JobState;
 
 /// How many items of a list are shown.

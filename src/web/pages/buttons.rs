@@ -5,8 +5,8 @@
 
 use crate::actions::{ActionKind, Role, Target};
 use crate::mirror;
-use crate::web::query::{Pairs, address};
-use crate::web::show::visible;
+use crate::views::show::visible;
+use crate::web::http::query::{Pairs, address};
 use queuekeeper_queue::RepairKind;
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::id::BatchId;

@@ -6,12 +6,12 @@ use jiff::Timestamp;
 use super::frame::{Frame, Section};
 use super::jobs::Pages;
 use crate::actions::Role;
+use crate::views::failures::{FailureItem, FailureList};
+use crate::views::show::{Count, Moment, brief, counted};
 use crate::web::State;
 use crate::web::api::FailurePage;
-use crate::web::problem::Problem;
-use crate::web::query::{NONE, address, query_of};
-use crate::web::show::{Count, Moment, brief, counted};
-use crate::web::views::failures::{FailureItem, FailureList};
+use crate::web::http::problem::Problem;
+use crate::web::http::query::{NONE, address, query_of};
 use queuekeeper_queue::state::{JobState, State as _};
 
 /// How many characters of a message stand in the list.

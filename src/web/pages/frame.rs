@@ -2,7 +2,7 @@
 
 use super::View;
 use crate::metrics::build;
-use crate::web::show::{Ago, Count, Moment, as_sentence, counted};
+use crate::views::show::{Ago, Count, Moment, as_sentence, counted};
 use queuekeeper_queue::state::JobState;
 
 macro_rules! sections {

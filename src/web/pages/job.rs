@@ -11,12 +11,14 @@ use super::frame::{Frame, Section};
 use super::listing::with;
 use super::{View, render};
 use crate::actions::Role;
-use crate::mirror::{self, CauseKind, NodeStat};
-use crate::web::identity::Identity;
+use crate::insight;
+use crate::insight::CauseKind;
+use crate::mirror::{self, NodeStat};
+use crate::views::Session;
+use crate::views::job::JobDetail;
+use crate::views::show::{Moment, Shown, Size, shown, visible};
+use crate::web::http::identity::Identity;
 use crate::web::links;
-use crate::web::show::{Moment, Shown, Size, shown, visible};
-use crate::web::views::Session;
-use crate::web::views::job::JobDetail;
 use crate::web::{State, api};
 use queuekeeper_queue::path::Path as Znode;
 
@@ -143,8 +145,8 @@ impl Page {
 
 impl Why {
     /// The reasons, whose znodes are links but for `own`, which is on the page itself.
-    pub(super) fn new(diagnosis: &mirror::Diagnosis, own: &Znode, now: Timestamp) -> Self {
-        let cause = |cause: &mirror::Cause| Cause {
+    pub(super) fn new(diagnosis: &insight::Diagnosis, own: &Znode, now: Timestamp) -> Self {
+        let cause = |cause: &insight::Cause| Cause {
             sentence: cause.sentence.clone(),
             evidence: cause.evidence.clone(),
             remedy: cause.remedy.unwrap_or_default(),
@@ -154,10 +156,10 @@ impl Why {
             more: cause.more,
         };
         let title = match diagnosis.verdict {
-            mirror::Verdict::Moving => "Is it moving?",
-            mirror::Verdict::Waiting => "What it waits for",
-            mirror::Verdict::Stopped => "Why it is not moving",
-            mirror::Verdict::Done => "Where it is",
+            insight::Verdict::Moving => "Is it moving?",
+            insight::Verdict::Waiting => "What it waits for",
+            insight::Verdict::Stopped => "Why it is not moving",
+            insight::Verdict::Done => "Where it is",
         };
         Self {
             title,
@@ -173,19 +175,19 @@ fn fault(kind: CauseKind) -> &'static str {
 }
 
 /// The znodes to look at. Those of the item itself are on the page, and only a fault has to name them.
-fn items(cause: &mirror::Cause, own: &Znode) -> Vec<Link> {
+fn items(cause: &insight::Cause, own: &Znode) -> Vec<Link> {
     match cause.kind {
         CauseKind::Fault(_) => cause.items.iter().map(tree_link).collect(),
         _ => cause.items.iter().filter(|item| !is_of(item, own)).map(link).collect(),
     }
 }
 
-fn class(verdict: mirror::Verdict) -> &'static str {
+fn class(verdict: insight::Verdict) -> &'static str {
     match verdict {
-        mirror::Verdict::Moving => "good",
-        mirror::Verdict::Waiting => "warn",
-        mirror::Verdict::Stopped => "bad",
-        mirror::Verdict::Done => "done",
+        insight::Verdict::Moving => "good",
+        insight::Verdict::Waiting => "warn",
+        insight::Verdict::Stopped => "bad",
+        insight::Verdict::Done => "done",
     }
 }
 

@@ -9,10 +9,10 @@ use super::jobs::form::Form;
 use super::jobs::row::Row;
 use crate::actions::{Role, Target};
 use crate::mirror::find::{Direction, JobQuery, JobSort};
-use crate::web::problem::Problem;
-use crate::web::query::{Pairs, address, filters, order, parse, query_of};
-use crate::web::show::{Count, counted};
-use crate::web::views::jobs::JobList;
+use crate::views::jobs::JobList;
+use crate::views::show::{Count, counted};
+use crate::web::http::problem::Problem;
+use crate::web::http::query::{Pairs, address, filters, order, parse, query_of};
 use crate::web::{State, query};
 use queuekeeper_queue::id::JobId;
 

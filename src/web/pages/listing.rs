@@ -1,9 +1,9 @@
 //! What the pages of lists have in common: their links, their forms, and how much of a list is shown.
 
 use crate::mirror::AGE_LABELS;
+use crate::views::show::{Count, brief, counted};
+use crate::web::http::query::{Pairs, address};
 use crate::web::lists::given;
-use crate::web::query::{Pairs, address};
-use crate::web::show::{Count, brief, counted};
 use queuekeeper_queue::path::Path;
 
 use super::jobs::Pages;

@@ -10,13 +10,13 @@ use super::listing::{Choice, Node, Of, SHORT, Shown, ages, choices, pairs, with}
 use super::progress::Ages;
 use crate::actions::{ActionKind, Role, Target};
 use crate::mirror::{LockKind, Summary};
+use crate::views::locks::{LockItem, LockList};
+use crate::views::show::{Count, Moment, brief, counted};
 use crate::web::State;
 use crate::web::api::LockFilter;
+use crate::web::http::problem::Problem;
+use crate::web::http::query::{Pairs, query_of};
 use crate::web::lists::PERSISTENT;
-use crate::web::problem::Problem;
-use crate::web::query::{Pairs, query_of};
-use crate::web::show::{Count, Moment, brief, counted};
-use crate::web::views::locks::{LockItem, LockList};
 use queuekeeper_queue::path::{JobNode, LockFolder, Path, Queue};
 
 /// The locks, ready to be rendered.
@@ -182,7 +182,7 @@ impl List {
         let pairs = [wanted, pairs([("limit", limit.as_ref())])].concat();
         let of = Of { name: "locks", words: ["lock", "locks"], pairs, is_filtered };
         let counts = [list.total, list.before, list.items.len() as u64];
-        let holder = |session: &crate::web::views::locks::SessionItem| {
+        let holder = |session: &crate::views::locks::SessionItem| {
             let id = session.session.clone().unwrap_or_default();
             let href = with(&format!("{root}locks"), "session", if id.is_empty() { PERSISTENT } else { &id });
             let jobs = if session.jobs > 0 { Count(session.jobs).to_string() } else { String::new() };
@@ -246,7 +246,7 @@ fn guarded(lock: &Path, root: &str) -> String {
     match lock {
         Path::JobNode(job, JobNode::Lock) => format!("{root}jobs/{job}"),
         Path::BatchNode(batch, _) => format!("{root}batches/{batch}"),
-        Path::RequestNode(queue, request, _) => crate::web::query::address(
+        Path::RequestNode(queue, request, _) => crate::web::http::query::address(
             &format!("{root}access"),
             &[("queue".to_owned(), queue.name().to_owned()), ("text".to_owned(), request.to_string())],
         ),

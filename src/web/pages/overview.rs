@@ -11,9 +11,9 @@ use self::details::Details;
 use self::pipeline::Pipeline;
 use super::View;
 use super::frame::{Frame, Section};
-use crate::web::show::Moment;
-use crate::web::views::overview::{self, Attention, Recent, Severity};
-use crate::web::views::status::Status;
+use crate::views::overview::{self, Attention, Recent, Severity};
+use crate::views::show::Moment;
+use crate::views::status::Status;
 
 mod batches;
 mod curves;
@@ -91,7 +91,7 @@ impl Content {
             pipeline: Pipeline::new(overview, now),
             attention: overview.attention.iter().map(|item| Item::new(item, now)).collect(),
             curves: curves::all(overview, recent, now),
-            watched: (watched < Duration::from_mins(59)).then(|| crate::web::show::Ago(watched).to_string()),
+            watched: (watched < Duration::from_mins(59)).then(|| crate::views::show::Ago(watched).to_string()),
             batches: Batches::new(overview, now),
             details: Details::new(overview, now),
         }

@@ -1,8 +1,8 @@
 //! Parts of a whole, drawn and in words: how far a batch is, how old locks are.
 
 use crate::mirror::{AGE_LABELS, ByAge};
-use crate::web::show::{Count, counted, percent};
-use crate::web::views::batches::BatchItem;
+use crate::views::batches::BatchItem;
+use crate::views::show::{Count, counted, percent};
 
 /// The jobs of a batch by outcome.
 #[derive(Debug)]

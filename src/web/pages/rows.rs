@@ -4,8 +4,8 @@ use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::web::params::pairs_of;
-use crate::web::problem::Problem;
+use crate::web::http::params::pairs_of;
+use crate::web::http::problem::Problem;
 
 /// The most rows of a page: with texts as they are found in production it is below 60 KB.
 const MOST: usize = 50;

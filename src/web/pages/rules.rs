@@ -12,12 +12,12 @@ use super::frame::{Frame, Section};
 use super::render;
 use crate::actions::{Reason, Refusal, Role, Source};
 use crate::alerts::{EventRow, Mode, Outcome, Overview, RuleOverview};
+use crate::views::show::{Count, Moment, brief, counted};
 use crate::web::State;
-use crate::web::identity::Identity;
+use crate::web::http::identity::Identity;
+use crate::web::http::params::Sent;
+use crate::web::http::problem::Problem;
 use crate::web::lists::given;
-use crate::web::params::Sent;
-use crate::web::problem::Problem;
-use crate::web::show::{Count, Moment, brief, counted};
 
 mod words;
 

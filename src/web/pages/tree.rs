@@ -9,13 +9,13 @@ use jiff::Timestamp;
 use super::frame::{Frame, Section, root_from};
 use super::{View, render};
 use crate::mirror::{Children, Node};
+use crate::views::Session;
+use crate::views::show::{Count, Moment, Shown, Size, shown, visible};
 use crate::web::State;
 use crate::web::api::tree::{Which, read};
+use crate::web::http::params::Params;
 use crate::web::links;
 use crate::web::lists::given;
-use crate::web::params::Params;
-use crate::web::show::{Count, Moment, Shown, Size, shown, visible};
-use crate::web::views::Session;
 use queuekeeper_queue::path::{NodePath, Path as Znode};
 
 /// How much of the page the data may take, in bytes.

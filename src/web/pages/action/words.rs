@@ -1,8 +1,8 @@
 //! What actions are in words.
 
 use crate::actions::{Action, ActionKind, Target};
+use crate::views::show::visible;
 use crate::web::State;
-use crate::web::show::visible;
 use queuekeeper_queue::id::Priority;
 use queuekeeper_queue::path::{AccessQueue, Queue};
 use queuekeeper_queue::state::{AccessState, BatchState, JobState, State as _};

@@ -5,9 +5,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::mirror::{Happening, PastEvent};
-use crate::web::show::{Ago, Moment, visible};
-use crate::web::views::Session;
-use crate::web::views::job::Known;
+use crate::views::Session;
+use crate::views::job::Known;
+use crate::views::show::{Ago, Moment, visible};
 use queuekeeper_queue::record::OperatorNote;
 use queuekeeper_queue::state::{JobState, State};
 
@@ -141,7 +141,8 @@ fn text(event: &PastEvent) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mirror::{Diagnosis, Job, Verdict};
+    use crate::insight::{Diagnosis, Verdict};
+    use crate::mirror::Job;
     use queuekeeper_queue::id::{BatchId, JobId};
 
     fn at(seconds: i64) -> Timestamp {

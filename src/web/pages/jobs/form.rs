@@ -3,8 +3,8 @@
 use crate::config::PrometheusDuration;
 use crate::mirror::find::{Direction, JobQuery, JobSort};
 use crate::mirror::state_label;
-use crate::web::query::{LIMIT, NONE, states, yes_or_no};
-use crate::web::show::{Count, visible};
+use crate::views::show::{Count, visible};
+use crate::web::http::query::{LIMIT, NONE, states, yes_or_no};
 use crate::web::{JobsByState, State};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::state::{JobState, State as _};

@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 
-use crate::web::query::address;
-use crate::web::show::{Moment, Size, brief};
-use crate::web::views::jobs::JobItem;
+use crate::views::jobs::JobItem;
+use crate::views::show::{Moment, Size, brief};
+use crate::web::http::query::address;
 use queuekeeper_queue::state::{JobState, State};
 
 /// How many characters of a text stand in a list. The job's own page has all of it.

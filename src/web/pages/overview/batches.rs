@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 
-use crate::web::show::{Count, counted};
-use crate::web::views::overview::{BatchInWork, Overview};
+use crate::views::overview::{BatchInWork, Overview};
+use crate::views::show::{Count, counted};
 
 /// The batches in work that are shown, and how many are not.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::mirror::Point;
-use crate::web::show::{Ago, Count, Moment};
-use crate::web::views::overview::{Overview, Recent};
+use crate::views::overview::{Overview, Recent};
+use crate::views::show::{Ago, Count, Moment};
 use queuekeeper_queue::state::{JobState, State};
 
 /// The size of a curve, in units of its own; the page stretches it.

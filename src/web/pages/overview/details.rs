@@ -5,9 +5,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::mirror::ServerClock;
+use crate::views::overview::{Overview, offset};
+use crate::views::show::{Count, Moment, Size, counted, visible};
 use crate::web::pages::View;
-use crate::web::show::{Count, Moment, Size, counted, visible};
-use crate::web::views::overview::{Overview, offset};
 
 /// The tables of the overview.
 #[derive(Debug)]

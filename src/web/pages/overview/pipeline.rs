@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::web::show::{Ago, Count, Moment, Size, percent};
-use crate::web::views::overview::{Overview, StateFigures};
+use crate::views::overview::{Overview, StateFigures};
+use crate::views::show::{Ago, Count, Moment, Size, percent};
 
 /// Everything about jobs by state.
 #[derive(Debug)]

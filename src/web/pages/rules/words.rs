@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::alerts::{Remedy, Rule, Selector};
 use crate::config::PrometheusDuration;
-use crate::web::show::{counted, percent, visible};
+use crate::views::show::{counted, percent, visible};
 use queuekeeper_queue::state::State as _;
 
 fn span(duration: Duration) -> String {

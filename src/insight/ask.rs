@@ -1,0 +1,36 @@
+//! Diagnoses of what a mirror holds.
+
+use jiff::Timestamp;
+
+use super::batch::forecast;
+use super::{Diagnosis, Forecast, diagnose_batch, diagnose_job, diagnose_state};
+use crate::mirror::{Store, Volume};
+use queuekeeper_queue::id::{BatchId, JobId};
+use queuekeeper_queue::state::JobState;
+
+/// Why a job is not moving; `None` where there is no such job. `now` is our own clock.
+#[must_use]
+pub fn why_job(store: &Store, id: JobId, volume: Option<Volume>, now: Timestamp) -> Option<Diagnosis> {
+    let situation = store.job_situation(id, space(volume), now)?;
+    Some(diagnose_job(&situation, volume.as_ref(), now))
+}
+
+/// Why nothing leaves a state, or that it flows; `None` before the first walk.
+#[must_use]
+pub fn why_state(store: &Store, state: JobState, volume: Option<Volume>, now: Timestamp) -> Option<Diagnosis> {
+    let situation = store.state_situation(state, space(volume), now)?;
+    Some(diagnose_state(&situation, volume.as_ref(), now))
+}
+
+/// Why a batch is not moving, and when it ends; `None` where there is no such batch.
+#[must_use]
+pub fn why_batch(store: &Store, id: BatchId, volume: Option<Volume>, now: Timestamp) -> Option<(Diagnosis, Forecast)> {
+    let situation = store.batch_situation(id, space(volume), now)?;
+    let forecast = forecast(&situation, volume.as_ref(), now);
+    Some((diagnose_batch(&situation, volume.as_ref(), now), forecast))
+}
+
+/// How many bytes a job may need and not be kept back.
+fn space(volume: Option<Volume>) -> Option<i64> {
+    volume.map(|volume| volume.left_bytes)
+}

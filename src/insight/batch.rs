@@ -1,0 +1,254 @@
+//! Why a batch is not moving.
+
+use jiff::Timestamp;
+
+use super::state::is_about_size;
+use super::turn::{obstacles, paused};
+use super::{Cause, CauseKind, Diagnosis, Verdict};
+use crate::insight::forecast::Forecast;
+use crate::mirror::Rates;
+use crate::mirror::words::{ago, between, count, counted, quoted, session, span};
+use crate::mirror::{BatchSituation, Hold, StateSituation, Volume};
+use queuekeeper_queue::path::{BatchNode, Path};
+use queuekeeper_queue::state::{BatchState, Outcome, State};
+
+/// Says why a batch does not come to its end, or how far it is.
+#[must_use]
+pub fn diagnose_batch(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp) -> Diagnosis {
+    let (stopping, others): (Vec<_>, Vec<_>) = batch.faults.iter().partition(|found| found.fault.stops_item());
+    let mut causes = Vec::new();
+    let is_final = batch.state.is_some_and(State::is_final);
+    if is_final {
+        causes.push(done(batch, now));
+    }
+    causes.extend(stopping.into_iter().map(Cause::of_fault));
+    match batch.state {
+        None => causes.push(unknown(batch)),
+        Some(BatchState::Completed | BatchState::Deleted) => {}
+        Some(BatchState::Failed) => causes.push(failed(batch, now)),
+        Some(BatchState::Held) => causes.push(held(batch, now)),
+        Some(BatchState::Pending | BatchState::Processing | BatchState::Reporting | BatchState::UpdateReporting) => {
+            in_work(batch, volume, now, &mut causes);
+        }
+    }
+    causes.extend(others.into_iter().map(Cause::of_fault));
+    let verdict = verdict(&causes, batch);
+    let headline = causes.first().map(|cause| headline(cause, batch)).unwrap_or_default();
+    Diagnosis { verdict, headline, causes }
+}
+
+fn in_work(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp, causes: &mut Vec<Cause>) {
+    if let Some(pause) = &batch.pause {
+        causes.push(paused(
+            pause,
+            now,
+            "Until it is released no daemon works on the batch or its jobs, but the inventory's.",
+        ));
+    }
+    if !batch.is_acquired {
+        let waits = batch.entered.map(|at| format!(" for {}", ago(at, now))).unwrap_or_default();
+        let cause = Cause::new(CauseKind::BatchNotAcquired, format!("It waits{waits} for a daemon to acquire it."))
+            .evidence("It has no states yet, and none of its jobs was created.")
+            .since(batch.entered)
+            .items([Path::Batch(batch.id)], 1);
+        causes.push(cause);
+    }
+    if let Some(lock) = &batch.lock {
+        let what = if batch.state == Some(BatchState::Processing) { "Its jobs are being created." } else { "" };
+        let sentence = format!("A daemon works on it for {}.", ago(lock.since, now));
+        let cause = Cause::new(CauseKind::InWork, sentence)
+            .evidence(format!("Locked by session {}. {what}", session(lock.session)).trim_end())
+            .since(Some(lock.since))
+            .items([Path::BatchNode(batch.id, BatchNode::Lock)], 1);
+        causes.push(cause);
+    }
+    match batch.references[Outcome::Processing as usize] {
+        Some(0) if batch.is_acquired && batch.state != Some(BatchState::Processing) => {
+            let sentence = "All its jobs are done, and its report is due.";
+            let folder = Path::BatchOutcome(batch.id, Outcome::Processing);
+            causes.push(Cause::new(CauseKind::ReportDue, sentence).evidence(outcomes(batch)).items([folder], 1));
+        }
+        Some(left @ 1..) => {
+            let left = u64::from(left);
+            let to_do = to_do(batch, left, forecast(batch, volume, now));
+            let stopped: u64 = obstacles_of(batch, volume, now).map(|(_, jobs, _)| jobs).sum();
+            let standing = held_jobs(batch).into_iter().chain(stopped_jobs(batch, volume, now));
+            if batch.held + stopped >= left {
+                causes.extend(standing.chain([to_do]));
+            } else {
+                causes.extend([to_do].into_iter().chain(standing));
+            }
+        }
+        Some(0) | None => {}
+    }
+}
+
+/// Its jobs that are Held, which keep it open.
+fn held_jobs(batch: &BatchSituation) -> Option<Cause> {
+    let by = holds(batch);
+    let cause = match batch.held {
+        0 => return None,
+        1 => Cause::new(CauseKind::JobsHeld, "1 job of it is Held.")
+            .evidence(format!("{by}It does not come free by itself, and the batch is not done before it is."))
+            .remedy("Release it, and before that its collection where that is held; or delete it."),
+        held => Cause::new(CauseKind::JobsHeld, format!("{} jobs of it are Held.", count(held)))
+            .evidence(format!("{by}They do not come free by themselves, and the batch is not done before they are."))
+            .remedy("Release them, and before that their collection where that is held; or delete them."),
+    };
+    Some(cause.items([Path::Batch(batch.id)], 1))
+}
+
+/// Who holds them and why; with a space behind it.
+fn holds(batch: &BatchSituation) -> String {
+    let said = batch.holds.iter().map(|hold| match hold {
+        Hold::ByOperator(message) => format!("{}. ", quoted(message.trim_end_matches(['.', ' ']))),
+        Hold::OfCollection(name, pause) => format!("Collection {} is held. {}", quoted(name), pause.requested()),
+    });
+    said.collect()
+}
+
+/// What stops the states that its jobs wait in, the most decisive of each.
+fn obstacles_of<'a>(
+    batch: &'a BatchSituation,
+    volume: Option<&'a Volume>,
+    now: Timestamp,
+) -> impl Iterator<Item = (&'a StateSituation, u64, Cause)> {
+    batch.states.iter().filter_map(move |(state, jobs)| {
+        let obstacles = obstacles(state, volume, now).into_iter();
+        let mut stopping = obstacles.filter(|cause| cause.kind != CauseKind::HeldBacklog && !is_about_size(cause));
+        Some((state, *jobs, stopping.next()?))
+    })
+}
+
+fn stopped_jobs(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp) -> Vec<Cause> {
+    let stopped = obstacles_of(batch, volume, now).map(|(state, jobs, why)| Cause {
+        kind: CauseKind::JobsStopped,
+        sentence: format!(
+            "{} in {}: {}",
+            counted(jobs, "job of it waits", "jobs of it wait"),
+            state.state,
+            why.sentence
+        ),
+        items: vec![Path::StateFolder(state.state.into())],
+        more: 0,
+        ..why
+    });
+    stopped.collect()
+}
+
+/// When it ends.
+pub(super) fn forecast(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp) -> Forecast {
+    let left = batch.references[Outcome::Processing as usize].unwrap_or(0);
+    let stopped = obstacles_of(batch, volume, now).next().map(|(state, jobs, _)| (state.state, jobs));
+    Forecast::of(left.into(), batch.held, stopped, batch.pause.is_some(), batch.rates)
+}
+
+fn to_do(batch: &BatchSituation, left: u64, forecast: Forecast) -> Cause {
+    let all: u64 = batch.references.iter().flatten().map(|jobs| u64::from(*jobs)).sum();
+    let sentence = match all {
+        1 => "Its only job is still to do.".to_owned(),
+        all => {
+            format!("{} of its {} jobs {} still to do.", count(left), count(all), if left == 1 { "is" } else { "are" })
+        }
+    };
+    let rate = batch.rates.and_then(Rates::per_hour);
+    let forecast = match (forecast, rate) {
+        (Forecast::Ends(soonest, latest), Some((least, most))) => {
+            format!(" At {} an hour they end in {}.", between(least, most), span(soonest, latest))
+        }
+        (Forecast::Still, _) => " None has ended lately.".to_owned(),
+        _ => String::new(),
+    };
+    Cause::new(CauseKind::JobsToDo, sentence)
+        .evidence(format!("{}{forecast}", outcomes(batch)))
+        .since(batch.entered)
+        .items([Path::BatchOutcome(batch.id, Outcome::Processing)], 1)
+}
+
+/// How many of its jobs ended how.
+fn outcomes(batch: &BatchSituation) -> String {
+    let of = |outcome: Outcome| u64::from(batch.references[outcome as usize].unwrap_or(0));
+    let deleted = match of(Outcome::Deleted) {
+        0 => String::new(),
+        deleted => format!(", {} deleted", count(deleted)),
+    };
+    format!("{} completed, {} failed{deleted}.", count(of(Outcome::Completed)), count(of(Outcome::Failed)))
+}
+
+fn done(batch: &BatchSituation, now: Timestamp) -> Cause {
+    let state = if batch.state == Some(BatchState::Deleted) { "deleted" } else { "completed" };
+    let when = batch.entered.map(|at| format!(", {} ago", ago(at, now))).unwrap_or_default();
+    Cause::new(CauseKind::Done, format!("It is {state}{when}."))
+        .evidence(outcomes(batch))
+        .since(batch.entered)
+        .items([Path::BatchNode(batch.id, BatchNode::Status)], 1)
+}
+
+fn failed(batch: &BatchSituation, now: Timestamp) -> Cause {
+    let message = if batch.message.trim().is_empty() {
+        ", without a message".to_owned()
+    } else {
+        format!(": {}", quoted(&batch.message))
+    };
+    let when = batch.entered.map(|at| format!(" {} ago", ago(at, now))).unwrap_or_default();
+    let failed = batch.references[Outcome::Failed as usize].unwrap_or(0);
+    Cause::new(CauseKind::Failed, format!("It failed{when}{message}"))
+        .evidence(format!("{} {} of its jobs failed.", outcomes(batch), count(failed.into())))
+        .remedy("Repair the failed jobs and resume them, then have the report made again; or delete the batch.")
+        .since(batch.entered)
+        .items([Path::BatchNode(batch.id, BatchNode::Status)], 1)
+}
+
+fn held(batch: &BatchSituation, now: Timestamp) -> Cause {
+    let when = batch.entered.map(|at| format!(" for {}", ago(at, now))).unwrap_or_default();
+    Cause::new(CauseKind::Held, format!("It is held{when}."))
+        .remedy("Release the batch.")
+        .since(batch.entered)
+        .items([Path::BatchNode(batch.id, BatchNode::Status)], 1)
+}
+
+fn unknown(batch: &BatchSituation) -> Cause {
+    let sentence = if batch.odd_status.is_empty() {
+        "It has no status that can be read.".to_owned()
+    } else {
+        format!("Its status {} is none that the daemons know.", quoted(&batch.odd_status))
+    };
+    Cause::new(CauseKind::StatusUnknown, sentence)
+        .evidence("No daemon can load it.")
+        .remedy("Repair its status by hand.")
+        .items([Path::BatchNode(batch.id, BatchNode::Status)], 1)
+}
+
+/// Whether jobs of it end.
+fn is_moving(batch: &BatchSituation) -> bool {
+    batch.rates.is_some_and(|rates| !rates.is_still())
+}
+
+fn verdict(causes: &[Cause], batch: &BatchSituation) -> Verdict {
+    match causes.first().map(|cause| cause.kind) {
+        Some(CauseKind::Done) => Verdict::Done,
+        Some(CauseKind::InWork) => Verdict::Moving,
+        Some(CauseKind::JobsToDo) if is_moving(batch) => Verdict::Moving,
+        Some(CauseKind::JobsToDo | CauseKind::ReportDue | CauseKind::BatchNotAcquired) | None => Verdict::Waiting,
+        Some(CauseKind::Fault(fault)) if !fault.stops_item() => Verdict::Waiting,
+        Some(_) => Verdict::Stopped,
+    }
+}
+
+fn headline(cause: &Cause, batch: &BatchSituation) -> String {
+    let said = match cause.kind {
+        CauseKind::Done if batch.state == Some(BatchState::Deleted) => "It is deleted.",
+        CauseKind::Done => "It is done, and its report is made.",
+        CauseKind::QueuePaused => "It waits until the ingest queue is released.",
+        CauseKind::Failed => "It failed and waits for an operator.",
+        CauseKind::ReportDue => "It waits for its report.",
+        CauseKind::JobsToDo if is_moving(batch) => "It is moving.",
+        CauseKind::JobsHeld => "It waits for jobs that are Held.",
+        CauseKind::JobsStopped => "It waits for jobs in a state that nothing leaves.",
+        CauseKind::JobsToDo => "It waits for its jobs.",
+        CauseKind::Fault(fault) => return format!("{}.", fault.title()),
+        // The sentences of these are short.
+        _ => return cause.sentence.clone(),
+    };
+    said.to_owned()
+}

@@ -1,0 +1,277 @@
+//! Why a job is not moving.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::rest::{collection_held, done, failed, held, unknown};
+use super::turn::{is_paused_with_the_queue, obstacles, paused, storage, would_be};
+use super::verdict::{headline, verdict};
+use super::{Cause, CauseKind, Diagnosis};
+use crate::mirror::words::{ago, between, count, counted, length, session, size, span};
+use crate::mirror::{BatchContext, Holding, JobSituation, Place, StateSituation, Volume};
+use queuekeeper_queue::fault::{Fault, Provisioning};
+use queuekeeper_queue::path::Path;
+use queuekeeper_queue::state::{BatchState, JobState, State};
+
+/// Says why a job is not moving, or that it is. `volume` is the working storage; `None` where it cannot be seen.
+#[must_use]
+pub fn diagnose_job(job: &JobSituation, volume: Option<&Volume>, now: Timestamp) -> Diagnosis {
+    let mut causes = Vec::new();
+    let (stopping, others): (Vec<_>, Vec<_>) = job.faults.iter().partition(|found| found.fault.stops_item());
+    let is_leaked = stopping.iter().any(|found| found.fault == Fault::LeakedLock);
+    match job.state {
+        Some(JobState::Completed | JobState::Deleted) => causes.push(done(job, now)),
+        Some(JobState::Failed) => {
+            causes.push(failed(job, now));
+            causes.extend(stopping.iter().map(|found| of_fault(job, found, now)));
+        }
+        Some(JobState::Held) => {
+            causes.push(held(job, now));
+            causes.extend(stopping.iter().map(|found| of_fault(job, found, now)));
+        }
+        None => {
+            causes.push(unknown(job));
+            causes.extend(stopping.iter().map(|found| of_fault(job, found, now)));
+        }
+        Some(
+            state @ (JobState::Pending
+            | JobState::Estimating
+            | JobState::Provisioning
+            | JobState::Downloading
+            | JobState::Processing
+            | JobState::Storing
+            | JobState::Recording
+            | JobState::Notify),
+        ) => {
+            causes.extend(stopping.iter().map(|found| of_fault(job, found, now)));
+            match &job.lock {
+                Some(lock) if !is_leaked => causes.push(locked(job, state, lock, volume, now)),
+                Some(_) | None => {}
+            }
+            waiting(job, state, volume, now, &mut causes);
+        }
+    }
+    if matches!(job.state, Some(JobState::Completed | JobState::Deleted)) {
+        causes.extend(stopping.into_iter().map(|found| of_fault(job, found, now)));
+    }
+    causes.extend(others.into_iter().map(Cause::of_fault));
+    causes.extend(job.batch.as_ref().and_then(|batch| batch_cause(batch, job.state, now)));
+    let verdict = verdict(&causes);
+    let headline = causes.first().map(|cause| headline(cause.kind, job, verdict)).unwrap_or_default();
+    Diagnosis { verdict, headline, causes }
+}
+
+/// A fault of the job, with what is known of it beside the fault.
+fn of_fault(job: &JobSituation, found: &crate::mirror::FoundFault, now: Timestamp) -> Cause {
+    let mut cause = Cause::of_fault(found);
+    let outside = found.nodes.iter().find_map(|path| match path {
+        Path::Entry(_, entry) if !(0..=99).contains(&entry.priority) => Some(entry.priority),
+        _ => None,
+    });
+    match (found.fault, outside, &job.lock) {
+        (Fault::PriorityOutOfRange, Some(priority), _) => {
+            cause.sentence = format!("Priority {priority} makes its entry unreadable to the daemons.");
+        }
+        (Fault::LeakedLock, _, Some(lock)) => {
+            cause.sentence = format!("It is locked for {} {}.", ago(lock.since, now), holder(lock));
+            cause.evidence = format!("{} {}", found.how, found.effect);
+        }
+        (Fault::RetriesExhausted, _, _) => {
+            cause.sentence =
+                format!("It was resumed {} and failed again.", counted(job.retries.into(), "time", "times"));
+        }
+        (_, _, _) => {}
+    }
+    cause
+}
+
+/// By whom, and what else they hold.
+fn holder(lock: &Holding) -> String {
+    match (lock.session, lock.others_count) {
+        (0, _) => "by a lock that is no session's".to_owned(),
+        (holder, 0) => format!("by session {}, which holds nothing else", session(holder)),
+        (holder, 1) => format!("by session {}, which also holds 1 other", session(holder)),
+        (holder, others) => format!("by session {}, which also holds {} others", session(holder), count(others)),
+    }
+}
+
+fn with_items(cause: Cause, lock: &Holding) -> Cause {
+    cause.since(Some(lock.since)).items(lock.others.iter().cloned(), lock.others_count)
+}
+
+/// What a lock on a job that is worked on means.
+fn locked(job: &JobSituation, state: JobState, lock: &Holding, volume: Option<&Volume>, now: Timestamp) -> Cause {
+    let held = format!("Locked for {} {}.", ago(lock.since, now), holder(lock));
+    if state == JobState::Provisioning {
+        match volume {
+            Some(volume) if volume.keeps_back(job.space_needed_bytes) => {
+                return with_items(space(job, volume, &held), lock);
+            }
+            Some(_) => {}
+            None => {
+                let sentence = "A daemon holds it; from here it cannot be seen whether it waits for working storage.";
+                let cause = Cause::new(CauseKind::Locked, sentence).evidence(held);
+                return with_items(cause.remedy(Provisioning::Locked.remedy()), lock);
+            }
+        }
+    }
+    let usual = format!("{held} Work in {state} takes up to {}, as a rule.", length(job.usual_lock));
+    let sentence = format!("A daemon works on it for {}.", ago(lock.since, now));
+    with_items(Cause::new(CauseKind::InWork, sentence).evidence(usual), lock)
+}
+
+fn space(job: &JobSituation, volume: &Volume, held: &str) -> Cause {
+    let all = job.in_state.as_ref().map_or(0, |state| state.space_needed_bytes);
+    let waiting = if all > 0 {
+        format!(" The jobs of its state that no daemon has taken need {}.", size(all))
+    } else {
+        String::new()
+    };
+    let evidence = format!("{}.{waiting} The daemons look again every five minutes. {held}", storage(volume));
+    Cause::new(CauseKind::WaitingForSpace, would_be(volume, job.space_needed_bytes))
+        .evidence(evidence.trim_end())
+        .remedy(
+            "Free working storage, or enlarge it. It comes free by itself only as jobs pass Notify: look whether those \
+             do.",
+        )
+}
+
+/// Everything that a job of a state in which daemons work waits for.
+fn waiting(job: &JobSituation, state: JobState, volume: Option<&Volume>, now: Timestamp, causes: &mut Vec<Cause>) {
+    let Some(situation) = &job.in_state else { return };
+    let is_locked = job.lock.is_some();
+    if let Some(pause) = situation.pause.as_ref().filter(|_| is_paused_with_the_queue(state)) {
+        let what = if is_locked {
+            "What a daemon has begun it ends; then the job waits. All but the inventory wait, also those that free space."
+        } else {
+            "No daemon but the inventory's takes a job until it is released, also those that free space."
+        };
+        causes.push(paused(pause, now, what));
+    }
+    if is_locked {
+        return;
+    }
+    if state == JobState::Pending && job.hold.is_some() {
+        causes.push(collection_held(job, now));
+    }
+    let has_daemon = !situation.faults.iter().any(|found| found.fault == Fault::NoDaemon);
+    if state == JobState::Provisioning
+        && has_daemon
+        && let Some(volume) = volume.filter(|volume| volume.keeps_back(job.space_needed_bytes))
+    {
+        causes.push(space(job, volume, ""));
+    }
+    // What is wrong with the job itself is said already.
+    let others = |cause: &Cause| cause.kind != CauseKind::HeadBlocked || !cause.items.contains(&Path::Job(job.id));
+    let obstacles = obstacles(situation, volume, now).into_iter().filter(others);
+    // What delays those behind it matters less than how many are ahead, and nothing to the first.
+    let (delays, obstacles): (Vec<_>, Vec<_>) = obstacles.partition(|cause| cause.kind == CauseKind::HeldBacklog);
+    let is_full = obstacles.iter().any(|cause| cause.kind == CauseKind::PoolFull);
+    causes.extend(obstacles);
+    // Where something stops the way, no rate of the past says when its turn comes.
+    let is_stopped = !causes.is_empty();
+    let Some((entry, place)) = &job.place else { return };
+    let waits_for_others = place.more_urgent + place.earlier > place.locked;
+    // Of a pool that lets none go nobody is the next.
+    if waits_for_others || !is_full {
+        causes.push(turn(job, situation, entry, *place, (is_stopped, now)));
+    }
+    if place.held_ahead > 0 {
+        causes.extend(delays);
+    }
+}
+
+/// How far ahead it is.
+///
+/// How long that takes is said only where nothing stops the way.
+fn turn(
+    job: &JobSituation,
+    state: &StateSituation,
+    entry: &Path,
+    place: Place,
+    (is_stopped, now): (bool, Timestamp),
+) -> Cause {
+    let ahead = place.more_urgent + place.earlier;
+    let entered = job.entered.map(|at| format!("It entered {} {} ago.", state.state, ago(at, now))).unwrap_or_default();
+    if ahead <= place.locked {
+        let sentence = match ahead {
+            0 => "It is the first in its state.".to_owned(),
+            1 => "It is the next that a daemon takes: the 1 ahead of it is locked by a daemon.".to_owned(),
+            _ => format!("It is the next that a daemon takes: the {} ahead of it are locked by daemons.", count(ahead)),
+        };
+        let cause = Cause::new(CauseKind::Next, sentence).evidence(entered);
+        return cause.since(job.entered).items([entry.clone()], 1);
+    }
+    let which = match (place.more_urgent, place.earlier) {
+        (0, _) => "of the same priority, but earlier".to_owned(),
+        (_, 0) => "of higher priority".to_owned(),
+        (urgent, earlier) => format!("{} of higher priority and {} earlier", count(urgent), count(earlier)),
+    };
+    let sentence = format!("{} ahead of it: {which}.", counted(ahead, "job is", "jobs are"));
+    let rates = state.flow.rates();
+    let turns = ahead - place.locked + 1;
+    let least = Duration::from_mins(1);
+    let rate = match (rates.per_hour(), rates.time_for(turns)) {
+        _ if is_stopped => String::new(),
+        (Some((slow, fast)), Some((soonest, latest))) => format!(
+            "At {} jobs an hour its turn is in {}{}.",
+            between(slow, fast),
+            span(soonest.max(least), latest.max(least)),
+            // Who was overtaken once will be again: more urgent ones that come go before it, too.
+            if place.more_urgent > 0 { ", unless more urgent ones keep coming" } else { "" }
+        ),
+        (Some(_), None) if rates.is_still() => {
+            "Nothing has left the state lately, so its turn cannot be told.".to_owned()
+        }
+        (Some(_), None) => "At the present rate its turn is too far away to be told.".to_owned(),
+        (None, _) => "How fast they go is not known: it takes half a minute of watching to say.".to_owned(),
+    };
+    let at_work = match place.locked {
+        0 => String::new(),
+        1 => " 1 of them is locked by a daemon.".to_owned(),
+        locked => format!(" {} of them are locked by daemons.", count(locked)),
+    };
+    let cause = Cause::new(CauseKind::Behind, sentence).evidence(format!("{rate}{at_work} {entered}").trim());
+    cause.since(job.entered).items([entry.clone()], 1)
+}
+
+fn batch_cause(batch: &BatchContext, state: Option<JobState>, now: Timestamp) -> Option<Cause> {
+    if !batch.exists {
+        let sentence = format!("Its batch {} is not there.", batch.id);
+        return Some(Cause::new(CauseKind::BatchGone, sentence).items([Path::Batch(batch.id)], 1));
+    }
+    if !batch.is_acquired {
+        let sentence = format!("No daemon has acquired its batch {}.", batch.id);
+        let cause = Cause::new(CauseKind::BatchNotAcquired, sentence)
+            .evidence("Without its states no daemon can load the job.");
+        return Some(cause.items([Path::Batch(batch.id)], 1));
+    }
+    let is_job_done = state.is_some_and(State::is_final);
+    let since = batch.entered.map(|at| ago(at, now));
+    let what = match (batch.state?, since) {
+        (BatchState::Held, Some(since)) => format!("is held for {since}"),
+        (BatchState::Held, None) => "is held".to_owned(),
+        (BatchState::Failed, since) => format!("failed{}", before(since)),
+        (BatchState::Deleted, since) if !is_job_done => format!("was deleted{}", before(since)),
+        (BatchState::Completed, since) if !is_job_done => {
+            format!("was completed{}, and its report is made", before(since))
+        }
+        (
+            BatchState::Pending
+            | BatchState::Processing
+            | BatchState::Reporting
+            | BatchState::UpdateReporting
+            | BatchState::Completed
+            | BatchState::Deleted,
+            _,
+        ) => return None,
+    };
+    let cause = Cause::new(CauseKind::BatchAtRest, format!("Its batch {} {what}.", batch.id));
+    Some(cause.since(batch.entered).items([Path::Batch(batch.id)], 1))
+}
+
+/// How long ago, behind a verb in the past.
+fn before(since: Option<impl std::fmt::Display>) -> String {
+    since.map(|since| format!(" {since} ago")).unwrap_or_default()
+}

@@ -1,0 +1,129 @@
+//! Why a state is not moving.
+
+use jiff::Timestamp;
+
+use super::turn::{is_paused_with_the_queue, is_worked_on, obstacles, paused};
+use super::{Cause, CauseKind, Diagnosis, Verdict};
+use crate::mirror::words::{ago, between, count, counted, percent, size};
+use crate::mirror::{StateSituation, Volume};
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::path::Path;
+use queuekeeper_queue::state::{JobState, State};
+
+/// Says why nothing leaves a state, or that it flows. `volume` is the working storage; `None` where it cannot be seen.
+#[must_use]
+pub fn diagnose_state(state: &StateSituation, volume: Option<&Volume>, now: Timestamp) -> Diagnosis {
+    if state.jobs == 0 {
+        let cause = Cause::new(CauseKind::Empty, format!("No job is in {}.", state.state)).since(state.flow.last_left);
+        return Diagnosis { verdict: Verdict::Moving, headline: cause.sentence.clone(), causes: vec![cause] };
+    }
+    if !is_worked_on(state.state) {
+        return at_rest(state);
+    }
+    let mut causes = Vec::new();
+    if let Some(pause) = state.pause.as_ref().filter(|_| is_paused_with_the_queue(state.state)) {
+        causes.push(paused(pause, now, "No daemon but the inventory's takes a job until it is released."));
+    }
+    causes.extend(waiting_for_space(state, volume, now));
+    causes.extend(obstacles(state, volume, now));
+    let is_stopped = causes.iter().any(|cause| cause.kind != CauseKind::HeldBacklog && !is_about_size(cause));
+    if !is_stopped {
+        causes.push(flowing(state, now));
+    }
+    let verdict = match (is_stopped, state.flow.rates().is_still()) {
+        (true, _) => Verdict::Stopped,
+        (false, true) => Verdict::Waiting,
+        (false, false) => Verdict::Moving,
+    };
+    Diagnosis { verdict, headline: headline(state, &causes, verdict, now), causes }
+}
+
+/// A folder near its limit still works.
+pub(super) fn is_about_size(cause: &Cause) -> bool {
+    cause.kind == CauseKind::Fault(Fault::FolderNearLimit)
+}
+
+fn headline(state: &StateSituation, causes: &[Cause], verdict: Verdict, now: Timestamp) -> String {
+    let name = state.state;
+    let kind = causes.first().map(|cause| cause.kind);
+    match (kind, verdict) {
+        (Some(CauseKind::QueuePaused), _) => format!("{name} waits until the ingest queue is released."),
+        (_, Verdict::Stopped) => match state.flow.last_left.max(state.oldest) {
+            Some(since) => format!("{name} has not moved for {}.", ago(since, now)),
+            None => format!("{name} does not move."),
+        },
+        (_, Verdict::Waiting) => format!("{name} waits."),
+        (_, Verdict::Moving | Verdict::Done) => format!("{name} flows."),
+    }
+}
+
+/// Jobs that wait for space while their daemons have room for others.
+fn waiting_for_space(state: &StateSituation, volume: Option<&Volume>, now: Timestamp) -> Option<Cause> {
+    let waiting: u64 = state.pools.iter().map(|pool| pool.jobs).sum();
+    let volume = volume.filter(|_| waiting > 0)?;
+    let since = state.pools.iter().map(|pool| pool.since).min();
+    let items = state.pools.iter().flat_map(|pool| pool.items.iter().copied()).map(Path::Job);
+    let all = if state.space_needed_bytes > 0 {
+        let untaken = counted(state.jobs.saturating_sub(state.locked), "job", "jobs");
+        format!("The {untaken} that no daemon has taken yet would need {} more.", size(state.space_needed_bytes))
+    } else {
+        String::new()
+    };
+    let sentence = format!(
+        "{} for working storage: it is at {}, the limit is {}.",
+        counted(waiting, "job waits", "jobs wait"),
+        percent(volume.used_with(0)),
+        percent(volume.threshold)
+    );
+    let when = since.map(|since| format!("The first for {}. ", ago(since, now))).unwrap_or_default();
+    Some(
+        Cause::new(CauseKind::WaitingForSpace, sentence)
+            .evidence(format!("{when}{all}").trim_end())
+            .remedy("Free working storage, or enlarge it. It comes free by itself only as jobs pass Notify.")
+            .since(since)
+            .items(items, waiting),
+    )
+}
+
+fn flowing(state: &StateSituation, now: Timestamp) -> Cause {
+    let rates = state.flow.rates();
+    let rate = match rates.per_hour() {
+        Some(_) if rates.is_still() => "Nothing has left it lately.".to_owned(),
+        Some((least, most)) => format!("Jobs leave it at {} an hour.", between(least, most)),
+        None => "How fast they go is not known: it takes half a minute of watching to say.".to_owned(),
+    };
+    let last =
+        state.flow.seen_left.map(|left| format!(" The last one left {} ago.", ago(left, now))).unwrap_or_default();
+    let work = format!("{} in it, {} at work. {rate}", counted(state.jobs, "job is", "jobs are"), count(state.locked));
+    Cause::new(CauseKind::Flowing, work).evidence(last.trim_start()).since(state.flow.last_left)
+}
+
+/// A state in which no daemon works.
+fn at_rest(state: &StateSituation) -> Diagnosis {
+    let jobs = counted(state.jobs, "job is", "jobs are");
+    let name = state.state;
+    let (kind, verdict, sentence) = match name {
+        JobState::Completed | JobState::Deleted => {
+            (CauseKind::Done, Verdict::Done, format!("{jobs} {}.", name.label()))
+        }
+        JobState::Failed | JobState::Held => {
+            let waits = if state.jobs == 1 { "waits" } else { "wait" };
+            (
+                CauseKind::WaitsForOperator,
+                Verdict::Stopped,
+                format!("{jobs} {} and {waits} for an operator.", name.label()),
+            )
+        }
+        JobState::Pending
+        | JobState::Estimating
+        | JobState::Provisioning
+        | JobState::Downloading
+        | JobState::Processing
+        | JobState::Storing
+        | JobState::Recording
+        | JobState::Notify => (CauseKind::Flowing, Verdict::Moving, format!("{jobs} in {name}.")),
+    };
+    let mut causes = vec![Cause::new(kind, sentence.clone()).since(state.oldest)];
+    causes.extend(state.faults.iter().map(Cause::of_fault));
+    Diagnosis { verdict, headline: sentence, causes }
+}

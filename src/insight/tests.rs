@@ -1,0 +1,381 @@
+//! Situations and what is said of them.
+
+mod others;
+mod rest;
+
+use std::time::Duration;
+
+use super::*;
+use crate::mirror::{
+    Backlog, BatchContext, BatchSituation, Head, Holding, JobSituation, Pace, Pause, Place, Pool, StateFlow,
+    StateSituation, Volume,
+};
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::id::{BatchId, JobId, Priority};
+use queuekeeper_queue::path::{BatchNode, EntryName, JobNode};
+use queuekeeper_queue::state::{BatchState, JobState, Outcome};
+
+const JOB: JobId = JobId::new(42);
+
+const MINUTE: i64 = 60;
+
+const HOUR: i64 = 3_600;
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_795_255_200).unwrap()
+}
+
+fn before(seconds: i64) -> Timestamp {
+    now() - jiff::SignedDuration::from_secs(seconds)
+}
+
+fn pace(count: u64) -> Pace {
+    Pace { count, over: Duration::from_hours(1) }
+}
+
+fn volume() -> Volume {
+    Volume { size_bytes: 100 << 40, free_bytes: 15 << 40, threshold: 0.8, left_bytes: -(5 << 40) }
+}
+
+/// A state in which jobs flow.
+fn state(state: JobState) -> StateSituation {
+    let flow = StateFlow {
+        left_5m: Pace::default(),
+        left_1h: pace(120),
+        last_left: Some(before(30)),
+        seen_left: Some(before(30)),
+    };
+    StateSituation {
+        state,
+        jobs: 100,
+        locked: 2,
+        oldest: Some(before(HOUR)),
+        flow,
+        taken: Some(before(20)),
+        head: None,
+        pools: Vec::new(),
+        backlog: None,
+        space_needed_bytes: 0,
+        pause: None,
+        faults: Vec::new(),
+        usual: Duration::from_hours(1),
+    }
+}
+
+/// A healthy job that waits for its turn behind 41 others.
+fn job(of: JobState) -> JobSituation {
+    let entry = Path::entry(of, Priority::new(5).unwrap(), JOB);
+    JobSituation {
+        id: JOB,
+        state: Some(of),
+        odd_status: "".into(),
+        entered: Some(before(12 * MINUTE)),
+        last_successful: None,
+        message: "".into(),
+        same_message: 0,
+        retries: 0,
+        space_needed_bytes: 1 << 30,
+        collection: "demo".into(),
+        hold: None,
+        lock: None,
+        usual_lock: Duration::from_hours(24),
+        place: Some((entry, Place { more_urgent: 30, earlier: 11, locked: 2, held_ahead: 1 })),
+        batch: Some(BatchContext {
+            id: BatchId::new(7),
+            exists: true,
+            is_acquired: true,
+            state: Some(BatchState::Reporting),
+            entered: Some(before(HOUR)),
+        }),
+        faults: Vec::new(),
+        in_state: Some(state(of)),
+    }
+}
+
+fn lock(others: u32) -> Holding {
+    let others_paths = (0..others.min(5)).map(|other| Path::JobNode(JobId::new(other), JobNode::Lock)).collect();
+    Holding { session: 0x0100_0a3f, since: before(90 * MINUTE), others: others_paths, others_count: others.into() }
+}
+
+fn fault(fault: Fault, node: Path) -> FoundFault {
+    FoundFault {
+        fault,
+        item: Path::Job(JOB),
+        since: before(10 * MINUTE),
+        how: "It shows.",
+        effect: fault.effect(),
+        remedy: fault.remedy(),
+        nodes: vec![node],
+    }
+}
+
+fn pause() -> Pause {
+    Pause { since: Some(before(2 * HOUR)), who: "alice".into(), why: "the volume is\u{202e} enlarged".into() }
+}
+
+/// What is said: the verdict, the headline, and each cause with its evidence.
+fn told(diagnosis: &Diagnosis) -> Vec<String> {
+    let causes = diagnosis.causes.iter().map(|cause| {
+        let evidence = if cause.evidence.is_empty() { String::new() } else { format!(" | {}", cause.evidence) };
+        format!("{}: {}{evidence}", cause.kind.label(), cause.sentence)
+    });
+    std::iter::once(format!("{}: {}", diagnosis.verdict.label(), diagnosis.headline)).chain(causes).collect()
+}
+
+fn of_job(job: &JobSituation) -> Vec<String> {
+    told(&diagnose_job(job, Some(&volume()), now()))
+}
+
+const BEHIND: &str = "behind_others: 41 jobs are ahead of it: 30 of higher priority and 11 earlier. | At about 120 jobs \
+                      an hour its turn is in about 20 min, unless more urgent ones keep coming. 2 of them are locked by daemons. It entered Estimating 12 min \
+                      ago.";
+
+#[test]
+fn a_job_that_waits_for_its_turn_knows_when_that_is() {
+    assert_eq!(of_job(&job(JobState::Estimating)), ["waiting: It waits for its turn.", BEHIND]);
+    let mut still = job(JobState::Estimating);
+    still.in_state.as_mut().unwrap().flow = StateFlow { left_1h: pace(0), ..StateFlow::default() };
+    assert!(of_job(&still)[1].contains("Nothing has left the state lately, so its turn cannot be told."));
+    still.in_state.as_mut().unwrap().flow = StateFlow::default();
+    assert!(of_job(&still)[1].contains("How fast they go is not known: it takes half a minute of watching to say."));
+    for (more_urgent, earlier, locked, sentence) in [
+        (0, 0, 0, "next_in_line: It is the first in its state. | It entered Estimating 12 min ago."),
+        (
+            0,
+            1,
+            1,
+            "next_in_line: It is the next that a daemon takes: the 1 ahead of it is locked by a daemon. | It entered Estimating 12 min ago.",
+        ),
+        (
+            1,
+            0,
+            0,
+            "behind_others: 1 job is ahead of it: of higher priority. | At about 120 jobs an hour its turn is in about 1 min, unless more urgent ones keep coming. It entered Estimating 12 min ago.",
+        ),
+    ] {
+        let mut next = job(JobState::Estimating);
+        next.place.as_mut().unwrap().1 = Place { more_urgent, earlier, locked, held_ahead: 0 };
+        assert_eq!(of_job(&next)[1], sentence);
+    }
+}
+
+#[test]
+fn a_pause_comes_first_and_does_not_stop_the_inventory() {
+    let paused = |of| {
+        let mut job = job(of);
+        job.in_state.as_mut().unwrap().pause = Some(pause());
+        of_job(&job)
+    };
+    assert_eq!(
+        paused(JobState::Estimating),
+        [
+            "stopped: It waits until the ingest queue is released.",
+            "queue_paused: The ingest queue is paused for 2.0 h. | By “alice”, because of “the volume is\\u{202e} enlarged”. \
+             No daemon but the inventory's takes a job until it is released, also those that free space.",
+            // No rate of the past says how long that takes now.
+            "behind_others: 41 jobs are ahead of it: 30 of higher priority and 11 earlier. | 2 of them are locked by daemons. \
+             It entered Estimating 12 min ago.",
+        ]
+    );
+    assert_eq!(paused(JobState::Recording)[0], "waiting: It waits for its turn.");
+}
+
+#[test]
+fn a_locked_job_is_worked_on_and_its_session_is_named() {
+    let mut job = job(JobState::Downloading);
+    job.lock = Some(lock(4));
+    assert_eq!(
+        of_job(&job),
+        [
+            "moving: It is moving: a daemon works on it.",
+            "in_work: A daemon works on it for 1.5 h. | Locked for 1.5 h by session 0x1000a3f, which also holds 4 others. \
+             Work in Downloading takes up to 24 h, as a rule.",
+        ]
+    );
+    let diagnosis = diagnose_job(&job, None, now());
+    assert_eq!((diagnosis.causes[0].items.len(), diagnosis.causes[0].more), (4, 0));
+    job.faults = vec![fault(Fault::LeakedLock, Path::JobNode(JOB, JobNode::Lock))];
+    assert_eq!(
+        of_job(&job),
+        [
+            "stopped: It is locked, and nobody seems to work on it.",
+            "leaked_lock: It is locked for 1.5 h by session 0x1000a3f, which also holds 4 others. | It shows. What it locks \
+             is never acquired again.",
+        ]
+    );
+}
+
+#[test]
+fn a_job_in_provisioning_knows_how_full_storage_would_be_with_it() {
+    let mut waiting = job(JobState::Provisioning);
+    waiting.space_needed_bytes = 6 << 40;
+    waiting.lock = Some(lock(4));
+    assert_eq!(
+        of_job(&waiting),
+        [
+            "stopped: It waits for working storage.",
+            "waiting_for_space: With its 6.0 TiB working storage would be at 91 %, the limit is 80 %. | 85 TiB of 100 TiB are \
+             used. The daemons look again every five minutes. Locked for 1.5 h by session 0x1000a3f, which also holds 4 \
+             others.",
+        ]
+    );
+    let unseen = told(&diagnose_job(&waiting, None, now()));
+    assert_eq!(
+        unseen[..2],
+        [
+            "waiting: A daemon holds it.",
+            "locked: A daemon holds it; from here it cannot be seen whether it waits for working storage. | Locked for 1.5 h \
+             by session 0x1000a3f, which also holds 4 others.",
+        ]
+    );
+    let roomy = Volume { free_bytes: 60 << 40, left_bytes: 40 << 40, ..volume() };
+    assert_eq!(diagnose_job(&waiting, Some(&roomy), now()).verdict, Verdict::Moving);
+}
+
+#[test]
+fn a_full_pool_looks_at_nobody_else() {
+    let mut job = job(JobState::Provisioning);
+    job.space_needed_bytes = 0;
+    let pool =
+        |session, jobs| Pool { session, jobs, items: (0..5).map(JobId::new).collect(), since: before(55 * MINUTE) };
+    // A volume above its limit keeps even the smallest job back.
+    let kept_back = Volume { left_bytes: 10, ..volume() };
+    job.in_state.as_mut().unwrap().pools = vec![pool(0x1f, 5), pool(0x2f, 4)];
+    let diagnosis = diagnose_job(&job, Some(&kept_back), now());
+    assert_eq!(
+        told(&diagnosis)[..2],
+        [
+            "stopped: It waits for a daemon, and the daemons wait for working storage.",
+            "pool_full: 5 jobs wait for working storage inside one daemon and fill its pool. | Session 0x1f has held them for 55 min and lets none go while it would bring storage above the limit, so it looks at none of the other 98 jobs. 85 TiB of 100 TiB are used.",
+        ]
+    );
+    assert_eq!((diagnosis.causes[0].items.len(), diagnosis.causes[0].more), (5, 0));
+    assert_eq!(diagnosis.causes[1].kind, CauseKind::Behind);
+    job.in_state.as_mut().unwrap().pools = vec![pool(0x1f, 4)];
+    assert_eq!(diagnose_job(&job, Some(&kept_back), now()).verdict, Verdict::Waiting);
+    job.space_needed_bytes = 24 << 30;
+    let first = told(&diagnose_job(&job, Some(&kept_back), now()));
+    assert_eq!(first[0], "stopped: It waits for working storage, and nobody has looked at it yet.");
+    assert!(first[1].starts_with("waiting_for_space: With its 24 GiB working storage would be at 85 %"), "{first:?}");
+}
+
+#[test]
+fn a_bad_entry_at_the_head_starves_the_state_but_is_not_said_of_itself() {
+    let head = |fault, job| Head {
+        entry: Path::entry(JobState::Estimating, Priority::new(5).unwrap(), job),
+        job,
+        job_state: Some(JobState::Storing),
+        fault,
+        since: before(12 * MINUTE),
+    };
+    let mut starved = job(JobState::Estimating);
+    let state = starved.in_state.as_mut().unwrap();
+    state.head = Some(head(Fault::OrphanEntry, JobId::new(41)));
+    // As long as jobs leave the state, whatever stands at its head starves nobody.
+    assert_eq!(of_job(&starved), ["waiting: It waits for its turn.", BEHIND]);
+    starved.in_state.as_mut().unwrap().flow.last_left = Some(before(13 * MINUTE));
+    assert_eq!(
+        of_job(&starved)[..2],
+        [
+            "stopped: An entry at the head of Estimating blocks all others.",
+            "head_blocked: The orphan entry 05-jid0000000041, whose job is in Storing, starves Estimating. | A poll takes \
+             it first and ends there, so that none of the 98 jobs that wait is looked at.",
+        ]
+    );
+    let mut own = job(JobState::Estimating);
+    let state = own.in_state.as_mut().unwrap();
+    (state.head, state.flow.last_left) = (Some(head(Fault::UnloadableJob, JOB)), None);
+    own.faults = vec![fault(Fault::UnloadableJob, Path::JobNode(JOB, JobNode::Status))];
+    let told = of_job(&own);
+    assert_eq!(told[0], "stopped: No daemon can load it.");
+    assert!(
+        told[1].starts_with("unloadable_job: ") && !told.iter().any(|line| line.contains("head_blocked")),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_state_without_daemons_is_named_with_its_time() {
+    let mut job = job(JobState::Estimating);
+    let state = job.in_state.as_mut().unwrap();
+    (state.locked, state.taken, state.flow.last_left) = (0, Some(before(55 * MINUTE)), Some(before(58 * MINUTE)));
+    assert_eq!(of_job(&job)[0], "waiting: It waits for its turn.", "nobody had the time to come yet");
+    let folder = || Path::StateFolder(JobState::Estimating.into());
+    let state = job.in_state.as_mut().unwrap();
+    state.faults = vec![fault(Fault::StuckState, folder()), fault(Fault::NoDaemon, folder())];
+    assert_eq!(
+        of_job(&job)[..2],
+        [
+            "stopped: It waits for a daemon, and none takes jobs from Estimating.",
+            "no_daemon: No daemon has taken a job from Estimating for 55 min. | None of its 100 jobs is locked.",
+        ]
+    );
+    let state = job.in_state.as_mut().unwrap();
+    (state.taken, state.flow.last_left) = (None, None);
+    assert!(of_job(&job)[1].starts_with("no_daemon: No daemon takes jobs from Estimating."));
+    assert!(!of_job(&job).iter().any(|line| line.contains("its turn is in")), "{:?}", of_job(&job));
+    // A state that daemons hold jobs of is stuck in another way.
+    let state = job.in_state.as_mut().unwrap();
+    (state.locked, state.oldest) = (2, Some(before(HOUR)));
+    state.faults = vec![fault(Fault::StuckState, folder())];
+    assert_eq!(
+        of_job(&job)[..2],
+        ["stopped: Nothing leaves Estimating.", &*format!("stuck_state: It shows. | {}", Fault::StuckState.effect())]
+    );
+}
+
+#[test]
+fn faults_of_the_job_itself_come_before_its_turn_and_harmless_ones_after() {
+    let entry = Path::Entry(JobState::Estimating.into(), EntryName { priority: 104, job: JOB });
+    let mut job = job(JobState::Estimating);
+    job.faults = vec![
+        fault(Fault::MissingReference, Path::Job(JOB)),
+        fault(Fault::PriorityOutOfRange, entry),
+        fault(Fault::MissingEntry, Path::Job(JOB)),
+    ];
+    let told = of_job(&job);
+    assert_eq!(told[0], "stopped: Its priority makes it unreadable to the daemons.");
+    assert!(told[1].starts_with("priority_out_of_range: Priority 104 makes its entry unreadable to the daemons. | "));
+    let kinds: Vec<_> = told[1..].iter().map(|line| line.split(':').next().unwrap()).collect();
+    assert_eq!(kinds, ["priority_out_of_range", "missing_entry", "behind_others", "missing_reference"]);
+    let remedies: Vec<_> = diagnose_job(&job, None, now()).causes.iter().map(|cause| cause.remedy.is_some()).collect();
+    assert_eq!(remedies, [true, true, false, true]);
+}
+
+#[test]
+fn batches_and_states_that_nobody_knows_are_told() {
+    let mut odd = job(JobState::Estimating);
+    (odd.state, odd.in_state, odd.odd_status) = (None, None, "Tele\nporting".into());
+    assert_eq!(
+        of_job(&odd),
+        [
+            "stopped: Its status says nothing that the daemons know.",
+            "status_unknown: Its status “Tele\\nporting” is none that the daemons know. | No daemon can load it.",
+        ]
+    );
+    let batch = |change: fn(&mut BatchContext)| {
+        let mut job = job(JobState::Estimating);
+        change(job.batch.as_mut().unwrap());
+        of_job(&job).pop().unwrap()
+    };
+    assert_eq!(batch(|batch| batch.exists = false), "batch_gone: Its batch bid0000000007 is not there.");
+    assert!(batch(|batch| batch.is_acquired = false).starts_with("batch_not_acquired: No daemon has acquired"));
+    assert_eq!(
+        batch(|batch| batch.state = Some(BatchState::Deleted)),
+        "batch_at_rest: Its batch bid0000000007 was deleted 1.0 h ago."
+    );
+    assert_eq!(batch(|_| ()), BEHIND);
+    let mut done = job(JobState::Completed);
+    done.batch.as_mut().unwrap().state = Some(BatchState::Completed);
+    assert_eq!(of_job(&done), ["done: It is done.", "done: It is completed, 12 min ago."]);
+}
+
+#[test]
+fn kinds_have_names_of_their_own_and_sentences_end() {
+    let mut labels: Vec<_> = CauseKind::LABELS.to_vec();
+    labels.extend(Fault::ALL.map(|fault| CauseKind::Fault(fault).label()));
+    labels.sort_unstable();
+    let all = labels.len();
+    labels.dedup();
+    assert_eq!(labels.len(), all);
+}

@@ -1,0 +1,159 @@
+//! States and batches.
+
+use super::*;
+use crate::mirror::Rates;
+
+#[test]
+fn a_state_tells_the_same_for_all_of_its_jobs() {
+    let of = |state: &StateSituation| told(&diagnose_state(state, Some(&volume()), now()));
+    assert_eq!(
+        of(&state(JobState::Storing)),
+        [
+            "moving: Storing flows.",
+            "flowing: 100 jobs are in it, 2 at work. Jobs leave it at about 120 an hour. | The last one left 30 s ago.",
+        ]
+    );
+    let mut stuck = state(JobState::Provisioning);
+    stuck.flow = StateFlow { last_left: Some(before(55 * MINUTE)), ..StateFlow::default() };
+    stuck.oldest = Some(before(3 * HOUR));
+    stuck.space_needed_bytes = 6 << 40;
+    stuck.pools = vec![Pool { session: 0x1f, jobs: 5, items: vec![JobId::new(1)], since: before(55 * MINUTE) }];
+    assert_eq!(
+        of(&stuck)[..2],
+        [
+            "stopped: Provisioning has not moved for 55 min.",
+            "waiting_for_space: 5 jobs wait for working storage: it is at 85 %, the limit is 80 %. | The first for 55 min. The \
+             98 jobs that no daemon has taken yet would need 6.0 TiB more.",
+        ]
+    );
+    assert!(of(&stuck)[2].starts_with("pool_full: 5 jobs wait"));
+    let paused = StateSituation { pause: Some(pause()), ..state(JobState::Storing) };
+    assert_eq!(of(&paused)[0], "stopped: Storing waits until the ingest queue is released.");
+    let empty = StateSituation { jobs: 0, locked: 0, ..state(JobState::Storing) };
+    assert_eq!(of(&empty), ["moving: No job is in Storing.", "empty: No job is in Storing."]);
+    assert_eq!(
+        of(&StateSituation { jobs: 1, ..state(JobState::Failed) }),
+        [
+            "stopped: 1 job is failed and waits for an operator.",
+            "waits_for_operator: 1 job is failed and waits for an operator."
+        ]
+    );
+    assert_eq!(of(&state(JobState::Completed))[0], "done: 100 jobs are completed.");
+    let slow =
+        StateSituation { flow: StateFlow { left_1h: pace(0), ..StateFlow::default() }, ..state(JobState::Storing) };
+    assert_eq!(of(&slow)[0], "waiting: Storing waits.");
+}
+
+fn batch(of: BatchState, references: [Option<u32>; 4]) -> BatchSituation {
+    BatchSituation {
+        id: BatchId::new(7),
+        state: Some(of),
+        odd_status: "".into(),
+        entered: Some(before(HOUR)),
+        message: "".into(),
+        is_acquired: true,
+        references,
+        lock: None,
+        holds: Vec::new(),
+        held: 0,
+        states: Vec::new(),
+        rates: Some(Rates { recent: Pace::default(), longer: pace(600), latest: Pace::default() }),
+        pause: None,
+        faults: Vec::new(),
+    }
+}
+
+#[test]
+fn a_batch_tells_how_far_it_is() {
+    let of = |batch: &BatchSituation| told(&diagnose_batch(batch, Some(&volume()), now()));
+    let mut counts = [Some(0); 4];
+    counts[Outcome::Processing as usize] = Some(1_391);
+    counts[Outcome::Completed as usize] = Some(6_120);
+    counts[Outcome::Failed as usize] = Some(4);
+    let running = batch(BatchState::Reporting, counts);
+    assert_eq!(
+        of(&running),
+        [
+            "moving: It is moving.",
+            "jobs_to_do: 1,391 of its 7,515 jobs are still to do. | 6,120 completed, 4 failed. At about 600 an hour they end in \
+             about 2.3 h.",
+        ]
+    );
+    let still = BatchSituation {
+        rates: Some(Rates { recent: Pace::default(), longer: pace(0), latest: Pace::default() }),
+        ..running.clone()
+    };
+    assert_eq!(of(&still)[0], "waiting: It waits for its jobs.");
+    assert!(of(&still)[1].ends_with("None has ended lately."));
+    counts[Outcome::Processing as usize] = Some(0);
+    assert_eq!(
+        of(&batch(BatchState::Reporting, counts)),
+        [
+            "waiting: It waits for its report.",
+            "report_due: All its jobs are done, and its report is due. | 6,120 completed, 4 failed."
+        ]
+    );
+    let overdue = BatchSituation {
+        faults: vec![fault(Fault::BatchWithoutEnd, Path::BatchNode(BatchId::new(7), BatchNode::Status))],
+        ..batch(BatchState::Reporting, counts)
+    };
+    assert_eq!(of(&overdue)[0], "stopped: Batch without end.");
+    let new = BatchSituation { is_acquired: false, pause: Some(pause()), ..batch(BatchState::Pending, [None; 4]) };
+    assert_eq!(of(&new)[0], "stopped: It waits until the ingest queue is released.");
+    assert!(of(&new)[2].starts_with("batch_not_acquired: It waits for 1.0 h for a daemon to acquire it."));
+    let held = BatchSituation { is_acquired: false, ..batch(BatchState::Held, [None; 4]) };
+    assert_eq!(of(&held), ["stopped: It is held for 1.0 h.", "held: It is held for 1.0 h."]);
+    let creating = BatchSituation { lock: Some(lock(0)), ..batch(BatchState::Processing, [Some(0); 4]) };
+    assert_eq!(
+        of(&creating),
+        [
+            "moving: A daemon works on it for 1.5 h.",
+            "in_work: A daemon works on it for 1.5 h. | Locked by session 0x1000a3f. Its jobs are being created.",
+        ]
+    );
+    let mut failed = batch(BatchState::Failed, counts);
+    failed.message = "mail server".into();
+    assert_eq!(of(&failed)[0], "stopped: It failed and waits for an operator.");
+    assert!(of(&failed)[1].starts_with("failed: It failed 1.0 h ago: “mail server” | 6,120 completed, 4 failed."));
+    assert_eq!(of(&batch(BatchState::Completed, counts))[0], "done: It is done, and its report is made.");
+}
+
+#[test]
+fn a_batch_whose_jobs_stand_is_not_moving_and_has_no_time_to_end_in() {
+    let of = |batch: &BatchSituation| told(&diagnose_batch(batch, Some(&volume()), now()));
+    let mut counts = [Some(0); 4];
+    counts[Outcome::Processing as usize] = Some(3);
+    counts[Outcome::Completed as usize] = Some(60);
+    let moving = batch(BatchState::Reporting, counts);
+    // All that are left are Held: that alone decides.
+    assert_eq!(
+        of(&BatchSituation { held: 3, ..moving.clone() }),
+        [
+            "stopped: It waits for jobs that are Held.",
+            "jobs_held: 3 jobs of it are Held. | They do not come free by themselves, and the batch is not done before they \
+             are.",
+            "jobs_to_do: 3 of its 63 jobs are still to do. | 60 completed, 0 failed.",
+        ]
+    );
+    // Some are: the others move, and yet nobody can say when it ends.
+    assert_eq!(
+        of(&BatchSituation { held: 1, ..moving.clone() })[..2],
+        ["moving: It is moving.", "jobs_to_do: 3 of its 63 jobs are still to do. | 60 completed, 0 failed."]
+    );
+    let mut blocked = state(JobState::Storing);
+    blocked.locked = 0;
+    blocked.faults = vec![fault(Fault::NoDaemon, Path::StateFolder(JobState::Storing.into()))];
+    let stopped = BatchSituation { states: vec![(blocked.clone(), 3)], ..moving.clone() };
+    assert_eq!(
+        of(&stopped)[..2],
+        [
+            "stopped: It waits for jobs in a state that nothing leaves.",
+            "jobs_stopped: 3 jobs of it wait in Storing: No daemon has taken a job from Storing for 20 s. | None of its 100 \
+             jobs is locked.",
+        ]
+    );
+    let partly = BatchSituation { states: vec![(blocked, 1), (state(JobState::Notify), 2)], ..moving };
+    assert_eq!(of(&partly)[0], "moving: It is moving.");
+    assert_eq!(of(&partly)[1], "jobs_to_do: 3 of its 63 jobs are still to do. | 60 completed, 0 failed.");
+    assert!(of(&partly)[2].starts_with("jobs_stopped: 1 job of it waits in Storing: "));
+}

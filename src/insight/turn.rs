@@ -1,0 +1,184 @@
+//! What keeps a state, and so each job that waits in it, from moving.
+
+use jiff::Timestamp;
+
+use super::{Cause, CauseKind};
+use crate::mirror::FoundFault;
+use crate::mirror::words::{ago, count, counted, percent, quoted, session, size};
+use crate::mirror::{Head, Pause, Pool, StateSituation, Volume};
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::path::Path;
+use queuekeeper_queue::state::{JobState, State};
+
+/// How many jobs that wait for space fill a daemon's pool.
+pub(super) const POOL: u64 = 5;
+
+/// Whether the daemons that serve a state stop while the ingest queue is paused.
+pub(super) fn is_paused_with_the_queue(state: JobState) -> bool {
+    // The inventory, which records objects, does not ask.
+    is_worked_on(state) && state != JobState::Recording
+}
+
+/// Whether daemons take jobs of a state.
+pub(super) fn is_worked_on(state: JobState) -> bool {
+    state.success().is_some() && state != JobState::Held
+}
+
+/// The ingest queue is paused. `what` says what that means for whoever asks.
+pub(super) fn paused(pause: &Pause, now: Timestamp, what: &str) -> Cause {
+    let sentence = match pause.since {
+        Some(since) => format!("The ingest queue is paused for {}.", ago(since, now)),
+        None => "The ingest queue is paused.".to_owned(),
+    };
+    Cause::new(CauseKind::QueuePaused, sentence)
+        .evidence(format!("{}{what}", pause.requested()))
+        .remedy("Release the ingest queue, once the reason for the pause is gone.")
+        .since(pause.since)
+        .items([Path::QueueLock(queuekeeper_queue::path::Queue::Ingest)], 1)
+}
+
+/// How full the working storage is, of how much.
+pub(super) fn storage(volume: &Volume) -> String {
+    let used = volume.size_bytes.saturating_sub(volume.free_bytes);
+    format!("{} of {} are used", size(used), size(volume.size_bytes))
+}
+
+/// Daemons whose pools are full of jobs that wait for space.
+pub(super) fn pool_full(state: &StateSituation, volume: Option<&Volume>, now: Timestamp) -> Option<Cause> {
+    let full: Vec<&Pool> = state.pools.iter().filter(|pool| pool.jobs >= POOL).collect();
+    let first = full.first()?;
+    let waiting: u64 = full.iter().map(|pool| pool.jobs).sum();
+    let sentence = if let [pool] = full[..] {
+        format!("{} jobs wait for working storage inside one daemon and fill its pool.", count(pool.jobs))
+    } else {
+        format!("{} jobs wait for working storage and fill the pools of {} daemons.", count(waiting), full.len())
+    };
+    let unseen = state.jobs.saturating_sub(state.locked);
+    let full_of = volume.map(|volume| format!(" {}.", storage(volume))).unwrap_or_default();
+    let which = if full.len() == 1 { "them".to_owned() } else { format!("{} of them", count(first.jobs)) };
+    let evidence = format!(
+        "Session {} has held {which} for {} and lets none go while it would bring storage above the limit, so it looks at \
+         none of the other {}.{full_of}",
+        session(first.session),
+        ago(first.since, now),
+        counted(unseen, "job", "jobs"),
+    );
+    let items = full.iter().flat_map(|pool| pool.items.iter().copied()).map(Path::Job);
+    let cause = Cause::new(CauseKind::PoolFull, sentence).evidence(evidence).remedy(
+        "Free working storage, or enlarge it; it comes free by itself only as jobs pass Notify. Holding a collection keeps \
+         further jobs of it from arriving, and frees no daemon.",
+    );
+    Some(cause.since(Some(first.since)).items(items, waiting))
+}
+
+/// The entry at the head that ends every poll.
+pub(super) fn head_blocked(state: &StateSituation, head: &Head) -> Cause {
+    let name = match &head.entry {
+        Path::Entry(_, entry) => entry.to_string(),
+        other => other.to_string(),
+    };
+    let what = match (head.fault, head.job_state) {
+        (Fault::OrphanEntry, Some(of)) => format!("The orphan entry {name}, whose job is in {of},"),
+        (Fault::OrphanEntry, None) => format!("The orphan entry {name}"),
+        (Fault::UnfinishedCreation, _) => format!("The entry {name}, whose job was never finished,"),
+        (_, _) => format!("The entry {name}, whose job the daemons cannot load,"),
+    };
+    let others = state.jobs.saturating_sub(state.locked);
+    Cause::new(CauseKind::HeadBlocked, format!("{what} starves {}.", state.state))
+        .evidence(format!(
+            "A poll takes it first and ends there, so that none of the {} that wait is looked at.",
+            counted(others, "job", "jobs")
+        ))
+        .remedy(head.fault.remedy())
+        .since(Some(head.since))
+        .items([head.entry.clone(), Path::Job(head.job)], 2)
+}
+
+fn untaken(jobs: u64) -> String {
+    match jobs {
+        1 => "Its 1 job is not locked.".to_owned(),
+        jobs => format!("None of its {} jobs is locked.", count(jobs)),
+    }
+}
+
+/// No daemon takes jobs of a state, which explains all else that could be said of it.
+fn no_daemon(state: &StateSituation, found: &FoundFault, now: Timestamp) -> Cause {
+    let (sentence, evidence) = match state.taken.max(state.flow.last_left) {
+        Some(seen) => {
+            (format!("No daemon has taken a job from {} for {}.", state.state, ago(seen, now)), untaken(state.jobs))
+        }
+        None => (
+            format!("No daemon takes jobs from {}.", state.state),
+            format!("{} None was since this was first looked at.", untaken(state.jobs)),
+        ),
+    };
+    Cause::new(CauseKind::Fault(Fault::NoDaemon), sentence)
+        .evidence(evidence)
+        .remedy(found.remedy)
+        .since(Some(found.since))
+        .items([Path::StateFolder(state.state.into())], 1)
+}
+
+/// Pending jobs of a held collection.
+pub(super) fn backlog(state: &StateSituation) -> Option<Cause> {
+    let backlog = state.backlog.as_ref()?;
+    let name = quoted(&backlog.collection);
+    let sentence = match backlog.jobs {
+        1 => {
+            format!("1 pending job of the held collection {name} is set Held when its turn comes, which takes a poll.")
+        }
+        jobs => format!(
+            "{} pending jobs of the held collection {name} are set Held when their turn comes, one a poll, and delay all \
+             behind them.",
+            count(jobs)
+        ),
+    };
+    Some(
+        Cause::new(CauseKind::HeldBacklog, sentence)
+            .remedy("Release the collection, or wait until its jobs are Held.")
+            .items([collection_lock(&backlog.collection)], 1),
+    )
+}
+
+/// The lock that holds a collection.
+pub(super) fn collection_lock(collection: &str) -> Path {
+    Path::NamedLock(queuekeeper_queue::path::LockFolder::Collections, collection.into())
+}
+
+/// What keeps a state that is worked on from moving, the most decisive first; the pause is the caller's.
+pub(super) fn obstacles(state: &StateSituation, volume: Option<&Volume>, now: Timestamp) -> Vec<Cause> {
+    if let Some(found) = state.faults.iter().find(|found| found.fault == Fault::NoDaemon) {
+        return vec![no_daemon(state, found, now)];
+    }
+    let mut causes: Vec<Cause> = Vec::new();
+    let folder = state.faults.iter().filter(|found| found.fault != Fault::StuckState);
+    causes.extend(folder.map(Cause::of_fault));
+    causes.extend(pool_full(state, volume, now));
+    // Where jobs leave the state all the same, it ends nobody's work, whatever it should do.
+    let blocks = |head: &&Head| state.flow.last_left.is_none_or(|left| left <= head.since);
+    causes.extend(state.head.as_ref().filter(blocks).map(|head| head_blocked(state, head)));
+    let is_running = state.pause.is_none() || !is_paused_with_the_queue(state.state);
+    if is_running && causes.is_empty() {
+        causes.extend(state.faults.iter().filter(|found| found.fault == Fault::StuckState).map(Cause::of_fault));
+    }
+    causes.extend(backlog(state));
+    causes
+}
+
+/// With so many bytes more, how full storage would be.
+pub(super) fn would_be(volume: &Volume, bytes: u64) -> String {
+    format!(
+        "With its {} working storage would be at {}, the limit is {}.",
+        size(bytes),
+        above(volume.used_with(bytes), volume.threshold),
+        percent(volume.threshold)
+    )
+}
+
+/// A part, so that it is seen to be above a limit where it is.
+fn above(part: f64, limit: f64) -> String {
+    match percent(part) {
+        rounded if part > limit && rounded == percent(limit) => format!("more than {rounded}"),
+        rounded => rounded,
+    }
+}

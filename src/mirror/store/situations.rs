@@ -1,0 +1,45 @@
+//! What a diagnosis is made from, as the mirror has it at one moment.
+
+use jiff::Timestamp;
+
+use super::Store;
+use crate::mirror::past::PastEvent;
+use crate::mirror::situation::{BatchSituation, JobSituation, StateSituation};
+use queuekeeper_queue::id::{BatchId, JobId};
+use queuekeeper_queue::state::JobState;
+
+impl Store {
+    /// What is known of a job; `None` where there is no such job. `space` is how many bytes a job may need and not be kept
+    /// back, where working storage is measured; `now` is our own clock.
+    #[must_use]
+    pub fn job_situation(&self, id: JobId, space: Option<i64>, now: Timestamp) -> Option<JobSituation> {
+        let flow = self.flow();
+        self.ask(now, space, |image, query| image.job_situation(id, &flow, query)).flatten()
+    }
+
+    /// What is known of a state of jobs; `None` before the first walk.
+    #[must_use]
+    pub fn state_situation(&self, state: JobState, space: Option<i64>, now: Timestamp) -> Option<StateSituation> {
+        let flow = self.flow();
+        self.ask(now, space, |image, query| image.state_situation(state, &flow, query))
+    }
+
+    /// What is known of a batch; `None` where there is no such batch.
+    #[must_use]
+    pub fn batch_situation(&self, id: BatchId, space: Option<i64>, now: Timestamp) -> Option<BatchSituation> {
+        let (rates, flow) = (self.batch_rates(id), self.flow());
+        self.ask(now, space, |image, query| image.batch_situation(id, rates, &flow, query)).flatten()
+    }
+
+    /// When the lock on a job was created, by our own clock; `None` where it is not locked.
+    #[must_use]
+    pub fn lock_created(&self, id: JobId) -> Option<Timestamp> {
+        self.read(|image, offset| image.lock_created(id, offset)).flatten()
+    }
+
+    /// What was seen of a job, oldest first, at most eight events; empty where nothing was.
+    #[must_use]
+    pub fn past(&self, id: JobId) -> Vec<PastEvent> {
+        self.read(|image, offset| image.past(id, offset)).unwrap_or_default()
+    }
+}

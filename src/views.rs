@@ -1,0 +1,27 @@
+//! What pages and API show: one answer to one question, as values that are rendered or serialised, and nothing else.
+//!
+//! A view is worked out from the image at an instant. Its field names are those of the API, so they are the field's
+//! words: instants are RFC 3339 in UTC, sizes end in `_bytes`, lengths of time in `_seconds`, states are the label
+//! values of the metrics.
+
+pub(crate) mod access;
+pub(crate) mod actions;
+pub(crate) mod audit;
+pub(crate) mod batches;
+pub(crate) mod diagnosis;
+pub(crate) mod failures;
+pub(crate) mod faults;
+pub(crate) mod history;
+pub(crate) mod job;
+pub(crate) mod jobs;
+pub(crate) mod locks;
+pub(crate) mod node;
+pub(crate) mod overview;
+pub(crate) mod rules;
+mod session;
+pub(crate) mod show;
+mod source;
+pub(crate) mod status;
+
+pub(crate) use session::{Session, session_text};
+pub(crate) use source::Source;

@@ -1,0 +1,289 @@
+//! Actions: what they would do, how far they are, and what came of them.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::actions::audit::Entry;
+use crate::actions::{Execution, Frozen, Outcome, Precondition, Prepared};
+
+/// How many targets of a frozen list are shown.
+const SAMPLE: usize = 10;
+
+/// How many characters of data that is lost are shown.
+const LOST: usize = 300;
+
+/// An action: one that was carried out, is being carried out, or would be.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+pub(crate) struct ActionView {
+    /// Its id; absent where it was only to be shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "01938f5e-6c2a-7c3b-9d6e-2f0d1c5b7a90")]
+    pub(crate) id: Option<String>,
+    /// What is to be done.
+    #[schema(example = "resume")]
+    pub(crate) action: String,
+    /// To what; of many, how many there are.
+    #[schema(example = "jid0000000042")]
+    pub(crate) on: String,
+    /// Why.
+    pub(crate) reason: String,
+    /// `done`, `dry_run`, `going_on`, `cancelled`, `in_part`, or why not: `forbidden`, `invalid`, `missing`,
+    /// `conflict`, `unavailable`, `failed`, `unknown`.
+    #[schema(example = "done")]
+    pub(crate) outcome: String,
+    /// What was done in figures, or what stood against it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) detail: Option<String>,
+    /// The state before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "failed")]
+    pub(crate) before: Option<String>,
+    /// The state after.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "downloading")]
+    pub(crate) after: Option<String>,
+    /// The version of its status after.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<i32>,
+    /// What its operator should know.
+    pub(crate) warnings: Vec<String>,
+    /// What is written to ZooKeeper, in words: whole, or of much the first operations.
+    pub(crate) operations: Vec<String>,
+    /// Znodes whose data is removed or replaced.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) lost: Vec<LostNode>,
+    /// How many items are done, of an action over many.
+    pub(crate) done: u64,
+    /// How many were not done.
+    pub(crate) not_done: u64,
+    /// Of how many it is not known whether they were done: the connection was lost. They count as neither.
+    pub(crate) unknown: u64,
+    /// How many there are.
+    pub(crate) count: u64,
+    /// The items that were not done or of which that is unknown, and why; a hundred at most.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) undone: Vec<Undone>,
+    /// The items that were repaired, of a repair of many, and what was written; a thousand at most, the audit file has
+    /// all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) written: Vec<WrittenItem>,
+    /// How long it took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) duration_seconds: Option<f64>,
+    /// What there was of its target when it was only shown: an action with this is refused where that has changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) precondition: Option<SeenView>,
+}
+
+/// What an action may say that its operator saw.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct SeenView {
+    /// The state of its target.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) state: Option<String>,
+    /// The version of its status.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<i32>,
+    /// Of a lock, the transaction that made it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) czxid: Option<i64>,
+    /// What was planned, as a number in hexadecimal digits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) plan: Option<String>,
+}
+
+impl SeenView {
+    fn new(precondition: &Precondition) -> Self {
+        Self {
+            state: precondition.state.as_deref().map(str::to_owned),
+            version: precondition.version,
+            czxid: precondition.czxid,
+            plan: precondition.plan.map(plan_text),
+        }
+    }
+}
+
+/// A plan's number as it is told.
+pub(crate) fn plan_text(plan: u64) -> String {
+    format!("{plan:x}")
+}
+
+/// A znode that is removed, or whose data is replaced.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct LostNode {
+    /// Its path.
+    pub(crate) path: String,
+    /// Its data as text, cut to 300 characters.
+    pub(crate) data: String,
+}
+
+/// An item that was not done.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct Undone {
+    /// Which.
+    #[schema(example = "jid0000000042")]
+    pub(crate) on: String,
+    /// What stood against it.
+    pub(crate) why: String,
+}
+
+/// An item that was repaired.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct WrittenItem {
+    /// Which.
+    #[schema(example = "fault:unloadable_job:/jobs/jid0000000042")]
+    pub(crate) on: String,
+    /// What was written, and the data that was replaced.
+    #[schema(example = "set /jobs/jid0000000042/space_needed at version 0 = 0")]
+    pub(crate) what: String,
+}
+
+/// A frozen list: nothing outside of it will be touched.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct FrozenList {
+    /// The id of the order that it may become.
+    #[schema(example = "01938f5e-6c2a-7c3b-9d6e-2f0d1c5b7a90")]
+    pub(crate) id: String,
+    /// When it was frozen; it is kept for half an hour.
+    pub(crate) at: Timestamp,
+    /// What is to be done to each item.
+    #[schema(example = "resume")]
+    pub(crate) action: String,
+    /// What it is a list of: `jobs`, `chosen jobs` or `chosen items`.
+    pub(crate) of: &'static str,
+    /// How many items it has.
+    pub(crate) count: usize,
+    /// The first ten of them.
+    pub(crate) sample: Vec<String>,
+}
+
+impl ActionView {
+    /// What an action would do.
+    pub(crate) fn planned(prepared: &Prepared, reason: &str) -> Self {
+        let lost = prepared.removed.iter().map(|(path, data)| LostNode {
+            path: path.clone(),
+            data: String::from_utf8_lossy(data).chars().take(LOST).collect(),
+        });
+        Self {
+            action: prepared.action.kind.to_string(),
+            on: prepared.action.target.to_string(),
+            reason: reason.to_owned(),
+            outcome: "dry_run".to_owned(),
+            before: prepared.before.map(str::to_owned),
+            after: prepared.after.map(str::to_owned),
+            warnings: prepared.warnings.clone(),
+            operations: prepared.operations(),
+            lost: lost.collect(),
+            count: prepared.jobs() as u64,
+            precondition: Some(SeenView::new(&prepared.precondition)),
+            ..Self::default()
+        }
+    }
+
+    /// How far an action is, or what came of it.
+    pub(crate) fn of(work: &Execution) -> Self {
+        let reached = work.reached();
+        let undone = work.undone().into_iter().take(100);
+        let mut view = Self {
+            id: Some(work.id.to_string()),
+            action: work.action.to_string(),
+            on: work.on.clone(),
+            reason: work.reason.clone(),
+            outcome: "going_on".to_owned(),
+            done: reached.done,
+            not_done: reached.failed,
+            unknown: reached.unknown,
+            count: reached.of,
+            undone: undone.map(|(on, why)| Undone { on, why: why.to_string() }).collect(),
+            written: work.written().into_iter().map(|(on, what)| WrittenItem { on, what }).collect(),
+            ..Self::default()
+        };
+        match work.outcome() {
+            None => {}
+            Some(Ok(outcome)) => view.end(outcome),
+            Some(Err(refusal)) => {
+                (view.outcome, view.detail) = (refusal.label().to_owned(), Some(refusal.to_string()));
+            }
+        }
+        if reached.of == 0 && view.outcome != "going_on" {
+            view.count_one();
+        }
+        view
+    }
+
+    /// Counts the one item of an action that has ended and is over no list.
+    fn count_one(&mut self) {
+        self.count = 1;
+        match &*self.outcome {
+            "done" => self.done = 1,
+            "unknown" => self.unknown = 1,
+            _ => self.not_done = 1,
+        }
+    }
+
+    /// Adds what only the audit trail remembers of it.
+    pub(crate) fn with(mut self, entry: Option<Entry>) -> Self {
+        if let Some(entry) = entry {
+            (self.operations, self.duration_seconds) = (entry.operations, entry.duration_seconds);
+        }
+        self
+    }
+
+    fn end(&mut self, outcome: Outcome) {
+        outcome.label().clone_into(&mut self.outcome);
+        (self.before, self.after) = (outcome.before.map(str::to_owned), outcome.after.map(str::to_owned));
+        (self.version, self.warnings, self.detail) = (outcome.version, outcome.warnings, outcome.detail);
+    }
+
+    /// The same as the audit trail remembers it.
+    pub(crate) fn remembered(entry: Entry) -> Self {
+        let count = |label: &str| entry.outcomes.get(label).copied().unwrap_or(0);
+        let (all, done, unknown) = (entry.outcomes.values().sum::<u64>(), count("done"), count("unknown"));
+        Self {
+            id: Some(entry.id.to_string()),
+            on: if entry.count == 1 { entry.targets.join(", ") } else { format!("{} items", entry.count) },
+            action: entry.action,
+            reason: entry.reason,
+            outcome: entry.outcome.unwrap_or_else(|| "unknown".to_owned()),
+            detail: entry.detail,
+            before: entry.before,
+            after: entry.after,
+            operations: entry.operations,
+            done,
+            not_done: all - done - unknown,
+            unknown,
+            count: entry.count,
+            undone: entry.undone.into_iter().take(100).map(|(on, why)| Undone { on, why }).collect(),
+            duration_seconds: entry.duration_seconds,
+            ..Self::default()
+        }
+    }
+}
+
+impl FrozenList {
+    pub(crate) fn new(frozen: &Frozen) -> Self {
+        Self {
+            id: frozen.id.to_string(),
+            at: frozen.at,
+            action: frozen.each.action.to_string(),
+            of: frozen.of.words(0),
+            count: frozen.items.len(),
+            sample: frozen.items.iter().take(SAMPLE).map(|(target, _)| target.to_string()).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_single_action_that_has_ended_counts_as_one() {
+        for (outcome, counts) in [("done", [1, 0, 0]), ("unknown", [0, 0, 1]), ("conflict", [0, 1, 0])] {
+            let mut view = ActionView { outcome: outcome.to_owned(), ..ActionView::default() };
+            view.count_one();
+            assert_eq!(([view.done, view.not_done, view.unknown], view.count), (counts, 1), "{outcome}");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Batches, in lists and one by one.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::diagnosis::Diagnosis;
+use super::faults::FaultItem;
+use crate::insight::Forecast;
+use crate::mirror::lists::{BatchDetail, Page};
+use crate::mirror::{Batch, Rates, state_label};
+use crate::views::session_text;
+use queuekeeper_queue::state::Outcome;
+
+/// A batch. Texts are a depositor's: anything at all, cut to 512 bytes each.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct BatchItem {
+    /// Its id.
+    #[schema(example = "bid0000000042")]
+    pub(crate) id: String,
+    /// Its state; `other` where its status is missing, unreadable, or one that nobody knows.
+    #[schema(example = "reporting")]
+    pub(crate) state: &'static str,
+    /// The status text, where it names no state that we know or is spelled as the daemons do not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) odd_status: Option<String>,
+    /// The version of its status, for actions: they are refused where it has changed. -1 where it has none.
+    pub(crate) status_version: i32,
+    /// When it was created.
+    pub(crate) created: Option<Timestamp>,
+    /// When it entered its state.
+    pub(crate) entered: Option<Timestamp>,
+    /// What the daemons said of the last step.
+    pub(crate) message: String,
+    /// Whether it is locked.
+    pub(crate) locked: bool,
+    /// The session that holds its lock, as ZooKeeper's own log writes it; null for none.
+    pub(crate) session: Option<String>,
+    /// The UUID under which the depositor knows it; empty for none.
+    pub(crate) uuid: String,
+    /// The mnemonic of its collection; empty for none.
+    pub(crate) collection: String,
+    /// Who deposited it.
+    pub(crate) submitter: String,
+    /// The manifest's name.
+    pub(crate) filename: String,
+    /// The title given to the submission.
+    pub(crate) title: String,
+    /// Whether a daemon has acquired it: before that it has no jobs.
+    pub(crate) acquired: bool,
+    /// Its jobs by outcome, as it refers to them.
+    pub(crate) jobs: Outcomes,
+}
+
+/// The jobs of a batch by outcome, as the batch refers to them. Null for a folder that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct Outcomes {
+    /// All of them.
+    pub(crate) total: u64,
+    /// Not done yet.
+    pub(crate) processing: Option<u32>,
+    /// Failed.
+    pub(crate) failed: Option<u32>,
+    /// Completed.
+    pub(crate) completed: Option<u32>,
+    /// Deleted.
+    pub(crate) deleted: Option<u32>,
+}
+
+/// A page of batches.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct BatchList {
+    /// How many batches match on all pages.
+    pub(crate) total: u64,
+    /// How many of them come before this page.
+    pub(crate) before: u64,
+    /// The cursor of the page behind; null on the last one.
+    pub(crate) next: Option<String>,
+    /// The batches of this page.
+    pub(crate) items: Vec<BatchItem>,
+}
+
+/// One batch, and how far it is.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct BatchStanding {
+    /// The batch.
+    pub(crate) batch: BatchItem,
+    /// When its lock was created.
+    pub(crate) locked_since: Option<Timestamp>,
+    /// Its jobs by state, as the jobs themselves say; states without a job of it are left out.
+    pub(crate) states: Vec<StateJobs>,
+    /// When it ends.
+    #[serde(flatten)]
+    pub(crate) outlook: Outlook,
+    /// The faults that the batch itself shows; those of its jobs are listed with the jobs.
+    pub(crate) faults: Vec<FaultItem>,
+    /// Why it is not moving, or that it is; null where it was purged while this was put together.
+    pub(crate) diagnosis: Option<Diagnosis>,
+}
+
+/// When a batch ends, as far as that can be said.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct Outlook {
+    /// How many of its jobs end an hour, at the present rate; null where that is not known.
+    pub(crate) ended_per_hour: Option<f64>,
+    /// When its last job ends at the higher one of two rates: that of the last minutes, and that of the last hour. Null
+    /// where that is not known, where none is left, and where something stops them.
+    pub(crate) ends_soonest: Option<Timestamp>,
+    /// The same at the lower one.
+    pub(crate) ends_latest: Option<Timestamp>,
+    /// The same in a phrase, or what it waits for: `in 12 to 40 min`, `2 jobs are Held`. Empty where no job is left.
+    pub(crate) ends: String,
+    #[serde(skip)]
+    pub(crate) forecast: Forecast,
+}
+
+impl Outlook {
+    pub(crate) fn new(forecast: Forecast, rates: Option<Rates>, now: Timestamp) -> Self {
+        let times = forecast.times();
+        let at = |time| now.checked_add(SignedDuration::try_from(time).ok()?).ok();
+        Self {
+            ended_per_hour: rates.and_then(|rates| rates.present().per_hour()),
+            ends_soonest: times.and_then(|(soonest, _)| at(soonest)),
+            ends_latest: times.and_then(|(_, latest)| at(latest)),
+            ends: forecast.phrase(),
+            forecast,
+        }
+    }
+
+    /// When it ends by the clock: the times of day where these are near, else the days too; empty where that is not
+    /// known.
+    pub(crate) fn instants(&self, now: Timestamp) -> String {
+        let Some((soonest, latest)) = self.ends_soonest.zip(self.ends_latest) else { return String::new() };
+        let is_near = latest.duration_since(now).as_hours() < 20;
+        let at = |instant: Timestamp| instant.strftime(if is_near { "%H:%M" } else { "%Y-%m-%d %H:%M" }).to_string();
+        let (from, to) = (at(soonest), at(latest));
+        if from == to { format!("{to} UTC") } else { format!("{from} to {to} UTC") }
+    }
+}
+
+/// Jobs in a state.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct StateJobs {
+    /// The state; `other` for a status that nobody knows.
+    #[schema(example = "storing")]
+    pub(crate) state: &'static str,
+    /// How many jobs are in it.
+    pub(crate) jobs: u32,
+}
+
+impl BatchItem {
+    pub(crate) fn new(detail: BatchDetail) -> Self {
+        let BatchDetail { batch, created, .. } = detail;
+        let Batch { id, state, odd_status, entered, message, lock, uuid, collection, .. } = batch;
+        let [processing, failed, completed, deleted] = Outcome::ALL.map(|outcome| batch.references[outcome as usize]);
+        let total = batch.references.iter().flatten().map(|jobs| u64::from(*jobs)).sum();
+        Self {
+            id: id.to_string(),
+            state: state_label(state),
+            odd_status: Some(odd_status.to_string()).filter(|text| !text.is_empty()),
+            status_version: batch.status_version,
+            created,
+            entered,
+            message: message.to_string(),
+            locked: lock.is_some(),
+            session: lock.and_then(|lock| session_text(lock.session)),
+            uuid: uuid.to_string(),
+            collection: collection.to_string(),
+            submitter: batch.submitter.to_string(),
+            filename: batch.filename.to_string(),
+            title: batch.title.to_string(),
+            acquired: batch.is_acquired,
+            jobs: Outcomes { total, processing, failed, completed, deleted },
+        }
+    }
+}
+
+impl BatchList {
+    pub(crate) fn new(page: Page<BatchDetail>) -> Self {
+        let Page { items, total, before, next } = page;
+        let next = next.map(|next| next.to_string());
+        Self { total, before, next, items: items.into_iter().map(BatchItem::new).collect() }
+    }
+}
+
+impl BatchStanding {
+    /// `locked_since` is by our own clock.
+    pub(crate) fn new(
+        detail: BatchDetail,
+        locked_since: Option<Timestamp>,
+        outlook: Outlook,
+        faults: Vec<FaultItem>,
+        diagnosis: Option<Diagnosis>,
+    ) -> Self {
+        let states = detail.jobs.iter().filter(|(_, jobs)| **jobs > 0);
+        let states = states.map(|(state, jobs)| StateJobs { state: state_label(state), jobs: *jobs }).collect();
+        let batch = BatchItem::new(detail);
+        Self { batch, locked_since, states, outlook, faults, diagnosis }
+    }
+}

@@ -1,0 +1,113 @@
+//! Failed jobs by what they have in common.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::mirror::failures::FailureGroup;
+use crate::mirror::find::Page;
+use crate::mirror::state_label;
+use queuekeeper_queue::state::{JobState, State};
+
+/// How many of a group's jobs a batch has.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct BatchShare {
+    /// The batch.
+    #[schema(example = "bid0000000042")]
+    pub(crate) batch: String,
+    /// How many jobs.
+    pub(crate) count: u64,
+}
+
+/// How many of a group's jobs a collection has.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct CollectionShare {
+    /// The mnemonic; empty for jobs that name no collection.
+    pub(crate) collection: String,
+    /// How many jobs.
+    pub(crate) count: u64,
+}
+
+/// Failed jobs that did the same last and then failed with the same message, numbers and ids in it aside.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct FailureItem {
+    /// The name of the group; the same for the same failures on every day. `/jobs?group=` takes it.
+    #[schema(example = "6c3ef937cddd415d")]
+    pub(crate) group: String,
+    /// The last successful state of the jobs.
+    pub(crate) last_successful_status: Option<&'static str>,
+    /// The state in which they failed: the one behind the last successful one, or Pending.
+    pub(crate) failed_in: &'static str,
+    /// What their messages have in common, with `#` for numbers and ids.
+    pub(crate) pattern: String,
+    /// The message of the job that failed last.
+    pub(crate) message: String,
+    /// How many jobs.
+    pub(crate) count: u64,
+    /// Of these, resumed at least once before.
+    pub(crate) resumed: u64,
+    /// When the first of them failed.
+    pub(crate) oldest: Option<Timestamp>,
+    /// When the last of them failed.
+    pub(crate) newest: Option<Timestamp>,
+    /// The jobs that failed last, the very last first; at most five.
+    pub(crate) jobs: Vec<String>,
+    /// How many batches have some of them.
+    pub(crate) batch_count: u64,
+    /// The batches with the most of them; at most five.
+    pub(crate) batches: Vec<BatchShare>,
+    /// How many collections have some of them.
+    pub(crate) collection_count: u64,
+    /// The collections with the most of them; at most five.
+    pub(crate) collections: Vec<CollectionShare>,
+}
+
+impl FailureItem {
+    pub(crate) fn new(group: FailureGroup) -> Self {
+        let batch =
+            |(batch, count): (queuekeeper_queue::id::BatchId, u64)| BatchShare { batch: batch.to_string(), count };
+        let collections = group.collections.iter();
+        let collection = |(name, count): &(std::sync::Arc<str>, u64)| CollectionShare {
+            collection: name.to_string(),
+            count: *count,
+        };
+        Self {
+            group: group.key.to_string(),
+            last_successful_status: group.last_successful.map(|state| state_label(Some(state))),
+            failed_in: JobState::failed_in(group.last_successful).label(),
+            pattern: group.pattern,
+            message: group.message.to_string(),
+            count: group.count,
+            resumed: group.resumed,
+            oldest: group.oldest,
+            newest: group.newest,
+            jobs: group.jobs.iter().map(ToString::to_string).collect(),
+            batch_count: group.batch_count,
+            batches: group.batches.into_iter().map(batch).collect(),
+            collection_count: group.collection_count,
+            collections: collections.map(collection).collect(),
+        }
+    }
+}
+
+/// A page of groups, the largest first.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct FailureList {
+    /// How many groups there are on all pages.
+    pub(crate) total: usize,
+    /// How many of them come before this page.
+    pub(crate) before: usize,
+    /// The cursor of the page behind; null on the last one.
+    pub(crate) next: Option<String>,
+    /// The cursor of the page before; null on the first one.
+    pub(crate) previous: Option<String>,
+    /// The groups of this page.
+    pub(crate) items: Vec<FailureItem>,
+}
+
+impl FailureList {
+    pub(crate) fn new(page: Page<FailureGroup>) -> Self {
+        let Page { items, total, before, previous, next } = page;
+        Self { total, before, next, previous, items: items.into_iter().map(FailureItem::new).collect() }
+    }
+}

@@ -1,0 +1,143 @@
+//! Faults: how many of each kind, and a list of them.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::mirror::lists::Page;
+use crate::mirror::{FoundFault, Summary};
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::path::Path;
+
+/// A kind of fault.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct FaultKind {
+    /// Its name, which is the label value of `merritt_faults`.
+    #[schema(example = "orphan_entry")]
+    pub(crate) fault: &'static str,
+    /// The same in words.
+    pub(crate) title: &'static str,
+    /// How many items show it.
+    pub(crate) count: u64,
+    /// Since when the one shows it that counts for the longest time.
+    pub(crate) since: Option<Timestamp>,
+    /// What it does to the queue.
+    pub(crate) effect: &'static str,
+    /// What repairs it.
+    pub(crate) remedy: &'static str,
+}
+
+/// What looks like a fault, and has not been seen for long enough to be one.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct Unconfirmed {
+    /// Its name, which is the label value of `merritt_faults`.
+    #[schema(example = "no_daemon")]
+    pub(crate) fault: &'static str,
+    /// The same in words.
+    pub(crate) title: &'static str,
+    /// How many items show it.
+    pub(crate) count: u64,
+    /// For how long it has to be seen.
+    pub(crate) lasting_seconds: f64,
+}
+
+/// A fault that something shows.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct FaultItem {
+    /// Its kind.
+    #[schema(example = "orphan_entry")]
+    pub(crate) fault: &'static str,
+    /// What shows it: the path of a job, batch, request, lock, UUID or folder.
+    #[schema(example = "/jobs/jid0000000042")]
+    pub(crate) item: String,
+    /// Since when.
+    pub(crate) since: Timestamp,
+    /// How it shows, in a sentence.
+    pub(crate) how: &'static str,
+    /// What it does to the queue.
+    pub(crate) effect: &'static str,
+    /// What repairs it.
+    pub(crate) remedy: &'static str,
+    /// The znodes that show it, those that are missing among them; twenty at most.
+    pub(crate) nodes: Vec<String>,
+}
+
+/// The faults: every kind that is looked for, and a page of what is broken.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct FaultList {
+    /// Every kind that is looked for.
+    pub(crate) kinds: Vec<FaultKind>,
+    /// How many faults match on all pages.
+    pub(crate) total: u64,
+    /// How many of them come before this page.
+    pub(crate) before: u64,
+    /// The cursor of the page behind; null on the last one.
+    pub(crate) next: Option<String>,
+    /// The faults of this page, kind by kind, those first that count for the longest time. One that has just been repaired
+    /// may be missing, and is gone from the figures a moment later.
+    pub(crate) items: Vec<FaultItem>,
+    /// What looks like a fault of the kinds that are asked for, and has not been seen for long enough to be one. A
+    /// daemon's own writes look so for a moment.
+    pub(crate) unconfirmed: Vec<Unconfirmed>,
+    /// How many znodes hold garbage, are not ours to read, or have a name that nobody expects. Not all of these break
+    /// something.
+    pub(crate) unreadable_znodes: u64,
+    /// Their paths, of the first hundred.
+    #[schema(example = json!(["/jobs/jid0000000042/status"]))]
+    pub(crate) unreadable: Vec<String>,
+}
+
+impl FaultItem {
+    pub(crate) fn new(found: &FoundFault) -> Self {
+        Self {
+            fault: found.fault.label(),
+            item: found.item.to_string(),
+            since: found.since,
+            how: found.how,
+            effect: found.effect,
+            remedy: found.remedy,
+            nodes: found.nodes.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+impl FaultList {
+    /// The same with what is not confirmed yet: kinds, items and for how long these must be seen.
+    pub(crate) fn with(mut self, unconfirmed: impl IntoIterator<Item = (Fault, u64, Duration)>) -> Self {
+        let view = |(fault, count, lasting): (Fault, u64, Duration)| Unconfirmed {
+            fault: fault.label(),
+            title: fault.title(),
+            count,
+            lasting_seconds: lasting.as_secs_f64(),
+        };
+        self.unconfirmed = unconfirmed.into_iter().map(view).collect();
+        self
+    }
+
+    pub(crate) fn new(summary: &Summary, page: Page<FoundFault>, unreadable: &[Path]) -> Self {
+        let kind = |fault: Fault| {
+            let figures = summary.faults(fault);
+            FaultKind {
+                fault: fault.label(),
+                title: fault.title(),
+                count: figures.count,
+                since: figures.since,
+                effect: fault.effect(),
+                remedy: fault.remedy(),
+            }
+        };
+        let Page { items, total, before, next } = page;
+        Self {
+            kinds: Fault::ALL.map(kind).into(),
+            total,
+            before,
+            next: next.map(|next| next.to_string()),
+            items: items.iter().map(FaultItem::new).collect(),
+            unconfirmed: Vec::new(),
+            unreadable_znodes: summary.unreadable,
+            unreadable: unreadable.iter().map(ToString::to_string).collect(),
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! One job: what it is, its way so far, why it is not moving, and its znodes.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::Session;
+use super::diagnosis::Diagnosis;
+use super::node::TreeNode;
+use crate::insight;
+use crate::mirror::{self, Happening, NodeError, PastEvent, Store, Volume};
+use queuekeeper_queue::id::{BatchId, JobId, Priority};
+use queuekeeper_queue::path::{JobNode, NodePath, Path};
+use queuekeeper_queue::record::OperatorNote;
+use queuekeeper_queue::state::{JobState, State};
+
+/// Everything that is known of one job. Texts out of znodes are as they are, cut to 512 bytes each.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct JobDetail {
+    /// Its id.
+    #[schema(example = "jid0000000042")]
+    pub(crate) id: String,
+    /// Its state; `other` for one that nobody knows.
+    #[schema(example = "provisioning")]
+    pub(crate) state: &'static str,
+    /// The text of its status, where the daemons would reject it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) status_text: Option<String>,
+    /// When it entered that state.
+    pub(crate) entered: Option<Timestamp>,
+    /// The version of its status; -1 where it has none.
+    pub(crate) status_version: i32,
+    /// When it was created.
+    pub(crate) created: Option<Timestamp>,
+    /// Its last successful state.
+    pub(crate) last_successful_status: Option<&'static str>,
+    /// What the daemons said of the last step.
+    pub(crate) message: String,
+    /// How often it was resumed; null where its status does not say.
+    pub(crate) retry_count: Option<u32>,
+    /// Its priority, 0 the most urgent; null where it is missing or impossible.
+    pub(crate) priority: Option<u8>,
+    /// The working storage that it needs; 0 where that is unknown.
+    pub(crate) space_needed_bytes: u64,
+    /// Its batch.
+    pub(crate) batch: Option<String>,
+    /// The mnemonic of its collection.
+    pub(crate) collection: String,
+    /// Who deposited it.
+    pub(crate) submitter: String,
+    /// When.
+    pub(crate) submitted: Option<Timestamp>,
+    /// The name of its file.
+    pub(crate) filename: String,
+    /// Its title.
+    pub(crate) title: String,
+    /// Its ARK; empty where none is minted yet and none was named.
+    pub(crate) ark: String,
+    /// Its local ids, with `; ` between them.
+    pub(crate) local_ids: String,
+    /// The lock on it.
+    pub(crate) lock: Option<JobLock>,
+    /// Its queue entries: one on a healthy tree, while it is not done.
+    pub(crate) entries: Vec<String>,
+    /// Its batch's references to it: one on a healthy tree.
+    pub(crate) references: Vec<String>,
+    /// Its znodes that could not be read.
+    pub(crate) unreadable: Vec<String>,
+    /// Why it is not moving, or that it is.
+    pub(crate) diagnosis: Diagnosis,
+    /// What is broken about it.
+    pub(crate) faults: Vec<JobFault>,
+    /// What was seen of it while this process watched, oldest first, at most eight events.
+    pub(crate) history: Vec<JobEvent>,
+    /// Its znodes as they are in ZooKeeper: itself first, then its children, at most sixteen of them.
+    pub(crate) nodes: Vec<TreeNode>,
+    /// Why its znodes, or some of them, cannot be shown.
+    pub(crate) nodes_problem: Option<String>,
+    #[serde(skip)]
+    pub(crate) known: Known,
+}
+
+/// The same in types.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) job: mirror::Job,
+    pub(crate) diagnosis: insight::Diagnosis,
+    pub(crate) faults: Vec<mirror::FoundFault>,
+    pub(crate) past: Vec<PastEvent>,
+    pub(crate) nodes: Vec<mirror::Node>,
+}
+
+/// The lock on a job.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+pub(crate) struct JobLock {
+    /// The session that holds it; null for a persistent lock.
+    #[schema(value_type = Option<String>)]
+    pub(crate) session: Option<Session>,
+    /// When it was created.
+    pub(crate) created: Timestamp,
+}
+
+/// A fault of a job.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct JobFault {
+    /// Which.
+    #[schema(example = "missing_entry")]
+    pub(crate) fault: &'static str,
+    /// What it is called.
+    pub(crate) title: &'static str,
+    /// Since when.
+    pub(crate) since: Timestamp,
+    /// How it shows.
+    pub(crate) how: &'static str,
+    /// What it does.
+    pub(crate) effect: &'static str,
+    /// What repairs it.
+    pub(crate) remedy: &'static str,
+    /// The znodes that show it, also those that are missing.
+    pub(crate) nodes: Vec<String>,
+}
+
+/// Something that was seen of a job.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct JobEvent {
+    /// When, to the second.
+    pub(crate) at: Timestamp,
+    /// `moved`, `resumed`, `locked`, `released` or `priority_changed`.
+    pub(crate) event: &'static str,
+    /// The state before; absent for none, and for events of other kinds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) from: Option<&'static str>,
+    /// The state after.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) to: Option<&'static str>,
+    /// The operator who made the change, with queuekeeper.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) actor: Option<String>,
+    /// The reason that they gave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+    /// The session of the daemon.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub(crate) session: Option<Session>,
+    /// The priority before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) priority_from: Option<u8>,
+    /// The priority after.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) priority_to: Option<u8>,
+}
+
+impl JobDetail {
+    /// What is known of a job; `None` where there is none.
+    pub(crate) async fn of(store: &Store, id: JobId, volume: Option<Volume>, now: Timestamp) -> Option<Self> {
+        let job = store.job(id)?;
+        let diagnosis = insight::why_job(store, id, volume, now)?;
+        let space = volume.map(|volume| volume.left_bytes);
+        let faults = store.faults_of(&Path::Job(id), now, space).unwrap_or_default();
+        let past = store.past(id);
+        let (nodes, nodes_problem) = match store.nodes().item(&NodePath::from(&Path::Job(id))).await {
+            Ok(item) => {
+                let (own, children) = &*item;
+                let mut problem = None;
+                let mut nodes = vec![own.clone()];
+                for child in children {
+                    match child {
+                        Ok(child) => nodes.push(child.clone()),
+                        Err(error) => problem = problem.or(Some(said(error))),
+                    }
+                }
+                (nodes, problem)
+            }
+            Err(error) => (Vec::new(), Some(said(&error))),
+        };
+        let known = Known { job, diagnosis, faults, past, nodes };
+        Some(Self::new(known, nodes_problem, store.lock_created(id)))
+    }
+
+    fn new(known: Known, nodes_problem: Option<String>, locked: Option<Timestamp>) -> Self {
+        let job = &known.job;
+        Self {
+            id: job.id.to_string(),
+            state: mirror::state_label(job.state),
+            status_text: Some(&job.odd_status).filter(|text| !text.is_empty()).map(ToString::to_string),
+            entered: job.entered,
+            status_version: job.status_version,
+            created: job.created,
+            last_successful_status: job.last_successful.map(JobState::label),
+            message: job.message.to_string(),
+            retry_count: job.retry_count,
+            priority: job.priority.map(Priority::number),
+            space_needed_bytes: job.space_needed_bytes,
+            batch: job.batch.map(|batch| batch.to_string()),
+            collection: job.collection.to_string(),
+            submitter: job.submitter.to_string(),
+            submitted: job.submitted,
+            filename: job.filename.clone(),
+            title: job.title.clone(),
+            ark: job.ark.clone(),
+            local_ids: job.local_ids.clone(),
+            lock: job.lock.zip(locked).map(|(lock, created)| JobLock { session: Session::of(lock.session), created }),
+            entries: job
+                .entries
+                .iter()
+                .map(|(folder, entry)| Path::Entry(folder.clone(), *entry).to_string())
+                .collect(),
+            references: job.references.iter().map(|(batch, outcome)| reference(*batch, *outcome, job.id)).collect(),
+            unreadable: job.unreadable.iter().map(|node| node_path(job.id, *node).to_string()).collect(),
+            diagnosis: Diagnosis::from(&known.diagnosis),
+            faults: known.faults.iter().map(JobFault::from).collect(),
+            history: known.past.iter().map(JobEvent::from).collect(),
+            nodes: known.nodes.iter().map(TreeNode::from).collect(),
+            nodes_problem,
+            known,
+        }
+    }
+}
+
+/// An error as a sentence.
+fn said(error: &NodeError) -> String {
+    let text = error.to_string();
+    let mut characters = text.chars();
+    let first: String = characters.next().map(char::to_uppercase).into_iter().flatten().collect();
+    format!("{first}{}.", characters.as_str())
+}
+
+fn reference(batch: BatchId, outcome: queuekeeper_queue::state::Outcome, job: JobId) -> String {
+    Path::Reference(batch, outcome, job).to_string()
+}
+
+fn node_path(job: JobId, node: Option<JobNode>) -> Path {
+    node.map_or(Path::Job(job), |node| Path::JobNode(job, node))
+}
+
+impl From<&mirror::FoundFault> for JobFault {
+    fn from(found: &mirror::FoundFault) -> Self {
+        Self {
+            fault: found.fault.label(),
+            title: found.fault.title(),
+            since: found.since,
+            how: found.how,
+            effect: found.effect,
+            remedy: found.remedy,
+            nodes: found.nodes.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+impl From<&PastEvent> for JobEvent {
+    fn from(event: &PastEvent) -> Self {
+        let note = event.note.as_deref().and_then(OperatorNote::read);
+        let mut view = Self {
+            at: event.at,
+            event: "moved",
+            from: None,
+            to: None,
+            actor: note.map(|note| note.who.to_owned()),
+            reason: note.map(|note| note.why.to_owned()),
+            session: None,
+            priority_from: None,
+            priority_to: None,
+        };
+        match event.what {
+            Happening::Moved { from, to, session, is_resumed } => {
+                view.event = if is_resumed { "resumed" } else { "moved" };
+                (view.from, view.to) = (from.map(State::label), Some(mirror::state_label(to)));
+                view.session = session.and_then(Session::of);
+            }
+            Happening::Locked { session } => {
+                (view.event, view.session) = ("locked", session.and_then(Session::of));
+            }
+            Happening::Released { session } => {
+                (view.event, view.session) = ("released", session.and_then(Session::of));
+            }
+            Happening::Priority { from, to } => {
+                view.event = "priority_changed";
+                (view.priority_from, view.priority_to) = (Some(from), Some(to));
+            }
+        }
+        view
+    }
+}

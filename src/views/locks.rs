@@ -1,0 +1,136 @@
+//! Locks: how many of each kind, who holds them, and a list of them.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::mirror::lists::{ListedLock, Page, SessionLocks};
+use crate::mirror::{AGE_LABELS, LockKind, Summary};
+use crate::views::session_text;
+use queuekeeper_queue::path::Path;
+
+/// A lock.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct LockItem {
+    /// Its kind.
+    #[schema(example = "job")]
+    pub(crate) kind: &'static str,
+    /// The znode that is the lock.
+    #[schema(example = "/jobs/jid0000000042/lock")]
+    pub(crate) path: String,
+    /// What it guards: the id of a job, batch or request, the name of an object or local id in the lock's own spelling,
+    /// a queue's name, a collection's mnemonic.
+    #[schema(example = "jid0000000042")]
+    pub(crate) guards: String,
+    /// The session that holds it, as ZooKeeper's own log writes it. Null for a persistent lock, which no session's end
+    /// releases, and for one that is not ours to read.
+    pub(crate) session: Option<String>,
+    /// Whether it is persistent; null where it is not ours to read.
+    pub(crate) persistent: Option<bool>,
+    /// When it was created; null where it is not ours to read.
+    pub(crate) created: Option<Timestamp>,
+    /// The transaction that created it, by which an action says which lock it means; null where it is not ours to read.
+    pub(crate) czxid: Option<i64>,
+}
+
+/// The locks of a kind.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct LockKindItem {
+    /// The kind.
+    #[schema(example = "storage")]
+    pub(crate) kind: &'static str,
+    /// Locks held.
+    pub(crate) count: u64,
+    /// When the oldest was created.
+    pub(crate) oldest: Option<Timestamp>,
+    /// Locks by age; the bands are not cumulative.
+    pub(crate) ages: Vec<AgeCount>,
+}
+
+/// Items of an age.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct AgeCount {
+    /// The band, named by its end, as in the metrics.
+    #[schema(example = "10m")]
+    pub(crate) age: &'static str,
+    /// How many.
+    pub(crate) count: u64,
+}
+
+/// A session that holds locks.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct SessionItem {
+    /// Its id, as ZooKeeper's own log writes it; null stands for the persistent locks, which are no session's.
+    pub(crate) session: Option<String>,
+    /// All the locks that it holds.
+    pub(crate) locks: u64,
+    /// Of these, those on jobs.
+    pub(crate) jobs: u64,
+}
+
+/// The locks: by kind, by session, and a page of them, oldest first.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct LockList {
+    /// Every kind of lock.
+    pub(crate) kinds: Vec<LockKindItem>,
+    /// The sessions that hold the most locks, twenty at most.
+    pub(crate) sessions: Vec<SessionItem>,
+    /// How many sessions hold locks.
+    pub(crate) session_count: usize,
+    /// How many locks match on all pages.
+    pub(crate) total: u64,
+    /// How many of them come before this page.
+    pub(crate) before: u64,
+    /// The cursor of the page behind; null on the last one.
+    pub(crate) next: Option<String>,
+    /// The locks of this page.
+    pub(crate) items: Vec<LockItem>,
+}
+
+impl LockItem {
+    fn new(lock: &ListedLock) -> Self {
+        Self {
+            kind: lock.kind.label(),
+            path: lock.path.to_string(),
+            guards: guarded(&lock.path),
+            session: lock.stat.and_then(|stat| session_text(stat.session)),
+            persistent: lock.stat.map(|stat| stat.session == 0),
+            created: lock.created,
+            czxid: lock.stat.map(|stat| stat.czxid),
+        }
+    }
+}
+
+/// What a lock guards, by its own name.
+fn guarded(lock: &Path) -> String {
+    match lock {
+        Path::JobNode(job, _) => job.to_string(),
+        Path::BatchNode(batch, _) => batch.to_string(),
+        Path::RequestNode(_, request, _) => request.to_string(),
+        Path::QueueLock(queue) => queue.name().to_owned(),
+        Path::NamedLock(_, name) | Path::PublishedLocalId(name) => name.to_string(),
+        other => other.to_string(),
+    }
+}
+
+impl LockList {
+    pub(crate) fn new(summary: &Summary, sessions: (Vec<SessionLocks>, usize), page: Page<ListedLock>) -> Self {
+        let kind = |kind: LockKind| {
+            let figures = summary.locks(kind);
+            let ages = AGE_LABELS.into_iter().zip(figures.by_age).map(|(age, count)| AgeCount { age, count });
+            LockKindItem { kind: kind.label(), count: figures.count, oldest: figures.oldest, ages: ages.collect() }
+        };
+        let session =
+            |of: SessionLocks| SessionItem { session: session_text(of.session), locks: of.locks, jobs: of.jobs };
+        let Page { items, total, before, next } = page;
+        Self {
+            kinds: LockKind::ALL.map(kind).into(),
+            sessions: sessions.0.into_iter().map(session).collect(),
+            session_count: sessions.1,
+            total,
+            before,
+            next: next.map(|next| next.to_string()),
+            items: items.iter().map(LockItem::new).collect(),
+        }
+    }
+}

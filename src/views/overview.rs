@@ -1,0 +1,295 @@
+//! Is it flowing, and if not, where and why?
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::status::Status;
+use crate::insight::{Diagnosis, Forecast};
+use crate::metrics::storage::Space;
+use crate::mirror::failures::FailureGroup;
+use crate::mirror::lists::BatchDetail;
+use crate::mirror::{Flow, History, LockKind, Pause, Rates, Summary, state_label};
+use crate::views::show::{Ago, visible};
+use queuekeeper_queue::path::{AccessQueue, Queue};
+use queuekeeper_queue::state::{JobState, State};
+
+mod attention;
+mod batches;
+mod gather;
+mod states;
+
+pub(crate) use attention::{Attention, Severity, offset};
+pub(crate) use batches::BatchInWork;
+pub(crate) use states::StateFigures;
+
+/// How the queue moves, and what the overview shows of single items. Beside the [`Summary`] this is all that it is made
+/// of, and as small whatever the queue holds.
+#[derive(Clone, Debug, Default)]
+pub struct Recent {
+    /// How fast jobs leave the states.
+    pub flow: Flow,
+    /// The figures over the last hours.
+    pub history: History,
+    /// The batches in work that are longest in their state, each with how fast its jobs end, and when the last one does.
+    pub batches: Vec<(BatchDetail, Option<Rates>, Forecast)>,
+    /// How many batches are in work.
+    pub batches_in_work: usize,
+    /// The states that do not move by themselves, for a minute or longer.
+    pub stopped: Vec<Stopped>,
+    /// The queues that are paused.
+    pub pauses: Vec<(Queue, Pause)>,
+    /// The largest groups of failed jobs.
+    pub failures: Vec<FailureGroup>,
+    /// How many groups there are.
+    pub failure_groups: usize,
+    /// What is done by itself; `None` for a server that takes no alerts.
+    pub automation: Option<crate::alerts::Standing>,
+    /// What stands among our own znodes and a person should look at, and how many there are beyond those.
+    pub foreign: (Vec<crate::alerts::Foreign>, usize),
+    /// Why working storage cannot be measured; `None` where it can, and where none was named.
+    pub storage_problem: Option<String>,
+}
+
+/// A state that does not move by itself.
+#[derive(Clone, Debug)]
+pub struct Stopped {
+    /// Which.
+    pub state: JobState,
+    /// Since when nothing has left it, as far as anything tells.
+    pub since: Option<Timestamp>,
+    /// Why.
+    pub diagnosis: Diagnosis,
+}
+
+/// The whole queue at one moment.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct Overview {
+    /// How far the figures can be trusted.
+    pub(crate) status: Status,
+    /// Jobs in all.
+    pub(crate) jobs: u64,
+    /// Batches in all.
+    pub(crate) batches: u64,
+    /// Every state of jobs, those of the success path first; `other` last.
+    pub(crate) states: Vec<StateFigures>,
+    /// Jobs that entered Completed in the last hour, as far as it was watched.
+    pub(crate) completed_1h: u64,
+    /// Jobs that entered Failed in the last hour, as far as it was watched.
+    pub(crate) failed_1h: u64,
+    /// For how long of the last hour the queue has been watched.
+    pub(crate) watched_seconds: u64,
+    /// Jobs from Pending to Notify.
+    pub(crate) unfinished: u64,
+    /// The working storage that unfinished jobs need together.
+    pub(crate) space_needed_bytes: u64,
+    /// Jobs in Provisioning that working storage keeps back; null where it is not measured.
+    pub(crate) waiting_for_space: Option<u64>,
+    /// Working storage; null where it is not measured.
+    pub(crate) storage: Option<StorageFigures>,
+    /// What an operator should look at, the most urgent first.
+    pub(crate) attention: Vec<Attention>,
+    /// The queues that can be paused.
+    pub(crate) queues: Vec<QueueState>,
+    /// Collections that are held.
+    pub(crate) collections_held: u64,
+    /// Batches in work, at most ten: those that are longest in their state.
+    pub(crate) batches_in_work: Vec<BatchInWork>,
+    /// How many batches are in work.
+    pub(crate) batches_in_work_count: u64,
+    /// Batches by state.
+    pub(crate) batch_states: Vec<ItemFigures>,
+    /// Access requests by queue and state.
+    pub(crate) access: Vec<AccessFigures>,
+    /// Locks by kind.
+    pub(crate) locks: Vec<LockFigures>,
+    /// Znodes in the image.
+    pub(crate) znodes: u64,
+    /// Of these, unreadable: garbage, not ours to read, or with a name that nobody expects.
+    pub(crate) unreadable_znodes: u64,
+    /// States that nobody knows, at most 20; what is in them is counted as `other`.
+    pub(crate) unknown_states: Vec<String>,
+}
+
+/// The volume that the daemons work on.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct StorageFigures {
+    /// All of it.
+    pub(crate) size_bytes: u64,
+    /// What is free.
+    pub(crate) free_bytes: u64,
+    /// The part of it, 0 to 1, that is used.
+    pub(crate) used_ratio: f64,
+    /// The part of it, 0 to 1, above which jobs are kept back.
+    pub(crate) threshold_ratio: f64,
+}
+
+/// A queue that can be paused.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct QueueState {
+    /// `ingest`, `access_small` or `access_large`.
+    pub(crate) queue: &'static str,
+    /// Since when it is paused; null while it is not.
+    pub(crate) paused_since: Option<Timestamp>,
+    #[serde(skip)]
+    pub(crate) name: &'static str,
+}
+
+/// The items of one state.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct ItemFigures {
+    /// The state.
+    pub(crate) state: &'static str,
+    /// Items in it.
+    pub(crate) count: u64,
+    /// When the one longest in it entered it.
+    pub(crate) oldest_entered: Option<Timestamp>,
+    #[serde(skip)]
+    pub(crate) name: &'static str,
+}
+
+/// The access requests of one queue in one state.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct AccessFigures {
+    /// `small` or `large`.
+    pub(crate) queue: &'static str,
+    /// What is in the state.
+    #[serde(flatten)]
+    pub(crate) items: ItemFigures,
+    /// The bytes that they ask for together.
+    pub(crate) requested_bytes: u64,
+}
+
+/// The locks of one kind.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct LockFigures {
+    /// The kind, as in the metrics.
+    pub(crate) kind: &'static str,
+    /// Locks held.
+    pub(crate) count: u64,
+    /// When the oldest was created.
+    pub(crate) oldest_created: Option<Timestamp>,
+    #[serde(skip)]
+    pub(crate) name: &'static str,
+}
+
+impl Overview {
+    /// The time of which something is said that was seen: `last hour`, or less where it was watched for less.
+    pub(crate) fn watched(&self) -> String {
+        match Duration::from_secs(self.watched_seconds) {
+            watched if watched >= Duration::from_mins(59) => "last hour".to_owned(),
+            watched => format!("in {}", Ago(watched)),
+        }
+    }
+
+    /// Works out what is to be told at `now`. `storage` is the threshold, 0 to 1, and how full the volume is.
+    pub(crate) fn new(
+        status: Status,
+        summary: &Summary,
+        storage: Option<(f64, Space)>,
+        recent: &Recent,
+        now: Timestamp,
+    ) -> Self {
+        let states = states::all(summary, recent);
+        let unfinished = || states.iter().filter(|state| state.is_on_path && !state.is_final);
+        // A job that is done has given its space back, and what has failed or is held asks for none. A znode may claim any number of bytes, and two of them more than
+        // there are numbers.
+        let space = unfinished().map(|state| state.space_needed_bytes);
+        let completed = recent.flow.completed_1h;
+        Self {
+            jobs: states.iter().map(|state| state.count).sum(),
+            batches: summary.batches.iter().map(|(_, batches)| batches.count).sum(),
+            completed_1h: completed.count,
+            failed_1h: recent.flow.failed_1h.count,
+            watched_seconds: completed.over.min(Duration::from_hours(1)).as_secs(),
+            unfinished: unfinished().map(|state| state.count).sum(),
+            space_needed_bytes: space.fold(0, u64::saturating_add),
+            waiting_for_space: storage.is_some().then_some(summary.waiting_for_space),
+            storage: storage.map(|(threshold, space)| StorageFigures {
+                size_bytes: space.size_bytes,
+                free_bytes: space.free_bytes,
+                used_ratio: 1.0 - space.free_bytes as f64 / (space.size_bytes as f64).max(1.0),
+                threshold_ratio: threshold,
+            }),
+            attention: attention::all(&status, summary, storage, recent),
+            queues: queues(summary),
+            collections_held: summary.collections_held,
+            batches_in_work: batches::in_work(recent, now),
+            batches_in_work_count: recent.batches_in_work as u64,
+            batch_states: items(&summary.batches, |_| true),
+            access: AccessQueue::ALL.iter().flat_map(|queue| access(summary, *queue)).collect(),
+            locks: LockKind::ALL.into_iter().map(|kind| locks(summary, kind)).collect(),
+            znodes: summary.znodes,
+            unreadable_znodes: summary.unreadable,
+            unknown_states: summary.unknown_states.iter().map(|name| visible(name)).collect(),
+            states,
+            status,
+        }
+    }
+}
+
+fn queues(summary: &Summary) -> Vec<QueueState> {
+    let state = |&queue: &Queue| QueueState {
+        queue: match queue {
+            Queue::Ingest => "ingest",
+            Queue::AccessSmall => "access_small",
+            Queue::AccessLarge => "access_large",
+        },
+        paused_since: summary.paused(queue),
+        name: queue_name(queue),
+    };
+    Queue::ALL.iter().map(state).collect()
+}
+
+/// A queue's name within a sentence.
+fn queue_name(queue: Queue) -> &'static str {
+    match queue {
+        Queue::Ingest => "ingest",
+        Queue::AccessSmall => "small access",
+        Queue::AccessLarge => "large access",
+    }
+}
+
+/// The states that have items, and the others only where they are on the way of every item and wanted.
+fn items<S: State>(
+    items: &crate::mirror::ByState<S, crate::mirror::ItemFigures>,
+    is_wanted: impl Fn(S) -> bool,
+) -> Vec<ItemFigures> {
+    let is_shown = |state: Option<S>| state.is_some_and(|state| state.success().is_some() && is_wanted(state));
+    let items = items.iter().filter(|(state, figures)| figures.count > 0 || is_shown(*state));
+    items
+        .map(|(state, figures)| ItemFigures {
+            state: state_label(state),
+            count: figures.count,
+            oldest_entered: figures.oldest,
+            name: state.map_or("Other", State::name),
+        })
+        .collect()
+}
+
+fn access(summary: &Summary, queue: AccessQueue) -> Vec<AccessFigures> {
+    let figures = summary.access(queue);
+    let bytes = |label: &str| {
+        let of_state = figures.iter().find(|(state, _)| state_label(*state) == label);
+        of_state.map_or(0, |(_, figures)| figures.requested_bytes)
+    };
+    let items = items(figures, |_| true).into_iter();
+    items.map(|items| AccessFigures { queue: queue.name(), requested_bytes: bytes(items.state), items }).collect()
+}
+
+fn locks(summary: &Summary, kind: LockKind) -> LockFigures {
+    let locks = summary.locks(kind);
+    let name = match kind {
+        LockKind::Job => "jobs",
+        LockKind::Batch => "batches",
+        LockKind::Access => "access requests",
+        LockKind::Storage => "objects being stored",
+        LockKind::Inventory => "objects being recorded",
+        LockKind::LocalId => "local ids",
+        LockKind::Queue => "queues paused",
+        LockKind::Collection => "collections held",
+    };
+    LockFigures { kind: kind.label(), count: locks.count, oldest_created: locks.oldest, name }
+}

@@ -1,0 +1,104 @@
+//! What fails, and whether it is one cause or many.
+
+use super::{Attention, Severity, item};
+use crate::mirror::Summary;
+use crate::mirror::failures::FailureGroup;
+use crate::views::overview::Recent;
+use crate::views::show::{Count, counted, visible};
+use queuekeeper_queue::state::{JobState, State};
+
+/// How many characters of a message are told.
+const TOLD: usize = 160;
+
+/// The largest groups of failed jobs, and the others together.
+pub(super) fn groups(summary: &Summary, recent: &Recent) -> Vec<Attention> {
+    let mut items: Vec<_> = recent.failures.iter().map(group).collect();
+    let failed = summary.jobs.get(Some(JobState::Failed));
+    let told: u64 = recent.failures.iter().map(|group| group.count).sum();
+    let rest = failed.count.saturating_sub(failed.by_operator).saturating_sub(told);
+    if rest > 0 {
+        let title = if told == 0 {
+            format!("{} failed", counted(rest, "job", "jobs"))
+        } else {
+            format!("{} failed for other reasons", counted(rest, "more job", "more jobs"))
+        };
+        let groups = recent.failure_groups.saturating_sub(recent.failures.len()) as u64;
+        let text = match (rest, groups) {
+            (1, _) => "It waits for an operator.".to_owned(),
+            (_, 0) => "They wait for an operator.".to_owned(),
+            (_, 1) => "All of these left the same message.".to_owned(),
+            (_, groups) => format!("They left {} different messages.", Count(groups)),
+        };
+        items.push(Attention {
+            since: failed.oldest().filter(|_| told == 0),
+            is_oldest: true,
+            page: Some("failures".to_owned()),
+            link: "Show failures",
+            ..item("failed", Severity::Bad, title, text)
+        });
+    }
+    items.extend(by_operator(failed.by_operator));
+    items
+}
+
+/// Jobs that an operator has set Failed: no failure, and not to be forgotten.
+fn by_operator(jobs: u64) -> Option<Attention> {
+    let text = match jobs {
+        0 => return None,
+        1 => "It stays Failed until an operator resumes or deletes it. Its page says who did it, and why.",
+        _ => "They stay Failed until an operator resumes or deletes them. The page of each says who did it, and why.",
+    };
+    Some(Attention {
+        remedy: "Nothing needs to be fixed: resume or delete what is no longer wanted so.".to_owned(),
+        page: Some("jobs?state=failed".to_owned()),
+        link: "Show jobs",
+        ..item(
+            "failed_by_operator",
+            Severity::Warn,
+            format!("{} set Failed by an operator", counted(jobs, "job was", "jobs were")),
+            text,
+        )
+    })
+}
+
+fn group(group: &FailureGroup) -> Attention {
+    let state = JobState::failed_in(group.last_successful);
+    let them = if group.count == 1 { "it" } else { "them" };
+    let cause = if group.count == 1 { "" } else { " for one reason" };
+    let message = match &*group.pattern {
+        "" if group.count == 1 => "It left no message".to_owned(),
+        "" => "They left no message".to_owned(),
+        pattern => format!("“{}”", cut(&visible(pattern))),
+    };
+    let place = match (group.batches.first(), group.batch_count) {
+        (None, _) => String::new(),
+        (Some((batch, _)), 1) => format!(" in batch {batch}"),
+        (Some(_), batches) => format!(" in {} batches", Count(batches)),
+    };
+    let resumed = match (group.resumed, group.count) {
+        (0, _) => String::new(),
+        (1, 1) => " It was resumed before, and failed again.".to_owned(),
+        (1, _) => " 1 was resumed before, and failed again.".to_owned(),
+        (resumed, _) => format!(" {} were resumed before, and failed again.", Count(resumed)),
+    };
+    Attention {
+        since: group.oldest,
+        is_oldest: group.count > 1,
+        remedy: format!("Repair what the message names, then resume {them}; or delete {them}."),
+        page: Some(format!("jobs?group={}", group.key)),
+        link: "Show jobs",
+        ..item(
+            "failed",
+            Severity::Bad,
+            format!("{} failed in {}{cause}", counted(group.count, "job", "jobs"), state.name()),
+            format!("{message}{place}.{resumed}"),
+        )
+    }
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(TOLD) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}

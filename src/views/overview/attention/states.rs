@@ -1,0 +1,76 @@
+//! States that nothing leaves.
+
+use super::{Attention, Severity, item};
+use crate::insight::CauseKind;
+use crate::mirror::Summary;
+use crate::views::overview::{Recent, Stopped};
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::state::State;
+
+/// How many causes are told of one state.
+const CAUSES: usize = 3;
+
+fn is_without_daemon(stopped: &Stopped) -> bool {
+    stopped.diagnosis.causes.iter().any(|cause| cause.kind == CauseKind::Fault(Fault::NoDaemon))
+}
+
+/// Jobs that no daemon takes, in one line for all states: whatever else is the matter with them, this comes first.
+pub(super) fn no_daemon(summary: &Summary, recent: &Recent) -> Option<Attention> {
+    let idle: Vec<_> = recent.stopped.iter().filter(|stopped| is_without_daemon(stopped)).collect();
+    let first = idle.first()?;
+    let names: Vec<_> = idle.iter().map(|stopped| stopped.state.name()).collect();
+    let is_any_locked = summary.jobs.iter().any(|(_, figures)| figures.locked > 0);
+    // Daemons that found nothing to do in their own states may be well, and so may those of batches and requests.
+    let rest = if is_any_locked { "" } else { ", and no job is being worked on" };
+    let title = format!("No daemon takes jobs from {}{rest}", names.join(", "));
+    let sentences: Vec<_> = idle
+        .iter()
+        .filter_map(|stopped| {
+            stopped.diagnosis.causes.iter().find(|cause| cause.kind == CauseKind::Fault(Fault::NoDaemon))
+        })
+        .map(|cause| format!("{} {}", cause.sentence, cause.evidence))
+        .collect();
+    Some(Attention {
+        since: idle.iter().filter_map(|stopped| stopped.since).min(),
+        is_oldest: idle.len() > 1,
+        remedy: Fault::NoDaemon.remedy().to_owned(),
+        page: Some(format!("jobs?state={}", first.state.label())),
+        link: "Show jobs",
+        ..item(Fault::NoDaemon.label(), Severity::Bad, title, sentences.join(" "))
+    })
+}
+
+/// The states that do not move by themselves, each with why.
+pub(super) fn stopped(recent: &Recent) -> Vec<Attention> {
+    let states = recent.stopped.iter().filter_map(|stopped| {
+        let causes = || stopped.diagnosis.causes.iter();
+        if is_without_daemon(stopped) {
+            return None;
+        }
+        // A pause is told of by itself.
+        let decisive = causes().find(|cause| cause.kind != CauseKind::QueuePaused)?;
+        if causes().any(|cause| cause.kind == CauseKind::QueuePaused) && decisive.remedy.is_none() {
+            return None;
+        }
+        let told = causes().filter(|cause| cause.kind != CauseKind::QueuePaused).take(CAUSES);
+        let text: Vec<String> = told
+            .map(|cause| match &*cause.evidence {
+                "" => cause.sentence.clone(),
+                evidence => format!("{} {evidence}", cause.sentence),
+            })
+            .collect();
+        Some(Attention {
+            since: stopped.since,
+            remedy: causes().find_map(|cause| cause.remedy).unwrap_or_default().to_owned(),
+            page: Some(format!("jobs?state={}", stopped.state.label())),
+            link: "Show jobs",
+            ..item(
+                "stopped",
+                Severity::Bad,
+                stopped.diagnosis.headline.trim_end_matches('.').to_owned(),
+                text.join(" "),
+            )
+        })
+    });
+    states.collect()
+}

@@ -1,0 +1,93 @@
+//! Taking what the overview is made of from the image.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::{Overview, Recent, Stopped};
+use crate::insight;
+use crate::insight::Verdict;
+use crate::metrics::storage::Storage;
+use crate::mirror::Flow;
+use crate::mirror::Summary;
+use crate::views::Source;
+use crate::views::status::Status;
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::path::{Path, Queue};
+use queuekeeper_queue::state::{JobState, State as _};
+
+/// How many batches in work the overview shows.
+const SHOWN_BATCHES: usize = 10;
+
+/// How many groups of failures it tells of one by one.
+const SHOWN_FAILURES: usize = 3;
+
+/// Of how many points its curves are drawn: one each two minutes of six hours.
+const CURVE_POINTS: usize = 180;
+
+impl Source<'_> {
+    /// What the overview shows beside the figures.
+    pub(crate) fn recent(&self, now: Timestamp) -> Recent {
+        let store = self.store;
+        let (batches, batches_in_work) = store.batches_in_work(SHOWN_BATCHES).unwrap_or_default();
+        let batches = batches.into_iter().filter_map(|batch| {
+            let forecast = insight::why_batch(store, batch.id, self.volume(), now)?.1;
+            Some((store.batch(batch.id)?, store.batch_rates(batch.id), forecast))
+        });
+        let flow = store.flow();
+        let failures = store.failures(SHOWN_FAILURES, None);
+        let failure_groups = failures.as_ref().map_or(0, |failures| failures.total);
+        let automation = self.alerts.map(|alerts| alerts.overview(now));
+        let foreign = automation.as_ref().map(|overview| (overview.foreign.clone(), overview.more_foreign));
+        Recent {
+            history: store.history(now, self.curve_window(now), CURVE_POINTS),
+            batches: batches.collect(),
+            batches_in_work,
+            stopped: self.stopped(&flow, now),
+            failure_groups,
+            failures: failures.map(|failures| failures.items).unwrap_or_default(),
+            pauses: Queue::ALL.iter().filter_map(|queue| Some((*queue, store.pause(*queue)?))).collect(),
+            automation: automation.map(Into::into),
+            foreign: foreign.unwrap_or_default(),
+            storage_problem: self.storage.and_then(Storage::problem),
+            flow,
+        }
+    }
+
+    /// How far back the curves reach: no farther than there is something to see, in steps that do not change too often.
+    fn curve_window(&self, now: Timestamp) -> Duration {
+        let since = self.store.history(now, Duration::from_hours(6), 1).since;
+        let watched = since.map_or(0, |since| now.duration_since(since).as_mins());
+        match watched {
+            ..10 => Duration::from_mins(10),
+            10..60 => Duration::from_hours(1),
+            60.. => Duration::from_hours(6),
+        }
+    }
+
+    /// The states that have not moved for a minute for a reason that does not pass by itself.
+    fn stopped(&self, flow: &Flow, now: Timestamp) -> Vec<Stopped> {
+        let store = self.store;
+        let states = JobState::ALL.iter().copied().filter(|state| state.success().is_some());
+        let stopped = states.filter_map(|state| {
+            let diagnosis = insight::why_state(store, state, self.volume(), now)?;
+            let is_stopped = diagnosis.verdict == Verdict::Stopped;
+            let stuck = store.faults_of(&Path::StateFolder(state.into()), now, self.space_left()).unwrap_or_default();
+            let since = stuck.iter().find(|found| found.fault == Fault::StuckState).map(|found| found.since);
+            let since = since.or(flow.states.get(Some(state)).last_left);
+            let is_long = since.is_none_or(|since| now.duration_since(since).as_secs() >= 60);
+            (is_stopped && is_long).then_some(Stopped { state, since, diagnosis })
+        });
+        stopped.collect()
+    }
+
+    /// The overview of these figures.
+    pub(crate) fn overview(&self, summary: &Summary, recent: &Recent, now: Timestamp) -> Overview {
+        Overview::new(self.status(now), summary, self.measured(), recent, now)
+    }
+
+    /// How far the mirror can be trusted.
+    pub(crate) fn status(&self, now: Timestamp) -> Status {
+        Status::new(&self.store.freshness(), self.servers.to_string(), now)
+    }
+}

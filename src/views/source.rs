@@ -1,0 +1,39 @@
+//! Where views come from.
+
+use crate::alerts::Alerts;
+use crate::metrics::storage::{Space, Storage};
+use crate::mirror::{Store, Volume};
+use queuekeeper_zookeeper::Servers;
+
+/// What views are worked out from: a server has all of it, the command line what it was given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source<'a> {
+    /// The queue.
+    pub(crate) store: &'a Store,
+    /// Working storage; `None` where none is measured.
+    pub(crate) storage: Option<&'a Storage>,
+    /// The rules for alerts; `None` where no alerts are taken.
+    pub(crate) alerts: Option<&'a Alerts>,
+    /// Where ZooKeeper is: hosts, ports and chroot.
+    pub(crate) servers: &'a Servers,
+}
+
+impl Source<'_> {
+    /// The threshold of working storage, 0 to 1, and how full the volume is; `None` where it is not measured.
+    pub(crate) fn measured(&self) -> Option<(f64, Space)> {
+        let storage = self.storage?;
+        Some((storage.threshold(), storage.space()?))
+    }
+
+    /// Working storage, as the daemons reckon with it; likewise.
+    pub(crate) fn volume(&self) -> Option<Volume> {
+        let (threshold, space) = self.measured()?;
+        let Space { size_bytes, free_bytes } = space;
+        Some(Volume { size_bytes, free_bytes, threshold, left_bytes: space.left_below(threshold) })
+    }
+
+    /// How many bytes a job may need and not be kept back; `None` where working storage is not measured.
+    pub(crate) fn space_left(&self) -> Option<i64> {
+        self.storage?.left_bytes()
+    }
+}

@@ -1,0 +1,64 @@
+//! How far the image can be trusted.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::mirror::Freshness;
+
+/// How we stand with ZooKeeper, and how far the image of the queue can be trusted.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct Status {
+    /// When this was asked, by our own clock.
+    pub(crate) now: Timestamp,
+    /// Where ZooKeeper is: hosts, ports and chroot.
+    pub(crate) servers: String,
+    /// Whether there is a connection to ZooKeeper.
+    pub(crate) connected: bool,
+    /// Whether the image follows the tree: if not, everything else is as it was at `stale_since`.
+    pub(crate) synced: bool,
+    /// Since when the image does not follow the tree.
+    pub(crate) stale_since: Option<Timestamp>,
+    /// Why not, in a sentence.
+    pub(crate) problem: Option<String>,
+    /// The session's id, as ZooKeeper's own log writes it.
+    pub(crate) session: Option<String>,
+    /// When the last watch event came.
+    pub(crate) last_event: Option<Timestamp>,
+    /// When the tree was last read whole.
+    pub(crate) last_walk: Option<Timestamp>,
+    /// How long that took.
+    pub(crate) last_walk_seconds: Option<f64>,
+    /// By how many seconds the clock of the ZooKeeper servers is ahead of the clock of this host; negative where it is
+    /// behind, null while nothing is known of it. Ages are counted by the servers' clock.
+    pub(crate) clock_offset_seconds: Option<f64>,
+    /// Whether that was measured. If not, it was inferred from what the servers dated and may be more: ages may be off by
+    /// the difference.
+    pub(crate) clock_measured: bool,
+    /// Why the clock of the servers cannot be measured; null where it can, and where that is switched off.
+    pub(crate) clock_problem: Option<String>,
+    /// The difference, where it is worth a word.
+    #[serde(skip)]
+    pub(crate) clock_difference: Option<SignedDuration>,
+}
+
+impl Status {
+    pub(crate) fn new(freshness: &Freshness, servers: String, now: Timestamp) -> Self {
+        Self {
+            now,
+            servers,
+            connected: freshness.is_connected(),
+            synced: freshness.is_synced(),
+            stale_since: freshness.stale_since,
+            problem: freshness.problem.clone(),
+            session: freshness.session.clone(),
+            last_event: freshness.last_event,
+            last_walk: freshness.last_walk,
+            last_walk_seconds: freshness.last_walk_duration.map(|took| took.as_secs_f64()),
+            clock_offset_seconds: freshness.clock.ahead_ms.map(|ahead_ms| ahead_ms as f64 / 1_000.0),
+            clock_measured: freshness.clock.is_measured,
+            clock_problem: freshness.clock.problem.clone(),
+            clock_difference: freshness.clock.difference(),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Query parameters and bodies, taken whole or refused by name.
+
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{FromRequest, FromRequestParts, Query, Request};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, Uri};
+use axum::{Form, Json};
+use serde::de::DeserializeOwned;
+
+use super::problem::Problem;
+use super::query::{Pairs, address};
+
+/// The query string as a `T`; one that `T` does not take is a [`Problem`] that names the parameter. `T` denies unknown
+/// fields: a filter with a slip in its name would show everything, and look as if it had filtered.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::web) struct Params<T>(pub(in crate::web) T);
+
+impl<T, S> FromRequestParts<S> for Params<T>
+where
+    T: DeserializeOwned,
+    S: Send + Sync,
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        read(&parts.uri).map(Self)
+    }
+}
+
+/// The same of parameters that come from elsewhere than a request.
+pub(in crate::web) fn of_pairs<T: DeserializeOwned>(pairs: &Pairs) -> Result<T, Problem> {
+    let address = address("/", pairs);
+    let uri = address.parse().map_err(|error| Problem::bad(format!("The parameters cannot be taken: {error}.")))?;
+    read(&uri)
+}
+
+/// The parameters of a query string that stands by itself, with or without a question mark.
+pub(in crate::web) fn pairs_of(query: &str) -> Result<Pairs, Problem> {
+    let wrong = || Problem::bad("That is no query string, such as state=failed&batch=bid0000000042.");
+    let uri: Uri = format!("/?{}", query.trim_start_matches('?')).parse().map_err(|_| wrong())?;
+    Query::try_from_uri(&uri).map(|Query(pairs)| pairs).map_err(|_| wrong())
+}
+
+fn read<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
+    match Query::try_from_uri(uri) {
+        Ok(Query(params)) => Ok(params),
+        Err(rejection) => {
+            let why = rejection.body_text();
+            let why = why.strip_prefix("Failed to deserialize query string: ").unwrap_or(&why).to_owned();
+            Err(Problem::bad(format!("The query string cannot be taken: {}.", crate::views::show::visible(&why))))
+        }
+    }
+}
+
+/// The form of a page of ours as a `T`; one that `T` does not take is a [`Problem`] that names what is wrong with it.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::web) struct Sent<T>(pub(in crate::web) T);
+
+impl<T, S> FromRequest<S> for Sent<T>
+where
+    T: DeserializeOwned,
+    S: Send + Sync,
+{
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        match Form::from_request(request, state).await {
+            Ok(Form(form)) => Ok(Self(form)),
+            Err(rejection) => {
+                let (status, why) = (rejection.status(), rejection.body_text());
+                let why = why.split_once(": ").map_or(why.as_str(), |(_, why)| why);
+                let status = if status == StatusCode::UNPROCESSABLE_ENTITY { StatusCode::BAD_REQUEST } else { status };
+                Err(Problem::new(status, format!("The form cannot be taken: {}.", crate::views::show::visible(why))))
+            }
+        }
+    }
+}
+
+/// A JSON body as a `T`; one that `T` does not take is a [`Problem`] that names what is wrong with it.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::web) struct Body<T>(pub(in crate::web) T);
+
+impl<T, S> FromRequest<S> for Body<T>
+where
+    T: DeserializeOwned,
+    S: Send + Sync,
+{
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let rejection = match Json::from_request(request, state).await {
+            Ok(Json(body)) => return Ok(Self(body)),
+            Err(rejection) => rejection,
+        };
+        let why = rejection.body_text();
+        let why = why.split_once(": ").map_or(why.as_str(), |(_, why)| why);
+        Err(match &rejection {
+            JsonRejection::MissingJsonContentType(_) => Problem::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "The body must be JSON, and say so: send it with Content-Type: application/json.",
+            ),
+            JsonRejection::BytesRejection(_) => {
+                Problem::new(rejection.status(), "The body cannot be read, or is larger than anything that is taken.")
+            }
+            _ => Problem::bad(format!("The body cannot be taken: {}.", crate::views::show::visible(why))),
+        })
+    }
+}
