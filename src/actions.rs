@@ -1,14 +1,14 @@
-//! What an operator may request, and everything that stands between his action and the queue.
+//! What an operator may do, and everything between the request and the queue.
 //!
-//! An [`Action`] needs an [`Actor`] and a [`Reason`], or it does not exist. Built only from the transactions of
-//! [`queue`](queuekeeper_queue), it happens whole or says why not.
+//! An [`Action`] needs an [`Actor`] and a [`Reason`]. Built only from the transactions of
+//! [`queue`](queuekeeper_queue), it is executed whole or refused with the reason.
 //!
-//! - What may be requested: [`ActionKind`], on which [`Target`], and by which [`Role`].
-//! - [`Actions::plan`] shows what an action would do, [`Actions::execute`] does it: it reads and checks (`prepare`), writes
-//!   down that it was requested ([`audit`]), commits, and writes down what came of it.
-//! - [`Actions::freeze`] and [`Actions::execute_frozen`] do it to many, item by item (`bulk`).
-//! - [`Actions::execute_beside`] does it in one transaction with znodes of our own, for what acts by itself (`beside`).
-//! - What goes on and what came of it: [`Execution`], by the action's id.
+//! - The table of what is supported: [`ActionSpec`], for each [`ActionKind`] and [`TargetKind`], with its [`Role`].
+//! - [`Actions::plan`] shows what an action would write, [`Actions::execute`] executes it: it reads and checks
+//!   (`prepare`), records the request ([`audit`]), commits, and records the outcome.
+//! - [`Actions::freeze`] and [`Actions::execute_frozen`] do so for many targets, item by item (`bulk`).
+//! - [`Actions::execute_beside`] does so in one transaction with znodes of our own, for rules (`beside`).
+//! - What is executing and what came of it: [`Execution`], by the action's id.
 
 mod action;
 mod actor;
@@ -21,25 +21,35 @@ mod execute;
 mod execution;
 mod kind;
 mod metrics;
+mod precondition;
 mod prepare;
+mod reason;
 mod refusal;
 mod runner;
 mod session;
+mod spec;
+mod target;
 
-pub use action::{Action, NoReason, Precondition, Reason};
+pub use action::{
+    Action, ActionParameters, BatchAction, CollectionAction, JobAction, QueueAction, RequestAction, Requested,
+};
 pub use actor::{Actor, Role, Source, UnknownRole};
 pub use beside::NotBeside;
 pub use bulk::{BulkAction, Frozen, ListOf, MOST_ITEMS};
 pub use clock::{Clock, MeasureClock};
 pub use execute::{Accepted, Actions};
 pub use execution::{Execution, Outcome, Reached};
-pub use kind::{ActionKind, Target, UnknownAction, UnknownTarget};
+pub use kind::{ActionKind, UnknownAction};
 pub use metrics::Metrics;
+pub use precondition::Precondition;
 pub use prepare::Prepared;
+pub use reason::{NoReason, Reason};
 pub use refusal::Refusal;
 pub use runner::Runner;
+pub use spec::{ActionSpec, Applies, Parameter};
+pub use target::{Target, TargetKind, UnknownTarget};
 
-// The words of the queue in which actions are told: for whoever gives them and need know nothing else of the queue.
+// The words of the queue that an action is written in: its callers need know nothing else of the queue.
 pub use queuekeeper_queue::fault::Fault;
 pub use queuekeeper_queue::id::JobId;
 pub use queuekeeper_queue::path::Path;

@@ -16,7 +16,6 @@ mod actions;
 mod actor;
 mod batch;
 mod batches;
-mod change;
 pub mod check;
 mod client;
 mod completion;
@@ -42,6 +41,7 @@ mod rules;
 pub mod serve;
 mod status;
 pub mod token;
+mod verbs;
 mod words;
 mod zookeeper;
 

@@ -29,6 +29,7 @@ pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them, by the names of their folders in `corpus`.
 pub const TARGETS: [Target; 17] = [
+    ("action", action::check),
     ("address", address::check),
     ("audit", audit::check),
     ("auth_file", auth_file::check),
@@ -38,7 +39,6 @@ pub const TARGETS: [Target; 17] = [
     ("dump", dump::check),
     ("duration", duration::check),
     ("host", host::check),
-    ("action", action::check),
     ("own_znodes", own_znodes::check),
     ("path", path::check),
     ("query", query::check),

@@ -1,114 +1,386 @@
-//! An action: what is to be done, to what, and what its caller saw of it.
+//! An action: what is requested, on what, and what its caller saw of it.
 
-use std::fmt;
-
-use jiff::Timestamp;
-
-use super::kind::{ActionKind, Target};
-use queuekeeper_queue::id::Priority;
+use super::actor::Role;
+use super::kind::ActionKind;
+use super::precondition::Precondition;
+use super::refusal::Refusal;
+use super::spec::ActionSpec;
+use super::target::Target;
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::id::{BatchId, JobId, Priority, RequestId};
+use queuekeeper_queue::path::{self, AccessQueue, Path};
 use queuekeeper_queue::state::JobState;
 
-/// How long a reason may be, in characters.
-const LONGEST_REASON: usize = 500;
+/// What an operator may do to a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum JobAction {
+    /// Resumes it in this state; `None` for the one after its last successful state.
+    Resume(Option<JobState>),
+    /// Holds it.
+    Hold,
+    /// Releases it.
+    Release,
+    /// Fails it.
+    Fail,
+    /// Sets its priority.
+    SetPriority(Priority),
+    /// Sets it Deleted.
+    Delete,
+    /// Removes its znodes; `force` also where another holds the lock of one that cannot be loaded.
+    Purge {
+        /// Whether a lock is disregarded.
+        force: bool,
+    },
+}
 
-/// What is to be done, to what.
+/// What an operator may do to a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BatchAction {
+    /// Releases it.
+    Release {
+        /// Whether also while its collection is held.
+        force: bool,
+    },
+    /// Reports it again.
+    ReportAgain,
+    /// Deletes it with its jobs.
+    Delete,
+    /// Removes its znodes and those of its jobs.
+    Purge {
+        /// Whether a lock is disregarded.
+        force: bool,
+    },
+}
+
+/// What an operator may do to an access request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RequestAction {
+    /// Takes it back to Pending.
+    Resume,
+    /// Sets it Deleted.
+    Delete,
+    /// Removes its znodes.
+    Purge {
+        /// Whether a lock is disregarded.
+        force: bool,
+    },
+}
+
+/// What an operator may do to a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum QueueAction {
+    /// Pauses it.
+    Pause,
+    /// Unpauses it.
+    Unpause,
+}
+
+/// What an operator may do to a collection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CollectionAction {
+    /// Holds it.
+    Hold,
+    /// Releases it.
+    Release {
+        /// Whether its held jobs are released with it.
+        with_jobs: bool,
+    },
+}
+
+/// An action and its target; what does not go together cannot be written.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Requested {
+    /// On a job.
+    Job(JobId, JobAction),
+    /// On a batch.
+    Batch(BatchId, BatchAction),
+    /// On an access request.
+    Request(AccessQueue, RequestId, RequestAction),
+    /// On a queue.
+    Queue(path::Queue, QueueAction),
+    /// On a collection, by its mnemonic.
+    Collection(Box<str>, CollectionAction),
+    /// Breaks a lock.
+    BreakLock {
+        /// Its path.
+        lock: Path,
+        /// Whether also where it is not a fault.
+        force: bool,
+    },
+    /// Repairs a fault.
+    Repair {
+        /// Which fault.
+        fault: Fault,
+        /// The item that shows it.
+        item: Path,
+        /// Whether also while the item is locked.
+        force: bool,
+    },
+    /// Purges all finished batches.
+    CleanUp,
+}
+
+/// What is requested, and what its caller saw of the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Action {
-    /// What is to be done.
-    pub kind: ActionKind,
-    /// To what.
-    pub target: Target,
-    /// What its operator saw; the action is refused where that has changed. `None` for whatever there is.
+    /// What is requested.
+    pub requested: Requested,
+    /// What its caller saw: it is refused where that has changed. `None` for whatever there is.
     pub precondition: Option<Precondition>,
-    /// Where a job is to be resumed; `None` for the state after its last successful one.
+}
+
+/// What an action takes besides its target, as the API, forms and records have it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ActionParameters {
+    /// The state to resume a job in; `None` for the one after its last successful state.
     pub to: Option<JobState>,
     /// The priority to set.
     pub priority: Option<Priority>,
-    /// Does it also where it is refused as a rule: breaks a lock that is no fault, releases a batch of a held
-    /// collection.
+    /// Whether it is executed although it is refused as a rule.
     pub force: bool,
-    /// Releases the held jobs of a collection with it.
+    /// Whether the held jobs of a collection are released with it.
     pub with_jobs: bool,
 }
 
-impl Action {
-    /// An action on whatever state its target is in.
-    #[must_use]
-    pub fn new(kind: ActionKind, target: Target) -> Self {
-        Self { kind, target, precondition: None, to: None, priority: None, force: false, with_jobs: false }
+impl ActionParameters {
+    /// The names of those that are given.
+    fn given(self) -> impl Iterator<Item = &'static str> {
+        let given = [
+            ("to", self.to.is_some()),
+            ("priority", self.priority.is_some()),
+            ("force", self.force),
+            ("with_jobs", self.with_jobs),
+        ];
+        given.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name)
     }
 }
 
-/// What an operator saw of a target. What is not given is not compared.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Precondition {
-    /// The label of its state.
-    pub state: Option<Box<str>>,
-    /// The version of its `status`.
-    pub version: Option<i32>,
-    /// The transaction that made it, where it is a lock: locks have no versions.
-    pub czxid: Option<i64>,
-    /// What was planned, as a number, where its target is more than one znode: a fault to be repaired, all batches that are
-    /// done with. It is another where something else would be written or lost.
-    pub plan: Option<u64>,
-    /// By whom and when it was made as its own note says, where it is the hold of a collection.
-    pub hold: Option<(Box<str>, Timestamp)>,
-}
-
-/// Why somebody requests something: never empty, without control characters, 500 characters at most.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reason(Box<str>);
-
-/// A text that is no reason.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoReason {
-    /// There is none.
-    #[error("an action needs a reason: say in a few words why")]
-    Empty,
-    /// It is too long.
-    #[error("a reason has {LONGEST_REASON} characters at most")]
-    TooLong,
-}
-
-impl Reason {
-    /// A reason, its control characters and line ends as spaces.
+impl Requested {
+    /// An action on a target.
     ///
     /// # Errors
-    /// When it is empty or too long.
-    pub fn new(text: &str) -> Result<Self, NoReason> {
-        let clean: String = text.chars().map(|found| if found.is_control() { ' ' } else { found }).collect();
-        let clean = clean.trim();
-        if clean.is_empty() {
-            return Err(NoReason::Empty);
+    /// [`Refusal::Invalid`] where it is not supported for the target, takes no such parameter, or lacks one.
+    pub fn new(kind: ActionKind, target: Target, parameters: ActionParameters) -> Result<Self, Refusal> {
+        let unsupported = |target: &Target| {
+            let known: Vec<_> = target.actions().map(|spec| spec.kind.label()).collect();
+            Refusal::Invalid(format!("action {kind} is not supported for {target}; supported: {}", known.join(", ")))
+        };
+        let spec = target.spec(kind).ok_or_else(|| unsupported(&target))?;
+        if let Some(name) = parameters.given().find(|name| !spec.takes(name)) {
+            let on = target.kind().words();
+            return Err(Refusal::Invalid(format!("“{name}” is not supported for action {kind} on {on}")));
         }
-        if clean.chars().count() > LONGEST_REASON {
-            return Err(NoReason::TooLong);
-        }
-        Ok(Self(clean.into()))
+        let ActionParameters { to, priority, force, with_jobs } = parameters;
+        Ok(match (target, kind) {
+            (Target::Job(id), ActionKind::Resume) => Self::Job(id, JobAction::Resume(to)),
+            (Target::Job(id), ActionKind::Hold) => Self::Job(id, JobAction::Hold),
+            (Target::Job(id), ActionKind::Release) => Self::Job(id, JobAction::Release),
+            (Target::Job(id), ActionKind::Fail) => Self::Job(id, JobAction::Fail),
+            (Target::Job(id), ActionKind::SetPriority) => {
+                let missing =
+                    || Refusal::Invalid("action set_priority needs a priority: 0, the most urgent, to 99".to_owned());
+                Self::Job(id, JobAction::SetPriority(priority.ok_or_else(missing)?))
+            }
+            (Target::Job(id), ActionKind::Delete) => Self::Job(id, JobAction::Delete),
+            (Target::Job(id), ActionKind::Purge) => Self::Job(id, JobAction::Purge { force }),
+            (Target::Batch(id), ActionKind::Release) => Self::Batch(id, BatchAction::Release { force }),
+            (Target::Batch(id), ActionKind::ReportAgain) => Self::Batch(id, BatchAction::ReportAgain),
+            (Target::Batch(id), ActionKind::Delete) => Self::Batch(id, BatchAction::Delete),
+            (Target::Batch(id), ActionKind::Purge) => Self::Batch(id, BatchAction::Purge { force }),
+            (Target::Request(queue, id), ActionKind::Resume) => Self::Request(queue, id, RequestAction::Resume),
+            (Target::Request(queue, id), ActionKind::Delete) => Self::Request(queue, id, RequestAction::Delete),
+            (Target::Request(queue, id), ActionKind::Purge) => Self::Request(queue, id, RequestAction::Purge { force }),
+            (Target::Queue(queue), ActionKind::Pause) => Self::Queue(queue, QueueAction::Pause),
+            (Target::Queue(queue), ActionKind::Unpause) => Self::Queue(queue, QueueAction::Unpause),
+            (Target::Collection(name), ActionKind::Hold) => Self::Collection(name, CollectionAction::Hold),
+            (Target::Collection(name), ActionKind::Release) => {
+                Self::Collection(name, CollectionAction::Release { with_jobs })
+            }
+            (Target::Lock(lock), ActionKind::BreakLock) => Self::BreakLock { lock, force },
+            (Target::Fault(fault, item), ActionKind::Repair) => Self::Repair { fault, item, force },
+            (Target::Batches, ActionKind::CleanUp) => Self::CleanUp,
+            // A row of the table without a variant here; the tests go through all rows.
+            (target, _) => return Err(unsupported(&target)),
+        })
     }
 
-    /// Its text.
+    /// Which kind of action it is.
     #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
+    pub fn kind(&self) -> ActionKind {
+        match self {
+            Self::Job(_, action) => match action {
+                JobAction::Resume(_) => ActionKind::Resume,
+                JobAction::Hold => ActionKind::Hold,
+                JobAction::Release => ActionKind::Release,
+                JobAction::Fail => ActionKind::Fail,
+                JobAction::SetPriority(_) => ActionKind::SetPriority,
+                JobAction::Delete => ActionKind::Delete,
+                JobAction::Purge { .. } => ActionKind::Purge,
+            },
+            Self::Batch(_, action) => match action {
+                BatchAction::Release { .. } => ActionKind::Release,
+                BatchAction::ReportAgain => ActionKind::ReportAgain,
+                BatchAction::Delete => ActionKind::Delete,
+                BatchAction::Purge { .. } => ActionKind::Purge,
+            },
+            Self::Request(_, _, action) => match action {
+                RequestAction::Resume => ActionKind::Resume,
+                RequestAction::Delete => ActionKind::Delete,
+                RequestAction::Purge { .. } => ActionKind::Purge,
+            },
+            Self::Queue(_, QueueAction::Pause) => ActionKind::Pause,
+            Self::Queue(_, QueueAction::Unpause) => ActionKind::Unpause,
+            Self::Collection(_, CollectionAction::Hold) => ActionKind::Hold,
+            Self::Collection(_, CollectionAction::Release { .. }) => ActionKind::Release,
+            Self::BreakLock { .. } => ActionKind::BreakLock,
+            Self::Repair { .. } => ActionKind::Repair,
+            Self::CleanUp => ActionKind::CleanUp,
+        }
+    }
+
+    /// What it is requested on.
+    #[must_use]
+    pub fn target(&self) -> Target {
+        match self {
+            Self::Job(id, _) => Target::Job(*id),
+            Self::Batch(id, _) => Target::Batch(*id),
+            Self::Request(queue, id, _) => Target::Request(*queue, *id),
+            Self::Queue(queue, _) => Target::Queue(*queue),
+            Self::Collection(name, _) => Target::Collection(name.clone()),
+            Self::BreakLock { lock, .. } => Target::Lock(lock.clone()),
+            Self::Repair { fault, item, .. } => Target::Fault(*fault, item.clone()),
+            Self::CleanUp => Target::Batches,
+        }
+    }
+
+    /// What it takes besides its target.
+    #[must_use]
+    pub fn parameters(&self) -> ActionParameters {
+        let none = ActionParameters::default();
+        match *self {
+            Self::Job(_, JobAction::Resume(to)) => ActionParameters { to, ..none },
+            Self::Job(_, JobAction::SetPriority(priority)) => ActionParameters { priority: Some(priority), ..none },
+            Self::Job(_, JobAction::Purge { force })
+            | Self::Batch(_, BatchAction::Release { force } | BatchAction::Purge { force })
+            | Self::Request(_, _, RequestAction::Purge { force })
+            | Self::BreakLock { force, .. }
+            | Self::Repair { force, .. } => ActionParameters { force, ..none },
+            Self::Collection(_, CollectionAction::Release { with_jobs }) => ActionParameters { with_jobs, ..none },
+            Self::Job(_, JobAction::Hold | JobAction::Release | JobAction::Fail | JobAction::Delete)
+            | Self::Batch(_, BatchAction::ReportAgain | BatchAction::Delete)
+            | Self::Request(_, _, RequestAction::Resume | RequestAction::Delete)
+            | Self::Queue(..)
+            | Self::Collection(_, CollectionAction::Hold)
+            | Self::CleanUp => none,
+        }
+    }
+
+    /// What there is to know of it.
+    #[must_use]
+    pub fn spec(&self) -> &'static ActionSpec {
+        self.target().spec(self.kind()).expect("what can be written is in the table, which a test goes through")
+    }
+
+    /// The role that it requires.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        self.target().role(self.kind()).unwrap_or(Role::Admin)
     }
 }
 
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+impl From<Requested> for Action {
+    /// It, on whatever state its target is in.
+    fn from(requested: Requested) -> Self {
+        Self { requested, precondition: None }
+    }
+}
+
+impl Action {
+    /// An action on a target, in whatever state that is.
+    ///
+    /// # Errors
+    /// As [`Requested::new`].
+    pub fn new(kind: ActionKind, target: Target, parameters: ActionParameters) -> Result<Self, Refusal> {
+        Requested::new(kind, target, parameters).map(Self::from)
+    }
+
+    /// The same, only while its target is as its caller saw it.
+    #[must_use]
+    pub fn only_if(self, precondition: Option<Precondition>) -> Self {
+        Self { precondition, ..self }
+    }
+
+    /// The same, only at this version of its target's status.
+    #[must_use]
+    pub fn at_version(self, version: Option<i32>) -> Self {
+        let at = |version| Precondition { version: Some(version), ..Precondition::default() };
+        Self { precondition: version.map(at), ..self }
+    }
+
+    /// Which kind of action it is.
+    #[must_use]
+    pub fn kind(&self) -> ActionKind {
+        self.requested.kind()
+    }
+
+    /// What it is requested on.
+    #[must_use]
+    pub fn target(&self) -> Target {
+        self.requested.target()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::actions::spec::Parameter;
 
     #[test]
-    fn a_reason_says_something_on_one_line() {
-        assert_eq!(Reason::new(" disk\r\nreplaced\u{7}\t").unwrap().as_str(), "disk  replaced");
-        assert_eq!(Reason::new(" \n\u{0}"), Err(NoReason::Empty));
-        assert!(Reason::new(&"ä".repeat(LONGEST_REASON)).is_ok());
-        assert_eq!(Reason::new(&"x".repeat(LONGEST_REASON + 1)), Err(NoReason::TooLong));
+    fn every_row_of_the_table_is_an_action_and_nothing_else_is_one() {
+        let targets = [
+            "jid0000000042",
+            "bid0000000042",
+            "small/qid0000000042",
+            "queue:ingest",
+            "collection:demo",
+            "lock:/jobs/jid0000000042/lock",
+            "fault:orphan_entry:/jobs/jid0000000042",
+            "batches",
+        ];
+        for target in targets.map(|text| text.parse::<Target>().unwrap()) {
+            for kind in ActionKind::ALL {
+                let Some(spec) = target.spec(kind) else {
+                    let refused =
+                        Requested::new(kind, target.clone(), ActionParameters::default()).unwrap_err().to_string();
+                    assert!(refused.starts_with(&format!("action {kind} is not supported for {target}")), "{refused}");
+                    continue;
+                };
+                let mut full = ActionParameters::default();
+                for parameter in spec.takes {
+                    match parameter {
+                        Parameter::To => full.to = Some(JobState::Storing),
+                        Parameter::Priority => full.priority = Priority::new(7),
+                        Parameter::Force(_) => full.force = true,
+                        Parameter::WithJobs => full.with_jobs = true,
+                    }
+                }
+                let requested = Requested::new(kind, target.clone(), full).unwrap();
+                assert_eq!(
+                    (requested.kind(), requested.target(), requested.parameters()),
+                    (kind, target.clone(), full)
+                );
+                assert_eq!(requested.spec().kind, kind);
+                let all = ActionParameters {
+                    to: Some(JobState::Storing),
+                    priority: Priority::new(7),
+                    force: true,
+                    with_jobs: true,
+                };
+                assert!(Requested::new(kind, target.clone(), all).is_err(), "{kind} {target}");
+            }
+        }
+        let missing =
+            Requested::new(ActionKind::SetPriority, "jid0000000042".parse().unwrap(), ActionParameters::default());
+        assert!(missing.unwrap_err().to_string().contains("needs a priority"));
     }
 }

@@ -6,13 +6,14 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 
-use super::action::{Action, Reason};
+use super::action::Action;
 use super::actor::{Actor, Source};
 use super::audit::{ActionId, Record};
 use super::carry_out::ActionContext;
 use super::execute::{Actions, Shared};
 use super::execution::{Execution, Outcome};
 use super::prepare::{NOT_SHOWN, Prepared, Step};
+use super::reason::Reason;
 use super::refusal::Refusal;
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::{CommitError, Transaction};
@@ -53,8 +54,8 @@ impl Actions {
         }
         // Whoever ends the server waits for it.
         let _going_on = self.shared.tasks.token();
-        let on = action.target.to_string();
-        let execution = Execution::new(ActionId::new(now), action.kind, on, reason.to_string(), actor.name.clone());
+        let on = action.target().to_string();
+        let execution = Execution::new(ActionId::new(now), action.kind(), on, reason.to_string(), actor.name.clone());
         let outcome = self
             .shared
             .carry_out_beside(action, ActionContext { actor, reason, execution: &execution, now }, writes)
@@ -63,7 +64,7 @@ impl Actions {
             Ok(outcome) => outcome.label(),
             Err(refusal) => refusal.refusal().label(),
         };
-        self.shared.metrics.count(action.kind, actor.source, label);
+        self.shared.metrics.count(action.kind(), actor.source, label);
         self.remember(&execution, &outcome);
         outcome
     }

@@ -13,18 +13,19 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
-use super::action::{Action, Precondition, Reason};
+use super::action::{Action, ActionParameters};
 use super::actor::{Actor, Role, Source};
 use super::audit::{ActionId, Record};
 use super::carry_out::ActionContext;
 use super::execute::{Actions, Begun, Shared};
 use super::execution::{Execution, Key, Outcome};
-use super::kind::{ActionKind, Target};
+use super::kind::ActionKind;
 use super::metrics::DONE;
 use super::prepare::priority_text;
+use super::reason::Reason;
 use super::refusal::Refusal;
-use queuekeeper_queue::id::Priority;
-use queuekeeper_queue::state::{JobState, State as _};
+use super::target::Target;
+use queuekeeper_queue::state::State as _;
 
 pub(super) use lists::Lists;
 pub use lists::{Frozen, ListOf, MOST_ITEMS};
@@ -42,15 +43,29 @@ const GATHERED_FOR: Duration = Duration::from_millis(50);
 /// Who ends an action whose outcomes cannot be written down.
 const UNWRITTEN: &str = "the audit trail, which cannot be written";
 
-/// What is to be done to each item of a list.
+/// What is requested on each item of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BulkAction {
-    /// What is to be done.
-    pub action: ActionKind,
-    /// Where jobs are to be resumed; `None` for the state after the last successful one of each.
-    pub to: Option<JobState>,
-    /// The priority to set.
-    pub priority: Option<Priority>,
+    /// Which action.
+    pub kind: ActionKind,
+    /// What it takes besides its target.
+    pub parameters: ActionParameters,
+}
+
+impl BulkAction {
+    /// One that takes nothing besides its target.
+    #[must_use]
+    pub fn new(kind: ActionKind) -> Self {
+        Self { kind, parameters: ActionParameters::default() }
+    }
+
+    /// The action on one item, at this version of its status.
+    ///
+    /// # Errors
+    /// As [`Requested::new`](super::Requested::new).
+    pub fn on(self, target: &Target, version: Option<i32>) -> Result<Action, Refusal> {
+        Ok(Action::new(self.kind, target.clone(), self.parameters)?.at_version(version))
+    }
 }
 
 /// What was done to an item.
@@ -68,10 +83,10 @@ impl Actions {
     /// Freezes a list. `of` says what it is a list of.
     ///
     /// # Errors
-    /// When its actor may not request that, the list is empty or too long, or an item does not know the action.
+    /// When its actor may not request that, the list is empty or too long, or an item does not support the action.
     pub fn freeze(
         &self,
-        each: BulkAction,
+        bulk: BulkAction,
         of: ListOf,
         items: Vec<(Target, Option<i32>)>,
         actor: &Actor,
@@ -89,18 +104,11 @@ impl Actions {
                 "{count} items are more than {most}, the most that one action takes"
             )));
         }
-        if each.action == ActionKind::SetPriority && each.priority.is_none() {
-            return Err(Refusal::Invalid("which priority? It is a number from 0, the most urgent, to 99".to_owned()));
+        Shared::may(actor, needed(bulk.kind, &items))?;
+        for (target, version) in &items {
+            bulk.on(target, *version)?;
         }
-        let needs = needed(each.action, &items)?;
-        Shared::may(actor, needs)?;
-        if each.to.is_some() && each.action != ActionKind::Resume {
-            return Err(Refusal::Invalid("a state to be in is for those that are resumed".to_owned()));
-        }
-        if each.priority.is_some() && each.action != ActionKind::SetPriority {
-            return Err(Refusal::Invalid("a priority is for those whose priority is set".to_owned()));
-        }
-        let frozen = Frozen { id: ActionId::new(now), at: now, actor: actor.name.clone(), each, of, items };
+        let frozen = Frozen { id: ActionId::new(now), at: now, actor: actor.name.clone(), bulk, of, items };
         let frozen = Arc::new(frozen);
         self.shared.lists.add(Arc::clone(&frozen));
         Ok(frozen)
@@ -114,7 +122,7 @@ impl Actions {
 
     /// Begins to carry out what a frozen list says, and does not wait for its end.
     ///
-    /// A list is carried out once: who orders it again gets the same order.
+    /// A list is executed once: the same request again gets the same execution.
     ///
     /// # Errors
     /// When there is no such list, it is another's, or its actor may not request that.
@@ -136,13 +144,13 @@ impl Actions {
             return Ok(execution);
         }
         let frozen = self.frozen(id, now).filter(|frozen| frozen.actor == actor.name).ok_or_else(gone)?;
-        Shared::may(&actor, needed(frozen.each.action, &frozen.items)?)?;
+        Shared::may(&actor, needed(frozen.bulk.kind, &frozen.items))?;
         self.shared.connected.queue()?;
         let on = format!("{} {}", frozen.items.len(), frozen.of.words(frozen.items.len()));
-        let execution = Execution::new(frozen.id, frozen.each.action, on, reason.to_string(), actor.name.clone());
+        let execution = Execution::new(frozen.id, frozen.bulk.kind, on, reason.to_string(), actor.name.clone());
         execution.set_reached(0, frozen.items.len());
         let mut hasher = DefaultHasher::new();
-        (frozen.each, id.to_string()).hash(&mut hasher);
+        (frozen.bulk, id.to_string()).hash(&mut hasher);
         // The list's id is its key, so that two who press the button at once request it once.
         match self.begin(execution, &actor, Some(&format!("list {id}")), hasher.finish())? {
             Begun::Before(execution) => Ok(execution),
@@ -163,24 +171,22 @@ impl Actions {
 }
 
 /// The role that an action takes on all of a list.
-fn needed(action: ActionKind, items: &[(Target, Option<i32>)]) -> Result<Role, Refusal> {
-    let roles = items.iter().map(|(target, _)| {
-        let unknown = || Refusal::Invalid(format!("{} is nothing to do to {target}", action.title()));
-        target.role(action).ok_or_else(unknown)
-    });
-    roles.into_iter().try_fold(Role::Viewer, |most, role| role.map(|role| most.max(role)))
+fn needed(kind: ActionKind, items: &[(Target, Option<i32>)]) -> Role {
+    // That an item does not support it is told only to those who may act.
+    let roles = items.iter().map(|(target, _)| target.role(kind).unwrap_or(Role::Operator));
+    roles.max().unwrap_or(Role::Operator)
 }
 
 impl Shared {
     async fn carry_out_list(&self, frozen: &Frozen, context: ActionContext<'_>) -> Result<Outcome, Refusal> {
         let began = Instant::now();
         for targets in frozen.items.chunks(TARGETS_A_LINE) {
-            let before = self.known_before(frozen.each.action, targets);
-            let record = context.requested_many(frozen.each, frozen.items.len(), targets, before);
+            let before = self.known_before(frozen.bulk.kind, targets);
+            let record = context.requested_many(frozen.bulk, frozen.items.len(), targets, before);
             self.audit.write(record).await?;
         }
         let mut outcome = Outcome::default();
-        outcome.warnings.extend(self.carry_out_each(frozen.each, &frozen.items, context).await);
+        outcome.warnings.extend(self.carry_out_each(frozen.bulk, &frozen.items, context).await);
         let execution = context.execution;
         outcome.count(execution.reached());
         let record = Record::Outcome {
@@ -203,7 +209,7 @@ impl Shared {
     /// written, nothing more is begun, and what is said of it comes back.
     pub(super) async fn carry_out_each(
         &self,
-        each: BulkAction,
+        bulk: BulkAction,
         items: &[(Target, Option<i32>)],
         context: ActionContext<'_>,
     ) -> Option<String> {
@@ -219,14 +225,14 @@ impl Shared {
                 if execution.is_cancelled() {
                     return None;
                 }
-                let (before, outcome) = self.item(each, target, *version, context).await;
+                let (before, outcome) = self.item(bulk, target, *version, context).await;
                 Some((target, before, outcome, began.elapsed()))
             });
             let mut outcomes = std::pin::pin!(outcomes.buffer_unordered(IN_FLIGHT));
             while let Some(next) = outcomes.next().await {
                 let Some((target, before, outcome, duration)) = next else { continue };
                 let label = outcome.as_ref().map_or_else(Refusal::label, |_| DONE);
-                self.metrics.count(each.action, actor.source, label);
+                self.metrics.count(bulk.kind, actor.source, label);
                 let record = Record::Outcome {
                     id: execution.id,
                     at: now + began.elapsed(),
@@ -279,18 +285,19 @@ impl Shared {
     /// a list of others.
     fn item<'a>(
         &'a self,
-        each: BulkAction,
+        bulk: BulkAction,
         target: &'a Target,
         version: Option<i32>,
         context: ActionContext<'a>,
     ) -> BoxFuture<'a, Item> {
-        let BulkAction { action: kind, to, priority } = each;
         let ActionContext { actor, reason, now, .. } = context;
-        let precondition = version.map(|version| Precondition { version: Some(version), ..Precondition::default() });
         Box::pin(async move {
-            let action = Action { precondition, to, priority, ..Action::new(kind, target.clone()) };
+            let action = match bulk.on(target, version) {
+                Ok(action) => action,
+                Err(refusal) => return (None, Err(refusal)),
+            };
             // Its own progress is nothing of the list's.
-            let unseen = Execution::new(context.execution.id, kind, String::new(), String::new(), String::new());
+            let unseen = Execution::new(context.execution.id, bulk.kind, String::new(), String::new(), String::new());
             let attempt = async || {
                 let prepared = match self.prepare(&action, actor, reason.as_str(), now).await {
                     Ok(prepared) => prepared,
@@ -309,7 +316,7 @@ impl Shared {
             };
             match attempt().await {
                 // Another repair of the list may just have changed the same nodes.
-                (_, Err(Refusal::Conflict { .. } | Refusal::Missing(_))) if kind == ActionKind::Repair => {
+                (_, Err(Refusal::Conflict { .. } | Refusal::Missing(_))) if bulk.kind == ActionKind::Repair => {
                     attempt().await
                 }
                 outcome => outcome,

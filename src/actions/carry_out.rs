@@ -5,15 +5,17 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::action::{Action, Reason};
+use super::action::{Action, ActionParameters};
 use super::actor::{Actor, Role, Source};
 use super::audit::{NotWritten, Record};
 use super::bulk::{BulkAction, TARGETS_A_LINE};
 use super::execute::Shared;
 use super::execution::{Execution, Outcome};
-use super::kind::{ActionKind, Target};
+use super::kind::ActionKind;
 use super::prepare::{ActionPlanner, NOT_SHOWN, Prepared, Step, batch_target, held_in, jobs_of};
+use super::reason::Reason;
 use super::refusal::Refusal;
+use super::target::Target;
 use crate::mirror::words::counted;
 use queuekeeper_queue::id::Priority;
 use queuekeeper_queue::state::{JobState, State as _};
@@ -38,7 +40,7 @@ impl Shared {
         now: Timestamp,
     ) -> Result<Prepared, Refusal> {
         // Before anything is read: who may not request it learns nothing by it.
-        Self::may(actor, action.target.role(action.kind).unwrap_or(Role::Operator))?;
+        Self::may(actor, action.requested.role())?;
         let queue = self.connected.queue()?;
         let (store, limits) = (self.store.as_ref(), &self.limits);
         let planner = ActionPlanner { queue: &queue, store, clock: &self.clock, who: &actor.name, reason, limits, now };
@@ -217,8 +219,8 @@ impl Shared {
         outcome: &mut Outcome,
     ) -> bool {
         context.execution.set_reached(0, items.len());
-        let each = BulkAction { action, to: None, priority: None };
-        let unwritten = self.carry_out_each(each, items, context).await;
+        let bulk = BulkAction { kind: action, parameters: ActionParameters::default() };
+        let unwritten = self.carry_out_each(bulk, items, context).await;
         outcome.warnings.extend(unwritten);
         outcome.count(context.execution.reached());
         !outcome.is_cancelled
@@ -265,16 +267,18 @@ pub(super) struct ActionContext<'a> {
 impl ActionContext<'_> {
     /// The first record of an action on one target.
     pub(super) fn requested_one(&self, action: &Action, prepared: &Prepared) -> Record {
-        let mut record = self.requested(action.kind);
+        let mut record = self.requested(action.kind());
+        let ActionParameters { to: resumed_in, priority: new_priority, force: is_forced, with_jobs: is_with_jobs } =
+            action.requested.parameters();
         if let Record::Requested { targets, count, before, after, operations, to, priority, force, with_jobs, .. } =
             &mut record
         {
-            (*targets, *count) = (vec![action.target.to_string()], 1);
+            (*targets, *count) = (vec![action.target().to_string()], 1);
             (*before, *after) = prepared.values();
             *operations = prepared.recorded();
-            *to = action.to.map(|to| to.label().to_owned());
-            *priority = action.priority.map(Priority::number);
-            (*force, *with_jobs) = (action.force, action.with_jobs);
+            *to = resumed_in.map(|to| to.label().to_owned());
+            *priority = new_priority.map(Priority::number);
+            (*force, *with_jobs) = (is_forced, is_with_jobs);
         }
         record
     }
@@ -282,17 +286,17 @@ impl ActionContext<'_> {
     /// A first record of an action over many, about these of its targets, with what each of them was before.
     pub(super) fn requested_many(
         &self,
-        each: BulkAction,
+        bulk: BulkAction,
         of: usize,
         some: &[(Target, Option<i32>)],
         before: Vec<String>,
     ) -> Record {
-        let mut record = self.requested(each.action);
+        let mut record = self.requested(bulk.kind);
         if let Record::Requested { targets, count, before_each, to, priority, .. } = &mut record {
             (*targets, *count) = (some.iter().map(|(target, _)| target.to_string()).collect(), of as u64);
             *before_each = before;
-            *to = each.to.map(|to| to.label().to_owned());
-            *priority = each.priority.map(Priority::number);
+            *to = bulk.parameters.to.map(|to| to.label().to_owned());
+            *priority = bulk.parameters.priority.map(Priority::number);
         }
         record
     }
@@ -311,8 +315,8 @@ impl ActionContext<'_> {
     /// The records of what is about to be changed of one item of a list: of a repair, what is written and replaced.
     pub(super) fn begun_item(&self, prepared: &Prepared) -> Vec<Record> {
         let mut records = self.begun(&prepared.with_it);
-        if prepared.action.kind == ActionKind::Repair && !prepared.steps.is_empty() {
-            let targets = vec![prepared.action.target.to_string()];
+        if prepared.action.kind() == ActionKind::Repair && !prepared.steps.is_empty() {
+            let targets = vec![prepared.action.target().to_string()];
             records.push(self.begun_with(targets, Vec::new(), prepared.recorded()));
         }
         records

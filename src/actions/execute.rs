@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio_util::task::TaskTracker;
 
-use super::action::{Action, Reason};
+use super::action::Action;
 use super::actor::{Actor, Role};
 use super::audit::{ActionId, Audit, AuditWriter};
 use super::bulk::Lists;
@@ -16,6 +16,7 @@ use super::clock::Clock;
 use super::execution::{Execution, Executions, Key, Outcome, Place};
 use super::metrics::{DRY_RUN, Metrics};
 use super::prepare::Prepared;
+use super::reason::Reason;
 use super::refusal::Refusal;
 use super::runner::Runner;
 use super::session::{Connected, Connection};
@@ -149,7 +150,7 @@ impl Actions {
     ) -> Result<Prepared, Refusal> {
         let planned = self.shared.prepare(action, actor, reason, now).await;
         let outcome = planned.as_ref().map_or_else(Refusal::label, |_| DRY_RUN);
-        self.shared.metrics.count(action.kind, actor.source, outcome);
+        self.shared.metrics.count(action.kind(), actor.source, outcome);
         planned
     }
 
@@ -169,8 +170,8 @@ impl Actions {
     ) -> Result<Accepted, Refusal> {
         let execution = Execution::new(
             ActionId::new(now),
-            action.kind,
-            action.target.to_string(),
+            action.kind(),
+            action.target().to_string(),
             reason.to_string(),
             actor.name.clone(),
         );
@@ -183,7 +184,7 @@ impl Actions {
                     let context = ActionContext { actor: &actor, reason: &reason, execution: &work_of_task, now };
                     let outcome = shared.carry_out(&action, context).await;
                     let label = outcome.as_ref().map_or_else(Refusal::label, Outcome::label);
-                    shared.metrics.count(action.kind, actor.source, label);
+                    shared.metrics.count(action.kind(), actor.source, label);
                     // Where nothing was done, whoever sends it again means it as the queue is then.
                     if let (Some(key), Err(refusal)) = (&key, &outcome)
                         && !matches!(refusal, Refusal::Unknown(_) | Refusal::InPart(_))

@@ -8,9 +8,10 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::audit::ActionId;
-use super::kind::{ActionKind, Target};
+use super::kind::ActionKind;
 use super::metrics::{CANCELLED, CONFLICT, DONE, IN_PART, UNKNOWN};
 use super::refusal::Refusal;
+use super::target::Target;
 
 /// How many actions that are over are remembered; the audit trail remembers more.
 const MOST_OVER: usize = 1_000;

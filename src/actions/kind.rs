@@ -1,66 +1,150 @@
-//! What may be requested, and on what.
+//! The kinds of actions: a closed list.
 
 use std::fmt;
 use std::str::FromStr;
 
-use super::actor::Role;
-use queuekeeper_queue::RepairKind;
-use queuekeeper_queue::fault::Fault;
-use queuekeeper_queue::id::{BatchId, JobId, RequestId};
-use queuekeeper_queue::path::{self, AccessQueue, Path};
-
-macro_rules! actions {
-    ($( $(#[$doc:meta])* $action:ident $label:literal $title:literal, )+) => {
-        /// What may be requested: a closed list.
+macro_rules! kinds {
+    ($( $(#[$doc:meta])* $kind:ident {
+        label: $label:literal, command: $command:literal, title: $title:literal, question: $question:literal,
+        is_destructive: $is_destructive:literal, by_rules: $by_rules:literal $(,)?
+    } )+) => {
+        /// A kind of action.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum ActionKind { $( $(#[$doc])* $action, )+ }
+        pub enum ActionKind { $( $(#[$doc])* $kind, )+ }
 
         impl ActionKind {
-            /// Every action, in the order in which they are listed.
-            pub const ALL: [Self; [$(Self::$action),+].len()] = [$(Self::$action),+];
+            /// Every kind, in the order in which they are listed.
+            pub const ALL: [Self; [$(Self::$kind),+].len()] = [$(Self::$kind),+];
 
-            /// The name, which is also the label value.
-            #[must_use]
-            pub fn label(self) -> &'static str {
-                match self { $(Self::$action => $label),+ }
-            }
-
-            /// What it is called on a button.
-            #[must_use]
-            pub fn title(self) -> &'static str {
-                match self { $(Self::$action => $title),+ }
+            fn row(self) -> &'static Row {
+                match self {
+                    $(Self::$kind => &Row {
+                        label: $label,
+                        command: $command,
+                        title: $title,
+                        question: $question,
+                        is_destructive: $is_destructive,
+                        by_rules: $by_rules,
+                    },)+
+                }
             }
         }
     };
 }
 
-actions! {
-    /// Takes a failed job back to work after its last successful state; takes a failed access request back to Pending.
-    Resume "resume" "Resume",
+struct Row {
+    label: &'static str,
+    command: &'static str,
+    title: &'static str,
+    question: &'static str,
+    is_destructive: bool,
+    by_rules: bool,
+}
+
+kinds! {
+    /// Takes a failed job back to work after its last successful state, and a failed access request back to Pending.
+    Resume {
+        label: "resume", command: "resume", title: "Resume", question: "Resume {}?",
+        is_destructive: false, by_rules: true,
+    }
     /// Holds a pending job, or the pending jobs of a collection.
-    Hold "hold" "Hold",
-    /// Lets a held job, batch or collection go on.
-    Release "release" "Release",
+    Hold {
+        label: "hold", command: "hold", title: "Hold", question: "Hold {}?",
+        is_destructive: false, by_rules: true,
+    }
+    /// Releases a held job, batch or collection.
+    Release {
+        label: "release", command: "release", title: "Release", question: "Release {}?",
+        is_destructive: false, by_rules: true,
+    }
     /// Fails a job that no daemon holds.
-    Fail "fail" "Fail",
-    /// Gives a job another priority.
-    SetPriority "set_priority" "Set priority",
-    /// Has a failed batch report again.
-    ReportAgain "report_again" "Report again",
+    Fail {
+        label: "fail", command: "fail", title: "Fail", question: "Fail {}?",
+        is_destructive: false, by_rules: false,
+    }
+    /// Changes the priority of a job.
+    SetPriority {
+        label: "set_priority", command: "priority", title: "Set priority", question: "Set the priority of {}?",
+        is_destructive: false, by_rules: false,
+    }
+    /// Reports a failed batch again.
+    ReportAgain {
+        label: "report_again", command: "report-again", title: "Report again", question: "Report {} again?",
+        is_destructive: false, by_rules: false,
+    }
     /// Sets a job, a batch with all its jobs, or an access request Deleted.
-    Delete "delete" "Delete",
-    /// Removes the znodes of what is done with.
-    Purge "purge" "Purge",
-    /// Purges every batch that is done with.
-    CleanUp "clean_up" "Clean up",
-    /// Removes a lock that nobody will release.
-    BreakLock "break_lock" "Break lock",
+    Delete {
+        label: "delete", command: "delete", title: "Delete", question: "Delete {}?",
+        is_destructive: true, by_rules: true,
+    }
+    /// Removes the znodes of a finished item.
+    Purge {
+        label: "purge", command: "purge", title: "Purge", question: "Purge {}?",
+        is_destructive: true, by_rules: true,
+    }
+    /// Purges all finished batches.
+    CleanUp {
+        label: "clean_up", command: "clean-up", title: "Clean up", question: "Purge {}?",
+        is_destructive: true, by_rules: false,
+    }
+    /// Removes a lock that will not be released.
+    BreakLock {
+        label: "break_lock", command: "break-lock", title: "Break lock", question: "Break the lock {}?",
+        is_destructive: true, by_rules: true,
+    }
     /// Pauses a queue.
-    Pause "pause" "Pause",
-    /// Lets a paused queue go on.
-    Unpause "unpause" "Unpause",
+    Pause {
+        label: "pause", command: "pause", title: "Pause", question: "Pause {}?",
+        is_destructive: false, by_rules: false,
+    }
+    /// Unpauses a queue.
+    Unpause {
+        label: "unpause", command: "unpause", title: "Unpause", question: "Unpause {}?",
+        is_destructive: false, by_rules: false,
+    }
     /// Repairs a fault.
-    Repair "repair" "Repair",
+    Repair {
+        label: "repair", command: "repair", title: "Repair", question: "Repair {}?",
+        is_destructive: false, by_rules: true,
+    }
+}
+
+impl ActionKind {
+    /// The name in the API and in audit records, which is also the label value.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        self.row().label
+    }
+
+    /// The name on the command line.
+    #[must_use]
+    pub fn command(self) -> &'static str {
+        self.row().command
+    }
+
+    /// The text of a button.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        self.row().title
+    }
+
+    /// The question that is asked before it is executed on something.
+    #[must_use]
+    pub fn question(self, on: &str) -> String {
+        self.row().question.replacen("{}", on, 1)
+    }
+
+    /// Whether it cannot be undone.
+    #[must_use]
+    pub fn is_destructive(self) -> bool {
+        self.row().is_destructive
+    }
+
+    /// Whether a rule for alerts may execute it.
+    #[must_use]
+    pub fn is_for_rules(self) -> bool {
+        self.row().by_rules
+    }
 }
 
 impl fmt::Display for ActionKind {
@@ -71,163 +155,14 @@ impl fmt::Display for ActionKind {
 
 /// There is no such action.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("“{0}” is no action")]
+#[error("there is no action “{0}”")]
 pub struct UnknownAction(String);
 
 impl FromStr for ActionKind {
     type Err = UnknownAction;
 
     fn from_str(text: &str) -> Result<Self, UnknownAction> {
-        Self::ALL.into_iter().find(|action| action.label() == text).ok_or_else(|| UnknownAction(text.to_owned()))
-    }
-}
-
-/// What an action is done to.
-///
-/// Its text, by which pages, the API, the command line and the audit file name it: `jid0000000042`, `bid0000000042`,
-/// `small/qid0000000042`, `queue:ingest`, `collection:merritt_demo`, `lock:/jobs/jid0000000042/lock`,
-/// `fault:orphan_entry:/jobs/jid0000000042`, `batches`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Target {
-    /// A job.
-    Job(JobId),
-    /// A batch.
-    Batch(BatchId),
-    /// An access request.
-    Request(AccessQueue, RequestId),
-    /// A queue that can be paused.
-    Queue(path::Queue),
-    /// A collection, by its mnemonic.
-    Collection(Box<str>),
-    /// A lock, by its path.
-    Lock(Path),
-    /// A fault, and what shows it.
-    Fault(Fault, Path),
-    /// All batches.
-    Batches,
-}
-
-/// Nothing can be requested on that.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct UnknownTarget(&'static str);
-
-impl Target {
-    /// The actions that it knows, in whatever state it is, and the role that each takes.
-    #[must_use]
-    pub fn actions(&self) -> &'static [(ActionKind, Role)] {
-        use ActionKind as A;
-        use Role::{Admin, Operator};
-        match self {
-            Self::Job(_) => &[
-                (A::Resume, Operator),
-                (A::Hold, Operator),
-                (A::Release, Operator),
-                (A::Fail, Operator),
-                (A::SetPriority, Operator),
-                (A::Delete, Admin),
-                (A::Purge, Admin),
-            ],
-            Self::Batch(_) => {
-                &[(A::Release, Operator), (A::ReportAgain, Operator), (A::Delete, Admin), (A::Purge, Admin)]
-            }
-            Self::Request(..) => &[(A::Resume, Operator), (A::Delete, Admin), (A::Purge, Admin)],
-            Self::Queue(_) => &[(A::Pause, Operator), (A::Unpause, Operator)],
-            Self::Collection(_) => &[(A::Hold, Operator), (A::Release, Operator)],
-            Self::Lock(_) => &[(A::BreakLock, Admin)],
-            // A lock is broken by the same role, whichever way it is asked for.
-            Self::Fault(fault, _) if fault.repair_kind() == RepairKind::BreaksLock => &[(A::Repair, Admin)],
-            Self::Fault(..) => &[(A::Repair, Operator)],
-            Self::Batches => &[(A::CleanUp, Admin)],
-        }
-    }
-
-    /// The role that an action on it takes; `None` where it does not know the action.
-    #[must_use]
-    pub fn role(&self, action: ActionKind) -> Option<Role> {
-        self.actions().iter().find(|(known, _)| *known == action).map(|(_, role)| *role)
-    }
-
-    /// The page that shows it, below the root; `None` where there is none of its own.
-    #[must_use]
-    pub fn page(&self) -> Option<String> {
-        match self {
-            Self::Job(id) => Some(format!("jobs/{id}")),
-            Self::Batch(id) => Some(format!("batches/{id}")),
-            Self::Request(..) => Some("access".to_owned()),
-            Self::Queue(_) | Self::Collection(_) | Self::Lock(_) => Some("locks".to_owned()),
-            Self::Fault(fault, _) => Some(format!("faults?fault={fault}")),
-            Self::Batches => Some("batches".to_owned()),
-        }
-    }
-}
-
-impl fmt::Display for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Job(id) => write!(f, "{id}"),
-            Self::Batch(id) => write!(f, "{id}"),
-            Self::Request(queue, id) => write!(f, "{}/{id}", queue.name()),
-            Self::Queue(queue) => write!(f, "queue:{}", queue.name()),
-            Self::Collection(mnemonic) => write!(f, "collection:{mnemonic}"),
-            Self::Lock(path) => write!(f, "lock:{path}"),
-            Self::Fault(fault, path) => write!(f, "fault:{fault}:{path}"),
-            Self::Batches => f.write_str("batches"),
-        }
-    }
-}
-
-impl FromStr for Target {
-    type Err = UnknownTarget;
-
-    fn from_str(text: &str) -> Result<Self, UnknownTarget> {
-        if text == "batches" {
-            return Ok(Self::Batches);
-        }
-        if let Some((kind, rest)) = text.split_once(':') {
-            return Self::of_kind(kind, rest);
-        }
-        if let Some((queue, id)) = text.split_once('/') {
-            let queue = AccessQueue::from_name(queue).ok_or(UnknownTarget("an access queue is small or large"))?;
-            let id = id.parse().map_err(|_| UnknownTarget("a request is named as small/qid0000000042"))?;
-            return Ok(Self::Request(queue, id));
-        }
-        let (job, batch) = (text.parse().map(Self::Job), text.parse().map(Self::Batch));
-        job.or(batch).map_err(|_| {
-            UnknownTarget(
-                "named is a job as jid0000000042, a batch as bid0000000042, a request as small/qid0000000042, \
-                 queue:ingest, collection:MNEMONIC, lock:PATH, fault:NAME:PATH or batches",
-            )
-        })
-    }
-}
-
-impl Target {
-    fn of_kind(kind: &str, rest: &str) -> Result<Self, UnknownTarget> {
-        let path = |text: &str| {
-            let path = Path::parse(text);
-            // What the grammar cuts is another path than the one that was named.
-            if path.to_string() == text { Ok(path) } else { Err(UnknownTarget("that is no path of a queue's znode")) }
-        };
-        match kind {
-            "queue" => path::Queue::from_name(rest)
-                .map(Self::Queue)
-                .ok_or(UnknownTarget("the queues are ingest, accessSmall and accessLarge")),
-            "collection" => {
-                let hold = Path::hold(rest).ok_or(UnknownTarget("no collection can have that mnemonic"));
-                hold.map(|_| Self::Collection(rest.into()))
-            }
-            "lock" => {
-                let lock = path(rest)?;
-                lock.is_lock().then_some(Self::Lock(lock)).ok_or(UnknownTarget("that is the path of no lock"))
-            }
-            "fault" => {
-                let (fault, item) = rest.split_once(':').ok_or(UnknownTarget("a fault is named as fault:NAME:PATH"))?;
-                let fault = Fault::from_label(fault).ok_or(UnknownTarget("there is no fault of that name"))?;
-                path(item).map(|item| Self::Fault(fault, item))
-            }
-            _ => Err(UnknownTarget("before the colon stands queue, collection, lock or fault")),
-        }
+        Self::ALL.into_iter().find(|kind| kind.label() == text).ok_or_else(|| UnknownAction(text.to_owned()))
     }
 }
 
@@ -236,54 +171,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_subject_is_read_from_what_it_is_written_as_and_nothing_else_is_one() {
-        for text in [
-            "jid0000000042",
-            "bid0000000007",
-            "small/qid0000000001",
-            "large/qid0000000002",
-            "queue:ingest",
-            "queue:accessSmall",
-            "collection:merritt_demo_content",
-            "collection:a:b",
-            "lock:/jobs/jid0000000042/lock",
-            "lock:/locks/storage/ark_99999_fk4",
-            "fault:orphan_entry:/jobs/jid0000000042",
-            "fault:dangling_uuid:/batch-uuids/bid-9c1a:0b5e",
-            "batches",
-        ] {
-            let target: Target = text.parse().unwrap();
-            assert_eq!(target.to_string(), text);
-            assert!(!target.actions().is_empty());
-        }
-        for text in [
-            "",
-            "jid42",
-            "qid0000000001",
-            "medium/qid0000000001",
-            "small/jid0000000001",
-            "queue:Ingest",
-            "collection:",
-            "collection:a/b",
-            "collection:..",
-            "lock:",
-            "lock:jobs",
-            "lock:/jobs",
-            "lock:/jobs//jid0000000001/lock",
-            "lock:/jobs/jid0000000042/lock/deeper",
-            "fault:orphan_entry",
-            "fault:nothing:/jobs/jid0000000042",
-            "fault:orphan_entry:/etc/passwd",
-            "table:jobs",
-        ] {
-            assert!(text.parse::<Target>().is_err(), "{text}");
-        }
-    }
-
-    #[test]
     fn an_action_is_read_by_its_label() {
-        for action in ActionKind::ALL {
-            assert_eq!(action.label().parse(), Ok(action));
+        for kind in ActionKind::ALL {
+            assert_eq!(kind.label().parse(), Ok(kind));
+            assert!(kind.question("it").contains("it") && kind.question("it").ends_with('?'), "{kind}");
         }
         assert!("Resume".parse::<ActionKind>().is_err());
     }

@@ -26,17 +26,6 @@ pub(super) const CONFLICT: &str = "conflict";
 /// What an action over many counts as that was ended by somebody.
 pub(super) const CANCELLED: &str = "cancelled";
 
-/// What a rule for an alert can action.
-const OF_RULES: [ActionKind; 7] = [
-    ActionKind::Resume,
-    ActionKind::Hold,
-    ActionKind::Release,
-    ActionKind::Delete,
-    ActionKind::Purge,
-    ActionKind::BreakLock,
-    ActionKind::Repair,
-];
-
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Labels {
     action: &'static str,
@@ -60,7 +49,7 @@ impl Metrics {
         for action in ActionKind::ALL {
             // The command line is another process, and keeps an audit file of its own.
             for source in [Source::Web, Source::Api, Source::Alert] {
-                if source != Source::Alert || OF_RULES.contains(&action) {
+                if source != Source::Alert || action.is_for_rules() {
                     let labels = Labels { action: action.label(), source: source.label(), outcome: DONE };
                     drop(metrics.actions.get_or_create_owned(&labels));
                 }

@@ -4,11 +4,13 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use jiff::Timestamp;
 
-use super::action::{Action, Precondition};
+use super::action::{Action, Requested};
 use super::actor::Role;
 use super::clock::Clock;
-use super::kind::{ActionKind, Target};
+use super::kind::ActionKind;
+use super::precondition::Precondition;
 use super::refusal::Refusal;
+use super::target::Target;
 use crate::mirror::Store;
 use crate::mirror::words::counted;
 use queuekeeper_queue::fault::Limits;
@@ -230,7 +232,7 @@ impl Prepared {
 
     /// The lasting changes of a repair, and the data that it does not keep, in one line; `None` for other actions.
     pub(super) fn repaired(&self) -> Option<String> {
-        if self.action.kind != ActionKind::Repair {
+        if self.action.kind() != ActionKind::Repair {
             return None;
         }
         if self.steps.is_empty() {
@@ -248,15 +250,15 @@ impl Prepared {
 
     /// The data that a repair does not keep, whole. Of what is purged no more is kept than that it was.
     fn replaced(&self) -> impl Iterator<Item = String> {
-        let kept = if self.action.kind == ActionKind::Repair { self.removed.as_slice() } else { &[] };
+        let kept = if self.action.kind() == ActionKind::Repair { self.removed.as_slice() } else { &[] };
         kept.iter().map(|(path, data)| format!("{path} was {}", data.escape_ascii()))
     }
 
     /// Refuses what only its name may bring about: the removal of an item that is not done with, because it is broken.
     /// No list and no rule is as good as its name.
     pub(super) fn check_listed(&self) -> Result<(), Refusal> {
-        if self.action.kind == ActionKind::Purge && !self.removed.is_empty() {
-            let on = &self.action.target;
+        if self.action.kind() == ActionKind::Purge && !self.removed.is_empty() {
+            let on = self.action.target();
             let why = format!("{on} is not known to be done with, because it is broken: purge it by its name alone");
             return Err(Refusal::conflict(why));
         }
@@ -288,24 +290,18 @@ pub(super) fn priority_text(priority: Priority) -> String {
 impl ActionPlanner<'_> {
     /// Reads and checks what an action is about.
     pub(super) async fn prepare(&self, action: &Action) -> Result<Prepared, Refusal> {
-        let needs = action.target.role(action.kind).ok_or_else(|| {
-            let (action, target) = (action.kind.title(), &action.target);
-            let known: Vec<_> = target.actions().iter().map(|(known, _)| known.label()).collect();
-            Refusal::Invalid(format!("{action} is nothing to do to {target}; it knows {}", known.join(", ")))
-        })?;
-        let takes_jobs = action.kind == ActionKind::Release && matches!(action.target, Target::Collection(_));
-        if action.with_jobs && !takes_jobs {
-            return Err(Refusal::Invalid("only the release of a collection can release its jobs with it".to_owned()));
-        }
-        match &action.target {
-            Target::Job(id) => self.job(action, needs, *id).await,
-            Target::Batch(id) => self.batch(action, needs, *id).await,
-            Target::Request(queue, id) => self.request(action, needs, *queue, *id).await,
-            Target::Queue(queue) => self.queue_lock(action, needs, *queue).await,
-            Target::Collection(mnemonic) => self.collection(action, needs, mnemonic).await,
-            Target::Lock(path) => self.break_lock(action, needs, path).await,
-            Target::Fault(fault, item) => self.repair(action, needs, *fault, item).await,
-            Target::Batches => self.clean_up(action, needs).await,
+        let needs = action.requested.role();
+        match &action.requested {
+            Requested::Job(id, on_job) => self.job(action, needs, *id, *on_job).await,
+            Requested::Batch(id, on_batch) => self.batch(action, needs, *id, *on_batch).await,
+            Requested::Request(queue, id, on_request) => self.request(action, needs, (*queue, *id), *on_request).await,
+            Requested::Queue(queue, on_queue) => self.queue_lock(action, needs, *queue, *on_queue).await,
+            Requested::Collection(mnemonic, on_collection) => {
+                self.collection(action, needs, mnemonic, *on_collection).await
+            }
+            Requested::BreakLock { lock, force } => self.break_lock(action, needs, lock, *force).await,
+            Requested::Repair { fault, item, force } => self.repair(action, needs, (*fault, item), *force).await,
+            Requested::CleanUp => self.clean_up(action, needs).await,
         }
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::memory::Hold;
 use super::rule::Remedy;
-use crate::actions::{Action, ActionKind, Precondition, Target};
+use crate::actions::{Action, ActionKind, ActionParameters, Precondition, Refusal, Target};
 
 /// One item that is to be done something to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,17 +51,15 @@ impl Item {
     }
 
     /// The action that does it.
-    pub(super) fn action(&self, remedy: Remedy, target: Target) -> Action {
-        let precondition =
-            self.version.map(|version| Precondition { version: Some(version), ..Precondition::default() });
-        Action { precondition, ..Action::new(remedy.action(), target) }
+    pub(super) fn action(&self, remedy: Remedy, target: Target) -> Result<Action, Refusal> {
+        Ok(Action::new(remedy.action(), target, ActionParameters::default())?.at_version(self.version))
     }
 
     /// The action that takes it back, exactly what `who` made.
-    pub(super) fn undoing(&self, who: &str, target: Target) -> Action {
+    pub(super) fn undoing(&self, who: &str, target: Target) -> Result<Action, Refusal> {
         let hold = self.since.filter(|_| matches!(target, Target::Collection(_)));
         let hold = hold.map(|since| (who.into(), since));
         let precondition = Precondition { version: self.version, hold, ..Precondition::default() };
-        Action { precondition: Some(precondition), ..Action::new(ActionKind::Release, target) }
+        Ok(Action::new(ActionKind::Release, target, ActionParameters::default())?.only_if(Some(precondition)))
     }
 }

@@ -1,7 +1,7 @@
 //! `queuekeeper access`: access requests.
 
+use clap::Args;
 use clap::builder::PossibleValuesParser;
-use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 
 use super::UsageError;
@@ -11,8 +11,9 @@ use super::client::ClientArgs;
 use super::exit::{Ending, NOT_FOUND};
 use super::output::{Column, Screen, Table};
 use super::paging::{Paging, Parameters};
+use super::verbs;
 use super::words::{ago, size, yes};
-use crate::actions::{Action, ActionKind, Target};
+use crate::actions::{ActionKind, ActionParameters, Target, TargetKind};
 use crate::mirror::lists::RequestOrder;
 use crate::mirror::{AGE_LABELS, state_label};
 use crate::views::access::AccessList;
@@ -33,8 +34,8 @@ pub(super) struct AccessArgs {
     request: Option<String>,
 
     /// What to do to it; without it, list
-    #[arg(value_name = "ACTION")]
-    action: Option<RequestAction>,
+    #[arg(value_name = "ACTION", value_parser = verbs::parser(TargetKind::Request))]
+    action: Option<ActionKind>,
 
     #[command(flatten)]
     filter: AccessFilter,
@@ -47,16 +48,6 @@ pub(super) struct AccessArgs {
 
     #[command(flatten)]
     client: ClientArgs,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum RequestAction {
-    /// Take a failed request back to Pending
-    Resume,
-    /// Set a failed request Deleted
-    Delete,
-    /// Remove the znodes of a request that is done with
-    Purge,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -91,13 +82,9 @@ impl AccessArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let id = self.request.as_deref().map(request_id).transpose()?;
         let queue = self.queue.as_deref().and_then(AccessQueue::from_name);
-        let (Some(action), Some(id), Some(queue)) = (self.action, id, queue) else { return self.list(id).await };
-        let action = match action {
-            RequestAction::Resume => ActionKind::Resume,
-            RequestAction::Delete => ActionKind::Delete,
-            RequestAction::Purge => ActionKind::Purge,
-        };
-        act_on_one(&self.client, &self.act, Action::new(action, Target::Request(queue, id))).await
+        let (Some(kind), Some(id), Some(queue)) = (self.action, id, queue) else { return self.list(id).await };
+        let action = verbs::action(kind, Target::Request(queue, id), ActionParameters::default())?;
+        act_on_one(&self.client, &self.act, action).await
     }
 
     async fn list(&self, id: Option<RequestId>) -> anyhow::Result<()> {

@@ -127,7 +127,7 @@ impl ActionSession<'_> {
     pub(super) async fn one_by_one(&self, mut actions: impl Iterator<Item = Action>) -> anyhow::Result<()> {
         let (mut views, mut refused, mut ended) = (Vec::new(), None, None);
         for action in actions.by_ref() {
-            let on = action.target.to_string();
+            let on = action.target().to_string();
             match self.carry_out(action).await {
                 Ok(view) => views.push(view),
                 Err(error) if !self.interrupts.is_interrupted() && matches!(code(&error), REFUSED | NOT_FOUND) => {
@@ -190,7 +190,7 @@ impl ActionSession<'_> {
     /// Does the same to each item of a list, or shows what that would be. `of` says what it is a list of.
     pub(super) async fn each(
         &self,
-        each: BulkAction,
+        bulk: BulkAction,
         of: ListOf,
         items: Vec<(Target, Option<i32>)>,
         sample: impl FnOnce(&mut Screen),
@@ -202,14 +202,14 @@ impl ActionSession<'_> {
         }
         let (many, what) = (items.len() as u64, of.words(items.len()));
         let first = items[0].0.clone();
-        let frozen = self.actions.freeze(each, of, items, &self.actor, now).map_err(Ending::from)?;
+        let frozen = self.actions.freeze(bulk, of, items, &self.actor, now).map_err(Ending::from)?;
         let reason = self.reason().await?;
         if !self.args.yes {
             let words = reason.as_ref().map_or("", Reason::as_str);
-            let action = Action { to: each.to, priority: each.priority, ..Action::new(each.action, first) };
+            let action = bulk.on(&first, None).map_err(Ending::from)?;
             let planned = self.interrupts.unless(self.actions.plan(&action, &self.actor, words, now)).await?;
             let show = |screen: &mut Screen| {
-                screen.say(&format!("{} of {} {what}, such as:", each.action.title(), count(many)));
+                screen.say(&format!("{} of {} {what}, such as:", bulk.kind.title(), count(many)));
                 sample(screen);
                 screen.gap();
                 match &planned {
@@ -222,7 +222,7 @@ impl ActionSession<'_> {
             };
             if self.args.dry_run {
                 let view = ActionView {
-                    action: each.action.to_string(),
+                    action: bulk.kind.to_string(),
                     on: format!("{many} {what}"),
                     reason: words.to_owned(),
                     outcome: "dry_run".to_owned(),

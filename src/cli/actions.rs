@@ -3,7 +3,7 @@
 use super::act::ActArgs;
 use super::client::ClientArgs;
 use super::exit::Ending;
-use crate::actions::{Action, ActionKind, Precondition, Target};
+use crate::actions::{Action, Precondition, Requested};
 use queuekeeper_queue::path::Path;
 
 /// Requests something, without a look at anything else.
@@ -30,7 +30,7 @@ pub(super) async fn break_lock(client: &ClientArgs, act: &ActArgs, lock: Path, f
             // Another lock in its place is another's.
             let precondition = found.map(|lock| Precondition { czxid: Some(lock.czxid), ..Precondition::default() });
             let store = if force || precondition.is_none() { None } else { Some(link.store(true).await?) };
-            let action = Action { precondition, force, ..Action::new(ActionKind::BreakLock, Target::Lock(lock)) };
+            let action = Action::from(Requested::BreakLock { lock: lock.clone(), force }).only_if(precondition);
             act.with_session(link, store, client.output, async |session| session.action(action).await).await
         })
         .await

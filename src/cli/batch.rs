@@ -1,17 +1,17 @@
 //! `queuekeeper batch`: one batch.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use jiff::Timestamp;
 
-use super::UsageError;
 use super::act::ActArgs;
 use super::batches::state;
 use super::client::{ClientArgs, Link};
 use super::exit::{Ending, NOT_FOUND};
 use super::job::explain;
 use super::output::Screen;
+use super::verbs;
 use super::words::{count, moment};
-use crate::actions::{Action, ActionKind, Target};
+use crate::actions::{ActionKind, ActionParameters, Target, TargetKind};
 use crate::insight::Forecast;
 use crate::views::batches::BatchStanding;
 use crate::views::show::brief;
@@ -25,8 +25,8 @@ pub(super) struct BatchArgs {
     batch: String,
 
     /// What to do; without it, show the batch
-    #[arg(value_name = "ACTION")]
-    action: Option<BatchAction>,
+    #[arg(value_name = "ACTION", value_parser = verbs::parser(TargetKind::Batch))]
+    action: Option<ActionKind>,
 
     /// Release it although its collection is held
     #[arg(long, help_heading = "Acting")]
@@ -39,50 +39,28 @@ pub(super) struct BatchArgs {
     client: ClientArgs,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum BatchAction {
-    /// Let a held batch go on
-    Release,
-    /// Have a failed batch report again
-    ReportAgain,
-    /// Delete a failed or held batch with all its jobs
-    Delete,
-    /// Remove the znodes of a batch that is done with, and of its jobs
-    Purge,
-}
-
-impl BatchAction {
-    fn action(self) -> ActionKind {
-        match self {
-            Self::Release => ActionKind::Release,
-            Self::ReportAgain => ActionKind::ReportAgain,
-            Self::Delete => ActionKind::Delete,
-            Self::Purge => ActionKind::Purge,
-        }
-    }
-}
-
 impl BatchArgs {
     /// Shows it, or does something to it.
     ///
     /// # Errors
     /// When the queue cannot be read, there is no such batch, or it stands against what is requested.
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        if self.force && self.action != Some(BatchAction::Release) {
-            return Err(UsageError::flag("--force", "only `release` takes it").into());
+        if self.force {
+            verbs::only("--force", "force", TargetKind::Batch, self.action)?;
         }
         match self.action {
             None => self.show().await,
-            Some(action) => self.act(action.action()).await,
+            Some(kind) => self.act(kind).await,
         }
     }
 
-    async fn act(&self, action: ActionKind) -> anyhow::Result<()> {
+    async fn act(&self, kind: ActionKind) -> anyhow::Result<()> {
         self.act.check()?;
         self.client
             .ask(async |link| {
                 let batch = self.id(link).await?;
-                let action = Action { force: self.force, ..Action::new(action, Target::Batch(batch)) };
+                let parameters = ActionParameters { force: self.force, ..ActionParameters::default() };
+                let action = verbs::action(kind, Target::Batch(batch), parameters)?;
                 self.act
                     .with_session(link, None, self.client.output, async |session| session.action(action).await)
                     .await

@@ -1,7 +1,7 @@
 //! `queuekeeper batches`: which batches, by any filter.
 
+use clap::Args;
 use clap::builder::PossibleValuesParser;
-use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 
 use super::UsageError;
@@ -9,8 +9,9 @@ use super::act::ActArgs;
 use super::client::ClientArgs;
 use super::output::{Column, Screen, Table};
 use super::paging::{Paging, Parameters};
+use super::verbs;
 use super::words::{ago, count, some, yes};
-use crate::actions::{Action, ActionKind, Target};
+use crate::actions::{ActionKind, ActionParameters, Target, TargetKind};
 use crate::mirror::lists::BatchOrder;
 use crate::mirror::state_label;
 use crate::views::batches::{BatchItem, BatchList};
@@ -21,8 +22,8 @@ use queuekeeper_queue::state::{BatchState, State as _};
 #[derive(Clone, Debug, Args)]
 pub(super) struct BatchesArgs {
     /// What to do; without it, list them
-    #[arg(value_name = "ACTION")]
-    action: Option<BatchesAction>,
+    #[arg(value_name = "ACTION", value_parser = verbs::parser(TargetKind::Batches))]
+    action: Option<ActionKind>,
 
     #[command(flatten)]
     filter: BatchFilter,
@@ -35,12 +36,6 @@ pub(super) struct BatchesArgs {
 
     #[command(flatten)]
     client: ClientArgs,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum BatchesAction {
-    /// Purge every batch that is done with: Completed or Deleted
-    CleanUp,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -86,13 +81,13 @@ impl BatchesArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         match self.action {
             None => self.list().await,
-            Some(BatchesAction::CleanUp) => {
+            Some(kind) => {
                 if !self.filter.asked().is_empty() {
                     let why = "clean-up purges every batch that is done with, and takes no filter";
                     return Err(UsageError(why.to_owned()).into());
                 }
                 self.act.check()?;
-                let action = Action::new(ActionKind::CleanUp, Target::Batches);
+                let action = verbs::action(kind, Target::Batches, ActionParameters::default())?;
                 // With the whole queue at hand, not every job has to be asked for its batch again and again.
                 self.client
                     .ask(async |link| {

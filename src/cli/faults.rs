@@ -11,8 +11,9 @@ use super::act::ActArgs;
 use super::client::ClientArgs;
 use super::output::{Screen, note};
 use super::paging::{Paging, Parameters};
+use super::verbs;
 use super::words::{ASSUMED, ago, count};
-use crate::actions::{Action, ActionKind, BulkAction, ListOf, MOST_ITEMS, Target};
+use crate::actions::{ActionKind, ActionParameters, BulkAction, ListOf, MOST_ITEMS, Target};
 use crate::mirror::Store;
 use crate::mirror::words::{self, counted};
 use crate::views::faults::{FaultList, Unconfirmed};
@@ -86,13 +87,14 @@ impl FaultsArgs {
                 self.act
                     .with_session(link, Some(store), output, async |session| {
                         if self.act.is_sure() && !self.force {
-                            let each = BulkAction { action: ActionKind::Repair, to: None, priority: None };
+                            let bulk = BulkAction::new(ActionKind::Repair);
                             let items = targets.into_iter().map(|target| (target, None)).collect();
-                            return session.each(each, ListOf::Faults, items, |_| ()).await;
+                            return session.each(bulk, ListOf::Faults, items, |_| ()).await;
                         }
-                        let actions = targets.into_iter();
-                        let action = |target| Action { force: self.force, ..Action::new(ActionKind::Repair, target) };
-                        session.one_by_one(actions.map(action)).await
+                        let parameters = ActionParameters { force: self.force, ..ActionParameters::default() };
+                        let action = |target| verbs::action(ActionKind::Repair, target, parameters);
+                        let actions: Result<Vec<_>, _> = targets.into_iter().map(action).collect();
+                        session.one_by_one(actions?.into_iter()).await
                     })
                     .await
             })

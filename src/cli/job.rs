@@ -1,20 +1,17 @@
 //! `queuekeeper job`: one job.
 
-use std::sync::LazyLock;
-
-use clap::builder::PossibleValue;
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use jiff::Timestamp;
 
-use super::UsageError;
 use super::act::ActArgs;
 use super::actions::{act_on_one, break_lock};
-use super::change::{ChangeArgs, JobChange};
 use super::client::{ClientArgs, job_id};
 use super::exit::{Ending, NOT_FOUND};
 use super::output::Screen;
+use super::verbs::{self, JobParameters};
 use super::words::{ago, moment, number, size};
-use crate::actions::{Action, BulkAction, Target};
+use crate::actions::{ActionKind, Target, TargetKind};
 use crate::views::diagnosis::Diagnosis;
 use crate::views::job::JobDetail;
 use queuekeeper_queue::id::JobId;
@@ -28,11 +25,11 @@ pub(super) struct JobArgs {
     job: String,
 
     /// What to do; without it, show the job
-    #[arg(value_name = "ACTION")]
-    action: Option<JobAction>,
+    #[arg(value_name = "ACTION", value_parser = JobVerb::parser())]
+    action: Option<JobVerb>,
 
     #[command(flatten)]
-    change: ChangeArgs,
+    parameters: JobParameters,
 
     /// Break a lock that is no fault; its session may be at work
     #[arg(long, help_heading = "Acting")]
@@ -45,30 +42,32 @@ pub(super) struct JobArgs {
     client: ClientArgs,
 }
 
+/// What there is to do about a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum JobAction {
+enum JobVerb {
     Why,
     BreakLock,
-    Change(JobChange),
+    Act(ActionKind),
 }
 
-impl ValueEnum for JobAction {
-    fn value_variants<'a>() -> &'a [Self] {
-        static ALL: LazyLock<Vec<JobAction>> = LazyLock::new(|| {
-            let changes = JobChange::value_variants().iter().copied().map(JobAction::Change);
-            [JobAction::Why].into_iter().chain(changes).chain([JobAction::BreakLock]).collect()
-        });
-        &ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        match self {
-            Self::Why => Some(PossibleValue::new("why").help("Say why it is not moving, or that it is")),
-            Self::BreakLock => Some(PossibleValue::new("break-lock").help("Remove a lock that nobody will release")),
-            Self::Change(change) => change.to_possible_value(),
-        }
+impl JobVerb {
+    fn parser() -> impl TypedValueParser<Value = Self> {
+        let lock = TargetKind::Lock;
+        let why = PossibleValue::new(WHY).help("Show why it is not moving, or that it is");
+        let names = [why].into_iter().chain(verbs::values(TargetKind::Job)).chain(verbs::values(lock));
+        PossibleValuesParser::new(names).try_map(|name| {
+            let kind = ActionKind::ALL.into_iter().find(|kind| kind.command() == name);
+            match kind {
+                None if name == WHY => Ok(Self::Why),
+                None => Err("there is no such action"),
+                Some(ActionKind::BreakLock) => Ok(Self::BreakLock),
+                Some(kind) => Ok(Self::Act(kind)),
+            }
+        })
     }
 }
+
+const WHY: &str = "why";
 
 impl JobArgs {
     /// Shows it, or does something to it.
@@ -77,20 +76,20 @@ impl JobArgs {
     /// When it cannot be read, is not there, or stands against what is requested.
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let id = job_id(&self.job)?;
-        if self.force && self.action != Some(JobAction::BreakLock) {
-            return Err(UsageError::flag("--force", "only `break-lock` takes it").into());
+        if self.force && self.action != Some(JobVerb::BreakLock) {
+            verbs::only("--force", "force", TargetKind::Lock, None)?;
         }
         match self.action {
             None => self.show(id).await,
-            Some(JobAction::Why) => self.why(id).await,
-            Some(JobAction::BreakLock) => {
-                self.change.check_unused()?;
+            Some(JobVerb::Why) => self.why(id).await,
+            Some(JobVerb::BreakLock) => {
+                self.parameters.check(None)?;
                 let lock = Path::JobNode(id, JobNode::Lock);
                 break_lock(&self.client, &self.act, lock, self.force).await
             }
-            Some(JobAction::Change(change)) => {
-                let BulkAction { action, to, priority } = self.change.each(change)?;
-                let action = Action { to, priority, ..Action::new(action, Target::Job(id)) };
+            Some(JobVerb::Act(kind)) => {
+                let bulk = self.parameters.of(kind)?;
+                let action = verbs::action(kind, Target::Job(id), bulk.parameters)?;
                 act_on_one(&self.client, &self.act, action).await
             }
         }
@@ -98,7 +97,7 @@ impl JobArgs {
 
     /// Shows the job as it is, without a look at any other.
     async fn show(&self, id: JobId) -> anyhow::Result<()> {
-        self.change.check_unused()?;
+        self.parameters.check(None)?;
         let job = self.client.ask(async |link| {
             let answers = link.job(id).await?.ok_or_else(|| missing(id))?;
             let now = Timestamp::now();
@@ -109,7 +108,7 @@ impl JobArgs {
     }
 
     async fn why(&self, id: JobId) -> anyhow::Result<()> {
-        self.change.check_unused()?;
+        self.parameters.check(None)?;
         let diagnosis = self.client.ask(async |link| {
             let answers = link.walk(true).await?;
             // After the walk: what it saw twice has lasted until now.

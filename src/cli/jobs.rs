@@ -6,13 +6,14 @@ use jiff::Timestamp;
 
 use super::UsageError;
 use super::act::ActArgs;
-use super::change::{ChangeArgs, JobChange};
+
 use super::client::{ClientArgs, Link};
 use super::exit::Ending;
 use super::output::{Column, OutputArgs, Screen, Table};
 use super::paging::{Paging, Parameters};
+use super::verbs::{self, JobParameters};
 use super::words::{ago, number, size, yes};
-use crate::actions::{BulkAction, ListOf};
+use crate::actions::{ActionKind, BulkAction, ListOf, TargetKind};
 use crate::mirror::Store;
 use crate::mirror::find::{Direction, JobSort};
 use crate::mirror::state_label;
@@ -28,11 +29,11 @@ const SAMPLE: usize = 10;
 #[derive(Clone, Debug, Args)]
 pub(super) struct JobsArgs {
     /// What to do to each job that matches; without it, list them
-    #[arg(value_name = "ACTION")]
-    action: Option<JobChange>,
+    #[arg(value_name = "ACTION", value_parser = verbs::parser(TargetKind::Job))]
+    action: Option<ActionKind>,
 
     #[command(flatten)]
-    change: ChangeArgs,
+    parameters: JobParameters,
 
     #[command(flatten)]
     filter: JobFilter,
@@ -129,12 +130,12 @@ impl JobsArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         match self.action {
             None => self.list().await,
-            Some(change) => self.change(change).await,
+            Some(kind) => self.act(kind).await,
         }
     }
 
     async fn list(&self) -> anyhow::Result<()> {
-        self.change.check_unused()?;
+        self.parameters.check(None)?;
         let list = self.client.ask(async |link| {
             let answers = link.walk(self.filter.fault.is_some()).await?;
             let now = Timestamp::now();
@@ -149,8 +150,8 @@ impl JobsArgs {
     }
 
     /// Does something to each job that matches, whatever arrives meanwhile.
-    async fn change(&self, change: JobChange) -> anyhow::Result<()> {
-        let each = self.change.each(change)?;
+    async fn act(&self, kind: ActionKind) -> anyhow::Result<()> {
+        let bulk = self.parameters.of(kind)?;
         let asked = self.filter.asked();
         if self.paging.is_some() {
             return Err(UsageError("--limit and --cursor: it is done to all that match".to_owned()).into());
@@ -158,7 +159,7 @@ impl JobsArgs {
         if asked.is_empty() && !self.paging.is_all() {
             return Err(UsageError("say which jobs, or --all for every job there is".to_owned()).into());
         }
-        change_jobs(&self.client, &self.act, each, asked).await
+        change_jobs(&self.client, &self.act, bulk, asked).await
     }
 }
 
@@ -166,7 +167,7 @@ impl JobsArgs {
 pub(super) async fn change_jobs(
     client: &ClientArgs,
     act: &ActArgs,
-    each: BulkAction,
+    bulk: BulkAction,
     asked: Pairs,
 ) -> anyhow::Result<()> {
     act.check()?;
@@ -177,7 +178,7 @@ pub(super) async fn change_jobs(
                 link.measure_or_refuse(", or choose the jobs without --fault and --min-age").await?;
             }
             let store = link.store(asks(&["fault"])).await?;
-            change_found(link, store, act, client.output, each, &asked).await
+            change_found(link, store, act, client.output, bulk, &asked).await
         })
         .await
 }
@@ -188,7 +189,7 @@ async fn change_found(
     store: Store,
     act: &ActArgs,
     output: OutputArgs,
-    each: BulkAction,
+    bulk: BulkAction,
     asked: &Pairs,
 ) -> anyhow::Result<()> {
     let answers = link.answers(store.clone());
@@ -197,7 +198,7 @@ async fn change_found(
     let first = [asked.clone(), vec![("limit".to_owned(), SAMPLE.to_string())]].concat();
     let sample = answers.jobs(&first, now).map_err(Ending::from)?;
     act.with_session(link, Some(store), output, async |session| {
-        session.each(each, ListOf::Jobs, items, |screen| show(&sample, screen)).await
+        session.each(bulk, ListOf::Jobs, items, |screen| show(&sample, screen)).await
     })
     .await
 }

@@ -1,7 +1,7 @@
 //! `queuekeeper queue` and `queuekeeper collection`: what is paused or held, by whom and why.
 
+use clap::Args;
 use clap::builder::PossibleValuesParser;
-use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -11,8 +11,9 @@ use super::actions::act_on_one;
 use super::client::ClientArgs;
 use super::exit::Ending;
 use super::output::{Column, OutputArgs, Screen, Table};
+use super::verbs;
 use super::words::ago;
-use crate::actions::{Action, ActionKind, Target};
+use crate::actions::{Action, ActionKind, ActionParameters, Target, TargetKind};
 
 use queuekeeper_queue::path::Queue;
 
@@ -20,8 +21,8 @@ use queuekeeper_queue::path::Queue;
 #[derive(Clone, Debug, Args)]
 pub(super) struct QueueArgs {
     /// What to do; without it, list them
-    #[arg(value_name = "ACTION", requires = "queue")]
-    action: Option<QueueAction>,
+    #[arg(value_name = "ACTION", requires = "queue", value_parser = verbs::parser(TargetKind::Queue))]
+    action: Option<ActionKind>,
 
     /// The queue
     #[arg(value_name = "QUEUE", value_parser = PossibleValuesParser::new(Queue::ALL.iter().map(|queue| queue.name())))]
@@ -34,20 +35,12 @@ pub(super) struct QueueArgs {
     client: ClientArgs,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum QueueAction {
-    /// Pause it: pausing ingest stops every daemon but inventory, also those that free space
-    Pause,
-    /// Let it go on
-    Unpause,
-}
-
 /// Show which collections are held, or hold one, or let it go on
 #[derive(Clone, Debug, Args)]
 pub(super) struct CollectionArgs {
     /// What to do; without it, list them
-    #[arg(value_name = "ACTION", requires = "name")]
-    action: Option<CollectionAction>,
+    #[arg(value_name = "ACTION", requires = "name", value_parser = verbs::parser(TargetKind::Collection))]
+    action: Option<ActionKind>,
 
     /// The collection's mnemonic
     #[arg(value_name = "MNEMONIC")]
@@ -62,14 +55,6 @@ pub(super) struct CollectionArgs {
 
     #[command(flatten)]
     client: ClientArgs,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum CollectionAction {
-    /// Hold it: its pending jobs are held back, and nothing else is stopped
-    Hold,
-    /// Let it go on
-    Release,
 }
 
 /// A queue or a collection, and whether it is stopped.
@@ -102,12 +87,9 @@ impl QueueArgs {
     /// When they cannot be read, or one stands against what is requested.
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let named = self.queue.as_deref().and_then(Queue::from_name);
-        let (Some(action), Some(queue)) = (self.action, named) else { return self.list().await };
-        let action = match action {
-            QueueAction::Pause => ActionKind::Pause,
-            QueueAction::Unpause => ActionKind::Unpause,
-        };
-        act_on_one(&self.client, &self.act, Action::new(action, Target::Queue(queue))).await
+        let (Some(kind), Some(queue)) = (self.action, named) else { return self.list().await };
+        let action = verbs::action(kind, Target::Queue(queue), ActionParameters::default())?;
+        act_on_one(&self.client, &self.act, action).await
     }
 
     async fn list(&self) -> anyhow::Result<()> {
@@ -128,25 +110,26 @@ impl CollectionArgs {
     /// # Errors
     /// When they cannot be read, or one stands against what is requested.
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let (Some(action), Some(name)) = (self.action, self.name.as_deref()) else { return self.list().await };
-        if self.with_jobs && action != CollectionAction::Release {
-            return Err(UsageError::flag("--with-jobs", "only `release` takes it").into());
+        let (Some(kind), Some(name)) = (self.action, self.name.as_deref()) else { return self.list().await };
+        if self.with_jobs {
+            verbs::only("--with-jobs", "with_jobs", TargetKind::Collection, Some(kind))?;
         }
         let Ok(target) = format!("collection:{name}").parse::<Target>() else {
             let name = crate::views::show::brief(name, 64);
             return Err(UsageError(format!("no collection can have the mnemonic {name}")).into());
         };
-        match action {
-            CollectionAction::Hold => act_on_one(&self.client, &self.act, Action::new(ActionKind::Hold, target)).await,
-            CollectionAction::Release => self.release(target).await,
+        let parameters = ActionParameters { with_jobs: self.with_jobs, ..ActionParameters::default() };
+        let action = verbs::action(kind, target, parameters)?;
+        match kind {
+            ActionKind::Release => self.release(action).await,
+            _ => act_on_one(&self.client, &self.act, action).await,
         }
     }
 
     /// Releases the collection, and with it its jobs where that is wanted: they are known by a walk.
-    async fn release(&self, target: Target) -> anyhow::Result<()> {
+    async fn release(&self, action: Action) -> anyhow::Result<()> {
         self.act.check()?;
         let (act, output) = (&self.act, self.client.output);
-        let action = Action { with_jobs: self.with_jobs, ..Action::new(ActionKind::Release, target) };
         self.client
             .ask(async |link| {
                 let store = link.store(false).await?;

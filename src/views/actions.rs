@@ -142,7 +142,7 @@ pub(crate) struct WrittenItem {
 /// A frozen list: nothing outside of it will be touched.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct FrozenList {
-    /// The id of the order that it may become.
+    /// The id of the action that it may become.
     #[schema(example = "01938f5e-6c2a-7c3b-9d6e-2f0d1c5b7a90")]
     pub(crate) id: String,
     /// When it was frozen; it is kept for half an hour.
@@ -166,8 +166,8 @@ impl ActionView {
             data: String::from_utf8_lossy(data).chars().take(LOST).collect(),
         });
         Self {
-            action: prepared.action.kind.to_string(),
-            on: prepared.action.target.to_string(),
+            action: prepared.action.kind().to_string(),
+            on: prepared.action.target().to_string(),
             reason: reason.to_owned(),
             outcome: "dry_run".to_owned(),
             before: prepared.before.map(str::to_owned),
@@ -266,7 +266,7 @@ impl FrozenList {
         Self {
             id: frozen.id.to_string(),
             at: frozen.at,
-            action: frozen.each.action.to_string(),
+            action: frozen.bulk.kind.to_string(),
             of: frozen.of.words(0),
             count: frozen.items.len(),
             sample: frozen.items.iter().take(SAMPLE).map(|(target, _)| target.to_string()).collect(),

@@ -7,8 +7,15 @@ use super::State;
 use super::http::identity::Identity;
 use super::http::problem::{Present, Problem};
 use super::http::query::{self, Pairs};
-use crate::actions::{ActionKind, Actions, Actor, ListOf, MOST_ITEMS, Refusal, Role, Source, Target};
+use crate::actions::audit::ActionId;
+use crate::actions::{
+    Action, ActionKind, ActionParameters, Actions, Actor, ListOf, MOST_ITEMS, Precondition, Reason, Refusal, Role,
+    Source, Target,
+};
 use crate::alerts::Alerts;
+use crate::views::actions::ActionView;
+use queuekeeper_queue::id::Priority;
+use queuekeeper_queue::state::{JobState, State as _};
 
 impl State {
     /// What operators may request.
@@ -34,19 +41,20 @@ impl State {
         if are_taken { who.role } else { Role::Viewer }
     }
 
-    /// Lets somebody request an action on a target.
+    /// The action of a request, and the actor who may execute it.
     ///
     /// # Errors
-    /// When he may not.
-    pub(super) fn operator(
+    /// When its caller may not, or the target does not support the action: in this order, so that only those who may act
+    /// learn what is supported.
+    pub(super) fn requested(
         &self,
         who: &Identity,
-        action: ActionKind,
-        target: &Target,
+        request: ActionRequest,
         source: Source,
-    ) -> Result<Actor, Problem> {
-        // What a target does not know is told only to whoever may request something.
-        self.authorize(who, target.role(action).unwrap_or(Role::Operator), source)
+    ) -> Result<(Actor, Action), Problem> {
+        let ActionRequest { kind, target, parameters, precondition } = request;
+        let actor = self.authorize(who, target.role(kind).unwrap_or(Role::Operator), source)?;
+        Ok((actor, Action::new(kind, target, parameters)?.only_if(precondition)))
     }
 
     /// The jobs that a query string finds now, all of them, with the versions of their statuses; and what they are, in
@@ -63,7 +71,7 @@ impl State {
         let first = self.jobs(&query, now)?;
         if first.total > MOST_ITEMS {
             let total = first.total;
-            return Err(Problem::bad(format!("{total} jobs match, and one order takes {MOST_ITEMS} at most.")));
+            return Err(Problem::bad(format!("{total} jobs match, and one action takes {MOST_ITEMS} at most.")));
         }
         let found = self.shared.store.matching(&query, now).ok_or_else(Problem::no_image)?;
         let items = found.into_iter().map(|(id, version)| (Target::Job(id), Some(version))).collect();
@@ -89,6 +97,15 @@ impl State {
             .map(|(version, target)| (target, version))
             .collect()
     }
+}
+
+/// A request for an action, as it was read.
+#[derive(Clone, Debug)]
+pub(super) struct ActionRequest {
+    pub(super) kind: ActionKind,
+    pub(super) target: Target,
+    pub(super) parameters: ActionParameters,
+    pub(super) precondition: Option<Precondition>,
 }
 
 /// Targets, and the version of each one's status.
@@ -121,4 +138,58 @@ pub(super) fn sentence(text: &str) -> String {
         Some(first) if is_word => format!("{}{}.", first.to_ascii_uppercase(), &text[1..]),
         Some(_) | None => format!("{text}."),
     }
+}
+
+/// An action by its id, as it is or as it is remembered.
+pub(super) fn find_action(state: &State, id: &str) -> Result<ActionView, Problem> {
+    let id: ActionId = id.parse().map_err(|_| no_action())?;
+    let actions = state.actions()?;
+    if let Some(work) = actions.execution(id) {
+        return Ok(ActionView::of(&work).with(actions.audit().entry(id)));
+    }
+    actions.audit().entry(id).map(ActionView::remembered).ok_or_else(no_action)
+}
+
+pub(super) fn no_action() -> Problem {
+    Problem::missing("There is no such action, or it is so long ago that only the audit file has it.")
+}
+
+/// The action of that name.
+pub(super) fn action_kind(name: &str) -> Result<ActionKind, Problem> {
+    name.parse().map_err(|_| {
+        let problem = Problem::bad(format!("There is no action “{}”.", query::shown(name)));
+        problem.allowing(ActionKind::ALL.map(ActionKind::label))
+    })
+}
+
+/// The target of that text.
+pub(super) fn target(text: &str) -> Result<Target, Problem> {
+    text.parse()
+        .map_err(|error| Problem::bad(format!("No action can be requested on “{}”: {error}.", query::shown(text))))
+}
+
+/// The state of that name; none for none.
+pub(super) fn job_state(name: Option<&str>) -> Result<Option<JobState>, Problem> {
+    let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
+    let state = JobState::ALL.iter().copied().find(|state| state.label() == name);
+    state.map(Some).ok_or_else(|| {
+        let problem = Problem::bad(format!("There is no state “{}”.", query::shown(name)));
+        problem.allowing(JobState::ALL.iter().map(|state| state.label()))
+    })
+}
+
+/// A priority; none for none.
+pub(super) fn priority(number: Option<u8>) -> Result<Option<Priority>, Problem> {
+    let wrong = || Problem::bad("A priority is a number from 0, the most urgent, to 99.");
+    number.map(|number| Priority::new(number.into()).ok_or_else(wrong)).transpose()
+}
+
+/// The number of a plan, as a dry run answers it.
+pub(super) fn plan(text: &str) -> Result<u64, Problem> {
+    u64::from_str_radix(text, 16).map_err(|_| Problem::bad("A “plan” is what a dry run answers with, word for word."))
+}
+
+/// The reason of a request.
+pub(super) fn reason(text: &str) -> Result<Reason, Problem> {
+    Reason::new(text).map_err(|error| Problem::from(Refusal::Invalid(error.to_string())))
 }

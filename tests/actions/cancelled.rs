@@ -8,7 +8,7 @@ use queuekeeper::actions::audit::Record;
 use queuekeeper::actions::{Action, ActionKind, Outcome, Reason, Role, Target};
 use queuekeeper_queue::id::BatchId;
 
-use super::served::{Served, actor};
+use super::served::{Served, action_on, actor};
 use crate::queue::world::{World, base, borrowed, job, now};
 
 const JOBS: u32 = 7;
@@ -39,7 +39,7 @@ async fn a_deletion_that_is_cancelled_leaves_a_batch_that_can_be_deleted_again()
     nodes.extend((1..=JOBS).flat_map(|number| job(number, "Failed")));
     let world = World::new(&borrowed(&nodes)).await;
     let served = Served::on(world.queue.clone().with_jobs_per_transaction(2));
-    let delete = || Action::new(ActionKind::Delete, Target::Batch(BatchId::new(0)));
+    let delete = || action_on(ActionKind::Delete, Target::Batch(BatchId::new(0)));
 
     let outcome = act_and_cancel(&served, delete()).await;
     assert!(outcome.is_cancelled, "{outcome:?}");
@@ -95,7 +95,7 @@ async fn a_clean_up_that_is_cancelled_says_what_it_left() {
     }
     let world = World::new(&borrowed(&nodes)).await;
     let served = Served::over(&world);
-    let clean_up = || Action::new(ActionKind::CleanUp, Target::Batches);
+    let clean_up = || action_on(ActionKind::CleanUp, Target::Batches);
     let outcome = act_and_cancel(&served, clean_up()).await;
     assert_eq!(
         (outcome.is_cancelled, outcome.detail.as_deref()),

@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use queuekeeper::actions::audit::Record;
-use queuekeeper::actions::{Action, ActionKind, BulkAction, ListOf, Outcome, Reached, Reason, Refusal, Role, Target};
+use queuekeeper::actions::{
+    ActionKind, ActionParameters, BulkAction, ListOf, Outcome, Reached, Reason, Refusal, Role, Target,
+};
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::id::JobId;
 use zookeeper_client::Client;
 
-use super::served::{Served, actor};
+use super::served::{Served, actor, with};
 use crate::queue::world::{EPHEMERAL, World, base, borrowed, connect, data, job, now, server};
 use crate::support::tree::Tree;
 use crate::support::wait::eventually;
@@ -82,12 +84,15 @@ impl Case {
     async fn action(self, served: &Served) -> Came {
         match self {
             Self::One(action, on) => {
-                let action =
-                    Action { force: action == ActionKind::BreakLock, ..Action::new(action, on.parse().unwrap()) };
+                let action = with(
+                    action,
+                    on.parse().unwrap(),
+                    ActionParameters { force: action == ActionKind::BreakLock, ..ActionParameters::default() },
+                );
                 Came::One(served.action(action, Role::Admin, "tried by hand").await.map(drop))
             }
             Self::List => {
-                let each = BulkAction { action: ActionKind::Resume, to: None, priority: None };
+                let each = BulkAction::new(ActionKind::Resume);
                 let items = (1..=LISTED).map(|number| (Target::Job(JobId::new(number)), None)).collect();
                 let actions = &served.actions;
                 let frozen = actions.freeze(each, ListOf::Jobs, items, &actor(Role::Admin), now()).unwrap();
@@ -326,7 +331,7 @@ async fn cut_list(comes_back_after: Option<Duration>) -> (Reached, Outcome, u64)
     let limit = Duration::from_secs(1);
     let served = Served::on(queue_over(&world, &wire.connect_string(), limit).await);
     wire.arm(Some((Point::Unanswered(requests), Cut::Long)));
-    let each = BulkAction { action: ActionKind::Resume, to: None, priority: None };
+    let each = BulkAction::new(ActionKind::Resume);
     let items = (1..=LISTED).map(|number| (Target::Job(JobId::new(number)), None)).collect();
     let frozen = served.actions.freeze(each, ListOf::Jobs, items, &actor(Role::Admin), now()).unwrap();
     let reason = Reason::new("tried by hand").unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use prometheus_client::registry::Registry;
 use queuekeeper::actions::audit::{Audit, Destination, Rotation};
-use queuekeeper::actions::{self, Action, ActionKind, Actions, Reason, Role, Target};
+use queuekeeper::actions::{self, ActionKind, Actions, Reason, Role, Target};
 use queuekeeper::mirror::{self, Writer};
 use queuekeeper_queue::fault::Limits;
 use queuekeeper_queue::id::JobId;
@@ -14,7 +14,7 @@ use queuekeeper_zookeeper::{Config, PrivateServer, Sessions};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::served::actor;
+use super::served::{action_on, actor};
 use crate::queue::world::{base, borrowed, connect, job, make, now};
 use crate::support::wait::eventually;
 
@@ -45,7 +45,7 @@ async fn after_a_server_has_lost_its_data_orders_are_taken_long_before_the_sessi
         nodes.extend(job(number, "Failed"));
         make(&client, &borrowed(&nodes)).await;
         let id = JobId::new(number);
-        let action = || Action::new(ActionKind::Resume, Target::Job(id));
+        let action = || action_on(ActionKind::Resume, Target::Job(id));
         eventually(LIMIT, "the job is in the image, and can be resumed", async || {
             store.job(id).is_some() && actions.plan(&action(), &actor(Role::Operator), "", now()).await.is_ok()
         })

@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use queuekeeper::actions::audit::{ActionId, Record};
-use queuekeeper::actions::{Action, ActionKind, Precondition, Refusal, Role, Target};
-use queuekeeper_queue::id::{JobId, Priority};
+use queuekeeper::actions::{ActionKind, Refusal, Role, Target};
+use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::state::{JobState, State as _};
 use queuekeeper_queue::{Error, JobChange, NewJob, Queue};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tokio::task::JoinSet;
 
-use super::served::Served;
+use super::served::{Served, least, with};
 use crate::queue::world::{World, base, borrowed};
 
 const JOBS: u32 = 2_000;
@@ -64,11 +64,8 @@ async fn operator(served: &Served, queue: Queue, jobs: &[JobId], seed: u64, end:
             _ if dice.random_ratio(1, 4) => ActionKind::Fail,
             _ => ActionKind::SetPriority,
         };
-        let action = Action {
-            precondition: Some(Precondition { version: job.version(), ..Precondition::default() }),
-            priority: Priority::new(dice.random_range(0..100)),
-            ..Action::new(action, Target::Job(id))
-        };
+        let parameters = least(action, dice.random_range(0..100));
+        let action = with(action, Target::Job(id), parameters).at_version(job.version());
         match served.action(action, Role::Admin, "a race").await {
             Ok(_) => done += 1,
             Err(Refusal::Conflict { .. }) => refused += 1,

@@ -3,9 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
 use queuekeeper::actions::audit::{Audit, Destination, Record, Rotation};
-use queuekeeper::actions::{Action, Actions, Actor, Clock, Outcome, Reason, Refusal, Role, Source};
+use queuekeeper::actions::{
+    Action, ActionKind, ActionParameters, Actions, Actor, Clock, Outcome, Reason, Refusal, Role, Source, Target,
+};
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::fault::Limits;
+use queuekeeper_queue::id::Priority;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -20,6 +23,22 @@ pub(crate) struct Served {
 
 pub(crate) fn actor(role: Role) -> Actor {
     Actor { name: "tester".to_owned(), role, source: Source::Cli, from: None }
+}
+
+/// An action that takes nothing besides its target.
+pub(crate) fn action_on(kind: ActionKind, target: Target) -> Action {
+    with(kind, target, ActionParameters::default())
+}
+
+/// An action with what it takes besides its target.
+pub(crate) fn with(kind: ActionKind, target: Target, parameters: ActionParameters) -> Action {
+    Action::new(kind, target, parameters).unwrap()
+}
+
+/// What an action takes at least: this priority, where it sets one.
+pub(crate) fn least(kind: ActionKind, priority: i64) -> ActionParameters {
+    let priority = Priority::new(priority).filter(|_| kind == ActionKind::SetPriority);
+    ActionParameters { priority, ..ActionParameters::default() }
 }
 
 impl Served {

@@ -15,13 +15,13 @@ use queuekeeper_queue::path::Path;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::served::{Served, actor};
+use super::served::{Served, action_on, actor};
 use crate::queue::world::{PERSISTENT, World, base, borrowed, job, now};
 
 /// What an action carries that is given after a look at it.
 async fn looked_at(served: &Served, action: &Action) -> Action {
     let prepared = served.actions.plan(action, &actor(Role::Admin), "tried by hand", now()).await.unwrap();
-    Action { precondition: Some(prepared.precondition), ..action.clone() }
+    action.clone().only_if(Some(prepared.precondition))
 }
 
 #[tokio::test]
@@ -31,7 +31,7 @@ async fn what_was_not_shown_is_not_removed() {
     nodes.push(("/jobs/jid0000000001/bid".into(), "bid0000000000".into()));
     let world = World::new(&borrowed(&nodes)).await;
     let served = Served::over(&world);
-    let purge = Action::new(ActionKind::Purge, Target::Job(JobId::new(1)));
+    let purge = action_on(ActionKind::Purge, Target::Job(JobId::new(1)));
     let shown = looked_at(&served, &purge).await;
     assert!(shown.precondition.as_ref().unwrap().plan.is_some());
     let path = "/jobs/jid0000000001/configuration";
@@ -41,10 +41,10 @@ async fn what_was_not_shown_is_not_removed() {
     assert!(matches!(&refused, Refusal::Conflict { why, .. } if why.contains("than was shown")), "{refused}");
     assert_eq!(world.tree().await, before);
     // No repair removes it, and no list does.
-    let repair = Action::new(ActionKind::Repair, Target::Fault(Fault::UnloadableJob, Path::Job(JobId::new(1))));
+    let repair = action_on(ActionKind::Repair, Target::Fault(Fault::UnloadableJob, Path::Job(JobId::new(1))));
     let refused = served.action(repair, Role::Admin, "half a job").await.unwrap_err();
     assert!(matches!(&refused, Refusal::Conflict { why, .. } if why.contains("status does not exist")), "{refused}");
-    let each = BulkAction { action: ActionKind::Purge, to: None, priority: None };
+    let each = BulkAction::new(ActionKind::Purge);
     let work = list(&served, each, vec![Target::Job(JobId::new(1))]).await;
     assert!(work.undone()[0].1.to_string().contains("purge it by its name alone"), "{:?}", work.undone());
     assert_eq!(world.tree().await, before);
@@ -78,7 +78,7 @@ async fn repairs_name_what_they_write_and_one_write_that_repairs_two_faults_coun
     }
     let served = Served::over(&world);
     let fault = |fault, number| Target::Fault(fault, Path::Job(JobId::new(number)));
-    let each = BulkAction { action: ActionKind::Repair, to: None, priority: None };
+    let each = BulkAction::new(ActionKind::Repair);
     let items = vec![
         fault(Fault::OrphanEntry, 1),
         fault(Fault::DuplicateEntry, 1),
@@ -110,8 +110,7 @@ async fn repairs_name_what_they_write_and_one_write_that_repairs_two_faults_coun
     for path in entries {
         world.raw.create(path, b"", &PERSISTENT).await.unwrap();
     }
-    let actions =
-        [Fault::OrphanEntry, Fault::DuplicateEntry].map(|kind| Action::new(ActionKind::Repair, fault(kind, 1)));
+    let actions = [Fault::OrphanEntry, Fault::DuplicateEntry].map(|kind| action_on(ActionKind::Repair, fault(kind, 1)));
     let shown = looked_at(&served, &actions[1]).await;
     let first = served.action(actions[0].clone(), Role::Operator, "tidy").await.unwrap();
     assert_eq!(first.detail, None);
@@ -121,11 +120,11 @@ async fn repairs_name_what_they_write_and_one_write_that_repairs_two_faults_coun
         ("done", Some("it does not show this fault now; nothing was written"))
     );
     let nowhere =
-        served.action(Action::new(ActionKind::Repair, fault(Fault::OrphanEntry, 99)), Role::Operator, "tidy").await;
+        served.action(action_on(ActionKind::Repair, fault(Fault::OrphanEntry, 99)), Role::Operator, "tidy").await;
     assert!(matches!(nowhere, Err(Refusal::Missing(_))), "{nowhere:?}");
 
     // To break a lock takes the same role by whichever name it is asked for.
-    let leaked = Action::new(ActionKind::Repair, fault(Fault::LeakedLock, 4));
+    let leaked = action_on(ActionKind::Repair, fault(Fault::LeakedLock, 4));
     let refused = served.action(leaked.clone(), Role::Operator, "stuck").await.unwrap_err();
     assert_eq!(refused, Refusal::Forbidden { needs: Role::Admin, has: Role::Operator });
     // It is made later than the test's own time: what is too young to count is not called repaired.
@@ -143,7 +142,7 @@ async fn a_clean_up_purges_the_batches_that_were_shown_and_names_each() {
     }
     let world = World::new(&borrowed(&nodes)).await;
     let served = Served::over(&world);
-    let clean_up = Action::new(ActionKind::CleanUp, Target::Batches);
+    let clean_up = action_on(ActionKind::CleanUp, Target::Batches);
     let shown = looked_at(&served, &clean_up).await;
     let (data, _) = world.raw.get_data("/batches/bid0000000001/status").await.unwrap();
     world.raw.set_data("/batches/bid0000000003/status", &data, None).await.unwrap();
@@ -169,7 +168,7 @@ async fn a_key_by_which_nothing_was_done_is_free_for_another_try() {
     nodes.extend(job(1, "Pending"));
     let world = World::new(&borrowed(&nodes)).await;
     let served = Served::over(&world);
-    let action = |action| Action::new(action, Target::Job(JobId::new(1)));
+    let action = |action| action_on(action, Target::Job(JobId::new(1)));
     let reason = || Reason::new("tried by hand").unwrap();
     let keyed = |action| served.actions.execute(action, actor(Role::Admin), reason(), Some("k1"), now());
     let refused = keyed(action(ActionKind::Release)).await.unwrap_err();
@@ -188,7 +187,7 @@ async fn a_list_of_which_nothing_was_done_is_not_called_done() {
     nodes.extend([job(1, "Completed"), job(2, "Completed"), job(3, "Failed")].concat());
     let world = World::new(&borrowed(&nodes)).await;
     let served = Served::over(&world);
-    let each = BulkAction { action: ActionKind::Resume, to: None, priority: None };
+    let each = BulkAction::new(ActionKind::Resume);
     for (jobs, label) in [(&[1, 2, 2][..], "conflict"), (&[1, 3], "in_part")] {
         let items = jobs.iter().map(|number| (Target::Job(JobId::new(*number)), None)).collect();
         let frozen = served.actions.freeze(each, ListOf::Jobs, items, &actor(Role::Admin), now()).unwrap();
@@ -200,7 +199,7 @@ async fn a_list_of_which_nothing_was_done_is_not_called_done() {
         assert!(matches!(late, Refusal::Missing(_)), "{late}");
     }
     let stale = Precondition { version: Some(7), ..Precondition::default() };
-    let action = Action { precondition: Some(stale), ..Action::new(ActionKind::Delete, Target::Job(JobId::new(1))) };
+    let action = action_on(ActionKind::Delete, Target::Job(JobId::new(1))).only_if(Some(stale));
     assert!(matches!(served.action(action, Role::Admin, "no").await, Err(Refusal::Conflict { .. })));
 }
 
@@ -219,7 +218,7 @@ async fn a_list_ends_where_its_outcomes_cannot_be_written_and_says_so() {
     std::fs::create_dir_all(folder.path().join("audit.jsonl.1/in the way")).unwrap();
     let _writer = AbortOnDropHandle::new(tokio::spawn(writer.run(CancellationToken::new())));
     let actions = Actions::over(world.queue.clone(), (None, Clock::Mirror), Limits::default(), audit);
-    let each = BulkAction { action: ActionKind::Hold, to: None, priority: None };
+    let each = BulkAction::new(ActionKind::Hold);
     let items = jobs.iter().map(|job| (Target::Job(*job), None)).collect();
     let frozen = actions.freeze(each, ListOf::Jobs, items, &actor(Role::Admin), now()).unwrap();
     let reason = Reason::new("tried by hand").unwrap();

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use queuekeeper::actions::{Action, ActionKind, Precondition, Refusal, Role, Target};
-use queuekeeper_queue::id::{BatchId, JobId, Priority};
+use queuekeeper::actions::{ActionKind, Precondition, Refusal, Role, Target};
+use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::{JobState, State as _};
 use serde_json::json;
 
-use super::served::{Served, actor};
+use super::served::{Served, action_on, actor, least, with};
 use crate::queue::world::{EPHEMERAL, World, base, borrowed, data, folder, job, now, outcome};
 
 const JID: &str = "jid0000000001";
@@ -88,7 +88,7 @@ async fn every_action_on_a_job_does_what_its_name_says_or_nothing() {
             let nodes = nodes(state, is_reported);
             let mut world = World::new(&borrowed(&nodes)).await;
             let mut served = Served::over(&world);
-            for (kind, _) in Target::Job(JobId::new(1)).actions() {
+            for kind in Target::Job(JobId::new(1)).actions().map(|spec| spec.kind) {
                 for (is_locked, version) in [(false, Some(0)), (false, None), (false, Some(7)), (true, Some(0))] {
                     let what = format!("{kind} {state} locked: {is_locked} seen: {version:?} reported: {is_reported}");
                     if is_locked {
@@ -97,18 +97,14 @@ async fn every_action_on_a_job_does_what_its_name_says_or_nothing() {
                     let before = world.tree().await;
                     let precondition =
                         version.map(|version| Precondition { version: Some(version), ..Precondition::default() });
-                    let action = Action {
-                        precondition,
-                        priority: Priority::new(9),
-                        ..Action::new(*kind, Target::Job(JobId::new(1)))
-                    };
+                    let action = with(kind, Target::Job(JobId::new(1)), least(kind, 9)).only_if(precondition);
                     // A dry run says the same, and does nothing.
                     let planned = served.actions.plan(&action, &actor(Role::Admin), "tried by hand", now()).await;
                     assert_eq!(world.tree().await, before, "{what}");
                     let requested = served.action(action, Role::Admin, "tried by hand").await;
                     assert_eq!(planned.is_ok(), requested.is_ok(), "{what}: {planned:?} {requested:?}");
                     let is_possible = !is_locked && version != Some(7);
-                    let does = if is_possible { does(*kind, state, is_reported) } else { Does::Nothing };
+                    let does = if is_possible { does(kind, state, is_reported) } else { Does::Nothing };
                     let tree = world.tree().await;
                     if does == Does::Nothing {
                         refused += 1;
@@ -142,7 +138,7 @@ async fn every_action_on_a_job_does_what_its_name_says_or_nothing() {
 async fn every_action_on_a_batch_does_what_its_name_says_or_nothing() {
     let states = ["Pending", "Held", "Processing", "Reporting", "Failed", "UpdateReporting", "Completed", "Deleted"];
     for state in states {
-        for (kind, _) in Target::Batch(BatchId::new(0)).actions() {
+        for kind in Target::Batch(BatchId::new(0)).actions().map(|spec| spec.kind) {
             for (is_locked, version) in [(false, 0), (false, 7), (true, 0)] {
                 let what = format!("{kind} {state} locked: {is_locked} seen: {version}");
                 let mut nodes = base();
@@ -165,7 +161,7 @@ async fn every_action_on_a_batch_does_what_its_name_says_or_nothing() {
                 }
                 let before = world.tree().await;
                 let precondition = Some(Precondition { version: Some(version), ..Precondition::default() });
-                let action = Action { precondition, ..Action::new(*kind, Target::Batch(BatchId::new(0))) };
+                let action = action_on(kind, Target::Batch(BatchId::new(0))).only_if(precondition);
                 let requested = served.action(action, Role::Admin, "tried by hand").await;
                 let is_possible = !is_locked && version == 0;
                 let mut expected = data(&before);
@@ -177,7 +173,7 @@ async fn every_action_on_a_batch_does_what_its_name_says_or_nothing() {
                     expected.insert("/batches/bid0000000000/status".to_owned(), status.to_string());
                 };
                 let is_done = is_possible
-                    && match (*kind, state) {
+                    && match (kind, state) {
                         (ActionKind::Release, "Held") => {
                             enters(&mut expected, "Pending");
                             expected.remove("/batches/bid0000000000/states");
@@ -194,7 +190,7 @@ async fn every_action_on_a_batch_does_what_its_name_says_or_nothing() {
                             expected.retain(|path, _| {
                                 !path.contains(JID) && !path.contains("bid0000000000") && path != "/batch-uuids/uuid-0"
                             });
-                            !(*kind == ActionKind::Purge && state == "Completed")
+                            !(kind == ActionKind::Purge && state == "Completed")
                         }
                         _ => false,
                     };
@@ -226,12 +222,13 @@ async fn who_may_not_action_it_is_told_so_and_reads_nothing() {
         ("batches", "clean_up"),
     ] {
         let target: Target = target.parse().unwrap();
-        let known: Vec<_> = target.actions().iter().map(|(action, _)| action.label()).collect();
+        let known: Vec<_> = target.actions().map(|spec| spec.kind.label()).collect();
         assert_eq!(known.join(" "), actions, "{target}");
-        for (kind, needs) in target.actions() {
-            for role in Role::ALL.into_iter().filter(|role| role < needs) {
-                let refusal = served.action(Action::new(*kind, target.clone()), role, "why").await.unwrap_err();
-                assert_eq!(refusal, Refusal::Forbidden { needs: *needs, has: role }, "{kind} {target} {role}");
+        for kind in target.actions().map(|spec| spec.kind) {
+            let needs = target.role(kind).unwrap();
+            for role in Role::ALL.into_iter().filter(|role| *role < needs) {
+                let refusal = served.action(with(kind, target.clone(), least(kind, 9)), role, "why").await.unwrap_err();
+                assert_eq!(refusal, Refusal::Forbidden { needs, has: role }, "{kind} {target} {role}");
             }
         }
     }

@@ -11,12 +11,12 @@ use queuekeeper::actions::{self, Action, ActionKind, Actions, Precondition, Reas
 use queuekeeper::mirror::{self, Writer};
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::fault::Limits;
-use queuekeeper_queue::id::{JobId, Priority};
+use queuekeeper_queue::id::JobId;
 use queuekeeper_zookeeper::{Config, Sessions};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::served::{Served, actor};
+use super::served::{Served, actor, least, with};
 use crate::queue::world::{World, base, borrowed, connect, folder, job, now, server};
 use crate::support::wait::eventually;
 use crate::support::wire::Wire;
@@ -39,7 +39,7 @@ const ACTIONS: [(ActionKind, &str); 9] = [
 /// The action with that index, and what its caller may have seen.
 fn action(index: usize, precondition: Option<Precondition>) -> Action {
     let target = Target::Job(id(index));
-    Action { precondition, priority: Priority::new(9), ..Action::new(ACTIONS[index].0, target) }
+    with(ACTIONS[index].0, target, least(ACTIONS[index].0, 9)).only_if(precondition)
 }
 
 fn id(index: usize) -> JobId {

@@ -1,10 +1,10 @@
 //! An action that cannot be written down is not carried out.
 
 use queuekeeper::actions::audit::Rotation;
-use queuekeeper::actions::{Action, ActionKind, Refusal, Role, Target};
+use queuekeeper::actions::{ActionKind, Refusal, Role, Target};
 use queuekeeper_queue::id::JobId;
 
-use super::served::Served;
+use super::served::{Served, action_on};
 use crate::queue::world::{World, base, borrowed, job};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -15,7 +15,7 @@ async fn what_cannot_be_written_down_is_not_done() {
     let world = World::new(&borrowed(&nodes)).await;
     // Every line begins another file.
     let served = Served::with(world.queue.clone(), Rotation { size_bytes: 1, files: 4 });
-    let action = |number| Action::new(ActionKind::Resume, Target::Job(JobId::new(number)));
+    let action = |number| action_on(ActionKind::Resume, Target::Job(JobId::new(number)));
     served.action(action(1), Role::Operator, "this is written").await.unwrap();
     assert_eq!(world.stat("/jobs/jid0000000001/status").await.version, 1);
 

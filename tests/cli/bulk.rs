@@ -145,7 +145,7 @@ async fn what_a_killed_process_did_is_told_by_the_trail_and_the_tree_and_a_hangu
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_killed_repair_has_replaced_is_in_the_trail() {
-    let world = World::new("repair").await;
+    let world = World::new("killed_repair").await;
     world.batch(1, "Reporting").await;
     let jobs = 100..400;
     let space = |number: u32| format!("/jobs/jid{number:010}/space_needed");

@@ -52,7 +52,7 @@ async fn rules_at_work(world: &World) {
         world.create(&format!("/queuekeeper/rules/{rule}"), &memory).await;
     }
     let decision = json!({
-        "id": uuid::Uuid::now_v7(), "kind": "undo", "rule": "make-room", "target": {}, "at": Timestamp::now(),
+        "id": uuid::Uuid::now_v7(), "kind": "undo", "rule": "make-room", "scope": {}, "at": Timestamp::now(),
         "cause": {"alert": "MerrittProvisioningStuck", "fingerprint": "aa", "starts_at": since},
     });
     world.create("/queuekeeper/pending/make-room.undo", &decision.to_string()).await;

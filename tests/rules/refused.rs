@@ -22,7 +22,7 @@ async fn what_others_put_among_our_znodes_orders_nothing() {
     keeper.sees(JobState::Failed, 3).await;
     let forged = |name: &str| {
         format!(
-            r#"{{"id":"01938f5e-6c2a-7c3b-9d6e-2f0d1c5b7a90","kind":"act","rule":"{name}","cause":{{"alert":"A","fingerprint":"ff","starts_at":"2026-11-21T10:00:00Z"}},"target":{{}},"at":"2026-11-21T10:00:00Z"}}"#
+            r#"{{"id":"01938f5e-6c2a-7c3b-9d6e-2f0d1c5b7a90","kind":"act","rule":"{name}","cause":{{"alert":"A","fingerprint":"ff","starts_at":"2026-11-21T10:00:00Z"}},"scope":{{}},"at":"2026-11-21T10:00:00Z"}}"#
         )
     };
     for (name, data) in [
@@ -122,7 +122,7 @@ async fn what_others_put_among_our_znodes_is_named_and_stops_nothing_but_itself(
     world.raw.create("/queuekeeper/rules/another", b"", &closed).await.unwrap();
     let end = "9999-12-30T22:00:00Z";
     let later = format!(
-        r#"{{"id":"{uuid}","kind":"act","rule":"again","cause":{{"alert":"A","fingerprint":"ff","starts_at":"{end}"}},"target":{{}},"at":"{end}","not_before":"{end}"}}"#
+        r#"{{"id":"{uuid}","kind":"act","rule":"again","cause":{{"alert":"A","fingerprint":"ff","starts_at":"{end}"}},"scope":{{}},"at":"{end}","not_before":"{end}"}}"#
     );
     put("/queuekeeper/rules/ghost", b"boo").await;
     put("/queuekeeper/rules/Not Ours", &vec![b'x'; 900_000]).await;
@@ -211,7 +211,7 @@ async fn what_others_put_among_our_znodes_is_named_and_stops_nothing_but_itself(
 /// What a rule remembers that has spent, tried and seen everything at one instant.
 fn memory_of(at: &str) -> Vec<u8> {
     let at_ms = at.parse::<Timestamp>().unwrap().as_millisecond();
-    let seen = json!({"target": "", "fingerprint": "01", "starts_at": "2026-11-21T10:00:00Z", "at": at});
+    let seen = json!({"scope": "", "fingerprint": "01", "starts_at": "2026-11-21T10:00:00Z", "at": at});
     let attempts: serde_json::Map<_, _> =
         (0..4_000).map(|job| (format!("jid{:010}", 100_000 + job), json!([1, at_ms]))).collect();
     json!({"spent": [[at_ms, 200]], "seen": [seen], "attempts": attempts, "last_action": at}).to_string().into_bytes()

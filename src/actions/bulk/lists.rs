@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::BulkAction;
 use crate::actions::audit::ActionId;
-use crate::actions::kind::Target;
+use crate::actions::target::Target;
 
 /// How many items a list may have.
 pub const MOST_ITEMS: usize = 250_000;
@@ -60,14 +60,14 @@ impl ListOf {
 /// A frozen list, and what is to be done to each item of it.
 #[derive(Clone, Debug)]
 pub struct Frozen {
-    /// The id of the order that it may become.
+    /// The id of the action that it may become.
     pub id: ActionId,
     /// When it was frozen.
     pub at: Timestamp,
     /// By whom: nobody else may request it.
     pub actor: String,
-    /// What is to be done to each.
-    pub each: BulkAction,
+    /// What is requested on each item.
+    pub bulk: BulkAction,
     /// What it is a list of.
     pub of: ListOf,
     /// The items, and the version of each one's status as it was then.
@@ -112,11 +112,11 @@ mod tests {
     #[test]
     fn one_actor_s_lists_crowd_out_no_others_and_all_have_an_end() {
         let (lists, now) = (Lists::default(), Timestamp::UNIX_EPOCH);
-        let each = BulkAction { action: ActionKind::Resume, to: None, priority: None };
+        let bulk = BulkAction::new(ActionKind::Resume);
         let freeze = |actor: &str, count: usize| {
             let id = ActionId::new(Timestamp::now());
             let items = vec![(Target::Batches, None); count];
-            let frozen = Frozen { id, at: now, actor: actor.to_owned(), each, of: ListOf::Jobs, items };
+            let frozen = Frozen { id, at: now, actor: actor.to_owned(), bulk, of: ListOf::Jobs, items };
             lists.add(Arc::new(frozen));
             id
         };

@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 
 use super::{ActionPlanner, Prepared, Step, check_precondition};
-use crate::actions::action::Action;
+use crate::actions::action::{Action, BatchAction};
 use crate::actions::actor::Role;
-use crate::actions::kind::{ActionKind, Target};
 use crate::actions::refusal::Refusal;
+use crate::actions::target::Target;
 use crate::mirror::Store;
 use crate::mirror::find::JobQuery;
 use queuekeeper_queue::id::BatchId;
@@ -15,64 +15,59 @@ use queuekeeper_queue::state::{BatchState, State as _};
 use queuekeeper_queue::{Batch, BatchTarget, Error};
 
 impl ActionPlanner<'_> {
-    pub(super) async fn batch(&self, action: &Action, needs: Role, id: BatchId) -> Result<Prepared, Refusal> {
+    pub(super) async fn batch(
+        &self,
+        action: &Action,
+        needs: Role,
+        id: BatchId,
+        requested: BatchAction,
+    ) -> Result<Prepared, Refusal> {
         let mut target = batch_target(self.store, id, self.now);
         if let Some(version) = action.precondition.as_ref().and_then(|precondition| precondition.version) {
             target = target.at_version(version);
         }
         let batch = self.queue.load_batch(id).await?;
-        check_precondition(action.precondition.as_ref(), &action.target, batch.state(), batch.version())?;
+        check_precondition(action.precondition.as_ref(), &action.target(), batch.state(), batch.version())?;
         let (before, now) = (batch.state(), self.now);
-        let steps = match action.kind {
-            ActionKind::Release => {
-                let plan = self.queue.plan_release_batch(target, &self.message(), action.force, now).await;
+        let steps = match requested {
+            BatchAction::Release { force } => {
+                let plan = self.queue.plan_release_batch(target, &self.message(), force, now).await;
                 plan.map(|plan| (vec![Step::One(plan.transaction)], Some(plan.to)))
             }
-            ActionKind::ReportAgain => {
+            BatchAction::ReportAgain => {
                 let plan = self.queue.plan_report_again(target, &self.message(), now).await;
                 plan.map(|plan| (vec![Step::One(plan.transaction)], Some(plan.to)))
             }
             // What a deletion that was cut short has left.
-            ActionKind::Delete if before == Some(BatchState::Deleted) => {
+            BatchAction::Delete if before == Some(BatchState::Deleted) => {
                 self.queue.plan_purge(target).await.map(|plan| (vec![Step::Many(plan)], None))
             }
-            ActionKind::Delete => {
+            BatchAction::Delete => {
                 let plan = self.queue.plan_delete(target, &self.message(), now).await;
                 // An empty `batch-processing` of a deleted batch would stop all reporting: see `plan_delete`. What is
                 // left besides is of no use to anybody.
                 plan.map(|plan| (vec![Step::Many(plan), Step::ThenPurge(id)], None))
             }
-            ActionKind::Purge => match self.queue.plan_purge(target).await {
+            BatchAction::Purge { force } => match self.queue.plan_purge(target).await {
                 Ok(plan) => Ok((vec![Step::Many(plan)], None)),
-                Err(error) => match self.purge_broken(action, needs, &Path::Batch(id), &error).await? {
+                Err(error) => match self.purge_broken(action, needs, (&Path::Batch(id), force), &error).await? {
                     Some(prepared) => return Ok(prepared),
                     None => Err(error),
                 },
             },
-            ActionKind::Resume
-            | ActionKind::Hold
-            | ActionKind::Fail
-            | ActionKind::SetPriority
-            | ActionKind::CleanUp
-            | ActionKind::BreakLock
-            | ActionKind::Pause
-            | ActionKind::Unpause
-            | ActionKind::Repair => {
-                return Err(Refusal::Invalid(format!("{} is nothing to do to a batch", action.kind)));
-            }
         };
         let (steps, after) = match steps {
             Ok(steps) => steps,
             Err(error) => return Err(self.explain_batch(id, error).await),
         };
         let prepared = Prepared::new(action, needs, steps).between(before, after).with_state(before, batch.version());
-        let warning = (action.kind == ActionKind::Delete).then(|| {
+        let warning = (requested == BatchAction::Delete).then(|| {
             let jobs = match prepared.jobs() {
                 1 => "One job is".to_owned(),
                 jobs => format!("{jobs} jobs are"),
             };
             format!(
-                "{jobs} deleted with it and all of it is removed: its depositor will not be told, and has to submit it \
+                "{jobs} deleted with it, and all znodes are removed: its depositor gets no report, and has to submit it \
                  again."
             )
         });

@@ -1,9 +1,8 @@
 //! Actions on access requests, queues, collections, locks and faults.
 
 use super::{ActionPlanner, Prepared, Step, check_precondition, jobs_of};
-use crate::actions::action::Action;
+use crate::actions::action::{Action, CollectionAction, QueueAction, RequestAction};
 use crate::actions::actor::Role;
-use crate::actions::kind::ActionKind;
 use crate::actions::refusal::Refusal;
 use jiff::Timestamp;
 
@@ -20,28 +19,29 @@ impl ActionPlanner<'_> {
         &self,
         action: &Action,
         needs: Role,
-        queue: AccessQueue,
-        id: RequestId,
+        (queue, id): (AccessQueue, RequestId),
+        requested: RequestAction,
     ) -> Result<Prepared, Refusal> {
         let request = self.queue.load_request(queue, id).await?;
         let (before, version) = (request.state(), request.version());
-        check_precondition(action.precondition.as_ref(), &action.target, before, version)?;
+        check_precondition(action.precondition.as_ref(), &action.target(), before, version)?;
         let target = RequestTarget::from(&request);
         let change = |to| ItemChange::to(to).with_message(self.message()).by_operator();
-        let plan = match action.kind {
-            ActionKind::Resume | ActionKind::Delete => {
-                let to = if action.kind == ActionKind::Resume { AccessState::Pending } else { AccessState::Deleted };
+        let plan = match requested {
+            RequestAction::Resume | RequestAction::Delete => {
+                let is_resumed = requested == RequestAction::Resume;
+                let to = if is_resumed { AccessState::Pending } else { AccessState::Deleted };
                 let plan = self.queue.plan_request_change(target, &change(to), None, self.now).await;
                 plan.map(|(transaction, _)| (transaction, Some(to)))
             }
-            ActionKind::Purge => match self.queue.plan_purge_request(target).await {
+            RequestAction::Purge { force } => match self.queue.plan_purge_request(target).await {
                 Ok(plan) => Ok((plan.transaction, None)),
-                Err(error) => match self.purge_broken(action, needs, &Path::Request(queue, id), &error).await? {
+                Err(error) => match self.purge_broken(action, needs, (&Path::Request(queue, id), force), &error).await?
+                {
                     Some(prepared) => return Ok(prepared),
                     None => Err(error),
                 },
             },
-            action => return Err(no_action(action, "an access request")),
         };
         match plan {
             Ok((transaction, after)) => {
@@ -62,10 +62,11 @@ impl ActionPlanner<'_> {
         action: &Action,
         needs: Role,
         queue: path::Queue,
+        requested: QueueAction,
     ) -> Result<Prepared, Refusal> {
         let name = queue.name();
-        match (action.kind, self.queue.paused(queue).await?) {
-            (ActionKind::Pause, None) => {
+        match (requested, self.queue.paused(queue).await?) {
+            (QueueAction::Pause, None) => {
                 let plan = self.queue.plan_pause(queue, self.who, self.reason, self.now).await?;
                 let warning = (queue == path::Queue::Ingest).then(|| {
                     "This stops every daemon but inventory, also those whose work frees space: nothing moves until it \
@@ -74,29 +75,34 @@ impl ActionPlanner<'_> {
                 });
                 Ok(Prepared::new(action, needs, vec![Step::One(plan)]).warn(warning))
             }
-            (ActionKind::Pause, Some(pause)) => {
+            (QueueAction::Pause, Some(pause)) => {
                 Err(Refusal::conflict(format!("the queue {name} is paused already, since {}", pause.since)))
             }
-            (ActionKind::Unpause, Some(pause)) => {
+            (QueueAction::Unpause, Some(pause)) => {
                 check_lock(action, &pause.lock)?;
                 let plan = self.queue.plan_unpause(queue, Some(&pause.lock)).await?;
                 Ok(Prepared::new(action, needs, vec![Step::One(plan)]).with_lock(&pause.lock))
             }
-            (ActionKind::Unpause, None) => Err(Refusal::conflict(format!("the queue {name} is not paused"))),
-            (action, _) => Err(no_action(action, "a queue")),
+            (QueueAction::Unpause, None) => Err(Refusal::conflict(format!("the queue {name} is not paused"))),
         }
     }
 
-    pub(super) async fn collection(&self, action: &Action, needs: Role, mnemonic: &str) -> Result<Prepared, Refusal> {
-        match (action.kind, self.queue.held_collection(mnemonic).await?) {
-            (ActionKind::Hold, None) => {
+    pub(super) async fn collection(
+        &self,
+        action: &Action,
+        needs: Role,
+        mnemonic: &str,
+        requested: CollectionAction,
+    ) -> Result<Prepared, Refusal> {
+        match (requested, self.queue.held_collection(mnemonic).await?) {
+            (CollectionAction::Hold, None) => {
                 let plan = self.queue.plan_hold_collection(mnemonic, self.who, self.reason, self.now).await?;
                 Ok(Prepared::new(action, needs, vec![Step::One(plan)]))
             }
-            (ActionKind::Hold, Some(hold)) => {
+            (CollectionAction::Hold, Some(hold)) => {
                 Err(Refusal::conflict(format!("the collection {mnemonic} is held already, since {}", hold.since)))
             }
-            (ActionKind::Release, Some(hold)) => {
+            (CollectionAction::Release { with_jobs }, Some(hold)) => {
                 check_lock(action, &hold.lock)?;
                 if let Some((who, since)) =
                     action.precondition.as_ref().and_then(|precondition| precondition.hold.as_ref())
@@ -112,7 +118,7 @@ impl ActionPlanner<'_> {
                 let known = self.store.and_then(|store| held_jobs(store, mnemonic, self.now));
                 let held = known.unwrap_or_default();
                 let mut steps = vec![Step::One(plan)];
-                let warning = match (action.with_jobs, known) {
+                let warning = match (with_jobs, known) {
                     (true, None) => {
                         let why = "its held jobs are not known here: release them from the list of jobs";
                         return Err(Refusal::Invalid(why.to_owned()));
@@ -129,19 +135,26 @@ impl ActionPlanner<'_> {
                 };
                 Ok(Prepared::new(action, needs, steps).with_lock(&hold.lock).warn(warning))
             }
-            (ActionKind::Release, None) => Err(Refusal::conflict(format!("the collection {mnemonic} is not held"))),
-            (action, _) => Err(no_action(action, "a collection")),
+            (CollectionAction::Release { .. }, None) => {
+                Err(Refusal::conflict(format!("the collection {mnemonic} is not held")))
+            }
         }
     }
 
-    pub(super) async fn break_lock(&self, action: &Action, needs: Role, path: &Path) -> Result<Prepared, Refusal> {
+    pub(super) async fn break_lock(
+        &self,
+        action: &Action,
+        needs: Role,
+        path: &Path,
+        force: bool,
+    ) -> Result<Prepared, Refusal> {
         let lock = self.queue.find_lock(path).await?;
         let lock = lock.ok_or_else(|| Refusal::Missing(format!("{path} is not locked any more")))?;
         check_lock(action, &lock)?;
-        if !action.force {
+        if !force {
             self.server_now().await?;
         }
-        if !action.force && !self.is_leaked(path) {
+        if !force && !self.is_leaked(path) {
             let why = format!(
                 "{path} is no fault: somebody may be working under it, and two would work on the same thing. Break it \
                  by force if it is certain that nobody does."
@@ -157,8 +170,8 @@ impl ActionPlanner<'_> {
             ),
             None => format!("It is not ephemeral, and is there since {since}: no session loses it."),
         };
-        let execution = vec![Step::BreakLock(lock.clone(), plan)];
-        Ok(Prepared::new(action, needs, execution).with_lock(&lock).warn([warning]))
+        let steps = vec![Step::BreakLock(lock.clone(), plan)];
+        Ok(Prepared::new(action, needs, steps).with_lock(&lock).warn([warning]))
     }
 
     /// The servers' time, for what is told by its age.
@@ -179,10 +192,10 @@ impl ActionPlanner<'_> {
         &self,
         action: &Action,
         needs: Role,
-        fault: Fault,
-        item: &Path,
+        (fault, item): (Fault, &Path),
+        force: bool,
     ) -> Result<Prepared, Refusal> {
-        let how = RepairOptions { limits: self.limits, now: self.server_now().await?, even_if_locked: action.force };
+        let how = RepairOptions { limits: self.limits, now: self.server_now().await?, even_if_locked: force };
         let repair = match self.queue.plan_repair(fault, item, how).await {
             Ok(repair) => repair,
             // One write may repair two faults, and the other one is repaired then as well.
@@ -203,7 +216,7 @@ impl ActionPlanner<'_> {
         &self,
         action: &Action,
         needs: Role,
-        item: &Path,
+        (item, force): (&Path, bool),
         refused: &Error,
     ) -> Result<Option<Prepared>, Refusal> {
         if !matches!(refused, Error::Invalid { .. } | Error::Missing(_) | Error::Decode { .. }) {
@@ -211,7 +224,7 @@ impl ActionPlanner<'_> {
         }
         let server_now = self.server_now().await;
         let now = server_now.as_ref().map_or(self.now, |now| *now);
-        let how = RepairOptions { limits: self.limits, now, even_if_locked: action.force };
+        let how = RepairOptions { limits: self.limits, now, even_if_locked: force };
         let removal = match self.queue.plan_purge_broken(item, how).await {
             Ok(removal) => removal,
             Err(Error::NotShown { .. }) => return Ok(None),
@@ -219,7 +232,8 @@ impl ActionPlanner<'_> {
         };
         server_now?;
         let mut with_it = jobs_of(removal.chunks.iter().flat_map(|chunk| &chunk.jobs));
-        with_it.retain(|(job, _)| *job != action.target);
+        let target = action.target();
+        with_it.retain(|(job, _)| *job != target);
         let steps = removal.chunks.into_iter().map(|chunk| Step::One(chunk.transaction)).collect();
         let mut prepared = Prepared::new(action, needs, steps).warn([removal.summary]);
         prepared.removed = removal.removes.into_iter().map(|(path, data)| (path.to_string(), data)).collect();
@@ -254,8 +268,4 @@ pub(in crate::actions) fn held_in(mnemonic: &str) -> JobQuery {
         limit: 1,
         ..JobQuery::default()
     }
-}
-
-fn no_action(action: ActionKind, on: &str) -> Refusal {
-    Refusal::Invalid(format!("{action} is nothing to do to {on}"))
 }

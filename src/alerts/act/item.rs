@@ -40,7 +40,7 @@ impl Shared {
         // What a decision over many ends with is a transaction of its own: it may find more to take back.
         let writes = [&case.lead.writes()[..], &case.writes(false)[..]].concat();
         // A hold notes since when it is in whole seconds, by which it is known again.
-        let at = if action.kind == ActionKind::Hold { whole_second(now) } else { now };
+        let at = if action.kind() == ActionKind::Hold { whole_second(now) } else { now };
         match self.actions.execute_beside(&action, &actor, &reason, &writes, at).await {
             Ok(_) => {
                 case.moved();
@@ -66,7 +66,7 @@ impl Shared {
                 if case.memory.attempts_on(&item.on) >= case.rule.attempts {
                     return Err("it was tried often enough".to_owned());
                 }
-                Ok(item.action(case.rule.remedy, target))
+                item.action(case.rule.remedy, target).map_err(|refusal| refusal.to_string())
             }
             Kind::Undo => {
                 if let Target::Job(job) = &target
@@ -74,7 +74,7 @@ impl Shared {
                 {
                     return Err("it is not Held any more".to_owned());
                 }
-                Ok(item.undoing(&case.rule.actor(), target))
+                item.undoing(&case.rule.actor(), target).map_err(|refusal| refusal.to_string())
             }
         }
     }

@@ -9,16 +9,16 @@ use utoipa::ToSchema;
 
 use super::Answer;
 use crate::actions::audit::ActionId;
-use crate::actions::{Action, ActionKind, BulkAction, ListOf, Precondition, Reason, Refusal, Role, Source, Target};
+use crate::actions::{ActionParameters, BulkAction, ListOf, Precondition, Role, Source};
 use crate::views::actions::{ActionView, FrozenList};
 use crate::web::State;
+use crate::web::actions::{
+    ActionRequest, action_kind, find_action, job_state, no_action, plan, priority, reason, target,
+};
 use crate::web::http::identity::Identity;
 use crate::web::http::json::Json;
 use crate::web::http::params::{Body, pairs_of};
 use crate::web::http::problem::Problem;
-use crate::web::http::query;
-use queuekeeper_queue::id::Priority;
-use queuekeeper_queue::state::{JobState, State as _};
 
 /// The header by which an action that is sent twice is done once.
 const KEY: &str = "idempotency-key";
@@ -130,14 +130,7 @@ pub(super) async fn action(
     Body(body): Body<ActionBody>,
 ) -> Result<Response, Problem> {
     let now = Timestamp::now();
-    let action = body.action()?;
-    let actor = state.operator(&identity, action.kind, &action.target, Source::Api)?;
-    if action.to.is_some() && action.kind != ActionKind::Resume {
-        return Err(Problem::bad("“to” is for what is resumed."));
-    }
-    if action.priority.is_some() && action.kind != ActionKind::SetPriority {
-        return Err(Problem::bad("“priority” is for set_priority."));
-    }
+    let (actor, action) = state.requested(&identity, body.read()?, Source::Api)?;
     if body.dry_run {
         let prepared = state.actions()?.plan(&action, &actor, body.reason.trim(), now).await?;
         return Ok(Json(ActionView::planned(&prepared, body.reason.trim())).into_response());
@@ -200,10 +193,13 @@ pub(super) async fn freeze(
 ) -> Result<Response, Problem> {
     let now = Timestamp::now();
     let actor = state.authorize(&identity, Role::Operator, Source::Api)?;
-    let each = BulkAction {
-        action: action_kind(&body.action)?,
-        to: job_state(body.to.as_deref())?,
-        priority: priority(body.priority)?,
+    let bulk = BulkAction {
+        kind: action_kind(&body.action)?,
+        parameters: ActionParameters {
+            to: job_state(body.to.as_deref())?,
+            priority: priority(body.priority)?,
+            ..ActionParameters::default()
+        },
     };
     let (of, items) = match (&body.jobs, body.items.is_empty()) {
         (Some(jobs), true) if jobs.is_empty() => {
@@ -211,13 +207,12 @@ pub(super) async fn freeze(
         }
         (Some(jobs), true) => state.matching(&pairs_of(jobs)?, now)?,
         (None, _) => {
-            let targets = body.items.iter().map(|item| item.parse::<Target>().map_err(|error| bad_item(item, &error)));
-            let targets = targets.collect::<Result<Vec<_>, _>>()?;
+            let targets = body.items.iter().map(|item| target(item)).collect::<Result<Vec<_>, _>>()?;
             (ListOf::ChosenItems, state.seen_now(targets))
         }
         (Some(_), false) => return Err(Problem::bad("“items” and “jobs” cannot stand beside each other.")),
     };
-    let frozen = state.actions()?.freeze(each, of, items, &actor, now)?;
+    let frozen = state.actions()?.freeze(bulk, of, items, &actor, now)?;
     Ok((StatusCode::CREATED, Json(FrozenList::new(&frozen))).into_response())
 }
 
@@ -245,79 +240,28 @@ pub(super) async fn execute(
 }
 
 impl ActionBody {
-    fn action(&self) -> Result<Action, Problem> {
-        let target = self.on.parse::<Target>().map_err(|error| bad_item(&self.on, &error))?;
-        let precondition = self.precondition.as_ref().map(|precondition| {
+    fn read(&self) -> Result<ActionRequest, Problem> {
+        let precondition = self.precondition.as_ref().map(|seen| {
             Ok::<_, Problem>(Precondition {
-                state: precondition.state.as_deref().map(Into::into),
-                version: precondition.version,
-                czxid: precondition.czxid,
-                plan: precondition.plan.as_deref().map(plan).transpose()?,
+                state: seen.state.as_deref().map(Into::into),
+                version: seen.version,
+                czxid: seen.czxid,
+                plan: seen.plan.as_deref().map(plan).transpose()?,
                 hold: None,
             })
         });
-        let precondition = precondition.transpose()?;
-        Ok(Action {
-            precondition,
-            to: job_state(self.to.as_deref())?,
-            priority: priority(self.priority)?,
-            force: self.force,
-            with_jobs: self.with_jobs,
-            ..Action::new(action_kind(&self.action)?, target)
+        Ok(ActionRequest {
+            kind: action_kind(&self.action)?,
+            target: target(&self.on)?,
+            parameters: ActionParameters {
+                to: job_state(self.to.as_deref())?,
+                priority: priority(self.priority)?,
+                force: self.force,
+                with_jobs: self.with_jobs,
+            },
+            precondition: precondition.transpose()?,
         })
     }
-}
-
-/// An action by its id, as it is or as it is remembered.
-pub(in crate::web) fn find_action(state: &State, id: &str) -> Result<ActionView, Problem> {
-    let id: ActionId = id.parse().map_err(|_| no_action())?;
-    let actions = state.actions()?;
-    if let Some(work) = actions.execution(id) {
-        return Ok(ActionView::of(&work).with(actions.audit().entry(id)));
-    }
-    actions.audit().entry(id).map(ActionView::remembered).ok_or_else(no_action)
-}
-
-fn no_action() -> Problem {
-    Problem::missing("There is no such action, or it is so long ago that only the audit file has it.")
-}
-
-/// The action of that name.
-pub(in crate::web) fn action_kind(name: &str) -> Result<ActionKind, Problem> {
-    name.parse().map_err(|_| {
-        let problem = Problem::bad(format!("There is no action “{}”.", query::shown(name)));
-        problem.allowing(ActionKind::ALL.map(ActionKind::label))
-    })
-}
-
-pub(in crate::web) fn bad_item(item: &str, error: &crate::actions::UnknownTarget) -> Problem {
-    Problem::bad(format!("Nothing can be requested on “{}”: {error}.", query::shown(item)))
-}
-
-/// The state of that name; none for none.
-pub(in crate::web) fn job_state(name: Option<&str>) -> Result<Option<JobState>, Problem> {
-    let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
-    let state = JobState::ALL.iter().copied().find(|state| state.label() == name);
-    state.map(Some).ok_or_else(|| {
-        let problem = Problem::bad(format!("There is no state “{}”.", query::shown(name)));
-        problem.allowing(JobState::ALL.iter().map(|state| state.label()))
-    })
-}
-
-/// A priority; none for none.
-pub(in crate::web) fn priority(number: Option<u8>) -> Result<Option<Priority>, Problem> {
-    let wrong = || Problem::bad("A priority is a number from 0, the most urgent, to 99.");
-    number.map(|number| Priority::new(number.into()).ok_or_else(wrong)).transpose()
-}
-
-/// What was planned when it was shown, as it was told then.
-pub(in crate::web) fn plan(text: &str) -> Result<u64, Problem> {
-    u64::from_str_radix(text, 16).map_err(|_| Problem::bad("A “plan” is what a dry run answers with, word for word."))
-}
-
-/// Why somebody requests something.
-pub(in crate::web) fn reason(text: &str) -> Result<Reason, Problem> {
-    Reason::new(text).map_err(|error| Problem::from(Refusal::Invalid(error.to_string())))
 }
 
 fn key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {

@@ -5,11 +5,12 @@ use axum::http::StatusCode;
 use jiff::Timestamp;
 
 use super::Answer;
-use super::actions::{ReasonBody, reason};
+use super::actions::ReasonBody;
 use crate::actions::{Role, Source};
 use crate::alerts::NotChanged;
 use crate::views::rules::RulesView;
 use crate::web::State;
+use crate::web::actions::reason;
 use crate::web::actions::sentence;
 use crate::web::http::identity::Identity;
 use crate::web::http::json::Json;

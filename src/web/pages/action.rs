@@ -11,11 +11,11 @@ use super::frame::{Frame, Section};
 use super::listing::{Choice, choices};
 use super::render;
 use crate::actions::audit::ActionId;
-use crate::actions::{Action, ActionKind, Actor, Precondition, Prepared, Reason, Refusal, Source, Target};
+use crate::actions::{Action, ActionKind, ActionParameters, Actor, Precondition, Prepared, Reason, Refusal, Source};
 use crate::views::actions::plan_text;
 use crate::views::show::{Shown, shown, visible};
 use crate::web::State;
-use crate::web::api::actions::{action_kind, bad_item, job_state, plan, priority};
+use crate::web::actions::{ActionRequest, action_kind, job_state, plan, priority, target};
 use crate::web::http::identity::Identity;
 use crate::web::http::layers::HasMessage;
 use crate::web::http::params::{Params, Sent};
@@ -26,7 +26,7 @@ use queuekeeper_queue::state::{JobState, State as _};
 
 mod words;
 
-pub(super) use words::{state_name, subject_in_words};
+pub(super) use words::{state_name, target_in_words};
 
 /// How much of a page, in bytes, the data that would be lost may take, and how much of it one znode's.
 const LOST_ROOM: (usize, usize) = (40 << 10, 6 << 10);
@@ -56,25 +56,27 @@ pub(super) struct ActionForm {
 }
 
 impl ActionForm {
-    fn action(&self) -> Result<Action, Problem> {
+    /// What it asks for; the form of a priority begins with the one that the job has.
+    fn read(&self, state: &State) -> Result<ActionRequest, Problem> {
         let on = match (given(self.on.as_ref()), given(self.collection.as_ref())) {
             (Some(on), None) => on.to_owned(),
             (None, Some(collection)) => format!("collection:{}", collection.trim()),
-            _ => return Err(Problem::bad("An action is on one thing, which “on” or “collection” names.")),
+            _ => return Err(Problem::bad("An action is on one target, which “on” or “collection” names.")),
         };
-        let target = on.parse::<Target>().map_err(|error| bad_item(&on, &error))?;
-        let state = given(self.state.as_ref()).map(Into::into);
+        let (kind, target) = (action_kind(&self.action)?, target(&on)?);
+        let seen = given(self.state.as_ref()).map(Into::into);
         let (version, czxid) = (number("version", self.version.as_ref())?, number("czxid", self.czxid.as_ref())?);
         let plan = given(self.plan.as_ref()).map(plan).transpose()?;
-        let is_seen = state.is_some() || version.is_some() || czxid.is_some() || plan.is_some();
-        Ok(Action {
-            precondition: is_seen.then_some(Precondition { state, version, czxid, plan, hold: None }),
+        let is_seen = seen.is_some() || version.is_some() || czxid.is_some() || plan.is_some();
+        let priority = priority(number("priority", self.priority.as_ref())?)?;
+        let parameters = ActionParameters {
             to: job_state(given(self.to.as_ref()))?,
-            priority: priority(number("priority", self.priority.as_ref())?)?,
+            priority: priority.or_else(|| words::present_priority(state, kind, &target)),
             force: given(self.force.as_ref()).is_some(),
             with_jobs: given(self.with_jobs.as_ref()).is_some(),
-            ..Action::new(action_kind(&self.action)?, target)
-        })
+        };
+        let precondition = is_seen.then_some(Precondition { state: seen, version, czxid, plan, hold: None });
+        Ok(ActionRequest { kind, target, parameters, precondition })
     }
 
     fn reason(&self) -> &str {
@@ -101,9 +103,7 @@ pub(super) async fn ask(
     Params(form): Params<ActionForm>,
 ) -> Result<Response, Problem> {
     let now = Timestamp::now();
-    let mut action = form.action()?;
-    let actor = state.operator(&who, action.kind, &action.target, Source::Web)?;
-    words::fill(&state, &mut action);
+    let (actor, action) = state.requested(&who, form.read(&state)?, Source::Web)?;
     let planned = state.actions()?.plan(&action, &actor, form.reason(), now).await;
     let status = match &planned {
         // The page says why, and that is what was asked for.
@@ -120,8 +120,7 @@ pub(super) async fn give(
     Sent(form): Sent<ActionForm>,
 ) -> Result<Response, Problem> {
     let now = Timestamp::now();
-    let mut action = form.action()?;
-    let actor = state.operator(&who, action.kind, &action.target, Source::Web)?;
+    let (actor, mut action) = state.requested(&who, form.read(&state)?, Source::Web)?;
     let actions = state.actions()?;
     let refusal = match Reason::new(form.reason()) {
         Err(none) => Refusal::Invalid(none.to_string()),
@@ -132,7 +131,6 @@ pub(super) async fn give(
     };
     // As it is now, whatever was seen before: to be looked at, and requested again if that is still right.
     action.precondition = None;
-    words::fill(&state, &mut action);
     let planned = actions.plan(&action, &actor, form.reason(), now).await;
     let status = Problem::from(refusal.clone()).status();
     Ok(tell(status, &ActionPage::new(&state, &form, &action, &actor, planned, Some(refusal), now)))
@@ -159,12 +157,12 @@ struct ActionPage {
     frame: Frame,
     title: String,
     target: String,
-    subject_href: String,
+    target_href: String,
     on: String,
     action: ActionKind,
-    means: &'static str,
+    effect: &'static str,
     is_grave: bool,
-    told: Option<Against>,
+    refused: Option<Against>,
     plan: Option<Plan>,
     /// Where a job may be resumed; empty where that is not asked for.
     states: Vec<Choice>,
@@ -223,14 +221,15 @@ impl ActionPage {
         now: Timestamp,
     ) -> Self {
         let frame = Frame::new(&state.view(now), "./".to_owned(), Section::Audit);
-        let (kind, target) = (action.kind, &action.target);
+        let (kind, target) = (action.kind(), &action.target());
+        let (spec, parameters) = (action.requested.spec(), action.requested.parameters());
         let (plan, against) = match planned {
             Ok(prepared) => (Some(prepared), None),
             Err(refusal) => (None, Some(refusal)),
         };
-        let force = words::force(kind, target);
+        let force = spec.force();
         let is_conflict = matches!(against, Some(Refusal::Conflict { .. }));
-        let by_force = if is_conflict && !action.force && !force.is_empty() {
+        let by_force = if is_conflict && !parameters.force && !force.is_empty() {
             let on = target.to_string();
             let again = [("action", kind.label()), ("on", &on), ("force", "true"), ("reason", form.reason())];
             let again: Pairs = again.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
@@ -239,27 +238,25 @@ impl ActionPage {
             String::new()
         };
         let is_given = refused.is_some();
-        let told = refused.or(against).map(|refusal| Against::new(refusal, is_given));
+        let refused = refused.or(against).map(|refusal| Against::new(refusal, is_given));
         // Which operations there are depends on what is chosen first.
         let is_open = kind == ActionKind::SetPriority && given(form.priority.as_ref()).is_none();
-        let to = action.to.map(|state| state.label().to_owned());
-        let is_job = matches!(target, Target::Job(_));
+        let to = parameters.to.map(|state| state.label().to_owned());
         let states = resumable();
         Self {
-            title: words::title(kind, target),
-            target: subject_in_words(target),
-            subject_href: target.page().map(|page| format!("{}{page}", frame.root)).unwrap_or_default(),
+            title: kind.question(&target_in_words(target)),
+            target: target_in_words(target),
+            target_href: target.page().map(|page| format!("{}{page}", frame.root)).unwrap_or_default(),
             on: target.to_string(),
-            means: words::means(kind, target),
-            is_grave: words::is_grave(kind) || plan.as_ref().is_some_and(|prepared| !prepared.removed.is_empty()),
-            told,
+            effect: spec.effect,
+            is_grave: kind.is_destructive() || plan.as_ref().is_some_and(|prepared| !prepared.removed.is_empty()),
+            refused,
             plan: plan.map(|prepared| Plan::new(prepared, is_open)),
-            states: if kind == ActionKind::Resume && is_job { choices(to.as_ref(), states) } else { Vec::new() },
-            priority: action.priority.map(|priority| priority.number().to_string()).unwrap_or_default(),
+            states: if spec.takes("to") { choices(to.as_ref(), states) } else { Vec::new() },
+            priority: parameters.priority.map(|priority| priority.number().to_string()).unwrap_or_default(),
             force,
-            is_forced: action.force,
-            with_jobs: (kind == ActionKind::Release && matches!(target, Target::Collection(_)))
-                .then_some(action.with_jobs),
+            is_forced: parameters.force,
+            with_jobs: spec.takes("with_jobs").then_some(parameters.with_jobs),
             by_force,
             actor: if actor.name.is_empty() { "nobody".to_owned() } else { visible(&actor.name) },
             role: actor.role.label(),

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use jiff::Timestamp;
 
-use super::action::{see_other, state_name, subject_in_words};
+use super::action::{see_other, state_name, target_in_words};
 use super::frame::{Frame, Section};
 use super::listing::with;
 use super::progress::Part;
@@ -16,7 +16,7 @@ use crate::actions::{ActionKind, Role, Source, Target};
 use crate::views::actions::ActionView;
 use crate::views::show::{Count, Moment, counted, percent, visible};
 use crate::web::State;
-use crate::web::api::actions::find_action;
+use crate::web::actions::find_action;
 use crate::web::http::identity::Identity;
 use crate::web::http::problem::Problem;
 use crate::web::http::query::{Pairs, address};
@@ -141,7 +141,7 @@ pub(super) fn named(on: &str, root: &str) -> (String, String) {
     match on.parse::<Target>() {
         Ok(target) => {
             let href = target.page().map(|page| format!("{root}{page}")).unwrap_or_default();
-            (subject_in_words(&target), href)
+            (target_in_words(&target), href)
         }
         Err(_) => (visible(on), String::new()),
     }

@@ -7,16 +7,16 @@ use axum::response::Response;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::action::{see_other, state_name, subject_in_words, tell};
+use super::action::{see_other, state_name, target_in_words, tell};
 use super::frame::{Frame, Section};
 use super::render;
 use crate::actions::audit::ActionId;
 use crate::actions::{
-    Action, ActionKind, Actor, BulkAction, Frozen, ListOf, Precondition, Reason, Refusal, Role, Source, Target,
+    ActionKind, ActionParameters, Actor, BulkAction, Frozen, ListOf, Reason, Refusal, Role, Source, Target,
 };
 use crate::views::show::{Count, Moment, visible};
 use crate::web::State;
-use crate::web::api::actions::{action_kind, bad_item, job_state, priority};
+use crate::web::actions::{action_kind, job_state, priority, target};
 use crate::web::http::identity::Identity;
 use crate::web::http::params::{Sent, pairs_of};
 use crate::web::http::problem::Problem;
@@ -38,18 +38,17 @@ pub(super) async fn freeze(
     let (of, items) = if sent.is_all {
         state.matching(&pairs_of(&sent.jobs)?, now)?
     } else {
-        let target = |item: &String| item.parse::<Target>().map_err(|error| bad_item(item, &error));
-        let targets = sent.items.iter().map(target).collect::<Result<Vec<_>, _>>()?;
+        let targets = sent.items.iter().map(|item| target(item)).collect::<Result<Vec<_>, _>>()?;
         (ListOf::ChosenJobs, state.seen_now(targets))
     };
-    let frozen = state.actions()?.freeze(sent.each, of, items, &actor, now)?;
+    let frozen = state.actions()?.freeze(sent.bulk, of, items, &actor, now)?;
     Ok(see_other(format!("lists/{}", frozen.id)))
 }
 
 /// What a form of a list says.
 #[derive(Debug)]
 struct Chosen {
-    each: BulkAction,
+    bulk: BulkAction,
     is_all: bool,
     items: Vec<String>,
     /// The query string of those that match.
@@ -72,11 +71,12 @@ impl Chosen {
                 _ => return Err(Problem::bad(format!("There is no field “{}” here.", shown(&name)))),
             }
         }
-        let action = action_kind(&requested)?;
+        let kind = action_kind(&requested)?;
         // What stands in the form for another action means nothing for this one.
-        let urgency = urgency.filter(|_| action == ActionKind::SetPriority);
-        let to = to.filter(|_| action == ActionKind::Resume);
-        Ok(Self { each: BulkAction { action, to, priority: priority(urgency)? }, is_all, items, jobs })
+        let urgency = urgency.filter(|_| kind == ActionKind::SetPriority);
+        let to = to.filter(|_| kind == ActionKind::Resume);
+        let parameters = ActionParameters { to, priority: priority(urgency)?, ..ActionParameters::default() };
+        Ok(Self { bulk: BulkAction { kind, parameters }, is_all, items, jobs })
     }
 }
 
@@ -148,7 +148,7 @@ struct ListPage {
     count: String,
     sample: Vec<Item>,
     more: String,
-    told: Option<String>,
+    refused: Option<String>,
     reason: String,
     actor: String,
     role: &'static str,
@@ -176,43 +176,38 @@ impl ListPage {
     ) -> Result<Self, Problem> {
         let actions = state.actions()?;
         let frozen = actions.frozen(id, now).filter(|frozen| frozen.actor == actor.name).ok_or_else(gone)?;
-        let Frozen { each, items, of, at, .. } = &*frozen;
+        let Frozen { bulk, items, of, at, .. } = &*frozen;
         let frame = Frame::new(&state.view(now), "../".to_owned(), Section::Audit);
         let mut sample = Vec::new();
         for (target, version) in items.iter().take(SAMPLE) {
-            let precondition =
-                version.map(|version| Precondition { version: Some(version), ..Precondition::default() });
-            let action = Action {
-                precondition,
-                to: each.to,
-                priority: each.priority,
-                ..Action::new(each.action, target.clone())
+            let planned = match bulk.on(target, *version) {
+                Ok(action) => actions.plan(&action, actor, "", now).await,
+                Err(refusal) => Err(refusal),
             };
-            let planned = actions.plan(&action, actor, "", now).await;
             sample.push(Item::new(target, planned, &frame.root));
         }
         let many = items.len() as u64;
         let left_out = items.len() - sample.len();
-        let (reason, told) = match refused {
+        let (reason, refused) = match refused {
             Some((reason, problem)) => (reason, Some(visible(&problem.detail))),
             None => (String::new(), None),
         };
         let count = format!("{} {}", Count(many), of.words(items.len()));
         Ok(Self {
             id: id.to_string(),
-            title: format!("{} {count}?", each.action.title()),
-            button: format!("{} {count}", each.action.title()),
-            is_grave: matches!(each.action, ActionKind::Delete | ActionKind::Purge),
+            title: format!("{} {count}?", bulk.kind.title()),
+            button: format!("{} {count}", bulk.kind.title()),
+            is_grave: bulk.kind.is_destructive(),
             at: Moment::new(*at, now),
-            with: match (each.to, each.priority) {
-                (Some(to), _) => format!("BulkAction is resumed in {}.", name(to)),
+            with: match (bulk.parameters.to, bulk.parameters.priority) {
+                (Some(to), _) => format!("Each is resumed in {}.", name(to)),
                 (None, Some(priority)) => format!("The priority of each becomes {}.", priority.number()),
                 (None, None) => String::new(),
             },
             count,
             sample,
             more: if left_out > 0 { format!("and {} more", Count(left_out as u64)) } else { String::new() },
-            told,
+            refused,
             reason,
             actor: visible(&actor.name),
             role: actor.role.label(),
@@ -228,7 +223,7 @@ fn name(state: JobState) -> &'static str {
 
 impl Item {
     fn new(target: &Target, planned: Result<crate::actions::Prepared, Refusal>, root: &str) -> Self {
-        let name = subject_in_words(target);
+        let name = target_in_words(target);
         let href = target.page().map(|page| format!("{root}{page}")).unwrap_or_default();
         let label = |label: Option<&str>| label.map(state_name).unwrap_or_default();
         match planned {

@@ -3,7 +3,7 @@
 //! They follow the reader's role and the state that the page shows. Whether an action is taken is decided when it is
 //! given, whatever buttons there were.
 
-use crate::actions::{ActionKind, Role, Target};
+use crate::actions::{ActionKind, ActionSpec, Role, Target};
 use crate::mirror;
 use crate::views::show::visible;
 use crate::web::http::query::{Pairs, address};
@@ -11,7 +11,7 @@ use queuekeeper_queue::RepairKind;
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::path::{BatchNode, JobNode, LockFolder, Path};
-use queuekeeper_queue::state::{AccessState, BatchState, JobState, State};
+use queuekeeper_queue::state::{AccessState, BatchState, State as _};
 
 /// Something that may be requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,25 +36,25 @@ impl<'a> Buttons<'a> {
         Self { root, role }
     }
 
-    fn button(self, action: ActionKind, target: &Target, more: &Pairs) -> Option<Button> {
-        let needed = target.role(action)?;
+    fn button(self, kind: ActionKind, target: &Target, more: &Pairs) -> Option<Button> {
+        let needed = target.role(kind)?;
         (self.role >= needed).then(|| {
-            let what = [("action", action.label().to_owned()), ("on", target.to_string())];
+            let what = [("action", kind.label().to_owned()), ("on", target.to_string())];
             let what = what.map(|(name, value)| (name.to_owned(), value));
             let href = address(&format!("{}action", self.root), what.iter().chain(more));
-            Button { text: action.title(), href, on: visible(&target.to_string()) }
+            Button { text: kind.title(), href, on: visible(&target.to_string()) }
         })
     }
 
-    fn buttons(self, target: &Target, actions: impl IntoIterator<Item = ActionKind>) -> Vec<Button> {
-        actions.into_iter().filter_map(|action| self.button(action, target, &Pairs::new())).collect()
+    fn fitting(self, target: &Target, fits: impl Fn(&&ActionSpec) -> bool) -> Vec<Button> {
+        let kinds = target.actions().filter(fits).map(|spec| spec.kind);
+        kinds.filter_map(|kind| self.button(kind, target, &Pairs::new())).collect()
     }
 
     /// What may be done to a job in its state, and to what is broken about it.
     pub(super) fn job(self, job: &mirror::Job, faults: &[mirror::FoundFault]) -> Vec<Button> {
-        let target = Target::Job(job.id);
-        let fits = |action: &ActionKind| job.state.is_some_and(|state| fits_job(*action, state));
-        let mut buttons = self.buttons(&target, target.actions().iter().map(|(action, _)| *action).filter(fits));
+        let fits = |spec: &&ActionSpec| job.state.is_some_and(|state| spec.fits_job(state));
+        let mut buttons = self.fitting(&Target::Job(job.id), fits);
         if let Some(lock) = job.lock {
             buttons.extend(self.lock(&Path::JobNode(job.id, JobNode::Lock), Some(lock.czxid)));
         }
@@ -65,26 +65,8 @@ impl<'a> Buttons<'a> {
     /// What may be done to a batch in its state.
     pub(super) fn batch(self, id: &str, state: &str, is_locked: bool) -> Vec<Button> {
         let Ok(id) = id.parse::<BatchId>() else { return Vec::new() };
-        let target = Target::Batch(id);
         let state = BatchState::ALL.iter().copied().find(|known| known.label() == state);
-        let fits = |action: &ActionKind| {
-            state.is_some_and(|state| match action {
-                ActionKind::Release => state == BatchState::Held,
-                ActionKind::ReportAgain => state == BatchState::Failed,
-                ActionKind::Delete => state.may_become(BatchState::Deleted),
-                ActionKind::Purge => state.is_final(),
-                ActionKind::Resume
-                | ActionKind::Hold
-                | ActionKind::Fail
-                | ActionKind::SetPriority
-                | ActionKind::CleanUp
-                | ActionKind::BreakLock
-                | ActionKind::Pause
-                | ActionKind::Unpause
-                | ActionKind::Repair => false,
-            })
-        };
-        let mut buttons = self.buttons(&target, target.actions().iter().map(|(action, _)| *action).filter(fits));
+        let mut buttons = self.fitting(&Target::Batch(id), |spec| state.is_some_and(|state| spec.fits_batch(state)));
         if is_locked {
             buttons.extend(self.lock(&Path::BatchNode(id, BatchNode::Lock), None));
         }
@@ -94,15 +76,8 @@ impl<'a> Buttons<'a> {
     /// What may be done to an access request in its state.
     pub(super) fn request(self, queue: &str, id: &str, state: &str) -> Vec<Button> {
         let Ok(target) = format!("{queue}/{id}").parse::<Target>() else { return Vec::new() };
-        let Some(state) = AccessState::ALL.iter().copied().find(|known| known.label() == state) else {
-            return Vec::new();
-        };
-        let actions = [
-            (ActionKind::Resume, state == AccessState::Failed),
-            (ActionKind::Delete, state.may_become(AccessState::Deleted)),
-            (ActionKind::Purge, state.is_final()),
-        ];
-        self.buttons(&target, actions.into_iter().filter(|(_, fits)| *fits).map(|(action, _)| action))
+        let state = AccessState::ALL.iter().copied().find(|known| known.label() == state);
+        self.fitting(&target, |spec| state.is_some_and(|state| spec.fits_request(state)))
     }
 
     /// What may be done to a lock: a pause and a hold are taken back, and all others broken.
@@ -151,25 +126,6 @@ impl<'a> Buttons<'a> {
     /// An action on something that stands for itself.
     pub(super) fn on(self, action: ActionKind, target: &Target) -> Option<Button> {
         self.button(action, target, &Pairs::new())
-    }
-}
-
-/// Whether an action makes sense for a job in a state.
-fn fits_job(action: ActionKind, state: JobState) -> bool {
-    match action {
-        ActionKind::Resume => state == JobState::Failed,
-        ActionKind::Hold => state == JobState::Pending,
-        ActionKind::Release => state == JobState::Held,
-        ActionKind::Fail => state.may_become(JobState::Failed),
-        ActionKind::SetPriority => !state.is_final(),
-        ActionKind::Delete => state.may_become(JobState::Deleted),
-        ActionKind::Purge => state.is_final(),
-        ActionKind::ReportAgain
-        | ActionKind::CleanUp
-        | ActionKind::BreakLock
-        | ActionKind::Pause
-        | ActionKind::Unpause
-        | ActionKind::Repair => false,
     }
 }
 

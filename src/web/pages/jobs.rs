@@ -7,14 +7,13 @@ use super::action::resumable;
 use super::frame::{Frame, Section};
 use super::jobs::form::Form;
 use super::jobs::row::Row;
-use crate::actions::{Role, Target};
+use crate::actions::{Role, TargetKind};
 use crate::mirror::find::{Direction, JobQuery, JobSort};
 use crate::views::jobs::JobList;
 use crate::views::show::{Count, counted};
 use crate::web::http::problem::Problem;
 use crate::web::http::query::{Pairs, address, filters, order, parse, query_of};
 use crate::web::{State, query};
-use queuekeeper_queue::id::JobId;
 
 pub(super) mod form;
 mod row;
@@ -48,8 +47,8 @@ struct Bulk {
 impl Bulk {
     /// What that reader may do; `None` for nothing.
     fn new(query: &JobQuery, total: usize, role: Role) -> Option<Self> {
-        let all = Target::Job(JobId::new(0)).actions().iter();
-        let actions: Vec<_> = all.filter(|(_, needed)| role >= *needed).map(|(action, _)| action).collect();
+        let all = TargetKind::Job.actions().iter();
+        let actions: Vec<_> = all.filter(|spec| role >= spec.role).map(|spec| spec.kind).collect();
         (!actions.is_empty()).then(|| Self {
             actions: actions.iter().map(|action| (action.label(), action.title())).collect(),
             states: resumable().collect(),

@@ -1,0 +1,255 @@
+//! What an action can be requested on.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::actor::Role;
+use super::kind::ActionKind;
+use super::spec::ActionSpec;
+use queuekeeper_queue::RepairKind;
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::id::{BatchId, JobId, RequestId};
+use queuekeeper_queue::path::{self, AccessQueue, Path};
+
+/// A kind of target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TargetKind {
+    /// A job.
+    Job,
+    /// A batch.
+    Batch,
+    /// An access request.
+    Request,
+    /// A queue that can be paused.
+    Queue,
+    /// A collection.
+    Collection,
+    /// A lock.
+    Lock,
+    /// A fault.
+    Fault,
+    /// All batches.
+    Batches,
+}
+
+impl TargetKind {
+    /// Every kind, in the order in which they are listed.
+    pub const ALL: [Self; 8] =
+        [Self::Job, Self::Batch, Self::Request, Self::Queue, Self::Collection, Self::Lock, Self::Fault, Self::Batches];
+
+    /// One of them, in words.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Job => "a job",
+            Self::Batch => "a batch",
+            Self::Request => "an access request",
+            Self::Queue => "a queue",
+            Self::Collection => "a collection",
+            Self::Lock => "a lock",
+            Self::Fault => "a fault",
+            Self::Batches => "all batches",
+        }
+    }
+}
+
+/// What an action is requested on.
+///
+/// Its text, by which pages, the API, the command line and the audit file name it: `jid0000000042`, `bid0000000042`,
+/// `small/qid0000000042`, `queue:ingest`, `collection:merritt_demo`, `lock:/jobs/jid0000000042/lock`,
+/// `fault:orphan_entry:/jobs/jid0000000042`, `batches`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Target {
+    /// A job.
+    Job(JobId),
+    /// A batch.
+    Batch(BatchId),
+    /// An access request.
+    Request(AccessQueue, RequestId),
+    /// A queue that can be paused.
+    Queue(path::Queue),
+    /// A collection, by its mnemonic.
+    Collection(Box<str>),
+    /// A lock, by its path.
+    Lock(Path),
+    /// A fault, and what shows it.
+    Fault(Fault, Path),
+    /// All batches.
+    Batches,
+}
+
+/// No action can be requested on that.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct UnknownTarget(&'static str);
+
+impl Target {
+    /// What kind of target it is.
+    #[must_use]
+    pub fn kind(&self) -> TargetKind {
+        match self {
+            Self::Job(_) => TargetKind::Job,
+            Self::Batch(_) => TargetKind::Batch,
+            Self::Request(..) => TargetKind::Request,
+            Self::Queue(_) => TargetKind::Queue,
+            Self::Collection(_) => TargetKind::Collection,
+            Self::Lock(_) => TargetKind::Lock,
+            Self::Fault(..) => TargetKind::Fault,
+            Self::Batches => TargetKind::Batches,
+        }
+    }
+
+    /// The actions that are supported for it, in whatever state it is.
+    pub fn actions(&self) -> impl Iterator<Item = &'static ActionSpec> {
+        self.kind().actions().iter()
+    }
+
+    /// What there is to know of an action on it; `None` where it is not supported for it.
+    #[must_use]
+    pub fn spec(&self, kind: ActionKind) -> Option<&'static ActionSpec> {
+        self.actions().find(|spec| spec.kind == kind)
+    }
+
+    /// The role that an action on it requires; `None` where it is not supported for it.
+    #[must_use]
+    pub fn role(&self, kind: ActionKind) -> Option<Role> {
+        let spec = self.spec(kind)?;
+        match self {
+            // A lock is broken by the same role, whichever way it is requested.
+            Self::Fault(fault, _) if fault.repair_kind() == RepairKind::BreaksLock => Some(Role::Admin),
+            _ => Some(spec.role),
+        }
+    }
+
+    /// The page that shows it, below the root; `None` where there is none of its own.
+    #[must_use]
+    pub fn page(&self) -> Option<String> {
+        match self {
+            Self::Job(id) => Some(format!("jobs/{id}")),
+            Self::Batch(id) => Some(format!("batches/{id}")),
+            Self::Request(..) => Some("access".to_owned()),
+            Self::Queue(_) | Self::Collection(_) | Self::Lock(_) => Some("locks".to_owned()),
+            Self::Fault(fault, _) => Some(format!("faults?fault={fault}")),
+            Self::Batches => Some("batches".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Job(id) => write!(f, "{id}"),
+            Self::Batch(id) => write!(f, "{id}"),
+            Self::Request(queue, id) => write!(f, "{}/{id}", queue.name()),
+            Self::Queue(queue) => write!(f, "queue:{}", queue.name()),
+            Self::Collection(mnemonic) => write!(f, "collection:{mnemonic}"),
+            Self::Lock(path) => write!(f, "lock:{path}"),
+            Self::Fault(fault, path) => write!(f, "fault:{fault}:{path}"),
+            Self::Batches => f.write_str("batches"),
+        }
+    }
+}
+
+impl FromStr for Target {
+    type Err = UnknownTarget;
+
+    fn from_str(text: &str) -> Result<Self, UnknownTarget> {
+        if text == "batches" {
+            return Ok(Self::Batches);
+        }
+        if let Some((kind, rest)) = text.split_once(':') {
+            return Self::of_kind(kind, rest);
+        }
+        if let Some((queue, id)) = text.split_once('/') {
+            let queue = AccessQueue::from_name(queue).ok_or(UnknownTarget("an access queue is small or large"))?;
+            let id = id.parse().map_err(|_| UnknownTarget("a request is named as small/qid0000000042"))?;
+            return Ok(Self::Request(queue, id));
+        }
+        let (job, batch) = (text.parse().map(Self::Job), text.parse().map(Self::Batch));
+        job.or(batch).map_err(|_| {
+            UnknownTarget(
+                "named is a job as jid0000000042, a batch as bid0000000042, a request as small/qid0000000042, \
+                 queue:ingest, collection:MNEMONIC, lock:PATH, fault:NAME:PATH or batches",
+            )
+        })
+    }
+}
+
+impl Target {
+    fn of_kind(kind: &str, rest: &str) -> Result<Self, UnknownTarget> {
+        let path = |text: &str| {
+            let path = Path::parse(text);
+            // What the grammar cuts is another path than the one that was named.
+            if path.to_string() == text { Ok(path) } else { Err(UnknownTarget("that is no path of a queue's znode")) }
+        };
+        match kind {
+            "queue" => path::Queue::from_name(rest)
+                .map(Self::Queue)
+                .ok_or(UnknownTarget("the queues are ingest, accessSmall and accessLarge")),
+            "collection" => {
+                let hold = Path::hold(rest).ok_or(UnknownTarget("no collection can have that mnemonic"));
+                hold.map(|_| Self::Collection(rest.into()))
+            }
+            "lock" => {
+                let lock = path(rest)?;
+                lock.is_lock().then_some(Self::Lock(lock)).ok_or(UnknownTarget("that is the path of no lock"))
+            }
+            "fault" => {
+                let (fault, item) = rest.split_once(':').ok_or(UnknownTarget("a fault is named as fault:NAME:PATH"))?;
+                let fault = Fault::from_label(fault).ok_or(UnknownTarget("there is no fault of that name"))?;
+                path(item).map(|item| Self::Fault(fault, item))
+            }
+            _ => Err(UnknownTarget("before the colon stands queue, collection, lock or fault")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_is_read_from_what_it_is_written_as_and_nothing_else_is_one() {
+        for text in [
+            "jid0000000042",
+            "bid0000000007",
+            "small/qid0000000001",
+            "large/qid0000000002",
+            "queue:ingest",
+            "queue:accessSmall",
+            "collection:merritt_demo_content",
+            "collection:a:b",
+            "lock:/jobs/jid0000000042/lock",
+            "lock:/locks/storage/ark_99999_fk4",
+            "fault:orphan_entry:/jobs/jid0000000042",
+            "fault:dangling_uuid:/batch-uuids/bid-9c1a:0b5e",
+            "batches",
+        ] {
+            let target: Target = text.parse().unwrap();
+            assert_eq!(target.to_string(), text);
+            assert!(target.actions().next().is_some());
+        }
+        for text in [
+            "",
+            "jid42",
+            "qid0000000001",
+            "medium/qid0000000001",
+            "small/jid0000000001",
+            "queue:Ingest",
+            "collection:",
+            "collection:a/b",
+            "collection:..",
+            "lock:",
+            "lock:jobs",
+            "lock:/jobs",
+            "lock:/jobs//jid0000000001/lock",
+            "lock:/jobs/jid0000000042/lock/deeper",
+            "fault:orphan_entry",
+            "fault:nothing:/jobs/jid0000000042",
+            "fault:orphan_entry:/etc/passwd",
+            "table:jobs",
+        ] {
+            assert!(text.parse::<Target>().is_err(), "{text}");
+        }
+    }
+}
