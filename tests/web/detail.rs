@@ -117,7 +117,7 @@ impl World {
     async fn refused(&self, path: &str, status: u16) -> Value {
         let (said, kind, body) = self.get(path, "text/html").await;
         assert_eq!((said, &*kind), (status, "text/html; charset=utf-8"), "{path}: {body}");
-        assert!(!body.contains("<script>") && body.contains("To the overview"), "{path}: {body}");
+        assert!(!body.contains("<script>") && body.contains(">Overview<"), "{path}: {body}");
         let (said, kind, body) = self.get(&format!("/api/v1{path}"), "*/*").await;
         assert_eq!((said, &*kind), (status, "application/problem+json"), "{path}: {body}");
         serde_json::from_str(&body).unwrap()

@@ -171,7 +171,7 @@ fn it_draws_what_was_seen_with_its_gaps_and_says_it_in_words() {
     );
     assert!(html.contains("<title>In the last 3 min: lowest 4 min, highest 8 min, lately 6 min</title>"), "{html}");
     let told = text(&page_of(figures::live(), Some(figures::full()), &Recent::default()));
-    assert!(told.contains("Nothing was seen yet") && told.contains("No batch is in work."), "{told}");
+    assert!(told.contains("No data yet") && told.contains("No batch is in progress."), "{told}");
     assert!(told.contains("Last ten minutes watched for 0 s so far"), "{told}");
     assert!(!told.contains("an hour"), "nothing is known of rates: {told}");
 }
@@ -264,7 +264,7 @@ fn that_no_daemon_takes_jobs_comes_first_and_says_whether_others_are_worked_on()
 fn a_quiet_queue_says_that_nothing_needs_attention() {
     let summary = queuekeeper::mirror::Summary::default();
     let text = text(&page_of(figures::live(), Some(summary), &Recent::default()));
-    assert!(text.contains("Nothing does. No state is stuck, no job has failed, no fault is known."), "{text}");
+    assert!(text.contains("Nothing needs attention: no state is stuck, no job has failed, no fault was found."), "{text}");
     assert!(text.contains("nobody waits") && text.contains("queues not paused"), "{text}");
 }
 

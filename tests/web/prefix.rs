@@ -43,7 +43,7 @@ async fn everything_is_below_the_prefix_and_nothing_beside_it() {
     assert!(!page.text().contains("ops/queue"), "{}", page.text());
     for (path, root) in [("/ops/queue/a/b", "../"), ("/lost", "./ops/queue/"), ("/lost/far/away", "../../ops/queue/")] {
         let lost = server.ask(&format!("GET {path} HTTP/1.1"), &["Accept: text/html"]).await;
-        assert!(lost.text().contains(&format!(r#"<a href="{root}">To the overview</a>"#)), "{path}: {}", lost.text());
+        assert!(lost.text().contains(&format!(r#"<a href="{root}">Overview</a>"#)), "{path}: {}", lost.text());
     }
     let problem = server.ask("GET /ops/queue/api/v1/nothing HTTP/1.1", &[]).await;
     problem.has(&["http/1.1 404 not found", "content-type: application/problem+json"]);

@@ -70,7 +70,7 @@ async fn probes_and_pages_say_what_is_there_and_errors_what_to_do() {
     let lost = server.ask("GET /a/b/c HTTP/1.1", &["Accept: text/html,*/*;q=0.8"]).await;
     lost.has(&["http/1.1 404 not found", "content-type: text/html; charset=utf-8"]);
     lost.has(&SAFE);
-    assert!(lost.text().contains(r#"<a href="../../">To the overview</a>"#), "{}", lost.text());
+    assert!(lost.text().contains(r#"<a href="../../">Overview</a>"#), "{}", lost.text());
     let plain = server.ask("GET /nothing HTTP/1.1", &[]).await;
     assert!(plain.text().starts_with("There is nothing at this address."), "{}", plain.text());
     let method = server.ask("POST /metrics HTTP/1.1", &["Content-Length: 0", OURS, FORM]).await;

@@ -229,7 +229,7 @@ fn headline(text: &str) -> String {
     format!("{}{ellipsis}", visible(&cut))
 }
 
-/// What was deposited.
+/// The deposit.
 fn about(job: &mirror::Job, now: Timestamp) -> Vec<Line> {
     let mut lines = vec![
         Line::text("ARK", &job.ark, "not minted yet"),
@@ -245,7 +245,7 @@ fn about(job: &mirror::Job, now: Timestamp) -> Vec<Line> {
     lines
 }
 
-/// How it stands in the queue.
+/// The state in the queue.
 fn standing(detail: &JobDetail, now: Timestamp) -> Vec<Line> {
     let job = &detail.known.job;
     let priority =
