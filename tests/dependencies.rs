@@ -100,3 +100,26 @@ fn what_is_built_in_is_allowed_comes_from_the_registry_and_is_there_once() {
         assert!(versions.get(name).is_some_and(|versions| versions.len() > 1), "{known} is there once, or not at all");
     }
 }
+
+/// Where `SECURITY.md` names a test: `folder/file.rs::function`, below `tests/` or from the root.
+fn named_tests(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.split('`').skip(1).step_by(2).filter_map(|code| code.split_once(".rs::"))
+}
+
+#[test]
+fn every_test_that_the_security_document_names_exists() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut missing = Vec::new();
+    let mut named = 0;
+    for (file, function) in named_tests(include_str!("../SECURITY.md")) {
+        named += 1;
+        let places = [root.join("tests").join(format!("{file}.rs")), root.join(format!("{file}.rs"))];
+        let text = places.iter().find_map(|place| std::fs::read_to_string(place).ok()).unwrap_or_default();
+        let name = function.rsplit("::").next().unwrap();
+        if !text.contains(&format!("fn {name}(")) {
+            missing.push(format!("{file}.rs::{function}"));
+        }
+    }
+    assert!(named > 50, "{named} tests are named");
+    assert!(missing.is_empty(), "SECURITY.md names tests that do not exist: {missing:#?}");
+}

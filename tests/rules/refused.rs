@@ -14,7 +14,7 @@ use crate::support::wait::eventually;
 const ALL: &str = "mode: enforce\nselect: {limit: 100}\nbudget: {items: 200, per: 1h}\ncooldown: 1m";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_others_put_among_our_znodes_orders_nothing() {
+async fn foreign_znodes_among_ours_trigger_nothing() {
     let world = World::new().await;
     let keeper = world.keeper(resume(ALL)).await;
     keeper.ready(true).await;

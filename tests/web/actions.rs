@@ -16,7 +16,7 @@ async fn over(world: &World, place: &str) -> Page {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_action_is_shown_first_then_given_once_and_told_of_ever_after() {
+async fn an_action_is_shown_first_then_executed_once_and_recorded() {
     let world = Box::pin(World::start()).await;
     world.failed_job(1, "404 for a file").await;
     let ask = world.get(OPERATOR, RESUME).await;
@@ -96,7 +96,7 @@ async fn what_has_changed_since_it_was_seen_is_shown_again_and_not_touched() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_may_not_action_is_offered_nothing_and_refused() {
+async fn users_without_the_role_are_offered_nothing_and_refused() {
     let world = Box::pin(World::start()).await;
     world.failed_job(1, "404 for a file").await;
     world.create("/locks/queue/ingest", "").await;

@@ -264,7 +264,10 @@ fn that_no_daemon_takes_jobs_comes_first_and_says_whether_others_are_worked_on()
 fn a_quiet_queue_says_that_nothing_needs_attention() {
     let summary = queuekeeper::mirror::Summary::default();
     let text = text(&page_of(figures::live(), Some(summary), &Recent::default()));
-    assert!(text.contains("Nothing needs attention: no state is stuck, no job has failed, no fault was found."), "{text}");
+    assert!(
+        text.contains("Nothing needs attention: no state is stuck, no job has failed, no fault was found."),
+        "{text}"
+    );
     assert!(text.contains("nobody waits") && text.contains("queues not paused"), "{text}");
 }
 

@@ -36,7 +36,7 @@ async fn all_of(world: &World) -> (Tree, usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_may_not_action_is_refused_on_every_route_and_changes_nothing() {
+async fn requests_without_the_role_are_refused_on_every_route_and_changes_nothing() {
     let world = Box::pin(World::start()).await;
     world.failed_job(1, "404 for a file").await;
     let (users, tokens) = (Site::with_users(&world), Site::with_tokens(&world).await);
@@ -230,7 +230,7 @@ async fn exactly_the_actions_of_his_role_are_open_to_everyone_by_every_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_action_that_is_replayed_is_done_once() {
+async fn an_action_that_is_replayed_is_executed_once() {
     let world = Box::pin(World::start()).await;
     world.failed_job(1, "404 for a file").await;
     let site = Site::with_users(&world);
