@@ -23,7 +23,7 @@ impl State {
     /// # Errors
     /// Where this server has no connection for that.
     pub(super) fn actions(&self) -> Result<&Actions, Problem> {
-        let none = || Problem::new(StatusCode::FORBIDDEN, "This server takes no actions.");
+        let none = || Problem::new(StatusCode::FORBIDDEN, "Actions are not enabled on this server.");
         self.shared.actions.as_ref().ok_or_else(none)
     }
 
@@ -32,7 +32,10 @@ impl State {
     /// # Errors
     /// Where this server takes none.
     pub(super) fn alerts(&self) -> Result<&Alerts, Problem> {
-        self.shared.alerts.get().ok_or_else(|| Problem::missing("This server takes no alerts, and has no rules."))
+        self.shared
+            .alerts
+            .get()
+            .ok_or_else(|| Problem::missing("Alerts are not enabled on this server: it has no rules."))
     }
 
     /// The role by which pages offer what may be requested. Whether he may is decided again when he requests it.
@@ -64,14 +67,14 @@ impl State {
     /// When the query string cannot be taken, or there are too many.
     pub(super) fn matching(&self, pairs: &Pairs, now: Timestamp) -> Result<(ListOf, Versions), Problem> {
         if let Some((name, _)) = pairs.iter().find(|(name, _)| name == "limit" || name == "cursor") {
-            return Err(Problem::bad(format!("“{name}” is of a page; an action takes all jobs that match.")));
+            return Err(Problem::bad(format!("“{name}” selects a page; an action applies to all matching jobs.")));
         }
         let query = query::parse(pairs)?;
         // For what it says of collections and groups that are not there.
         let first = self.jobs(&query, now)?;
         if first.total > MOST_ITEMS {
             let total = first.total;
-            return Err(Problem::bad(format!("{total} jobs match, and one action takes {MOST_ITEMS} at most.")));
+            return Err(Problem::bad(format!("{total} jobs match; one action applies to {MOST_ITEMS} at most.")));
         }
         let found = self.shared.store.matching(&query, now).ok_or_else(Problem::no_image)?;
         let items = found.into_iter().map(|(id, version)| (Target::Job(id), Some(version))).collect();
@@ -151,7 +154,7 @@ pub(super) fn find_action(state: &State, id: &str) -> Result<ActionView, Problem
 }
 
 pub(super) fn no_action() -> Problem {
-    Problem::missing("There is no such action, or it is so long ago that only the audit file has it.")
+    Problem::missing("There is no such action, or it is so old that only the audit file has it.")
 }
 
 /// The action of that name.
@@ -186,7 +189,7 @@ pub(super) fn priority(number: Option<u8>) -> Result<Option<Priority>, Problem> 
 
 /// The number of a plan, as a dry run answers it.
 pub(super) fn plan(text: &str) -> Result<u64, Problem> {
-    u64::from_str_radix(text, 16).map_err(|_| Problem::bad("A “plan” is what a dry run answers with, word for word."))
+    u64::from_str_radix(text, 16).map_err(|_| Problem::bad("“plan” must be the value that a dry run returned."))
 }
 
 /// The reason of a request.

@@ -110,7 +110,7 @@ fn joined<'a>(lines: impl Iterator<Item = &'a str>) -> String {
 /// `GET /dashboards/NAME`: a file with the addresses of this server, to be downloaded or pointed at.
 pub(super) async fn file(FromState(state): FromState<State>, Path(name): Path<String>) -> Response {
     let Some(found) = FILES.iter().find(|file| file.name() == name) else {
-        let problem = Problem::missing("There is no such file. The page of dashboards lists those that there are.");
+        let problem = Problem::missing("There is no such file. The page of dashboards lists all files.");
         return problem.allowing(FILES.iter().map(|file| file.name().to_owned())).into_response();
     };
     let text = Addresses::of(&state.shared.config.web).put_into(found.text);

@@ -44,7 +44,7 @@ pub fn readiness(freshness: &Freshness, now: Timestamp, stale_after: Duration) -
         return Err(format!("the queue has not been read yet, {connection}{because}"));
     }
     if stale_for > stale_after {
-        return Err(format!("the image has not followed the queue for {}, {connection}{because}", Ago(stale_for)));
+        return Err(format!("the mirror has been stale for {}, {connection}{because}", Ago(stale_for)));
     }
     Ok(())
 }

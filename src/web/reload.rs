@@ -41,7 +41,7 @@ impl Reloaded {
         let web = config.web.file.as_ref().map(|_| {
             successful(
                 "queuekeeper_web_config_last_reload_successful",
-                "Whether the web configuration and its files, as they are now, are in use",
+                "Whether the last reload of the web configuration and its files was successful.",
             )
         });
         let config = config.file.as_ref().map(|_| {
@@ -55,7 +55,7 @@ impl Reloaded {
             not_after.set(validity.not_after.as_second() as f64);
             registry.register(
                 "queuekeeper_web_certificate_not_after_timestamp_seconds",
-                "Unix time at which the certificate shown to web clients expires",
+                "Unix time at which the TLS certificate of the web server expires.",
                 not_after.clone(),
             );
             not_after
@@ -157,11 +157,11 @@ async fn take<T: Send + 'static>(
     match read {
         Ok(Some(new)) => {
             *present.write() = Some(Arc::new(new));
-            tracing::info!(path = %path.display(), "{what} was read again");
+            tracing::info!(path = %path.display(), "reloaded {what}");
             Ok(())
         }
         Ok(None) => Ok(()),
-        Err(error) => Err(format!("the one before it stays: {error}")),
+        Err(error) => Err(format!("the previous one stays in use: {error}")),
     }
 }
 

@@ -51,7 +51,7 @@ async fn all_that_match_are_done_and_those_that_cannot_be_are_named() {
 }
 
 #[tokio::test]
-async fn a_collection_is_released_with_its_jobs_in_that_action() {
+async fn a_collection_is_released_with_its_jobs_in_that_order() {
     let world = World::new("release").await;
     world.run("collection release c10 --dry-run").await.is(0, &["1 of its jobs are Held"]);
     world

@@ -145,7 +145,7 @@ fn it_tells_how_the_states_move_and_why_one_does_not() {
         "37 jobs failed in Downloading for one reason oldest 1.7 h “404 for &#60;b&#62;#” in batch bid0000000418. 2 were \
          resumed before, and failed again.",
         "4 more jobs failed for other reasons They left 2 different messages.",
-        "1,533 in work or waiting",
+        "1,533 unfinished",
         "access 5 small, 1 large",
     ] {
         assert!(text.contains(told), "{told:?} is not in: {text}");
@@ -166,10 +166,10 @@ fn it_draws_what_was_seen_with_its_gaps_and_says_it_in_words() {
     // Ten pieces of 30 units: the first that is known lies at 195, and a gap begins the line anew.
     assert!(html.contains(r#"<path class="line" d="M195.0 3.0L225.0 27.5M285.0 15.2h30.0"/>"#), "{html}");
     assert!(
-        html.contains("<title>In the last 3 min: lowest 4 an hour, highest 8 an hour, lately 6 an hour</title>"),
+        html.contains("<title>Last 3 min: lowest 4 an hour, highest 8 an hour, latest 6 an hour</title>"),
         "{html}"
     );
-    assert!(html.contains("<title>In the last 3 min: lowest 4 min, highest 8 min, lately 6 min</title>"), "{html}");
+    assert!(html.contains("<title>Last 3 min: lowest 4 min, highest 8 min, latest 6 min</title>"), "{html}");
     let told = text(&page_of(figures::live(), Some(figures::full()), &Recent::default()));
     assert!(told.contains("No data yet") && told.contains("No batch is in progress."), "{told}");
     assert!(told.contains("Last ten minutes watched for 0 s so far"), "{told}");
@@ -268,7 +268,7 @@ fn a_quiet_queue_says_that_nothing_needs_attention() {
         text.contains("Nothing needs attention: no state is stuck, no job has failed, no fault was found."),
         "{text}"
     );
-    assert!(text.contains("nobody waits") && text.contains("queues not paused"), "{text}");
+    assert!(text.contains("none") && text.contains("queues not paused"), "{text}");
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn a_full_queue_is_told_with_its_ages_and_what_needs_attention() {
         "small Pending 4 2.9 MiB 45 s",
         "Queue entry in another state than its job: 12 items oldest 2.5 h A daemon that takes it is refused",
         "Lock that nobody will release: 1 item for 2 days",
-        "Cannot be read 3",
+        "Unreadable 3",
         "Session 0x1000b12",
     ] {
         assert!(text.contains(told), "{told:?} is not in: {text}");
@@ -106,7 +106,7 @@ fn a_stale_image_and_a_missing_one_say_so_first() {
     let stale = text(&page(figures::stale(), Some(figures::full())));
     let banner = stale.find("These figures are 1 min old The connection to ZooKeeper is lost.").unwrap();
     assert!(banner < stale.find("Pending 1,204").unwrap(), "{stale}");
-    assert!(stale.contains("The page shows the queue as it was at 2026-11-21 09:58:48 UTC."), "{stale}");
+    assert!(stale.contains("This page shows the queue as of 2026-11-21 09:58:48 UTC."), "{stale}");
 
     let missing = text(&page(Freshness::default(), None));
     assert!(missing.contains("The queue has not been read yet Not connected to ZooKeeper."), "{missing}");

@@ -98,7 +98,7 @@ async fn a_hangup_reopens_the_audit_file_reads_the_configuration_again_and_ends_
         std::fs::write(&config, format!("alerts:\n  rules: []\n# {round}\n")).unwrap();
         program.signal(Signal::HUP);
         program.says("received SIGHUP").await;
-        program.says("the configuration was read again").await;
+        program.says("reloaded the configuration").await;
         eventually(LIMIT, "the audit file is there again", async || audit.exists()).await;
         let answer = reqwest::get(format!("http://127.0.0.1:{}/-/healthy", program.port)).await.unwrap();
         assert_eq!(answer.status(), 200);

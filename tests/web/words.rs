@@ -130,8 +130,10 @@ async fn no_page_has_a_wrong_plural_or_mark_where_there_is_one_of_everything() {
     assert_eq!(wrong(&lines_of(&page.text)), [""; 0], "of a list of one");
     let given = world.post(ADMIN, &format!("/{}", list.location), &form(&[("reason", "tried")]), "same-origin").await;
     let action = format!("/{}", given.location.trim_start_matches("../"));
-    eventually(LIMIT, "the action is done", async || world.get(ADMIN, &action).await.text.contains("It is done."))
-        .await;
+    eventually(LIMIT, "the action is done", async || {
+        world.get(ADMIN, &action).await.text.contains("The action was executed.")
+    })
+    .await;
     assert_eq!(wrong(&lines_of(&world.get(ADMIN, &action).await.text)), [""; 0], "of an action over one");
     assert_eq!(found(&world).await, [""; 0], "with an action in the audit trail");
 }

@@ -30,18 +30,18 @@ const LONGEST_KEY: usize = 200;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ActionBody {
-    /// What is to be done: `resume`, `hold`, `release`, `fail`, `set_priority`, `report_again`, `delete`, `purge`,
+    /// Which action: `resume`, `hold`, `release`, `fail`, `set_priority`, `report_again`, `delete`, `purge`,
     /// `clean_up`, `break_lock`, `pause`, `unpause` or `repair`.
     #[schema(example = "resume")]
     action: String,
-    /// To what: `jid0000000042`, `bid0000000042`, `small/qid0000000042`, `queue:ingest`, `collection:MNEMONIC`,
+    /// Its target: `jid0000000042`, `bid0000000042`, `small/qid0000000042`, `queue:ingest`, `collection:MNEMONIC`,
     /// `lock:PATH`, `fault:NAME:PATH` or `batches`.
     #[schema(example = "jid0000000042")]
     on: String,
     /// Why, in a few words.
     #[schema(example = "storage node is back")]
     pub(super) reason: String,
-    /// What was seen of it: refused, 409, where that has changed.
+    /// What the caller saw of the target; refused with 409 where that has changed.
     precondition: Option<SeenBody>,
     /// The state to resume a job in; the one after its last successful state, unless it is given.
     #[schema(example = "downloading")]
@@ -49,13 +49,14 @@ pub(super) struct ActionBody {
     /// The priority to set: 0, the most urgent, to 99.
     #[schema(minimum = 0, maximum = 99)]
     priority: Option<u8>,
-    /// Breaks a lock that is no fault; releases a batch whose collection is held.
+    /// Executes it although it is refused as a rule: breaks a lock that is not a fault, releases a batch whose collection is
+    /// held, repairs or purges what is locked.
     #[serde(default)]
     force: bool,
-    /// Releases the held jobs of a collection with it.
+    /// Also releases the held jobs of the collection.
     #[serde(default)]
     with_jobs: bool,
-    /// Shows what would be done, and does nothing.
+    /// Shows what would be written, and writes nothing.
     #[serde(default)]
     dry_run: bool,
 }
@@ -79,13 +80,13 @@ pub(super) struct SeenBody {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListBody {
-    /// What is to be done to each item.
+    /// Which action on each item.
     #[schema(example = "resume")]
     action: String,
-    /// The items, each as in an order; not beside `jobs`.
+    /// The items, each as `on` of an action; not together with `jobs`.
     #[serde(default)]
     items: Vec<String>,
-    /// All jobs that this query string of `/api/v1/jobs` finds now; not beside `items`.
+    /// All jobs that this query string of `/api/v1/jobs` finds now; not together with `items`.
     #[schema(example = "state=failed&collection=merritt_demo_content")]
     jobs: Option<String>,
     /// The state to resume jobs in.
@@ -95,7 +96,7 @@ pub(super) struct ListBody {
     priority: Option<u8>,
 }
 
-/// Why a frozen list is carried out.
+/// Why a frozen list is executed.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReasonBody {
@@ -104,23 +105,23 @@ pub(super) struct ReasonBody {
     pub(super) reason: String,
 }
 
-/// `POST /api/v1/actions`: requests something, or shows what it would do.
+/// `POST /api/v1/actions`: executes an action, or shows what it would do.
 ///
-/// It happens whole or says why not. What takes longer than five seconds goes on: the answer is 202 then, and its `id`
-/// leads to how far it is. With the header `Idempotency-Key`, an action that is sent twice is done once, and the second
-/// gets the answer of the first.
+/// It is executed whole, or refused with the reason. What takes longer than five seconds is answered with 202, and its `id`
+/// leads to its progress. With the header `Idempotency-Key`, an action that is sent twice is executed once, and the second
+/// request gets the answer of the first.
 #[utoipa::path(
     post, path = "/actions",
     request_body = ActionBody,
     params(("Idempotency-Key" = Option<String>, Header, description = "Any text of up to 200 characters, the same for each time that the same action is sent")),
     responses(
-        (status = 200, body = ActionView, description = "It is done, or this is what it would do"),
-        (status = 202, body = ActionView, description = "It is going on"),
-        (status = 400, body = Problem, content_type = "application/problem+json", description = "It cannot be done as it was requested"),
-        (status = 404, body = Problem, content_type = "application/problem+json", description = "What it is about is not there"),
-        (status = 409, body = Problem, content_type = "application/problem+json", description = "The queue stands against it: `state` and `version` say how its target is now; or against the rest of it, which is said then"),
+        (status = 200, body = ActionView, description = "The action was executed, or this is what it would do"),
+        (status = 202, body = ActionView, description = "The action is in progress"),
+        (status = 400, body = Problem, content_type = "application/problem+json", description = "The request is not valid"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "The target does not exist"),
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "The state of the queue forbids it: `state` and `version` are those of the target now; or it was executed in part, as `detail` says"),
         (status = 502, body = Problem, content_type = "application/problem+json", description = "ZooKeeper refused it; nothing was done"),
-        (status = 504, body = Problem, content_type = "application/problem+json", description = "Whether all of it was done is not known: the connection was lost"),
+        (status = 504, body = Problem, content_type = "application/problem+json", description = "It is unknown whether all of it was executed: the connection was lost"),
     ),
 )]
 pub(super) async fn action(
@@ -143,26 +144,26 @@ pub(super) async fn action(
     Ok((status, Json(view)).into_response())
 }
 
-/// `GET /api/v1/actions/{id}`: how far an action is, or what came of it.
+/// `GET /api/v1/actions/{id}`: progress or outcome of an action.
 #[utoipa::path(
     get, path = "/actions/{id}",
     params(("id" = String, Path, description = "The action's id", example = "01938f5e-6c2a-7c3b-9d6e-2f0d1c5b7a90")),
     responses(
         (status = 200, body = ActionView),
-        (status = 404, body = Problem, content_type = "application/problem+json", description = "There is no such action, or it is too long ago"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "There is no such action, or it is too old"),
     ),
 )]
 pub(super) async fn action_by_id(FromState(state): FromState<State>, Path(id): Path<String>) -> Answer<ActionView> {
     find_action(&state, &id).map(Json)
 }
 
-/// `POST /api/v1/actions/{id}/cancel`: ends an action over many. What is under way is finished, and nothing more is begun.
+/// `POST /api/v1/actions/{id}/cancel`: cancels an action on many items. Items in progress are finished, and the rest is not started.
 #[utoipa::path(
     post, path = "/actions/{id}/cancel",
     params(("id" = String, Path, description = "The action's id", example = "01938f5e-6c2a-7c3b-9d6e-2f0d1c5b7a90")),
     responses(
         (status = 200, body = ActionView),
-        (status = 404, body = Problem, content_type = "application/problem+json", description = "There is no such action going on"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "There is no such action in progress"),
     ),
 )]
 pub(super) async fn cancel(
@@ -176,13 +177,13 @@ pub(super) async fn cancel(
     Ok(Json(ActionView::of(&work)))
 }
 
-/// `POST /api/v1/lists`: freezes a list of items, to look at it before anything is done to each of them.
+/// `POST /api/v1/lists`: freezes a list of items, to review it before the action is executed on each of them.
 #[utoipa::path(
     post, path = "/lists",
     request_body = ListBody,
     responses(
         (status = 201, body = FrozenList),
-        (status = 400, body = Problem, content_type = "application/problem+json", description = "It cannot be done to such a list"),
+        (status = 400, body = Problem, content_type = "application/problem+json", description = "The action is not supported for such a list"),
         (status = 404, body = Problem, content_type = "application/problem+json", description = "No such collection or group"),
     ),
 )]
@@ -210,21 +211,21 @@ pub(super) async fn freeze(
             let targets = body.items.iter().map(|item| target(item)).collect::<Result<Vec<_>, _>>()?;
             (ListOf::ChosenItems, state.seen_now(targets))
         }
-        (Some(_), false) => return Err(Problem::bad("“items” and “jobs” cannot stand beside each other.")),
+        (Some(_), false) => return Err(Problem::bad("Only one of “items” and “jobs” can be given.")),
     };
     let frozen = state.actions()?.freeze(bulk, of, items, &actor, now)?;
     Ok((StatusCode::CREATED, Json(FrozenList::new(&frozen))).into_response())
 }
 
-/// `POST /api/v1/lists/{id}/execute`: carries out what a frozen list says, item by item. It goes on by itself.
+/// `POST /api/v1/lists/{id}/execute`: executes the action of a frozen list, item by item, in the background.
 #[utoipa::path(
     post, path = "/lists/{id}/execute",
     params(("id" = String, Path, description = "The list's id, which becomes that of the action", example = "01938f5e-6c2a-7c3b-9d6e-2f0d1c5b7a90")),
     request_body = ReasonBody,
     responses(
         (status = 202, body = ActionView),
-        (status = 400, body = Problem, content_type = "application/problem+json", description = "There is no reason"),
-        (status = 404, body = Problem, content_type = "application/problem+json", description = "There is no such list: it is older than half an hour, or another's"),
+        (status = 400, body = Problem, content_type = "application/problem+json", description = "The reason is missing"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "There is no such list: it is older than half an hour, or belongs to another user"),
     ),
 )]
 pub(super) async fn execute(

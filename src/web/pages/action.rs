@@ -86,7 +86,7 @@ impl ActionForm {
     fn key(&self) -> Result<Option<&str>, Problem> {
         let key = given(self.key.as_ref());
         if key.is_some_and(|key| key.len() > LONGEST_KEY) {
-            return Err(Problem::bad("The key of an action is shorter than that. Load the page again."));
+            return Err(Problem::bad("The key of the action is too long. Reload the page."));
         }
         Ok(key)
     }
@@ -279,8 +279,8 @@ impl Against {
         let state =
             if let Refusal::Conflict { state: Some(state), .. } = &refusal { state_name(state) } else { String::new() };
         let title = match (&refusal, is_given) {
-            (Refusal::Unknown(_), _) => "It is not known whether all of this was done",
-            (Refusal::InPart(_), _) => "A part of this was done",
+            (Refusal::Unknown(_), _) => "It is unknown whether all of this was executed",
+            (Refusal::InPart(_), _) => "This was executed in part",
             (_, true) => "Nothing was done",
             (_, false) => "This cannot be done now",
         };

@@ -39,7 +39,7 @@ pub(super) async fn cancel(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let actor = state.authorize(&who, Role::Operator, Source::Web)?;
-    let id: ActionId = id.parse().map_err(|_| Problem::missing("There is no such action going on."))?;
+    let id: ActionId = id.parse().map_err(|_| Problem::missing("There is no such action in progress."))?;
     state.actions()?.cancel(id, &actor)?;
     Ok(see_other(format!("../{id}")))
 }
@@ -112,20 +112,22 @@ struct Undone {
 /// An outcome by its label.
 pub(super) fn outcome(label: &str) -> Outcome {
     let (name, class, means) = match label {
-        "done" => ("Done", "good", "It is done."),
-        "going_on" => ("Going on", "work", "It is going on, also when this page is closed."),
-        "cancelled" => {
-            ("Cancelled", "warn", "It was cancelled: what was under way was finished, and the rest not begun.")
-        }
-        "in_part" => ("In part", "warn", "A part of it was done, and something stood against the rest."),
-        "conflict" => ("Refused", "warn", "Nothing was done: the queue stood against it."),
-        "unknown" => (
-            "Not known",
-            "bad",
-            "Whether all of it was done is not known: the connection was lost, or the server ended meanwhile. Look at what \
-             it is about before requesting it again.",
+        "done" => ("Done", "good", "The action was executed."),
+        "going_on" => ("In progress", "work", "The action is in progress, and continues when this page is closed."),
+        "cancelled" => (
+            "Cancelled",
+            "warn",
+            "The action was cancelled: items in progress were finished, and the rest was not started.",
         ),
-        "failed" | "unavailable" => ("Failed", "bad", "Nothing was done, or not all of it."),
+        "in_part" => ("In part", "warn", "The action was executed in part; the rest was refused."),
+        "conflict" => ("Refused", "warn", "Nothing was done: the state of the queue forbids it."),
+        "unknown" => (
+            "Unknown",
+            "bad",
+            "It is unknown whether all of it was executed: the connection was lost, or the server was stopped. Check the \
+             target before requesting the action again.",
+        ),
+        "failed" | "unavailable" => ("Failed", "bad", "Nothing was done, or only a part."),
         _ => ("Refused", "bad", "Nothing was done."),
     };
     Outcome { name, class, means }
@@ -260,7 +262,7 @@ fn next(state: &State, action: &ActionView, root: &str) -> (&'static str, String
             failed.map_or(nothing, |batch| {
                 let pairs = [("action", ActionKind::ReportAgain.label().to_owned()), ("on", batch.to_string())];
                 let pairs: Pairs = pairs.map(|(name, value)| (name.to_owned(), value)).into();
-                ("Report its batch again, when the job is done", address(&format!("{root}action"), &pairs))
+                ("Report its batch again when the job is completed", address(&format!("{root}action"), &pairs))
             })
         }
         (Ok(ActionKind::Release), Ok(Target::Collection(mnemonic))) => {

@@ -129,7 +129,7 @@ pub(super) async fn execute(
 
 fn gone() -> Problem {
     Problem::missing(
-        "There is no such list. It is another's, or older than half an hour: choose again what is to be done.",
+        "There is no such list: it belongs to another user or is older than half an hour. Select the items again.",
     )
 }
 

@@ -147,18 +147,18 @@ fn banner(view: &View) -> Option<Banner> {
     let (title, rest) = match (&view.summary, freshness.stale_since) {
         (Some(_), Some(since)) => {
             let Moment { ago, exact, .. } = Moment::new(since, view.now);
-            (format!("These figures are {ago} old"), format!("The page shows the queue as it was at {exact}."))
+            (format!("These figures are {ago} old"), format!("This page shows the queue as of {exact}."))
         }
         // What was read before is gone where the root of the tree is.
         (_, _) if freshness.last_walk.is_some() => {
-            ("The queue cannot be read".to_owned(), "There is nothing to show until it can.".to_owned())
+            ("The queue cannot be read".to_owned(), "Nothing can be shown until it is readable.".to_owned())
         }
         (_, _) => {
-            let rest = "There is nothing to show until it has been.".to_owned();
+            let rest = "Nothing can be shown until then.".to_owned();
             ("The queue has not been read yet".to_owned(), rest)
         }
     };
-    let retry = if connected { "" } else { " Connecting is tried again until it succeeds." };
+    let retry = if connected { "" } else { " Retrying." };
     Some(Banner { title, text: format!("{}{retry} {rest}", as_sentence(cause)) })
 }
 

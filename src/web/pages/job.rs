@@ -118,7 +118,7 @@ impl Page {
         let title = [&*job.filename, &*job.title].into_iter().find(|text| !text.trim().is_empty());
         let state = match (job.state, job.odd_status.is_empty()) {
             (Some(state), true) => state.to_string(),
-            (None, true) => "without a status".to_owned(),
+            (None, true) => "no status".to_owned(),
             (_, false) => format!("“{}”", visible(&job.odd_status)),
         };
         Self {
@@ -156,10 +156,10 @@ impl Why {
             more: cause.more,
         };
         let title = match diagnosis.verdict {
-            insight::Verdict::Moving => "Is it moving?",
-            insight::Verdict::Waiting => "What it waits for",
+            insight::Verdict::Moving => "Status",
+            insight::Verdict::Waiting => "Waiting for",
             insight::Verdict::Stopped => "Why it is not moving",
-            insight::Verdict::Done => "Where it is",
+            insight::Verdict::Done => "Status",
         };
         Self {
             title,
@@ -248,20 +248,19 @@ fn about(job: &mirror::Job, now: Timestamp) -> Vec<Line> {
 /// The state in the queue.
 fn standing(detail: &JobDetail, now: Timestamp) -> Vec<Line> {
     let job = &detail.known.job;
-    let priority =
-        job.priority.map_or_else(|| "none that can be read".to_owned(), |priority| priority.number().to_string());
+    let priority = job.priority.map_or_else(|| "unreadable".to_owned(), |priority| priority.number().to_string());
     let size = Size::new(job.space_needed_bytes);
     let space = if job.space_needed_bytes == 0 {
         Line::new("Space needed", "unknown")
     } else {
         Line { hint: size.exact, ..Line::new("Space needed", size.short) }
     };
-    let retries = job.retry_count.map_or_else(|| "not said".to_owned(), |retries| retries.to_string());
+    let retries = job.retry_count.map_or_else(|| "unknown".to_owned(), |retries| retries.to_string());
     let last = job.last_successful.map_or_else(|| "none".to_owned(), |state| state.to_string());
     let lock = match &detail.lock {
         None => Line::new("Lock", "none"),
         Some(lock) => {
-            let holder = if lock.session.is_some() { "held for" } else { "persistent, for" };
+            let holder = if lock.session.is_some() { "held for" } else { "persistent lock, for" };
             let link = |session: Session| {
                 let session = session.to_string();
                 Link { href: with("locks", "session", &session), text: session }

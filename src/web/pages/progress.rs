@@ -30,7 +30,7 @@ impl Progress {
             ("done", "completed", count(jobs.completed)),
             ("failed", "failed", count(jobs.failed)),
             ("gone", "deleted", count(jobs.deleted)),
-            ("open", "not done", count(jobs.processing)),
+            ("open", "not finished", count(jobs.processing)),
         ];
         let mut x = 0.0;
         let mut parts = Vec::new();

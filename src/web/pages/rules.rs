@@ -119,7 +119,7 @@ pub(super) async fn change(
             let rule = given(asked.rule.as_ref()).ok_or_else(|| Problem::bad("Which rule?"))?;
             alerts.reset(rule, &actor, &reason, now).await.map_err(Problem::from)
         }
-        _ => return Err(Problem::bad("There is pause, unpause and reset.")),
+        _ => return Err(Problem::bad("The changes are pause, unpause and reset.")),
     };
     match done {
         // Relative, because a proxy may serve us below any prefix.
@@ -152,24 +152,24 @@ impl Known {
             counted(enforced, "rule acts", "rules act")
         }];
         if dry > 0 {
-            parts.push(format!("{} what would be done", counted(dry, "only tells", "only tell")));
+            parts.push(format!("{} what would be done", counted(dry, "only reports", "only report")));
         }
         let acting = if enforced == 0 {
-            "Without a rule that acts, nothing is written to ZooKeeper.".to_owned()
+            "No rule acts, so nothing is written to ZooKeeper.".to_owned()
         } else if let Some(read) = read {
             let who = if is_paused {
-                "No process carries anything out while it is paused"
+                "No process executes decisions while all automatic action is paused"
             } else if leads && is_trail_lost {
-                "This process is to carry out what is decided, and does not: it cannot write its audit file of alerts"
+                "This process leads but executes no decisions, because it cannot write its audit file of alerts"
             } else if leads {
-                "This process carries out what is decided"
+                "This process executes decisions"
             } else {
-                "Another process carries out what is decided"
+                "Another process executes decisions"
             };
             let fresh = Moment::new(read, now);
-            format!("{who}; seen {} ago. All rules may touch {} more for now.", fresh.ago, Count(budget_left))
+            format!("{who}; read {} ago. Budget left for all rules: {} items.", fresh.ago, Count(budget_left))
         } else {
-            "What is decided cannot be read from ZooKeeper now, and no alert is taken.".to_owned()
+            "Decisions cannot be read from ZooKeeper now, so no alerts are accepted.".to_owned()
         };
         let calls = events.into_iter().filter(|events| events.rule.is_none()).take(5);
         Self {

@@ -187,17 +187,17 @@ fn stat(node: &Node, now: Timestamp) -> Vec<Fact> {
     let fact = |name, value: String| Fact { name, value, moment: None };
     // The few znodes that ZooKeeper makes by itself say that they are from 1970.
     let moment = |name, at, zxid| match zxid {
-        0 => fact(name, "by ZooKeeper itself".to_owned()),
+        0 => fact(name, "by ZooKeeper".to_owned()),
         _ => Fact { name, value: String::new(), moment: Some(Moment::new(at, now)) },
     };
     let owner = Session::of(stat.ephemeral_owner);
     vec![
         moment("Created", stat.created, stat.czxid),
         moment("Data written", stat.modified, stat.mzxid),
-        fact("Version of the data", stat.version.to_string()),
-        fact("Version of the children", stat.cversion.to_string()),
-        fact("Version of the ACL", stat.aversion.to_string()),
-        fact("Kind", owner.map_or_else(|| "persistent".to_owned(), |owner| format!("ephemeral, of session {owner}"))),
+        fact("Data version", stat.version.to_string()),
+        fact("Children version", stat.cversion.to_string()),
+        fact("ACL version", stat.aversion.to_string()),
+        fact("Kind", owner.map_or_else(|| "persistent".to_owned(), |owner| format!("ephemeral, session {owner}"))),
         fact("Children", Count(stat.children).to_string()),
         fact("czxid", format!("0x{:x}", stat.czxid)),
         fact("mzxid", format!("0x{:x}", stat.mzxid)),

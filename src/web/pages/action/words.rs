@@ -20,7 +20,7 @@ pub(in crate::web::pages) fn target_in_words(target: &Target) -> String {
         Target::Collection(mnemonic) => format!("the collection {}", visible(mnemonic)),
         Target::Lock(path) => visible(&path.to_string()),
         Target::Fault(fault, path) => format!("{} at {}", fault.title(), visible(&path.to_string())),
-        Target::Batches => "all batches that are done with".to_owned(),
+        Target::Batches => "all finished batches".to_owned(),
     }
 }
 

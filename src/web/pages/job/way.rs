@@ -121,7 +121,7 @@ fn text(event: &PastEvent) -> String {
     let by_session = |session: Option<i64>| {
         session.and_then(Session::of).map(|session| format!(", by session {session}")).unwrap_or_default()
     };
-    let name = |state: Option<JobState>| state.map_or("a state that nobody knows", State::name);
+    let name = |state: Option<JobState>| state.map_or("an unknown state", State::name);
     let note = event.note.as_deref().and_then(OperatorNote::read);
     match event.what {
         Happening::Moved { from: None, to, session, .. } => format!("created in {}{}", name(to), by_session(session)),
@@ -133,7 +133,7 @@ fn text(event: &PastEvent) -> String {
             format!("{} → {}{resumed}{}", name(from), name(to), by_session(session))
         }
         Happening::Locked { session } => format!("locked{}", by_session(session)),
-        Happening::Released { session } => format!("let go as it was{}", by_session(session)),
+        Happening::Released { session } => format!("lock released without a change{}", by_session(session)),
         Happening::Priority { from, to } => format!("priority {from} → {to}"),
     }
 }

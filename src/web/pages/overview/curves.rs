@@ -71,11 +71,11 @@ pub(super) fn all(overview: &Overview, recent: &Recent, now: Timestamp) -> Vec<C
             format!("{} {}", Count(overview.completed_1h), overview.watched()),
             draw(&|point| point.completed_per_second * 3600.0, &|rate| format!("{} an hour", count(rate))),
         ),
-        curve("in work or waiting", "work", Count(overview.unfinished).to_string(), draw(&in_work, &count)),
+        curve("unfinished", "work", Count(overview.unfinished).to_string(), draw(&in_work, &count)),
         curve(
             "longest wait, any state",
             "wait",
-            longest.map_or_else(|| "nobody waits".to_owned(), |longest| Ago(longest).to_string()),
+            longest.map_or_else(|| "none".to_owned(), |longest| Ago(longest).to_string()),
             draw(&wait, &age),
         ),
     ]
@@ -113,6 +113,6 @@ fn drawn(recent: &Recent, value: &dyn Fn(&Point) -> f64, told: &dyn Fn(f64) -> S
     let since = recent.history.points.iter().flatten().map(|point| point.at).next();
     let over = since.map(|since| Duration::try_from(now.duration_since(since)).unwrap_or_default());
     let over = over.map(|over| Ago(over).to_string()).unwrap_or_default();
-    let text = format!("In the last {over}: lowest {}, highest {}, lately {}", told(low), told(high), told(last));
+    let text = format!("Last {over}: lowest {}, highest {}, latest {}", told(low), told(high), told(last));
     Drawn { text, line, area, from: recent.history.from.map(|from| Moment::new(from, now)) }
 }

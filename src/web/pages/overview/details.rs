@@ -97,13 +97,15 @@ fn short(time: Duration) -> String {
 fn clock(clock: &ServerClock) -> String {
     let offset = match clock.difference() {
         Some(ahead) => offset(ahead),
-        None if clock.is_measured => "agrees with this host's".to_owned(),
-        None => "assumed to agree with this host's".to_owned(),
+        None if clock.is_measured => "equal to this host's".to_owned(),
+        None => "assumed equal to this host's".to_owned(),
     };
     match &clock.problem {
         _ if clock.is_measured => offset,
-        Some(problem) => format!("{offset}; not measured, so ages may be off by the difference: {}", visible(problem)),
-        None => format!("{offset}; not measured, so ages may be off by the difference"),
+        Some(problem) => {
+            format!("{offset}; not measured, so ages may be wrong by the difference: {}", visible(problem))
+        }
+        None => format!("{offset}; not measured, so ages may be wrong by the difference"),
     }
 }
 
@@ -120,14 +122,16 @@ pub(super) fn facts(view: &View) -> Vec<Fact> {
         |name, instant| Fact { name, value: String::new(), moment: Some(Moment::new(instant, view.now)), page: "" };
     facts.extend(freshness.last_event.map(|instant| moment("Last change", instant)));
     let walked = freshness.was_synced;
-    facts.extend(freshness.last_walk.filter(|_| walked).map(|instant| moment("Last read whole", instant)));
-    facts.extend(freshness.last_walk_duration.filter(|_| walked).map(|took| fact("Time to read it", short(took))));
+    facts.extend(freshness.last_walk.filter(|_| walked).map(|instant| moment("Last full read", instant)));
+    facts.extend(
+        freshness.last_walk_duration.filter(|_| walked).map(|took| fact("Duration of a full read", short(took))),
+    );
     facts.push(fact("Clock of ZooKeeper", clock(&freshness.clock)));
     if let Some(summary) = &view.summary {
-        facts.push(fact("In the image", counted(summary.znodes, "znode", "znodes")));
+        facts.push(fact("In the mirror", counted(summary.znodes, "znode", "znodes")));
         facts.push(match summary.unreadable {
-            0 => fact("Cannot be read", "none".to_owned()),
-            znodes => Fact { page: "faults#unreadable", ..fact("Cannot be read", Count(znodes).to_string()) },
+            0 => fact("Unreadable", "none".to_owned()),
+            znodes => Fact { page: "faults#unreadable", ..fact("Unreadable", Count(znodes).to_string()) },
         });
         if !summary.unknown_states.is_empty() {
             let names: Vec<String> = summary.unknown_states.iter().map(|name| visible(name)).collect();

@@ -87,7 +87,7 @@ fn step(state: &StateFigures, overview: &Overview, now: Timestamp) -> Step {
     let at_work = match state.locked {
         0 => String::new(),
         locked if waits => format!("{} waiting", Count(locked)),
-        locked => format!("{} at work", Count(locked)),
+        locked => format!("{} working", Count(locked)),
     };
     // What is done is not waiting: how long it has been done is nobody's worry.
     let (said, instant) = match (state.is_final, is_empty) {
@@ -166,7 +166,7 @@ fn sums(overview: &Overview) -> Vec<Sum> {
         exact: String::new(),
         after: after.to_owned(),
     };
-    let mut sums = vec![sum("", Count(overview.unfinished).to_string(), "in work or waiting")];
+    let mut sums = vec![sum("", Count(overview.unfinished).to_string(), "unfinished")];
     if overview.space_needed_bytes > 0 {
         let size = Size::new(overview.space_needed_bytes);
         sums.push(Sum { exact: size.exact, ..sum("", size.short, "of working storage needed") });

@@ -60,7 +60,7 @@ pub(super) fn limits(rule: &Rule) -> String {
     let share = rule.max_share.map(|share| format!(", {} of the jobs in their state within an hour", percent(share)));
     let at_once = if rule.remedy == Remedy::HoldCollections { "at once" } else { "for one alert" };
     format!(
-        "At most {} {at_once}, {} within {}{}; the same not again for {}; {} on one, then it is left to a person.",
+        "At most {} {at_once}, {} within {}{}; cooldown {}; {} per item, then it is left to an operator.",
         rule.select.limit,
         rule.budget.items,
         span(rule.budget.per),
