@@ -97,7 +97,7 @@ fn kill(mut child: Child) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_killed_process_did_is_told_by_the_trail_and_the_tree_and_a_hangup_ends_an_action_in_good_action() {
+async fn what_a_killed_process_did_is_told_by_the_trail_and_the_tree_and_a_hangup_ends_an_action_in_good_order() {
     const JOBS: usize = 1_200;
     let world = World::new("killed").await;
     world.batch(1, "Reporting").await;
