@@ -172,7 +172,7 @@ async fn a_key_by_which_nothing_was_done_is_free_for_another_try() {
     let reason = || Reason::new("tried by hand").unwrap();
     let keyed = |action| served.actions.execute(action, actor(Role::Admin), reason(), Some("k1"), now());
     let refused = keyed(action(ActionKind::Release)).await.unwrap_err();
-    assert!(refused.to_string().contains("only a held job is released"), "{refused}");
+    assert!(refused.to_string().contains("only a held job can be released"), "{refused}");
     served.action(action(ActionKind::Hold), Role::Admin, "wait").await.unwrap();
     keyed(action(ActionKind::Release)).await.unwrap();
     // Now that it is done, the same key gets the same outcome, though the job is not held any more.

@@ -25,7 +25,7 @@ async fn each_action_does_what_its_name_says_or_is_refused_with_its_code() {
         ("job 1 priority 3", 0, &["set_priority jid0000000001"]),
         ("job 1 priority 100", 2, &["0, the most urgent, to 99"]),
         ("job 1 priority", 2, &["0, the most urgent, to 99"]),
-        ("job 1 hold 3", 2, &["only `priority` takes a number"]),
+        ("job 1 hold 3", 2, &["3: only `priority` takes it"]),
         ("job 1 hold --to pending", 2, &["--to: only `resume` takes it"]),
         ("job 1 delete", 3, &["jid0000000001"]),
         ("job 99 resume", 4, &["/jobs/jid0000000099"]),
@@ -118,7 +118,7 @@ async fn without_somebody_to_ask_nothing_is_done_and_a_dry_run_only_shows() {
         world
             .run_with(&format!("{line} --yes"), &["--reason", " "])
             .await
-            .is(2, &["--reason", "say in a few words why"]);
+            .is(2, &["--reason", "in a few words"]);
     }
     for (line, code, told) in [
         ("job 9 resume", 0, &["resume jid0000000009, failed to storing", "/jobs/jid0000000009/status"][..]),
