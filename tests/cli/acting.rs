@@ -115,10 +115,7 @@ async fn without_somebody_to_ask_nothing_is_done_and_a_dry_run_only_shows() {
         world.run(line).await.is(2, &["nobody to ask", "--yes", "--dry-run"]);
         // An action without a reason is none.
         world.run(&format!("{line} --yes")).await.is(2, &["--reason"]);
-        world
-            .run_with(&format!("{line} --yes"), &["--reason", " "])
-            .await
-            .is(2, &["--reason", "in a few words"]);
+        world.run_with(&format!("{line} --yes"), &["--reason", " "]).await.is(2, &["--reason", "in a few words"]);
     }
     for (line, code, told) in [
         ("job 9 resume", 0, &["resume jid0000000009, failed to storing", "/jobs/jid0000000009/status"][..]),

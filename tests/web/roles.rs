@@ -15,7 +15,7 @@ use crate::support::tree::{Tree, read_tree};
 const METHODS: [Method; 6] = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
 
 /// One of each kind of what may be requested on. There are no such jobs, batches and requests.
-const SUBJECTS: [&str; 9] = [
+const TARGETS: [&str; 9] = [
     "jid0000000042",
     "bid0000000042",
     "small/qid0000000042",
@@ -171,20 +171,23 @@ fn encoded(text: &str) -> String {
     text.replace(':', "%3A").replace('/', "%2F")
 }
 
-async fn order_by(site: &Site<'_>, way: &str, who: &Asker, action: ActionKind, on: &str) -> Answer {
+async fn request_by(site: &Site<'_>, way: &str, who: &Asker, action: ActionKind, on: &str) -> Answer {
+    let priority = (action == ActionKind::SetPriority).then_some(9);
+    let field = if priority.is_some() { "&priority=9" } else { "" };
     let (kind, body) = match way {
         "/api/v1/actions" => {
-            (JSON, json!({"action": action.label(), "on": on, "reason": "tried", "priority": 9}).to_string())
+            let body = json!({"action": action.label(), "on": on, "reason": "tried", "priority": priority});
+            (JSON, body.to_string())
         }
-        "/api/v1/lists" => (JSON, json!({"action": action.label(), "items": [on], "priority": 9}).to_string()),
-        "/action" => (FORM, format!("action={action}&on={}&priority=9&reason=tried", encoded(on))),
-        _ => (FORM, format!("action={action}&which=chosen&item={}&priority=9", encoded(on))),
+        "/api/v1/lists" => (JSON, json!({"action": action.label(), "items": [on], "priority": priority}).to_string()),
+        "/action" => (FORM, format!("action={action}&on={}{field}&reason=tried", encoded(on))),
+        _ => (FORM, format!("action={action}&which=chosen&item={}{field}", encoded(on))),
     };
     site.ask(who, &Method::POST, way, &[("sec-fetch-site", "same-origin"), ("content-type", kind)], &body).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn exactly_the_actions_of_his_role_are_open_to_everyone_by_every_way() {
+async fn exactly_the_actions_of_their_role_are_open_to_all_by_every_way() {
     let world = Box::pin(World::start()).await;
     let users = Site::with_users(&world);
     let tokens = Site::with_tokens(&world).await;
@@ -194,14 +197,14 @@ async fn exactly_the_actions_of_his_role_are_open_to_everyone_by_every_way() {
     for is_open in [false, true] {
         for site in [&users, &tokens] {
             for who in &site.askers {
-                for (action, on) in ActionKind::ALL.into_iter().flat_map(|action| SUBJECTS.map(|on| (action, on))) {
+                for (action, on) in ActionKind::ALL.into_iter().flat_map(|action| TARGETS.map(|on| (action, on))) {
                     // What a target does not know is told to those only who may request something.
                     let needs = on.parse::<Target>().unwrap().role(action).unwrap_or(Role::Operator);
                     if who.role.is_some_and(|role| role >= needs) != is_open {
                         continue;
                     }
                     for way in WAYS {
-                        let answer = order_by(site, way, who, action, on).await;
+                        let answer = request_by(site, way, who, action, on).await;
                         let what = format!("{way} {action} {on} as {:?}: {} {}", who.role, answer.code, answer.text);
                         match who.role {
                             None => assert_eq!(answer.code, 401, "{what}"),
@@ -221,7 +224,7 @@ async fn exactly_the_actions_of_his_role_are_open_to_everyone_by_every_way() {
         }
     }
     // An admin may all of it, and an operator all but these, on one kind each; by each way to each of the two servers.
-    let pairs = ActionKind::ALL.len() * SUBJECTS.len();
+    let pairs = ActionKind::ALL.len() * TARGETS.len();
     let of_admins =
         ["delete", "purge"].len() * ["a job", "a batch", "a request"].len() + ["break_lock", "clean_up"].len();
     assert_eq!(passed, 2 * WAYS.len() * (pairs + pairs - of_admins));
