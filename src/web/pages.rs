@@ -114,6 +114,12 @@ pub(super) fn followed() -> Vec<(&'static str, MethodRouter<State>)> {
     ]
 }
 
+/// The addresses of the pages that need no id, relative to the root, such as `/jobs`.
+pub fn addresses() -> impl Iterator<Item = &'static str> {
+    let patterns = followed().into_iter().map(|(pattern, _)| pattern);
+    patterns.filter(|pattern| !pattern.contains('{') && (*pattern == "/" || !pattern.ends_with('/')))
+}
+
 /// A page that is a list.
 fn list(page: MethodRouter<State>) -> MethodRouter<State> {
     page.layer(middleware::from_fn(rows::few))

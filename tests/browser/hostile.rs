@@ -91,20 +91,8 @@ async fn hostile_content_runs_nothing_breaks_no_layout_and_draws_no_report() {
         text.contains("merritt_jobs{state=\"failed\"} 4\n")
     })
     .await;
-    let mut pages: Vec<String> = [
-        "/",
-        "/jobs",
-        "/failures",
-        "/batches",
-        "/access",
-        "/locks",
-        "/faults",
-        "/tree",
-        "/tree/jobs",
-        "/jobs?text=%3Cscript%3E",
-    ]
-    .map(str::to_owned)
-    .into();
+    let fixed = queuekeeper::web::pages::addresses().chain(["/tree/jobs", "/jobs?text=%3Cscript%3E"]);
+    let mut pages: Vec<String> = fixed.map(str::to_owned).collect();
     for number in [0, 1, 2, 3] {
         pages.push(format!("/jobs/jid{number:010}"));
         pages.push(format!("/batches/bid{number:010}"));

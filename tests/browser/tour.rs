@@ -36,21 +36,8 @@ async fn every_page_is_whole_and_accessible_in_every_look() {
     let browser = Browser::start().await;
     let axe = std::fs::read_to_string(AXE).expect("axe-core is installed: .ci/install");
     let pages = pages(&served, &browser).await;
-    for section in [
-        "/",
-        "/jobs",
-        "/failures",
-        "/batches",
-        "/access",
-        "/locks",
-        "/faults",
-        "/audit",
-        "/action",
-        "/tree",
-        "/api",
-        "/dashboards",
-        "/runbook",
-    ] {
+    let sections = queuekeeper::web::pages::addresses().filter(|address| address.matches('/').count() == 1);
+    for section in sections.chain(["/action"]) {
         assert!(pages.contains_key(section), "the overview does not lead to {section}: {:?}", pages.keys());
     }
     for item in ["/jobs/{}", "/batches/{}", "/api/{}"] {
