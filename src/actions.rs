@@ -7,15 +7,14 @@
 //! - [`Actions::plan`] shows what an action would write, [`Actions::execute`] executes it: it reads and checks
 //!   (`prepare`), records the request ([`audit`]), commits, and records the outcome.
 //! - [`Actions::freeze`] and [`Actions::execute_frozen`] do so for many targets, item by item (`bulk`).
-//! - [`Actions::execute_beside`] does so in one transaction with znodes of our own, for rules (`beside`).
-//! - What is executing and what came of it: [`Execution`], by the action's id.
+//! - [`Actions::execute_with_writes`] does so in one transaction with znodes of our own, for rules (`with_writes`).
+//! - Running and recently finished actions: [`Execution`], by the action's id.
 
+mod accept;
 mod action;
 mod actor;
 pub mod audit;
-mod beside;
 mod bulk;
-mod carry_out;
 mod clock;
 mod execute;
 mod execution;
@@ -29,16 +28,16 @@ mod runner;
 mod session;
 mod spec;
 mod target;
+mod with_writes;
 
+pub use accept::{Accepted, Actions};
 pub use action::{
     Action, ActionParameters, BatchAction, CollectionAction, JobAction, QueueAction, RequestAction, Requested,
 };
 pub use actor::{Actor, Role, Source, UnknownRole};
-pub use beside::NotBeside;
-pub use bulk::{BulkAction, Frozen, ListOf, MOST_ITEMS};
+pub use bulk::{BulkAction, Frozen, ListOf, MAX_ITEMS};
 pub use clock::{Clock, MeasureClock};
-pub use execute::{Accepted, Actions};
-pub use execution::{Execution, Outcome, Reached};
+pub use execution::{Execution, Outcome, Progress};
 pub use kind::{ActionKind, UnknownAction};
 pub use metrics::Metrics;
 pub use precondition::Precondition;
@@ -48,6 +47,7 @@ pub use refusal::Refusal;
 pub use runner::Runner;
 pub use spec::{ActionSpec, Applies, Parameter};
 pub use target::{Target, TargetKind, UnknownTarget};
+pub use with_writes::WithWritesError;
 
 // The words of the queue that an action is written in: its callers need know nothing else of the queue.
 pub use queuekeeper_queue::fault::Fault;

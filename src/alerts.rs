@@ -1,23 +1,24 @@
-//! Alerts that act: Alertmanager says that something is wrong, and a rule of the operator's says what may be done about it.
+//! Alerts that act: Alertmanager reports a condition, and a rule of the operator defines the response.
 //!
-//! The way of an alert:
+//! The processing of an alert:
 //!
-//! 1. [`Payload`] is what Alertmanager sends; everything in it is hostile.
-//! 2. [`Alerts::receive`], in whichever process was called, finds the [`Rule`]s that name the alert, looks whether it may
-//!    be acted upon at all (`guard`), and writes a [`Decision`] down as a znode before it answers.
-//! 3. The process that leads looks after the decisions (`act`): what there is to do at that moment (`select`), frozen as a
-//!    list with the decision; then item by item, each one checked again and done by one transaction of
-//!    [`actions`](crate::actions) that also moves the decision on, takes from the budget ([`Memory`]), and checks that this
-//!    process still leads and nothing is paused.
-//! 4. Everything is written down, counted (`metrics`) and shown ([`Alerts::overview`]).
+//! 1. [`Payload`] is the message of Alertmanager; everything in it is untrusted. 2. [`Alerts::receive`], in any process
+//! that is called, finds the [`Rule`]s that match the alert, checks whether they may
+//! act at all (`guard`), and stores a [`Decision`] as a znode before it responds. 3. The leader processes the decisions
+//! (`act`): it selects the items at that moment (`select`), freezes them as a list in
+//!    the decision, and then executes item by item, each checked again and committed in one transaction of
+//! [`actions`](crate::actions) that also updates the decision and the budget ([`Memory`]), and checks that this process
+//!    is still the leader and nothing is paused.
+//! 4. Everything is recorded, counted (`metrics`) and shown ([`Alerts::overview`]).
 //!
-//! A rule in dry run goes the same way up to the list, writes nothing to ZooKeeper, and tells what it would have done.
+//! A rule in dry run is processed up to the list, writes nothing to ZooKeeper, and reports what it would have done.
 
 mod accept;
 mod act;
-mod book;
+mod audit_check;
 mod call;
 mod decision;
+mod dry_run;
 mod foreign;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -27,29 +28,28 @@ mod memory;
 mod metrics;
 mod outcome;
 mod overview;
-mod pace;
 mod payload;
-mod rehearse;
+mod rate_limit;
+mod recent;
 mod resolve;
 mod rule;
+mod rule_test;
 mod run;
 mod select;
 mod server;
-mod standing;
+mod status;
 mod time;
-mod trial;
-mod written;
 
 pub use accept::{NotReceived, Received};
 pub use decision::Decision;
 pub use foreign::{Foreign, foreign};
-pub use memory::{Breaker, Hold, Memory, Together};
+pub use memory::{Breaker, Hold, Memory, SharedBudget};
 pub use metrics::Metrics;
 pub use outcome::Outcome;
 pub use overview::{EventRow, Overview, Pause, RuleOverview};
 pub use payload::{Alert, BadPayload, Payload, Status};
 pub use rule::{Budget, Mode, Narrow, Remedy, Rule, Rules, Selector};
+pub use rule_test::RuleTest;
 pub use run::Runner;
 pub use server::{Alerts, NotChanged};
-pub use standing::{RuleStanding, Standing};
-pub use trial::Trial;
+pub use status::{RuleStatus, RulesStatus};

@@ -159,7 +159,7 @@ pub fn run() -> ExitCode {
             let code = if error.downcast_ref::<UsageError>().is_some() {
                 BAD_USAGE
             } else {
-                error.downcast_ref::<exit::Ending>().map_or(FAILED, |ending| ending.code)
+                error.downcast_ref::<exit::CommandError>().map_or(FAILED, |error| error.code)
             };
             // The log may be JSON, or not begun yet: what ends the process is for whoever started it. A line of it may
             // hold anybody's text.

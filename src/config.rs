@@ -1,4 +1,4 @@
-//! The configuration of a server, checked: what the command line says, in types that cannot be wrong.
+//! The configuration of a server, checked: the values of the command line in types that exclude invalid ones.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,27 +26,27 @@ pub use path::{TelemetryPath, TelemetryPathError};
 pub use source::FileError;
 pub use web_file::{Users, Validity, WebFile};
 
-/// Everything that `queuekeeper serve` is told, but where to listen and how to log.
+/// The configuration of `queuekeeper serve`, without the listeners and the log.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// How to reach ZooKeeper.
+    /// The connection to ZooKeeper.
     pub zookeeper: queuekeeper_zookeeper::Config,
-    /// What is served over HTTP.
+    /// The pages and the API.
     pub web: Web,
-    /// How the image is kept and for how long it is trusted.
+    /// The mirror, and for how long it is trusted.
     pub mirror: Mirror,
-    /// The volume that the daemons work on, where it can be seen from here.
+    /// The volume of the daemons, if it is mounted here.
     pub storage: Option<Storage>,
-    /// How many collections get series of their own; 0 for none at all.
+    /// How many collections have series of their own; 0 for none.
     pub collections: usize,
-    /// Who may request something.
+    /// Users, tokens and roles, and the rules for alerts.
     pub file: Option<ConfigFile>,
-    /// Where it is written down who requested what.
+    /// Where actions are recorded.
     pub audit: Destination,
 }
 
 impl Config {
-    /// The configuration of a server that is told nothing but where ZooKeeper is.
+    /// The default configuration with this ZooKeeper.
     #[must_use]
     pub fn new(zookeeper: queuekeeper_zookeeper::Config) -> Self {
         Self {
@@ -61,25 +61,25 @@ impl Config {
     }
 }
 
-/// What is served over HTTP.
+/// The configuration of the pages and the API.
 #[derive(Clone, Debug, Default)]
 pub struct Web {
-    /// Where the metrics are, below the prefix.
+    /// The path of the metrics, below the prefix.
     pub telemetry_path: TelemetryPath,
-    /// Where users find the server, as through a proxy.
+    /// The external address, such as a proxy's.
     pub external_url: Option<ExternalUrl>,
-    /// What stands before every path.
+    /// The prefix of all routes.
     pub route_prefix: RoutePrefix,
-    /// The names that the addresses to listen on were given by.
+    /// The host names of the listen addresses.
     pub names: Vec<String>,
     /// TLS and passwords.
     pub file: Option<WebFile>,
-    /// What whoever is on this machine may do without a word; `None` for what everyone may.
+    /// The access of clients on this machine without credentials; `None` for the same as others.
     pub loopback: Option<Loopback>,
 }
 
 impl Web {
-    /// Where users find the server, and what stands before every path: the path of that URL, unless another is given.
+    /// Sets the external address and the prefix of all routes, which is by default the path of that address.
     #[must_use]
     pub fn reached_by(external_url: Option<ExternalUrl>, route_prefix: Option<RoutePrefix>) -> Self {
         let of_url = external_url.as_ref().map(|url| url.path().clone());
@@ -87,41 +87,41 @@ impl Web {
     }
 }
 
-/// What whoever connects from this machine itself may do, without a password or a token. For a queue that is made up:
-/// on a machine that others use or that a proxy runs on, these are not only its operator.
+/// The access of clients on this machine, without a password or a token. For a simulated queue only: on a machine with
+/// other users or a proxy, such clients are not only its operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loopback {
     /// Their role.
     pub role: Role,
-    /// What every page says of it, since nobody should be surprised by that.
+    /// The notice about it on every page.
     pub notice: &'static str,
 }
 
-/// How the image is kept and for how long it is trusted.
+/// The configuration of the mirror.
 #[derive(Clone, Debug)]
 pub struct Mirror {
-    /// A stale image makes the server not ready after this time.
+    /// The age at which a stale mirror makes the server not ready.
     pub stale_after: Duration,
-    /// The queue's own series are left out of a scrape after the image was stale for this time.
+    /// The age at which a stale mirror's series of the queue are omitted from scrapes.
     pub drop_after: Duration,
-    /// How often the tree is read again to compare; `None` for never.
+    /// The interval at which the tree is read again for comparison; `None` for never.
     pub drift_interval: Option<Duration>,
-    /// How often the servers' time is measured by a write to `/queuekeeper/clock`; `None` for never.
+    /// The interval at which the servers' clock is measured by a write to `/queuekeeper/clock`; `None` for never.
     pub clock_interval: Option<Duration>,
-    /// How many bytes of answers may be under way at once while the tree is read.
+    /// The maximum size of outstanding responses while the tree is read, in bytes.
     pub read_budget_bytes: u64,
-    /// From when on something counts as a fault.
+    /// The ages at which conditions count as faults.
     pub fault_limits: Limits,
 }
 
 impl Mirror {
-    /// The time after which a stale image makes the server not ready, where the operator says nothing.
+    /// The default age at which a stale mirror makes the server not ready.
     pub const STALE_AFTER: Duration = Duration::from_secs(10);
-    /// The time after which the queue's own series are left out, where the operator says nothing.
+    /// The default age at which the series of the queue are omitted.
     pub const DROP_AFTER: Duration = Duration::from_mins(5);
-    /// The time between two comparisons with the tree, where the operator says nothing.
+    /// The default interval of comparisons with the tree.
     pub const DRIFT_INTERVAL: Duration = Duration::from_mins(10);
-    /// The time between two measurements of the servers' time, where the operator says nothing.
+    /// The default interval of clock measurements.
     pub const CLOCK_INTERVAL: Duration = Duration::from_mins(5);
 }
 
@@ -143,11 +143,11 @@ impl Default for Mirror {
 pub struct Storage {
     /// A directory on the volume.
     pub path: PathBuf,
-    /// The part of the volume, 0 to 1, above which the daemons keep jobs back.
+    /// The used part of the volume, 0 to 1, above which the daemons hold jobs back.
     pub threshold: f64,
 }
 
 impl Storage {
-    /// The daemons' own threshold.
+    /// The daemons' default threshold.
     pub const THRESHOLD: f64 = 0.8;
 }

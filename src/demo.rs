@@ -1,19 +1,19 @@
-//! A queue to look at with nothing else running: a real ZooKeeper, a made-up queue in it, and simulated daemons.
+//! A demo that needs no other service: a real ZooKeeper with a simulated queue and simulated daemons.
 //!
-//! Everything that changes the queue goes through the queue core, as it does in a real daemon. From the outside in:
+//! Every change of the queue goes through the queue core, as in a real daemon. From the outside in:
 //!
-//! - [`run`] starts a private server, or makes a chroot in one that runs already (`place`), fills the queue (`fill`,
-//!   `past`), serves it and lets the daemons work on it until it is told to end;
+//! - [`run`] starts a private server, or creates a chroot in a running one (`zookeeper`), fills the queue (`fill`, `past`),
+//!   serves it, and runs the daemons until shutdown;
 //! - `jobs` and `shift`: the daemons of the job states; `batches`: those that make jobs and report; `access`: those
-//!   that assemble what readers ask for. Each has a session of its own (`daemon`), and its locks end with it;
-//! - `submit`: depositors and readers; `operator`: who repairs, holds, releases and cleans up; `mishap`: who makes faults;
-//! - `monitoring`: Prometheus and Alertmanager beside it, where they are wanted;
-//! - `scenario`, `catalogue`, `fate`: what is deposited by whom, and what fails of what, all following from the seed
-//!   (`dice`); `pace`: how fast; `volume`: the simulated working storage.
+//!   that assemble access requests. Each has a session of its own (`daemon`), and its locks end with it;
+//! - `submit`: depositors and readers; `operator`: repairs, holds, releases and cleans up; `mishap`: creates faults;
+//! - `monitoring`: Prometheus and Alertmanager, if enabled;
+//! - `scenario`, `catalogue`, `fate`: submissions and failures, all determined by the seed (`dice`); `pace`: the speed;
+//!   `volume`: the simulated working storage.
 //!
 //! Working storage obeys the daemons' rule: a job in Provisioning is kept, locked, inside its daemon while it would
-//! exceed the threshold, and five such jobs fill the pool. Space is taken when a job goes to Downloading and freed after
-//! Notify; a job that fails between keeps it until an operator resumes or deletes it.
+//! exceed the threshold, and five such jobs fill the pool. Space is taken when a job goes to Downloading and freed
+//! after Notify; a job that fails between keeps it until an operator resumes or deletes it.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -25,9 +25,9 @@ use zookeeper_client::Error as ClientError;
 
 pub use self::monitoring::Error as MonitoringError;
 use self::monitoring::{Installation, Monitoring};
-use self::place::Place;
 use self::scenario::Scenario;
 use self::world::World;
+use self::zookeeper::DemoZooKeeper;
 use crate::actions::Role;
 use crate::actions::audit::{Destination, Rotation};
 use crate::config::{Config, Loopback};
@@ -52,84 +52,86 @@ mod monitoring;
 mod operator;
 mod pace;
 mod past;
-mod place;
 mod scenario;
 mod shift;
 mod submit;
 mod volume;
 mod world;
+mod zookeeper;
 
-/// What every page of a demo says.
+/// The notice on every page of a demo.
 const NOTICE: &str = "This demo lets everyone on this machine do everything.";
 
-/// What a demo is told.
+/// The options of a demo.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many jobs the queue has at the start, and about how many it keeps.
+    /// The number of jobs in the queue at the start, which is kept approximately.
     pub jobs: usize,
-    /// How many transitions of jobs there are a second, about; above 0.
+    /// The approximate number of job transitions per second; above 0.
     pub rate: f64,
-    /// What every choice follows from.
+    /// The seed of all choices.
     pub seed: u64,
-    /// A ZooKeeper that runs already; `None` for a private one.
+    /// A running ZooKeeper; `None` for a private one.
     pub zookeeper: Option<Servers>,
-    /// The names that the addresses to listen on were given by.
+    /// The host names of the listen addresses.
     pub names: Vec<String>,
-    /// Whether Prometheus and Alertmanager are started beside it.
+    /// Whether Prometheus and Alertmanager are started.
     pub with_prometheus: bool,
 }
 
-/// The fastest rate at which alerts can be watched: beyond it a stall is over before one is raised.
+/// The highest rate at which alerts can be watched: beyond it a stall ends before its alert fires.
 pub const FASTEST_WITH_PROMETHEUS: f64 = 40.0;
 
-/// Why a demo ended, or did not begin.
+/// Why a demo failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no private server.
+    /// The private server cannot be started.
     #[error(transparent)]
     Server(#[from] ServerError),
     /// The running server cannot be reached.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The chroot of the demo cannot be made or removed.
+    /// The chroot of the demo cannot be created or removed.
     #[error("cannot {doing} the znode {chroot} that the demo has to itself: {source}")]
     Chroot {
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
         /// The znode, by its path from the server's root.
         chroot: String,
-        /// Why it failed.
+        /// The cause.
         source: ClientError,
     },
     /// The queue cannot be filled.
     #[error("cannot fill the queue: {0}")]
     Fill(#[from] queuekeeper_queue::Error),
-    /// Prometheus or Alertmanager cannot begin, or ended.
+    /// Prometheus or Alertmanager could not be started, or ended.
     #[error(transparent)]
     Monitoring(#[from] MonitoringError),
     /// A simulated daemon panicked.
     #[error("a simulated daemon failed: {0}")]
     Daemon(#[from] tokio::task::JoinError),
-    /// The server of pages and metrics failed.
+    /// The web server failed.
     #[error("{0:#}")]
     Serve(anyhow::Error),
 }
 
-/// Runs a demo until `shutdown`, and leaves nothing behind.
+/// Runs a demo until `shutdown`, and removes everything it created.
 ///
 /// # Errors
-/// When a part of it cannot begin or fails.
+/// When a part of it cannot start or fails.
 pub async fn run(options: Options, listeners: Vec<TcpListener>, shutdown: &CancellationToken) -> Result<(), Error> {
-    // What is missing should be said before anything was begun.
+    // Missing programs are reported before anything is started.
     let installation = options.with_prometheus.then(Installation::find).transpose()?;
-    let Some(place) = Place::open(options.zookeeper.as_ref(), options.jobs, shutdown).await? else { return Ok(()) };
-    // On the heap: with every part in it, it is large.
+    let Some(place) = DemoZooKeeper::open(options.zookeeper.as_ref(), options.jobs, shutdown).await? else {
+        return Ok(());
+    };
+    // Boxed, since the future is large.
     let outcome = Box::pin(run_in(&place, installation, &options, listeners, shutdown)).await;
     outcome.and(place.close().await)
 }
 
 async fn run_in(
-    place: &Place,
+    place: &DemoZooKeeper,
     installation: Option<Installation>,
     options: &Options,
     listeners: Vec<TcpListener>,
@@ -137,36 +139,36 @@ async fn run_in(
 ) -> Result<(), Error> {
     let zookeeper = place.config();
     let world = Arc::new(World::new(options, zookeeper.clone()));
-    // Before anybody looks: to a mirror that watched, all that is made here would be the work of this minute.
+    // Before the mirror starts: it would count all that is created here as the activity of this minute.
     let Some(scenario) = filled(&world, shutdown).await? else { return Ok(()) };
     let mut monitoring = None;
     if let Some(installation) = installation
         && let Some(address) = listeners.iter().find_map(|listener| listener.local_addr().ok())
     {
         let start = Monitoring::start(installation, address, world.pace);
-        // What is given up while it starts is killed, and its directory removed.
+        // A private server that is aborted during its start is killed, and its directory removed.
         match shutdown.run_until_cancelled(start).await {
             Some(started) => monitoring = Some(started?),
             None => return Ok(()),
         }
     }
     let greeting = greeting::greeting(options, world.pace, &listeners, &zookeeper.servers, monitoring.as_ref());
-    // Who closed standard output does not want to read it.
+    // Standard output may be closed.
     let _ = std::io::stdout().write_all(greeting.as_bytes());
     let end = shutdown.child_token();
-    // The first part that ends ends the others.
+    // The first part that ends stops the others.
     let first = end.clone().drop_guard();
     let mut config = Config::new(zookeeper);
     config.web.names.clone_from(&options.names);
     if let Some(directory) = place.directory() {
         config.audit = Destination::File(directory.join("audit.jsonl"), Rotation::default());
     }
-    // Who may call, and the rules of what is done then.
+    // The token of Alertmanager, and the rules.
     config.file = monitoring.as_ref().map(|monitoring| monitoring.config.clone());
     config.web.loopback = Some(Loopback { role: Role::Admin, notice: NOTICE });
     let served = async {
         let _first = first;
-        server::serve_beside(Some(world.volume.told().clone()), config, listeners, &end).await
+        server::serve_beside(Some(world.volume.measured().clone()), config, listeners, &end).await
     };
     let simulated = async {
         let _first = end.clone().drop_guard();
@@ -174,7 +176,7 @@ async fn run_in(
     };
     let tidied = async {
         if let Some(directory) = place.directory() {
-            end.run_until_cancelled(janitor::keep_tidy(directory)).await;
+            end.run_until_cancelled(janitor::remove_old_files(directory)).await;
         }
     };
     let watched = async {
@@ -183,12 +185,12 @@ async fn run_in(
         monitoring.watch(&end).await
     };
     let (served, simulated, watched, ()) = tokio::join!(served, simulated, watched, tidied);
-    // What failed first made the others end well.
+    // The error of the first part that failed.
     watched?;
     simulated.and(served.map_err(Error::Serve))
 }
 
-/// Fills the queue, and gives what is deposited next; `None` where `shutdown` came first.
+/// Fills the queue, and returns the scenario for later submissions; `None` if `shutdown` came first.
 async fn filled(world: &World, shutdown: &CancellationToken) -> Result<Option<Scenario>, Error> {
     let mut scenario = Scenario::new(world.seed);
     let filled = shutdown.run_until_cancelled(async {
@@ -198,7 +200,7 @@ async fn filled(world: &World, shutdown: &CancellationToken) -> Result<Option<Sc
     Ok(filled.await.transpose()?.map(|()| scenario))
 }
 
-/// Keeps everyone at work on the queue until `end`.
+/// Runs all simulated daemons and people until `end`.
 async fn simulate(world: &Arc<World>, scenario: Scenario, end: &CancellationToken) -> Result<(), Error> {
     let mut daemons = JoinSet::new();
     let mut crew = Crew { world, end, daemons: &mut daemons };
@@ -218,7 +220,7 @@ async fn simulate(world: &Arc<World>, scenario: Scenario, end: &CancellationToke
     Ok(())
 }
 
-/// Those who work on the queue.
+/// The simulated daemons and people.
 struct Crew<'a> {
     world: &'a Arc<World>,
     end: &'a CancellationToken,

@@ -1,4 +1,4 @@
-//! Running a server beside a queue: its parts, what joins them, and their end.
+//! Runs a server: starts its parts, connects them, and shuts them down.
 
 use anyhow::Context as _;
 use tokio::net::TcpListener;
@@ -20,7 +20,7 @@ mod tasks;
 /// Binds every address, all of them or none.
 ///
 /// # Errors
-/// Names the address that cannot be listened on, and why.
+/// When an address cannot be bound; the error names it.
 pub async fn listen(addresses: &[ListenAddress]) -> anyhow::Result<Vec<TcpListener>> {
     let mut listeners = Vec::new();
     for address in addresses {
@@ -32,21 +32,21 @@ pub async fn listen(addresses: &[ListenAddress]) -> anyhow::Result<Vec<TcpListen
     Ok(listeners)
 }
 
-/// Serves a queue on the listeners until `shutdown`, and ends within two seconds of it.
+/// Serves a queue on the listeners until `shutdown`, and returns within two seconds of it.
 ///
 /// # Errors
-/// When a part of the server fails or ends by itself: without the mirror the others would serve yesterday's picture.
+/// When a part of the server fails or ends early: without the mirror the others would serve stale data.
 pub async fn serve(config: Config, listeners: Vec<TcpListener>, shutdown: &CancellationToken) -> anyhow::Result<()> {
     serve_beside(volume(&config), config, listeners, shutdown).await
 }
 
-/// The volume that `config` names; `None` where it names none.
+/// The volume of the configuration; `None` if it has none.
 #[must_use]
 pub fn volume(config: &Config) -> Option<storage::Storage> {
     config.storage.clone().map(|volume| storage::Storage::new(volume.path, volume.threshold))
 }
 
-/// The same beside a volume that is there already, such as a simulated one; what `config` says of storage is not used.
+/// The same with a given volume, such as a simulated one, instead of that of the configuration.
 ///
 /// # Errors
 /// As [`serve`].
@@ -59,7 +59,7 @@ pub async fn serve_beside(
     serve_with(volume, config, listeners, None, shutdown).await
 }
 
-/// The same; each of `hangups` has the configuration and the audit file looked at again.
+/// The same; each of `hangups` reloads the configuration and reopens the audit file.
 ///
 /// # Errors
 /// As [`serve`].
@@ -137,8 +137,8 @@ pub async fn serve_with(
         let state = state.clone();
         tasks.spawn("the reload on SIGHUP", |shutdown| async move {
             while shutdown.run_until_cancelled(hangups.recv()).await.flatten().is_some() {
-                tracing::info!("received SIGHUP: looking at the configuration and the audit file again");
-                trail_of_hangups.find_again().await;
+                tracing::info!("received SIGHUP, reloading the configuration and the audit file");
+                trail_of_hangups.reopen().await;
                 state.reload();
             }
             shutdown.cancelled().await;
@@ -149,7 +149,7 @@ pub async fn serve_with(
     tasks.join().await
 }
 
-/// Why the servers' time is not known, as the mirror takes it.
+/// The mirror's error for a clock that cannot be measured.
 fn no_time(error: &CoordinationError) -> mirror::NoTime {
     let why = error.to_string();
     match error {

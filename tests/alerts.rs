@@ -1,4 +1,4 @@
-//! The rules for Prometheus and the configuration of Alertmanager that we ship, tried with their own tools.
+//! The shipped rules for Prometheus and configuration of Alertmanager, tested with their own tools.
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails by panicking, as the test itself does")]
 

@@ -1,4 +1,4 @@
-//! The command line as its users meet it: the program as a process, in a pipe, beside a real ZooKeeper.
+//! The command line as users run it: the program as a process, with pipes, and with a real ZooKeeper.
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails by panicking, as the test itself does")]
 

@@ -1,4 +1,4 @@
-//! `queuekeeper demo`, the real program: what it shows while it runs, and that it leaves nothing behind.
+//! `queuekeeper demo`, the real program: its output, and that it leaves nothing behind.
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails by panicking, as the test itself does")]
 

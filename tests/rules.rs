@@ -1,5 +1,5 @@
-//! Alerts that act, against a real ZooKeeper: what is decided is done once, within its limits, whoever is called, restarted,
-//! cut off or killed.
+//! Alerts that act, against a real ZooKeeper: a decision is executed once, within its limits, whichever process is
+//! called, restarted, cut off or killed.
 
 #[path = "support"]
 mod support {

@@ -86,7 +86,7 @@ impl Client {
         let action = format!("/api/v1/actions/{id}");
         while started.elapsed() < LIMIT {
             let answer: Value = serde_json::from_str(&self.reader.get(&action).await?.1)?;
-            if answer["outcome"] != "going_on" {
+            if answer["outcome"] != "running" {
                 anyhow::ensure!(answer["outcome"] == "done" && answer["done"] == answer["count"], "{answer}");
                 return Ok(started.elapsed());
             }

@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Request, StatusCode, header};
-use queuekeeper::actions::{ActionKind, MOST_ITEMS, Reason, Role};
+use queuekeeper::actions::{ActionKind, MAX_ITEMS, Reason, Role};
 
 use super::{board, shown};
 
@@ -34,7 +34,7 @@ pub fn check(data: &[u8]) {
         if frozen.status.is_success() {
             assert_eq!(frozen.status, StatusCode::CREATED);
             let count = frozen.json()["count"].as_u64();
-            assert!(count.is_some_and(|count| count <= MOST_ITEMS as u64), "a list is bounded");
+            assert!(count.is_some_and(|count| count <= MAX_ITEMS as u64), "a list is bounded");
         }
         let Ok(key) = HeaderValue::from_bytes(data) else { return };
         let request = Request::post("/api/v1/actions")

@@ -17,7 +17,7 @@ pub fn check(data: &[u8]) {
     assert!(all.entries.is_sorted_by(|newer, older| newer.id >= older.id), "the newest come first");
     for entry in &all.entries {
         assert_eq!(audit.entry(entry.id).map(|found| found.id), Some(entry.id), "an action is found by its id");
-        assert!(entry.targets.len() <= 20 && entry.undone.len() <= 100, "an action is bounded");
+        assert!(entry.targets.len() <= 20 && entry.not_done.len() <= 100, "an action is bounded");
         let query = AuditQuery { actor: Some(entry.actor.clone()), limit: 500, ..AuditQuery::default() };
         let of_actor = audit.find(&query).entries;
         assert!(of_actor.iter().all(|found| found.actor == entry.actor), "only what was asked for is found");

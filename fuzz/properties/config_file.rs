@@ -28,7 +28,7 @@ pub fn check(data: &[u8]) {
         }
     };
     assert!(matches!(file.read_again(), Ok(None)), "nothing has changed");
-    assert!(file.users() == 0 || file.goes_with(None).is_err(), "nobody has a role who cannot come in");
+    assert!(file.users() == 0 || file.check_users(None).is_err(), "nobody has a role who cannot come in");
     assert!(file.tokens().len() <= 1_000, "tokens are bounded");
     assert_eq!(file.role("somebody who is not in it"), Role::Viewer, "who is not named may look");
     let rules = file.rules();

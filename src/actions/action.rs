@@ -1,4 +1,4 @@
-//! An action: what is requested, on what, and what its caller saw of it.
+//! An action: what is requested, its target, and the state in which its caller saw the target.
 
 use super::actor::Role;
 use super::kind::ActionKind;
@@ -11,10 +11,10 @@ use queuekeeper_queue::id::{BatchId, JobId, Priority, RequestId};
 use queuekeeper_queue::path::{self, AccessQueue, Path};
 use queuekeeper_queue::state::JobState;
 
-/// What an operator may do to a job.
+/// An action on a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum JobAction {
-    /// Resumes it in this state; `None` for the one after its last successful state.
+    /// Resumes it in this state; `None` for the state after its last successful one.
     Resume(Option<JobState>),
     /// Holds it.
     Hold,
@@ -24,21 +24,21 @@ pub enum JobAction {
     Fail,
     /// Sets its priority.
     SetPriority(Priority),
-    /// Sets it Deleted.
+    /// Marks it Deleted.
     Delete,
-    /// Removes its znodes; `force` also where another holds the lock of one that cannot be loaded.
+    /// Removes its znodes. With `force`, also those of a job that cannot be loaded and is locked.
     Purge {
-        /// Whether a lock is disregarded.
+        /// Whether a lock is ignored.
         force: bool,
     },
 }
 
-/// What an operator may do to a batch.
+/// An action on a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BatchAction {
     /// Releases it.
     Release {
-        /// Whether also while its collection is held.
+        /// Whether to release it although its collection is held.
         force: bool,
     },
     /// Reports it again.
@@ -47,26 +47,26 @@ pub enum BatchAction {
     Delete,
     /// Removes its znodes and those of its jobs.
     Purge {
-        /// Whether a lock is disregarded.
+        /// Whether a lock is ignored.
         force: bool,
     },
 }
 
-/// What an operator may do to an access request.
+/// An action on an access request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RequestAction {
-    /// Takes it back to Pending.
+    /// Moves it back to Pending.
     Resume,
-    /// Sets it Deleted.
+    /// Marks it Deleted.
     Delete,
     /// Removes its znodes.
     Purge {
-        /// Whether a lock is disregarded.
+        /// Whether a lock is ignored.
         force: bool,
     },
 }
 
-/// What an operator may do to a queue.
+/// An action on a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum QueueAction {
     /// Pauses it.
@@ -75,7 +75,7 @@ pub enum QueueAction {
     Unpause,
 }
 
-/// What an operator may do to a collection.
+/// An action on a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CollectionAction {
     /// Holds it.
@@ -87,7 +87,7 @@ pub enum CollectionAction {
     },
 }
 
-/// An action and its target; what does not go together cannot be written.
+/// An action and its target. Unsupported combinations cannot be expressed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Requested {
     /// On a job.
@@ -104,7 +104,7 @@ pub enum Requested {
     BreakLock {
         /// Its path.
         lock: Path,
-        /// Whether also where it is not a fault.
+        /// Whether to break it although it is not a fault.
         force: bool,
     },
     /// Repairs a fault.
@@ -113,60 +113,60 @@ pub enum Requested {
         fault: Fault,
         /// The item that shows it.
         item: Path,
-        /// Whether also while the item is locked.
+        /// Whether to repair it although the item is locked.
         force: bool,
     },
     /// Purges all finished batches.
     CleanUp,
 }
 
-/// What is requested, and what its caller saw of the target.
+/// A requested action and its precondition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Action {
     /// What is requested.
     pub requested: Requested,
-    /// What its caller saw: it is refused where that has changed. `None` for whatever there is.
+    /// The state in which the caller saw the target: the action is refused if it has changed. `None` for any state.
     pub precondition: Option<Precondition>,
 }
 
-/// What an action takes besides its target, as the API, forms and records have it.
+/// The parameters of an action besides its target, as in the API, forms and audit records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ActionParameters {
     /// The state to resume a job in; `None` for the one after its last successful state.
     pub to: Option<JobState>,
     /// The priority to set.
     pub priority: Option<Priority>,
-    /// Whether it is executed although it is refused as a rule.
+    /// Whether to execute it where it is refused by default.
     pub force: bool,
     /// Whether the held jobs of a collection are released with it.
     pub with_jobs: bool,
 }
 
 impl ActionParameters {
-    /// The names of those that are given.
-    fn given(self) -> impl Iterator<Item = &'static str> {
-        let given = [
+    /// The names of the parameters that are set.
+    fn names(self) -> impl Iterator<Item = &'static str> {
+        let set = [
             ("to", self.to.is_some()),
             ("priority", self.priority.is_some()),
             ("force", self.force),
             ("with_jobs", self.with_jobs),
         ];
-        given.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name)
+        set.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name)
     }
 }
 
 impl Requested {
-    /// An action on a target.
+    /// An action of this kind on this target.
     ///
     /// # Errors
-    /// [`Refusal::Invalid`] where it is not supported for the target, takes no such parameter, or lacks one.
+    /// [`Refusal::Invalid`] if the action is not supported for the target, or if a parameter is unsupported or missing.
     pub fn new(kind: ActionKind, target: Target, parameters: ActionParameters) -> Result<Self, Refusal> {
         let unsupported = |target: &Target| {
             let known: Vec<_> = target.actions().map(|spec| spec.kind.label()).collect();
             Refusal::Invalid(format!("action {kind} is not supported for {target}; supported: {}", known.join(", ")))
         };
         let spec = target.spec(kind).ok_or_else(|| unsupported(&target))?;
-        if let Some(name) = parameters.given().find(|name| !spec.takes(name)) {
+        if let Some(name) = parameters.names().find(|name| !spec.takes(name)) {
             let on = target.kind().words();
             return Err(Refusal::Invalid(format!("“{name}” is not supported for action {kind} on {on}")));
         }
@@ -204,7 +204,7 @@ impl Requested {
         })
     }
 
-    /// Which kind of action it is.
+    /// The kind of the action.
     #[must_use]
     pub fn kind(&self) -> ActionKind {
         match self {
@@ -238,7 +238,7 @@ impl Requested {
         }
     }
 
-    /// What it is requested on.
+    /// The target.
     #[must_use]
     pub fn target(&self) -> Target {
         match self {
@@ -253,7 +253,7 @@ impl Requested {
         }
     }
 
-    /// What it takes besides its target.
+    /// The parameters besides the target.
     #[must_use]
     pub fn parameters(&self) -> ActionParameters {
         let none = ActionParameters::default();
@@ -275,13 +275,13 @@ impl Requested {
         }
     }
 
-    /// What there is to know of it.
+    /// Its row in the table of actions.
     #[must_use]
     pub fn spec(&self) -> &'static ActionSpec {
-        self.target().spec(self.kind()).expect("what can be written is in the table, which a test goes through")
+        self.target().spec(self.kind()).expect("every variant has a row in the table; a test checks all")
     }
 
-    /// The role that it requires.
+    /// The role that the action requires.
     #[must_use]
     pub fn role(&self) -> Role {
         self.target().role(self.kind()).unwrap_or(Role::Admin)
@@ -289,14 +289,14 @@ impl Requested {
 }
 
 impl From<Requested> for Action {
-    /// It, on whatever state its target is in.
+    /// Without a precondition.
     fn from(requested: Requested) -> Self {
         Self { requested, precondition: None }
     }
 }
 
 impl Action {
-    /// An action on a target, in whatever state that is.
+    /// An action without a precondition.
     ///
     /// # Errors
     /// As [`Requested::new`].
@@ -304,26 +304,26 @@ impl Action {
         Requested::new(kind, target, parameters).map(Self::from)
     }
 
-    /// The same, only while its target is as its caller saw it.
+    /// Adds a precondition.
     #[must_use]
     pub fn only_if(self, precondition: Option<Precondition>) -> Self {
         Self { precondition, ..self }
     }
 
-    /// The same, only at this version of its target's status.
+    /// Adds the precondition that the target's status has this version.
     #[must_use]
     pub fn at_version(self, version: Option<i32>) -> Self {
         let at = |version| Precondition { version: Some(version), ..Precondition::default() };
         Self { precondition: version.map(at), ..self }
     }
 
-    /// Which kind of action it is.
+    /// The kind of the action.
     #[must_use]
     pub fn kind(&self) -> ActionKind {
         self.requested.kind()
     }
 
-    /// What it is requested on.
+    /// The target.
     #[must_use]
     pub fn target(&self) -> Target {
         self.requested.target()
@@ -336,7 +336,7 @@ mod tests {
     use crate::actions::spec::Parameter;
 
     #[test]
-    fn every_row_of_the_table_is_an_action_and_nothing_else_is_one() {
+    fn every_row_of_the_table_is_an_action_and_no_other_combination_is_accepted() {
         let targets = [
             "jid0000000042",
             "bid0000000042",

@@ -1,27 +1,27 @@
-//! Who requests something, and what he may request.
+//! Who requests an action, and their role.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// What somebody may do. Each may do what those before it may, but for telling of alerts.
+/// What a caller may do. Each role includes those before it, except `Alertmanager`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
-    /// Tell of alerts, and nothing else: not even look. Alertmanager's.
+    /// Send alerts, and nothing else, not even read. For Alertmanager.
     Alertmanager,
-    /// Look.
+    /// Read.
     Viewer,
-    /// Request what can be undone: resume, hold, release, fail, set a priority, pause, report again.
+    /// Request what can be not_done: resume, hold, release, fail, set a priority, pause, report again, repair.
     Operator,
-    /// Request also what cannot: delete, purge, break a lock, remove what is broken.
+    /// Request what cannot be not_done as well: delete, purge, break a lock, remove broken items.
     Admin,
 }
 
 impl Role {
-    /// Every role, the least first.
+    /// Every role, the least privileged first.
     pub const ALL: [Self; 4] = [Self::Alertmanager, Self::Viewer, Self::Operator, Self::Admin];
 
-    /// The name in files, tokens and answers.
+    /// The name in files, tokens and API responses.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl fmt::Display for Role {
 
 /// There is no such role.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("“{0}” is no role: viewer, operator and admin are, and alertmanager for what tells of alerts")]
+#[error("unknown role “{0}”; expected viewer, operator, admin, or alertmanager for a sender of alerts")]
 pub struct UnknownRole(String);
 
 impl FromStr for Role {
@@ -52,21 +52,21 @@ impl FromStr for Role {
     }
 }
 
-/// By what means an action came.
+/// The interface through which an action was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// A page of the status page.
+    /// The web pages.
     Web,
     /// The API.
     Api,
-    /// A rule that an alert set off.
+    /// An alert rule.
     Alert,
-    /// The command line: another process, that keeps an audit file of its own.
+    /// The command line, which is another process with an audit file of its own.
     Cli,
 }
 
 impl Source {
-    /// Every means, in the order in which they are listed.
+    /// Every source, in the order in which they are listed.
     pub const ALL: [Self; 4] = [Self::Web, Self::Api, Self::Alert, Self::Cli];
 
     /// The name in the audit file, which is also the label value.
@@ -81,16 +81,16 @@ impl Source {
     }
 }
 
-/// Who requests something.
+/// The user, token or rule that requests an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Actor {
-    /// His name: of a user, a token or a rule, or `user@host`.
+    /// The name of a user, a token or a rule, or `user@host`.
     pub name: String,
-    /// What he may request.
+    /// The role.
     pub role: Role,
-    /// By what means.
+    /// The interface used.
     pub source: Source,
-    /// The address that he asked from; `None` where there is none.
+    /// The client's address, if there is one.
     pub from: Option<IpAddr>,
 }
 
@@ -99,12 +99,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_role_is_read_by_its_exact_name_and_each_may_do_more_than_the_last() {
+    fn a_role_is_parsed_from_its_exact_name_and_the_roles_are_ordered() {
         for role in Role::ALL {
             assert_eq!(role.label().parse(), Ok(role));
         }
         for text in ["", "Admin", "root", "admin "] {
-            assert!(text.parse::<Role>().unwrap_err().to_string().contains("viewer, operator and admin"), "{text}");
+            assert!(text.parse::<Role>().unwrap_err().to_string().contains("viewer, operator, admin"), "{text}");
         }
         assert!(Role::ALL.is_sorted_by(|a, b| a < b));
     }

@@ -1,12 +1,12 @@
 //! The audit trail: two JSON lines with one id for each action, `requested` before anything is written to ZooKeeper and
-//! `outcome` before the answer is given.
+//! `outcome` before the caller gets a response.
 //!
-//! A line counts as written when it is synced to the disk. Actions that come together share a sync: whoever comes while
-//! one is going on waits for the next. What cannot be written is told to whoever wants to act, and then nothing is done.
+//! A line counts as written when it is synced to the disk. Concurrent actions share a sync: a record that arrives
+//! during one waits for the next. If a record cannot be written, its action is refused.
 //!
-//! - The files, which are looked for again before each record: `file`, `sinks`.
-//! - What the last process left without an outcome: `unfinished`.
-//! - Calls of Alertmanager by which nothing changes are summed up: `tally`.
+//! - The files, whose paths are checked before each record: `file`, `sinks`.
+//! - Actions that the last process left without an outcome: `unfinished`.
+//! - Sums of Alertmanager calls that change nothing: `tally`.
 //! - The newest actions, for the page: `recent`.
 
 use std::path::PathBuf;
@@ -27,25 +27,25 @@ mod unfinished;
 
 pub use file::Rotation;
 pub use recent::{AuditQuery, Entry, EntryPage};
-pub use record::{ActionId, Decided, Record};
+pub use record::{ActionId, Decided, Finished, Record};
 pub use tally::{Counted, Unchanged};
 
 use recent::Recent;
 use sinks::{Sinks, Texts};
 use tally::Tally;
 
-/// How many records may wait to be written. Who comes when as many do waits until there is room.
-const MOST_WAITING: usize = 4096;
+/// How many records may wait to be written. Further callers wait until there is room.
+const MAX_WAITING: usize = 4096;
 
-/// How often sums are written of calls by which nothing changed.
-const SUMS_EVERY: Duration = Duration::from_mins(1);
+/// How often the sums of calls that change nothing are written.
+const SUM_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Where the audit trail goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// Standard output, which is not synced: whoever collects it keeps it.
+    /// Standard output, which is not synced; its collector has to keep it.
     StandardOutput,
-    /// A file, which is rotated by size; and, with `.alerts` after its name, another for what alerts bring about.
+    /// A file, rotated by size. Records caused by alerts go to another, with `.alerts` appended to its name.
     File(PathBuf, Rotation),
 }
 
@@ -58,12 +58,12 @@ pub struct AuditError {
     pub(super) why: Arc<std::io::Error>,
 }
 
-/// A record that was not written, and so nothing may be done.
+/// A record could not be written, so that its action must not be executed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the audit trail cannot be written: {0}")]
 pub struct NotWritten(String);
 
-/// The way to the audit trail; cheap to clone.
+/// The sending side of the audit trail; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Audit {
     messages: mpsc::Sender<Message>,
@@ -71,7 +71,7 @@ pub struct Audit {
     tally: Arc<Tally>,
 }
 
-/// The part that writes; awaited by whoever made it.
+/// The writing side, awaited by its owner.
 #[derive(Debug)]
 pub struct AuditWriter {
     messages: mpsc::Receiver<Message>,
@@ -82,9 +82,9 @@ pub struct AuditWriter {
 #[derive(Debug)]
 enum Message {
     Write(Lines),
-    /// Find out whether lines of alerts can be written.
+    /// Check that records caused by alerts can be written.
     CheckAlerts(oneshot::Sender<Result<(), NotWritten>>),
-    FindAgain,
+    Reopen,
 }
 
 #[derive(Debug)]
@@ -94,17 +94,17 @@ struct Lines {
 }
 
 impl Audit {
-    /// Opens the audit trail, gives actions that the last process left without an outcome one, and reads back the newest
-    /// records of a file.
+    /// Opens the audit trail, records an outcome for actions that the last process left without one, and reads back the
+    /// newest records of the files.
     ///
     /// # Errors
-    /// When the file cannot be opened, read or written, or is one that others could change.
+    /// When a file cannot be opened, read or written, or is writable by other users.
     pub fn open(destination: Destination) -> Result<(Self, AuditWriter), AuditError> {
         let recent = Recent::default();
         let sinks = Sinks::open(destination)?;
         sinks.last_lines()?.iter().filter_map(|line| Record::read(line)).for_each(|record| recent.add(record));
-        recent.end_all();
-        let (sender, receiver) = mpsc::channel(MOST_WAITING);
+        recent.mark_unfinished_unknown();
+        let (sender, receiver) = mpsc::channel(MAX_WAITING);
         let tally = Arc::new(Tally::default());
         let writer = AuditWriter { messages: receiver, sinks, tally: Arc::clone(&tally) };
         Ok((Self { messages: sender, recent: Arc::new(recent), tally }, writer))
@@ -113,7 +113,7 @@ impl Audit {
     /// Writes a record. It is on the disk when this returns.
     ///
     /// # Errors
-    /// When it could not be written: nothing may be done then.
+    /// When it could not be written: its action must not be executed.
     pub async fn write(&self, record: Record) -> Result<(), NotWritten> {
         self.write_all(vec![record]).await
     }
@@ -131,7 +131,7 @@ impl Audit {
         for record in &records {
             texts.add(record);
         }
-        let ending = || NotWritten("the server is ending".to_owned());
+        let ending = || NotWritten("the server is shutting down".to_owned());
         self.messages.send(Message::Write(Lines { texts, written })).await.map_err(|_| ending())?;
         outcome.await.unwrap_or_else(|_| Err(ending()))?;
         for record in records {
@@ -140,31 +140,31 @@ impl Audit {
         Ok(())
     }
 
-    /// Finds out whether what alerts bring about can be written now: who decides something first could not take it back.
+    /// Checks that records caused by alerts can be written now, since a decision cannot be withdrawn later.
     ///
     /// # Errors
-    /// When it cannot: nothing may be decided then.
+    /// When they cannot be written: nothing may be decided.
     pub async fn check_alerts(&self) -> Result<(), NotWritten> {
         let (checked, outcome) = oneshot::channel();
-        let ending = || NotWritten("the server is ending".to_owned());
+        let ending = || NotWritten("the server is shutting down".to_owned());
         self.messages.send(Message::CheckAlerts(checked)).await.map_err(|_| ending())?;
         outcome.await.unwrap_or_else(|_| Err(ending()))
     }
 
-    /// Counts what a call of Alertmanager brought that changes nothing. The sums are written once a minute, and at the
-    /// end.
+    /// Counts the decisions of an Alertmanager call that change nothing. The sums are written once a minute and at
+    /// shutdown.
     pub fn count(&self, unchanged: Unchanged, now: Timestamp) {
         self.tally.add(unchanged, now);
     }
 
-    /// Opens the files at their paths at once where these are others than those that are open. It is noticed in any case
+    /// Reopens the files if other files are at their paths now. The same check precedes each record.
     /// before the next record is written.
-    pub async fn find_again(&self) {
-        // A writer that has ended writes nothing more.
-        let _ = self.messages.send(Message::FindAgain).await;
+    pub async fn reopen(&self) {
+        // A writer that has stopped writes nothing more.
+        let _ = self.messages.send(Message::Reopen).await;
     }
 
-    /// The newest actions that a query asks for, those first that were requested last.
+    /// The newest actions that match a query, most recent first.
     #[must_use]
     pub fn find(&self, query: &AuditQuery) -> EntryPage {
         self.recent.find(query)
@@ -178,7 +178,7 @@ impl Audit {
 }
 
 impl AuditWriter {
-    /// Opens the file of alerts, which is made where it is not there: where there are rules, it will be needed.
+    /// Opens the file for records caused by alerts, and creates it if it does not exist. Called when there are rules.
     ///
     /// # Errors
     /// As [`Audit::open`].
@@ -186,9 +186,9 @@ impl AuditWriter {
         self.sinks.check_alerts()
     }
 
-    /// Writes what comes until `shutdown`, and then what still waits.
+    /// Writes records until `shutdown`, and then those that still wait.
     pub async fn run(mut self, shutdown: CancellationToken) {
-        let mut next_sums = Instant::now() + SUMS_EVERY;
+        let mut next_sums = Instant::now() + SUM_INTERVAL;
         let mut sums = Texts::default();
         loop {
             let first = tokio::select! {
@@ -196,14 +196,14 @@ impl AuditWriter {
                 () = sleep_until(next_sums) => None,
                 first = self.messages.recv() => first,
                 () = shutdown.cancelled() => {
-                    // Who is here already is served; who comes later is told.
+                    // Callers that already wait are served; later ones get an error.
                     self.messages.close();
                     self.messages.recv().await
                 }
             };
             let is_due = Instant::now() >= next_sums;
             let is_over = first.is_none() && !is_due;
-            let (mut texts, mut waiting, mut is_to_find_again) = (Texts::default(), Vec::new(), false);
+            let (mut texts, mut waiting, mut is_to_reopen) = (Texts::default(), Vec::new(), false);
             let mut checks = Vec::new();
             let mut next = first;
             while let Some(message) = next {
@@ -213,13 +213,13 @@ impl AuditWriter {
                         waiting.push((!lines.texts.actions.is_empty(), !lines.texts.alerts.is_empty(), lines.written));
                     }
                     Message::CheckAlerts(checked) => checks.push(checked),
-                    Message::FindAgain => is_to_find_again = true,
+                    Message::Reopen => is_to_reopen = true,
                 }
                 next = self.messages.try_recv().ok();
             }
             if is_due || is_over {
-                next_sums = Instant::now() + SUMS_EVERY;
-                // Those that could not be written the last time come first.
+                next_sums = Instant::now() + SUM_INTERVAL;
+                // Sums that could not be written before come first.
                 if sums.alerts.is_empty() {
                     self.tally.take(Timestamp::now()).iter().for_each(|record| sums.add(record));
                 }
@@ -227,14 +227,14 @@ impl AuditWriter {
             let mut sinks = self.sinks;
             let of_sums = if is_due || is_over { std::mem::take(&mut sums) } else { Texts::default() };
             let wrote = tokio::task::spawn_blocking(move || {
-                if is_to_find_again && let Err(error) = sinks.find_again() {
-                    tracing::error!("{error}; nothing more is done until it can be opened");
+                if is_to_reopen && let Err(error) = sinks.reopen() {
+                    tracing::error!("{error}; all actions are refused until it can be opened");
                 }
                 let outcomes = sinks.append(&texts);
                 if !checks.is_empty() {
                     let can = sinks.check_alerts().map_err(|error| NotWritten(error.to_string()));
                     for checked in checks {
-                        // Whoever does not wait any more has no use for the answer.
+                        // The caller may have stopped waiting.
                         let _ = checked.send(can.clone());
                     }
                 }
@@ -245,24 +245,24 @@ impl AuditWriter {
             (self.sinks, outcomes, unwritten) = match wrote.await {
                 Ok(wrote) => wrote,
                 Err(panicked) => {
-                    tracing::error!(%panicked, "writing the audit trail failed for good");
+                    tracing::error!(%panicked, "the audit trail writer panicked");
                     return;
                 }
             };
             if let Some((texts, error)) = unwritten {
-                tracing::error!("{error}; the sums of calls by which nothing changed are kept");
+                tracing::error!("{error}; the sums of unchanged calls are kept for the next attempt");
                 sums = texts;
             }
             let [of_actions, of_alerts] = outcomes.map(|outcome| {
                 outcome.map_err(|error| {
-                    tracing::error!("{error}; nothing more is done until it can be written");
+                    tracing::error!("{error}; all actions are refused until it can be written");
                     NotWritten(error.to_string())
                 })
             });
             for (has_actions, has_alerts, written) in waiting {
                 let outcome = if has_actions { of_actions.clone() } else { Ok(()) };
                 let outcome = if has_alerts { outcome.and(of_alerts.clone()) } else { outcome };
-                // Whoever does not wait any more has no use for the answer.
+                // The caller may have stopped waiting.
                 let _ = written.send(outcome);
             }
             if is_over {

@@ -1,5 +1,5 @@
-//! Actions over many: a list is frozen first, looked at, and then carried out item by item. Nothing outside the list is
-//! touched, whatever arrives meanwhile.
+//! Bulk actions: a list is frozen and confirmed first, and then executed item by item. Items that arrive later are not
+//! touched.
 
 mod lists;
 
@@ -13,11 +13,11 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
+use super::accept::{Actions, Shared, Started};
 use super::action::{Action, ActionParameters};
-use super::actor::{Actor, Role, Source};
-use super::audit::{ActionId, Record};
-use super::carry_out::ActionContext;
-use super::execute::{Actions, Begun, Shared};
+use super::actor::{Actor, Role};
+use super::audit::{ActionId, Finished, Record};
+use super::execute::ActionContext;
 use super::execution::{Execution, Key, Outcome};
 use super::kind::ActionKind;
 use super::metrics::DONE;
@@ -28,38 +28,38 @@ use super::target::Target;
 use queuekeeper_queue::state::State as _;
 
 pub(super) use lists::Lists;
-pub use lists::{Frozen, ListOf, MOST_ITEMS};
+pub use lists::{Frozen, ListOf, MAX_ITEMS};
 
-/// How many items are carried out at once.
+/// How many items are executed concurrently.
 const IN_FLIGHT: usize = 32;
 
-/// How many targets one line of the audit trail names.
-pub(super) const TARGETS_A_LINE: usize = 1_000;
+/// How many targets one record of the audit trail has.
+pub(super) const TARGETS_PER_RECORD: usize = 1_000;
 
-/// How long what came of items is gathered until it is written down: a sync for each of thousands in a second would
-/// keep the disk and the processor busy with nothing else.
-const GATHERED_FOR: Duration = Duration::from_millis(50);
+/// How long outcomes of items are collected before they are recorded: one sync for each of thousands per second would
+/// keep the disk and the processor busy.
+const BATCH_WINDOW: Duration = Duration::from_millis(50);
 
-/// Who ends an action whose outcomes cannot be written down.
-const UNWRITTEN: &str = "the audit trail, which cannot be written";
+/// What cancels an action whose outcomes cannot be recorded.
+const UNWRITABLE: &str = "the audit trail, which cannot be written";
 
-/// What is requested on each item of a list.
+/// An action on each item of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BulkAction {
-    /// Which action.
+    /// The kind of the action.
     pub kind: ActionKind,
-    /// What it takes besides its target.
+    /// The parameters besides the target.
     pub parameters: ActionParameters,
 }
 
 impl BulkAction {
-    /// One that takes nothing besides its target.
+    /// An action without parameters.
     #[must_use]
     pub fn new(kind: ActionKind) -> Self {
         Self { kind, parameters: ActionParameters::default() }
     }
 
-    /// The action on one item, at this version of its status.
+    /// The action on one item whose status has this version.
     ///
     /// # Errors
     /// As [`Requested::new`](super::Requested::new).
@@ -68,22 +68,22 @@ impl BulkAction {
     }
 }
 
-/// What was done to an item.
-struct Did {
-    /// What was changed of it, its state as a rule, as it is afterwards.
+/// The change of an item.
+struct ItemChange {
+    /// Its state, or what else the action changes, after the action.
     after: Option<String>,
-    /// What a repair has written.
+    /// What a repair wrote.
     written: Option<String>,
 }
 
-/// What was to be changed of an item, as it was before, and what came of it.
-type Item = (Option<String>, Result<Did, Refusal>);
+/// The state of an item before, or what else the action changes, and the outcome.
+type ItemOutcome = (Option<String>, Result<ItemChange, Refusal>);
 
 impl Actions {
-    /// Freezes a list. `of` says what it is a list of.
+    /// Freezes a list. `of` is what the list contains.
     ///
     /// # Errors
-    /// When its actor may not request that, the list is empty or too long, or an item does not support the action.
+    /// When the role does not suffice, the list is empty or too long, or the action is not supported for an item.
     pub fn freeze(
         &self,
         bulk: BulkAction,
@@ -93,18 +93,16 @@ impl Actions {
         now: Timestamp,
     ) -> Result<Arc<Frozen>, Refusal> {
         let mut named = HashSet::new();
-        // What is named twice is done once.
+        // An item that is named twice is executed once.
         let items: Vec<_> = items.into_iter().filter(|(target, _)| named.insert(target.to_string())).collect();
         if items.is_empty() {
-            return Err(Refusal::Invalid("nothing is chosen, and so there is nothing to do".to_owned()));
+            return Err(Refusal::Invalid("no item is selected".to_owned()));
         }
-        if items.len() > MOST_ITEMS {
-            let (count, most) = (items.len(), MOST_ITEMS);
-            return Err(Refusal::Invalid(format!(
-                "{count} items are more than {most}, the most that one action takes"
-            )));
+        if items.len() > MAX_ITEMS {
+            let (count, most) = (items.len(), MAX_ITEMS);
+            return Err(Refusal::Invalid(format!("{count} items exceed the limit of {most} for one action")));
         }
-        Shared::may(actor, needed(bulk.kind, &items))?;
+        Shared::require_role(actor, required_role(bulk.kind, &items))?;
         for (target, version) in &items {
             bulk.on(target, *version)?;
         }
@@ -114,18 +112,18 @@ impl Actions {
         Ok(frozen)
     }
 
-    /// A list that was frozen within the last half hour and not requested yet.
+    /// A list that was frozen within the last half hour and is not executed yet.
     #[must_use]
     pub fn frozen(&self, id: ActionId, now: Timestamp) -> Option<Arc<Frozen>> {
         self.shared.lists.get(id, now)
     }
 
-    /// Begins to carry out what a frozen list says, and does not wait for its end.
+    /// Starts executing a frozen list, without waiting for the end.
     ///
-    /// A list is executed once: the same request again gets the same execution.
+    /// A list is executed once: a repeated request gets the same execution.
     ///
     /// # Errors
-    /// When there is no such list, it is another's, or its actor may not request that.
+    /// When there is no such list, another actor froze it, or the role does not suffice.
     pub fn execute_frozen(
         &self,
         id: ActionId,
@@ -134,9 +132,11 @@ impl Actions {
         now: Timestamp,
     ) -> Result<Arc<Execution>, Refusal> {
         let gone = || {
-            Refusal::Missing(format!("there is no list {id}: it was requested already, or is older than half an hour"))
+            Refusal::Missing(format!(
+                "there is no list {id}: it has been executed already, or is older than half an hour"
+            ))
         };
-        // One of which nothing was done may be requested again.
+        // A list that was refused as a whole may be requested again.
         let is_refused = |execution: &Arc<Execution>| matches!(execution.outcome(), Some(Err(_)));
         if let Some(execution) =
             self.execution(id).filter(|execution| execution.actor == actor.name && !is_refused(execution))
@@ -144,25 +144,25 @@ impl Actions {
             return Ok(execution);
         }
         let frozen = self.frozen(id, now).filter(|frozen| frozen.actor == actor.name).ok_or_else(gone)?;
-        Shared::may(&actor, needed(frozen.bulk.kind, &frozen.items))?;
+        Shared::require_role(&actor, required_role(frozen.bulk.kind, &frozen.items))?;
         self.shared.connected.queue()?;
         let on = format!("{} {}", frozen.items.len(), frozen.of.words(frozen.items.len()));
         let execution = Execution::new(frozen.id, frozen.bulk.kind, on, reason.to_string(), actor.name.clone());
-        execution.set_reached(0, frozen.items.len());
+        execution.set_progress(0, frozen.items.len());
         let mut hasher = DefaultHasher::new();
         (frozen.bulk, id.to_string()).hash(&mut hasher);
-        // The list's id is its key, so that two who press the button at once request it once.
-        match self.begin(execution, &actor, Some(&format!("list {id}")), hasher.finish())? {
-            Begun::Before(execution) => Ok(execution),
-            Begun::New(execution) => {
-                let (shared, work_of_task) = (Arc::clone(&self.shared), Arc::clone(&execution));
+        // The list's id is its key, so that a double click executes it once.
+        match self.start(execution, &actor, Some(&format!("list {id}")), hasher.finish())? {
+            Started::Repeated(execution) => Ok(execution),
+            Started::New(execution) => {
+                let (shared, task_execution) = (Arc::clone(&self.shared), Arc::clone(&execution));
                 self.shared.tasks.spawn(async move {
-                    let context = ActionContext { actor: &actor, reason: &reason, execution: &work_of_task, now };
-                    let outcome = shared.carry_out_list(&frozen, context).await;
+                    let context = ActionContext { actor: &actor, reason: &reason, execution: &task_execution, now };
+                    let outcome = shared.execute_list(&frozen, context).await;
                     if outcome.is_err() {
                         shared.executions.forget(&Key { actor: actor.name.clone(), key: format!("list {id}") });
                     }
-                    work_of_task.end(outcome);
+                    task_execution.end(outcome);
                 });
                 Ok(execution)
             }
@@ -170,44 +170,38 @@ impl Actions {
     }
 }
 
-/// The role that an action takes on all of a list.
-fn needed(kind: ActionKind, items: &[(Target, Option<i32>)]) -> Role {
-    // That an item does not support it is told only to those who may act.
+/// The role that an action on all items of a list requires.
+fn required_role(kind: ActionKind, items: &[(Target, Option<i32>)]) -> Role {
+    // Whether the action is supported for an item is reported only to callers who may request it.
     let roles = items.iter().map(|(target, _)| target.role(kind).unwrap_or(Role::Operator));
     roles.max().unwrap_or(Role::Operator)
 }
 
 impl Shared {
-    async fn carry_out_list(&self, frozen: &Frozen, context: ActionContext<'_>) -> Result<Outcome, Refusal> {
+    async fn execute_list(&self, frozen: &Frozen, context: ActionContext<'_>) -> Result<Outcome, Refusal> {
         let began = Instant::now();
-        for targets in frozen.items.chunks(TARGETS_A_LINE) {
+        for targets in frozen.items.chunks(TARGETS_PER_RECORD) {
             let before = self.known_before(frozen.bulk.kind, targets);
             let record = context.requested_many(frozen.bulk, frozen.items.len(), targets, before);
             self.audit.write(record).await?;
         }
         let mut outcome = Outcome::default();
-        outcome.warnings.extend(self.carry_out_each(frozen.bulk, &frozen.items, context).await);
+        outcome.warnings.extend(self.execute_each(frozen.bulk, &frozen.items, context).await);
         let execution = context.execution;
-        outcome.count(execution.reached());
-        let record = Record::Outcome {
-            id: execution.id,
-            at: context.now + began.elapsed(),
-            target: None,
-            outcome: outcome.label().to_owned(),
+        outcome.count(execution.progress());
+        let finished = Finished {
+            outcome: outcome.label(),
             detail: outcome.detail.clone(),
-            before: None,
-            after: None,
             cancelled_by: execution.cancelled_by().filter(|_| outcome.is_cancelled),
-            duration_seconds: began.elapsed().as_secs_f64(),
-            by_alert: context.actor.source == Source::Alert,
+            ..Finished::default()
         };
-        outcome.warnings.extend(self.end(record, execution).await);
+        outcome.warnings.extend(self.record_outcome(context.finished(began, finished), execution).await);
         Ok(outcome)
     }
 
-    /// Does the same to each item of a list, so many at once, and writes down what comes of each. Where that cannot be
-    /// written, nothing more is begun, and what is said of it comes back.
-    pub(super) async fn carry_out_each(
+    /// Executes the action on each item of a list, many concurrently, and records each outcome. If that fails, no
+    /// further item is started, and a warning is returned.
+    pub(super) async fn execute_each(
         &self,
         bulk: BulkAction,
         items: &[(Target, Option<i32>)],
@@ -216,9 +210,9 @@ impl Shared {
         let ActionContext { actor, execution, now, .. } = context;
         let began = Instant::now();
         let (records, written) = mpsc::unbounded_channel();
-        let carry_out = async {
+        let execute_items = async {
             let records = records;
-            // By their places, since a closure over references is not general enough for a task.
+            // By index, since a closure over references is not general enough for a task.
             let outcomes = futures::stream::iter(0..items.len()).map(|at| async move {
                 let began = Instant::now();
                 let (target, version) = &items[at];
@@ -233,32 +227,29 @@ impl Shared {
                 let Some((target, before, outcome, duration)) = next else { continue };
                 let label = outcome.as_ref().map_or_else(Refusal::label, |_| DONE);
                 self.metrics.count(bulk.kind, actor.source, label);
-                let record = Record::Outcome {
-                    id: execution.id,
-                    at: now + began.elapsed(),
+                let finished = Finished {
                     target: Some(target.to_string()),
-                    outcome: label.to_owned(),
-                    detail: outcome.as_ref().map_or_else(|why| Some(why.to_string()), |did| did.written.clone()),
+                    outcome: label,
+                    detail: outcome.as_ref().map_or_else(|why| Some(why.to_string()), |change| change.written.clone()),
                     before,
-                    after: outcome.as_ref().ok().and_then(|did| did.after.clone()),
+                    after: outcome.as_ref().ok().and_then(|change| change.after.clone()),
                     cancelled_by: None,
-                    duration_seconds: duration.as_secs_f64(),
-                    by_alert: actor.source == Source::Alert,
                 };
-                // The other half ends only after this one.
+                let record = Record::outcome(execution.id, now + began.elapsed(), actor.source, duration, finished);
+                // The receiver outlives this.
                 let _ = records.send(record);
                 match outcome {
-                    Ok(did) => execution.add_done(target, did.written),
+                    Ok(change) => execution.add_done(target, change.written),
                     Err(refusal) => execution.add_failed(target.to_string(), refusal),
                 }
             }
         };
-        let ((), unwritten) = tokio::join!(carry_out, self.write_down(written, execution));
+        let ((), unwritten) = tokio::join!(execute_items, self.record_outcomes(written, execution));
         unwritten
     }
 
-    /// What is to be changed of each, as far as the image knows it; nothing, where it knows none. Should the process end
-    /// before what came of an item is written down, this, the item's znodes and what was requested tell what was changed.
+    /// The state of each item, or what else is changed, as far as the mirror knows it; empty if it knows none. If the
+    /// process ends before the outcome of an item is recorded, this and the znodes of the item show what was changed.
     fn known_before(&self, action: ActionKind, items: &[(Target, Option<i32>)]) -> Vec<String> {
         let Some(store) = &self.store else { return Vec::new() };
         let known: Vec<_> = items
@@ -281,22 +272,22 @@ impl Shared {
         }
     }
 
-    /// One item. Gives what is changed of it, its state as a rule, before and after. Boxed, since a step of an action can be
-    /// a list of others.
+    /// One item: its state, or what else is changed, before and after. Boxed, since a step of an action can be a list
+    /// of others.
     fn item<'a>(
         &'a self,
         bulk: BulkAction,
         target: &'a Target,
         version: Option<i32>,
         context: ActionContext<'a>,
-    ) -> BoxFuture<'a, Item> {
+    ) -> BoxFuture<'a, ItemOutcome> {
         let ActionContext { actor, reason, now, .. } = context;
         Box::pin(async move {
             let action = match bulk.on(target, version) {
                 Ok(action) => action,
                 Err(refusal) => return (None, Err(refusal)),
             };
-            // Its own progress is nothing of the list's.
+            // An item's own progress is not that of the list.
             let unseen = Execution::new(context.execution.id, bulk.kind, String::new(), String::new(), String::new());
             let attempt = async || {
                 let prepared = match self.prepare(&action, actor, reason.as_str(), now).await {
@@ -309,13 +300,13 @@ impl Shared {
                     self.audit.write_all(context.begun_item(&prepared)).await?;
                     let queue = self.connected.queue()?;
                     self.steps(&queue, &prepared, ActionContext { execution: &unseen, ..context }).await?;
-                    Ok(Did { after, written: prepared.repaired() })
+                    Ok(ItemChange { after, written: prepared.repaired() })
                 };
-                let did = steps.await;
-                (before, did)
+                let change = steps.await;
+                (before, change)
             };
             match attempt().await {
-                // Another repair of the list may just have changed the same nodes.
+                // Another repair of the list may just have changed the same znodes.
                 (_, Err(Refusal::Conflict { .. } | Refusal::Missing(_))) if bulk.kind == ActionKind::Repair => {
                     attempt().await
                 }
@@ -324,30 +315,34 @@ impl Shared {
         })
     }
 
-    /// Writes down what came of items, as many at a time as come within a moment.
-    async fn write_down(&self, mut records: mpsc::UnboundedReceiver<Record>, execution: &Execution) -> Option<String> {
+    /// Records the outcomes of items, those of a short time together.
+    async fn record_outcomes(
+        &self,
+        mut records: mpsc::UnboundedReceiver<Record>,
+        execution: &Execution,
+    ) -> Option<String> {
         let mut some = Vec::new();
         let mut unwritten: Option<(u64, String)> = None;
-        while records.recv_many(&mut some, TARGETS_A_LINE).await > 0 {
+        while records.recv_many(&mut some, TARGETS_PER_RECORD).await > 0 {
             let gather = async {
-                while some.len() < TARGETS_A_LINE {
-                    let room = TARGETS_A_LINE - some.len();
+                while some.len() < TARGETS_PER_RECORD {
+                    let room = TARGETS_PER_RECORD - some.len();
                     if records.recv_many(&mut some, room).await == 0 {
                         break;
                     }
                 }
             };
-            // The time is over, or the room, or the items: what has come is written in any case.
-            let _ = tokio::time::timeout(GATHERED_FOR, gather).await;
+            // What has arrived is written, whether the time, the room or the items ended.
+            let _ = tokio::time::timeout(BATCH_WINDOW, gather).await;
             let count = some.len() as u64;
             if let Err(why) = self.audit.write_all(std::mem::take(&mut some)).await {
-                execution.cancel(UNWRITTEN);
+                execution.cancel(UNWRITABLE);
                 if unwritten.is_none() {
-                    tracing::error!(action = %execution.id, "{why}; nothing more of the list is begun");
+                    tracing::error!(action = %execution.id, "{why}; no further items of the list are started");
                 }
                 unwritten.get_or_insert((0, why.to_string())).0 += count;
             }
         }
-        unwritten.map(|(count, why)| format!("What came of {count} of its items is not recorded: {why}."))
+        unwritten.map(|(count, why)| format!("The outcome of {count} of its items is not recorded: {why}."))
     }
 }

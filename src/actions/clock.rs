@@ -1,4 +1,4 @@
-//! The servers' time, by which the age of everything in the tree is told.
+//! The servers' time, from which every age in the tree is computed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use jiff::Timestamp;
 use super::refusal::Refusal;
 use crate::mirror::{Measured, Store};
 
-/// How the servers' time is known.
+/// The source of the servers' time.
 #[derive(Clone)]
 pub enum Clock {
-    /// As the image knows it; without one, and where that knows nothing, the clocks are taken to agree.
+    /// The mirror's measurement. Without a mirror or a measurement, the clocks are assumed to agree.
     Mirror,
-    /// By a measurement that is made when something goes by an age. Where it says why there is none, that is refused.
+    /// A measurement that is taken when an action depends on an age. If it fails, the action is refused.
     Measured(MeasureClock),
 }
 
-/// Measures the servers' clock, or says why not.
+/// Measures the servers' clock, or returns why it cannot.
 pub type MeasureClock = Arc<dyn Fn() -> BoxFuture<'static, Result<Measured, String>> + Send + Sync>;
 
 impl fmt::Debug for Clock {
@@ -31,10 +31,11 @@ impl fmt::Debug for Clock {
 }
 
 impl Clock {
-    /// An instant of our clock by the servers'.
+    /// Converts an instant of our clock to the servers'.
     ///
     /// # Errors
-    /// [`Refusal::Unavailable`] where their clock could not be measured: a wrong one makes a live lock a leaked one.
+    /// [`Refusal::Unavailable`] if their clock could not be measured: with a wrong one, a live lock looks like a leaked
+    /// one.
     pub(super) async fn server_time(&self, store: Option<&Store>, own: Timestamp) -> Result<Timestamp, Refusal> {
         let why = match (self, store) {
             (Self::Measured(ask), _) => match ask().await {
@@ -51,8 +52,8 @@ impl Clock {
             },
         };
         Err(Refusal::Unavailable(format!(
-            "the age of what seems broken cannot be told, because the clock of the ZooKeeper servers could not be \
-             measured ({why}); nothing was done. Let queuekeeper create and write /queuekeeper/clock"
+            "the age of the item is unknown, because the clock of the ZooKeeper servers could not be \
+             measured ({why}); nothing was done. Grant queuekeeper the right to create and write /queuekeeper/clock"
         )))
     }
 }

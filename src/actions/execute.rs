@@ -1,244 +1,333 @@
-//! Giving an action: its place among those that go on, and how long it is waited for.
+//! One action: check the role, prepare, record the request, commit, record the outcome.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::Arc;
-use std::time::Duration;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use tokio_util::task::TaskTracker;
 
-use super::action::Action;
-use super::actor::{Actor, Role};
-use super::audit::{ActionId, Audit, AuditWriter};
-use super::bulk::Lists;
-use super::carry_out::ActionContext;
-use super::clock::Clock;
-use super::execution::{Execution, Executions, Key, Outcome, Place};
-use super::metrics::{DRY_RUN, Metrics};
-use super::prepare::Prepared;
+use super::accept::Shared;
+use super::action::{Action, ActionParameters};
+use super::actor::{Actor, Role, Source};
+use super::audit::{Finished, NotWritten, Record};
+use super::bulk::{BulkAction, TARGETS_PER_RECORD};
+use super::execution::{Execution, Outcome};
+use super::kind::ActionKind;
+use super::prepare::{ActionPlanner, NOT_PRESENT, Prepared, Step, batch_target, held_in, jobs_of};
 use super::reason::Reason;
 use super::refusal::Refusal;
-use super::runner::Runner;
-use super::session::{Connected, Connection};
-use crate::mirror::Store;
-use queuekeeper_queue::Queue;
-use queuekeeper_queue::fault::Limits;
+use super::target::Target;
+use crate::mirror::words::counted;
+use queuekeeper_queue::id::Priority;
+use queuekeeper_queue::state::{JobState, State as _};
+use queuekeeper_queue::{Error, Queue};
 
-/// How long an action is waited for: what takes longer goes on, and is asked after by its id.
-const WAITED_FOR: Duration = Duration::from_secs(5);
+/// For how many request timeouts the outcome of a lost transaction is looked up: about as long as a session lasts.
+const OUTCOME_TIMEOUTS: u32 = 3;
 
-/// Who ends the actions that go on when the process ends.
-const ENDED: &str = "the end of the process";
+/// The time between two lookups.
+const OUTCOME_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How many actions go on at once. Who requests more is told to wait.
-const MOST_GOING_ON: usize = 256;
-
-/// What operators may request; cheap to clone.
-#[derive(Clone, Debug)]
-pub struct Actions {
-    pub(super) shared: Arc<Shared>,
-}
-
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) connected: Connected,
-    pub(super) store: Option<Store>,
-    pub(super) clock: Clock,
-    pub(super) limits: Limits,
-    pub(super) audit: Audit,
-    pub(super) metrics: Metrics,
-    pub(super) executions: Executions,
-    pub(super) lists: Lists,
-    pub(super) tasks: TaskTracker,
-}
-
-/// An action that was taken.
-#[derive(Clone, Debug)]
-pub struct Accepted {
-    /// The action.
-    pub execution: Arc<Execution>,
-    /// What came of it; `None` where it is still going on.
-    pub outcome: Option<Outcome>,
-}
-
-impl Actions {
-    /// What a server offers: over a connection of its own, which the returned part keeps, with the image's knowledge of
-    /// where things are.
-    #[must_use]
-    pub fn new(
-        store: Store,
-        limits: Limits,
-        (audit, writer): (Audit, AuditWriter),
-        metrics: Metrics,
-    ) -> (Self, Runner) {
-        let (connection, connected) = Connection::new();
-        let actions = Self::with(connected, (Some(store), Clock::Mirror), limits, audit, metrics);
-        (actions.clone(), Runner { actions, connection, writer })
+impl Shared {
+    pub(super) fn require_role(actor: &Actor, needs: Role) -> Result<(), Refusal> {
+        if actor.role >= needs { Ok(()) } else { Err(Refusal::Forbidden { needs, has: actor.role }) }
     }
 
-    /// What the command line offers: over a connection that its caller keeps.
-    #[must_use]
-    pub fn over(queue: Queue, known: (Option<Store>, Clock), limits: Limits, audit: Audit) -> Self {
-        Self::with(Connected::to(queue), known, limits, audit, Metrics::default())
-    }
-
-    fn with(
-        connected: Connected,
-        (store, clock): (Option<Store>, Clock),
-        limits: Limits,
-        audit: Audit,
-        metrics: Metrics,
-    ) -> Self {
-        let (executions, lists, tasks) = (Executions::default(), Lists::default(), TaskTracker::new());
-        Self { shared: Arc::new(Shared { connected, store, clock, limits, audit, metrics, executions, lists, tasks }) }
-    }
-
-    /// The audit trail.
-    #[must_use]
-    pub fn audit(&self) -> &Audit {
-        &self.shared.audit
-    }
-
-    /// An action by its id, if it was taken lately.
-    #[must_use]
-    pub fn execution(&self, id: ActionId) -> Option<Arc<Execution>> {
-        self.shared.executions.get(id)
-    }
-
-    /// The actions that are going on, the oldest first.
-    #[must_use]
-    pub fn going_on(&self) -> Vec<Arc<Execution>> {
-        self.shared.executions.going_on()
-    }
-
-    /// Ends an action over many: what is under way is finished, and nothing more is begun.
-    ///
-    /// # Errors
-    /// When there is no such action, or its actor may not look after it.
-    pub fn cancel(&self, id: ActionId, actor: &Actor) -> Result<Arc<Execution>, Refusal> {
-        Shared::may(actor, Role::Operator)?;
-        let execution =
-            self.execution(id).ok_or_else(|| Refusal::Missing(format!("there is no action {id} going on")))?;
-        if execution.outcome().is_some() {
-            return Err(Refusal::Missing(format!(
-                "the action {id} is over, and nothing of it is left to be cancelled"
-            )));
-        }
-        tracing::info!(action = %id, actor = %actor.name, "an action is cancelled");
-        execution.cancel(&actor.name);
-        Ok(execution)
-    }
-
-    /// Waits until no action is going on, and takes no more of them. Long ones are cancelled: what is under way is
-    /// finished.
-    pub async fn end(&self) {
-        self.shared.tasks.close();
-        self.going_on().iter().for_each(|execution| execution.cancel(ENDED));
-        self.shared.tasks.wait().await;
-    }
-
-    /// Shows what an action would do, and does nothing.
-    ///
-    /// # Errors
-    /// What stands against it.
-    pub async fn plan(
+    pub(super) async fn prepare(
         &self,
         action: &Action,
         actor: &Actor,
         reason: &str,
         now: Timestamp,
     ) -> Result<Prepared, Refusal> {
-        let planned = self.shared.prepare(action, actor, reason, now).await;
-        let outcome = planned.as_ref().map_or_else(Refusal::label, |_| DRY_RUN);
-        self.shared.metrics.count(action.kind(), actor.source, outcome);
-        planned
+        // Before anything is read, so that a caller without the role learns nothing.
+        Self::require_role(actor, action.requested.role())?;
+        let queue = self.connected.queue()?;
+        let (store, limits) = (self.store.as_ref(), &self.limits);
+        let planner = ActionPlanner { queue: &queue, store, clock: &self.clock, who: &actor.name, reason, limits, now };
+        let prepared = planner.prepare(action).await?;
+        Self::require_role(actor, prepared.needs)?;
+        Ok(prepared)
     }
 
-    /// Carries an action out. It goes on to its end even if nobody waits for that any more.
-    ///
-    /// An action that came before by the same key of the same actor is not done again: its outcome is returned.
-    ///
-    /// # Errors
-    /// What stands against it. Nothing was done then, but with [`Refusal::Unknown`].
-    pub async fn execute(
-        &self,
-        action: Action,
-        actor: Actor,
-        reason: Reason,
-        key: Option<&str>,
-        now: Timestamp,
-    ) -> Result<Accepted, Refusal> {
-        let execution = Execution::new(
-            ActionId::new(now),
-            action.kind(),
-            action.target().to_string(),
-            reason.to_string(),
-            actor.name.clone(),
-        );
-        let fingerprint = fingerprint(&action, &reason);
-        let execution = match self.begin(execution, &actor, key, fingerprint)? {
-            Begun::New(execution) => {
-                let (shared, work_of_task) = (Arc::clone(&self.shared), Arc::clone(&execution));
-                let key = key.map(|key| Key { actor: actor.name.clone(), key: key.to_owned() });
-                self.shared.tasks.spawn(async move {
-                    let context = ActionContext { actor: &actor, reason: &reason, execution: &work_of_task, now };
-                    let outcome = shared.carry_out(&action, context).await;
-                    let label = outcome.as_ref().map_or_else(Refusal::label, Outcome::label);
-                    shared.metrics.count(action.kind(), actor.source, label);
-                    // Where nothing was done, whoever sends it again means it as the queue is then.
-                    if let (Some(key), Err(refusal)) = (&key, &outcome)
-                        && !matches!(refusal, Refusal::Unknown(_) | Refusal::InPart(_))
-                    {
-                        shared.executions.forget(key);
-                    }
-                    work_of_task.end(outcome);
-                });
-                execution
-            }
-            Begun::Before(execution) => execution,
+    pub(super) async fn execute_one(&self, action: &Action, context: ActionContext<'_>) -> Result<Outcome, Refusal> {
+        let ActionContext { actor, reason, execution, now } = context;
+        let began = Instant::now();
+        let prepared = self.prepare(action, actor, reason.as_str(), now).await?;
+        let queue = self.connected.queue()?;
+        let mut records = vec![context.requested_one(action, &prepared)];
+        records.extend(context.begun(&prepared.with_it));
+        self.audit.write_all(records).await?;
+        let mut outcome = self.steps(&queue, &prepared, context).await;
+        let done = outcome.as_ref().ok();
+        let (before, after) = prepared.values();
+        let after = match prepared.priority {
+            Some(_) => done.and(after),
+            None => done.and_then(|done| done.after).map(str::to_owned),
         };
-        match tokio::time::timeout(WAITED_FOR, execution.over()).await {
-            Ok(outcome) => outcome.map(|outcome| Accepted { execution, outcome: Some(outcome) }),
-            Err(_elapsed) => Ok(Accepted { execution, outcome: None }),
+        let finished = Finished {
+            target: None,
+            outcome: outcome.as_ref().map_or_else(Refusal::label, Outcome::label),
+            detail: outcome.as_ref().map_or_else(|refusal| Some(refusal.to_string()), |done| done.detail.clone()),
+            before,
+            after,
+            cancelled_by: done.filter(|done| done.is_cancelled).and_then(|_| execution.cancelled_by()),
+        };
+        let unwritten = self.record_outcome(context.finished(began, finished), execution).await;
+        if let Ok(done) = &mut outcome {
+            done.warnings.extend(unwritten);
         }
+        outcome
     }
 
-    /// Gives an action its place among those that go on.
-    pub(super) fn begin(
+    /// Records an outcome. The action is executed already, so that a failure is only reported, as a warning.
+    pub(super) async fn record_outcome(&self, record: Record, execution: &Execution) -> Option<String> {
+        let why = self.audit.write(record).await.err()?;
+        tracing::error!(action = %execution.id, "{why}; the action was executed, and its outcome is not recorded");
+        Some(format!("Its outcome is not recorded: {why}."))
+    }
+
+    /// Commits a prepared action, step by step.
+    pub(super) async fn steps(
         &self,
-        execution: Arc<Execution>,
-        actor: &Actor,
-        key: Option<&str>,
-        fingerprint: u64,
-    ) -> Result<Begun, Refusal> {
-        if self.shared.tasks.is_closed() {
-            return Err(Refusal::Unavailable("the server is ending; nothing was done".to_owned()));
-        }
-        if self.shared.tasks.len() >= MOST_GOING_ON {
-            let why = format!("{MOST_GOING_ON} actions are going on; nothing was done, try again in a moment");
-            return Err(Refusal::Unavailable(why));
-        }
-        let key = key.map(|key| Key { actor: actor.name.clone(), key: key.to_owned() });
-        match self.shared.executions.add(&execution, key, fingerprint) {
-            Place::New => Ok(Begun::New(execution)),
-            Place::Before(execution) => Ok(Begun::Before(execution)),
-            Place::Another => {
-                Err(Refusal::Invalid("another order came before by the same key; nothing was done".to_owned()))
+        queue: &Queue,
+        prepared: &Prepared,
+        context: ActionContext<'_>,
+    ) -> Result<Outcome, Refusal> {
+        let mut commits = 0;
+        match self.commit(queue, prepared, context, &mut commits).await {
+            Ok(done) => Ok(done),
+            Err(Halt::Queue(error @ Error::Unknown { .. })) if commits == 0 => {
+                self.look_up_outcome(queue, prepared, error).await
+            }
+            Err(Halt::Queue(error)) if commits == 0 => Err(Refusal::of_job(error)),
+            Err(Halt::Queue(error)) => Err(Refusal::in_part(&error)),
+            Err(Halt::Unwritten(why)) if commits == 0 => Err(why.into()),
+            Err(Halt::Unwritten(why)) => {
+                Err(Refusal::InPart(format!("{why}; a part was done, request the action again for the rest")))
             }
         }
     }
+
+    /// Looks up the outcome of one transaction once the connection is back, which is possible for most that were
+    /// interrupted.
+    async fn look_up_outcome(&self, queue: &Queue, prepared: &Prepared, error: Error) -> Result<Outcome, Refusal> {
+        let transaction = match prepared.steps.as_slice() {
+            [Step::Job(plan)] => &plan.transaction,
+            [Step::One(transaction)] => transaction,
+            _ => return Err(Refusal::of_job(error)),
+        };
+        let until = Instant::now() + OUTCOME_TIMEOUTS * queue.time_limit();
+        while Instant::now() < until {
+            tokio::time::sleep(OUTCOME_POLL_INTERVAL).await;
+            let Ok(present) = self.connected.queue() else { continue };
+            match present.look_again(transaction).await {
+                Ok(Some(true)) => {
+                    let (before, after, warnings) = (prepared.before, prepared.after, prepared.warnings.clone());
+                    return Ok(Outcome { before, after, warnings, ..Outcome::default() });
+                }
+                Ok(Some(false)) if present.session() == queue.session() => {
+                    let why = "the connection was lost before ZooKeeper committed it; nothing was done";
+                    return Err(Refusal::Unavailable(why.to_owned()));
+                }
+                Ok(Some(false) | None) => break,
+                Err(_) => {}
+            }
+        }
+        Err(Refusal::of_job(error))
+    }
+
+    /// Commits the steps, and counts the committed transactions.
+    async fn commit(
+        &self,
+        queue: &Queue,
+        prepared: &Prepared,
+        context: ActionContext<'_>,
+        commits: &mut usize,
+    ) -> Result<Outcome, Halt> {
+        let execution = context.execution;
+        let (before, after) = (prepared.before, prepared.after);
+        let warnings = prepared.warnings.clone();
+        let detail = prepared.steps.is_empty().then(|| NOT_PRESENT.to_owned());
+        let mut outcome = Outcome { before, after, version: None, warnings, detail, ..Outcome::default() };
+        // A deletion passes over each job twice: marking it, and then removing it.
+        let passes = prepared.steps.iter().filter(|step| matches!(step, Step::Many(_) | Step::ThenPurge(_))).count();
+        let mut pass = 0;
+        for step in &prepared.steps {
+            let total = prepared.jobs();
+            let mut report = |done: usize| {
+                *commits += 1;
+                execution.set_progress((pass * total + done) / passes.max(1), total);
+                check_cancelled(execution)
+            };
+            let is_whole = match step {
+                Step::Job(plan) => {
+                    outcome.version = Some(queue.commit_job_plan(plan).await?.version);
+                    *commits += 1;
+                    true
+                }
+                Step::One(transaction) => {
+                    queue.commit(transaction).await?;
+                    *commits += 1;
+                    true
+                }
+                Step::Many(plan) => {
+                    let done = queue.execute(plan, 0, |progress| report(progress.jobs)).await?;
+                    pass += 1;
+                    outcome.detail = Some(counted(plan.jobs_until(done) as u64, "job", "jobs"));
+                    done == plan.chunks.len()
+                }
+                Step::ThenPurge(batch) => {
+                    let plan = queue.plan_purge(batch_target(self.store.as_ref(), *batch, context.now)).await?;
+                    self.audit.write_all(context.begun(&jobs_of(plan.each_job()))).await?;
+                    let done = queue.execute(&plan, 0, |progress| report(progress.jobs.min(total))).await?;
+                    pass += 1;
+                    done == plan.chunks.len()
+                }
+                Step::BreakLock(lock, _) => {
+                    // The lock was read before the request was recorded, which may have taken a while.
+                    queue.commit(&queue.plan_break_lock(lock).await?).await?;
+                    *commits += 1;
+                    true
+                }
+                Step::CleanUp(batches) => self.all(ActionKind::Purge, batches, context, &mut outcome).await,
+                Step::ReleaseJobs(collection) => {
+                    let jobs = self.held_jobs(collection, context.now);
+                    let held: Vec<_> = jobs.iter().map(|(job, _)| (job.clone(), JobState::Held.label())).collect();
+                    self.audit.write_all(context.begun(&held)).await?;
+                    self.all(ActionKind::Release, &jobs, context, &mut outcome).await
+                }
+            };
+            if !is_whole {
+                // What was committed stays; a new request plans the rest.
+                (outcome.after, outcome.is_cancelled) = (before, true);
+                break;
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Executes an action on each of many items. Returns whether all were processed.
+    async fn all(
+        &self,
+        action: ActionKind,
+        items: &[(Target, Option<i32>)],
+        context: ActionContext<'_>,
+        outcome: &mut Outcome,
+    ) -> bool {
+        context.execution.set_progress(0, items.len());
+        let bulk = BulkAction { kind: action, parameters: ActionParameters::default() };
+        let unwritten = self.execute_each(bulk, items, context).await;
+        outcome.warnings.extend(unwritten);
+        outcome.count(context.execution.progress());
+        !outcome.is_cancelled
+    }
+
+    fn held_jobs(&self, collection: &str, now: Timestamp) -> Vec<(Target, Option<i32>)> {
+        let jobs = self.store.as_ref().and_then(|store| store.matching(&held_in(collection), now));
+        jobs.unwrap_or_default().into_iter().map(|(job, version)| (Target::Job(job), Some(version))).collect()
+    }
 }
 
-/// An action with its place.
-pub(super) enum Begun {
-    New(Arc<Execution>),
-    /// The same order came before.
-    Before(Arc<Execution>),
+/// Why no further step of an action was committed.
+enum Halt {
+    Queue(Error),
+    /// The next step could not be recorded.
+    Unwritten(NotWritten),
 }
 
-/// What tells two actions apart that have the same key.
-fn fingerprint(action: &Action, reason: &Reason) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    format!("{action:?} {reason}").hash(&mut hasher);
-    hasher.finish()
+impl From<Error> for Halt {
+    fn from(error: Error) -> Self {
+        Self::Queue(error)
+    }
+}
+
+impl From<NotWritten> for Halt {
+    fn from(why: NotWritten) -> Self {
+        Self::Unwritten(why)
+    }
+}
+
+fn check_cancelled(execution: &Execution) -> ControlFlow<()> {
+    if execution.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+}
+
+/// The context of a requested action: the actor, the reason, its execution, and when it started.
+#[derive(Clone, Copy)]
+pub(super) struct ActionContext<'a> {
+    pub(super) actor: &'a Actor,
+    pub(super) reason: &'a Reason,
+    pub(super) execution: &'a Execution,
+    pub(super) now: Timestamp,
+}
+
+impl ActionContext<'_> {
+    /// The first record of an action on one target.
+    pub(super) fn requested_one(&self, action: &Action, prepared: &Prepared) -> Record {
+        let mut record = self.requested(action.kind()).on(vec![action.target().to_string()]);
+        let ActionParameters { to: resumed_in, priority: new_priority, force: is_forced, with_jobs: is_with_jobs } =
+            action.requested.parameters();
+        if let Record::Requested { before, after, operations, to, priority, force, with_jobs, .. } = &mut record {
+            (*before, *after) = prepared.values();
+            *operations = prepared.recorded();
+            *to = resumed_in.map(|to| to.label().to_owned());
+            *priority = new_priority.map(Priority::number);
+            (*force, *with_jobs) = (is_forced, is_with_jobs);
+        }
+        record
+    }
+
+    /// A first record of a bulk action, with some of its targets and the state of each before.
+    pub(super) fn requested_many(
+        &self,
+        bulk: BulkAction,
+        of: usize,
+        some: &[(Target, Option<i32>)],
+        before: Vec<String>,
+    ) -> Record {
+        let mut record = self.requested(bulk.kind);
+        if let Record::Requested { targets, count, before_each, to, priority, .. } = &mut record {
+            (*targets, *count) = (some.iter().map(|(target, _)| target.to_string()).collect(), of as u64);
+            *before_each = before;
+            *to = bulk.parameters.to.map(|to| to.label().to_owned());
+            *priority = bulk.parameters.priority.map(Priority::number);
+        }
+        record
+    }
+
+    /// The records of what is about to be changed besides an action's target, each with the label of its state before.
+    pub(super) fn begun(&self, items: &[(Target, &'static str)]) -> Vec<Record> {
+        let record = |some: &[(Target, &'static str)]| {
+            let before: Vec<_> = some.iter().map(|(_, before)| (*before).to_owned()).collect();
+            let is_known = before.iter().any(|before| !before.is_empty());
+            let targets = some.iter().map(|(target, _)| target.to_string()).collect();
+            self.begun_with(targets, if is_known { before } else { Vec::new() }, Vec::new())
+        };
+        items.chunks(TARGETS_PER_RECORD).map(record).collect()
+    }
+
+    /// The records of further changes of one item of a list, and of what a repair writes and replaces.
+    pub(super) fn begun_item(&self, prepared: &Prepared) -> Vec<Record> {
+        let mut records = self.begun(&prepared.with_it);
+        if prepared.action.kind() == ActionKind::Repair && !prepared.steps.is_empty() {
+            let targets = vec![prepared.action.target().to_string()];
+            records.push(self.begun_with(targets, Vec::new(), prepared.recorded()));
+        }
+        records
+    }
+
+    fn begun_with(&self, targets: Vec<String>, before_each: Vec<String>, operations: Vec<String>) -> Record {
+        let by_alert = self.actor.source == Source::Alert;
+        Record::Begun { id: self.execution.id, at: self.now, targets, before_each, operations, by_alert }
+    }
+
+    /// The first record of the action, without its targets.
+    pub(super) fn requested(&self, action: ActionKind) -> Record {
+        Record::requested(self.execution.id, self.now, self.actor, action.label(), self.reason)
+    }
+
+    /// The record of the outcome of the whole action, which began at that instant.
+    pub(super) fn finished(&self, began: Instant, finished: Finished) -> Record {
+        let duration = began.elapsed();
+        Record::outcome(self.execution.id, self.now + duration, self.actor.source, duration, finished)
+    }
 }

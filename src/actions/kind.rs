@@ -42,7 +42,7 @@ struct Row {
 }
 
 kinds! {
-    /// Takes a failed job back to work after its last successful state, and a failed access request back to Pending.
+    /// Resumes a failed job after its last successful state, and moves a failed access request back to Pending.
     Resume {
         label: "resume", command: "resume", title: "Resume", question: "Resume {}?",
         is_destructive: false, by_rules: true,
@@ -57,7 +57,7 @@ kinds! {
         label: "release", command: "release", title: "Release", question: "Release {}?",
         is_destructive: false, by_rules: true,
     }
-    /// Fails a job that no daemon holds.
+    /// Fails a job that no daemon is working on.
     Fail {
         label: "fail", command: "fail", title: "Fail", question: "Fail {}?",
         is_destructive: false, by_rules: false,
@@ -72,7 +72,7 @@ kinds! {
         label: "report_again", command: "report-again", title: "Report again", question: "Report {} again?",
         is_destructive: false, by_rules: false,
     }
-    /// Sets a job, a batch with all its jobs, or an access request Deleted.
+    /// Marks a job, a batch with all its jobs, or an access request Deleted.
     Delete {
         label: "delete", command: "delete", title: "Delete", question: "Delete {}?",
         is_destructive: true, by_rules: true,
@@ -110,7 +110,7 @@ kinds! {
 }
 
 impl ActionKind {
-    /// The name in the API and in audit records, which is also the label value.
+    /// The name in the API and in audit records, and the label value.
     #[must_use]
     pub fn label(self) -> &'static str {
         self.row().label
@@ -128,13 +128,13 @@ impl ActionKind {
         self.row().title
     }
 
-    /// The question that is asked before it is executed on something.
+    /// The question on the confirmation page.
     #[must_use]
     pub fn question(self, on: &str) -> String {
         self.row().question.replacen("{}", on, 1)
     }
 
-    /// Whether it cannot be undone.
+    /// Whether it cannot be not_done.
     #[must_use]
     pub fn is_destructive(self) -> bool {
         self.row().is_destructive
@@ -153,9 +153,9 @@ impl fmt::Display for ActionKind {
     }
 }
 
-/// There is no such action.
+/// The text is not the name of an action.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no action “{0}”")]
+#[error("unknown action “{0}”")]
 pub struct UnknownAction(String);
 
 impl FromStr for ActionKind {
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_action_is_read_by_its_label() {
+    fn an_action_is_parsed_from_its_label() {
         for kind in ActionKind::ALL {
             assert_eq!(kind.label().parse(), Ok(kind));
             assert!(kind.question("it").contains("it") && kind.question("it").ends_with('?'), "{kind}");

@@ -1,4 +1,4 @@
-//! What is counted of actions.
+//! Metrics of actions.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -8,22 +8,22 @@ use prometheus_client::registry::Registry;
 use super::actor::Source;
 use super::kind::ActionKind;
 
-/// What an action counts as when it was done.
+/// The outcome of an action that was executed.
 pub(super) const DONE: &str = "done";
 
-/// What an action counts as that was only to be shown.
+/// The outcome of an action that was only planned.
 pub(super) const DRY_RUN: &str = "dry_run";
 
-/// What an action counts as of which a part was done, and something stood against the rest.
+/// The outcome of an action that was executed in part.
 pub(super) const IN_PART: &str = "in_part";
 
-/// What an action counts as of which it is not known whether it was done.
+/// The outcome of an action that may or may not have been executed.
 pub(super) const UNKNOWN: &str = "unknown";
 
-/// What an action counts as that the queue stood against.
+/// The outcome of an action that the state of the queue does not allow.
 pub(super) const CONFLICT: &str = "conflict";
 
-/// What an action over many counts as that was ended by somebody.
+/// The outcome of a bulk action that was cancelled.
 pub(super) const CANCELLED: &str = "cancelled";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -40,14 +40,15 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Registers the counters: each action at 0 as done, by every means that it can be ordered by. What else can come of
-    /// one appears when it first does. That would be eleven series for each, of which hardly one ever counts; no alert
-    /// reads them, and the dashboards count a series that appears while its process is watched from 0.
+    /// Registers the counters. Each action has a series for the outcome `done` and each source from the start, at 0.
+    /// Series for other outcomes appear with the first occurrence: they would be eleven for each action, nearly all of
+    /// them always 0. No alert uses them, and the dashboards count a series that appears while its process is watched
+    /// from 0.
     #[must_use]
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         for action in ActionKind::ALL {
-            // The command line is another process, and keeps an audit file of its own.
+            // The command line is another process, with an audit file of its own.
             for source in [Source::Web, Source::Api, Source::Alert] {
                 if source != Source::Alert || action.is_for_rules() {
                     let labels = Labels { action: action.label(), source: source.label(), outcome: DONE };
@@ -57,7 +58,7 @@ impl Metrics {
         }
         registry.register(
             "queuekeeper_actions",
-            "Actions on items of the queue, by what was requested, by what means, and what came of it",
+            "Actions on items of the queue, by kind, source and outcome",
             metrics.actions.clone(),
         );
         metrics

@@ -1,4 +1,4 @@
-//! From an action to what will be written: read, checked, and ready to be shown or committed.
+//! Preparation of an action: reads and checks its target, and plans the writes, to be shown or committed.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -26,35 +26,35 @@ mod other;
 pub(super) use batch::batch_target;
 pub(super) use other::held_in;
 
-/// An action that is ready to be carried out: everything was read and checked just now, and nothing is written yet.
+/// A prepared action: everything was read and checked, and nothing is written yet.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     /// The action.
     pub action: Action,
-    /// The role that it takes, now that it is known what it removes.
+    /// The role that it requires, now that its effects are known.
     pub needs: Role,
-    /// The label of the target's state before; `None` where it has none.
+    /// The label of the target's state before; `None` if it has none.
     pub before: Option<&'static str>,
-    /// The label of its state after; `None` where it has none, or is gone.
+    /// The label of the target's state after; `None` if it has none or is removed.
     pub after: Option<&'static str>,
-    /// Its priority before, where that can be read, and after; `None` where another is not requested.
+    /// The priority before, if it can be read, and after; `None` if the priority is not changed.
     pub priority: Option<(Option<Priority>, Priority)>,
-    /// What there is of its target now: what an action may carry that is given after looking at this.
+    /// The current state of the target: the precondition for an action that is requested after viewing this.
     pub precondition: Precondition,
-    /// What its operator should know.
+    /// Warnings for the caller.
     pub warnings: Vec<String>,
     /// Znodes whose data is removed or replaced, each with that data.
     pub removed: Vec<(String, Vec<u8>)>,
-    /// What is changed or removed with its target and has a name of its own, each with the label of its state before;
-    /// empty where that is not known. What can only be planned later is not among them.
+    /// Further items that are changed or removed, each with the label of its state before, or empty if that is not
+    /// known. Those of steps that are planned later are not included.
     pub(super) with_it: Vec<(Target, &'static str)>,
     pub(super) steps: Vec<Step>,
 }
 
-/// What came of a repair of what another repair put right.
-pub(super) const NOT_SHOWN: &str = "it does not show this fault now; nothing was written";
+/// The detail of a repair whose fault another repair has removed.
+pub(super) const NOT_PRESENT: &str = "the fault is not present now; nothing was written";
 
-/// A part of what will be written, in its order.
+/// One of the planned steps, in order.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     /// A change of a job.
@@ -63,32 +63,32 @@ pub(super) enum Step {
     One(Transaction),
     /// Many, each of whole jobs.
     Many(BulkPlan),
-    /// What can only be planned when the steps before are done: removing the znodes of a batch that they delete.
+    /// A step that is planned after those before it: removing the znodes of a batch that they delete.
     ThenPurge(queuekeeper_queue::id::BatchId),
-    /// Breaking a lock, which is looked at once more just before.
+    /// Breaking a lock, which is read once more just before.
     BreakLock(Lock, Transaction),
-    /// Purging batches that are done with, one by one, each at the version that it has.
+    /// Purging finished batches, one by one, each at this version.
     CleanUp(Vec<(Target, Option<i32>)>),
-    /// Releasing the jobs of a collection that are Held, one by one.
+    /// Releasing the held jobs of a collection, one by one.
     ReleaseJobs(Box<str>),
 }
 
-/// What the preparation of an action has at hand.
+/// What is needed to prepare an action.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ActionPlanner<'a> {
     pub(super) queue: &'a Queue,
-    /// Where things are thought to be, which saves round trips; `None` for the command line.
+    /// The mirror, whose known paths save round trips; `None` for the command line.
     pub(super) store: Option<&'a Store>,
     pub(super) clock: &'a Clock,
     pub(super) who: &'a str,
     pub(super) reason: &'a str,
-    /// From when on something counts as a fault.
+    /// The age at which an item counts as a fault.
     pub(super) limits: &'a Limits,
     pub(super) now: Timestamp,
 }
 
 impl ActionPlanner<'_> {
-    /// What an item's status says of the change.
+    /// The message for the item's status.
     fn message(&self) -> String {
         OperatorNote { who: self.who, why: self.reason }.to_string()
     }
@@ -114,27 +114,27 @@ impl Prepared {
         }
     }
 
-    /// Notes the state and the version of the target's status.
+    /// Sets the state and the version of the target's status.
     fn with_state<S: State>(mut self, state: Option<S>, version: Option<i32>) -> Self {
         let label = state.map_or("other", State::label);
         self.precondition = Precondition { state: Some(label.into()), version, ..Precondition::default() };
         self
     }
 
-    /// Notes which lock it is.
+    /// Sets the identity of the lock.
     fn with_lock(mut self, lock: &Lock) -> Self {
         self.precondition.czxid = Some(lock.czxid);
         self
     }
 
-    /// Notes what is planned, and refuses it where its operator was shown something else.
+    /// Sets the hash of the plan, and refuses it if the caller was shown another plan.
     fn with_plan(mut self) -> Result<Self, Refusal> {
         let mut hasher = DefaultHasher::new();
         self.removed.hash(&mut hasher);
         for step in &self.steps {
             match step {
                 Step::One(transaction) | Step::BreakLock(_, transaction) => {
-                    // Not their data: it says when, and that is later each time.
+                    // Not the data of the changed znodes: it contains a time, which is later in each plan.
                     let nodes = transaction.operations().iter().map(|operation| match operation {
                         Operation::Create { path, .. } => (0, path.to_string(), None),
                         Operation::Check { path, version } => (1, path.to_string(), *version),
@@ -159,7 +159,7 @@ impl Prepared {
             .and_then(|precondition| precondition.plan)
             .is_some_and(|shown| shown != plan)
         {
-            let why = "something else would be done by now than was shown; look at it again. Nothing was done";
+            let why = "the plan has changed since it was shown; view it again. Nothing was done";
             return Err(Refusal::conflict(why));
         }
         self.precondition.plan = Some(plan);
@@ -176,7 +176,7 @@ impl Prepared {
         self
     }
 
-    /// What is changed, before and after, as it is written down: the state, or the priority where that is requested.
+    /// What is changed, before and after, as it is recorded: the state, or the priority if that is changed.
     pub(super) fn values(&self) -> (Option<String>, Option<String>) {
         match self.priority {
             Some((before, after)) => (before.map(priority_text), Some(priority_text(after))),
@@ -184,7 +184,7 @@ impl Prepared {
         }
     }
 
-    /// What will be written, an operation a line; of many transactions the first few and how many there are.
+    /// The planned writes, one operation a line; of many transactions, the first few and their number.
     #[must_use]
     pub fn operations(&self) -> Vec<String> {
         /// How many lines are shown.
@@ -223,7 +223,7 @@ impl Prepared {
         lines
     }
 
-    /// What the audit trail keeps of it: what will be written, and the data that a repair does not keep.
+    /// The operations as recorded: the planned writes, and the data that a repair does not keep.
     pub(super) fn recorded(&self) -> Vec<String> {
         let mut lines = self.operations();
         lines.extend(self.replaced());
@@ -236,7 +236,7 @@ impl Prepared {
             return None;
         }
         if self.steps.is_empty() {
-            return Some(NOT_SHOWN.to_owned());
+            return Some(NOT_PRESENT.to_owned());
         }
         let mut changes = Vec::new();
         for step in &self.steps {
@@ -248,24 +248,25 @@ impl Prepared {
         Some(changes.join("; "))
     }
 
-    /// The data that a repair does not keep, whole. Of what is purged no more is kept than that it was.
+    /// The data that a repair does not keep, complete. For purged data, only that it existed.
     fn replaced(&self) -> impl Iterator<Item = String> {
         let kept = if self.action.kind() == ActionKind::Repair { self.removed.as_slice() } else { &[] };
         kept.iter().map(|(path, data)| format!("{path} was {}", data.escape_ascii()))
     }
 
-    /// Refuses what only its name may bring about: the removal of an item that is not done with, because it is broken.
-    /// No list and no rule is as good as its name.
+    /// Refuses the removal of an unfinished item that is broken, which is possible only by naming that item, and not in
+    /// a list or by a rule.
     pub(super) fn check_listed(&self) -> Result<(), Refusal> {
         if self.action.kind() == ActionKind::Purge && !self.removed.is_empty() {
             let on = self.action.target();
-            let why = format!("{on} is not known to be done with, because it is broken: purge it by its name alone");
+            let why =
+                format!("whether {on} is finished is unknown, because it is broken: purge it by itself, not in a list");
             return Err(Refusal::conflict(why));
         }
         Ok(())
     }
 
-    /// About how many jobs it changes or removes; 0 where it is about something else.
+    /// About how many jobs it changes or removes; 0 if it is about something else.
     #[must_use]
     pub fn jobs(&self) -> usize {
         let jobs = |step: &Step| match step {
@@ -282,13 +283,13 @@ pub(super) fn jobs_of<'a>(jobs: impl Iterator<Item = &'a PlannedJob>) -> Vec<(Ta
     jobs.map(|(job, state)| (Target::Job(*job), state.map_or("", State::label))).collect()
 }
 
-/// A priority as it is written down.
+/// A priority as it is recorded.
 pub(super) fn priority_text(priority: Priority) -> String {
     format!("priority {priority}")
 }
 
 impl ActionPlanner<'_> {
-    /// Reads and checks what an action is about.
+    /// Reads and checks the target of an action, and plans the writes.
     pub(super) async fn prepare(&self, action: &Action) -> Result<Prepared, Refusal> {
         let needs = action.requested.role();
         match &action.requested {
@@ -306,7 +307,7 @@ impl ActionPlanner<'_> {
     }
 }
 
-/// Refuses what has another state or version than its operator saw, and says what it has.
+/// Refuses an action whose target has another state or version than its caller saw, and reports the current one.
 pub(super) fn check_precondition<S: State>(
     precondition: Option<&Precondition>,
     target: &Target,
@@ -320,11 +321,11 @@ pub(super) fn check_precondition<S: State>(
     if !is_other_state && !is_other_version {
         return Ok(());
     }
-    let name = state.map_or("in a state that nobody knows", State::name);
+    let name = state.map_or("in an unknown state", State::name);
     let why = if is_other_state {
-        format!("{target} is {name} by now; nothing was done")
+        format!("{target} is {name} now; nothing was done")
     } else {
-        format!("{target} is {name} as before, but was changed meanwhile; nothing was done")
+        format!("{target} is {name} as before, but was changed in the meantime; nothing was done")
     };
     Err(Refusal::Conflict { why, state: Some(label), version })
 }

@@ -1,27 +1,27 @@
-//! Why an action is requested.
+//! The reason for an action.
 
 use std::fmt;
 
 /// How long a reason may be, in characters.
-const LONGEST_REASON: usize = 500;
+const MAX_REASON_CHARS: usize = 500;
 
-/// Why an action is requested: never empty, without control characters, 500 characters at most.
+/// The reason for an action: not empty, without control characters, 500 characters at most.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason(Box<str>);
 
-/// A text that is no reason.
+/// A text that is not a valid reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoReason {
-    /// There is none.
-    #[error("an action needs a reason in a few words")]
+    /// It is empty.
+    #[error("an action requires a reason")]
     Empty,
     /// It is too long.
-    #[error("a reason has {LONGEST_REASON} characters at most")]
+    #[error("a reason may have {MAX_REASON_CHARS} characters at most")]
     TooLong,
 }
 
 impl Reason {
-    /// A reason, its control characters and line ends as spaces.
+    /// A reason from a text, with control characters and line ends replaced by spaces.
     ///
     /// # Errors
     /// When it is empty or too long.
@@ -31,7 +31,7 @@ impl Reason {
         if clean.is_empty() {
             return Err(NoReason::Empty);
         }
-        if clean.chars().count() > LONGEST_REASON {
+        if clean.chars().count() > MAX_REASON_CHARS {
             return Err(NoReason::TooLong);
         }
         Ok(Self(clean.into()))
@@ -55,10 +55,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_says_something_on_one_line() {
+    fn a_reason_is_not_empty_and_has_one_line() {
         assert_eq!(Reason::new(" disk\r\nreplaced\u{7}\t").unwrap().as_str(), "disk  replaced");
         assert_eq!(Reason::new(" \n\u{0}"), Err(NoReason::Empty));
-        assert!(Reason::new(&"ä".repeat(LONGEST_REASON)).is_ok());
-        assert_eq!(Reason::new(&"x".repeat(LONGEST_REASON + 1)), Err(NoReason::TooLong));
+        assert!(Reason::new(&"ä".repeat(MAX_REASON_CHARS)).is_ok());
+        assert_eq!(Reason::new(&"x".repeat(MAX_REASON_CHARS + 1)), Err(NoReason::TooLong));
     }
 }

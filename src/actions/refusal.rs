@@ -1,4 +1,4 @@
-//! Why an action was not done.
+//! Why an action was not executed.
 
 use super::actor::Role;
 use super::audit::NotWritten;
@@ -6,49 +6,49 @@ use super::metrics::{CONFLICT, IN_PART, UNKNOWN};
 use queuekeeper_queue::Error;
 use queuekeeper_queue::path::Path;
 
-/// Why an action was not done, or is not known to have been.
+/// Why an action was not executed, or is not known to have been.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Its actor may not request that.
-    #[error("this takes the role {needs}, and yours is {has}")]
+    /// The actor's role does not suffice.
+    #[error("this requires the role {needs}; yours is {has}")]
     Forbidden {
-        /// The role that it takes.
+        /// The role that it requires.
         needs: Role,
-        /// The role that its actor has.
+        /// The actor's role.
         has: Role,
     },
-    /// It cannot be done as it was requested, whatever the state of the queue.
+    /// The request is invalid, whatever the state of the queue.
     #[error("{0}")]
     Invalid(String),
-    /// What it is about is not there.
+    /// The target does not exist.
     #[error("{0}")]
     Missing(String),
-    /// The queue stands against it: it was changed since it was seen, is held by somebody, or its state forbids it.
+    /// It conflicts with the state of the queue: the target has changed, is locked, or its state forbids it.
     #[error("{why}")]
     Conflict {
-        /// What stands against it.
+        /// The conflict.
         why: String,
-        /// The state that the target is in now, where that is known.
+        /// The state that the target is in now, if known.
         state: Option<&'static str>,
-        /// The version of its status now, where that is known.
+        /// The version of its status now, if known.
         version: Option<i32>,
     },
-    /// Nothing can be done now: ZooKeeper is not connected, or the audit file cannot be written. Nothing was done.
+    /// ZooKeeper is not connected, or the audit file cannot be written. Nothing was done.
     #[error("{0}")]
     Unavailable(String),
     /// ZooKeeper refused it. Nothing was done.
     #[error("{0}")]
     Failed(String),
-    /// Whether all of it was done is not known: the connection was lost, and the outcome could not be learned.
+    /// Whether it was done is unknown: the connection was lost, and the outcome could not be determined.
     #[error("{0}")]
     Unknown(String),
-    /// A part of it was done before something stood against the rest.
+    /// A part of it was done before the rest failed.
     #[error("{0}")]
     InPart(String),
 }
 
 impl Refusal {
-    /// The outcome that it counts as.
+    /// The label of the outcome.
     #[must_use]
     pub fn label(&self) -> &'static str {
         match self {
@@ -63,32 +63,32 @@ impl Refusal {
         }
     }
 
-    /// What stood against the rest of an action of which some transactions were done.
+    /// The failure of an action after some of its transactions were committed.
     pub(super) fn in_part(error: &Error) -> Self {
-        let why = format!("{error}; a part was done before, request it again for the rest");
+        let why = format!("{error}; a part was done, request the action again for the rest");
         let is_known = !error.is_connection() && !matches!(error, Error::Unknown { .. });
         if is_known { Self::InPart(why) } else { Self::Unknown(why) }
     }
 
-    /// What stood against a change of a job. Its entry or its reference can be gone though the job is there: then it was
-    /// changed meanwhile, or is broken.
+    /// The failure of a change of a job. If its queue entry or its reference is missing although the job exists, it was
+    /// changed in the meantime, or is broken.
     pub(super) fn of_job(error: Error) -> Self {
         match error {
             Error::Missing(path @ (Path::Entry(..) | Path::Reference(..))) => Self::conflict(format!(
-                "{path} does not exist: the job was changed meanwhile, or its faults tell more. Nothing was done"
+                "{path} does not exist: the job was changed in the meantime, or is broken (see its faults). Nothing was done"
             )),
             other => other.into(),
         }
     }
 
-    /// One that its state stands against.
+    /// A conflict with the target's state.
     pub(super) fn conflict(why: impl Into<String>) -> Self {
         Self::Conflict { why: why.into(), state: None, version: None }
     }
 }
 
 impl From<NotWritten> for Refusal {
-    /// Nothing is done that cannot be written down.
+    /// An action that cannot be recorded is not executed.
     fn from(why: NotWritten) -> Self {
         Self::Unavailable(format!("{why}; nothing was done"))
     }
@@ -98,7 +98,7 @@ impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         let why = error.to_string();
         match error {
-            Error::Unknown { .. } => Self::Unknown(format!("{why}; look at it before requesting it again")),
+            Error::Unknown { .. } => Self::Unknown(format!("{why}; check the target before requesting it again")),
             Error::Missing(_) | Error::NotShown { .. } => Self::Missing(why),
             Error::Conflict(_) | Error::Transition { .. } | Error::Decode { .. } | Error::Invalid { .. } => {
                 Self::conflict(why)

@@ -1,13 +1,13 @@
-//! What goes on as long as actions are taken.
+//! The background part of actions.
 
 use tokio_util::sync::CancellationToken;
 
+use super::accept::Actions;
 use super::audit::AuditWriter;
-use super::execute::Actions;
 use super::session::Connection;
 use queuekeeper_zookeeper::{ConnectError, Sessions};
 
-/// What actions need to go on: their connection, and the writer of the audit trail. Awaited by whoever made it.
+/// The connection of actions and the writer of the audit trail. Awaited by its owner.
 #[derive(Debug)]
 pub struct Runner {
     pub(super) actions: Actions,
@@ -16,7 +16,7 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// Keeps actions going until `shutdown`. What is under way then is finished and written down.
+    /// Runs until `shutdown`. Actions in progress are then finished and recorded.
     ///
     /// # Errors
     /// As [`Sessions::establish`].
@@ -29,7 +29,7 @@ impl Runner {
         };
         let connected = async {
             let connected = self.connection.run(sessions, end.clone()).await;
-            // Where it ended by itself, there is nothing more to wait for.
+            // If the writer has ended already, there is nothing more to wait for.
             end.cancel();
             connected
         };

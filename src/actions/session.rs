@@ -1,4 +1,4 @@
-//! The connection that actions are carried out over: one of its own, so that no large answer holds them up.
+//! The ZooKeeper connection of actions, separate from the mirror's so that no large response delays them.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use queuekeeper_zookeeper::{ConnectError, Sessions, within};
 /// How long a server may take to catch up with its leader.
 const SYNC_LIMIT: Duration = Duration::from_secs(5);
 
-/// Where actions find the queue.
+/// The queue, while it is connected.
 #[derive(Clone, Debug)]
 pub(super) struct Connected(watch::Receiver<Option<Queue>>);
 
-/// Keeps the connection.
+/// The connection.
 #[derive(Debug)]
 pub(super) struct Connection {
     queue: watch::Sender<Option<Queue>>,
@@ -28,7 +28,7 @@ impl Connection {
         (Self { queue: sender }, Connected(receiver))
     }
 
-    /// Connects, and connects anew when a session is over, until `shutdown`.
+    /// Connects, and connects again when a session ends, until `shutdown`.
     ///
     /// # Errors
     /// As [`Sessions::establish`].
@@ -37,9 +37,9 @@ impl Connection {
         let keep = async {
             loop {
                 let client = sessions.establish().await?;
-                // Another server than before may be behind it, and would make an action look outdated that is not.
+                // It may be another server than before, and would make a current precondition look outdated.
                 if let Err(error) = within(SYNC_LIMIT, client.sync("/")).await {
-                    tracing::warn!("the server that actions go to does not catch up with its leader: {error}");
+                    tracing::warn!("the ZooKeeper server for actions does not catch up with its leader: {error}");
                 }
                 let queue = Queue::new(client.clone()).with_acl(sessions.config().acl.as_slice());
                 self.queue.send_replace(Some(queue));
@@ -52,13 +52,13 @@ impl Connection {
 }
 
 impl Connected {
-    /// One that is connected for good: whoever made the queue watches its session himself.
+    /// A connection whose session the caller watches.
     pub(super) fn to(queue: Queue) -> Self {
         Self(watch::channel(Some(queue)).1)
     }
 
     pub(super) fn queue(&self) -> Result<Queue, Refusal> {
-        let none = || Refusal::Unavailable("ZooKeeper is not connected, and nothing was done; try again".to_owned());
+        let none = || Refusal::Unavailable("ZooKeeper is not connected; nothing was done, try again".to_owned());
         self.0.borrow().clone().ok_or_else(none)
     }
 }

@@ -1,8 +1,8 @@
-//! What there is to know of each action on each kind of target: one row each.
+//! The table of actions: one row for each action on each kind of target.
 //!
-//! The API, the command line, the buttons and forms of the pages, lists, and the roles that each action requires are made
-//! from these rows. A new action is a row here, a kind in [`ActionKind`], a variant in its target's enum in `action`, and
-//! what plans it in `prepare`.
+//! The API, the command line, the buttons and forms of the pages, bulk actions, and the roles that actions require are
+//! derived from these rows. A new action is a row here, a kind in [`ActionKind`], a variant in its target's enum in
+//! `action`, and its planning in `prepare`.
 
 use super::actor::Role;
 use super::actor::Role::{Admin, Operator};
@@ -13,28 +13,28 @@ use queuekeeper_queue::state::{AccessState, BatchState, JobState, State as _};
 /// An action on one kind of target.
 #[derive(Debug)]
 pub struct ActionSpec {
-    /// Which action.
+    /// The kind of the action.
     pub kind: ActionKind,
     /// The role that it requires.
     pub role: Role,
-    /// What it does, as a command: for the help of the command line.
+    /// What it does, in the imperative, for the help of the command line.
     pub summary: &'static str,
-    /// What it does to its target, in a sentence or two: for the page that asks for confirmation.
+    /// What it does to its target, in a sentence or two, for the confirmation page.
     pub effect: &'static str,
-    /// What it takes besides its target.
+    /// The parameters besides the target.
     pub takes: &'static [Parameter],
-    /// In which states of its target it makes sense.
+    /// The states of its target in which it is offered.
     pub applies: Applies,
 }
 
-/// What an action takes besides its target.
+/// A parameter of an action besides its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parameter {
     /// The state to resume a job in; without it, the state after the last successful one.
     To,
     /// The priority to set; required.
     Priority,
-    /// Executes it although it is refused as a rule. The text of the choice on a page; empty where only the API has it.
+    /// Executes it where it is refused by default. The label of the checkbox on a page; empty if only the API has it.
     Force(&'static str),
     /// Releases the held jobs of a collection with it.
     WithJobs,
@@ -53,21 +53,21 @@ impl Parameter {
     }
 }
 
-/// In which states an action makes sense.
+/// The states in which an action is offered.
 #[derive(Clone, Copy, Debug)]
 pub enum Applies {
-    /// In any, or its target has none.
+    /// In any state, or its target has none.
     Always,
-    /// In the states of a job that this function names; otherwise it is refused with this reason, or, where that is empty,
-    /// with that of the state machine.
+    /// In the states of a job for which this function returns true; otherwise it is refused with this reason, or, if
+    /// that is empty, with that of the state machine.
     ToJob(fn(JobState) -> bool, &'static str),
-    /// In the states of a batch that this function names.
+    /// In the states of a batch for which this function returns true.
     ToBatch(fn(BatchState) -> bool),
-    /// In the states of an access request that this function names.
+    /// In the states of an access request for which this function returns true.
     ToRequest(fn(AccessState) -> bool),
 }
 
-/// Force on the purge of an item that cannot be loaded.
+/// Force for the purge of an item that cannot be loaded.
 const PURGE_LOCKED: Parameter = Parameter::Force("");
 
 const JOB: &[ActionSpec] = &[
@@ -75,7 +75,7 @@ const JOB: &[ActionSpec] = &[
         kind: ActionKind::Resume,
         role: Operator,
         summary: "Resume a failed job after its last successful state, or in the state that --to names",
-        effect: "It goes back to work where it stopped, and its retry count rises by one.",
+        effect: "It continues where it stopped, and its retry count rises by one.",
         takes: &[Parameter::To],
         applies: Applies::ToJob(|state| state == JobState::Failed, "only a failed job can be resumed"),
     },
@@ -98,8 +98,8 @@ const JOB: &[ActionSpec] = &[
     ActionSpec {
         kind: ActionKind::Fail,
         role: Operator,
-        summary: "Fail a job that no daemon holds",
-        effect: "It is set Failed with the reason as its message, and its batch counts it as failed.",
+        summary: "Fail a job that no daemon is working on",
+        effect: "It is set Failed with the reason as its message, and counts as failed in its batch.",
         takes: &[],
         applies: Applies::ToJob(|state| state.may_become(JobState::Failed), ""),
     },
@@ -109,13 +109,13 @@ const JOB: &[ActionSpec] = &[
         summary: "Set the priority of a job: 0, the most urgent, to 99",
         effect: "0 is the most urgent, 99 the least. Its position in the queue changes at once.",
         takes: &[Parameter::Priority],
-        applies: Applies::ToJob(|state| !state.is_final(), "it is not queued any more, so its priority has no effect"),
+        applies: Applies::ToJob(|state| !state.is_final(), "it is no longer queued, so its priority has no effect"),
     },
     ActionSpec {
         kind: ActionKind::Delete,
         role: Admin,
-        summary: "Set a failed or held job Deleted",
-        effect: "It is set Deleted and will never be completed. This cannot be undone.",
+        summary: "Mark a failed or held job Deleted",
+        effect: "It is marked Deleted and will never be completed. This cannot be not_done.",
         takes: &[],
         applies: Applies::ToJob(|state| state.may_become(JobState::Deleted), ""),
     },
@@ -123,7 +123,7 @@ const JOB: &[ActionSpec] = &[
         kind: ActionKind::Purge,
         role: Admin,
         summary: "Remove the znodes of a finished job",
-        effect: "Its znodes are removed with all their data. This cannot be undone.",
+        effect: "Its znodes are removed with all their data. This cannot be not_done.",
         takes: &[PURGE_LOCKED],
         applies: Applies::ToJob(|state| state.is_final(), ""),
     },
@@ -150,7 +150,7 @@ const BATCH: &[ActionSpec] = &[
         kind: ActionKind::Delete,
         role: Admin,
         summary: "Delete a failed or held batch with all its jobs",
-        effect: "All its jobs are deleted with it, and the znodes of all are removed. This cannot be undone.",
+        effect: "All its jobs are deleted with it, and the znodes of all are removed. This cannot be not_done.",
         takes: &[],
         applies: Applies::ToBatch(|state| state.may_become(BatchState::Deleted)),
     },
@@ -158,7 +158,7 @@ const BATCH: &[ActionSpec] = &[
         kind: ActionKind::Purge,
         role: Admin,
         summary: "Remove the znodes of a finished batch and of its jobs",
-        effect: "Its znodes are removed with all their data. This cannot be undone.",
+        effect: "Its znodes are removed with all their data. This cannot be not_done.",
         takes: &[PURGE_LOCKED],
         applies: Applies::ToBatch(|state| state.is_final()),
     },
@@ -169,15 +169,15 @@ const REQUEST: &[ActionSpec] = &[
         kind: ActionKind::Resume,
         role: Operator,
         summary: "Resume a failed access request",
-        effect: "It goes back to Pending, and a daemon takes it again.",
+        effect: "It returns to Pending, and a daemon takes it again.",
         takes: &[],
         applies: Applies::ToRequest(|state| state == AccessState::Failed),
     },
     ActionSpec {
         kind: ActionKind::Delete,
         role: Admin,
-        summary: "Set an access request Deleted",
-        effect: "It is set Deleted and will never be completed. This cannot be undone.",
+        summary: "Mark an access request Deleted",
+        effect: "It is marked Deleted and will never be completed. This cannot be not_done.",
         takes: &[],
         applies: Applies::ToRequest(|state| state.may_become(AccessState::Deleted)),
     },
@@ -185,7 +185,7 @@ const REQUEST: &[ActionSpec] = &[
         kind: ActionKind::Purge,
         role: Admin,
         summary: "Remove the znodes of a finished access request",
-        effect: "Its znodes are removed with all their data. This cannot be undone.",
+        effect: "Its znodes are removed with all their data. This cannot be not_done.",
         takes: &[PURGE_LOCKED],
         applies: Applies::ToRequest(|state| state.is_final()),
     },
@@ -195,8 +195,8 @@ const QUEUE: &[ActionSpec] = &[
     ActionSpec {
         kind: ActionKind::Pause,
         role: Operator,
-        summary: "Pause the queue: the daemons take nothing from it",
-        effect: "The daemons take nothing from it until it is unpaused. They finish what they are working on.",
+        summary: "Pause the queue, so that the daemons take nothing from it",
+        effect: "No daemon takes items from it until it is unpaused. They finish what they are working on.",
         takes: &[],
         applies: Applies::Always,
     },
@@ -204,7 +204,7 @@ const QUEUE: &[ActionSpec] = &[
         kind: ActionKind::Unpause,
         role: Operator,
         summary: "Unpause the queue",
-        effect: "The daemons take from it again.",
+        effect: "The daemons take items from it again.",
         takes: &[],
         applies: Applies::Always,
     },
@@ -214,8 +214,8 @@ const COLLECTION: &[ActionSpec] = &[
     ActionSpec {
         kind: ActionKind::Hold,
         role: Operator,
-        summary: "Hold the collection: its pending jobs become Held",
-        effect: "Its pending jobs become Held when a daemon comes to them, and wait until they are released.",
+        summary: "Hold the collection, so that its pending jobs become Held",
+        effect: "Its pending jobs become Held when a daemon reaches them, and stay so until they are released.",
         takes: &[],
         applies: Applies::Always,
     },
@@ -223,7 +223,7 @@ const COLLECTION: &[ActionSpec] = &[
         kind: ActionKind::Release,
         role: Operator,
         summary: "Release the collection",
-        effect: "Its jobs are taken again. Those that are Held stay so, unless they are released with it.",
+        effect: "Its pending jobs are taken again. Held ones stay Held, unless they are released with it.",
         takes: &[Parameter::WithJobs],
         applies: Applies::Always,
     },
@@ -233,8 +233,8 @@ const LOCK: &[ActionSpec] = &[ActionSpec {
     kind: ActionKind::BreakLock,
     role: Admin,
     summary: "Remove a lock that will not be released",
-    effect: "The lock is removed, and any daemon may take what it guards.",
-    takes: &[Parameter::Force("Break it although it is not a fault: it is certain that no daemon works under it")],
+    effect: "The lock is removed, and any daemon may take the item that it protects.",
+    takes: &[Parameter::Force("Break it although it is not a fault (only if no daemon is working under it)")],
     applies: Applies::Always,
 }];
 
@@ -242,8 +242,8 @@ const FAULT: &[ActionSpec] = &[ActionSpec {
     kind: ActionKind::Repair,
     role: Operator,
     summary: "Repair the fault",
-    effect: "What is written follows from the rest of the tree.",
-    takes: &[Parameter::Force("Repair it although it is locked: it is certain that no daemon works on it")],
+    effect: "The missing or wrong znodes are written as the rest of the tree implies.",
+    takes: &[Parameter::Force("Repair it although it is locked (only if no daemon is working on the item)")],
     applies: Applies::Always,
 }];
 
@@ -252,7 +252,7 @@ const BATCHES: &[ActionSpec] = &[ActionSpec {
     role: Admin,
     summary: "Purge every batch that is Completed or Deleted, with its jobs",
     effect: "The znodes of every batch that is Completed or Deleted are removed, with those of its jobs. This cannot be \
-             undone.",
+             not_done.",
     takes: &[],
     applies: Applies::Always,
 }];
@@ -275,13 +275,13 @@ impl TargetKind {
 }
 
 impl ActionSpec {
-    /// Whether it takes a parameter of that name.
+    /// Whether it has a parameter of that name.
     #[must_use]
     pub fn takes(&self, name: &str) -> bool {
         self.takes.iter().any(|parameter| parameter.name() == name)
     }
 
-    /// The text of the choice to force it; empty where none is offered.
+    /// The label of the checkbox to force it; empty if there is none.
     #[must_use]
     pub fn force(&self) -> &'static str {
         let force = self.takes.iter().find_map(|parameter| match parameter {
@@ -291,26 +291,26 @@ impl ActionSpec {
         force.unwrap_or_default()
     }
 
-    /// Whether it makes sense for a job in this state.
+    /// Whether it is offered for a job in this state.
     #[must_use]
     pub fn fits_job(&self, state: JobState) -> bool {
         matches!(self.applies, Applies::ToJob(fits, _) if fits(state))
     }
 
-    /// Whether it makes sense for a batch in this state.
+    /// Whether it is offered for a batch in this state.
     #[must_use]
     pub fn fits_batch(&self, state: BatchState) -> bool {
         matches!(self.applies, Applies::ToBatch(fits) if fits(state))
     }
 
-    /// Whether it makes sense for an access request in this state.
+    /// Whether it is offered for an access request in this state.
     #[must_use]
     pub fn fits_request(&self, state: AccessState) -> bool {
         matches!(self.applies, Applies::ToRequest(fits) if fits(state))
     }
 
-    /// Why it is refused for a job in this state although the state machine has the step: what leads to Pending is one
-    /// thing for a held job and another for a failed one.
+    /// Why it is refused for a job in this state although the state machine has the step: the step to Pending is a
+    /// release for a held job and a resumption for a failed one.
     #[must_use]
     pub fn refuses_job(&self, state: JobState) -> Option<&'static str> {
         match self.applies {
@@ -325,7 +325,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_of_action_is_supported_for_something_and_named_once_for_each_target() {
+    fn every_kind_of_action_is_supported_for_a_target_and_listed_once_for_each() {
         let rows =
             || TargetKind::ALL.into_iter().flat_map(|target| target.actions().iter().map(move |row| (target, row)));
         for kind in ActionKind::ALL {

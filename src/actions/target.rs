@@ -1,4 +1,4 @@
-//! What an action can be requested on.
+//! The targets of actions.
 
 use std::fmt;
 use std::str::FromStr;
@@ -37,7 +37,7 @@ impl TargetKind {
     pub const ALL: [Self; 8] =
         [Self::Job, Self::Batch, Self::Request, Self::Queue, Self::Collection, Self::Lock, Self::Fault, Self::Batches];
 
-    /// One of them, in words.
+    /// The noun with its article.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -53,9 +53,9 @@ impl TargetKind {
     }
 }
 
-/// What an action is requested on.
+/// The target of an action.
 ///
-/// Its text, by which pages, the API, the command line and the audit file name it: `jid0000000042`, `bid0000000042`,
+/// Its text, as in pages, the API, the command line and the audit file: `jid0000000042`, `bid0000000042`,
 /// `small/qid0000000042`, `queue:ingest`, `collection:merritt_demo`, `lock:/jobs/jid0000000042/lock`,
 /// `fault:orphan_entry:/jobs/jid0000000042`, `batches`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -72,19 +72,19 @@ pub enum Target {
     Collection(Box<str>),
     /// A lock, by its path.
     Lock(Path),
-    /// A fault, and what shows it.
+    /// A fault, and the item that shows it.
     Fault(Fault, Path),
     /// All batches.
     Batches,
 }
 
-/// No action can be requested on that.
+/// The text is not the name of a target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UnknownTarget(&'static str);
 
 impl Target {
-    /// What kind of target it is.
+    /// The kind of the target.
     #[must_use]
     pub fn kind(&self) -> TargetKind {
         match self {
@@ -99,29 +99,29 @@ impl Target {
         }
     }
 
-    /// The actions that are supported for it, in whatever state it is.
+    /// The actions that are supported for it, in any state.
     pub fn actions(&self) -> impl Iterator<Item = &'static ActionSpec> {
         self.kind().actions().iter()
     }
 
-    /// What there is to know of an action on it; `None` where it is not supported for it.
+    /// The table row of an action on it; `None` if the action is not supported for it.
     #[must_use]
     pub fn spec(&self, kind: ActionKind) -> Option<&'static ActionSpec> {
         self.actions().find(|spec| spec.kind == kind)
     }
 
-    /// The role that an action on it requires; `None` where it is not supported for it.
+    /// The role that an action on it requires; `None` if the action is not supported for it.
     #[must_use]
     pub fn role(&self, kind: ActionKind) -> Option<Role> {
         let spec = self.spec(kind)?;
         match self {
-            // A lock is broken by the same role, whichever way it is requested.
+            // Breaking a lock requires the same role, whether as a lock or as a fault.
             Self::Fault(fault, _) if fault.repair_kind() == RepairKind::BreaksLock => Some(Role::Admin),
             _ => Some(spec.role),
         }
     }
 
-    /// The page that shows it, below the root; `None` where there is none of its own.
+    /// The path of its page, below the root; `None` if it has none.
     #[must_use]
     pub fn page(&self) -> Option<String> {
         match self {
@@ -161,14 +161,15 @@ impl FromStr for Target {
             return Self::of_kind(kind, rest);
         }
         if let Some((queue, id)) = text.split_once('/') {
-            let queue = AccessQueue::from_name(queue).ok_or(UnknownTarget("an access queue is small or large"))?;
-            let id = id.parse().map_err(|_| UnknownTarget("a request is named as small/qid0000000042"))?;
+            let queue =
+                AccessQueue::from_name(queue).ok_or(UnknownTarget("expected small or large as the access queue"))?;
+            let id = id.parse().map_err(|_| UnknownTarget("expected a request as small/qid0000000042"))?;
             return Ok(Self::Request(queue, id));
         }
         let (job, batch) = (text.parse().map(Self::Job), text.parse().map(Self::Batch));
         job.or(batch).map_err(|_| {
             UnknownTarget(
-                "named is a job as jid0000000042, a batch as bid0000000042, a request as small/qid0000000042, \
+                "expected a job as jid0000000042, a batch as bid0000000042, a request as small/qid0000000042, \
                  queue:ingest, collection:MNEMONIC, lock:PATH, fault:NAME:PATH or batches",
             )
         })
@@ -179,27 +180,27 @@ impl Target {
     fn of_kind(kind: &str, rest: &str) -> Result<Self, UnknownTarget> {
         let path = |text: &str| {
             let path = Path::parse(text);
-            // What the grammar cuts is another path than the one that was named.
-            if path.to_string() == text { Ok(path) } else { Err(UnknownTarget("that is no path of a queue's znode")) }
+            // A path that the grammar truncates is not the one that was named.
+            if path.to_string() == text { Ok(path) } else { Err(UnknownTarget("not the path of a znode of the queue")) }
         };
         match kind {
             "queue" => path::Queue::from_name(rest)
                 .map(Self::Queue)
-                .ok_or(UnknownTarget("the queues are ingest, accessSmall and accessLarge")),
+                .ok_or(UnknownTarget("expected one of the queues ingest, accessSmall and accessLarge")),
             "collection" => {
-                let hold = Path::hold(rest).ok_or(UnknownTarget("no collection can have that mnemonic"));
+                let hold = Path::hold(rest).ok_or(UnknownTarget("not a valid mnemonic of a collection"));
                 hold.map(|_| Self::Collection(rest.into()))
             }
             "lock" => {
                 let lock = path(rest)?;
-                lock.is_lock().then_some(Self::Lock(lock)).ok_or(UnknownTarget("that is the path of no lock"))
+                lock.is_lock().then_some(Self::Lock(lock)).ok_or(UnknownTarget("not the path of a lock"))
             }
             "fault" => {
-                let (fault, item) = rest.split_once(':').ok_or(UnknownTarget("a fault is named as fault:NAME:PATH"))?;
-                let fault = Fault::from_label(fault).ok_or(UnknownTarget("there is no fault of that name"))?;
+                let (fault, item) = rest.split_once(':').ok_or(UnknownTarget("expected a fault as fault:NAME:PATH"))?;
+                let fault = Fault::from_label(fault).ok_or(UnknownTarget("unknown fault"))?;
                 path(item).map(|item| Self::Fault(fault, item))
             }
-            _ => Err(UnknownTarget("before the colon stands queue, collection, lock or fault")),
+            _ => Err(UnknownTarget("expected queue, collection, lock or fault before the colon")),
         }
     }
 }
@@ -209,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_subject_is_read_from_what_it_is_written_as_and_nothing_else_is_one() {
+    fn a_target_is_parsed_from_the_text_that_it_is_displayed_as_and_no_other_text_is_one() {
         for text in [
             "jid0000000042",
             "bid0000000007",

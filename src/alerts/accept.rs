@@ -1,77 +1,77 @@
-//! Taking a call of Alertmanager: what is to be done is written down before it is answered.
+//! Receiving a call of Alertmanager: decisions are stored before the response.
 
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::book::Line;
-use super::call::{ACCEPTED, Call, Unchanging};
-use super::decision::{Cause, Decision, Kind, Scope};
+use super::call::{ACCEPTED, Call, UnchangedDecisions};
+use super::decision::{Decision, DecisionKind, Scope, Trigger};
 use super::guard::{self, Stop};
-use super::memory::{Memory, Together};
+use super::memory::{Memory, SharedBudget};
 use super::outcome::Outcome;
 use super::payload::{Alert, BadPayload, Payload, Status};
+use super::recent::RecentDecision;
 use super::rule::{Mode, Rule, Rules};
 use super::server::{Alerts, Shared};
 use crate::actions::Actor;
 use crate::actions::audit::{ActionId, Decided, NotWritten, Record, Unchanged};
 use queuekeeper_zookeeper::coordination::{self, CoordinationError, Snapshot, Write};
 
-/// How many decisions may wait, of all processes.
-pub(super) const MOST_PENDING: usize = 1_000;
+/// How many decisions of all processes may be pending.
+pub(super) const MAX_PENDING: usize = 1_000;
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Received {
-    /// What was decided of each alert by each rule that names it.
+    /// The decision about each alert by each rule that matches it.
     pub decisions: Vec<Decided>,
-    /// How many alerts no rule names.
+    /// How many alerts match no rule.
     pub unmatched: u64,
 }
 
-/// Why a call was not taken. What of it was decided before stays so, and is not decided twice.
+/// Why a call was rejected. Decisions that it stored before stay, and are not stored twice.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotReceived {
-    /// It is no message of Alertmanager that we know. Sending it again does not help.
+    /// It is not a supported message of Alertmanager. A retry does not help.
     #[error(transparent)]
     Invalid(#[from] BadPayload),
     /// Nothing can be decided now.
-    #[error("{0}; nothing was decided, send it again")]
+    #[error("{0}; nothing was decided, retry")]
     NotSynced(String),
-    /// Too much waits.
-    #[error("{0}; send it again later")]
+    /// Too many calls or decisions are waiting.
+    #[error("{0}; retry later")]
     Full(String),
-    /// Whatever is decided could not be written down.
-    #[error("{0}; nothing was decided, send it again")]
+    /// A decision could not be recorded in the audit trail.
+    #[error("{0}; nothing was decided, retry")]
     NotWritten(#[from] NotWritten),
-    /// It could not be written down.
-    #[error("what was decided cannot be written down: {0}; send it again")]
+    /// A decision could not be stored.
+    #[error("the decision cannot be stored: {0}; retry")]
     Unrecorded(String),
 }
 
-/// What a rule makes of an alert.
+/// What a rule decides about an alert.
 #[derive(Clone)]
-pub(super) struct Verdict {
-    /// `None` for what is accepted, and counts when it is done.
+pub(super) struct Evaluation {
+    /// `None` if it is accepted; its outcome is counted when it has been executed.
     pub(super) outcome: Option<Outcome>,
     pub(super) detail: String,
     pub(super) targets: Vec<String>,
-    /// Whether something is or will be another by it, or would in a dry run: it is written down by itself, and what
-    /// changes nothing is only counted.
+    /// Whether it changes something, or would in a dry run. It then has a record of its own; other decisions are only
+    /// counted.
     pub(super) changes: bool,
 }
 
-impl From<Stop> for Verdict {
+impl From<Stop> for Evaluation {
     fn from(stop: Stop) -> Self {
         Self { outcome: Some(stop.outcome), detail: stop.why, targets: Vec::new(), changes: false }
     }
 }
 
 impl Alerts {
-    /// Takes a call of Alertmanager. When this returns, what was decided is written down: it is done by whoever leads,
-    /// though this process ends.
+    /// Receives a call of Alertmanager. When this returns, its decisions are stored: the leader executes them, even if
+    /// this process ends.
     ///
     /// # Errors
-    /// When it is not understood, or cannot be decided or written down now.
+    /// When it is invalid, or cannot be decided or stored now.
     pub async fn receive(&self, body: &[u8], caller: &Actor, now: Timestamp) -> Result<Received, NotReceived> {
         let received = self.shared.receive(body, caller, now).await;
         if let Err(error) = &received {
@@ -82,7 +82,7 @@ impl Alerts {
                 NotReceived::NotWritten(_) | NotReceived::Unrecorded(_) => Outcome::Failed,
             };
             self.shared.metrics.count(outcome);
-            let line = Line {
+            let line = RecentDecision {
                 at: now,
                 rule: None,
                 alert: String::new(),
@@ -90,7 +90,7 @@ impl Alerts {
                 detail: error.to_string(),
                 count: 1,
             };
-            self.shared.book.note(line);
+            self.shared.recent.note(line);
         }
         received
     }
@@ -99,11 +99,11 @@ impl Alerts {
 impl Shared {
     async fn receive(&self, body: &[u8], caller: &Actor, now: Timestamp) -> Result<Received, NotReceived> {
         if !self.pace.take(&caller.name, Instant::now()) {
-            return Err(NotReceived::Full("this token has sent too many calls in a short time".to_owned()));
+            return Err(NotReceived::Full("too many calls with this token".to_owned()));
         }
         let payload = Payload::read(body)?;
         let _permit =
-            self.calls.try_acquire().map_err(|_| NotReceived::Full("too many calls are looked after".to_owned()))?;
+            self.calls.try_acquire().map_err(|_| NotReceived::Full("too many concurrent calls".to_owned()))?;
         let rules = self.rules.read().clone();
         let matched = matches(&rules, &payload);
         if !matched.is_empty() {
@@ -115,8 +115,8 @@ impl Shared {
             None
         };
         let all = snapshot.as_ref().and_then(|snapshot| snapshot.all.as_ref());
-        if all.is_some_and(|all| Together::read(&all.data).is_err()) {
-            let why = format!("{} cannot be read: empty it", coordination::rules());
+        if all.is_some_and(|all| SharedBudget::read(&all.data).is_err()) {
+            let why = format!("{} is not valid; set it to an empty value", coordination::rules());
             return Err(NotReceived::Unrecorded(why));
         }
         if matched.iter().any(|(alert, _)| alert.status == Status::Firing) {
@@ -130,20 +130,20 @@ impl Shared {
         }
         self.metrics.count_many(Outcome::NoMatch, received.unmatched);
         let mut call = Call::new(snapshot.as_ref());
-        let (mut changes, mut unchanged) = (Vec::new(), Unchanging::default());
+        let (mut changes, mut unchanged) = (Vec::new(), UnchangedDecisions::default());
         for (alert, rule) in matched {
-            // Each may take a while, and others want to be answered meanwhile.
+            // Each may take a while; other tasks must run in between.
             tokio::task::yield_now().await;
-            let verdict = self.decide(rule, alert, &mut call, now).await?;
-            if let Some(outcome) = verdict.outcome {
+            let evaluation = self.decide(rule, alert, &mut call, now).await?;
+            if let Some(outcome) = evaluation.outcome {
                 self.metrics.count(outcome);
             }
-            self.book.note(Line {
+            self.recent.note(RecentDecision {
                 at: now,
                 rule: Some(rule.name.clone()),
                 alert: rule.alert.clone(),
-                outcome: verdict.outcome,
-                detail: verdict.detail.clone(),
+                outcome: evaluation.outcome,
+                detail: evaluation.detail.clone(),
                 count: 1,
             });
             let decided = Decided {
@@ -152,12 +152,12 @@ impl Shared {
                 fingerprint: alert.fingerprint.clone(),
                 starts_at: alert.starts_at,
                 status: if alert.status == Status::Firing { "firing" } else { "resolved" }.to_owned(),
-                outcome: verdict.outcome.map_or(ACCEPTED, Outcome::label).to_owned(),
-                detail: verdict.detail,
+                outcome: evaluation.outcome.map_or(ACCEPTED, Outcome::label).to_owned(),
+                detail: evaluation.detail,
                 selector: rule.select.to_string(),
-                targets: verdict.targets,
+                targets: evaluation.targets,
             };
-            if verdict.changes {
+            if evaluation.changes {
                 changes.push(decided.clone());
             } else {
                 unchanged.add(&decided);
@@ -181,7 +181,7 @@ impl Shared {
             let written = self.actions.audit().write(record).await;
             written.map_err(|why| NotReceived::Unrecorded(why.to_string()))?;
         }
-        // What has a record of its own is not counted once more.
+        // Decisions with a record of their own are not counted again.
         let (unmatched, truncated) = if has_changes { (0, 0) } else { (received.unmatched, payload.truncated) };
         if !has_changes || more > 0 {
             let actor = caller.name.clone();
@@ -190,7 +190,7 @@ impl Shared {
             self.actions.audit().count(sum, now);
         }
         if payload.truncated > 0 {
-            tracing::warn!(truncated = payload.truncated, "Alertmanager left alerts out of a message (max_alerts)");
+            tracing::warn!(truncated = payload.truncated, "Alertmanager omitted alerts from a message (max_alerts)");
         }
         self.wake.notify_one();
         Ok(received)
@@ -202,43 +202,43 @@ impl Shared {
         alert: &Alert,
         call: &mut Call<'a>,
         now: Timestamp,
-    ) -> Result<Verdict, NotReceived> {
+    ) -> Result<Evaluation, NotReceived> {
         let scope = match Scope::of(rule, alert) {
             Ok(scope) => scope,
             Err(narrow) => {
-                let why = format!("its label {} names none that the rule has", narrow.label());
+                let why = format!("its label {} has a value that the rule does not select", narrow.label());
                 return Ok(Stop::new(Outcome::NoMatch, why).into());
             }
         };
         match (alert.status, call.snapshot.filter(|_| rule.mode == Mode::Enforce)) {
             (Status::Firing, Some(snapshot)) => self.accept(rule, alert, scope, (call, snapshot), now).await,
             (Status::Resolved, Some(snapshot)) => self.resolve(rule, alert, &scope, (call, snapshot), now).await,
-            (Status::Firing, None) => Ok(self.rehearse_once(rule, alert, &scope, call, now)),
-            (Status::Resolved, None) => Ok(self.rehearse_undoing(rule, alert)),
+            (Status::Firing, None) => Ok(self.dry_run_once(rule, alert, &scope, call, now)),
+            (Status::Resolved, None) => Ok(self.dry_run_release(rule, alert)),
         }
     }
 
-    /// Rehearses an alert, unless nothing was found to be done about another that narrows the rule in the same way.
-    fn rehearse_once<'a>(
+    /// Evaluates an alert in dry run, unless the rule found nothing to do for another alert of the same scope.
+    fn dry_run_once<'a>(
         &self,
         rule: &'a Rule,
         alert: &Alert,
         scope: &Scope,
         call: &mut Call<'a>,
         now: Timestamp,
-    ) -> Verdict {
+    ) -> Evaluation {
         let place = (&*rule.name, scope.key());
         if let Some(Err(stop)) = call.decided.get(&place) {
             return stop.clone().into();
         }
-        let verdict = self.rehearse(rule, alert, scope, now);
-        if let Some(outcome @ (Outcome::NothingToDo | Outcome::GaveUp)) = verdict.outcome {
-            call.decided.insert(place, Err(Stop::new(outcome, verdict.detail.clone())));
+        let evaluation = self.dry_run(rule, alert, scope, now);
+        if let Some(outcome @ (Outcome::NothingToDo | Outcome::GaveUp)) = evaluation.outcome {
+            call.decided.insert(place, Err(Stop::new(outcome, evaluation.detail.clone())));
         }
-        verdict
+        evaluation
     }
 
-    /// Accepts what a rule is to do, unless something is against it already. Budgets are looked at when it is done.
+    /// Accepts a decision, unless it is forbidden already. Budgets are checked when it is executed.
     async fn accept<'a>(
         &self,
         rule: &'a Rule,
@@ -246,20 +246,20 @@ impl Shared {
         scope: Scope,
         (call, snapshot): (&mut Call<'a>, &'a Snapshot),
         now: Timestamp,
-    ) -> Result<Verdict, NotReceived> {
+    ) -> Result<Evaluation, NotReceived> {
         if snapshot.paused.is_some() {
-            return Ok(Stop::new(Outcome::Paused, "all automatic action is paused").into());
+            return Ok(Stop::new(Outcome::Paused, "automatic actions are paused").into());
         }
         let memory = match call.memory(&rule.name) {
             Ok(memory) => memory,
             Err(stop) => return Ok(stop.into()),
         };
         let is_kept = rule.is_undone && call.kept.insert(&rule.name) && self.keep_holds(rule, snapshot).await;
-        let verdict = self.accept_new(rule, alert, scope, (call, snapshot), &memory, now).await?;
-        Ok(Verdict { changes: verdict.changes || is_kept, ..verdict })
+        let evaluation = self.accept_new(rule, alert, scope, (call, snapshot), &memory, now).await?;
+        Ok(Evaluation { changes: evaluation.changes || is_kept, ..evaluation })
     }
 
-    /// The same, when it is known what the rule remembers.
+    /// The same, with the rule's state.
     async fn accept_new<'a>(
         &self,
         rule: &'a Rule,
@@ -268,8 +268,8 @@ impl Shared {
         (call, _): (&mut Call<'a>, &'a Snapshot),
         memory: &Memory,
         now: Timestamp,
-    ) -> Result<Verdict, NotReceived> {
-        let cause = Cause::of(alert);
+    ) -> Result<Evaluation, NotReceived> {
+        let cause = Trigger::of(alert);
         let key = scope.key();
         if let Err(stop) = guard::admit(rule, memory, &cause, &key, now) {
             return Ok(stop.into());
@@ -280,22 +280,22 @@ impl Shared {
             Some(Err(stop)) => return Ok(stop.clone().into()),
             None => {}
         }
-        let chosen = self.sight(now).choose(rule, &scope, memory).map(drop);
+        let chosen = self.queue_view(now).choose(rule, &scope, memory).map(drop);
         call.decided.insert(place, chosen.clone());
         match chosen {
             Err(stop) => Ok(stop.into()),
-            Ok(()) => self.add(&Decision::new(Kind::Act, rule, cause, scope, now), &mut call.waiting).await,
+            Ok(()) => self.add(&Decision::new(DecisionKind::Act, rule, cause, scope, now), &mut call.waiting).await,
         }
     }
 
-    pub(super) async fn add(&self, decision: &Decision, waiting: &mut usize) -> Result<Verdict, NotReceived> {
-        if *waiting >= MOST_PENDING {
-            return Err(NotReceived::Full(format!("{MOST_PENDING} decisions wait already")));
+    pub(super) async fn add(&self, decision: &Decision, waiting: &mut usize) -> Result<Evaluation, NotReceived> {
+        if *waiting >= MAX_PENDING {
+            return Err(NotReceived::Full(format!("{MAX_PENDING} decisions are pending already")));
         }
         let create = [Write::Create(coordination::pending(&decision.name()), decision.data())];
         let mut created = self.coordination.commit(&create).await;
         if created.as_ref().is_err_and(CoordinationError::is_missing) {
-            // Somebody removed the folder, or nobody has made it yet.
+            // The parent znodes were removed, or not created yet.
             let made = self.coordination.make_folders().await;
             made.map_err(|error| NotReceived::Unrecorded(error.to_string()))?;
             created = self.coordination.commit(&create).await;
@@ -304,10 +304,10 @@ impl Shared {
             Ok(()) => {
                 *waiting += 1;
                 let detail = match decision.kind {
-                    Kind::Act => "it is to be carried out",
-                    Kind::Undo => "what the rule did is to be taken back",
+                    DecisionKind::Act => "pending",
+                    DecisionKind::Undo => "pending: the rule's holds are released",
                 };
-                Ok(Verdict { outcome: None, detail: detail.to_owned(), targets: Vec::new(), changes: true })
+                Ok(Evaluation { outcome: None, detail: detail.to_owned(), targets: Vec::new(), changes: true })
             }
             Err(error) if error.is_there() => Ok(duplicate()),
             Err(error) => Err(NotReceived::Unrecorded(error.to_string())),
@@ -315,11 +315,11 @@ impl Shared {
     }
 }
 
-fn duplicate() -> Verdict {
-    Stop::new(Outcome::Duplicate, "the same waits to be carried out already").into()
+fn duplicate() -> Evaluation {
+    Stop::new(Outcome::Duplicate, "the same decision is pending already").into()
 }
 
-/// Each alert with each rule that names it.
+/// Each alert with each rule that matches it.
 fn matches<'a>(rules: &'a Rules, payload: &'a Payload) -> Vec<(&'a Alert, &'a Rule)> {
     let mut found = Vec::new();
     for alert in &payload.alerts {

@@ -1,4 +1,4 @@
-//! Carrying decisions out: one process leads, and goes through them in the order in which they were accepted.
+//! Executing decisions: one process is the leader, and executes them in the order in which they were accepted.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -6,13 +6,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use super::book::Line;
-use super::decision::{Decision, Kind};
+use super::decision::{Decision, DecisionKind};
 use super::foreign::{Foreign, foreign};
 use super::guard::{self, Bound};
-use super::memory::{Memory, Together, memory_of};
+use super::memory::{Memory, SharedBudget, memory_of};
 use super::metrics::RuleFigures;
 use super::outcome::Outcome;
+use super::recent::RecentDecision;
 use super::rule::{Mode, Rule, Rules};
 use super::server::Shared;
 use super::time::later;
@@ -22,14 +22,15 @@ use queuekeeper_zookeeper::coordination::{self, CoordinationError, Lead, Node, S
 mod begin;
 mod item;
 
-/// How long a decision waits for a rule that this process does not know: another may, that is configured anew just now.
-const STRANGE_FOR: Duration = Duration::from_hours(1);
+/// How long a decision waits for a rule that this process does not have: another process may, during a rollout of a new
+/// configuration.
+const UNKNOWN_RULE_TIMEOUT: Duration = Duration::from_hours(1);
 
-/// How often a decision may fail until it is given up.
-const MOST_FAILURES: u32 = 6;
+/// After how many failures a decision is abandoned.
+const MAX_FAILURES: u32 = 6;
 
-/// A decision that is being looked after, with what its rule remembers; each with the version of its znode.
-pub(super) struct Case<'a> {
+/// A decision that is being executed, with its rule's state, each with the version of its znode.
+pub(super) struct ActiveDecision<'a> {
     pub(super) lead: &'a Lead,
     pub(super) rules: &'a Rules,
     pub(super) rule: &'a Rule,
@@ -37,47 +38,46 @@ pub(super) struct Case<'a> {
     pub(super) decision: Decision,
     pub(super) version: i32,
     pub(super) memory: Memory,
-    /// `None` where there is no znode yet.
+    /// `None` if the znode does not exist yet.
     pub(super) memory_version: Option<i32>,
-    pub(super) together: Together,
-    pub(super) together_version: i32,
-    /// The jobs that were released just now, each with its version before: the image may not have heard of it yet.
+    pub(super) shared_budget: SharedBudget,
+    pub(super) shared_budget_version: i32,
+    /// The jobs released just now, each with its version before: the mirror may not show it yet.
     pub(super) released: BTreeSet<(String, Option<i32>)>,
-    /// The collections that were.
+    /// The collections released just now.
     pub(super) freed: BTreeSet<String>,
 }
 
-/// Whether a decision can be gone on with at once.
+/// How the execution of a decision proceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// It can.
-    On,
-    /// It is over.
-    Over,
-    /// Not now: it is looked at again.
-    Later,
+    /// With the next item.
+    Continue,
+    /// It has finished.
+    Finished,
+    /// It is retried at the next poll.
+    Retry,
 }
 
 impl Shared {
-    /// Reads our own znodes after a change of them, so that what is shown next has it. Where they cannot be read, the next
-    /// look says so.
-    pub(super) async fn look_again(&self) {
+    /// Reads our own znodes after a change of them, so that pages show it. If that fails, the next poll reports it.
+    pub(super) async fn refresh(&self) {
         if let Ok(snapshot) = self.coordination.read().await {
             *self.seen.write() = Some((snapshot, Timestamp::now()));
         }
     }
 
-    /// Looks at our own znodes once, shows how things stand, and carries out what waits if this process leads.
-    pub(super) async fn look(&self, shutdown: &CancellationToken) {
-        // Who writes the trail ends with everything else, and that is nothing to log.
-        let Some(is_written) = shutdown.run_until_cancelled(self.look_at_trail()).await else { return };
+    /// Reads our own znodes, updates the metrics, and executes pending decisions if this process is the leader.
+    pub(super) async fn poll(&self, shutdown: &CancellationToken) {
+        // At shutdown the writer of the audit trail stops as well, which is no error.
+        let Some(is_written) = shutdown.run_until_cancelled(self.check_audit_trail()).await else { return };
         let snapshot = match self.coordination.read().await {
             Ok(snapshot) => snapshot,
             Err(error) => {
-                tracing::debug!("our own znodes cannot be read: {error}");
+                tracing::debug!("cannot read the znodes below /queuekeeper: {error}");
                 // Without rules nothing depends on them.
                 let unread = Foreign::unread(&error).filter(|_| !self.rules.read().rules.is_empty());
-                self.name(unread.as_slice());
+                self.log_foreign(unread.as_slice());
                 *self.unread.write() = unread;
                 *self.seen.write() = None;
                 return;
@@ -86,13 +86,13 @@ impl Shared {
         *self.unread.write() = None;
         let now = Timestamp::now();
         let (strange, more) = foreign(&snapshot, now);
-        self.name(&strange);
+        self.log_foreign(&strange);
         self.metrics.show_foreign(strange.len() + more);
         let lead = self.coordination.lead();
         let rules = self.rules.read().clone();
-        self.show(&snapshot, lead.is_some(), &rules, now);
+        self.update_metrics(&snapshot, lead.is_some(), &rules, now);
         if let Some(lead) = &lead {
-            self.forget(lead, &snapshot, &rules).await;
+            self.remove_unused(lead, &snapshot, &rules).await;
         }
         let (waits, is_paused) = (snapshot.pending.clone(), snapshot.paused.is_some());
         *self.seen.write() = Some((snapshot, Timestamp::now()));
@@ -101,38 +101,39 @@ impl Shared {
             if shutdown.is_cancelled() {
                 return;
             }
-            // What cannot be gone on with is looked at again; it must not keep the others waiting, unless nothing can be
-            // reached at all.
-            if !self.attend(&lead, &node, &rules, shutdown).await && self.check_synced(Timestamp::now()).is_err() {
+            // A decision that cannot be continued is retried; it must not block the others, unless ZooKeeper or the
+            // mirror is not available.
+            if !self.process(&lead, &node, &rules, shutdown).await && self.check_synced(Timestamp::now()).is_err() {
                 return;
             }
         }
     }
 
-    /// Logs what a person has to look at, each once as long as it is there; the others are counted.
-    fn name(&self, strange: &[Foreign]) {
-        /// How many are logged one by one. A name is somebody's text, and a folder may hold thousands.
+    /// Logs unexpected znodes, each once while it exists, and only the first ones.
+    fn log_foreign(&self, strange: &[Foreign]) {
+        /// How many are logged. Their names are untrusted, and there may be thousands.
         const LOGGED: usize = 20;
-        let mut said = self.said.lock();
+        let mut logged = self.logged.lock();
         let key = |found: &Foreign| format!("znode {}", found.path);
-        said.retain(|about, _| !about.starts_with("znode ") || strange.iter().any(|found| key(found) == *about));
+        logged.retain(|about, _| !about.starts_with("znode ") || strange.iter().any(|found| key(found) == *about));
         for found in strange.iter().take(LOGGED) {
-            if said.insert(key(found), found.what.clone()).as_ref() != Some(&found.what) {
+            if logged.insert(key(found), found.what.clone()).as_ref() != Some(&found.what) {
                 let Foreign { path, what, effect, remedy, .. } = found;
-                // The remedy names the path as well.
+                // The remedy contains the path as well.
                 tracing::warn!(znode = ?path, ?remedy, "a znode below /queuekeeper {what}. {effect}");
             }
         }
     }
 
-    fn show(&self, snapshot: &Snapshot, leads: bool, rules: &Rules, now: Timestamp) {
-        let together = snapshot.all.as_ref().and_then(|node| Together::read(&node.data).ok()).unwrap_or_default();
+    fn update_metrics(&self, snapshot: &Snapshot, leads: bool, rules: &Rules, now: Timestamp) {
+        let shared_budget =
+            snapshot.all.as_ref().and_then(|node| SharedBudget::read(&node.data).ok()).unwrap_or_default();
         let dry = self.dry.lock();
         let figures = rules.rules.iter().filter(|rule| rule.mode != Mode::Off).map(|rule| {
-            let (memory, together) = if rule.mode == Mode::Enforce {
-                (memory_of(snapshot, &rule.name).unwrap_or_default(), &together)
+            let (memory, shared_budget) = if rule.mode == Mode::Enforce {
+                (memory_of(snapshot, &rule.name).unwrap_or_default(), &shared_budget)
             } else {
-                (dry.memories.get(&rule.name).cloned().unwrap_or_default(), &dry.together)
+                (dry.memories.get(&rule.name).cloned().unwrap_or_default(), &dry.shared_budget)
             };
             RuleFigures {
                 rule: rule.name.clone(),
@@ -141,7 +142,7 @@ impl Shared {
                 budget_left: guard::room(
                     &Rule { max_share: None, ..rule.clone() },
                     &memory,
-                    (together, rules.budget),
+                    (shared_budget, rules.budget),
                     0,
                     now,
                 )
@@ -152,8 +153,8 @@ impl Shared {
         self.metrics.show(snapshot.pending.len(), snapshot.paused.is_some(), leads, figures.collect());
     }
 
-    /// Removes what rules remember that are gone and have nothing to remember any more.
-    async fn forget(&self, lead: &Lead, snapshot: &Snapshot, rules: &Rules) {
+    /// Removes the state of rules that are no longer configured and have nothing to remember.
+    async fn remove_unused(&self, lead: &Lead, snapshot: &Snapshot, rules: &Rules) {
         let now = Timestamp::now();
         for (name, node) in &snapshot.rules {
             let is_idle = Memory::read(&node.data).is_ok_and(|memory| memory.is_idle(now));
@@ -161,26 +162,26 @@ impl Shared {
             if rules.get(name).is_none() && is_idle && is_old {
                 let writes = [lead.check(), Write::Delete(coordination::rule(name), node.version)];
                 if let Err(error) = self.coordination.commit(&writes).await {
-                    tracing::debug!(rule = name, "what a rule that is gone remembers was not removed: {error}");
+                    tracing::debug!(
+                        rule = name,
+                        "cannot remove the state of a rule that is no longer configured: {error}"
+                    );
                 }
             }
         }
     }
 
-    /// Looks after one decision. Gives whether the others can be looked after at once.
-    async fn attend(&self, lead: &Lead, node: &Node, rules: &Rules, shutdown: &CancellationToken) -> bool {
+    /// Executes one decision. Returns whether the next ones can be executed now.
+    async fn process(&self, lead: &Lead, node: &Node, rules: &Rules, shutdown: &CancellationToken) -> bool {
         let now = Timestamp::now();
-        // It could not be ended: what is done of it would be written, and begun anew for ever.
+        // It cannot be deleted: its items would be executed, and the decision would start over again and again.
         if node.children > 0 {
             return true;
         }
         let Some(decision) = Decision::read(&node.data).ok().filter(|decision| decision.name() == node.name) else {
             let is_dropped = self.drop_node(lead, node).await;
             if is_dropped {
-                tracing::error!(
-                    znode = coordination::pending(&node.name),
-                    "this was no decision of ours, and was removed"
-                );
+                tracing::error!(znode = coordination::pending(&node.name), "removed a znode that is not a decision");
                 self.metrics.count(Outcome::Invalid);
             }
             return is_dropped;
@@ -191,44 +192,50 @@ impl Shared {
             return true;
         }
         let Some(rule) = rules.get(&decision.rule).filter(|rule| rule.mode == Mode::Enforce) else {
-            if !is_misdated && decision.at <= now && later(decision.at, STRANGE_FOR) > now {
+            if !is_misdated && decision.at <= now && later(decision.at, UNKNOWN_RULE_TIMEOUT) > now {
                 return true;
             }
             let is_dropped = self.drop_node(lead, node).await;
             if is_dropped {
-                self.close(&decision, Outcome::NoMatch, "its rule is gone or does not act any more", now).await;
+                self.record_decision(
+                    &decision,
+                    Outcome::NoMatch,
+                    "its rule has been removed or does not enforce any longer",
+                    now,
+                )
+                .await;
             }
             return is_dropped;
         };
         if self.check_synced(now).is_err() {
             return false;
         }
-        // What a rule remembers is read for each decision: the one before may have changed it.
+        // The rule's state is read for each decision: the one before may have changed it.
         let Ok(snapshot) = self.coordination.read().await else { return false };
         let Some(node) = snapshot.pending(&node.name).filter(|found| found.czxid == node.czxid) else { return true };
         let Ok(decision) = Decision::read(&node.data) else { return false };
         let decision = decision.dated(now);
         let Some(all) = &snapshot.all else {
-            // Somebody removed the folders.
+            // The parent znodes were removed.
             if let Err(error) = self.coordination.make_folders().await {
-                tracing::warn!("our own znodes cannot be made: {error}");
+                tracing::warn!("cannot create the znodes below /queuekeeper: {error}");
             }
             return false;
         };
-        let (memory, together) = match (memory_of(&snapshot, &rule.name), Together::read(&all.data)) {
-            (Ok(memory), Ok(together)) => (memory, together),
+        let (memory, shared_budget) = match (memory_of(&snapshot, &rule.name), SharedBudget::read(&all.data)) {
+            (Ok(memory), Ok(shared_budget)) => (memory, shared_budget),
             (memory, _) => {
                 let path = if memory.is_err() { coordination::rule(&rule.name) } else { coordination::rules() };
-                let why = format!("what rules remember cannot be read; empty or delete {path}");
+                let why = format!("the state of a rule is not valid; empty or delete {path}");
                 tracing::error!(rule = rule.name, "{why}");
                 let is_dropped = self.drop_node(lead, node).await;
                 if is_dropped {
-                    self.close(&decision, Outcome::Failed, &why, now).await;
+                    self.record_decision(&decision, Outcome::Failed, &why, now).await;
                 }
                 return is_dropped;
             }
         };
-        let mut case = Case {
+        let mut active = ActiveDecision {
             lead,
             rules,
             rule,
@@ -236,35 +243,36 @@ impl Shared {
             version: node.version,
             memory,
             memory_version: snapshot.rules.get(&rule.name).map(|node| node.version),
-            together,
-            together_version: all.version,
+            shared_budget,
+            shared_budget_version: all.version,
             decision,
             released: BTreeSet::new(),
             freed: BTreeSet::new(),
         };
-        if !self.make_memory(&mut case).await {
+        if !self.create_memory(&mut active).await {
             return false;
         }
-        // An alert may be over for a moment only, or another is on: as long as jobs wait, what was held for them stays held.
-        let undoing = case.decision.kind == Kind::Undo && case.decision.list.is_none() && !is_misdated;
-        if undoing && later(case.decision.at, rule.cooldown) > now && self.sight(now).waits() {
+        // The alert may fire again soon, or another one fires: while jobs wait for working storage, its collections
+        // stay held.
+        let undoing = active.decision.kind == DecisionKind::Undo && active.decision.list.is_none() && !is_misdated;
+        if undoing && later(active.decision.at, rule.cooldown) > now && self.queue_view(now).waits() {
             return true;
         }
-        if case.decision.list.is_none() {
-            match self.begin(&mut case).await {
-                Next::On => {}
-                Next::Over => return true,
-                Next::Later => return false,
+        if active.decision.list.is_none() {
+            match self.begin(&mut active).await {
+                Next::Continue => {}
+                Next::Finished => return true,
+                Next::Retry => return false,
             }
         }
         loop {
             if shutdown.is_cancelled() {
                 return false;
             }
-            match self.next(&mut case).await {
-                Next::On => {}
-                Next::Over => return true,
-                Next::Later => return false,
+            match self.execute_next(&mut active).await {
+                Next::Continue => {}
+                Next::Finished => return true,
+                Next::Retry => return false,
             }
         }
     }
@@ -274,57 +282,57 @@ impl Shared {
         self.coordination.commit(&[lead.check(), delete]).await.is_ok()
     }
 
-    /// Makes the znode of what the rule remembers, where there is none yet: a transaction that sets it takes one.
-    async fn make_memory(&self, case: &mut Case<'_>) -> bool {
-        if case.memory_version.is_none() {
-            let create = Write::Create(coordination::rule(&case.rule.name), case.memory.data());
-            if let Err(error) = self.coordination.commit(&[case.lead.check(), create]).await {
-                self.lost(case, &error);
+    /// Creates the znode of the rule's state, if it does not exist: transactions set it.
+    async fn create_memory(&self, active: &mut ActiveDecision<'_>) -> bool {
+        if active.memory_version.is_none() {
+            let create = Write::Create(coordination::rule(&active.rule.name), active.memory.data());
+            if let Err(error) = self.coordination.commit(&[active.lead.check(), create]).await {
+                self.write_failed(active, &error);
                 return false;
             }
-            case.memory_version = Some(0);
+            active.memory_version = Some(0);
         }
         true
     }
 
-    /// Writes down how things stand, without doing anything to the queue. Gives whether that is done.
-    pub(super) async fn write(&self, case: &mut Case<'_>) -> bool {
-        let writes = [&[case.lead.check()][..], &case.writes(false)[..]].concat();
+    /// Stores the decision and the rule's state, without an action on the queue. Returns whether it succeeded.
+    pub(super) async fn save(&self, active: &mut ActiveDecision<'_>) -> bool {
+        let writes = [&[active.lead.check()][..], &active.writes(false)[..]].concat();
         match self.coordination.commit(&writes).await {
             Ok(()) => {
-                case.moved();
+                active.written();
                 true
             }
             Err(error) => {
-                self.lost(case, &error);
+                self.write_failed(active, &error);
                 false
             }
         }
     }
 
-    /// Ends a decision without doing anything more.
-    pub(super) async fn finish(&self, case: &mut Case<'_>, outcome: Outcome, why: &str) -> Next {
+    /// Finishes a decision without a further action.
+    pub(super) async fn finish(&self, active: &mut ActiveDecision<'_>, outcome: Outcome, why: &str) -> Next {
         let now = Timestamp::now();
-        case.memory.tell(outcome, why, now);
-        let writes = [&[case.lead.check()][..], &case.writes(true)[..]].concat();
+        active.memory.record_event(outcome, why, now);
+        let writes = [&[active.lead.check()][..], &active.writes(true)[..]].concat();
         match self.coordination.commit(&writes).await {
             Ok(()) => {
-                self.close(&case.decision, outcome, why, now).await;
-                Next::Over
+                self.record_decision(&active.decision, outcome, why, now).await;
+                Next::Finished
             }
             Err(error) => {
-                self.lost(case, &error);
-                Next::Later
+                self.write_failed(active, &error);
+                Next::Retry
             }
         }
     }
 
-    /// Counts and tells what came of a decision.
-    pub(super) async fn close(&self, decision: &Decision, outcome: Outcome, why: &str, now: Timestamp) {
+    /// Counts, logs and records the outcome of a decision.
+    pub(super) async fn record_decision(&self, decision: &Decision, outcome: Outcome, why: &str, now: Timestamp) {
         self.metrics.count(outcome);
-        self.said.lock().remove(&format!("decision {}", decision.name()));
+        self.logged.lock().remove(&format!("decision {}", decision.name()));
         tracing::info!(rule = decision.rule, alert = decision.cause.alert, outcome = outcome.label(), "{why}");
-        self.book.note(Line {
+        self.recent.note(RecentDecision {
             at: now,
             rule: Some(decision.rule.clone()),
             alert: decision.cause.alert.clone(),
@@ -337,41 +345,41 @@ impl Shared {
             alert: decision.cause.alert.clone(),
             fingerprint: decision.cause.fingerprint.clone(),
             starts_at: decision.cause.starts_at,
-            status: if decision.kind == Kind::Act { "firing" } else { "resolved" }.to_owned(),
+            status: if decision.kind == DecisionKind::Act { "firing" } else { "resolved" }.to_owned(),
             outcome: outcome.label().to_owned(),
             detail: why.to_owned(),
             selector: self.rules.read().get(&decision.rule).map(|rule| rule.select.to_string()).unwrap_or_default(),
             targets: decision.list.as_ref().map(|list| list.did.clone()).unwrap_or_default(),
         };
         if let Err(why) = self.actions.audit().write(Record::Decision { id: decision.id, at: now, decided }).await {
-            tracing::error!(decision = %decision.id, "{why}; what came of it is not recorded");
+            tracing::error!(decision = %decision.id, "{why}; the outcome of a decision is not recorded");
         }
     }
 
-    /// A write was refused or is not known: everything is read again before anything more is done.
-    pub(super) fn lost(&self, case: &Case<'_>, error: &CoordinationError) {
+    /// A write was refused, or its outcome is unknown: everything is read again before the next write.
+    pub(super) fn write_failed(&self, active: &ActiveDecision<'_>, error: &CoordinationError) {
         match error {
-            CoordinationError::Changed { path, .. } if case.lead.is_at(path) => self.coordination.resign(),
+            CoordinationError::Changed { path, .. } if active.lead.is_at(path) => self.coordination.resign(),
             CoordinationError::Changed { .. }
             | CoordinationError::Crowded { .. }
             | CoordinationError::Refused { .. } => {
                 let text = error.to_string();
-                let before = self.said.lock().insert(format!("decision {}", case.node), text.clone());
+                let before = self.logged.lock().insert(format!("decision {}", active.node), text.clone());
                 if before.as_ref() == Some(&text) {
-                    tracing::debug!(rule = case.rule.name, "a decision is looked at anew: {text}");
+                    tracing::debug!(rule = active.rule.name, "retrying a decision: {text}");
                 } else {
-                    tracing::warn!(rule = case.rule.name, "a decision is looked at anew: {text}");
+                    tracing::warn!(rule = active.rule.name, "retrying a decision: {text}");
                 }
             }
             CoordinationError::NotConnected | CoordinationError::Unanswered(_) => {
-                tracing::debug!(rule = case.rule.name, "a decision waits: {error}");
+                tracing::debug!(rule = active.rule.name, "a decision is waiting: {error}");
             }
         }
     }
 }
 
-impl Case<'_> {
-    /// What is written of the decision and of what rules remember; with the last, it is over.
+impl ActiveDecision<'_> {
+    /// The writes that store the decision and the state of rules; the last ones delete the decision.
     pub(super) fn writes(&self, is_last: bool) -> Vec<Write> {
         let pending = coordination::pending(&self.node);
         let decision = if is_last {
@@ -381,19 +389,19 @@ impl Case<'_> {
         };
         let version = self.memory_version.unwrap_or(0);
         let memory = Write::Set(coordination::rule(&self.rule.name), self.memory.data(), version);
-        let together = Write::Set(coordination::rules(), self.together.data(), self.together_version);
-        vec![decision, memory, together]
+        let shared_budget = Write::Set(coordination::rules(), self.shared_budget.data(), self.shared_budget_version);
+        vec![decision, memory, shared_budget]
     }
 
-    /// What [`Self::writes`] has was written.
-    pub(super) fn moved(&mut self) {
+    /// Increments the versions after [`Self::writes`] were committed.
+    pub(super) fn written(&mut self) {
         self.version += 1;
         self.memory_version = self.memory_version.map(|version| version + 1);
-        self.together_version += 1;
+        self.shared_budget_version += 1;
     }
 
-    /// What the budgets leave, for so many jobs in the rule's states.
+    /// How many items the budgets allow, with this many jobs in the rule's states, and what limits them.
     pub(super) fn room(&self, present: u64, now: Timestamp) -> (u64, Bound) {
-        guard::room(self.rule, &self.memory, (&self.together, self.rules.budget), present, now)
+        guard::room(self.rule, &self.memory, (&self.shared_budget, self.rules.budget), present, now)
     }
 }

@@ -1,31 +1,31 @@
-//! What is found out while one call of Alertmanager is looked after.
+//! The state of one call of Alertmanager while it is processed.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::accept::Verdict;
+use super::accept::Evaluation;
 use super::guard::Stop;
 use super::memory::{Memory, memory_of};
 use crate::actions::audit::{Counted, Decided};
 use queuekeeper_zookeeper::coordination::Snapshot;
 
-/// What a decision is called that is to be carried out.
+/// The outcome of a decision that is accepted and not executed yet.
 pub(super) const ACCEPTED: &str = "accepted";
 
-/// What was found out already. A thousand alerts in one call cost what one does: whoever can have Alertmanager call chooses
-/// how many there are, and what stands in them.
+/// Results that are computed once for each call, so that a thousand alerts cost as much as one: their number and
+/// contents are chosen by whoever can have Alertmanager send alerts.
 pub(super) struct Call<'a> {
-    /// Our own znodes as they were when it began; `None` where no rule needs them.
+    /// Our own znodes at the start of the call; `None` if no rule needs them.
     pub(super) snapshot: Option<&'a Snapshot>,
-    /// How many decisions wait.
+    /// How many decisions are pending.
     pub(super) waiting: usize,
-    /// The rules of which nothing is taken back any more, since their alert is on.
+    /// The rules whose holds are no longer released, since their alert is firing.
     pub(super) kept: HashSet<&'a str>,
     memories: HashMap<&'a str, Result<Arc<Memory>, Stop>>,
-    /// What each rule made of the first alert that narrows it so and that nothing stood against.
+    /// The evaluation of each rule for the first accepted alert of each scope.
     pub(super) decided: HashMap<(&'a str, String), Result<(), Stop>>,
-    /// What each rule made of the first alert that is over and for which it takes something back.
-    pub(super) undone: HashMap<&'a str, Verdict>,
+    /// The evaluation of each rule for the first resolved alert for which it releases something.
+    pub(super) undone: HashMap<&'a str, Evaluation>,
 }
 
 impl<'a> Call<'a> {
@@ -41,10 +41,10 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// What a rule remembers; nothing, where nothing can be looked up.
+    /// The state of a rule; empty if no znodes were read.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When it is not valid.
     pub(super) fn memory(&mut self, rule: &'a str) -> Result<Arc<Memory>, Stop> {
         let snapshot = self.snapshot;
         let read = || snapshot.map_or_else(|| Ok(Memory::default()), |snapshot| memory_of(snapshot, rule));
@@ -52,12 +52,12 @@ impl<'a> Call<'a> {
     }
 }
 
-/// What was decided of a call that changes nothing, counted by rule and outcome: whoever has alerts sent chooses how many
-/// there are, and what stands in them.
+/// The decisions of a call that change nothing, counted by rule and outcome, since the number of alerts and their
+/// contents are not limited otherwise.
 #[derive(Debug, Default)]
-pub(super) struct Unchanging(BTreeMap<(String, String), (u64, String)>);
+pub(super) struct UnchangedDecisions(BTreeMap<(String, String), (u64, String)>);
 
-impl Unchanging {
+impl UnchangedDecisions {
     pub(super) fn add(&mut self, decided: &Decided) {
         let counted = self.0.entry((decided.rule.clone(), decided.outcome.clone())).or_default();
         counted.0 += 1;

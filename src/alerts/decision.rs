@@ -1,4 +1,4 @@
-//! A decision that was accepted: a znode that says what is to be done, and how far it is.
+//! A decision that was accepted: a znode with what is to be done and its progress.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
@@ -7,28 +7,28 @@ use aws_lc_rs::digest::{SHA256, digest};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::item::Item;
+use super::item::DecisionItem;
 use super::payload::Alert;
 use super::rule::{Narrow, Rule};
 use crate::actions::audit::ActionId;
 use crate::actions::{Fault, JobState, State as _};
 
-/// The alert that a decision is about.
+/// The alert that caused a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Cause {
+pub(super) struct Trigger {
     pub(super) alert: String,
     pub(super) fingerprint: String,
     pub(super) starts_at: Timestamp,
 }
 
-impl Cause {
+impl Trigger {
     pub(super) fn of(alert: &Alert) -> Self {
         let Alert { fingerprint, starts_at, .. } = alert;
         Self { alert: alert.name().to_owned(), fingerprint: fingerprint.clone(), starts_at: *starts_at }
     }
 }
 
-/// To what an alert narrows a rule.
+/// The values to which an alert narrows a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Scope {
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -40,7 +40,7 @@ pub(super) struct Scope {
 }
 
 impl Scope {
-    /// What the labels of an alert narrow a rule to; `Err` with the label that names what the rule has not.
+    /// The scope from the labels of an alert; `Err` with the label whose value the rule does not select.
     pub(super) fn of(rule: &Rule, alert: &Alert) -> Result<Self, Narrow> {
         let mut scope = Self::default();
         for narrow in &rule.narrow_by {
@@ -49,7 +49,7 @@ impl Scope {
             let is_one = match narrow {
                 Narrow::State => select.states.iter().any(|state| state.label() == value),
                 Narrow::Fault => select.faults.iter().any(|fault| fault.label() == value),
-                // Whether there is one is looked for in the image.
+                // Whether the collection exists is checked in the mirror.
                 Narrow::Collection => select.collections.is_empty() || select.collections.contains(value),
             };
             if !is_one {
@@ -73,7 +73,7 @@ impl Scope {
         self.fault.as_deref().is_none_or(|only| fault.label() == only)
     }
 
-    /// What tells it from others, in a memory.
+    /// The key of the scope in a rule's state.
     pub(super) fn key(&self) -> String {
         let parts = [("state", &self.state), ("collection", &self.collection), ("fault", &self.fault)];
         let parts = parts.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value.as_ref()?)));
@@ -81,47 +81,47 @@ impl Scope {
     }
 }
 
-/// What is to be done.
+/// The kind of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Kind {
-    /// What the rule does.
+pub(super) enum DecisionKind {
+    /// Executes the rule.
     Act,
-    /// Taking back what it did.
+    /// Releases what the rule holds.
     Undo,
 }
 
-/// The items of a decision, frozen when it was begun.
+/// The items of a decision, frozen when its execution starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct List {
-    /// The items that are still to come.
-    pub(super) items: VecDeque<Item>,
+pub(super) struct ItemList {
+    /// The items that remain.
+    pub(super) items: VecDeque<DecisionItem>,
     /// How many were done.
     pub(super) done: usize,
-    /// Which, the first hundred.
+    /// The first hundred of those.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub(super) did: Vec<String>,
-    /// How many were not done, since they had changed.
+    /// How many were skipped because they had changed.
     pub(super) passed: usize,
-    /// How many there were that the rule would have taken without its limits.
+    /// How many the rule would have taken without its limits.
     pub(super) of: usize,
-    /// What kept it from taking all.
+    /// What limited the list.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) limited: Option<String>,
-    /// Of what is taken back: since when each collection was held.
+    /// When releasing: since when each collection was held.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub(super) held_from: BTreeMap<String, Timestamp>,
 }
 
-impl List {
-    /// How far it came, in words.
+impl ItemList {
+    /// The result in words.
     pub(super) fn in_words(&self, what: &str) -> String {
-        let passed = if self.passed > 0 { format!(", {} had changed", self.passed) } else { String::new() };
+        let passed = if self.passed > 0 { format!(", {} skipped (changed)", self.passed) } else { String::new() };
         let limited = self.limited.as_ref().map(|why| format!("; {why}")).unwrap_or_default();
         format!("{what} {} of {}{passed}{limited}", self.done, self.of)
     }
 
-    /// The first of those that were done.
+    /// The first of the items that were done.
     pub(super) fn named(&self) -> String {
         const SHOWN: usize = 3;
         let shown: Vec<_> = self.did.iter().take(SHOWN).map(|on| on.trim_start_matches("collection:")).collect();
@@ -133,46 +133,46 @@ impl List {
     }
 }
 
-/// A decision that was accepted, as JSON in its znode.
+/// An accepted decision, stored as JSON in its znode.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
     pub(super) id: ActionId,
-    pub(super) kind: Kind,
+    pub(super) kind: DecisionKind,
     pub(super) rule: String,
-    pub(super) cause: Cause,
+    pub(super) cause: Trigger,
     pub(super) scope: Scope,
     /// When it was accepted.
     pub(super) at: Timestamp,
-    /// Its items; `None` before it is begun.
+    /// Its items; `None` before its execution starts.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(super) list: Option<List>,
+    pub(super) list: Option<ItemList>,
     /// How often it failed.
     #[serde(default)]
     pub(super) failures: u32,
-    /// When it is tried again.
+    /// When it is retried.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) not_before: Option<Timestamp>,
 }
 
 impl Decision {
-    pub(super) fn new(kind: Kind, rule: &Rule, cause: Cause, scope: Scope, now: Timestamp) -> Self {
+    pub(super) fn new(kind: DecisionKind, rule: &Rule, cause: Trigger, scope: Scope, now: Timestamp) -> Self {
         let id = ActionId::new(now);
         Self { id, kind, rule: rule.name.clone(), cause, scope, at: now, list: None, failures: 0, not_before: None }
     }
 
-    /// The name of its znode. What must not be decided twice at once has the same: a rule on a scope, and the undoing
-    /// of what a rule did.
+    /// The name of its znode. Decisions that must not be pending at once share a name: those of a rule on one scope,
+    /// and the releases of a rule.
     pub(super) fn name(&self) -> String {
         match self.kind {
-            Kind::Act => act_name(&self.rule, &self.scope),
-            Kind::Undo => format!("{}.undo", self.rule),
+            DecisionKind::Act => act_name(&self.rule, &self.scope),
+            DecisionKind::Undo => format!("{}.undo", self.rule),
         }
     }
 
-    /// Reads one.
+    /// Parses a decision.
     ///
     /// # Errors
-    /// When it is none: somebody wrote it by hand, or a later version did.
+    /// When the data is not a decision of this version.
     pub(super) fn read(data: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(data)
     }
@@ -186,12 +186,12 @@ impl Decision {
         self.list.is_some()
     }
 
-    /// Why it is done, as actions and status messages say it.
+    /// The reason for its actions.
     pub(super) fn reason(&self) -> String {
-        let Cause { alert, fingerprint, starts_at } = &self.cause;
+        let Trigger { alert, fingerprint, starts_at } = &self.cause;
         let what = match self.kind {
-            Kind::Act => "firing",
-            Kind::Undo => "resolved, which fired",
+            DecisionKind::Act => "firing",
+            DecisionKind::Undo => "resolved; was firing",
         };
         format!("alert {alert} ({fingerprint}), {what} since {starts_at:.0}; rule {}", self.rule)
     }
@@ -202,7 +202,7 @@ pub(super) fn act_name(rule: &str, scope: &Scope) -> String {
     format!("{rule}.act.{}", hash(&scope.key()))
 }
 
-/// A text as a part of a znode's name, whatever it holds.
+/// A hash of any text, as a part of a znode's name.
 fn hash(text: &str) -> String {
     let digest = digest(&SHA256, text.as_bytes());
     digest.as_ref()[..8].iter().fold(String::new(), |mut name, byte| {

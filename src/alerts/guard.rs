@@ -1,23 +1,23 @@
-//! What stands between an alert and an action: breaker, cooldown, budgets. Pure, so that it can be tried at length.
+//! The limits between an alert and an action: breaker, cooldown, budgets. Pure functions, for extensive tests.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::decision::Cause;
-use super::memory::{Before, MOST_ATTEMPTED, Memory, Together};
+use super::decision::Trigger;
+use super::memory::{MAX_ATTEMPTED, Memory, PreviousAction, SharedBudget};
 use super::outcome::Outcome;
 use super::rule::{Budget, Rule};
 
-/// The span over which a share of a state is reckoned.
+/// The period to which a share of a state applies.
 const SHARE_SPAN: Duration = Duration::from_hours(1);
 
-/// Why a rule does nothing now, and in words.
+/// Why a rule does not act now, with the detail in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stop {
     pub(super) outcome: Outcome,
     pub(super) why: String,
-    /// The items that are left to a person.
+    /// The items that are left to a user.
     pub(super) left: Vec<String>,
 }
 
@@ -27,32 +27,36 @@ impl Stop {
     }
 }
 
-/// Whether a rule may act on an alert at all, by what it has done before.
-pub(super) fn admit(rule: &Rule, memory: &Memory, cause: &Cause, scope: &str, now: Timestamp) -> Result<(), Stop> {
+/// Whether a rule may act on an alert, considering its previous actions.
+pub(super) fn admit(rule: &Rule, memory: &Memory, cause: &Trigger, scope: &str, now: Timestamp) -> Result<(), Stop> {
     if let Some(breaker) = &memory.breaker {
-        let why = format!("its breaker is open since {:.0}: {}", breaker.since, breaker.why);
+        let why = format!("its breaker has been open since {:.0}: {}", breaker.since, breaker.why);
         return Err(Stop::new(Outcome::BreakerOpen, why));
     }
-    match memory.before(scope, &cause.fingerprint, cause.starts_at, rule.cooldown, now) {
-        Before::Nothing if !memory.has_room(rule.cooldown, now) => {
-            Err(Stop::new(Outcome::Cooldown, "the rule has acted on as many alerts just now as it can remember"))
+    match memory.previous_action(scope, &cause.fingerprint, cause.starts_at, rule.cooldown, now) {
+        PreviousAction::None if !memory.has_room(rule.cooldown, now) => {
+            Err(Stop::new(Outcome::Cooldown, "the rule has acted on the maximum number of alerts within its cooldown"))
         }
-        Before::Nothing => Ok(()),
-        Before::This => Err(Stop::new(Outcome::Duplicate, "this alert was acted upon just now")),
-        Before::Another => Err(Stop::new(Outcome::Cooldown, "the rule has acted on the same just now")),
+        PreviousAction::None => Ok(()),
+        PreviousAction::SameAlert => {
+            Err(Stop::new(Outcome::Duplicate, "the rule has acted on this alert within its cooldown"))
+        }
+        PreviousAction::OtherAlert => {
+            Err(Stop::new(Outcome::Cooldown, "the rule has acted on the same scope within its cooldown"))
+        }
     }
 }
 
-/// What keeps a rule from touching more.
+/// What limits the number of items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bound {
-    /// Its own budget. Past that its breaker opens: it wants more than it was thought to.
+    /// The rule's budget. Exceeding it opens the breaker: the rule selects more than intended.
     Budget,
-    /// What all rules may do together, which others may have used up.
-    Together,
-    /// The share of the jobs, which has a new hour.
+    /// The shared budget of all rules, which other rules may have used up.
+    SharedBudget,
+    /// The share of the jobs, which is available again after an hour.
     Share,
-    /// How much it can remember.
+    /// The size of the rule's state.
     Memory,
 }
 
@@ -60,27 +64,27 @@ impl Bound {
     /// In words.
     pub(super) fn why(self) -> &'static str {
         match self {
-            Self::Budget => "the rule's budget is spent",
-            Self::Together => "the budget of all rules is spent",
-            Self::Share => "the share of its jobs is used up for this hour",
-            Self::Memory => "it has touched more than it can remember",
+            Self::Budget => "the rule's budget is used up",
+            Self::SharedBudget => "the shared budget of all rules is used up",
+            Self::Share => "its share of the jobs is used up for this hour",
+            Self::Memory => "the rule has touched the maximum number of items that its state can hold",
         }
     }
 
-    /// Whether somebody has to look before the rule does anything more.
+    /// Whether a user has to reset the rule.
     pub(super) fn trips(self) -> bool {
         match self {
             Self::Budget => true,
-            Self::Together | Self::Share | Self::Memory => false,
+            Self::SharedBudget | Self::Share | Self::Memory => false,
         }
     }
 }
 
-/// How many items a rule may touch now, of `present` jobs in its states; and what keeps it from more.
+/// How many items a rule may touch now, with `present` jobs in its states, and what limits them.
 pub(super) fn room(
     rule: &Rule,
     memory: &Memory,
-    (together, all): (&Together, Budget),
+    (shared_budget, all): (&SharedBudget, Budget),
     present: u64,
     now: Timestamp,
 ) -> (u64, Bound) {
@@ -91,32 +95,39 @@ pub(super) fn room(
             room = (to, bound);
         }
     };
-    narrow(left(together.spent.within(all.per, now), all), Bound::Together);
+    narrow(left(shared_budget.spent.within(all.per, now), all), Bound::SharedBudget);
     if let Some(share) = rule.max_share {
         let touched = memory.spent.within(SHARE_SPAN, now);
         narrow(share_of(share, present + touched).saturating_sub(touched), Bound::Share);
     }
-    let remembered = MOST_ATTEMPTED.saturating_sub(memory.attempted(now)) as u64;
+    let remembered = MAX_ATTEMPTED.saturating_sub(memory.attempted(now)) as u64;
     narrow(remembered, Bound::Memory);
     room
 }
 
-/// A share of so many, one at the least.
+/// A share of a number, at least one.
 fn share_of(share: f64, of: u64) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count is one")]
     let part = (share * of as f64).floor() as u64;
     part.max(1).min(of)
 }
 
-/// Takes a token for an item that is about to be done, from the rule and from all.
-pub(super) fn take(rule: &Rule, memory: &mut Memory, together: &mut Together, all: Budget, item: &str, now: Timestamp) {
+/// Takes a token for an item from the rule's budget and from the shared one.
+pub(super) fn take(
+    rule: &Rule,
+    memory: &mut Memory,
+    shared_budget: &mut SharedBudget,
+    all: Budget,
+    item: &str,
+    now: Timestamp,
+) {
     memory.spent.take(1, rule.budget.per.max(SHARE_SPAN), now);
-    together.spent.take(1, all.per, now);
-    memory.attempt(item, now);
+    shared_budget.spent.take(1, all.per, now);
+    memory.record_attempt(item, now);
     memory.last_action = Some(now);
 }
 
-/// How long is waited after the failure of that number, from 1.
+/// The pause after a failure with this number, from 1.
 pub(super) fn pause_after(failures: u32) -> Duration {
     const MINUTES: [u64; 5] = [1, 2, 4, 8, 10];
     let at = usize::try_from(failures.saturating_sub(1)).unwrap_or(usize::MAX).min(MINUTES.len() - 1);

@@ -1,4 +1,4 @@
-//! One item of a decision, and the action that it becomes.
+//! One item of a decision, and its action.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -7,36 +7,36 @@ use super::memory::Hold;
 use super::rule::Remedy;
 use crate::actions::{Action, ActionKind, ActionParameters, Precondition, Refusal, Target};
 
-/// One item that is to be done something to.
+/// An item of a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Item {
-    /// Which, as a [`Target`] is written.
+pub(super) struct DecisionItem {
+    /// The target, as text.
     pub(super) on: String,
-    /// The version of its status when it was chosen.
+    /// The version of its status when it was selected.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) version: Option<i32>,
-    /// Of a hold that is taken back, when it was made, as it says itself.
+    /// For the release of a hold: when the hold was made, as in its data.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) since: Option<Timestamp>,
 }
 
-impl Item {
+impl DecisionItem {
     pub(super) fn new(target: &Target, version: Option<i32>) -> Self {
         Self { on: target.to_string(), version, since: None }
     }
 
-    /// A hold that is taken back.
+    /// The release of a hold.
     pub(super) fn hold(hold: &Hold) -> Self {
         let on = Target::Collection(hold.collection.as_str().into()).to_string();
         Self { on, version: None, since: Some(hold.since) }
     }
 
-    /// What it is about; `None` for what nobody of us wrote.
+    /// The target; `None` if the text is not one.
     pub(super) fn target(&self) -> Option<Target> {
         self.on.parse().ok()
     }
 
-    /// The collection that it is.
+    /// The mnemonic, if the target is a collection.
     pub(super) fn collection(&self) -> Option<String> {
         match self.target()? {
             Target::Collection(mnemonic) => Some(mnemonic.into()),
@@ -50,12 +50,12 @@ impl Item {
         }
     }
 
-    /// The action that does it.
+    /// The rule's action on it.
     pub(super) fn action(&self, remedy: Remedy, target: Target) -> Result<Action, Refusal> {
         Ok(Action::new(remedy.action(), target, ActionParameters::default())?.at_version(self.version))
     }
 
-    /// The action that takes it back, exactly what `who` made.
+    /// The release of a hold, provided that `who` made it.
     pub(super) fn undoing(&self, who: &str, target: Target) -> Result<Action, Refusal> {
         let hold = self.since.filter(|_| matches!(target, Target::Collection(_)));
         let hold = hold.map(|since| (who.into(), since));

@@ -1,4 +1,4 @@
-//! What a rule remembers, as JSON in its znode: what it has spent, what it holds, and where it has given up.
+//! The state of a rule, stored as JSON in its znode: used budget, holds, cooldowns and attempts.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -11,36 +11,36 @@ use super::outcome::Outcome;
 use super::time::later;
 use queuekeeper_zookeeper::coordination::{self, Snapshot};
 
-/// How long attempts on an item are remembered after the last one.
-const ATTEMPTS_FOR: Duration = Duration::from_hours(7 * 24);
+/// How long attempts on an item are kept after the last one.
+const ATTEMPTS_LIFETIME: Duration = Duration::from_hours(7 * 24);
 
-/// How many items' attempts are remembered; a rule that has touched more does nothing more until some are forgotten.
-/// It is a bound on the znode: some 130 KiB of the 1 MiB that a request may have.
-pub(super) const MOST_ATTEMPTED: usize = 4_000;
+/// For how many items attempts are kept; a rule that has touched more does not act until some expire. It limits the
+/// znode to about 130 KiB of the 1 MiB that a request may have.
+pub(super) const MAX_ATTEMPTED: usize = 4_000;
 
-/// How much longer than it matters something is remembered: clocks are put back, and the next leader's may be behind.
+/// How much longer than needed entries are kept, since clocks are corrected, and the next leader's may be behind.
 const CLOCK_SLACK: Duration = Duration::from_hours(1);
 
-/// What is dated later than this after now is no other process's clock, but somebody's hand: it counts for nothing, or it
-/// would stop its rule until then.
+/// A date further in the future than this is not explained by clock differences. It is ignored, since it would stop its
+/// rule until then.
 const FOREIGN: Duration = Duration::from_hours(24);
 
-/// How many alerts that were acted upon are remembered; a rule that acted on more within its cooldown waits.
-const MOST_SEEN: usize = 1_000;
+/// How many alerts are kept; a rule that has acted on more within its cooldown waits.
+const MAX_SEEN: usize = 1_000;
 
-/// How many events are remembered.
-const MOST_EVENTS: usize = 20;
+/// How many events are kept.
+const MAX_EVENTS: usize = 20;
 
-/// How many characters an event's detail has at most.
-const LONGEST_DETAIL: usize = 300;
+/// The maximum length of an event's detail, in characters.
+const MAX_DETAIL_CHARS: usize = 300;
 
-/// Tokens that were taken, each with when: they come back when their time is over.
+/// Tokens that were taken, each with its time; they are returned after the budget's period.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Spent(VecDeque<(i64, u32)>);
 
 impl Spent {
-    /// How many were taken within a span that ends now. What is dated later, by another's clock, counts too.
+    /// How many were taken within the period before now. Later ones, by another clock, count too.
     pub(super) fn within(&self, span: Duration, now: Timestamp) -> u64 {
         let since = now.as_millisecond().saturating_sub(millis(span));
         self.0
@@ -50,7 +50,7 @@ impl Spent {
             .sum()
     }
 
-    /// Takes some, and forgets those that came back before a span.
+    /// Takes some, and forgets those that were returned.
     pub(super) fn take(&mut self, count: u32, longest: Duration, now: Timestamp) {
         let now_ms = now.as_millisecond();
         let since = now_ms.saturating_sub(millis(longest.saturating_add(CLOCK_SLACK)));
@@ -62,7 +62,7 @@ impl Spent {
     }
 }
 
-/// Whether an instant is so far in the future that no clock can be the reason.
+/// Whether a date is so far in the future that clock differences cannot explain it.
 pub(super) fn is_foreign(at: Timestamp, now: Timestamp) -> bool {
     at > later(now, FOREIGN)
 }
@@ -75,47 +75,47 @@ fn millis(span: Duration) -> i64 {
     i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// How often an item was tried, and when it last was.
+/// The number of attempts on an item, and the time of the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Attempts(u32, i64);
 
-/// A breaker that is open.
+/// An open breaker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Breaker {
-    /// Since when.
+    /// Since when it is open.
     pub since: Timestamp,
-    /// Why.
+    /// Why it was opened.
     pub why: String,
 }
 
-/// A collection that a rule holds.
+/// A collection held by a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hold {
     /// Its mnemonic.
     pub collection: String,
-    /// Since when, as the hold itself says: whole seconds.
+    /// Since when, as in the data of the hold: whole seconds.
     pub since: Timestamp,
-    /// The alert that it was held for.
+    /// The fingerprint of the alert.
     pub fingerprint: String,
 }
 
-/// An alert that was acted upon.
+/// An alert on which the rule has acted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Seen {
+struct SeenAlert {
     scope: String,
     fingerprint: String,
     starts_at: Timestamp,
     at: Timestamp,
 }
 
-impl Seen {
-    /// Whether it is so long ago at most.
+impl SeenAlert {
+    /// Whether it is within this period before now.
     fn is_within(&self, span: Duration, now: Timestamp) -> bool {
         later(self.at, span) > now && !is_foreign(self.at, now)
     }
 }
 
-/// Something that a rule did or did not do.
+/// An event of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Event {
     pub(super) at: Timestamp,
@@ -123,77 +123,77 @@ pub(super) struct Event {
     pub(super) detail: String,
 }
 
-/// What a rule remembers.
+/// The state of a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
     pub(super) spent: Spent,
-    /// The breaker, while it is open.
+    /// The breaker, if it is open.
     pub breaker: Option<Breaker>,
-    seen: VecDeque<Seen>,
+    seen: VecDeque<SeenAlert>,
     pub(super) attempts: BTreeMap<String, Attempts>,
-    /// What it holds.
+    /// The collections that it holds.
     pub holds: Vec<Hold>,
-    /// When it last did something.
+    /// When it last acted.
     pub last_action: Option<Timestamp>,
-    /// The items that it has left to a person, as it last looked; at most a hundred.
+    /// The items that it has left to a user, as of its last selection; at most a hundred.
     pub left: Vec<String>,
     pub(super) events: VecDeque<Event>,
 }
 
-/// What all rules remember together.
+/// The state shared by all rules: the used budget.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Together {
+pub struct SharedBudget {
     pub(super) spent: Spent,
 }
 
-/// How an alert stands to what a rule has done before.
+/// Whether a rule has acted before on an alert or its scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Before {
-    /// Nothing that matters.
-    Nothing,
-    /// This very alert was acted upon.
-    This,
-    /// Another one was, on the same.
-    Another,
+pub(super) enum PreviousAction {
+    /// It has not, or not within its cooldown.
+    None,
+    /// It has acted on this alert.
+    SameAlert,
+    /// It has acted on another alert with the same scope.
+    OtherAlert,
 }
 
 impl Memory {
-    /// Reads it; empty data is an empty memory.
+    /// Parses it; empty data is an empty state.
     ///
     /// # Errors
-    /// When it is none: somebody wrote over it.
+    /// When the data is not a rule's state.
     pub(super) fn read(data: &[u8]) -> Result<Self, serde_json::Error> {
         if data.is_empty() { Ok(Self::default()) } else { serde_json::from_slice(data) }
     }
 
     pub(super) fn data(&self) -> Vec<u8> {
-        serde_json::to_vec(self).expect("a memory holds texts and numbers only")
+        serde_json::to_vec(self).expect("a state holds texts and numbers only")
     }
 
     /// What the rule has done on a scope within its cooldown.
-    pub(super) fn before(
+    pub(super) fn previous_action(
         &self,
         scope: &str,
         fingerprint: &str,
         starts_at: Timestamp,
         cooldown: Duration,
         now: Timestamp,
-    ) -> Before {
+    ) -> PreviousAction {
         let recent = self.seen.iter().filter(|seen| seen.scope == scope && seen.is_within(cooldown, now));
-        let mut before = Before::Nothing;
+        let mut before = PreviousAction::None;
         for seen in recent {
             if seen.fingerprint == fingerprint && seen.starts_at == starts_at {
-                return Before::This;
+                return PreviousAction::SameAlert;
             }
-            before = Before::Another;
+            before = PreviousAction::OtherAlert;
         }
         before
     }
 
-    /// Notes that an alert was acted upon; what is older than the cooldown is forgotten.
-    pub(super) fn see(
+    /// Records an alert on which the rule acts, and removes those older than the cooldown.
+    pub(super) fn record_alert(
         &mut self,
         scope: &str,
         fingerprint: &str,
@@ -201,26 +201,27 @@ impl Memory {
         cooldown: Duration,
         now: Timestamp,
     ) {
-        let is_it = |seen: &Seen| seen.scope == scope && seen.fingerprint == fingerprint && seen.starts_at == starts_at;
+        let is_it =
+            |seen: &SeenAlert| seen.scope == scope && seen.fingerprint == fingerprint && seen.starts_at == starts_at;
         self.seen.retain(|seen| !is_it(seen) && seen.is_within(cooldown.saturating_add(CLOCK_SLACK), now));
         let (scope, fingerprint) = (scope.to_owned(), fingerprint.to_owned());
-        self.seen.push_back(Seen { scope, fingerprint, starts_at, at: now });
+        self.seen.push_back(SeenAlert { scope, fingerprint, starts_at, at: now });
     }
 
-    /// Whether it can remember one more alert that it acts upon.
+    /// Whether there is room for one more alert.
     pub(super) fn has_room(&self, cooldown: Duration, now: Timestamp) -> bool {
         let kept = cooldown.saturating_add(CLOCK_SLACK);
-        self.seen.iter().filter(|seen| seen.is_within(kept, now)).count() < MOST_SEEN
+        self.seen.iter().filter(|seen| seen.is_within(kept, now)).count() < MAX_SEEN
     }
 
-    /// How many items' attempts have to be remembered.
+    /// For how many items attempts are kept.
     pub(super) fn attempted(&self, now: Timestamp) -> usize {
-        let forgotten = now.as_millisecond().saturating_sub(millis(ATTEMPTS_FOR));
+        let forgotten = now.as_millisecond().saturating_sub(millis(ATTEMPTS_LIFETIME));
         let is_kept = |last_ms| last_ms > forgotten && !is_foreign_ms(last_ms, now);
         self.attempts.values().filter(|Attempts(_, last_ms)| is_kept(*last_ms)).count()
     }
 
-    /// Forgets how often something was tried: it worked, or a person says so.
+    /// Resets the attempts on an item, or on all: it succeeded, or a user requested it.
     pub(super) fn forget_attempts(&mut self, item: Option<&str>) {
         match item {
             Some(item) => drop(self.attempts.remove(item)),
@@ -228,14 +229,14 @@ impl Memory {
         }
     }
 
-    /// How often an item was tried.
+    /// The number of attempts on an item.
     pub(super) fn attempts_on(&self, item: &str) -> u32 {
         self.attempts.get(item).map_or(0, |Attempts(count, _)| *count)
     }
 
-    /// Notes a try.
-    pub(super) fn attempt(&mut self, item: &str, now: Timestamp) {
-        let forgotten = now.as_millisecond().saturating_sub(millis(ATTEMPTS_FOR));
+    /// Records an attempt.
+    pub(super) fn record_attempt(&mut self, item: &str, now: Timestamp) {
+        let forgotten = now.as_millisecond().saturating_sub(millis(ATTEMPTS_LIFETIME));
         self.attempts.retain(|_, Attempts(_, last_ms)| *last_ms > forgotten && !is_foreign_ms(*last_ms, now));
         let Attempts(count, last_ms) = self.attempts.entry(item.to_owned()).or_insert(Attempts(0, 0));
         (*count, *last_ms) = (count.saturating_add(1), now.as_millisecond());
@@ -246,14 +247,14 @@ impl Memory {
         self.breaker.get_or_insert_with(|| Breaker { since: now, why: why.into() });
     }
 
-    /// Notes what came of a decision, for whoever looks.
-    pub(super) fn tell(&mut self, outcome: Outcome, detail: &str, now: Timestamp) {
-        let detail = detail.chars().take(LONGEST_DETAIL).collect();
+    /// Records an event, for the page.
+    pub(super) fn record_event(&mut self, outcome: Outcome, detail: &str, now: Timestamp) {
+        let detail = detail.chars().take(MAX_DETAIL_CHARS).collect();
         self.events.push_front(Event { at: now, outcome, detail });
-        self.events.truncate(MOST_EVENTS);
+        self.events.truncate(MAX_EVENTS);
     }
 
-    /// Whether it has nothing to remember any more, however it is configured.
+    /// Whether it holds nothing that matters, under any configuration.
     pub(super) fn is_idle(&self, now: Timestamp) -> bool {
         let day = Duration::from_hours(24);
         self.holds.is_empty()
@@ -263,14 +264,14 @@ impl Memory {
     }
 }
 
-/// What a rule remembers, as it was just read.
+/// The state of a rule, from a snapshot.
 ///
 /// # Errors
-/// When it is there and cannot be read, or is no memory: nothing says what the rule may do.
+/// When it exists but is not valid: what the rule may do is unknown.
 pub(super) fn memory_of(snapshot: &Snapshot, rule: &str) -> Result<Memory, Stop> {
     let path = coordination::rule(rule);
     let unreadable =
-        || Stop::new(Outcome::Failed, format!("what the rule remembers cannot be read; delete {path} to begin anew"));
+        || Stop::new(Outcome::Failed, format!("the state of the rule is not valid; delete {path} to reset it"));
     match snapshot.rules.get(rule) {
         Some(node) => Memory::read(&node.data).map_err(|_| unreadable()),
         None if snapshot.strangers.iter().any(|stranger| stranger.path == path) => Err(unreadable()),
@@ -278,7 +279,7 @@ pub(super) fn memory_of(snapshot: &Snapshot, rule: &str) -> Result<Memory, Stop>
     }
 }
 
-impl Together {
+impl SharedBudget {
     pub(super) fn read(data: &[u8]) -> Result<Self, serde_json::Error> {
         if data.is_empty() { Ok(Self::default()) } else { serde_json::from_slice(data) }
     }
@@ -295,7 +296,7 @@ mod tests {
 
     use super::*;
 
-    /// Instants that somebody may have written, the first and the last there are among them.
+    /// Instants in a znode, including the first and the last possible ones.
     fn instants() -> impl Strategy<Value = &'static str> {
         prop_oneof![
             Just("-009999-01-02T01:59:59Z"),
@@ -325,7 +326,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_stands_in_its_znode_a_rule_stumbles_over_nothing(
+        fn a_rule_copes_with_any_state_in_its_znode(
             written in memories(),
             now in instants(),
             seconds in prop_oneof![0_u64..100_000, Just(u64::MAX)],
@@ -334,23 +335,23 @@ mod tests {
             let (span, text) = (Duration::from_secs(seconds), written.to_string());
             let Ok(mut memory) = Memory::read(text.as_bytes()) else { return Ok(()) };
             memory.spent.within(span, now);
-            memory.before("", "f", now, span, now);
+            memory.previous_action("", "f", now, span, now);
             memory.has_room(span, now);
             memory.attempted(now);
             memory.is_idle(now);
             memory.spent.take(u32::MAX, span, now);
-            memory.attempt("jid0000000001", now);
-            memory.see("", "f", now, span, now);
+            memory.record_attempt("jid0000000001", now);
+            memory.record_alert("", "f", now, span, now);
             memory.trip("why", now);
-            memory.tell(Outcome::Executed, "detail", now);
-            // And what it writes, it reads.
+            memory.record_event(Outcome::Executed, "detail", now);
+            // The result can be read again.
             prop_assert_eq!(Memory::read(&memory.data()).unwrap(), memory);
         }
 
         #[test]
-        fn any_bytes_are_a_memory_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn any_bytes_are_parsed_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = Memory::read(&bytes);
-            let _ = Together::read(&bytes);
+            let _ = SharedBudget::read(&bytes);
             let _ = super::super::Decision::read(&bytes);
             let _ = super::super::Payload::read(&bytes);
         }

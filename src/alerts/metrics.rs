@@ -1,4 +1,4 @@
-//! What is counted of alerts and rules.
+//! Metrics of alerts and rules.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub struct Metrics {
     rules: Arc<Mutex<BTreeSet<String>>>,
 }
 
-/// What the gauges of a rule show.
+/// The values of a rule's gauges.
 #[derive(Clone, Debug)]
 pub(super) struct RuleFigures {
     pub(super) rule: String,
@@ -53,7 +53,7 @@ pub(super) struct RuleFigures {
 }
 
 impl Metrics {
-    /// Registers them; every counter is there at 0.
+    /// Registers them, with every counter at 0.
     #[must_use]
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
@@ -62,47 +62,47 @@ impl Metrics {
         }
         registry.register(
             "queuekeeper_alerts",
-            "Alerts that Alertmanager sent, by what came of them; one that several rules name counts for each",
+            "Alerts received from Alertmanager, by outcome; an alert counts once for each rule that matches it",
             metrics.alerts.clone(),
         );
         registry.register(
             "queuekeeper_alert_rule_last_action_timestamp_seconds",
-            "When a rule last did something",
+            "Unix time at which the rule last acted",
             metrics.last_action.clone(),
         );
         registry.register(
             "queuekeeper_alert_rule_breaker_open",
-            "Whether a rule's breaker is open, so that it does nothing until a person resets it",
+            "Whether the breaker of the rule is open, which stops the rule until it is reset",
             metrics.breaker_open.clone(),
         );
         registry.register(
             "queuekeeper_alert_rule_budget_left",
-            "How many items a rule may still touch at this moment",
+            "Number of items that the budget of the rule allows now",
             metrics.budget_left.clone(),
         );
         registry.register(
             "queuekeeper_alert_rule_holds",
-            "Collections that a rule holds at this moment",
+            "Number of collections held by the rule",
             metrics.holds.clone(),
         );
         registry.register(
             "queuekeeper_alert_decisions_pending",
-            "Decisions that were accepted and are not carried out yet, of all processes",
+            "Number of accepted decisions of all processes that are not finished",
             metrics.pending.clone(),
         );
         registry.register(
             "queuekeeper_alert_actions_paused",
-            "Whether all automatic action is paused",
+            "Whether automatic actions are paused",
             metrics.paused.clone(),
         );
         registry.register(
             "queuekeeper_alert_actions_leader",
-            "Whether this process carries out what alerts set off",
+            "Whether this process is the leader for automatic actions",
             metrics.leader.clone(),
         );
         registry.register(
             "queuekeeper_alert_foreign_znodes",
-            "Znodes below /queuekeeper that are not as queuekeeper writes them, and that a person should look at",
+            "Number of unexpected znodes below /queuekeeper",
             metrics.foreign.clone(),
         );
         metrics
@@ -116,12 +116,12 @@ impl Metrics {
         self.alerts.get_or_create_owned(&OutcomeLabel { outcome: outcome.label() }).inc_by(number);
     }
 
-    /// Shows how many of our own znodes a person should look at.
+    /// Sets the number of unexpected znodes.
     pub(super) fn show_foreign(&self, number: usize) {
         self.foreign.set(i64::try_from(number).unwrap_or(i64::MAX));
     }
 
-    /// Shows how things stand.
+    /// Sets the gauges.
     pub(super) fn show(&self, pending: usize, is_paused: bool, leads: bool, rules: Vec<RuleFigures>) {
         self.pending.set(i64::try_from(pending).unwrap_or(i64::MAX));
         self.paused.set(i64::from(is_paused));
@@ -157,7 +157,7 @@ mod tests {
     use crate::metrics::{Format, expose};
 
     #[test]
-    fn what_rules_can_action_is_counted_from_the_start_and_nothing_that_they_cannot() {
+    fn actions_that_rules_can_execute_are_counted_from_the_start_and_no_others() {
         let mut registry = Registry::default();
         let _metrics = actions::Metrics::register(&mut registry);
         let text = expose(&registry, Format::Text).unwrap();

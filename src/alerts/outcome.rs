@@ -1,4 +1,4 @@
-//! What can come of an alert.
+//! The outcomes of an alert.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 macro_rules! outcomes {
     ($( $(#[$doc:meta])* $outcome:ident $label:literal, )+) => {
-        /// What came of an alert: a closed list.
+        /// The outcome of an alert.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         pub enum Outcome { $( $(#[$doc])* $outcome, )+ }
@@ -15,7 +15,7 @@ macro_rules! outcomes {
             /// Every outcome.
             pub const ALL: [Self; [$($label),+].len()] = [$(Self::$outcome),+];
 
-            /// The name in the audit file, which is also the label value.
+            /// The name in the audit file, and the label value.
             #[must_use]
             pub fn label(self) -> &'static str {
                 match self { $(Self::$outcome => $label),+ }
@@ -25,39 +25,39 @@ macro_rules! outcomes {
 }
 
 outcomes! {
-    /// Something was done.
+    /// The rule acted.
     Executed "executed",
-    /// It was told what would have been done.
+    /// The rule is in dry run, and would have acted.
     DryRun "dry_run",
-    /// The same is decided already, or was just now.
+    /// The same was decided already, or just now.
     Duplicate "duplicate",
-    /// The rule has just acted on the same.
+    /// The rule has acted on the same scope within its cooldown.
     Cooldown "cooldown",
-    /// The rule may not do more for now; its breaker opens.
+    /// The budget is used up; the rule's breaker opens.
     Budget "budget",
     /// The rule's breaker is open.
     BreakerOpen "breaker_open",
-    /// All that could be done was tried often enough: it is left to a person.
+    /// All items reached the limit of attempts: they are left to a user.
     GaveUp "gave_up",
-    /// All automatic action is paused.
+    /// Automatic actions are paused.
     Paused "paused",
-    /// The condition does not hold, or nothing is left of it.
+    /// No item is selected, or all had changed.
     NothingToDo "nothing_to_do",
-    /// The image of the queue is behind, and cannot be acted upon.
+    /// The mirror is not up to date.
     NotSynced "not_synced",
-    /// No rule names it, or it narrows one to what there is not.
+    /// No rule matches it, or its labels narrow the rule to nothing.
     NoMatch "no_match",
-    /// It is over.
+    /// The alert is resolved.
     Resolved "resolved",
-    /// The call is no message of Alertmanager that we know.
+    /// The call is not a supported message of Alertmanager.
     Invalid "invalid",
-    /// Whoever called may not.
+    /// The caller is not authorized.
     Unauthorized "unauthorized",
-    /// Too many decisions wait.
+    /// Too many decisions are pending.
     QueueFull "queue_full",
-    /// It could not be done.
+    /// The actions failed.
     Failed "failed",
-    /// Whether it was done is not known.
+    /// Whether the actions were executed is not known.
     Unknown "unknown",
 }
 

@@ -1,96 +1,96 @@
-//! How the rules stand, for the page, the API and the attention list.
+//! The state of the rules, for the page, the API and the attention list.
 
 use jiff::Timestamp;
 
-use super::decision::{Decision, Kind};
+use super::decision::{Decision, DecisionKind};
 use super::foreign::{Foreign, foreign};
 use super::guard;
-use super::memory::{Breaker, Hold, Memory, Together, memory_of};
+use super::memory::{Breaker, Hold, Memory, SharedBudget, memory_of};
 use super::outcome::Outcome;
 use super::rule::{Mode, Rule, Rules};
 use super::server::Alerts;
 use queuekeeper_zookeeper::coordination::Snapshot;
 
-/// How the rules stand at one moment.
+/// The state of the rules at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Overview {
-    /// Each rule, in the order of the file.
+    /// Each rule, in the order of the configuration file.
     pub rules: Vec<RuleOverview>,
-    /// Rules that do not act any more, or are in no file of this process, and still hold collections.
+    /// Rules that no longer enforce, or are not configured in this process, and still hold collections.
     pub orphans: Vec<(String, Vec<Hold>)>,
-    /// Who paused all automatic action, why and since when, as it was noted; `None` while it is not.
+    /// Who paused automatic actions, why and since when; `None` if they are not paused.
     pub paused: Option<Pause>,
-    /// Whether this process carries decisions out.
+    /// Whether this process is the leader.
     pub leads: bool,
-    /// When our own znodes were last read; `None` while they cannot be. Without rules that act, nobody reads them.
+    /// When our own znodes were last read; `None` if they cannot be. They are read only if a rule enforces.
     pub read: Option<Timestamp>,
-    /// How much all rules may still do together, now.
+    /// How many items the shared budget allows now.
     pub budget_left: u64,
-    /// The last that this process decided, the newest first.
+    /// The most recent decisions of this process, newest first.
     pub events: Vec<EventRow>,
-    /// What stands among our own znodes and a person should look at, at most a hundred.
+    /// Unexpected znodes below `/queuekeeper`, at most a hundred.
     pub foreign: Vec<Foreign>,
-    /// How many there are beyond those.
+    /// How many more of them there are.
     pub more_foreign: usize,
-    /// Why this process cannot stand for election; `None` where it can, or need not.
+    /// Why this process cannot be a candidate for the leader; `None` if it can, or need not.
     pub problem: Option<String>,
-    /// Whether what rules do cannot be written down here, so that this process decides and does nothing.
-    pub is_trail_lost: bool,
+    /// Whether the audit trail for alerts cannot be written here, so that this process does not act.
+    pub is_audit_unwritable: bool,
 }
 
-/// The kill switch is set.
+/// Automatic actions are paused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pause {
-    /// By whom; empty where that is not said.
+    /// The name of the user; empty if unknown.
     pub who: String,
-    /// Why; empty where that is not said.
+    /// The reason; empty if unknown.
     pub why: String,
     /// Since when, by the servers' clock.
     pub since: Timestamp,
 }
 
-/// How one rule stands.
+/// The state of one rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RuleOverview {
     /// The rule.
     pub rule: Rule,
-    /// Its breaker, while it is open.
+    /// Its breaker, if it is open.
     pub breaker: Option<Breaker>,
-    /// How many items it may still touch now; what its share of the jobs leaves is known when it is looked at.
+    /// How many items its budget allows now; the limit from its share of the jobs is known only at a selection.
     pub budget_left: u64,
-    /// What it holds; in a dry run, what it would.
+    /// The collections that it holds; in a dry run, those that it would.
     pub holds: Vec<Hold>,
-    /// The decisions of it that wait or are being carried out, in words, each with since when.
+    /// Its decisions that are pending or executing, in words, each with since when.
     pub waiting: Vec<(String, Timestamp)>,
-    /// The items that it has left to a person.
+    /// The items that it has left to a user.
     pub left: Vec<String>,
-    /// When it last did something; in a dry run, would have.
+    /// When it last acted; in a dry run, would have.
     pub last_action: Option<Timestamp>,
-    /// Why what it remembers cannot be read; it does nothing then.
+    /// Why its state is not valid; it does not act then.
     pub unreadable: Option<String>,
-    /// What it did and did not do, the newest first.
+    /// Its events, newest first.
     pub events: Vec<EventRow>,
 }
 
-/// Something that was decided.
+/// A decision, as shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventRow {
-    /// When; of many alike, the last.
+    /// When; of equal ones, the last.
     pub at: Timestamp,
-    /// By which rule; `None` for a call that was refused.
+    /// The rule; `None` for a call that was rejected.
     pub rule: Option<String>,
-    /// About which alert.
+    /// The alert.
     pub alert: String,
-    /// What came of it; `None` for what was accepted to be carried out.
+    /// The outcome; `None` if it was accepted.
     pub outcome: Option<Outcome>,
-    /// In words.
+    /// The outcome in words.
     pub detail: String,
-    /// How often the same came one after the other.
+    /// How many consecutive ones were equal.
     pub count: u64,
 }
 
 impl Alerts {
-    /// How the rules stand now: as our own znodes were when they were last read, within the last second or so.
+    /// The state of the rules, as of the last read of our own znodes, within about a second.
     #[must_use]
     pub fn overview(&self, now: Timestamp) -> Overview {
         let shared = &self.shared;
@@ -98,10 +98,11 @@ impl Alerts {
         let seen = shared.seen.read().clone();
         let (snapshot, read) = seen.map_or((None, None), |(snapshot, read)| (Some(snapshot), Some(read)));
         let snapshot = snapshot.unwrap_or_default();
-        let together = snapshot.all.as_ref().and_then(|all| Together::read(&all.data).ok()).unwrap_or_default();
+        let shared_budget =
+            snapshot.all.as_ref().and_then(|all| SharedBudget::read(&all.data).ok()).unwrap_or_default();
         let decisions = decisions(&snapshot);
         let dry = shared.dry.lock();
-        let lines = shared.book.lines();
+        let lines = shared.recent.lines();
         let of_rule = |rule: &Rule| {
             let is_real = rule.mode == Mode::Enforce;
             let (memory, unreadable) = if is_real {
@@ -110,8 +111,8 @@ impl Alerts {
             } else {
                 (dry.memories.get(&rule.name).cloned().unwrap_or_default(), None)
             };
-            let together = if is_real { &together } else { &dry.together };
-            // Without the share: that takes a look at the queue.
+            let shared_budget = if is_real { &shared_budget } else { &dry.shared_budget };
+            // Without the share, which depends on the queue.
             let unshared = Rule { max_share: None, ..rule.clone() };
             let remembered = memory.events.iter().map(|event| EventRow {
                 at: event.at,
@@ -127,12 +128,12 @@ impl Alerts {
             let here = lines.iter().filter(|line| line.rule.as_ref() == Some(&rule.name)).map(EventRow::of);
             let mut events: Vec<_> = here.filter(|events| !is_remembered(events)).chain(remembered).collect();
             events.sort_by_key(|events| std::cmp::Reverse(events.at));
-            // What was accepted and is over is not listed twice.
+            // Accepted decisions that have finished are not listed twice.
             let over = events.iter().find(|events| events.outcome.is_some()).map(|events| events.at);
             events.retain(|events| events.outcome.is_some() || over.is_none_or(|over| events.at > over));
             events.truncate(20);
             RuleOverview {
-                budget_left: guard::room(&unshared, &memory, (together, rules.budget), 0, now).0,
+                budget_left: guard::room(&unshared, &memory, (shared_budget, rules.budget), 0, now).0,
                 waiting: waiting(&decisions, &rule.name, now),
                 breaker: memory.breaker.clone(),
                 holds: memory.holds.clone(),
@@ -149,19 +150,20 @@ impl Alerts {
             foreign: strange,
             more_foreign,
             problem: shared.coordination.problem(),
-            is_trail_lost: shared.is_trail_lost(),
+            is_audit_unwritable: shared.is_audit_unwritable(),
             rules: rules.rules.iter().map(of_rule).collect(),
             orphans: orphans(&snapshot, &rules),
             paused: snapshot.paused.as_ref().map(|node| Pause::read(&node.data, shared.store.own_time(node.created))),
             leads: shared.coordination.lead().is_some(),
             read,
-            budget_left: u64::from(rules.budget.items).saturating_sub(together.spent.within(rules.budget.per, now)),
+            budget_left: u64::from(rules.budget.items)
+                .saturating_sub(shared_budget.spent.within(rules.budget.per, now)),
             events: lines.iter().map(EventRow::of).collect(),
         }
     }
 }
 
-/// The decisions that wait or are being carried out.
+/// The decisions that are pending or executing.
 pub(super) fn decisions(snapshot: &Snapshot) -> Vec<Decision> {
     snapshot.pending.iter().filter_map(|node| Decision::read(&node.data).ok()).collect()
 }
@@ -172,7 +174,7 @@ pub(super) fn waiting(decisions: &[Decision], rule: &str, now: Timestamp) -> Vec
     of_rule.map(|decision| (decision.in_words(now), decision.at)).collect()
 }
 
-/// What rules hold that do not act any more.
+/// The holds of rules that no longer enforce.
 pub(super) fn orphans(snapshot: &Snapshot, rules: &Rules) -> Vec<(String, Vec<Hold>)> {
     let nodes = snapshot.rules.iter();
     let idle = nodes.filter(|(name, _)| rules.get(name).is_none_or(|rule| rule.mode != Mode::Enforce));
@@ -184,8 +186,8 @@ pub(super) fn orphans(snapshot: &Snapshot, rules: &Rules) -> Vec<(String, Vec<Ho
 }
 
 impl EventRow {
-    fn of(line: &super::book::Line) -> Self {
-        let super::book::Line { at, rule, alert, outcome, detail, count } = line.clone();
+    fn of(line: &super::recent::RecentDecision) -> Self {
+        let super::recent::RecentDecision { at, rule, alert, outcome, detail, count } = line.clone();
         Self { at, rule, alert, outcome, detail, count }
     }
 }
@@ -207,16 +209,16 @@ impl Pause {
 impl Decision {
     fn in_words(&self, now: Timestamp) -> String {
         let what = match self.kind {
-            Kind::Act => "acts on",
-            Kind::Undo => "takes back what it did for",
+            DecisionKind::Act => "executing for",
+            DecisionKind::Undo => "releasing its holds for",
         };
         let alert = &self.cause.alert;
         match (&self.list, self.not_before.filter(|at| *at > now)) {
-            (_, Some(at)) => format!("{what} {alert}: failed, and is tried again at {at:.0}"),
-            (None, None) => format!("{what} {alert}: not begun"),
+            (_, Some(at)) => format!("{what} {alert}: failed, retrying at {at:.0}"),
+            (None, None) => format!("{what} {alert}: not started"),
             (Some(list), None) => {
                 let left = list.items.len();
-                format!("{what} {alert}: {} done, {left} to come", list.done)
+                format!("{what} {alert}: {} done, {left} remaining", list.done)
             }
         }
     }

@@ -1,28 +1,28 @@
-//! What Alertmanager sends: its webhook's payload, version 4.
+//! The payload of Alertmanager's webhook, version 4.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::Deserialize;
 
-/// How many alerts one payload may hold.
-const MOST_ALERTS: usize = 1_000;
+/// How many alerts one payload may have.
+const MAX_ALERTS: usize = 1_000;
 
-/// How many labels of an alert are looked at, and how long each may be: what is beyond that is no label of ours.
-const MOST_LABELS: usize = 64;
-const LONGEST_LABEL: usize = 1_024;
+/// How many labels of an alert are read, and the maximum length of each; further and longer ones are ignored.
+const MAX_LABELS: usize = 64;
+const MAX_LABEL_CHARS: usize = 1_024;
 
-/// The one version that is known.
+/// The supported version.
 const VERSION: &str = "4";
 
-/// A message of Alertmanager, as far as it is used. Everything in it may have been invented.
+/// A message of Alertmanager, with the fields that are used. All of it is untrusted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Payload {
-    /// The name of the receiver that Alertmanager sent it by.
+    /// The name of the receiver.
     pub receiver: String,
-    /// What the alerts are grouped by.
+    /// The labels by which the alerts are grouped.
     pub group: String,
-    /// How many alerts were left out, by `max_alerts`.
+    /// How many alerts were omitted because of `max_alerts`.
     pub truncated: u64,
     /// The alerts.
     pub alerts: Vec<Alert>,
@@ -31,49 +31,49 @@ pub struct Payload {
 /// One alert.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alert {
-    /// Whether it is on.
+    /// Whether it is firing.
     pub status: Status,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// What tells it from others: Alertmanager's hash of its labels, hexadecimal.
+    /// Alertmanager's hash of its labels, hexadecimal.
     pub fingerprint: String,
-    /// Since when it is on.
+    /// Since when it is firing.
     pub starts_at: Timestamp,
 }
 
-/// Whether an alert is on.
+/// The status of an alert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It is.
+    /// It is firing.
     Firing,
-    /// It was.
+    /// It is resolved.
     Resolved,
 }
 
 impl Alert {
-    /// Its name; empty where it has none.
+    /// Its name; empty if it has none.
     #[must_use]
     pub fn name(&self) -> &str {
         self.labels.get("alertname").map_or("", String::as_str)
     }
 }
 
-/// A body that is no message of Alertmanager.
+/// A body that is not a supported message of Alertmanager.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadPayload {
-    /// It is no JSON, or not of that shape.
-    #[error("this is no message of Alertmanager's webhook: {0}")]
+    /// It is not JSON, or not of the expected shape.
+    #[error("not a message of Alertmanager's webhook: {0}")]
     Shape(String),
-    /// It is of a version that is not known.
-    #[error("the payload's version is {0:?}, and {VERSION:?} is the one that is known")]
+    /// Its version is not supported.
+    #[error("payload version {0:?} is not supported; expected {VERSION:?}")]
     Version(String),
-    /// It holds too many alerts.
+    /// It has too many alerts.
     #[error(
-        "{0} alerts in one message are more than {MOST_ALERTS}; set max_alerts: 100 in Alertmanager's webhook_configs"
+        "{0} alerts in one message exceed the limit of {MAX_ALERTS}; set max_alerts: 100 in Alertmanager's webhook_configs"
     )]
     TooMany(usize),
-    /// An alert has a fingerprint that is none.
-    #[error("alert {0}: the fingerprint is 1 to 64 hexadecimal digits")]
+    /// The fingerprint of an alert is not valid.
+    #[error("alert {0}: the fingerprint must be 1 to 64 hexadecimal digits")]
     Fingerprint(usize),
 }
 
@@ -105,25 +105,25 @@ enum StatusBody {
     Resolved,
 }
 
-/// Read first, so that a payload of the future is told by its version and not by what else is new in it.
+/// Parsed first, so that a payload of another version is refused by its version, whatever else it has.
 #[derive(Deserialize)]
 struct Version {
     version: String,
 }
 
 impl Payload {
-    /// Reads a body.
+    /// Parses a body.
     ///
     /// # Errors
-    /// When it is no message of Alertmanager's webhook in version 4, or holds too much.
+    /// When it is not a message of Alertmanager's webhook in version 4, or exceeds a limit.
     pub fn read(body: &[u8]) -> Result<Self, BadPayload> {
-        let shape = |error: serde_json::Error| BadPayload::Shape(told(&error));
+        let shape = |error: serde_json::Error| BadPayload::Shape(describe(&error));
         let Version { version } = serde_json::from_slice(body).map_err(shape)?;
         if version != VERSION {
             return Err(BadPayload::Version(version.chars().take(20).collect()));
         }
         let Body { receiver, group_key, truncated_alerts, alerts, .. } = serde_json::from_slice(body).map_err(shape)?;
-        if alerts.len() > MOST_ALERTS {
+        if alerts.len() > MAX_ALERTS {
             return Err(BadPayload::TooMany(alerts.len()));
         }
         let alerts = alerts.into_iter().enumerate().map(|(at, alert)| alert.check(at)).collect::<Result<_, _>>()?;
@@ -138,32 +138,33 @@ impl AlertBody {
         if !is_hex || self.fingerprint.is_empty() || self.fingerprint.len() > 64 {
             return Err(BadPayload::Fingerprint(at));
         }
-        let is_label = |(name, value): &(String, String)| name.len() <= LONGEST_LABEL && value.len() <= LONGEST_LABEL;
+        let is_label =
+            |(name, value): &(String, String)| name.len() <= MAX_LABEL_CHARS && value.len() <= MAX_LABEL_CHARS;
         let status = match self.status {
             StatusBody::Firing => Status::Firing,
             StatusBody::Resolved => Status::Resolved,
         };
         Ok(Alert {
             status,
-            labels: self.labels.into_iter().filter(is_label).take(MOST_LABELS).collect(),
+            labels: self.labels.into_iter().filter(is_label).take(MAX_LABELS).collect(),
             fingerprint: self.fingerprint.to_ascii_lowercase(),
             starts_at: self.starts_at,
         })
     }
 }
 
-/// What is wrong with JSON, without the values in it.
-fn told(error: &serde_json::Error) -> String {
+/// What is wrong with the JSON, without the values in it.
+fn describe(error: &serde_json::Error) -> String {
     let kind = match error.classify() {
-        serde_json::error::Category::Syntax => "it is no JSON",
-        serde_json::error::Category::Eof => "it ends too early",
-        serde_json::error::Category::Data => "something is missing in it, or is of another kind",
-        serde_json::error::Category::Io => "it cannot be read",
+        serde_json::error::Category::Syntax => "invalid JSON",
+        serde_json::error::Category::Eof => "unexpected end of JSON",
+        serde_json::error::Category::Data => "a field is missing or has another type",
+        serde_json::error::Category::Io => "read error",
     };
     format!("{kind} (line {}, column {})", error.line(), error.column())
 }
 
-/// A text of somebody else's that is written down: one line, and not a long one.
+/// An untrusted text to be recorded: one line of limited length.
 fn brief(text: &str) -> String {
     text.chars().map(|found| if found.is_control() { ' ' } else { found }).take(200).collect()
 }
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_of_alertmanager_is_read_and_what_it_left_out_is_known() {
+    fn a_message_of_alertmanager_is_parsed_with_the_number_of_omitted_alerts() {
         let payload = Payload::read(body().to_string().as_bytes()).unwrap();
         assert_eq!((payload.truncated, payload.receiver.as_str()), (3, "queuekeeper"));
         let [alert] = &payload.alerts[..] else { panic!("{payload:?}") };
@@ -197,14 +198,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_message_is_refused_without_repeating_it() {
+    fn another_message_is_refused_without_its_contents_in_the_error() {
         let with = |change: fn(&mut serde_json::Value)| {
             let mut body = body();
             change(&mut body);
             Payload::read(body.to_string().as_bytes()).unwrap_err()
         };
         assert_eq!(with(|body| body["version"] = json!("5")), BadPayload::Version("5".to_owned()));
-        // One of the future, whatever else is new in it.
+        // A later version, whatever else it has.
         assert_eq!(
             Payload::read(br#"{"version": "5", "signals": []}"#).unwrap_err(),
             BadPayload::Version("5".to_owned())
@@ -226,10 +227,10 @@ mod tests {
             let error = Payload::read(body.to_string().as_bytes()).unwrap_err();
             assert_eq!(error, BadPayload::Fingerprint(0), "{fingerprint}");
         }
-        let many = vec![body()["alerts"][0].clone(); MOST_ALERTS + 1];
+        let many = vec![body()["alerts"][0].clone(); MAX_ALERTS + 1];
         let mut body = body();
         body["alerts"] = json!(many);
-        assert_eq!(Payload::read(body.to_string().as_bytes()).unwrap_err(), BadPayload::TooMany(MOST_ALERTS + 1));
+        assert_eq!(Payload::read(body.to_string().as_bytes()).unwrap_err(), BadPayload::TooMany(MAX_ALERTS + 1));
         for junk in [&b""[..], b"{", b"[]", b"null", b"\xff", b"\"4\"", &b"[".repeat(100_000)] {
             assert!(matches!(Payload::read(junk), Err(BadPayload::Shape(_))));
         }

@@ -1,10 +1,10 @@
-//! An alert is over, or on again: what waits is cancelled, and what was done is taken back or stays.
+//! When an alert is resolved or fires again: pending decisions are cancelled, and holds are released or stay.
 
 use jiff::Timestamp;
 
-use super::accept::{NotReceived, Verdict};
+use super::accept::{Evaluation, NotReceived};
 use super::call::Call;
-use super::decision::{Cause, Decision, Kind, Scope, act_name};
+use super::decision::{Decision, DecisionKind, Scope, Trigger, act_name};
 use super::guard::Stop;
 use super::outcome::Outcome;
 use super::payload::Alert;
@@ -12,39 +12,39 @@ use super::rule::Rule;
 use super::server::Shared;
 use queuekeeper_zookeeper::coordination::{self, CoordinationError, Snapshot, Write};
 
-/// What was taken away of a decision.
+/// What was cancelled of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cancelled {
     /// There is none on this alert.
     Nothing,
-    /// All of it: it had not begun.
+    /// All of it: its execution had not started.
     All,
     /// The rest of it.
     Rest,
 }
 
 impl Shared {
-    /// The alert is on: what waits to take back what the rule did is not done, unless it has begun. Gives whether something
-    /// was taken away.
+    /// The alert is firing: cancels a pending release of the rule's holds, unless its execution has started. Returns
+    /// whether one was cancelled.
     pub(super) async fn keep_holds(&self, rule: &Rule, snapshot: &Snapshot) -> bool {
         let mut is_kept = false;
         for node in &snapshot.pending {
             let Ok(decision) = Decision::read(&node.data) else { continue };
-            if decision.rule == rule.name && decision.kind == Kind::Undo && !decision.is_begun() {
+            if decision.rule == rule.name && decision.kind == DecisionKind::Undo && !decision.is_begun() {
                 let delete = Write::Delete(coordination::pending(&node.name), node.version);
                 match self.coordination.commit(&[delete]).await {
                     Ok(()) => {
                         is_kept = true;
-                        tracing::info!(rule = rule.name, "what it holds stays held: its alert is on");
+                        tracing::info!(rule = rule.name, "cancelled the release of holds: the alert is firing");
                     }
-                    Err(error) => tracing::debug!(rule = rule.name, "what it holds is being released: {error}"),
+                    Err(error) => tracing::debug!(rule = rule.name, "the holds are being released: {error}"),
                 }
             }
         }
         is_kept
     }
 
-    /// An alert is over: cancels what has not begun, and takes back what was done for it, where the rule says so.
+    /// The alert is resolved: cancels what has not been executed, and releases the rule's holds if it is configured to.
     pub(super) async fn resolve<'a>(
         &self,
         rule: &'a Rule,
@@ -52,38 +52,38 @@ impl Shared {
         scope: &Scope,
         (call, snapshot): (&mut Call<'a>, &'a Snapshot),
         now: Timestamp,
-    ) -> Result<Verdict, NotReceived> {
+    ) -> Result<Evaluation, NotReceived> {
         let cancelled = self.cancel(rule, alert, scope, snapshot).await?;
-        let resolved = |why: &str| Verdict {
+        let resolved = |why: &str| Evaluation {
             changes: cancelled != Cancelled::Nothing,
             ..Stop::new(Outcome::Resolved, why).into()
         };
         if cancelled == Cancelled::All {
-            return Ok(resolved("what was to be done had not begun, and is not done"));
+            return Ok(resolved("cancelled before it started"));
         }
         if !rule.is_undone {
             let rest = cancelled == Cancelled::Rest;
             return Ok(resolved(if rest {
-                "the rest of what was being done is not done"
+                "cancelled; the remaining items are not executed"
             } else {
-                "nothing is taken back"
+                "nothing is released"
             }));
         }
         if call.memory(&rule.name).map_or(true, |memory| memory.holds.is_empty()) && cancelled == Cancelled::Nothing {
-            return Ok(resolved("nothing is held"));
+            return Ok(resolved("the rule holds no collection"));
         }
-        if let Some(verdict) = call.undone.get(&*rule.name) {
-            return Ok(Verdict { changes: cancelled != Cancelled::Nothing, ..verdict.clone() });
+        if let Some(evaluation) = call.undone.get(&*rule.name) {
+            return Ok(Evaluation { changes: cancelled != Cancelled::Nothing, ..evaluation.clone() });
         }
-        let undoing = Decision::new(Kind::Undo, rule, Cause::of(alert), Scope::default(), now);
-        let verdict = self.add(&undoing, &mut call.waiting).await?;
-        let changes = verdict.changes || cancelled != Cancelled::Nothing;
-        let verdict = Verdict { outcome: Some(Outcome::Resolved), changes, ..verdict };
-        call.undone.insert(&rule.name, verdict.clone());
-        Ok(verdict)
+        let undoing = Decision::new(DecisionKind::Undo, rule, Trigger::of(alert), Scope::default(), now);
+        let evaluation = self.add(&undoing, &mut call.waiting).await?;
+        let changes = evaluation.changes || cancelled != Cancelled::Nothing;
+        let evaluation = Evaluation { outcome: Some(Outcome::Resolved), changes, ..evaluation };
+        call.undone.insert(&rule.name, evaluation.clone());
+        Ok(evaluation)
     }
 
-    /// Takes away of a decision on this alert what has not begun: all of it, or the rest of its list.
+    /// Cancels a decision on this alert, as far as it is not executed: all of it, or the rest of its list.
     async fn cancel(
         &self,
         rule: &Rule,
@@ -91,7 +91,7 @@ impl Shared {
         scope: &Scope,
         snapshot: &Snapshot,
     ) -> Result<Cancelled, NotReceived> {
-        /// How often it is tried beside a process that is just going on with it.
+        /// How many attempts are made while the leader is executing it.
         const TRIES: usize = 20;
         let name = act_name(&rule.name, scope);
         let mut snapshot = snapshot.clone();
@@ -114,12 +114,12 @@ impl Shared {
             };
             match self.coordination.commit(&[write]).await {
                 Ok(()) => return Ok(cancelled),
-                // It went on meanwhile.
+                // The leader has executed an item in the meantime.
                 Err(CoordinationError::Changed { .. }) => {}
                 Err(error) => return Err(NotReceived::Unrecorded(error.to_string())),
             }
             snapshot = self.coordination.read().await.map_err(|error| NotReceived::NotSynced(error.to_string()))?;
         }
-        Err(NotReceived::Unrecorded("what is being done goes on faster than it can be cancelled".to_owned()))
+        Err(NotReceived::Unrecorded("the decision advances faster than it can be cancelled".to_owned()))
     }
 }

@@ -1,4 +1,4 @@
-//! Rules: what may be done about an alert.
+//! Rules: the response to an alert.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,12 +7,12 @@ use std::time::Duration;
 use super::payload::Alert;
 use crate::actions::{ActionKind, Fault, JobState, State as _};
 
-/// Whether a rule acts.
+/// The mode of a rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// It is as if it were not there.
+    /// It is ignored.
     Off,
-    /// It tells what it would do.
+    /// It reports what it would do.
     #[default]
     DryRun,
     /// It acts.
@@ -22,16 +22,16 @@ pub enum Mode {
 macro_rules! labelled {
     ($type:ident { $($value:ident $label:literal),+ $(,)? }) => {
         impl $type {
-            /// Every one.
+            /// Every value.
             pub const ALL: [Self; [$($label),+].len()] = [$(Self::$value),+];
 
-            /// Its name in the configuration.
+            /// The name in the configuration.
             #[must_use]
             pub fn label(self) -> &'static str {
                 match self { $(Self::$value => $label),+ }
             }
 
-            /// The one of that name.
+            /// The value with that name.
             #[must_use]
             pub fn from_label(label: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|value| value.label() == label)
@@ -42,17 +42,17 @@ macro_rules! labelled {
 
 labelled!(Mode { Off "off", DryRun "dry-run", Enforce "enforce" });
 
-/// What a rule may do: a closed list.
+/// What a rule may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// Holds the collections whose jobs need most working storage, those that wait for it first. Undone when the alert is
-    /// resolved, where the rule says so.
+    /// Holds collections that wait for working storage, those whose jobs need most first. The holds are released when
+    /// the alert is resolved, if the rule is configured to.
     HoldCollections,
     /// Resumes failed jobs.
     ResumeJobs,
-    /// Releases Held jobs whose collection is free.
+    /// Releases Held jobs whose collection is not held.
     ReleaseJobs,
-    /// Repairs a fault by removing or making an entry or a reference; destructive ones need more.
+    /// Repairs faults by removing or creating an entry or a reference; other repairs are destructive and not available.
     RepairFaults,
     /// Breaks leaked locks. Destructive.
     BreakLocks,
@@ -73,7 +73,7 @@ labelled!(Remedy {
 });
 
 impl Remedy {
-    /// The action that it gives for each item.
+    /// The action on each item.
     #[must_use]
     pub fn action(self) -> ActionKind {
         match self {
@@ -87,7 +87,7 @@ impl Remedy {
         }
     }
 
-    /// What it does, in a word.
+    /// The verb.
     #[must_use]
     pub fn verb(self) -> &'static str {
         match self {
@@ -101,7 +101,7 @@ impl Remedy {
         }
     }
 
-    /// Whether what it does cannot be undone.
+    /// Whether its actions cannot be undone.
     #[must_use]
     pub fn is_destructive(self) -> bool {
         match self {
@@ -119,7 +119,7 @@ impl Remedy {
         }
     }
 
-    /// The states that its jobs may be in: the ones that its selector may choose from.
+    /// The states that its selector may have.
     #[must_use]
     pub fn states(self) -> &'static [JobState] {
         match self {
@@ -132,7 +132,7 @@ impl Remedy {
         }
     }
 
-    /// The faults that its selector may choose from.
+    /// The faults that its selector may have.
     #[must_use]
     pub fn faults(self) -> &'static [Fault] {
         match self {
@@ -151,52 +151,52 @@ impl Remedy {
     }
 }
 
-/// To what a label of an alert may narrow a rule: the label of that name.
+/// A label of an alert that narrows a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Narrow {
-    /// To one state.
+    /// By state.
     State,
-    /// To one collection.
+    /// By collection.
     Collection,
-    /// To one fault.
+    /// By fault.
     Fault,
 }
 
 labelled!(Narrow { State "state", Collection "collection", Fault "fault" });
 
-/// How much may be done within how long. Every item takes a token, which comes back so much later: in no span of that
-/// length are more done.
+/// A budget: a number of items within a period. Each item takes a token, which is returned after the period; so no
+/// period of that length has more items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// How many items.
+    /// The number of items.
     pub items: u32,
-    /// Within how long.
+    /// The period.
     pub per: Duration,
 }
 
-/// On what a rule acts. What is not given is not compared.
+/// The items on which a rule acts. Fields that are not set match everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
     /// Jobs in these states.
     pub states: Vec<JobState>,
     /// Of these collections.
     pub collections: Vec<String>,
-    /// In their state for at least as long.
+    /// In their state for at least this long.
     pub min_age: Option<Duration>,
-    /// In their state for at most as long.
+    /// In their state for at most this long.
     pub max_age: Option<Duration>,
     /// Locked, or not.
     pub locked: Option<bool>,
-    /// Resumed at most so often.
+    /// Retried at most this often.
     pub max_retries: Option<u32>,
     /// Items that show one of these faults.
     pub faults: Vec<Fault>,
-    /// How many for one alert.
+    /// The maximum number of items for one alert.
     pub limit: usize,
 }
 
 impl fmt::Display for Selector {
-    /// As the audit trail has it: `states=failed max_age_seconds=86400 limit=20`.
+    /// As in audit records: `states=failed max_age_seconds=86400 limit=20`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let joined = |names: Vec<&str>| names.join(",");
         if !self.states.is_empty() {
@@ -217,37 +217,37 @@ impl fmt::Display for Selector {
     }
 }
 
-/// What may be done about an alert.
+/// The response to an alert.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// Its name, which names its znode, too.
+    /// Its name, which is also the name of its znode.
     pub name: String,
     /// The alert's name.
     pub alert: String,
     /// Labels that the alert must have.
     pub labels: BTreeMap<String, String>,
-    /// Whether it acts.
+    /// The mode.
     pub mode: Mode,
-    /// What it does.
+    /// The remedy.
     pub remedy: Remedy,
-    /// On what.
+    /// The items.
     pub select: Selector,
-    /// What labels of the alert narrow that.
+    /// The labels of the alert that narrow the selection.
     pub narrow_by: Vec<Narrow>,
-    /// How much it may do.
+    /// The budget.
     pub budget: Budget,
-    /// Which part of the jobs of its states it may touch within an hour, 0 to 1.
+    /// The maximum share of the jobs in its states that it may touch within an hour, 0 to 1.
     pub max_share: Option<f64>,
-    /// How long it lets the same alone after it has acted.
+    /// How long it does not act on the same scope again.
     pub cooldown: Duration,
-    /// How often it tries the same item.
+    /// The maximum number of attempts on the same item.
     pub attempts: u32,
-    /// Whether it takes back what it did when the alert is resolved.
+    /// Whether it releases its holds when the alert is resolved.
     pub is_undone: bool,
 }
 
 impl Rule {
-    /// Whether it is about an alert.
+    /// Whether it matches an alert.
     #[must_use]
     pub fn names(&self, alert: &Alert) -> bool {
         self.mode != Mode::Off
@@ -255,7 +255,7 @@ impl Rule {
             && self.labels.iter().all(|(name, value)| alert.labels.get(name) == Some(value))
     }
 
-    /// Who acts, as the audit trail, status messages and holds name it.
+    /// The actor's name in audit records, status messages and holds.
     #[must_use]
     pub fn actor(&self) -> String {
         format!("rule {}", self.name)
@@ -265,25 +265,25 @@ impl Rule {
 /// All rules.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rules {
-    /// Each of them, in the order of the file.
+    /// The rules, in the order of the configuration file.
     pub rules: Vec<Rule>,
-    /// Whether rules may do what cannot be undone.
+    /// Whether rules may execute destructive actions.
     pub are_destructive_allowed: bool,
-    /// How much all of them may do together.
+    /// The shared budget of all rules.
     pub budget: Budget,
 }
 
 impl Rules {
-    /// What all rules may do together, where the operator says nothing.
+    /// The default for the shared budget.
     pub const BUDGET: Budget = Budget { items: 100, per: Duration::from_hours(1) };
 
-    /// The rule of that name.
+    /// The rule with that name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Rule> {
         self.rules.iter().find(|rule| rule.name == name)
     }
 
-    /// Whether any of them acts.
+    /// Whether any rule enforces.
     #[must_use]
     pub fn act(&self) -> bool {
         self.rules.iter().any(|rule| rule.mode == Mode::Enforce)

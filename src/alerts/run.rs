@@ -1,4 +1,4 @@
-//! Looking after decisions, as long as the process goes on.
+//! Executing decisions in the background.
 
 use std::time::Duration;
 
@@ -7,14 +7,13 @@ use tokio_util::sync::CancellationToken;
 use super::server::Alerts;
 use queuekeeper_zookeeper::coordination::Wanted;
 
-/// How often our own znodes are looked at: how soon a decision that another process accepted is carried out by the one
-/// that leads.
-const EVERY: Duration = Duration::from_secs(1);
+/// How often our own znodes are read: the delay until the leader executes a decision that another process accepted.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The same where there is no rule: then only what does not belong there is looked for.
-const SELDOM: Duration = Duration::from_secs(10);
+/// The same without rules, when only unexpected znodes are looked for.
+const IDLE_POLL_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What carries decisions out; awaited by whoever made it.
+/// The task that executes decisions; awaited by its owner.
 #[derive(Debug)]
 pub struct Runner {
     alerts: Alerts,
@@ -25,20 +24,19 @@ impl Runner {
         Self { alerts }
     }
 
-    /// Looks after decisions until `shutdown`. An item that is under way then is finished; the rest is for whoever leads
-    /// next.
+    /// Runs until `shutdown`. The current item is then finished; the rest is left to the next leader.
     pub async fn run(self, shutdown: CancellationToken) {
         let shared = &self.alerts.shared;
         let mut wanted = self.alerts.wanted();
         while !shutdown.is_cancelled() {
-            shared.look(&shutdown).await;
+            shared.poll(&shutdown).await;
             let is_idle = *wanted.borrow_and_update() == Wanted::Nothing && shared.seen.read().is_some();
             tokio::select! {
                 () = shutdown.cancelled() => {}
                 () = shared.wake.notified() => {}
-                // There is always a sender: this very handle has it.
+                // There is always a sender, since this handle owns one.
                 _ = wanted.wait_for(|wanted| *wanted > Wanted::Nothing), if is_idle => {}
-                () = tokio::time::sleep(if is_idle { SELDOM } else { EVERY }) => {}
+                () = tokio::time::sleep(if is_idle { IDLE_POLL_INTERVAL } else { POLL_INTERVAL }) => {}
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What there is to do at this moment: the items on which a rule acts, and whether one of them still is one.
+//! Selecting the items on which a rule acts, and checking whether one of them still qualifies.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::decision::Scope;
 use super::guard::Stop;
-use super::item::Item;
+use super::item::DecisionItem;
 use super::memory::{Hold, Memory};
 use super::outcome::Outcome;
 use super::rule::{Remedy, Rule};
@@ -16,51 +16,51 @@ use crate::mirror::find::{JobQuery, PAGE_LIMIT};
 use crate::mirror::words::counted;
 use crate::mirror::{Job, Store};
 
-/// How many jobs are looked at for one alert: more than are ever done at once, and few enough that it is soon over.
-const MOST_LOOKED_AT: usize = 200_000;
+/// How many jobs are examined for one alert: more than are ever selected, and few enough to take little time.
+const MAX_LOOKED_AT: usize = 200_000;
 
-/// How many jobs are chosen at once: more than any rule takes, and few enough for a znode.
-const MOST_ITEMS: usize = 500;
+/// How many jobs are selected at once: more than any rule takes, and few enough for a znode.
+const MAX_ITEMS: usize = 500;
 
-/// How many items of a fault are looked at.
-const MOST_FAULTS: usize = 10_000;
+/// How many items of a fault are examined.
+const MAX_FAULTS: usize = 10_000;
 
-/// How many items that were left to a person are named.
-const MOST_LEFT: usize = 100;
+/// How many items that are left to a user are named.
+const MAX_LEFT: usize = 100;
 
-/// The queue as a rule sees it at one moment.
+/// The queue at one moment.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sight<'a> {
+pub(super) struct QueueView<'a> {
     pub(super) store: &'a Store,
-    /// How many bytes a job may need and not be kept back; `None` where working storage is not measured.
+    /// The working storage in bytes that a job may need without having to wait; `None` if it is not measured.
     pub(super) space: Option<i64>,
     pub(super) now: Timestamp,
 }
 
-/// What a rule would act on.
+/// The selection of a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Choice {
     /// The items, the most urgent first; at most as many as the rule takes for one alert.
-    pub(super) items: Vec<Item>,
+    pub(super) items: Vec<DecisionItem>,
     /// How many there are in all.
     pub(super) of: usize,
     /// How many jobs are in the rule's states.
     pub(super) present: u64,
-    /// Items that were tried often enough, and are left to a person.
+    /// Items that reached the limit of attempts, and are left to a user.
     pub(super) left: Vec<String>,
 }
 
-impl Sight<'_> {
-    /// What a rule would act on now.
+impl QueueView<'_> {
+    /// Selects the items on which a rule would act now.
     pub(super) fn choose(&self, rule: &Rule, scope: &Scope, memory: &Memory) -> Result<Choice, Stop> {
         self.check_collection(scope)?;
-        // What is held stays so until it is taken back, and counts for as long.
+        // Collections that it holds already count towards the limit.
         let held = if rule.remedy == Remedy::HoldCollections { memory.holds.len() } else { 0 };
         let limit = rule.select.limit.saturating_sub(held);
         let mut choice = Choice { present: self.present(rule, scope), ..Choice::default() };
-        let mut add = |item: Item| {
+        let mut add = |item: DecisionItem| {
             if memory.attempts_on(&item.on) >= rule.attempts {
-                if choice.left.len() < MOST_LEFT {
+                if choice.left.len() < MAX_LEFT {
                     choice.left.push(item.on);
                 }
                 return;
@@ -87,26 +87,26 @@ impl Sight<'_> {
         }
         let Choice { left, of, .. } = choice;
         let stop = if of > 0 {
-            Stop::new(Outcome::NothingToDo, "it holds as many collections as it may at once")
+            Stop::new(Outcome::NothingToDo, "the rule holds the maximum number of collections already")
         } else if left.is_empty() {
-            Stop::new(Outcome::NothingToDo, "nothing is as the rule wants it")
+            Stop::new(Outcome::NothingToDo, "no item matches the rule's selector")
         } else {
             let tried = counted(rule.attempts.into(), "time", "times");
-            Stop::new(Outcome::GaveUp, format!("all of it was tried {tried}, and is left to a person"))
+            Stop::new(Outcome::GaveUp, format!("all items were tried {tried}; they are left to a user"))
         };
         Err(Stop { left, ..stop })
     }
 
-    /// Whether one item still is as its rule wants it; if not, why.
+    /// Whether an item still qualifies; if not, why.
     pub(super) fn still(&self, rule: &Rule, scope: &Scope, target: &Target) -> Result<(), String> {
-        let changed = || Err(format!("{target} is not as it was any more"));
+        let changed = || Err(format!("{target} has changed"));
         let fits = match target {
             Target::Job(id) => self.store.job(*id).is_some_and(|job| self.fits(rule, scope, &job)),
             Target::Collection(mnemonic) => self.is_free(mnemonic) && self.waits(),
             Target::Fault(fault, item) => self.shows(*fault, item),
             Target::Lock(path) => rule.remedy.faults().iter().any(|fault| {
                 self.store
-                    .faults(*fault, MOST_FAULTS, self.now, self.space)
+                    .faults(*fault, MAX_FAULTS, self.now, self.space)
                     .unwrap_or_default()
                     .iter()
                     .any(|found| found.nodes.contains(path) || found.item == *path)
@@ -116,21 +116,21 @@ impl Sight<'_> {
         if fits { Ok(()) } else { changed() }
     }
 
-    /// Since when a collection is held: by the servers' clock, as the jobs' times are that it is compared with. What its
-    /// hold's note says, where it is gone already.
+    /// Since when a collection is held, by the servers' clock, as the times of jobs are. If the hold does not exist any
+    /// longer, the time in its data.
     pub(super) fn held_from(&self, hold: &Hold) -> Timestamp {
         let found = Path::hold(&hold.collection).and_then(|path| self.store.locked_by_servers(&path));
         found.unwrap_or(hold.since)
     }
 
-    /// Whether somebody else holds the collection by now.
+    /// Whether no other actor holds the collection now.
     pub(super) fn is_free(&self, collection: &str) -> bool {
         Path::hold(collection).is_none_or(|hold| self.store.locked_since(&hold).is_none())
     }
 
-    /// The jobs of a collection that are Held since an instant of the servers' or later: some of them, where there are very
-    /// many.
-    pub(super) fn held_since(&self, collection: &str, since: Timestamp) -> Vec<Item> {
+    /// The jobs of a collection that are Held since an instant of the servers' clock or later; not all, if there are
+    /// very many.
+    pub(super) fn held_since(&self, collection: &str, since: Timestamp) -> Vec<DecisionItem> {
         let query = JobQuery {
             states: vec![Some(JobState::Held)],
             collection: Some(collection.to_owned()),
@@ -151,16 +151,16 @@ impl Sight<'_> {
         if known.iter().any(|figures| *figures.collection == **wanted) {
             return Ok(());
         }
-        Err(Stop::new(Outcome::NoMatch, "its label collection names none that there is"))
+        Err(Stop::new(Outcome::NoMatch, "its label collection names an unknown collection"))
     }
 
-    /// The collections by the working storage that their jobs need, the neediest first; none while nothing waits for it.
-    fn neediest(&self, rule: &Rule, scope: &Scope) -> Result<Vec<Item>, Stop> {
+    /// The collections by the working storage that their jobs need, largest first; none if no job waits for storage.
+    fn neediest(&self, rule: &Rule, scope: &Scope) -> Result<Vec<DecisionItem>, Stop> {
         if !self.waits() {
             let why = if self.space.is_some() {
                 "no job waits for working storage"
             } else {
-                "working storage is not measured: it takes --storage.path"
+                "working storage is not measured: set --storage.path"
             };
             return Err(Stop::new(Outcome::NothingToDo, why));
         }
@@ -174,15 +174,15 @@ impl Sight<'_> {
         });
         let mut needs: Vec<_> = needs.into_iter().filter(|(name, bytes)| *bytes > 0 && self.is_free(name)).collect();
         needs.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
-        // What no znode can be named by cannot be held.
+        // A collection whose name is not a valid znode name cannot be held.
         let nameable = needs.into_iter().filter(|(name, _)| Path::hold(name).is_some());
-        Ok(nameable.map(|(name, _)| Item::new(&Target::Collection(name.into()), None)).collect())
+        Ok(nameable.map(|(name, _)| DecisionItem::new(&Target::Collection(name.into()), None)).collect())
     }
 
-    fn faulty(&self, rule: &Rule, scope: &Scope) -> Vec<Item> {
+    fn faulty(&self, rule: &Rule, scope: &Scope) -> Vec<DecisionItem> {
         let mut items = Vec::new();
         for fault in rule.select.faults.iter().filter(|fault| scope.has_fault(**fault)) {
-            for found in self.store.faults(*fault, MOST_FAULTS, self.now, self.space).unwrap_or_default() {
+            for found in self.store.faults(*fault, MAX_FAULTS, self.now, self.space).unwrap_or_default() {
                 if self.is_too_young(rule, Some(found.since)) {
                     continue;
                 }
@@ -198,12 +198,12 @@ impl Sight<'_> {
                     vec![Target::Fault(*fault, found.item.clone())]
                 };
                 for target in targets {
-                    let item = Item::new(&target, None);
+                    let item = DecisionItem::new(&target, None);
                     if !items.contains(&item) {
                         items.push(item);
                     }
                 }
-                if items.len() >= MOST_FAULTS {
+                if items.len() >= MAX_FAULTS {
                     return items;
                 }
             }
@@ -211,7 +211,7 @@ impl Sight<'_> {
         items
     }
 
-    /// Whether a job is one that the rule acts on.
+    /// Whether the rule selects a job.
     fn fits(&self, rule: &Rule, scope: &Scope, job: &Job) -> bool {
         let select = &rule.select;
         let is_old = |limit| job.entered.is_some_and(|entered| later(entered, limit) < self.now);
@@ -240,28 +240,28 @@ impl Sight<'_> {
         summary.is_some_and(|summary| summary.waiting_for_space > 0)
     }
 
-    /// How many jobs are in the rule's states, of whatever collection: a share is one of a state.
+    /// How many jobs are in the rule's states, in all collections: a share is one of a state.
     fn present(&self, rule: &Rule, scope: &Scope) -> u64 {
         let states = query(rule, scope).states;
         let query = JobQuery { states, limit: 1, ..JobQuery::default() };
         self.store.find_jobs(&query, self.now).map_or(0, |page| page.total as u64)
     }
 
-    fn pages(&self, query: JobQuery, take: impl Fn(&Job) -> bool) -> Vec<Item> {
+    fn pages(&self, query: JobQuery, take: impl Fn(&Job) -> bool) -> Vec<DecisionItem> {
         let mut items = Vec::new();
         self.each(query, |job| {
             if take(job) {
                 items.push(item(job));
             }
-            items.len() < MOST_ITEMS
+            items.len() < MAX_ITEMS
         });
         items
     }
 
-    /// Goes through the jobs of a query, those first that are longest in their state, as long as it is told to.
+    /// Visits the jobs of a query, those longest in their state first, until the callback returns false.
     fn each(&self, query: JobQuery, mut look: impl FnMut(&Job) -> bool) {
         let mut query = JobQuery { limit: PAGE_LIMIT, ..query };
-        for _ in 0..MOST_LOOKED_AT / PAGE_LIMIT {
+        for _ in 0..MAX_LOOKED_AT / PAGE_LIMIT {
             let Some(page) = self.store.find_jobs(&query, self.now) else { return };
             if !page.items.iter().all(&mut look) {
                 return;
@@ -274,7 +274,7 @@ impl Sight<'_> {
     }
 }
 
-/// The jobs of a rule, as far as the image finds them by itself.
+/// The query for the jobs of a rule, with the conditions that the mirror supports.
 fn query(rule: &Rule, scope: &Scope) -> JobQuery {
     let states = rule.select.states.iter().copied().filter(|state| scope.has_state(*state));
     JobQuery {
@@ -286,13 +286,13 @@ fn query(rule: &Rule, scope: &Scope) -> JobQuery {
     }
 }
 
-/// Whether a person may hold a job: who does says why, in the job's own message. What the daemons do because of a held
-/// collection has no words but their own for success. What is in doubt is left to people.
+/// Whether a user may have held a job, whose reason is then in the job's message. A daemon that holds a job of a held
+/// collection writes no message but its own for success. In doubt, the job is left to users.
 fn is_held_by_hand(job: &Job) -> bool {
     let message = job.message.trim();
     !message.is_empty() && !message.eq_ignore_ascii_case("success")
 }
 
-fn item(job: &Job) -> Item {
-    Item::new(&Target::Job(job.id), Some(job.status_version))
+fn item(job: &Job) -> DecisionItem {
+    DecisionItem::new(&Target::Job(job.id), Some(job.status_version))
 }

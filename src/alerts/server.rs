@@ -1,4 +1,4 @@
-//! The handle: what the rest of the program knows of alerts.
+//! The handle through which the rest of the program uses alerts.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,23 +9,23 @@ use jiff::Timestamp;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, Semaphore, watch};
 
-use super::book::Book;
 use super::foreign::Foreign;
-use super::memory::{Memory, Together};
+use super::memory::{Memory, SharedBudget};
 use super::metrics::Metrics;
-use super::pace::Pace;
+use super::rate_limit::CallLimiter;
+use super::recent::RecentDecisions;
 use super::rule::{Mode, Rule, Rules};
 use super::run::Runner;
-use super::select::Sight;
-use crate::actions::audit::{ActionId, Record};
-use crate::actions::{Actions, Actor, Reason, Refusal, Role, Source};
+use super::select::QueueView;
+use crate::actions::audit::{ActionId, Finished, Record};
+use crate::actions::{Actions, Actor, Reason, Refusal, Role};
 use crate::mirror::Store;
 use queuekeeper_zookeeper::coordination::{self, Coordination, CoordinationError, Snapshot, Wanted, Write};
 
-/// How many calls are looked after at once.
-const MOST_CALLS: usize = 16;
+/// How many calls are processed concurrently.
+const MAX_CALLS: usize = 16;
 
-/// How many bytes of working storage a job may need and not be kept back; `None` where that is not measured.
+/// The working storage in bytes that a job may need without having to wait; `None` if it is not measured.
 pub(super) type Space = Arc<dyn Fn() -> Option<i64> + Send + Sync>;
 
 /// Alerts that act; cheap to clone.
@@ -47,33 +47,33 @@ pub(super) struct Shared {
     pub(super) coordination: Coordination,
     pub(super) rules: RwLock<Arc<Rules>>,
     pub(super) metrics: Metrics,
-    pub(super) book: Book,
-    /// What rules in dry run would remember: only here, and only until the process ends.
+    pub(super) recent: RecentDecisions,
+    /// The state of rules in dry run, which is kept in this process only.
     pub(super) dry: Mutex<Dry>,
-    /// What stood below `/queuekeeper` when it was last looked at, and when; `None` before, and while it cannot be read.
+    /// The znodes below `/queuekeeper` when they were last read; `None` before, and if they cannot be read.
     pub(super) seen: RwLock<Option<(Snapshot, Timestamp)>>,
-    /// Why our own znodes cannot be read, as long as that is so.
+    /// Why they cannot be read, if so.
     pub(super) unread: RwLock<Option<Foreign>>,
-    /// What the log has said that stays so until somebody does something about it, by what it is about.
-    pub(super) said: Mutex<BTreeMap<String, String>>,
+    /// The conditions that were logged and persist, by their subject, so that each is logged once.
+    pub(super) logged: Mutex<BTreeMap<String, String>>,
     pub(super) calls: Semaphore,
-    pub(super) pace: Pace,
-    /// A decision was just accepted here.
+    pub(super) pace: CallLimiter,
+    /// Notified when a decision was accepted here.
     pub(super) wake: Notify,
     wanted: watch::Sender<Wanted>,
 }
 
-/// What rules in dry run would remember.
+/// The state of rules in dry run.
 #[derive(Debug, Default)]
 pub(super) struct Dry {
     pub(super) memories: BTreeMap<String, Memory>,
-    pub(super) together: Together,
+    pub(super) shared_budget: SharedBudget,
 }
 
-/// Why somebody could not change how rules act.
+/// Why a request about the rules failed.
 #[derive(Debug, thiserror::Error)]
 pub enum NotChanged {
-    /// He may not, or the action cannot be written down.
+    /// The role does not suffice, or the request cannot be recorded.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// It is so already, or there is no such thing.
@@ -85,7 +85,7 @@ pub enum NotChanged {
 }
 
 impl Alerts {
-    /// Alerts by these rules. The returned part carries decisions out; nothing is, unless it runs.
+    /// Alerts with these rules. The returned runner executes decisions, once it runs.
     #[must_use]
     pub fn new(
         store: Store,
@@ -103,30 +103,31 @@ impl Alerts {
             wanted: watch::Sender::new(wanted_by(&rules)),
             rules: RwLock::new(Arc::new(rules)),
             metrics,
-            book: Book::default(),
+            recent: RecentDecisions::default(),
             dry: Mutex::default(),
             seen: RwLock::default(),
             unread: RwLock::default(),
-            said: Mutex::default(),
-            calls: Semaphore::new(MOST_CALLS),
-            pace: Pace::default(),
+            logged: Mutex::default(),
+            calls: Semaphore::new(MAX_CALLS),
+            pace: CallLimiter::default(),
             wake: Notify::new(),
         };
         let alerts = Self { shared: Arc::new(shared) };
         (alerts.clone(), Runner::new(alerts))
     }
 
-    /// The rules as they are now.
+    /// The current rules.
     #[must_use]
     pub fn rules(&self) -> Arc<Rules> {
         Arc::clone(&self.shared.rules.read())
     }
 
-    /// Takes other rules. What was accepted by the ones before is carried out by these.
+    /// Replaces the rules. Decisions accepted before are executed by the new ones.
     pub fn set_rules(&self, rules: Rules) {
         let new = wanted_by(&rules);
         *self.shared.rules.write() = Arc::new(rules);
-        // Who has acted once stays: what was accepted has to be done, and what rules that are gone hold must be seen.
+        // Once a rule has enforced, this stays: accepted decisions have to be executed, and holds of removed rules
+        // shown.
         self.shared.wanted.send_if_modified(|wanted| {
             let is_more = new > *wanted;
             *wanted = new.max(*wanted);
@@ -134,65 +135,66 @@ impl Alerts {
         });
     }
 
-    /// Tells what our own znodes are wanted for.
+    /// Which of our own znodes are needed.
     #[must_use]
     pub fn wanted(&self) -> watch::Receiver<Wanted> {
         self.shared.wanted.subscribe()
     }
 
-    /// Counts a call of somebody who may not.
+    /// Counts a call that was not authorized.
     pub fn count_unauthorized(&self) {
         self.shared.metrics.count(super::Outcome::Unauthorized);
     }
 
-    /// Closes a rule's breaker, whoever leads, and lets it try again what it has left to a person.
+    /// Closes a rule's breaker, whichever process is the leader, and resets the attempts on items that it has left to a
+    /// user.
     ///
     /// # Errors
-    /// When there is no such rule, it has neither an open breaker nor given up on anything, the actor may not, or it cannot
-    /// be written.
+    /// When there is no such rule, it has neither an open breaker nor items left to a user, the role does not suffice,
+    /// or the znodes cannot be written.
     pub async fn reset(&self, rule: &str, actor: &Actor, reason: &Reason, now: Timestamp) -> Result<(), NotChanged> {
         let rules = self.rules();
-        let known = rules.get(rule).ok_or_else(|| Refusal::Missing(format!("there is no rule {rule}")))?;
+        let known = rules.get(rule).ok_or_else(|| Refusal::Missing(format!("unknown rule {rule}")))?;
         let (shared, on) = (&self.shared, format!("rule:{rule}"));
-        shared.written_down("reset_breaker", &on, (actor, reason, now), shared.close_breaker(known)).await?;
-        shared.look_again().await;
+        shared.recorded("reset_breaker", &on, (actor, reason, now), shared.close_breaker(known)).await?;
+        shared.refresh().await;
         Ok(())
     }
 
-    /// Stops all automatic action, of all processes, until it is unpaused.
+    /// Pauses automatic actions of all processes.
     ///
     /// # Errors
-    /// When it is paused already, there are no rules, the actor may not, or it cannot be written.
+    /// When they are paused already, there are no rules, the role does not suffice, or the znode cannot be written.
     pub async fn pause(&self, actor: &Actor, reason: &Reason, now: Timestamp) -> Result<(), NotChanged> {
         let note = serde_json::json!({ "who": actor.name, "why": reason.as_str(), "since": now.to_string() });
         let pause = async {
             match self.shared.coordination.pause(note.to_string().into_bytes()).await {
                 Err(CoordinationError::Changed { .. }) => {
-                    Err(NotChanged::Already("automatic action is paused already".to_owned()))
+                    Err(NotChanged::Already("automatic actions are paused already".to_owned()))
                 }
                 paused => Ok(paused?),
             }
         };
-        self.shared.written_down("pause_rules", "rules", (actor, reason, now), pause).await?;
-        self.shared.look_again().await;
+        self.shared.recorded("pause_rules", "rules", (actor, reason, now), pause).await?;
+        self.shared.refresh().await;
         Ok(())
     }
 
-    /// Lets automatic action go on.
+    /// Resumes automatic actions.
     ///
     /// # Errors
-    /// When it is not paused, there are no rules, the actor may not, or it cannot be written.
+    /// When they are not paused, there are no rules, the role does not suffice, or the znode cannot be deleted.
     pub async fn unpause(&self, actor: &Actor, reason: &Reason, now: Timestamp) -> Result<(), NotChanged> {
         let unpause = async {
             match self.shared.coordination.unpause().await {
                 Err(CoordinationError::Changed { .. }) => {
-                    Err(NotChanged::Already("automatic action is not paused".to_owned()))
+                    Err(NotChanged::Already("automatic actions are not paused".to_owned()))
                 }
                 unpaused => Ok(unpaused?),
             }
         };
-        self.shared.written_down("unpause_rules", "rules", (actor, reason, now), unpause).await?;
-        self.shared.look_again().await;
+        self.shared.recorded("unpause_rules", "rules", (actor, reason, now), unpause).await?;
+        self.shared.refresh().await;
         Ok(())
     }
 }
@@ -205,7 +207,7 @@ fn wanted_by(rules: &Rules) -> Wanted {
     }
 }
 
-fn may(actor: &Actor) -> Result<(), Refusal> {
+fn require_operator(actor: &Actor) -> Result<(), Refusal> {
     let needs = Role::Operator;
     if actor.role >= needs { Ok(()) } else { Err(Refusal::Forbidden { needs, has: actor.role }) }
 }
@@ -215,7 +217,7 @@ impl Shared {
         let name = &rule.name;
         let closed = || {
             NotChanged::Already(format!(
-                "the breaker of the rule {name} is not open, and it has not given up on anything"
+                "the breaker of the rule {name} is not open, and it has left no items to a user"
             ))
         };
         if rule.mode != Mode::Enforce {
@@ -226,50 +228,31 @@ impl Shared {
         let node = snapshot.rules.get(name).ok_or_else(closed)?;
         let mut memory = Memory::read(&node.data).map_err(|_| {
             let path = coordination::rule(name);
-            Refusal::Failed(format!("what the rule {name} remembers cannot be read; delete {path} to begin anew"))
+            Refusal::Failed(format!("the state of the rule {name} is not valid; delete {path} to reset it"))
         })?;
         if memory.breaker.take().is_none() && memory.left.is_empty() {
             return Err(closed());
         }
-        // Whoever closes it has looked: what was left to him may be tried again.
+        // The items that were left to a user may be tried again.
         memory.left.clear();
         memory.forget_attempts(None);
         Ok(self.coordination.commit(&[Write::Set(coordination::rule(name), memory.data(), node.version)]).await?)
     }
 
-    /// Does what somebody requested of the rules themselves, written down before and after.
-    async fn written_down(
+    /// Executes a request about the rules themselves, recorded before and after.
+    async fn recorded(
         &self,
         action: &str,
         on: &str,
         (actor, reason, now): (&Actor, &Reason, Timestamp),
         work: impl Future<Output = Result<(), NotChanged>>,
     ) -> Result<(), NotChanged> {
-        may(actor)?;
+        require_operator(actor)?;
         if self.rules.read().rules.is_empty() {
             return Err(Refusal::Missing("this server has no rules".to_owned()).into());
         }
         let (id, began) = (ActionId::new(now), Instant::now());
-        let requested = Record::Requested {
-            id,
-            at: now,
-            actor: actor.name.clone(),
-            role: actor.role.label().to_owned(),
-            source: actor.source.label().to_owned(),
-            from: actor.from.map(|from| from.to_string()),
-            action: action.to_owned(),
-            targets: vec![on.to_owned()],
-            count: 1,
-            reason: reason.to_string(),
-            before: None,
-            after: None,
-            before_each: Vec::new(),
-            to: None,
-            priority: None,
-            force: false,
-            with_jobs: false,
-            operations: Vec::new(),
-        };
+        let requested = Record::requested(id, now, actor, action, reason).on(vec![on.to_owned()]);
         let unwritten = |why| Refusal::Unavailable(format!("{why}; nothing was done"));
         self.actions.audit().write(requested).await.map_err(unwritten)?;
         let done = work.await;
@@ -280,39 +263,30 @@ impl Shared {
             Err(NotChanged::Coordination(CoordinationError::Unanswered(_))) => "unknown",
             Err(NotChanged::Coordination(_)) => "failed",
         };
-        let record = Record::Outcome {
-            id,
-            at: now + began.elapsed(),
-            target: None,
-            outcome: outcome.to_owned(),
-            detail: done.as_ref().err().map(ToString::to_string),
-            before: None,
-            after: None,
-            cancelled_by: None,
-            duration_seconds: began.elapsed().as_secs_f64(),
-            by_alert: actor.source == Source::Alert,
-        };
+        let detail = done.as_ref().err().map(ToString::to_string);
+        let (finished, duration) = (Finished { outcome, detail, ..Finished::default() }, began.elapsed());
+        let record = Record::outcome(id, now + duration, actor.source, duration, finished);
         if let Err(why) = self.actions.audit().write(record).await {
-            tracing::error!(action = %id, "{why}; the action was carried out, and what came of it is not recorded");
+            tracing::error!(action = %id, "{why}; the action was executed, and its outcome is not recorded");
         }
         self.wake.notify_one();
         done
     }
 
-    /// The queue as it is at this moment.
-    pub(super) fn sight(&self, now: Timestamp) -> Sight<'_> {
-        Sight { store: &self.store, space: (self.space)(), now }
+    /// The queue at this moment.
+    pub(super) fn queue_view(&self, now: Timestamp) -> QueueView<'_> {
+        QueueView { store: &self.store, space: (self.space)(), now }
     }
 
-    /// Whether the image can be acted upon; if not, why.
+    /// Whether the mirror is current enough to act on; if not, why.
     pub(super) fn check_synced(&self, now: Timestamp) -> Result<(), String> {
-        /// How far an image may be behind that is acted upon: events under load are gathered for some 10 ms.
-        const BEHIND: std::time::Duration = std::time::Duration::from_secs(2);
+        /// The maximum lag: under load the mirror collects events for some 10 ms.
+        const MAX_LAG: std::time::Duration = std::time::Duration::from_secs(2);
         let freshness = self.store.freshness();
         if !freshness.is_connected() {
             Err("ZooKeeper is not connected".to_owned())
-        } else if !freshness.is_synced() || self.store.behind(now) > BEHIND {
-            Err("the image of the queue is behind".to_owned())
+        } else if !freshness.is_synced() || self.store.behind(now) > MAX_LAG {
+            Err("the mirror is behind".to_owned())
         } else {
             Ok(())
         }

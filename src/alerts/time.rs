@@ -1,10 +1,10 @@
-//! Instants that are reckoned with though anybody may have written them.
+//! Arithmetic on untrusted instants.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// An instant so much later; the last one there is, where it would be beyond that.
+/// The instant after a period, or the last representable one.
 pub(super) fn later(at: Timestamp, span: Duration) -> Timestamp {
     at.checked_add(span).unwrap_or(Timestamp::MAX)
 }
@@ -14,7 +14,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_instant_and_no_span_is_too_much() {
+    fn the_result_saturates_for_any_instant_and_period() {
         let ends = [Timestamp::MIN, Timestamp::MAX, Timestamp::UNIX_EPOCH];
         for at in ends {
             for span in [Duration::ZERO, Duration::from_hours(1), Duration::MAX] {

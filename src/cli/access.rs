@@ -8,7 +8,7 @@ use super::UsageError;
 use super::act::ActArgs;
 use super::actions::act_on_one;
 use super::client::ClientArgs;
-use super::exit::{Ending, NOT_FOUND};
+use super::exit::{CommandError, NOT_FOUND};
 use super::output::{Column, Screen, Table};
 use super::paging::{Paging, Parameters};
 use super::verbs;
@@ -95,11 +95,11 @@ impl AccessArgs {
         });
         let list = list.await?;
         if let Some(id) = id.filter(|_| list.items.is_empty()) {
-            return Err(Ending::new(NOT_FOUND, format!("there is no such request {id}")).into());
+            return Err(CommandError::new(NOT_FOUND, format!("there is no such request {id}")).into());
         }
         self.client.output.show(&list, |screen| show(&list, screen))?;
         if !self.client.output.is_json() {
-            Paging::tell(&list, "request", "requests");
+            Paging::report(&list, "request", "requests");
         }
         Ok(())
     }

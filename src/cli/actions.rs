@@ -1,12 +1,12 @@
-//! Actions on one thing.
+//! Actions on one target.
 
 use super::act::ActArgs;
 use super::client::ClientArgs;
-use super::exit::Ending;
+use super::exit::CommandError;
 use crate::actions::{Action, Precondition, Requested};
 use queuekeeper_queue::path::Path;
 
-/// Requests something, without a look at anything else.
+/// Executes an action that needs nothing else read.
 pub(super) async fn act_on_one(client: &ClientArgs, act: &ActArgs, action: Action) -> anyhow::Result<()> {
     act.check()?;
     client
@@ -16,18 +16,20 @@ pub(super) async fn act_on_one(client: &ClientArgs, act: &ActArgs, action: Actio
         .await
 }
 
-/// Breaks a lock. Whether it is a fault only the whole queue tells; by force nobody asks.
+/// Breaks a lock. Whether it is a fault depends on the whole queue, which is not read with force.
 pub(super) async fn break_lock(client: &ClientArgs, act: &ActArgs, lock: Path, force: bool) -> anyhow::Result<()> {
     act.check()?;
     client
         .ask(async |link| {
             if !force && !act.is_dry_run() {
-                link.measure_or_refuse(", or break the lock with --force if it is certain that nobody works under it")
-                    .await?;
+                link.measure_or_refuse(
+                    ", or break the lock with --force if it is certain that no daemon is working under it",
+                )
+                .await?;
             }
             let found = link.queue().find_lock(&lock).await;
-            let found = found.map_err(Ending::from)?;
-            // Another lock in its place is another's.
+            let found = found.map_err(CommandError::from)?;
+            // A lock that was created in its place belongs to another session.
             let precondition = found.map(|lock| Precondition { czxid: Some(lock.czxid), ..Precondition::default() });
             let store = if force || precondition.is_none() { None } else { Some(link.store(true).await?) };
             let action = Action::from(Requested::BreakLock { lock: lock.clone(), force }).only_if(precondition);

@@ -1,4 +1,4 @@
-//! Who requests something on the command line, and where that is written down.
+//! The actor of the command line, and the audit file.
 
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -10,38 +10,41 @@ use super::UsageError;
 use crate::actions::audit::{Destination, Rotation};
 use crate::actions::{Actor, Role, Source};
 
-/// Only its owner reads who did what.
+/// Readable by its owner only.
 const FOLDER_MODE: u32 = 0o700;
 
-/// Where to write down who requested what.
+/// The options of the audit file.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Audit")]
 pub(super) struct AuditArgs {
-    /// The file to write down who requested what, why, and what came of it [default:
+    /// The file to record actions in, with user, reason and outcome [default:
     /// queuekeeper/audit.jsonl in `$XDG_STATE_HOME` or `~/.local/state`]
-    // Its variable is not that of `serve`, whose file is rotated by one process alone.
+    // Not the variable of `serve`, whose file is rotated by one process only.
     #[arg(long = "audit.file", env = "QUEUEKEEPER_CLI_AUDIT_FILE", hide_env_values = true, value_name = "FILE")]
     file: Option<PathBuf>,
 }
 
 impl AuditArgs {
-    /// The file, in a folder that is there.
+    /// The file, whose directory is created.
     ///
     /// # Errors
-    /// When there is no home to have it in, or its folder cannot be made.
+    /// When there is no home directory, or the directory cannot be created.
     pub(super) fn destination(&self) -> Result<Destination, anyhow::Error> {
         let file = match &self.file {
             Some(file) if file.as_os_str() == "-" => {
-                let why = "standard output is for the answer; name a file";
+                let why = "standard output is used for the result; set a file";
                 return Err(UsageError::flag("--audit.file", why).into());
             }
             Some(file) => file.clone(),
             None => {
                 let file = usual(|name| std::env::var_os(name).map(PathBuf::from)).ok_or_else(|| {
-                    UsageError::flag("--audit.file", "neither XDG_STATE_HOME nor HOME says where; name a file")
+                    UsageError::flag("--audit.file", "neither XDG_STATE_HOME nor HOME is set; set a file")
                 })?;
                 make_folder(&file).map_err(|why| {
-                    UsageError::flag("--audit.file", format!("cannot make the folder of {}: {why}", file.display()))
+                    UsageError::flag(
+                        "--audit.file",
+                        format!("cannot create the directory of {}: {why}", file.display()),
+                    )
                 })?;
                 file
             }
@@ -50,8 +53,7 @@ impl AuditArgs {
     }
 }
 
-/// Where state of a user's programs is kept, by the XDG Base Directory Specification, 0.8: a relative path is to be
-/// passed over.
+/// The default path, by the XDG Base Directory Specification, 0.8, under which relative paths are to be ignored.
 fn usual(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     let folder = variable("XDG_STATE_HOME").filter(|folder| folder.is_absolute());
     let folder = folder
@@ -64,7 +66,7 @@ fn make_folder(file: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder)
 }
 
-/// Whoever runs this process: his rights are those of his ZooKeeper credentials.
+/// The user of this process, whose rights are those of the ZooKeeper credentials.
 pub(super) fn actor() -> Actor {
     let user = whoami::username().unwrap_or_else(|_| format!("uid {}", rustix::process::getuid().as_raw()));
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -76,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_audit_file_is_where_a_users_state_is() {
+    fn the_default_audit_file_is_in_the_state_directory_of_the_user() {
         let of = |state: Option<&str>, home: Option<&str>| {
             usual(|name| if name == "HOME" { home } else { state }.map(PathBuf::from))
         };

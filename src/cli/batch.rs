@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::act::ActArgs;
 use super::batches::state;
 use super::client::{ClientArgs, Link};
-use super::exit::{Ending, NOT_FOUND};
+use super::exit::{CommandError, NOT_FOUND};
 use super::job::explain;
 use super::output::Screen;
 use super::verbs;
@@ -73,10 +73,10 @@ impl BatchArgs {
         if let Some(id) = numbered(&self.batch) {
             return Ok(id);
         }
-        let found = link.queue().find_batch(&self.batch).await.map_err(Ending::from)?;
+        let found = link.queue().find_batch(&self.batch).await.map_err(CommandError::from)?;
         let name = brief(&self.batch, 64);
         Ok(found.ok_or_else(|| {
-            Ending::new(
+            CommandError::new(
                 NOT_FOUND,
                 format!("there is no batch {name}: a batch is named as bid0000000042 or by its UUID"),
             )
@@ -88,7 +88,7 @@ impl BatchArgs {
             let answers = link.walk(true).await?;
             let now = Timestamp::now();
             let name = numbered(&self.batch).map_or_else(|| self.batch.clone(), |id| id.to_string());
-            Ok((answers.batch(&name, now).map_err(Ending::from)?, now))
+            Ok((answers.batch(&name, now).map_err(CommandError::from)?, now))
         });
         let (standing, now) = standing.await?;
         self.client.output.show(&standing, |screen| show(&standing, now, screen))

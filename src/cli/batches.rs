@@ -108,7 +108,7 @@ impl BatchesArgs {
         let list = list.await?;
         self.client.output.show(&list, |screen| show(&list, screen))?;
         if !self.client.output.is_json() {
-            Paging::tell(&list, "batch", "batches");
+            Paging::report(&list, "batch", "batches");
         }
         Ok(())
     }

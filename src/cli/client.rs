@@ -10,7 +10,7 @@ use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use zookeeper_client::Client;
 
-use super::exit::{Ending, FAILED};
+use super::exit::{CommandError, FAILED};
 use super::output::{OutputArgs, Spinner};
 use super::serve::faults::FaultArgs;
 use super::{UsageError, ZooKeeperArgs};
@@ -54,9 +54,9 @@ pub(super) struct Link {
 impl ClientArgs {
     /// Connects; one attempt.
     pub(super) async fn connect(&self) -> Result<Link, anyhow::Error> {
-        super::log::begin_for_people();
+        super::log::begin_plain();
         let config = self.zookeeper.clone().config()?;
-        let client = config.connect().await.map_err(Ending::from)?;
+        let client = config.connect().await.map_err(CommandError::from)?;
         Ok(Link { config, client, limits: self.faults.limits(), clock: Arc::default() })
     }
 
@@ -71,20 +71,20 @@ impl ClientArgs {
 
 impl Link {
     /// Walks the tree once. With `confirm` it looks twice where something seems to be broken.
-    pub(super) async fn walk(&self, confirm: bool) -> Result<Answers, Ending> {
+    pub(super) async fn walk(&self, confirm: bool) -> Result<Answers, CommandError> {
         let store = self.store(confirm).await?;
         Ok(self.answers(store))
     }
 
     /// The same without the answers.
-    pub(super) async fn store(&self, confirm: bool) -> Result<mirror::Store, Ending> {
+    pub(super) async fn store(&self, confirm: bool) -> Result<mirror::Store, CommandError> {
         let _spinner = Spinner::start("reading the queue");
         let measured = self.clock.get().and_then(|measured| measured.as_ref().ok()).copied();
         Ok(mirror::load(&self.client, self.limits.clone(), confirm, measured).await?)
     }
 
     /// Reads one job, and nothing else; `None` where there is none.
-    pub(super) async fn job(&self, id: JobId) -> Result<Option<Answers>, Ending> {
+    pub(super) async fn job(&self, id: JobId) -> Result<Option<Answers>, CommandError> {
         let store = mirror::load_job(&self.client, id).await?;
         Ok(store.map(|store| self.answers(store)))
     }
@@ -104,13 +104,13 @@ impl Link {
     /// Measures the servers' clock, before the walk of what acts by an age: a clock of this host that is ahead makes
     /// everything seem older than it is. `otherwise` says what can be done where it cannot be measured, besides giving the
     /// right.
-    pub(super) async fn measure_or_refuse(&self, otherwise: &str) -> Result<(), Ending> {
+    pub(super) async fn measure_or_refuse(&self, otherwise: &str) -> Result<(), CommandError> {
         match self.measure().await {
             Ok(_) => Ok(()),
             Err(_) if self.client.check_stat("/").await == Ok(None) => {
                 Err(LoadError::NoRoot { chroot: self.client.path().to_owned() }.into())
             }
-            Err(why) => Err(Ending::new(
+            Err(why) => Err(CommandError::new(
                 FAILED,
                 format!(
                     "this goes by ages, and they cannot be told, because the clock of the ZooKeeper servers could not be \

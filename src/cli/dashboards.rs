@@ -1,4 +1,4 @@
-//! `queuekeeper dashboards`: what the programs around queuekeeper load.
+//! `queuekeeper dashboards`: files for the programs around queuekeeper.
 
 use std::fmt::Write as _;
 use std::fs::Permissions;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::exit::{Ending, FAILED, IN_PART, REFUSED};
+use super::exit::{CommandError, FAILED, IN_PART, REFUSED};
 use super::output;
 use crate::config::{ExternalUrl, RoutePrefix, Web};
 use crate::web::dashboards::{Addresses, FILES};
@@ -16,19 +16,19 @@ use crate::web::dashboards::{Addresses, FILES};
 /// Why writing the text cannot fail.
 const INFALLIBLE: &str = "writing to a String does not fail";
 
-/// What the files may be to their owner and to those who load them, as far as the umask lets it.
+/// The mode of the files, before the umask.
 const MODE: u32 = 0o666;
 
 /// Write the dashboards for Grafana, the rules for Prometheus with their runbook, and example configurations
 ///
-/// A file that is there and says something else is kept, unless --force is given: limits are yours to change.
+/// A file that exists with other contents is kept unless --force is set, since limits may have been changed.
 #[derive(Clone, Debug, Args)]
 pub(super) struct DashboardsArgs {
-    /// The directory to write them to, which is made if it is not there
+    /// The directory for the files, which is created if it does not exist
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 
-    /// The address that people reach the status page by [default: the local one; in the links of alerts, the one that was
+    /// The public address of the status page [default: the local one; in the links of alerts, the one that was
     /// scraped]
     #[arg(long = "url", value_name = "URL")]
     url: Option<ExternalUrl>,
@@ -37,27 +37,27 @@ pub(super) struct DashboardsArgs {
     #[arg(long = "route-prefix", value_name = "PATH")]
     route_prefix: Option<RoutePrefix>,
 
-    /// Replace files that are there and say something else
+    /// Replace files that exist with other contents
     #[arg(long = "force")]
     force: bool,
 }
 
-/// What became of a file.
+/// The result for a file.
 enum Outcome {
     Written,
-    /// It was there and says the same.
+    /// It existed with the same contents.
     Same,
-    /// It was there and says something else.
+    /// It existed with other contents.
     Kept,
 }
 
 impl DashboardsArgs {
-    /// Writes the files, and says of each what became of it.
+    /// Writes the files, and reports the result for each.
     ///
     /// # Errors
-    /// When a file could not be written, or is there and was kept.
+    /// When a file could not be written, or existed and was kept.
     pub(super) fn run(&self) -> anyhow::Result<()> {
-        let (mut told, mut done, mut kept, mut failed) = (String::new(), 0_usize, 0_usize, 0_usize);
+        let (mut report, mut done, mut kept, mut failed) = (String::new(), 0_usize, 0_usize, 0_usize);
         let addresses = Addresses::of(&self.web());
         for file in &*FILES {
             let path = self.directory.join(file.path);
@@ -65,15 +65,15 @@ impl DashboardsArgs {
             match self.put(&path, &addresses.put_into(file.text)) {
                 Ok(Outcome::Written) => {
                     done += 1;
-                    writeln!(told, "wrote {shown}").expect(INFALLIBLE);
+                    writeln!(report, "wrote {shown}").expect(INFALLIBLE);
                 }
                 Ok(Outcome::Same) => {
                     done += 1;
-                    writeln!(told, "{shown} is so already").expect(INFALLIBLE);
+                    writeln!(report, "{shown} is unchanged").expect(INFALLIBLE);
                 }
                 Ok(Outcome::Kept) => {
                     kept += 1;
-                    output::note(&format!("kept {shown}: it was changed; --force replaces it"));
+                    output::note(&format!("kept {shown}: it has other contents; --force replaces it"));
                 }
                 Err(error) => {
                     failed += 1;
@@ -81,25 +81,25 @@ impl DashboardsArgs {
                 }
             }
         }
-        output::write(&told)?;
+        output::write(&report)?;
         let all = FILES.len();
         match (done, kept, failed) {
             (_, 0, 0) => Ok(()),
-            (0, 0, _) => Err(Ending::new(FAILED, "none of the files could be written").into()),
-            (0, _, 0) => Err(Ending::new(REFUSED, "all of the files were kept").into()),
+            (0, 0, _) => Err(CommandError::new(FAILED, "no file could be written").into()),
+            (0, _, 0) => Err(CommandError::new(REFUSED, "all files were kept").into()),
             (_, _, _) => {
                 let text = format!("of {all} files, {kept} were kept and {failed} could not be written");
-                Err(Ending::new(IN_PART, text).into())
+                Err(CommandError::new(IN_PART, text).into())
             }
         }
     }
 
-    /// How the server that the files are for is reached.
+    /// The address of the server that the files are for.
     fn web(&self) -> Web {
         Web::reached_by(self.url.clone(), self.route_prefix.clone())
     }
 
-    /// Writes a file that takes its name only once it is whole.
+    /// Writes a file that gets its name when it is complete.
     fn put(&self, path: &Path, text: &str) -> std::io::Result<Outcome> {
         match std::fs::read(path) {
             Ok(there) if there == text.as_bytes() => return Ok(Outcome::Same),

@@ -1,4 +1,4 @@
-//! `queuekeeper demo`: a made-up queue to look at, with nothing else running.
+//! `queuekeeper demo`: a simulated queue, with no other service running.
 
 use anyhow::Context as _;
 use clap::Args;
@@ -9,16 +9,16 @@ use crate::demo::{self, MonitoringError, Options};
 use crate::server;
 use queuekeeper_zookeeper::{ServerError, Servers};
 
-/// The fastest that is of any use: beyond it ZooKeeper and the daemons set the pace.
+/// The highest useful rate: beyond it ZooKeeper and the daemons are the limit.
 const FASTEST: f64 = 2_000.0;
 
-/// The slowest that still shows something.
+/// The lowest rate that still shows something.
 const SLOWEST: f64 = 0.1;
 
-/// Run a made-up queue with simulated daemons in a private ZooKeeper, and serve it
+/// Run a queue with simulated daemons in a private ZooKeeper, and serve it
 #[derive(Clone, Debug, Args)]
 pub struct DemoArgs {
-    /// How many jobs the queue has, 10 to 500000
+    /// The number of jobs in the queue, 10 to 500000
     #[arg(
         long = "jobs",
         env = "QUEUEKEEPER_DEMO_JOBS",
@@ -30,7 +30,7 @@ pub struct DemoArgs {
     )]
     jobs: u32,
 
-    /// How many transitions of jobs a second, about; everything else goes faster or slower with it
+    /// The approximate number of job transitions per second, which scales everything else
     #[arg(
         long = "rate",
         env = "QUEUEKEEPER_DEMO_RATE",
@@ -42,7 +42,7 @@ pub struct DemoArgs {
     )]
     rate: f64,
 
-    /// The number that all choices follow from
+    /// The seed of all random choices
     #[arg(
         long = "seed",
         env = "QUEUEKEEPER_DEMO_SEED",
@@ -53,8 +53,8 @@ pub struct DemoArgs {
     )]
     seed: u64,
 
-    /// Use this ZooKeeper, below a znode of the demo's own that is removed at the end [default: a private one]
-    // Its variable is not the one of `serve`: who set that for production does not mean the demo with it.
+    /// Use this ZooKeeper, below a znode that is removed at the end [default: a private one]
+    // Not the variable of `serve`, which may be set to a production ZooKeeper.
     #[arg(
         long = "zookeeper",
         env = "QUEUEKEEPER_DEMO_ZOOKEEPER",
@@ -64,7 +64,7 @@ pub struct DemoArgs {
     )]
     zookeeper: Option<Servers>,
 
-    /// Start Prometheus and Alertmanager beside it, wired up, to watch alerts act; they must be installed
+    /// Start Prometheus and Alertmanager as well, configured to show alerts that act; they must be installed
     #[arg(
         long = "with-prometheus",
         env = "QUEUEKEEPER_DEMO_WITH_PROMETHEUS",
@@ -73,7 +73,7 @@ pub struct DemoArgs {
     )]
     with_prometheus: bool,
 
-    /// Where to listen: host:port, or :port for every interface; may be repeated
+    /// The address to listen on: host:port, or :port for every interface; may be repeated
     #[arg(
         long = "web.listen-address",
         env = "QUEUEKEEPER_WEB_LISTEN_ADDRESS",
@@ -93,19 +93,19 @@ fn rate(text: &str) -> Result<f64, String> {
     text.parse()
         .ok()
         .filter(|rate| (SLOWEST..=FASTEST).contains(rate))
-        .ok_or_else(|| format!("the rate is a number of transitions a second, {SLOWEST} to {FASTEST}"))
+        .ok_or_else(|| format!("expected a number of transitions per second, {SLOWEST} to {FASTEST}"))
 }
 
 impl DemoArgs {
     /// Runs the demo until SIGTERM or SIGINT.
     ///
     /// # Errors
-    /// When a program is not installed ([`UsageError`]), an address cannot be listened on, or a part of the demo fails.
+    /// When a program is not installed ([`UsageError`]), an address cannot be bound, or a part of the demo fails.
     pub async fn run(self) -> anyhow::Result<()> {
         self.log.begin();
         if self.with_prometheus && self.rate > demo::FASTEST_WITH_PROMETHEUS {
             let why = format!(
-                "with --with-prometheus it is at most {}: beyond that a stall is over before its alert is raised",
+                "the maximum with --with-prometheus is {}: beyond that a stall ends before its alert fires",
                 demo::FASTEST_WITH_PROMETHEUS
             );
             return Err(UsageError::flag("--rate", why).into());

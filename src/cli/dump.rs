@@ -16,19 +16,19 @@ use crate::mirror::words::counted;
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::dump::{DumpError, DumpOptions, Redaction, Trailer};
 
-/// How much is gathered before it is written.
+/// The size of the write buffer.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// Write the whole queue as JSON lines: for a backup, for a bug report, to load it elsewhere
+/// Write the whole queue as JSON lines, for a backup, a bug report or a load elsewhere
 ///
-/// It is no snapshot: the queue moves on while it is read, so pause it first where that matters. Locks of sessions are
+/// It is not a snapshot: the queue changes while it is read, so pause it first if that matters. Locks of sessions are
 /// marked as ephemeral, and /zookeeper and /queuekeeper are left out.
 #[derive(Clone, Debug, Args)]
 pub struct DumpArgs {
     #[command(flatten)]
     zookeeper: ZooKeeperArgs,
 
-    /// The file to write, which is there only once it is whole [default: standard output]
+    /// The file to write, which appears when it is complete [default: standard output]
     #[arg(
         long = "output",
         env = "QUEUEKEEPER_DUMP_OUTPUT",
@@ -38,16 +38,16 @@ pub struct DumpArgs {
     )]
     output: Option<PathBuf>,
 
-    /// Replace what could tell who deposits what by pseudonyms that differ from dump to dump
+    /// Replace what could identify depositors and content by pseudonyms that differ in each dump
     #[arg(long = "redact", env = "QUEUEKEEPER_DUMP_REDACT", hide_env_values = true, help_heading = "Dump")]
     redact: bool,
 }
 
 impl DumpArgs {
-    /// Writes the dump, and says on standard error what it consists of.
+    /// Writes the dump, and a summary on standard error.
     ///
     /// # Errors
-    /// When ZooKeeper cannot be read, or the dump not be written.
+    /// When ZooKeeper cannot be read, or the dump cannot be written.
     pub async fn run(self) -> anyhow::Result<()> {
         let config = self.zookeeper.clone().config()?;
         let chroot = config.servers.chroot().unwrap_or("/").to_owned();
@@ -71,21 +71,21 @@ impl DumpArgs {
             None => self.write(&queue, std::io::stdout()).await,
         };
         let read = match written {
-            // The reader of a pipe has closed it, as `head` does: it has read enough.
+            // The reader of the pipe has closed it, as `head` does.
             Err(error) if is_closed(&error) => return Ok(()),
             written => written?,
         };
         note(&format!("dumped {}", summary(&read)));
         if read.ephemeral > 0 {
-            note(&format!("marked as locks of sessions, which cannot be loaded: {}", znodes(read.ephemeral)));
+            note(&format!("locks of sessions, which are marked and cannot be loaded: {}", znodes(read.ephemeral)));
         }
         if read.vanished > 0 {
-            note(&format!("left out, because they went away while the queue was read: {}", znodes(read.vanished)));
+            note(&format!("omitted, because they were deleted while the queue was read: {}", znodes(read.vanished)));
         }
         Ok(())
     }
 
-    /// Writes a file that takes its name only once it is whole.
+    /// Writes a file that gets its name when it is complete.
     async fn to_file(&self, queue: &Queue, path: &Path) -> anyhow::Result<Trailer> {
         let failed = || format!("cannot write {}", path.display());
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -113,12 +113,12 @@ impl DumpArgs {
     }
 }
 
-/// Whether a dump ended because nothing reads the pipe that it is written to.
+/// Whether a dump ended because its pipe was closed.
 fn is_closed(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(DumpError::Write(error)) if error.kind() == ErrorKind::BrokenPipe)
 }
 
-/// Whether it is a pipe or a device, which cannot be replaced by a file.
+/// Whether it is a pipe or a device, which must not be replaced by a file.
 fn is_special(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| !found.is_file())
 }
@@ -127,7 +127,7 @@ pub(super) fn znodes(count: u64) -> String {
     counted(count, "znode", "znodes")
 }
 
-/// What a dump consists of.
+/// The contents of a dump in words.
 pub(super) fn summary(read: &Trailer) -> String {
     format!(
         "{}: {}, {}, {}; {} of values",

@@ -1,4 +1,4 @@
-//! What a command ends with that does not end well.
+//! The exit codes of commands.
 
 use crate::actions::Refusal;
 use crate::mirror::LoadError;
@@ -6,54 +6,54 @@ use crate::web::Problem;
 
 use queuekeeper_zookeeper::ConnectError;
 
-/// The process could not go on, or could not begin although its usage was right.
+/// A failure during the execution, or at its start although the usage was right.
 pub const FAILED: u8 = 1;
 
-/// A flag, a value or a file that it names was wrong, or something is not installed.
+/// A flag, a value or a named file was wrong, or a program is not installed.
 pub const BAD_USAGE: u8 = 2;
 
-/// The queue stands against what was requested, somebody who was asked said no, or a
-/// signal came before it began. Nothing was done.
+/// The action conflicts with the state of the queue, was not confirmed, or was interrupted before it started. Nothing
+/// was done.
 pub(super) const REFUSED: u8 = 3;
 
 /// There is no such job, batch, request, lock, collection or group.
 pub(super) const NOT_FOUND: u8 = 4;
 
-/// Whether all of it was done is not known: the connection was lost.
+/// Whether all of it was done is unknown: the connection was lost.
 pub(super) const UNKNOWN: u8 = 5;
 
-/// Of many items, or of one order in several transactions, a part was done.
+/// A part of a bulk action, or of an action in several transactions, was done.
 pub(super) const IN_PART: u8 = 6;
 
-/// The same for whoever reads the help.
+/// The exit codes, for the help.
 pub(super) const CODES: &str = "\
 Exit codes:
-  0  done, or nothing was left to do; serve and demo: ended by SIGTERM or SIGINT
-  1  failed: ZooKeeper cannot be reached or refuses us, a file cannot be written, an address cannot be listened on
-  2  a wrong flag, value or file named by one, a question that nobody can answer, or something that is not installed
-  3  refused, and nothing was done: the queue stands against it or has changed meanwhile, the answer was no, or it was
-     interrupted before it began
-  4  there is no such job, batch, request, lock, collection or group
-  5  the connection was lost, and it is not known whether all of it was done
-  6  a part was done: something stood against the rest, or it was interrupted";
+  0  success, or nothing to do; serve and demo: ended by SIGTERM or SIGINT
+  1  failed: ZooKeeper cannot be reached or refuses access, a file cannot be written, an address cannot be bound
+  2  wrong usage: a flag, a value or a named file is wrong, a confirmation is not possible, or a program is missing
+  3  refused, and nothing was done: the state of the queue forbids it or has changed, it was not confirmed, or it was
+     interrupted before it started
+  4  not found: there is no such job, batch, request, lock, collection or group
+  5  unknown: the connection was lost, and it is not known whether all of it was done
+  6  partly done: the rest was refused or failed, or it was interrupted";
 
-/// An end that has a code of its own, and a line that says why.
+/// A message with an exit code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
-pub(super) struct Ending {
+pub(super) struct CommandError {
     /// The exit code.
     pub(super) code: u8,
     text: String,
 }
 
-impl Ending {
-    /// An end with a code.
+impl CommandError {
+    /// A message with this exit code.
     pub(super) fn new(code: u8, text: impl Into<String>) -> Self {
         Self { code, text: text.into() }
     }
 }
 
-impl From<Problem> for Ending {
+impl From<Problem> for CommandError {
     fn from(problem: Problem) -> Self {
         let code = match problem.status {
             400 => BAD_USAGE,
@@ -64,25 +64,25 @@ impl From<Problem> for Ending {
     }
 }
 
-impl From<LoadError> for Ending {
+impl From<LoadError> for CommandError {
     fn from(error: LoadError) -> Self {
         Self::new(FAILED, error.to_string())
     }
 }
 
-impl From<ConnectError> for Ending {
+impl From<ConnectError> for CommandError {
     fn from(error: ConnectError) -> Self {
         Self::new(FAILED, error.to_string())
     }
 }
 
-impl From<queuekeeper_queue::Error> for Ending {
+impl From<queuekeeper_queue::Error> for CommandError {
     fn from(error: queuekeeper_queue::Error) -> Self {
         Self::new(FAILED, error.to_string())
     }
 }
 
-impl From<Refusal> for Ending {
+impl From<Refusal> for CommandError {
     fn from(refusal: Refusal) -> Self {
         let code = match &refusal {
             Refusal::Forbidden { .. } | Refusal::Conflict { .. } => REFUSED,
@@ -102,7 +102,7 @@ mod tests {
     use crate::actions::Role;
 
     #[test]
-    fn each_refusal_ends_with_its_code() {
+    fn each_refusal_has_its_exit_code() {
         let text = || "why".to_owned();
         for (refusal, code) in [
             (Refusal::Forbidden { needs: Role::Admin, has: Role::Viewer }, 3),
@@ -115,7 +115,7 @@ mod tests {
             (Refusal::InPart(text()), 6),
         ] {
             let said = refusal.to_string();
-            assert_eq!(Ending::from(refusal), Ending::new(code, said));
+            assert_eq!(CommandError::from(refusal), CommandError::new(code, said));
         }
     }
 }

@@ -32,7 +32,7 @@ impl FailuresArgs {
         let list = list.await?;
         self.client.output.show(&list, |screen| show(&list, screen))?;
         if !self.client.output.is_json() {
-            Paging::tell(&list, "group", "groups");
+            Paging::report(&list, "group", "groups");
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use super::output::{Screen, note};
 use super::paging::{Paging, Parameters};
 use super::verbs;
 use super::words::{ASSUMED, ago, count};
-use crate::actions::{ActionKind, ActionParameters, BulkAction, ListOf, MOST_ITEMS, Target};
+use crate::actions::{ActionKind, ActionParameters, BulkAction, ListOf, MAX_ITEMS, Target};
 use crate::mirror::Store;
 use crate::mirror::words::{self, counted};
 use crate::views::faults::{FaultList, Unconfirmed};
@@ -107,7 +107,7 @@ impl FaultsArgs {
         let asked = |fault: &Fault| self.fault.as_deref().is_none_or(|label| label == fault.label());
         let (mut targets, mut left) = (Vec::new(), Vec::new());
         for fault in Fault::ALL.into_iter().filter(asked) {
-            let found = store.faults(fault, MOST_ITEMS, now, None).unwrap_or_default();
+            let found = store.faults(fault, MAX_ITEMS, now, None).unwrap_or_default();
             let items = found.into_iter().map(|found| found.item);
             let wanted = items.filter(|item| self.item.as_ref().is_none_or(|wanted| item.to_string() == *wanted));
             for item in wanted {
@@ -133,7 +133,7 @@ impl FaultsArgs {
         if list.items.is_empty() && !list.unconfirmed.is_empty() {
             note("no fault that matches is confirmed");
         } else if !self.client.output.is_json() {
-            Paging::tell(&list, "fault", "faults");
+            Paging::report(&list, "fault", "faults");
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::act::ActArgs;
 use super::actions::{act_on_one, break_lock};
 use super::client::{ClientArgs, job_id};
-use super::exit::{Ending, NOT_FOUND};
+use super::exit::{CommandError, NOT_FOUND};
 use super::output::Screen;
 use super::verbs::{self, JobParameters};
 use super::words::{ago, moment, number, size};
@@ -101,7 +101,7 @@ impl JobArgs {
         let job = self.client.ask(async |link| {
             let answers = link.job(id).await?.ok_or_else(|| missing(id))?;
             let now = Timestamp::now();
-            Ok((answers.job(&id.to_string(), now).await.map_err(Ending::from)?, now))
+            Ok((answers.job(&id.to_string(), now).await.map_err(CommandError::from)?, now))
         });
         let (job, now) = job.await?;
         self.client.output.show(&alone(&job)?, |screen| card(&job, now, screen))
@@ -113,15 +113,15 @@ impl JobArgs {
             let answers = link.walk(true).await?;
             // After the walk: what it saw twice has lasted until now.
             let now = Timestamp::now();
-            Ok((answers.job(&id.to_string(), now).await.map_err(Ending::from)?.diagnosis, now))
+            Ok((answers.job(&id.to_string(), now).await.map_err(CommandError::from)?.diagnosis, now))
         });
         let (diagnosis, now) = diagnosis.await?;
         self.client.output.show(&diagnosis, |screen| explain(&diagnosis, now, screen))
     }
 }
 
-fn missing(id: JobId) -> Ending {
-    Ending::new(NOT_FOUND, format!("there is no job {id}; one that was purged is gone for good"))
+fn missing(id: JobId) -> CommandError {
+    CommandError::new(NOT_FOUND, format!("there is no job {id}; one that was purged is gone for good"))
 }
 
 /// The job in the API's words, but for what only the whole queue tells.

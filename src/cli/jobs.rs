@@ -8,7 +8,7 @@ use super::UsageError;
 use super::act::ActArgs;
 
 use super::client::{ClientArgs, Link};
-use super::exit::Ending;
+use super::exit::CommandError;
 use super::output::{Column, OutputArgs, Screen, Table};
 use super::paging::{Paging, Parameters};
 use super::verbs::{self, JobParameters};
@@ -144,7 +144,7 @@ impl JobsArgs {
         let list = list.await?;
         self.client.output.show(&list, |screen| show(&list, screen))?;
         if !self.client.output.is_json() {
-            Paging::tell(&list, "job", "jobs");
+            Paging::report(&list, "job", "jobs");
         }
         Ok(())
     }
@@ -194,9 +194,9 @@ async fn change_found(
 ) -> anyhow::Result<()> {
     let answers = link.answers(store.clone());
     let now = Timestamp::now();
-    let items = answers.matching(asked, now).map_err(Ending::from)?;
+    let items = answers.matching(asked, now).map_err(CommandError::from)?;
     let first = [asked.clone(), vec![("limit".to_owned(), SAMPLE.to_string())]].concat();
-    let sample = answers.jobs(&first, now).map_err(Ending::from)?;
+    let sample = answers.jobs(&first, now).map_err(CommandError::from)?;
     act.with_session(link, Some(store), output, async |session| {
         session.each(bulk, ListOf::Jobs, items, |screen| show(&sample, screen)).await
     })

@@ -1,4 +1,4 @@
-//! `queuekeeper load`: a dump into an empty chroot.
+//! `queuekeeper load`: loads a dump into an empty chroot.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek as _};
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Acls, Client, CreateMode};
 
 use super::dump::{summary, znodes};
-use super::exit::{BAD_USAGE, Ending, FAILED, IN_PART, REFUSED};
+use super::exit::{BAD_USAGE, CommandError, FAILED, IN_PART, REFUSED};
 use super::meter::Meter;
 use super::output::note;
 use super::{ZooKeeperArgs, on_signal};
@@ -21,25 +21,25 @@ use queuekeeper_queue::Queue;
 use queuekeeper_queue::load::{self, Checked, LoadError, LoadLimits, LoadOptions, LoadProgress, Loaded};
 use queuekeeper_zookeeper::Config;
 
-/// How much is read at once, and how often that before it is loaded.
+/// The size of a read, and how many may be ahead of the load.
 const BLOCK_BYTES: usize = 256 << 10;
 const BLOCKS_AHEAD: usize = 4;
 
 /// Load a dump into an empty chroot
 ///
-/// The queues there are paused for as long as it lasts, and the counters of jobs, batches and access requests are led past
-/// the highest numbers. Locks of sessions and times are not restored. The dump is checked from its first line to its last
-/// before anything is written; standard input is kept in a temporary file meanwhile.
+/// The queues are paused during the load, and the counters of jobs, batches and access requests are advanced past the
+/// highest numbers. Locks of sessions and times are not restored. The whole dump is checked before anything is written;
+/// standard input is kept in a temporary file for that.
 #[derive(Clone, Debug, Args)]
 pub struct LoadArgs {
     #[command(flatten)]
     zookeeper: ZooKeeperArgs,
 
-    /// Go on with a load of this dump that was interrupted
+    /// Continue a load of this dump that was interrupted
     #[arg(long = "resume", env = "QUEUEKEEPER_LOAD_RESUME", hide_env_values = true, help_heading = "Load")]
     resume: bool,
 
-    /// The largest number that a job, batch or request may have: the counters are led there one by one
+    /// The maximum number of a job, batch or request: the counters are advanced to it one by one
     #[arg(
         long = "largest-number",
         env = "QUEUEKEEPER_LOAD_LARGEST_NUMBER",
@@ -57,10 +57,10 @@ pub struct LoadArgs {
 }
 
 impl LoadArgs {
-    /// Loads the dump, and says on standard error what was loaded and what was not.
+    /// Loads the dump, and reports on standard error what was loaded and what was not.
     ///
     /// # Errors
-    /// When the dump is none, the chroot is not empty, or ZooKeeper refuses.
+    /// When the dump is not valid, the chroot is not empty, or ZooKeeper refuses a write.
     pub async fn run(self) -> anyhow::Result<()> {
         let config = self.zookeeper.clone().config()?;
         let (shutdown, waiting) = on_signal()?;
@@ -70,7 +70,7 @@ impl LoadArgs {
         let loaded = loaded?;
         note(&format!("loaded {}", summary(&loaded.read)));
         if loaded.found > 0 {
-            note(&format!("{} of them were there already", znodes(loaded.found)));
+            note(&format!("{} of them existed already", znodes(loaded.found)));
         }
         for counter in &loaded.counters {
             note(&format!("the next number in {} is {}", counter.folder, counter.next));
@@ -79,9 +79,9 @@ impl LoadArgs {
             1 => "1 lock of a session".to_owned(),
             locks => format!("{locks} locks of sessions"),
         };
-        let acl = if config.acl.is_empty() { "the open one" } else { "that of --zookeeper.acl" };
+        let acl = if config.acl.is_empty() { "the open ACL" } else { "that of --zookeeper.acl" };
         note(&format!(
-            "not restored: {locks}; times, so each item counts as having entered its state now; ACLs: new znodes have {acl}"
+            "not restored: {locks}; times (each item counts as having entered its state now); ACLs (new znodes have {acl})"
         ));
         Ok(())
     }
@@ -104,15 +104,15 @@ impl LoadArgs {
         match shutdown.run_until_cancelled(loading).await {
             Some(loaded) => Ok(loaded.map_err(|error| ending(&error))?),
             None => anyhow::bail!(
-                "interrupted. The queues there stay paused, so no daemon takes half a job; go on with --resume, or remove \
-                 what is below the chroot"
+                "interrupted. The queues stay paused, so that no daemon takes an incomplete job; continue with --resume, or remove \
+                 everything below the chroot"
             ),
         }
     }
 }
 
-/// Reads a dump from its first line to its last, and gives it to be read again from its beginning. A pipe can be read once,
-/// so what comes from one is kept in a temporary file, which has no name and ends with the process.
+/// Checks a dump from its first line to its last, and returns it rewound. A pipe can be read once, so its contents are
+/// kept in a temporary file, which has no name and ends with the process.
 fn check(path: Option<&Path>, limits: LoadLimits) -> anyhow::Result<(File, Checked)> {
     let name = path.map_or_else(|| "standard input".to_owned(), |path| path.display().to_string());
     let failed = || format!("cannot read {name}");
@@ -124,21 +124,21 @@ fn check(path: Option<&Path>, limits: LoadLimits) -> anyhow::Result<(File, Check
             Some(path) => Box::new(open(path)?),
             None => Box::new(io::stdin()),
         };
-        let mut copy = tempfile::tempfile().context("cannot make a temporary file for the dump")?;
+        let mut copy = tempfile::tempfile().context("cannot create a temporary file for the dump")?;
         io::copy(&mut input, &mut copy).with_context(|| format!("cannot copy {name} to a temporary file"))?;
         copy.rewind()?;
         copy
     };
     let checked = load::check(BufReader::with_capacity(BLOCK_BYTES, &file), limits).map_err(|error| match error {
-        LoadError::Dump(error) => Ending::new(BAD_USAGE, format!("{name}: {error}")).into(),
+        LoadError::Dump(error) => CommandError::new(BAD_USAGE, format!("{name}: {error}")).into(),
         error => anyhow::Error::from(error).context(name.clone()),
     })?;
     file.rewind().with_context(failed)?;
     Ok((file, checked))
 }
 
-/// What a load ends with that did not load.
-fn ending(error: &LoadError) -> Ending {
+/// The message and exit code of a failed load.
+fn ending(error: &LoadError) -> CommandError {
     let code = match error {
         LoadError::Dump(_) => BAD_USAGE,
         LoadError::NotEmpty(_)
@@ -148,13 +148,13 @@ fn ending(error: &LoadError) -> Ending {
         LoadError::Stopped { .. } => IN_PART,
         LoadError::Input(_) | LoadError::Changed { .. } | LoadError::Differs(_) | LoadError::Queue(_) => FAILED,
     };
-    Ending::new(code, error.to_string())
+    CommandError::new(code, error.to_string())
 }
 
-/// Reads ahead on a thread of its own: a disk that hangs must not keep a signal from being heard.
+/// Reads ahead on a thread of its own, so that a hanging disk does not delay the reaction to a signal.
 fn blocks(mut input: File) -> impl Stream<Item = io::Result<Vec<u8>>> + Unpin {
     let (send, receive) = mpsc::channel(BLOCKS_AHEAD);
-    // It ends with its input, or when nobody wants more; the process does not wait for it.
+    // It ends with its input, or when the receiver is dropped; the process does not wait for it.
     drop(tokio::task::spawn_blocking(move || {
         loop {
             let mut block = Vec::with_capacity(BLOCK_BYTES);
@@ -167,7 +167,7 @@ fn blocks(mut input: File) -> impl Stream<Item = io::Result<Vec<u8>>> + Unpin {
     Box::pin(stream::unfold(receive, async |mut receive| receive.recv().await.map(|block| (block, receive))))
 }
 
-/// Connects to the chroot, and makes it where it is missing.
+/// Connects to the chroot, which is created if it does not exist.
 async fn open(config: &Config) -> anyhow::Result<Client> {
     let client = config.connect().await?;
     let Some(chroot) = config.servers.chroot() else { return Ok(client) };
@@ -175,8 +175,8 @@ async fn open(config: &Config) -> anyhow::Result<Client> {
         let root = Config { servers: config.servers.with_chroot("/")?, ..config.clone() }.connect().await?;
         let acl = if config.acl.is_empty() { Acls::anyone_all() } else { Acls::new(&config.acl) };
         let options = CreateMode::Persistent.with_acls(acl);
-        root.mkdir(chroot, &options).await.with_context(|| format!("cannot make the chroot {chroot}"))?;
-        note(&format!("made the chroot {chroot}"));
+        root.mkdir(chroot, &options).await.with_context(|| format!("cannot create the chroot {chroot}"))?;
+        note(&format!("created the chroot {chroot}"));
     }
     Ok(client)
 }

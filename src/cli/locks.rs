@@ -55,7 +55,7 @@ impl LocksArgs {
         let list = list.await?;
         self.client.output.show(&list, |screen| show(&list, screen))?;
         if !self.client.output.is_json() {
-            Paging::tell(&list, "lock", "locks");
+            Paging::report(&list, "lock", "locks");
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The log: to standard error, as text for people or as JSON for programs.
+//! The log: on standard error, as text or JSON.
 
 use std::io::{self, Write};
 
@@ -9,11 +9,11 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// How to log.
+/// The options of the log.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Log")]
 pub struct LogArgs {
-    /// The least important messages to log
+    /// The minimum level of messages to log
     #[arg(
         long = "log.level",
         env = "QUEUEKEEPER_LOG_LEVEL",
@@ -23,7 +23,7 @@ pub struct LogArgs {
     )]
     level: Level,
 
-    /// How a message is written
+    /// The format of messages
     #[arg(
         long = "log.format",
         env = "QUEUEKEEPER_LOG_FORMAT",
@@ -50,7 +50,7 @@ enum Format {
 }
 
 impl LogArgs {
-    /// Begins to log. A second time in a process it does nothing.
+    /// Starts logging. Further calls in a process do nothing.
     pub fn begin(&self) {
         let level = match self.level {
             Level::Error => LevelFilter::ERROR,
@@ -59,8 +59,8 @@ impl LogArgs {
             Level::Debug => LevelFilter::DEBUG,
             Level::Trace => LevelFilter::TRACE,
         };
-        // What libraries say is for those who repair them: the client library warns of each failed handshake, and we say
-        // once, and why, that there is no connection.
+        // Messages of libraries are of use only for debugging them: the client library warns of each failed handshake,
+        // while our own message reports once that there is no connection, and why.
         let libraries = match self.level {
             Level::Error | Level::Warn | Level::Info => LevelFilter::ERROR,
             Level::Debug => LevelFilter::WARN,
@@ -77,23 +77,23 @@ impl LogArgs {
             }
             Format::Json => registry.with(fmt::layer().json().with_writer(std::io::stderr)).try_init(),
         };
-        // A test that runs several servers in one process has a log already.
+        // A test with several servers in one process has a log already.
         drop(begun);
     }
 }
 
-/// Begins to log what whoever typed a command must know beside its answer: warnings and errors of ours, as plain lines.
-pub(super) fn begin_for_people() {
+/// Starts logging for commands: our own warnings and errors, as plain lines.
+pub(super) fn begin_plain() {
     let filter = Targets::new().with_target("queuekeeper", LevelFilter::WARN);
     let lines = fmt::layer().with_writer(|| Lines::stderr(false)).with_ansi(false).with_target(false).without_time();
     drop(tracing_subscriber::registry().with(filter).with(lines).try_init());
 }
 
-/// The attributes that messages have on a terminal: dim and bold, slanted, and the colours of levels.
+/// The attributes of messages on a terminal: dim, bold, italic, and the colours of levels.
 const ATTRIBUTES: [&str; 10] = ["0", "1", "2", "3", "31", "32", "33", "34", "35", "36"];
 
-/// Writes each message as one line that shows all there is in it, whatever texts of others that are: a line end would make
-/// a second message of the rest, a mark that turns the direction would show it in another order, and a terminal obeys some
+/// Writes each message as one line with all its contents visible, whatever untrusted texts it has: a line end would
+/// make a second message of the rest, a direction mark would show it in another order, and a terminal executes some
 /// texts.
 struct Lines<W> {
     to: W,
@@ -108,7 +108,7 @@ impl Lines<io::Stderr> {
 }
 
 impl<W: Write> Write for Lines<W> {
-    /// Takes a whole message, as the layer gives it.
+    /// Writes a whole message, as the layer passes it.
     fn write(&mut self, message: &[u8]) -> io::Result<usize> {
         self.to.write_all(one_line(&String::from_utf8_lossy(message), self.is_terminal).as_bytes())?;
         Ok(message.len())
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_texts_are_in_it_a_message_is_one_line() {
+    fn a_message_is_one_line_whatever_texts_it_has() {
         let evil = "x\r\n2026-01-01T00:00:00Z ERROR forged \u{1b}[2J\u{1b}[8m\u{9b}2J\u{202e}\u{2028}ß";
         for is_terminal in [false, true] {
             let kept = Kept::default();

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::exit::Ending;
+use super::exit::CommandError;
 use super::output::note;
 use crate::views::access::AccessList;
 use crate::views::batches::BatchList;
@@ -69,7 +69,7 @@ impl Paging {
         &self,
         mut asked: Pairs,
         ask: impl Fn(&Pairs) -> Result<L, Problem>,
-    ) -> Result<L, Ending> {
+    ) -> Result<L, CommandError> {
         let limit = if self.all { Some(LARGEST) } else { self.limit };
         asked.extend(limit.map(|limit| ("limit".to_owned(), limit.to_string())));
         let filters = asked.clone();
@@ -95,7 +95,7 @@ impl Paging {
     }
 
     /// Says that there are more than are shown.
-    pub(super) fn tell(list: &impl Pages, one: &str, many: &str) {
+    pub(super) fn report(list: &impl Pages, one: &str, many: &str) {
         let (shown, total) = list.counts();
         if total == 0 {
             note(&format!("no {one} matches"));

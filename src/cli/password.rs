@@ -1,4 +1,4 @@
-//! `queuekeeper password`: the line that lets a user in by a password.
+//! `queuekeeper password`: the line for a user with a password.
 
 use std::io::{IsTerminal as _, Read as _};
 use std::process::Command;
@@ -8,15 +8,15 @@ use clap::Args;
 
 use super::{UsageError, output};
 
-/// Of 2^12 rounds: a quarter of a second on a machine of today, and as `htpasswd -C 12` has it.
+/// 2^12 rounds: a quarter of a second on a current machine, as `htpasswd -C 12`.
 const COST: u32 = 12;
 
-/// How much of a password bcrypt looks at, in bytes.
-const LONGEST: usize = 72;
+/// The maximum length of a password for bcrypt, in bytes.
+const MAX_PASSWORD_BYTES: usize = 72;
 
-/// Make the line for --web.config.file that lets a user in by a password, which is read from standard input
+/// Create the line for --web.config.file for a user whose password is read from standard input
 ///
-/// At a terminal the password is asked for twice, and not shown.
+/// On a terminal the password is prompted for twice, and not shown.
 #[derive(Clone, Debug, Args)]
 pub(super) struct PasswordArgs {
     /// The user
@@ -28,7 +28,7 @@ impl PasswordArgs {
     /// Writes the line to standard output.
     ///
     /// # Errors
-    /// When the user or the password cannot be taken ([`UsageError`]), or the terminal does not hide what is typed.
+    /// When the user or the password is not valid ([`UsageError`]), or the terminal cannot hide the input.
     pub(super) fn run(&self) -> anyhow::Result<()> {
         let is_terminal = std::io::stdin().is_terminal();
         let password = if is_terminal { typed()? } else { piped()? };
@@ -40,20 +40,22 @@ impl PasswordArgs {
 fn line(user: &str, password: &str) -> Result<String, UsageError> {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_.@".contains(character);
     if user.is_empty() || !user.chars().all(is_plain) {
-        return Err(UsageError("a user's name has letters, digits and - _ . @".to_owned()));
+        return Err(UsageError("the name of a user may have letters, digits and - _ . @".to_owned()));
     }
-    if password.is_empty() || password.len() > LONGEST || password.chars().any(char::is_control) {
-        return Err(UsageError(format!("a password is one line of 1 to {LONGEST} bytes without control characters")));
+    if password.is_empty() || password.len() > MAX_PASSWORD_BYTES || password.chars().any(char::is_control) {
+        return Err(UsageError(format!(
+            "a password must be one line of 1 to {MAX_PASSWORD_BYTES} bytes without control characters"
+        )));
     }
     let hash = bcrypt::hash(password, COST).map_err(|error| UsageError(error.to_string()))?;
-    // In quotes, since some names are numbers or truth values to YAML.
+    // Quoted, since YAML would read some names as numbers or booleans.
     Ok(format!("  \"{user}\": {hash}"))
 }
 
-/// What stands on standard input, without the end of its line.
+/// Standard input, without its newline.
 fn piped() -> anyhow::Result<String> {
     let mut text = String::new();
-    let most = u64::try_from(LONGEST + 3)?;
+    let most = u64::try_from(MAX_PASSWORD_BYTES + 3)?;
     let read = std::io::stdin().lock().take(most).read_to_string(&mut text);
     read.map_err(|_| UsageError("standard input cannot be read as text".to_owned()))?;
     Ok(without_end(&text).to_owned())
@@ -64,21 +66,21 @@ fn without_end(text: &str) -> &str {
     line.strip_suffix('\r').unwrap_or(line)
 }
 
-/// Asks for it twice at the terminal.
+/// Prompts for it twice on the terminal.
 fn typed() -> anyhow::Result<String> {
-    // Ctrl-C would end the process and leave the terminal as it is; Ctrl-D gives up.
+    // Ctrl-C would end the process with the terminal in this mode; Ctrl-D aborts.
     let set = |how: [&str; 2]| Command::new("stty").args(how).status().is_ok_and(|status| status.success());
     if !set(["-echo", "-isig"]) {
-        anyhow::bail!("the terminal cannot be kept from showing the password: pipe it in instead");
+        anyhow::bail!("the terminal cannot hide the password: pipe it in instead");
     }
     let ask = |question: &str| {
         output::note(question);
         let mut text = String::new();
         std::io::stdin().read_line(&mut text).map(|_| without_end(&text).to_owned())
     };
-    let asked = ask("The password:").and_then(|once| Ok((once, ask("The same again:")?)));
+    let asked = ask("Password:").and_then(|once| Ok((once, ask("Repeat the password:")?)));
     set(["echo", "isig"]);
-    let (once, again) = asked.context("the password cannot be read")?;
+    let (once, again) = asked.context("cannot read the password")?;
     if once != again {
         return Err(UsageError("the two passwords differ".to_owned()).into());
     }
@@ -91,7 +93,7 @@ mod tests {
     use crate::config::WebFile;
 
     #[test]
-    fn the_line_lets_the_user_in_by_the_password_and_by_no_other() {
+    fn the_line_accepts_the_password_of_the_user_and_no_other() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("web.yml");
         for user in ["alice", "42", "true", "a.b-c_d@e"] {
@@ -103,8 +105,8 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_sent_or_would_not_be_looked_at_is_refused() {
-        let long = "x".repeat(LONGEST + 1);
+    fn a_user_or_password_that_could_not_be_sent_or_compared_is_refused() {
+        let long = "x".repeat(MAX_PASSWORD_BYTES + 1);
         for (user, password) in [("", "x"), ("a:b", "x"), ("a\"b", "x"), ("a", ""), ("a", &*long), ("a", "x\ny")] {
             assert!(line(user, password).is_err(), "{user} {password}");
         }

@@ -9,7 +9,7 @@ use super::UsageError;
 use super::act::ActArgs;
 use super::actions::act_on_one;
 use super::client::ClientArgs;
-use super::exit::Ending;
+use super::exit::CommandError;
 use super::output::{Column, OutputArgs, Screen, Table};
 use super::verbs;
 use super::words::ago;
@@ -96,7 +96,7 @@ impl QueueArgs {
         let stops = self.client.ask(async |link| {
             let mut stops = Vec::new();
             for queue in Queue::ALL {
-                stops.push(Stop::new(queue.name(), link.queue().paused(*queue).await.map_err(Ending::from)?));
+                stops.push(Stop::new(queue.name(), link.queue().paused(*queue).await.map_err(CommandError::from)?));
             }
             Ok(stops)
         });
@@ -142,9 +142,9 @@ impl CollectionArgs {
         let stops = self.client.ask(async |link| {
             let queue = link.queue();
             let mut stops = Vec::new();
-            for name in queue.held_collections().await.map_err(Ending::from)? {
+            for name in queue.held_collections().await.map_err(CommandError::from)? {
                 // It may have been released since it was listed.
-                let hold = queue.held_collection(&name).await.map_err(Ending::from)?;
+                let hold = queue.held_collection(&name).await.map_err(CommandError::from)?;
                 stops.extend(hold.map(|hold| Stop::new(&name, Some(hold))));
             }
             Ok(stops)

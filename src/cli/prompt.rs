@@ -1,4 +1,4 @@
-//! Questions to the user of a command, and the signals that end it.
+//! Prompts, and the signals that end a command.
 
 use std::io::{BufRead as _, Write as _};
 
@@ -6,12 +6,12 @@ use anyhow::Context as _;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 
-use super::exit::{Ending, REFUSED};
+use super::exit::{CommandError, REFUSED};
 use super::on_signal;
 
-/// What ends a command that changes something: Ctrl-C, SIGTERM or SIGHUP. One listener for the whole command, since a
-/// process that has once listened to a signal is not ended by it any more, and one that comes between two listeners is
-/// lost.
+/// The signals that end a command that changes something: SIGINT, SIGTERM and SIGHUP. There is one listener for the
+/// whole command: once a process has listened to a signal, the signal no longer ends it, and one between two listeners
+/// would be lost.
 #[derive(Debug)]
 pub(super) struct Interrupts {
     interrupted: CancellationToken,
@@ -19,7 +19,7 @@ pub(super) struct Interrupts {
 }
 
 impl Interrupts {
-    /// Begins to listen.
+    /// Starts listening.
     pub(super) fn listen() -> anyhow::Result<Self> {
         let (interrupted, waiting) = on_signal().context("cannot listen to signals")?;
         Ok(Self { interrupted, waiting })
@@ -35,53 +35,53 @@ impl Interrupts {
         self.interrupted.cancelled().await;
     }
 
-    /// Waits for something that changes nothing and may be given up.
+    /// Waits for something that changes nothing and may be aborted.
     ///
     /// # Errors
-    /// When a signal came before it was over.
-    pub(super) async fn unless<T>(&self, work: impl Future<Output = T>) -> Result<T, Ending> {
+    /// When a signal arrived first.
+    pub(super) async fn unless<T>(&self, work: impl Future<Output = T>) -> Result<T, CommandError> {
         tokio::select! {
             biased;
-            () = self.wait() => Err(Ending::new(REFUSED, "interrupted, and nothing was done")),
+            () = self.wait() => Err(CommandError::new(REFUSED, "interrupted; nothing was done")),
             outcome = work => Ok(outcome),
         }
     }
 
-    /// Asks whether to go on.
+    /// Asks for confirmation.
     ///
     /// # Errors
-    /// When the answer is no, cannot be read, or a signal came instead.
+    /// When the answer is no or cannot be read, or a signal arrived.
     pub(super) async fn confirm(&self, question: &str) -> anyhow::Result<()> {
         let answer = self.ask(&format!("{question} [y/N] ")).await?;
         if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
             return Ok(());
         }
-        Err(Ending::new(REFUSED, "the answer was no, and nothing was done").into())
+        Err(CommandError::new(REFUSED, "not confirmed; nothing was done").into())
     }
 
-    /// Asks for a line.
+    /// Prompts for a line.
     ///
     /// # Errors
-    /// When it cannot be read, or a signal came instead.
+    /// When it cannot be read, or a signal arrived.
     pub(super) async fn ask(&self, question: &str) -> anyhow::Result<String> {
-        let mut told = std::io::stderr();
-        write!(told, "{question}").and_then(|()| told.flush()).context("cannot ask")?;
-        // Nothing takes a read from a terminal back: after a signal its thread ends with the process.
+        let mut stderr = std::io::stderr();
+        write!(stderr, "{question}").and_then(|()| stderr.flush()).context("cannot write the prompt")?;
+        // A blocking read from a terminal cannot be cancelled: after a signal its thread ends with the process.
         let read = spawn_blocking(|| {
             let mut answer = String::new();
             std::io::stdin().lock().read_line(&mut answer).map(|_| answer)
         });
         let answer = self.unless(read).await.inspect_err(|_| {
-            // What is said next begins a line of its own.
+            // The next message starts a new line.
             let _ = writeln!(std::io::stderr());
         })?;
         answer.context("the thread that reads the answer failed")?.context("cannot read the answer")
     }
 
-    /// Ends the listening.
+    /// Stops listening.
     pub(super) async fn close(self) {
         self.interrupted.cancel();
-        // It has nothing to say.
+        // It has no result.
         let _ = self.waiting.await;
     }
 }

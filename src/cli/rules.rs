@@ -1,4 +1,4 @@
-//! `queuekeeper rules`: what may be done about alerts, checked and tried.
+//! `queuekeeper rules`: checks and tests the rules for alerts.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -8,22 +8,22 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::client::ClientArgs;
-use super::exit::{Ending, FAILED};
+use super::exit::{CommandError, FAILED};
 use super::output::{Screen, write};
 use super::serve::volume::VolumeArgs;
 use super::{UsageError, block_on};
-use crate::alerts::{Mode, Trial};
+use crate::alerts::{Mode, RuleTest};
 use crate::config::ConfigFile;
 use crate::metrics::storage::Space;
 use queuekeeper_zookeeper::coordination::Coordination;
 
-/// No message of Alertmanager is larger, in bytes.
-const LARGEST: u64 = 1024 * 1024;
+/// The maximum size of a message of Alertmanager, in bytes.
+const MAX_MESSAGE_BYTES: u64 = 1024 * 1024;
 
-/// How many items are named of each alert.
+/// How many targets of each alert are listed.
 const NAMED: usize = 20;
 
-/// Check the rules by which alerts act, or try what they would do now
+/// Check the rules for alerts, or test what they would do now
 #[derive(Clone, Debug, Args)]
 pub(super) struct RulesArgs {
     #[command(subcommand)]
@@ -33,11 +33,11 @@ pub(super) struct RulesArgs {
 #[derive(Clone, Debug, Subcommand)]
 enum Command {
     Check(CheckArgs),
-    // Boxed, since it has the flags of a command that looks at the queue.
+    // Boxed, since it has the flags of commands that read the queue.
     Test(Box<TestArgs>),
 }
 
-/// Check the rules of files for --config.file, and say what each of them does
+/// Check the rules in files for --config.file, and list them
 #[derive(Clone, Debug, Args)]
 struct CheckArgs {
     /// The files
@@ -45,14 +45,14 @@ struct CheckArgs {
     files: Vec<PathBuf>,
 }
 
-/// Say what the rules would do about alerts now, and do nothing
+/// Show what the rules would do about alerts now, and do nothing
 #[derive(Clone, Debug, Args)]
 struct TestArgs {
     /// The file for --config.file
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// What Alertmanager sends: the JSON of its webhook; - for standard input
+    /// The message of Alertmanager, as the JSON of its webhook; - for standard input
     #[arg(long, value_name = "FILE")]
     alert: PathBuf,
 
@@ -74,7 +74,7 @@ impl RulesArgs {
 
 impl CheckArgs {
     /// # Errors
-    /// When a file cannot be taken ([`UsageError`]).
+    /// When a file is not valid ([`UsageError`]).
     fn run(&self) -> anyhow::Result<()> {
         let mut wrong: Vec<String> = Vec::new();
         for path in &self.files {
@@ -85,9 +85,11 @@ impl CheckArgs {
                     let mut screen = Screen::new();
                     let all = rules.rules.len();
                     screen.say(&match (all, acting) {
-                        (0, _) => format!("{} is right, and has no rules", path.display()),
-                        (1, _) => format!("{} is right: 1 rule", path.display()),
-                        (all, acting) => format!("{} is right: {all} rules, {acting} of them acting", path.display()),
+                        (0, _) => format!("{} is valid, and has no rules", path.display()),
+                        (1, _) => format!("{} is valid: 1 rule", path.display()),
+                        (all, acting) => {
+                            format!("{} is valid: {all} rules, {acting} of them enforcing", path.display())
+                        }
                     });
                     for rule in &rules.rules {
                         screen.say(&format!(
@@ -107,13 +109,13 @@ impl CheckArgs {
     }
 }
 
-/// What would come of one alert by one rule, as a program reads it.
+/// The response of one rule to one alert, as JSON.
 #[derive(Debug, Serialize)]
-struct TrialView {
+struct RuleTestView {
     alert: String,
     fingerprint: String,
     rule: Option<String>,
-    /// `would_act`, or why not.
+    /// `would_act`, or the outcome.
     outcome: &'static str,
     is_dry: bool,
     detail: String,
@@ -122,7 +124,7 @@ struct TrialView {
 
 impl TestArgs {
     /// # Errors
-    /// When a file cannot be taken ([`UsageError`]) or the queue cannot be read.
+    /// When a file is not valid ([`UsageError`]) or the queue cannot be read.
     async fn run(self) -> anyhow::Result<()> {
         let file = ConfigFile::read(&self.file).map_err(|error| UsageError(error.to_string()))?;
         let body = read(&self.alert)?;
@@ -133,40 +135,40 @@ impl TestArgs {
                 Some(space.left_below(volume.threshold))
             }
         };
-        let trials = self.client.ask(async |link| {
+        let tests = self.client.ask(async |link| {
             let store = link.store(true).await?;
             let seen = Coordination::over(link.client.clone()).read().await;
-            let seen =
-                seen.map_err(|error| Ending::new(FAILED, format!("what rules remember cannot be read: {error}")))?;
-            let trials = Trial::all(file.rules(), &body, &store, space, &seen, Timestamp::now());
-            Ok(trials.map_err(|error| UsageError(format!("{}: {error}", self.alert.display())))?)
+            let seen = seen
+                .map_err(|error| CommandError::new(FAILED, format!("cannot read the state of the rules: {error}")))?;
+            let tests = RuleTest::all(file.rules(), &body, &store, space, &seen, Timestamp::now());
+            Ok(tests.map_err(|error| UsageError(format!("{}: {error}", self.alert.display())))?)
         });
-        let views: Vec<_> = trials.await?.into_iter().map(TrialView::from).collect();
+        let views: Vec<_> = tests.await?.into_iter().map(RuleTestView::from).collect();
         self.client.output.show(&views, |screen| show(&views, screen))
     }
 }
 
-impl From<Trial> for TrialView {
-    fn from(trial: Trial) -> Self {
-        let Trial { alert, fingerprint, rule, is_dry, outcome, detail, targets } = trial;
+impl From<RuleTest> for RuleTestView {
+    fn from(test: RuleTest) -> Self {
+        let RuleTest { alert, fingerprint, rule, is_dry, outcome, detail, targets } = test;
         Self { alert, fingerprint, rule, outcome: outcome.unwrap_or("would_act"), is_dry, detail, targets }
     }
 }
 
-fn show(trials: &[TrialView], screen: &mut Screen) {
-    if trials.is_empty() {
-        screen.say("The message holds no alert.");
+fn show(tests: &[RuleTestView], screen: &mut Screen) {
+    if tests.is_empty() {
+        screen.say("The message contains no alerts.");
     }
-    for trial in trials {
-        let rule = trial.rule.as_deref().unwrap_or("no rule");
-        let dry = if trial.is_dry { ", which only tells" } else { "" };
-        screen.say(&format!("{} ({}), {rule}{dry}: {}", trial.alert, trial.fingerprint, trial.outcome));
-        screen.beneath(&trial.detail);
-        for target in trial.targets.iter().take(NAMED) {
+    for test in tests {
+        let rule = test.rule.as_deref().unwrap_or("no rule");
+        let dry = if test.is_dry { " (dry run)" } else { "" };
+        screen.say(&format!("{} ({}), {rule}{dry}: {}", test.alert, test.fingerprint, test.outcome));
+        screen.beneath(&test.detail);
+        for target in test.targets.iter().take(NAMED) {
             screen.beneath(target);
         }
-        if trial.targets.len() > NAMED {
-            screen.beneath(&format!("and {} more", trial.targets.len() - NAMED));
+        if test.targets.len() > NAMED {
+            screen.beneath(&format!("and {} more", test.targets.len() - NAMED));
         }
     }
 }
@@ -175,12 +177,14 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     let mut body = Vec::new();
     let refuse = |error: std::io::Error| UsageError::flag("--alert", format!("{}: {error}", path.display()));
     if path.as_os_str() == "-" {
-        std::io::stdin().take(LARGEST + 1).read_to_end(&mut body).map_err(refuse)?;
+        std::io::stdin().take(MAX_MESSAGE_BYTES + 1).read_to_end(&mut body).map_err(refuse)?;
     } else {
-        std::fs::File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut body)).map_err(refuse)?;
+        std::fs::File::open(path)
+            .and_then(|file| file.take(MAX_MESSAGE_BYTES + 1).read_to_end(&mut body))
+            .map_err(refuse)?;
     }
-    if body.len() as u64 > LARGEST {
-        return Err(UsageError::flag("--alert", "it is larger than 1 MiB, the most that is taken").into());
+    if body.len() as u64 > MAX_MESSAGE_BYTES {
+        return Err(UsageError::flag("--alert", "larger than the limit of 1 MiB").into());
     }
     Ok(body)
 }

@@ -166,7 +166,7 @@ impl ServeArgs {
         let web = self.web.config()?;
         let file = self.actions_file.map(|path| {
             let file = ConfigFile::read(&path)?;
-            file.goes_with(web.file.as_ref()).map(|()| file)
+            file.check_users(web.file.as_ref()).map(|()| file)
         });
         Ok(Config {
             zookeeper: self.zookeeper.config()?,

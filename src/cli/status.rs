@@ -7,12 +7,12 @@ use jiff::Timestamp;
 
 use super::UsageError;
 use super::client::ClientArgs;
-use super::exit::Ending;
+use super::exit::CommandError;
 use super::faults::unconfirmed;
 use super::output::{Column, Screen, Table};
 use super::serve::volume::VolumeArgs;
 use super::words::{ASSUMED, ago, count, moment, size, some};
-use crate::alerts::{Foreign, Standing, foreign};
+use crate::alerts::{Foreign, RulesStatus, foreign};
 use crate::config::ConfigFile;
 use crate::metrics::storage::Storage;
 use crate::mirror::words::counted;
@@ -58,12 +58,14 @@ impl StatusArgs {
                 let seen = Coordination::over(link.client.clone()).read().await;
                 let now = Timestamp::now();
                 let (standing, foreign) = match &seen {
-                    Ok(seen) => (Some(Standing::read(seen, rules, |at| store.own_time(at), now)), foreign(seen, now)),
+                    Ok(seen) => {
+                        (Some(RulesStatus::read(seen, rules, |at| store.own_time(at), now)), foreign(seen, now))
+                    }
                     Err(error) => (None, (Foreign::unread(error).into_iter().collect(), 0)),
                 };
                 let answers = link.answers_beside(store, volume.clone());
-                let faults = answers.faults(&Vec::new(), now).map_err(Ending::from)?;
-                Ok((answers.overview(standing, foreign, now).map_err(Ending::from)?, faults, now))
+                let faults = answers.faults(&Vec::new(), now).map_err(CommandError::from)?;
+                Ok((answers.overview(standing, foreign, now).map_err(CommandError::from)?, faults, now))
             })
             .await?;
         let unseen = unseen(volume.is_some(), rules.is_some());

@@ -1,4 +1,4 @@
-//! `queuekeeper token`: a bearer token, and the line that lets it in.
+//! `queuekeeper token`: a bearer token, and its line for the tokens file.
 
 use std::io::IsTerminal as _;
 
@@ -9,18 +9,19 @@ use super::{UsageError, output};
 use crate::actions::Role;
 use crate::config::{Secret, TokenLine, expiry};
 
-/// Make a bearer token for a program: the token goes to standard output, the line for the tokens file to standard error
+/// Create a bearer token for a program: the token goes to standard output, its line for the tokens file to standard
+/// error
 #[derive(Clone, Debug, Args)]
 pub struct TokenArgs {
-    /// What the token is called, in the audit too: letters, digits and - _ . @
+    /// The name of the token, also in the audit file: letters, digits and - _ . @
     #[arg(value_name = "NAME")]
     name: String,
 
-    /// What its holder may do: viewer, operator or admin; or alertmanager, to tell of alerts and nothing else
+    /// The role of the token: viewer, operator or admin; or alertmanager, which may only send alerts
     #[arg(long = "role", env = "QUEUEKEEPER_ROLE", hide_env_values = true, value_name = "ROLE")]
     role: Role,
 
-    /// When it ends: a date, or an instant as 2027-01-31T18:00:00Z [default: never]
+    /// The expiry: a date, or an instant as 2027-01-31T18:00:00Z [default: never]
     #[arg(
         long = "expires",
         env = "QUEUEKEEPER_EXPIRES",
@@ -30,22 +31,22 @@ pub struct TokenArgs {
     )]
     expires: Option<Timestamp>,
 
-    /// Make none: read one from standard input, and write its line to standard output
+    /// Create no token: read one from standard input, and write its line to standard output
     #[arg(long = "hash", env = "QUEUEKEEPER_HASH", hide_env_values = true)]
     hash: bool,
 }
 
 impl TokenArgs {
-    /// Writes what was asked for.
+    /// Writes the token or its line.
     ///
-    /// What goes to standard output is what is wanted of the command: the token, which can be piped to where it is kept
-    /// without being seen, or the line where the token is known already.
+    /// Standard output has what the command is run for: the token, which can be piped to where it is stored without
+    /// being shown, or the line of a known token.
     ///
     /// # Errors
-    /// When the name, the time or the token on standard input cannot be taken ([`UsageError`]), or nobody reads.
+    /// When the name, the time or the token on standard input is not valid ([`UsageError`]), or the output is closed.
     pub fn run(&self) -> anyhow::Result<()> {
         if self.expires.is_some_and(|expires| expires <= Timestamp::now()) {
-            return Err(UsageError::flag("--expires", "that time is over").into());
+            return Err(UsageError::flag("--expires", "the time is in the past").into());
         }
         let secret = if self.hash { read()? } else { Secret::make() };
         let line = TokenLine::new(&self.name, self.role, self.expires, &secret)
@@ -53,7 +54,7 @@ impl TokenArgs {
         if self.hash {
             return output::write(&format!("{line}\n"));
         }
-        output::note("# The token is shown once and kept nowhere. This line for the tokens file lets it in:");
+        output::note("# The token is shown once and not stored. Its line for the tokens file:");
         output::note(&line.to_string());
         output::write(&format!("{}\n", secret.reveal()))
     }
@@ -62,7 +63,7 @@ impl TokenArgs {
 fn read() -> anyhow::Result<Secret> {
     let input = std::io::stdin();
     if input.is_terminal() {
-        output::note("The token, and Ctrl-D after its line:");
+        output::note("Token (end with Ctrl-D):");
     }
-    Secret::read(input.lock()).map_err(|error| UsageError(format!("standard input holds no token: {error}")).into())
+    Secret::read(input.lock()).map_err(|error| UsageError(format!("standard input is not a token: {error}")).into())
 }

@@ -13,21 +13,21 @@ pub(super) fn values(target: TargetKind) -> impl Iterator<Item = PossibleValue> 
     target.actions().iter().map(|spec| PossibleValue::new(spec.kind.command()).help(spec.summary))
 }
 
-/// Reads an action on a kind of target by its name on the command line.
+/// Parses the command-line name of an action on a kind of target.
 pub(super) fn parser(target: TargetKind) -> impl TypedValueParser<Value = ActionKind> {
     let known = move |name: &String| target.actions().iter().map(|spec| spec.kind).find(|kind| kind.command() == name);
-    PossibleValuesParser::new(values(target)).try_map(move |name| known(&name).ok_or("there is no such action"))
+    PossibleValuesParser::new(values(target)).try_map(move |name| known(&name).ok_or("unknown action"))
 }
 
-/// What an action on jobs takes besides.
+/// The parameters of an action on jobs.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Acting")]
 pub(super) struct JobParameters {
-    /// The number that `priority` takes
+    /// The priority, for `priority`
     #[arg(value_name = "NUMBER")]
     number: Option<i64>,
 
-    /// Where to resume
+    /// The state in which to resume
     #[arg(long, value_name = "STATE", value_parser = state)]
     to: Option<JobState>,
 }
@@ -36,7 +36,7 @@ impl JobParameters {
     /// The action on each of many jobs, or on one.
     ///
     /// # Errors
-    /// When something is missing, or does not belong to it.
+    /// When a parameter is missing or not supported.
     pub(super) fn of(&self, kind: ActionKind) -> Result<BulkAction, UsageError> {
         let priority = match (kind, self.number) {
             (ActionKind::SetPriority, number) => {
@@ -48,7 +48,7 @@ impl JobParameters {
         Ok(BulkAction { kind, parameters: ActionParameters { to: self.to, priority, ..ActionParameters::default() } })
     }
 
-    /// Refuses what the action does not take; `None` for no action.
+    /// Refuses parameters that the action does not support; `None` for no action.
     pub(super) fn check(&self, kind: Option<ActionKind>) -> Result<(), UsageError> {
         if let Some(number) = self.number {
             only(&number.to_string(), "priority", TargetKind::Job, kind)?;
@@ -60,9 +60,9 @@ impl JobParameters {
     }
 }
 
-const WHICH_PRIORITY: &str = "which priority? It is a number from 0, the most urgent, to 99";
+const WHICH_PRIORITY: &str = "priority requires a number from 0, the most urgent, to 99";
 
-/// Refuses a flag that is given with an action that does not take it.
+/// Refuses a flag that the action does not support.
 pub(super) fn only(
     flag: &str,
     parameter: &str,
@@ -85,13 +85,13 @@ pub(super) fn only(
         .filter(|name| offers(name))
         .map(|name| format!("`{name}`"))
         .collect();
-    Err(UsageError::flag(flag, format!("only {} takes it", names.join(" and "))))
+    Err(UsageError::flag(flag, format!("only {} supports it", names.join(" and "))))
 }
 
 /// An action on one target.
 ///
 /// # Errors
-/// When it takes no such parameter, or lacks one.
+/// When a parameter is not supported or missing.
 pub(super) fn action(kind: ActionKind, target: Target, parameters: ActionParameters) -> Result<Action, UsageError> {
     Action::new(kind, target, parameters).map_err(|refusal| UsageError(refusal.to_string()))
 }
@@ -102,5 +102,5 @@ fn state(label: &str) -> Result<JobState, String> {
         .iter()
         .copied()
         .find(|state| state.label() == label)
-        .ok_or_else(|| format!("the states are {}", labels()))
+        .ok_or_else(|| format!("unknown state; expected one of {}", labels()))
 }

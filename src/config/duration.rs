@@ -15,7 +15,7 @@ const UNITS: [(&str, u64); 7] = [
     ("ms", 1),
 ];
 
-/// A duration as Prometheus writes it: `250ms`, `30s`, `1h30m`, `0`; whole milliseconds.
+/// A duration in Prometheus' notation: `250ms`, `30s`, `1h30m`, `0`; whole milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PrometheusDuration(Duration);
 
@@ -28,15 +28,15 @@ impl PrometheusDuration {
 }
 
 impl From<Duration> for PrometheusDuration {
-    /// Cuts off what is finer than a millisecond, which the notation cannot say.
+    /// Truncates to milliseconds, the smallest unit of the notation.
     fn from(duration: Duration) -> Self {
         Self(Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))
     }
 }
 
-/// A text that is no duration.
+/// A text that is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{why}; a duration is written as 250ms, 30s, 5m or 1h30m (units y, w, d, h, m, s, ms, largest first), or 0")]
+#[error("{why}; write a duration as 250ms, 30s, 5m or 1h30m (units y, w, d, h, m, s, ms, largest first), or 0")]
 pub struct DurationError {
     why: &'static str,
 }
@@ -63,7 +63,7 @@ impl FromStr for PrometheusDuration {
             let (number, after) = rest.split_at(digits);
             let letters = after.find(|c: char| !c.is_ascii_lowercase()).unwrap_or(after.len());
             let (unit, after) = after.split_at(letters);
-            // Taking from the units that are left refuses one that comes twice or after a smaller one.
+            // Each unit may occur once, and only after larger ones.
             let (_, factor) =
                 units.find(|(name, _)| *name == unit).ok_or(refuse("a unit is unknown, repeated or out of order"))?;
             millis = number
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_form_of_prometheus_is_read() {
+    fn each_form_of_prometheus_is_parsed() {
         for (text, millis) in [
             ("0", 0),
             ("0s", 0),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_prometheus_refuses_is_refused_with_the_form_that_is_allowed() {
+    fn a_text_that_prometheus_refuses_is_refused_with_the_valid_forms_in_the_error() {
         for (text, why) in [
             ("", "empty"),
             ("30", "lacks its unit"),
@@ -140,7 +140,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(millis in 0u64..=u64::MAX / 2) {
+        fn a_displayed_duration_is_parsed_again(millis in 0u64..=u64::MAX / 2) {
             let duration = PrometheusDuration::from(Duration::from_millis(millis));
             prop_assert_eq!(duration.to_string().parse(), Ok(duration));
         }

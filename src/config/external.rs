@@ -1,9 +1,9 @@
-//! Where users find the server, as Prometheus' own flags say it.
+//! The external address of the server, as in Prometheus' own flags.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The address under which the server is reached from outside, as through a proxy: `https://ops.example.org/queue/`.
+/// The address under which users reach the server, such as a proxy's: `https://ops.example.org/queue/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExternalUrl {
     is_https: bool,
@@ -13,9 +13,9 @@ pub struct ExternalUrl {
     path: RoutePrefix,
 }
 
-/// A text that is no such address.
+/// A text that is not an external address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{why}; an external URL is written as https://host[:port][/path]")]
+#[error("{why}; write an external URL as https://host[:port][/path]")]
 pub struct ExternalUrlError {
     why: String,
 }
@@ -33,13 +33,13 @@ impl ExternalUrl {
         &self.host
     }
 
-    /// The port, which the scheme gives where the URL does not.
+    /// The port, by default the one of the scheme.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port.unwrap_or(if self.is_https { 443 } else { 80 })
     }
 
-    /// The path, which is the route prefix where no other is set.
+    /// The path, which is the default of the route prefix.
     #[must_use]
     pub fn path(&self) -> &RoutePrefix {
         &self.path
@@ -62,7 +62,7 @@ impl FromStr for ExternalUrl {
         }
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         if authority.contains('@') {
-            return Err(refuse("it holds credentials"));
+            return Err(refuse("it has credentials"));
         }
         let authority: Authority = authority.parse().map_err(|why: &str| refuse(why))?;
         let path = path.parse().map_err(|error: RoutePrefixError| refuse(error.why))?;
@@ -99,9 +99,9 @@ impl FromStr for Authority {
             None => (text, None),
         };
         let port = match port {
-            // `host:` is a host whose port is the scheme's own (RFC 3986, 3.2.3).
+            // `host:` is a host with the scheme's default port (RFC 3986, 3.2.3).
             None | Some("") => None,
-            // `parse` alone would take a sign.
+            // `parse` alone would accept a sign.
             Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
                 Some(digits.parse().map_err(|_| "the port is no number from 0 to 65535")?)
             }
@@ -109,7 +109,7 @@ impl FromStr for Authority {
         };
         if let Some(inner) = host.strip_prefix('[') {
             let address = inner.strip_suffix(']').and_then(|inner| inner.parse::<std::net::Ipv6Addr>().ok());
-            let address = address.ok_or("what is in brackets is no IPv6 address")?;
+            let address = address.ok_or("the text in brackets is not an IPv6 address")?;
             return Ok(Self { host: format!("[{address}]"), port });
         }
         let host = host.strip_suffix('.').unwrap_or(host);
@@ -120,19 +120,19 @@ impl FromStr for Authority {
             return Err("the host has an empty part");
         }
         if !host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
-            return Err("the host holds a character that no host has");
+            return Err("the host has an invalid character");
         }
         Ok(Self { host: host.to_ascii_lowercase(), port })
     }
 }
 
-/// What stands before every path of ours: empty, or as `/queue`, without a slash at its end.
+/// The prefix of all routes: empty, or as `/queue`, without a slash at its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoutePrefix(String);
 
-/// A text that cannot stand before a path.
+/// A text that is not a route prefix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{why}; a prefix is written as /queue, of letters, digits and - _ . ~ /, or / for none")]
+#[error("{why}; write a prefix as /queue, of letters, digits and - _ . ~ /, or / for none")]
 pub struct RoutePrefixError {
     why: &'static str,
 }
@@ -148,7 +148,7 @@ impl RoutePrefix {
 impl FromStr for RoutePrefix {
     type Err = RoutePrefixError;
 
-    /// As Prometheus does, it takes slashes at both ends as they come.
+    /// Ignores slashes at both ends, as Prometheus does.
     fn from_str(text: &str) -> Result<Self, RoutePrefixError> {
         let refuse = |why| Err(RoutePrefixError { why });
         let inner = text.trim_matches('/');
@@ -156,10 +156,10 @@ impl FromStr for RoutePrefix {
             return Ok(Self::default());
         }
         if !inner.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.~/".contains(&byte)) {
-            return refuse("the path holds a character that has a meaning of its own there");
+            return refuse("the path has a character with a special meaning");
         }
         if inner.split('/').any(|segment| matches!(segment, "" | "." | "..")) {
-            return refuse("the path has an empty segment, or one that points elsewhere");
+            return refuse("the path has an empty segment, or a . or .. segment");
         }
         Ok(Self(format!("/{inner}")))
     }
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_external_url_is_taken_apart_and_given_back() {
+    fn an_external_url_is_parsed_and_displayed_again() {
         for (text, host, port, path, shown) in [
             ("https://ops.example.org/queue/", "ops.example.org", 443, "/queue", "https://ops.example.org/queue/"),
             ("HTTP://Ops.Example.org.:8080", "ops.example.org", 8080, "", "http://ops.example.org:8080/"),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_external_url_is_refused_with_its_form() {
+    fn an_invalid_external_url_is_refused_with_the_valid_form_in_the_error() {
         for (text, why) in [
             ("", "scheme is missing"),
             ("ops.example.org/queue", "scheme is missing"),
@@ -198,17 +198,17 @@ mod tests {
             ("http:///queue", "host is missing"),
             ("http://../queue", "empty part"),
             ("http://user:word@host/", "credentials"),
-            ("http://host:port/", "no number"),
-            ("http://host:+80/", "no number"),
-            ("http://host:65536/", "no number"),
-            ("http://[::1", "no IPv6 address"),
-            ("http://[fe80::1%25eth0]/", "no IPv6 address"),
-            ("http://a b/", "character that no host has"),
+            ("http://host:port/", "not a number"),
+            ("http://host:+80/", "not a number"),
+            ("http://host:65536/", "not a number"),
+            ("http://[::1", "not an IPv6 address"),
+            ("http://[fe80::1%25eth0]/", "not an IPv6 address"),
+            ("http://a b/", "invalid character"),
             ("\"http://host/\"", "neither http nor https"),
             ("http://host/?a=b", "query"),
-            ("http://host/a%2Fb", "meaning of its own"),
-            ("http://host/a/../b", "points elsewhere"),
-            ("http://host/{a}", "meaning of its own"),
+            ("http://host/a%2Fb", "special meaning"),
+            ("http://host/a/../b", ".. segment"),
+            ("http://host/{a}", "special meaning"),
         ] {
             let error = text.parse::<ExternalUrl>().unwrap_err().to_string();
             assert!(error.contains(why) && error.contains("https://host"), "{text}: {error}");
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_is_the_same_with_or_without_its_slashes() {
+    fn a_prefix_is_equal_with_and_without_slashes() {
         for (text, prefix) in [("", ""), ("/", ""), ("queue", "/queue"), ("/a/b/", "/a/b"), ("//a", "/a")] {
             assert_eq!(text.parse::<RoutePrefix>().unwrap().as_str(), prefix, "{text}");
         }

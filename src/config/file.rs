@@ -1,7 +1,7 @@
-//! The file of `--config.file`: who may request something, and what may be done about alerts.
+//! The file of `--config.file`: roles of users and tokens, and the rules for alerts.
 //!
-//! Reading needs no such file, and without one nobody requests anything. Each part of what may stand in it has a module
-//! of its own below this one, and a key in [`Keys`].
+//! Reading the queue needs no such file; without it no actions are allowed. Each part of the file has a module below
+//! this one, and a key in [`Keys`].
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,25 +23,25 @@ mod tokens;
 pub use secret::{Secret, SecretError};
 pub use tokens::{Presented, Token, TokenHash, TokenLine, TokenLineError, Tokens, expiry};
 
-/// What the file and those that it names say, read and checked.
+/// The contents of the file and of those that it refers to, checked.
 #[derive(Clone)]
 pub struct ConfigFile {
     path: PathBuf,
     sources: Sources,
-    roles: BTreeMap<String, Given>,
+    roles: BTreeMap<String, UserRole>,
     tokens: Arc<Tokens>,
     rules: Rules,
 }
 
-/// A role that a user was given.
+/// The role of a user in the file.
 #[derive(Clone, Copy)]
-struct Given {
+struct UserRole {
     role: Role,
-    /// Where, for whoever has to find it again.
+    /// Its place, for errors.
     line: u64,
 }
 
-/// The keys that are taken.
+/// The keys of the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Keys {
@@ -51,10 +51,10 @@ struct Keys {
 }
 
 impl ConfigFile {
-    /// Reads the file and those that it names, whose paths are relative to it.
+    /// Reads the file and those that it refers to by relative paths.
     ///
     /// # Errors
-    /// When one of them cannot be read, or holds what cannot be taken.
+    /// When one of them cannot be read or is not valid.
     pub fn read(path: &Path) -> Result<Self, FileError> {
         let mut files = Files::default();
         let bytes = files.read(path)?;
@@ -64,7 +64,7 @@ impl ConfigFile {
             let line = role.referenced.line();
             let role = role.value.parse();
             let role = role.map_err(|error| refuse(path, line, format!("users: {name}: {error}")))?;
-            roles.insert(name, Given { role, line });
+            roles.insert(name, UserRole { role, line });
         }
         let tokens = match keys.tokens_file {
             None => Tokens::default(),
@@ -77,7 +77,7 @@ impl ConfigFile {
         Ok(Self { path: path.to_owned(), sources: files.sources(), roles, tokens: Arc::new(tokens), rules })
     }
 
-    /// Reads everything again; `None` where nothing has changed.
+    /// Reads everything again; `None` if nothing has changed.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -85,12 +85,12 @@ impl ConfigFile {
         if self.sources.are_unchanged() { Ok(None) } else { Self::read(&self.path).map(Some) }
     }
 
-    /// Whether it goes with the users of the web configuration.
+    /// Checks it against the users of the web configuration.
     ///
     /// # Errors
-    /// When it gives a role to somebody who is not among them, or a token has the name of one of them: nobody could
-    /// tell from the audit which of the two gave an action.
-    pub fn goes_with(&self, web: Option<&WebFile>) -> Result<(), FileError> {
+    /// When it has a role for an unknown user, or a token has the name of a user: the audit trail could not distinguish
+    /// the two.
+    pub fn check_users(&self, web: Option<&WebFile>) -> Result<(), FileError> {
         let nobody = Users::default();
         let users = web.map_or(&nobody, |web| web.users());
         if let Some((name, given)) = self.roles.iter().find(|(name, _)| users.hash(name).is_none()) {
@@ -108,7 +108,7 @@ impl ConfigFile {
         &self.path
     }
 
-    /// The role of a user; a viewer's, where it names none.
+    /// The role of a user; viewer by default.
     #[must_use]
     pub fn role(&self, user: &str) -> Role {
         self.roles.get(user).map_or(Role::Viewer, |given| given.role)
@@ -120,21 +120,21 @@ impl ConfigFile {
         &self.tokens
     }
 
-    /// What may be done about alerts.
+    /// The rules for alerts.
     #[must_use]
     pub fn rules(&self) -> &Rules {
         &self.rules
     }
 
-    /// How many users have a role of their own.
+    /// How many users have a role in the file.
     #[must_use]
     pub fn users(&self) -> usize {
         self.roles.len()
     }
 
-    /// Whether it names anybody who may request something.
+    /// Whether any user or token may request actions.
     #[must_use]
-    pub fn lets_somebody_action(&self) -> bool {
+    pub fn allows_actions(&self) -> bool {
         let roles = self.roles.values().map(|given| given.role);
         roles.chain(self.tokens.roles()).any(|role| role > Role::Viewer)
     }

@@ -1,10 +1,10 @@
-//! The path under which the metrics are served.
+//! The path of the metrics.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What the status page has for itself, at the beginning of a path.
-const TAKEN: [&str; 18] = [
+/// The first segments of paths that the pages and the API use.
+const RESERVED: [&str; 18] = [
     "-",
     "access",
     "api",
@@ -25,7 +25,7 @@ const TAKEN: [&str; 18] = [
     "tree",
 ];
 
-/// An absolute path without anything that a route would take for a pattern, such as `/metrics`.
+/// An absolute path without characters that are special in a route, such as `/metrics`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TelemetryPath(String);
 
@@ -43,9 +43,9 @@ impl Default for TelemetryPath {
     }
 }
 
-/// A text that cannot be the path.
+/// A text that is not valid as the path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{why}; a path is written as /metrics, of letters, digits and - _ . ~ /")]
+#[error("{why}; write a path as /metrics, of letters, digits and - _ . ~ /")]
 pub struct TelemetryPathError {
     why: &'static str,
 }
@@ -60,13 +60,13 @@ impl FromStr for TelemetryPath {
             return refuse("/ is the status page");
         }
         if !rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.~/".contains(&byte)) {
-            return refuse("it holds a character that has a meaning of its own in a path");
+            return refuse("it has a character with a special meaning in a path");
         }
         if rest.split('/').any(|segment| matches!(segment, "" | "." | "..")) {
-            return refuse("it has an empty segment, or one that points elsewhere");
+            return refuse("it has an empty segment, or a . or .. segment");
         }
-        if rest.split('/').next().is_some_and(|first| TAKEN.contains(&first)) {
-            return refuse("a page of that name is there, or will be");
+        if rest.split('/').next().is_some_and(|first| RESERVED.contains(&first)) {
+            return refuse("the name is reserved for a page");
         }
         Ok(Self(text.to_owned()))
     }
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plain_path_is_taken_and_anything_else_refused() {
+    fn a_plain_path_is_accepted_and_any_other_refused() {
         for text in ["/metrics", "/a/b-c_d.e~f", "/staticx"] {
             assert_eq!(text.parse::<TelemetryPath>().unwrap().as_str(), text);
         }

@@ -1,7 +1,7 @@
 //! The file of `--web.config.file`: TLS and passwords, in the format of Prometheus' exporter-toolkit.
 //!
-//! Of that format we take what fits, and refuse the rest by name and line: a setting that is read over would leave the
-//! server less protected than its operator believes.
+//! Settings of that format that are not supported are refused with name and line: ignoring one would leave the server
+//! less protected than its operator believes.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ mod users;
 pub use tls::Validity;
 pub use users::Users;
 
-/// What the file and those that it names say, read and checked.
+/// The contents of the file and of those that it refers to, checked.
 #[derive(Clone)]
 pub struct WebFile {
     path: PathBuf,
@@ -31,10 +31,10 @@ pub struct WebFile {
 }
 
 impl WebFile {
-    /// Reads the file and those that it names, whose paths are relative to it.
+    /// Reads the file and those that it refers to by relative paths.
     ///
     /// # Errors
-    /// When one of them cannot be read, or holds what cannot be taken.
+    /// When one of them cannot be read or is not valid.
     pub fn read(path: &Path) -> Result<Self, FileError> {
         let mut files = Files::default();
         let bytes = files.read(path)?;
@@ -51,11 +51,11 @@ impl WebFile {
         })
     }
 
-    /// Reads everything again; `None` where nothing has changed.
+    /// Reads everything again; `None` if nothing has changed.
     ///
     /// # Errors
-    /// As [`Self::read`], and where the change would switch TLS on or off or let everyone in: a file that is only half
-    /// written looks like that.
+    /// As [`Self::read`], and if the change would switch TLS on or off or remove all users, as a file does that is
+    /// being written.
     pub fn read_again(&self) -> Result<Option<Self>, FileError> {
         if self.sources.are_unchanged() {
             return Ok(None);
@@ -68,7 +68,7 @@ impl WebFile {
             (true, true) | (false, false) => {}
         }
         if !self.users.is_empty() && new.users.is_empty() {
-            return refuse("it has no users any more");
+            return refuse("it no longer has users");
         }
         Ok(Some(new))
     }
@@ -79,26 +79,26 @@ impl WebFile {
         &self.path
     }
 
-    /// How to speak TLS; `None` for plain HTTP.
+    /// The TLS configuration; `None` for plain HTTP.
     #[must_use]
     pub fn tls(&self) -> Option<&Arc<ServerConfig>> {
         self.tls.as_ref()
     }
 
-    /// When the certificate is valid that is shown to clients, until [`jiff::Timestamp::MAX`] where it does not expire; `None`
-    /// for plain HTTP.
+    /// The validity of the server's certificate, until [`jiff::Timestamp::MAX`] if it does not expire; `None` for plain
+    /// HTTP.
     #[must_use]
     pub fn certificate_validity(&self) -> Option<Validity> {
         self.validity
     }
 
-    /// Who may come in; empty for everyone.
+    /// The users; empty if no password is required.
     #[must_use]
     pub fn users(&self) -> &Arc<Users> {
         &self.users
     }
 
-    /// The value of the header `Strict-Transport-Security`, where it is wanted.
+    /// The value of the header `Strict-Transport-Security`, if configured.
     #[must_use]
     pub fn strict_transport_security(&self) -> Option<&HeaderValue> {
         self.strict_transport_security.as_ref()

@@ -1,4 +1,4 @@
-//! The daemons that assemble what readers asked for: one for small requests, one for large.
+//! The daemons that assemble access requests: one for small requests, one for large.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl Assembler {
 
     async fn assemble(&mut self, queue: &Queue, mut request: LockedRequest) -> Result<(), Error> {
         let begun = queue.step_request(&mut request, &ItemChange::success(), Timestamp::now()).await;
-        if unless_lost("beginning an assembly", begun)?.is_none() {
+        if unless_lost("starting an assembly", begun)?.is_none() {
             unless_lost("releasing a request", queue.unlock_request(&request).await)?;
             return Ok(());
         }
@@ -72,7 +72,7 @@ impl Daemon for Assembler {
     }
 }
 
-/// The token with the address of what was assembled; `None` for one that cannot be read.
+/// The token with the address of the assembled object; `None` if the token cannot be read.
 fn assembled(token: &[u8]) -> Option<Vec<u8>> {
     let mut token: Value = serde_json::from_slice(token).ok()?;
     let url = format!("https://access.example.org/assembled/{}.zip", token.get("token")?.as_str()?);

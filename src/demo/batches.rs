@@ -1,4 +1,4 @@
-//! The daemons of batches: one makes the jobs of new ones, one reports those that are done.
+//! The daemons of batches: one creates the jobs of new ones, one reports finished ones.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::mirror::words::counted;
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_queue::{Due, Error, ItemChange, LockedBatch, Queue};
 
-/// Acquires new batches and makes their jobs.
+/// Acquires new batches and creates their jobs.
 #[derive(Debug)]
 pub(super) struct Acquirer {
     pub(super) world: Arc<World>,
 }
 
-/// Reports batches whose jobs are done.
+/// Reports batches whose jobs have finished.
 #[derive(Debug)]
 pub(super) struct Reporter {
     pub(super) world: Arc<World>,
@@ -49,9 +49,9 @@ impl Acquirer {
         let change = match self.world.manifests.fetch(&uuid) {
             Some(submission) => {
                 let made = queue.create_jobs(batch.batch.id, &submission.jobs(now), now).await;
-                match unless_lost("making the jobs of a batch", made)? {
+                match unless_lost("creating the jobs of a batch", made)? {
                     Some(_) => ItemChange::success(),
-                    None => ItemChange::to(BatchState::Failed).with_message("[error] its jobs could not be made"),
+                    None => ItemChange::to(BatchState::Failed).with_message("[error] its jobs could not be created"),
                 }
             }
             None => ItemChange::to(BatchState::Failed).with_message("[error] the manifest cannot be fetched: HTTP 404"),

@@ -1,4 +1,4 @@
-//! Who deposits what: the collections of the demo. None of them exists.
+//! The collections of the demo and their depositors. None of them exists.
 
 /// One KiB, MiB, and so on.
 pub(super) const MIB: u64 = 1 << 20;
@@ -8,25 +8,25 @@ pub(super) const TIB: u64 = 1 << 40;
 /// A collection and what its depositors send.
 #[derive(Debug)]
 pub(super) struct Collection {
-    /// Its mnemonic, which `profile` names.
+    /// The mnemonic, which is the value of `profile`.
     pub(super) mnemonic: &'static str,
-    /// Who owns its objects; a part of the names of local id locks.
+    /// The owner of its objects; a part of the names of local id locks.
     pub(super) owner: &'static str,
     /// Its depositors, as `submitter` spells them.
     pub(super) submitters: &'static [&'static str],
-    /// Who made the objects.
+    /// The creators of the objects.
     pub(super) creators: &'static [&'static str],
-    /// What the objects are about; a number follows.
+    /// The titles of the objects, each followed by a number.
     pub(super) titles: &'static [&'static str],
-    /// The beginning of file names and local ids.
+    /// The prefix of file names and local ids.
     pub(super) prefix: &'static str,
-    /// The ending of file names.
+    /// The extension of file names.
     pub(super) ending: &'static str,
     /// The shoulder under which its ARKs are minted.
     pub(super) shoulder: &'static str,
     /// The smallest and largest objects, in bytes.
     pub(super) sizes: (u64, u64),
-    /// How much it deposits, beside the others.
+    /// Its share of all submissions.
     pub(super) weight: u32,
 }
 
@@ -131,7 +131,7 @@ pub(super) const FILMS: Collection = Collection {
     weight: 1,
 };
 
-/// Why he does.
+/// The reason for the hold.
 pub(super) const HOLD_REASON: &str = "the depositor asked us to wait for corrected manifests";
 
 /// The collections that an operator holds, one after the other.

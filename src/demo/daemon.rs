@@ -1,4 +1,4 @@
-//! What all simulated daemons have in common: a session of their own, and another when it is lost.
+//! Common to all simulated daemons: each has a session, which is replaced when it is lost.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -9,25 +9,25 @@ use tokio_util::sync::CancellationToken;
 use super::world::World;
 use queuekeeper_queue::{Error, Queue};
 
-/// The pause after a session was lost or could not be had.
+/// The pause after a session was lost or could not be established.
 const RECONNECT: Duration = Duration::from_millis(500);
 
-/// A program that works on the queue.
+/// A simulated daemon.
 pub(super) trait Daemon: Send + 'static {
-    /// What it is called in the log.
+    /// Its name in the log.
     fn name(&self) -> &'static str;
 
-    /// Works in one session, until something goes wrong that a new session may repair.
+    /// Works in one session, until an error that a new session may fix.
     ///
     /// # Errors
-    /// With what went wrong. All its work is given up then: the locks of it end with the session.
+    /// The error. All work in progress is abandoned: its locks end with the session.
     fn work(&mut self, queue: Queue) -> impl Future<Output = Result<Infallible, Error>> + Send;
 }
 
-/// How long the end of the last session is waited for.
+/// How long to wait for the last session to close.
 const CLOSE_LIMIT: Duration = Duration::from_millis(500);
 
-/// Keeps a daemon at work until `shutdown`.
+/// Runs a daemon until `shutdown`, with a new session after each error.
 pub(super) async fn keep(mut daemon: impl Daemon, world: Arc<World>, shutdown: CancellationToken) {
     let mut session = None;
     let life = async {
@@ -36,11 +36,11 @@ pub(super) async fn keep(mut daemon: impl Daemon, world: Arc<World>, shutdown: C
                 Ok(client) => {
                     session = Some(client.state_watcher());
                     let Err(error) = daemon.work(Queue::new(client)).await;
-                    // A lost connection is the mirror's to tell: a dozen daemons lose it together.
+                    // A lost connection is logged by the mirror; a dozen daemons lose it at the same time.
                     if is_lost(&error) {
                         tracing::debug!(daemon = daemon.name(), %error, "a simulated daemon lost its session");
                     } else {
-                        tracing::warn!(daemon = daemon.name(), %error, "a simulated daemon begins anew");
+                        tracing::warn!(daemon = daemon.name(), %error, "restarted a simulated daemon");
                     }
                 }
                 Err(error) => tracing::debug!(daemon = daemon.name(), %error, "a simulated daemon has no session"),
@@ -49,7 +49,7 @@ pub(super) async fn keep(mut daemon: impl Daemon, world: Arc<World>, shutdown: C
         }
     };
     shutdown.run_until_cancelled(life).await;
-    // The client library closes a session in the background, and would complain of a server that is gone before that.
+    // The client library closes a session in the background, and logs an error if the server is stopped before that.
     if let Some(mut session) = session {
         let closed = async { while !session.changed().await.is_terminated() {} };
         if tokio::time::timeout(CLOSE_LIMIT, closed).await.is_err() {
@@ -58,8 +58,8 @@ pub(super) async fn keep(mut daemon: impl Daemon, world: Arc<World>, shutdown: C
     }
 }
 
-/// Whether a daemon cannot go on in its session: it would not know which of its locks it still has, and could not
-/// release them. Whatever the client library calls such a failure, it is one of reading or writing as such.
+/// Whether a daemon cannot continue in its session, because it would not know which of its locks still exist. The
+/// client library reports such failures as read or write errors.
 fn is_lost(error: &Error) -> bool {
     match error {
         Error::Read { .. } | Error::Commit { .. } | Error::Unknown { .. } => true,
@@ -72,16 +72,16 @@ fn is_lost(error: &Error) -> bool {
     }
 }
 
-/// Turns what others may cause by working on the same thing into nothing: what it was about is given up.
+/// Turns errors that concurrent changes of the same item can cause into `None`: the work on it is abandoned.
 ///
 /// # Errors
-/// Failures to read or write, which no daemon can go on after in the same session.
+/// Read and write errors, after which the session cannot be used.
 pub(super) fn unless_lost<T>(what: &'static str, outcome: Result<T, Error>) -> Result<Option<T>, Error> {
     match outcome {
         Ok(done) => Ok(Some(done)),
         Err(error) if is_lost(&error) => Err(error),
         Err(error) => {
-            tracing::debug!(%error, "{what} was given up");
+            tracing::debug!(%error, "abandoned: {what}");
             Ok(None)
         }
     }

@@ -1,18 +1,18 @@
-//! Chance that can be repeated: every choice of the demo follows from its seed.
+//! Reproducible randomness: every choice of the demo follows from its seed.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-/// A source of choices. Two of the same seed and name make the same choices in the same order.
+/// A source of choices. Two with the same seed and name make the same choices in the same order.
 #[derive(Debug)]
 pub(super) struct Dice {
     rng: StdRng,
 }
 
 impl Dice {
-    /// The choices that are made for `what`, such as a daemon's name or a batch's number, whatever others choose.
+    /// The choices for `what`, such as a daemon's name or a batch's number, independent of all others.
     pub(super) fn new(seed: u64, what: impl Hash) -> Self {
         // Made by `new`, this hasher has fixed keys: it hashes alike in every process.
         let mut hasher = DefaultHasher::new();
@@ -20,22 +20,22 @@ impl Dice {
         Self { rng: StdRng::seed_from_u64(seed ^ hasher.finish()) }
     }
 
-    /// Whether something happens that does so with this probability, 0 to 1.
+    /// Whether an event with this probability, 0 to 1, happens.
     pub(super) fn happens(&mut self, probability: f64) -> bool {
         self.rng.random_bool(probability)
     }
 
-    /// A number from `from` to `to`, both included.
+    /// A number from `from` to `to`, both inclusive.
     pub(super) fn between(&mut self, from: u64, to: u64) -> u64 {
         self.rng.random_range(from..=to)
     }
 
-    /// A number from `from` up to `to`.
+    /// A number from `from` to `to`, exclusive.
     pub(super) fn float(&mut self, from: f64, to: f64) -> f64 {
         self.rng.random_range(from..to)
     }
 
-    /// A number of bytes within the bounds of which each action of size is as likely as the others.
+    /// A number of bytes, log-uniform within the bounds.
     pub(super) fn bytes(&mut self, from: u64, to: u64) -> u64 {
         let exponent = self.float((from.max(1) as f64).ln(), (to.max(from) as f64).ln() + f64::EPSILON);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it lies between two u64")]
@@ -43,7 +43,7 @@ impl Dice {
         bytes.clamp(from, to)
     }
 
-    /// One of several.
+    /// One of several, with equal probability.
     ///
     /// # Panics
     /// When there are none.
@@ -51,7 +51,7 @@ impl Dice {
         &from[self.rng.random_range(0..from.len())]
     }
 
-    /// One of several, each as likely as its weight.
+    /// One of several, with a probability in proportion to its weight.
     ///
     /// # Panics
     /// When there are none, or no weight is above 0.
@@ -73,12 +73,12 @@ impl Dice {
 
     /// A random UUID's text.
     pub(super) fn uuid(&mut self) -> String {
-        // Version 4 and its variant are said by the digits between.
+        // The digits in between are version 4 and its variant.
         let parts = [8, 4, 3, 3, 12].map(|digits| self.hex(digits));
         format!("{}-{}-4{}-a{}-{}", parts[0], parts[1], parts[2], parts[3], parts[4])
     }
 
-    /// The end of an ARK, in the letters that ARKs use: those in which nobody reads a word.
+    /// The end of an ARK, in the characters that ARKs use, which contain no vowels.
     pub(super) fn ark_blade(&mut self) -> String {
         (0..8).map(|_| char::from(*self.pick(b"0123456789bcdfghjkmnpqrstvwxz"))).collect()
     }

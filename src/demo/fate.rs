@@ -1,4 +1,4 @@
-//! Which jobs fail, where and of what: it follows from the seed and the ids, not from when somebody looks.
+//! Which jobs fail, in which state and with which cause, determined by the seed and the ids alone.
 
 use super::dice::Dice;
 use queuekeeper_queue::id::{BatchId, JobId};
@@ -34,19 +34,19 @@ const CAUSES: &[(JobState, &str)] = &[
     (JobState::Notify, "[error] NotifyHandler: callback to the depositor failed: 502 Bad Gateway"),
 ];
 
-/// An object above this size never fails: its space would stay taken, and a stall would last until an operator acts.
+/// An object above this size never fails: its space would stay in use, and a stall would last until a user acts.
 const SPARED_BYTES: u64 = 60 << 30;
 
-/// A failure that a job runs into.
+/// The failure of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Failure {
     /// The state in which it does.
     pub(super) state: JobState,
-    /// What the daemon will say.
+    /// The message of the daemon.
     pub(super) message: String,
 }
 
-/// What a job is to be asked about its fate.
+/// The job whose failure is determined.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Subject<'a> {
     pub(super) batch: BatchId,
@@ -58,10 +58,10 @@ pub(super) struct Subject<'a> {
     pub(super) ark: &'a str,
 }
 
-/// The failure that a job will run into, if any.
+/// The failure of a job, if it has one.
 ///
-/// One batch in sixteen is struck: a third of its jobs fail of one cause. Of the others one job in eighty fails. What
-/// an operator resumed fails again once in eight times.
+/// One batch in sixteen is affected: a third of its jobs fail with one cause. Of the others one job in eighty fails. A
+/// resumed job fails again once in eight times.
 pub(super) fn failure(seed: u64, subject: Subject<'_>) -> Option<Failure> {
     if subject.bytes > SPARED_BYTES {
         return None;
@@ -82,10 +82,10 @@ pub(super) fn failure(seed: u64, subject: Subject<'_>) -> Option<Failure> {
     Some(describe(cause, &subject, &mut batch))
 }
 
-/// A failure of some cause in one of these states, which other jobs of the batch share.
+/// A failure in one of these states, with a cause that other jobs of the batch share.
 ///
 /// # Panics
-/// When nothing ever fails in these states.
+/// When no failure is defined for these states.
 pub(super) fn shared_failure(seed: u64, subject: Subject<'_>, states: &[JobState]) -> Failure {
     let mut batch = Dice::new(seed, ("batch that failed", subject.batch.number()));
     let causes: Vec<_> = CAUSES.iter().filter(|(state, _)| states.contains(state)).copied().collect();
@@ -111,14 +111,14 @@ mod tests {
     }
 
     #[test]
-    fn a_fate_is_the_same_whenever_it_is_asked_for() {
+    fn the_failure_of_a_job_is_always_the_same() {
         for job in 0..500 {
             assert_eq!(failure(5, subject(job / 40, job, 0)), failure(5, subject(job / 40, job, 0)));
         }
     }
 
     #[test]
-    fn some_batches_are_struck_by_one_cause_and_few_jobs_of_others_fail() {
+    fn some_batches_have_a_common_cause_and_few_jobs_of_others_fail() {
         let mut causes: BTreeMap<u32, BTreeMap<JobState, usize>> = BTreeMap::new();
         for batch in 0..200 {
             for job in 0..60 {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_resumed_mostly_succeeds_and_the_largest_never_fail() {
+    fn most_resumed_jobs_succeed_and_the_largest_never_fail() {
         let failed = (0..800).filter(|job| failure(2, subject(1, *job, 1)).is_some()).count();
         assert!((40..200).contains(&failed), "{failed}");
         let large = |job| Subject { bytes: 500 << 30, ..subject(1, job, 0) };

@@ -1,7 +1,7 @@
-//! The queue as the demo finds it: thousands of jobs with a past, in all states.
+//! The initial queue of the demo: thousands of jobs with a history, in all states.
 //!
-//! The jobs are made through the queue core, whole and Pending; then one transaction for many of them sets them to where
-//! their past has brought them. Nobody else works on the queue at that time.
+//! The jobs are created through the queue core, as Pending; then transactions of many jobs each move them to their
+//! states. No other client uses the queue at that time.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use tokio::time::Instant;
 
 use super::catalogue::{HELD_IN_TURN, HOLD_REASON};
 use super::dice::Dice;
-use super::past::{InFlight, Past, Standing};
-use super::scenario::{self, Kind, Scenario, Submission};
+use super::past::{InFlight, InitialState, Past};
+use super::scenario::{self, Scenario, Submission, SubmissionKind};
 use super::submit::most_objects;
 use super::world::World;
 use queuekeeper_queue::id::BatchId;
@@ -20,22 +20,22 @@ use queuekeeper_queue::path::AccessQueue;
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_queue::{Error, ItemChange, Queue, Transaction};
 
-/// How many jobs one transaction sets to where they stand; each takes some 700 bytes.
+/// How many jobs one transaction moves to their states; each takes about 700 bytes.
 const JOBS_PER_TRANSACTION: usize = 200;
 
-/// How often the log says how far it is.
-const TELL_EVERY: Duration = Duration::from_secs(5);
+/// The interval at which progress is logged.
+const LOG_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How many seconds ago the oldest submission was made.
+/// How many seconds ago the oldest submission was created.
 const OLDEST_SECONDS: i64 = 9 * 3600;
 
-/// Fills an empty queue, and leaves the scenario where the depositors go on with it.
+/// Fills an empty queue, and leaves the scenario where the depositors continue it.
 ///
 /// # Errors
 /// When the queue cannot be written.
 pub(super) async fn fill(world: &World, queue: &Queue, scenario: &mut Scenario) -> Result<(), Error> {
     let started = Instant::now();
-    let mut told = started;
+    let mut logged = started;
     let mut dice = Dice::new(world.seed, "fill");
     let mut in_flight = InFlight::default();
     queue.hold_collection(HELD_IN_TURN[0], "operator", HOLD_REASON, Timestamp::now()).await?;
@@ -43,7 +43,11 @@ pub(super) async fn fill(world: &World, queue: &Queue, scenario: &mut Scenario) 
     let (mut made, mut batches) = (0, 0);
     while made < world.jobs {
         let past = Past::draw(&mut dice, batches);
-        let kind = if past == Past::Held { Kind::OfHeld { turn: 0, most } } else { Kind::Ordinary { most } };
+        let kind = if past == Past::Held {
+            SubmissionKind::OfHeld { turn: 0, most }
+        } else {
+            SubmissionKind::Ordinary { most }
+        };
         let mut submission = scenario.next(kind);
         submission.objects.truncate(world.jobs - made);
         let done = made as f64 / world.jobs as f64;
@@ -53,8 +57,8 @@ pub(super) async fn fill(world: &World, queue: &Queue, scenario: &mut Scenario) 
         make_batch(world, queue, &mut dice, &mut in_flight, past, &submission, submitted).await?;
         made += submission.objects.len();
         batches += 1;
-        if told.elapsed() >= TELL_EVERY {
-            told = Instant::now();
+        if logged.elapsed() >= LOG_INTERVAL {
+            logged = Instant::now();
             tracing::info!(jobs = made, of_jobs = world.jobs, "filling the queue");
         }
     }
@@ -64,7 +68,7 @@ pub(super) async fn fill(world: &World, queue: &Queue, scenario: &mut Scenario) 
             queue.create_request(access, &token, Timestamp::now()).await?;
         }
     }
-    tracing::info!(jobs = made, batches, after_ms = started.elapsed().as_millis(), "the queue is filled");
+    tracing::info!(jobs = made, batches, after_ms = started.elapsed().as_millis(), "filled the queue");
     Ok(())
 }
 
@@ -84,7 +88,7 @@ async fn make_batch(
     for (object, job) in submission.objects.iter().zip(&mut jobs) {
         let minted = submission.minted(world.seed, object);
         let (findings, file) = submission.findings(object, &minted);
-        let standing = Standing::draw(world, dice, in_flight, past, batch, findings, file);
+        let standing = InitialState::draw(world, dice, in_flight, past, batch, findings, file);
         job.values = standing.values(&findings);
         standings.push((standing, object.bytes));
     }
@@ -110,7 +114,7 @@ async fn make_batch(
     Ok(())
 }
 
-/// A batch that was reported with failures and then given up.
+/// Deletes a batch that was reported with failures.
 async fn delete(queue: &Queue, batch: BatchId) -> Result<(), Error> {
     queue.change_batch(batch, &ItemChange::to(BatchState::Failed), Timestamp::now()).await?;
     let plan = queue.plan_delete(batch, "deleted by the operator: sent twice", Timestamp::now()).await?;

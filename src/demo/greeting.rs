@@ -1,4 +1,4 @@
-//! What a newcomer is told: where to look, and what will happen.
+//! The introduction: addresses, and what will happen.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use super::submit::first_large;
 use super::{Options, volume};
 use queuekeeper_zookeeper::Servers;
 
-/// Where to look and what will happen.
+/// The addresses, and what will happen.
 pub(super) fn greeting(
     options: &Options,
     pace: Pace,
@@ -21,7 +21,7 @@ pub(super) fn greeting(
 ) -> String {
     let Options { jobs, rate, seed, .. } = options;
     let steps = if (rate - 1.0).abs() < f64::EPSILON { "transition" } else { "transitions" };
-    let mut text = format!("A made-up queue of {jobs} jobs at about {rate} {steps} a second, seed {seed}.\n\n");
+    let mut text = format!("A simulated queue of {jobs} jobs with about {rate} {steps} per second, seed {seed}.\n\n");
     for address in listeners.iter().filter_map(|listener| listener.local_addr().ok()) {
         writeln!(text, "  Status page  http://{address}/\n  Metrics      http://{address}/metrics").expect(INFALLIBLE);
     }
@@ -29,14 +29,14 @@ pub(super) fn greeting(
     let threshold = volume::THRESHOLD * 100.0;
     let held = HELD_IN_TURN[0];
     let alerts = monitoring.map(|monitoring| alerts(pace, monitoring)).unwrap_or_default();
-    writeln!(text, "  ZooKeeper    {zookeeper}   (look with zkCli.sh -server {zookeeper})").expect(INFALLIBLE);
+    writeln!(text, "  ZooKeeper    {zookeeper}   (connect with zkCli.sh -server {zookeeper})").expect(INFALLIBLE);
     if let Some(monitoring) = monitoring {
         let (prometheus, alertmanager) = (monitoring.prometheus(), monitoring.alertmanager());
         let directory = monitoring.directory().display();
         write!(
             text,
             "  Prometheus   http://127.0.0.1:{prometheus}/alerts
-  Alertmanager http://127.0.0.1:{alertmanager}/   (look with amtool --alertmanager.url=http://127.0.0.1:{alertmanager} alert)
+  Alertmanager http://127.0.0.1:{alertmanager}/   (query with amtool --alertmanager.url=http://127.0.0.1:{alertmanager} alert)
   their files  {directory}
 "
         )
@@ -51,7 +51,7 @@ What will happen:
                    jobs wait in Provisioning, and nothing behind them moves until space is freed; it comes back later
 {alerts}  all the time     a collection is held, {held} first; jobs fail, and an operator resumes or deletes them
   now and then     a fault: an orphan entry, a forgotten lock
-Try it: create /locks/queue/ingest in ZooKeeper, which pauses all but Recording; delete it to go on.
+Try it: create /locks/queue/ingest in ZooKeeper, which pauses all but Recording; delete it to continue.
 Ctrl-C ends it and leaves nothing behind.
 
 "
@@ -60,10 +60,10 @@ Ctrl-C ends it and leaves nothing behind.
     text
 }
 
-/// What there is to watch with Prometheus beside it, and when.
+/// What to watch with Prometheus, and when.
 fn alerts(pace: Pace, monitoring: &Monitoring) -> String {
     let hour = monitoring.hour().as_secs_f64();
-    // Nothing leaves Provisioning for an hour, from some seconds after the submission; then the alert's `for`.
+    // No job leaves Provisioning for an hour, from some seconds after the submission; then the alert's `for`.
     let raised = (first_large(pace) + pace.time(14.0) + monitoring.hour().mul_f64(7.0 / 6.0)).as_secs();
     let collection = FILMS.mnemonic;
     format!(

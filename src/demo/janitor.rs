@@ -1,41 +1,41 @@
-//! Keeps a private server's directory small, however long the demo runs.
+//! Removes old files of a private server, so that its directory stays small.
 //!
-//! A server that is no member of an ensemble never removes its old snapshots and transaction logs. They serve a restart,
-//! which this server never sees.
+//! A standalone server never removes its old snapshots and transaction logs. They are needed only after a restart,
+//! which does not happen here.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often the directory is looked at.
+/// The interval of the clean-up.
 const PERIOD: Duration = Duration::from_mins(1);
 
-/// How many of the newest files of each kind are kept: the one being written, and the one before.
+/// How many of the newest files of each kind are kept: the current one, and the one before.
 const KEPT: usize = 2;
 
-/// The transactions between two snapshots, and so in one log: some 50 MB.
+/// The number of transactions between two snapshots, and so in one log: about 50 MB.
 pub(super) const SNAP_COUNT: u32 = 50_000;
 
-/// Tidies the server's directory from time to time; it does not end by itself.
-pub(super) async fn keep_tidy(server: PathBuf) {
+/// Removes old files periodically; never returns.
+pub(super) async fn remove_old_files(server: PathBuf) {
     loop {
         tokio::time::sleep(PERIOD).await;
         let directory = server.join("data").join("version-2");
-        let tidied = tokio::task::spawn_blocking(move || tidy(&directory)).await;
+        let tidied = tokio::task::spawn_blocking(move || remove_old(&directory)).await;
         if let Ok(Err(error)) = tidied {
-            tracing::debug!(%error, "old files of the private ZooKeeper cannot be removed");
+            tracing::debug!(%error, "cannot remove old files of the private ZooKeeper");
         }
     }
 }
 
-/// Removes all snapshots and all logs but the newest of each.
-fn tidy(directory: &Path) -> io::Result<()> {
+/// Removes all snapshots and logs but the newest.
+fn remove_old(directory: &Path) -> io::Result<()> {
     for kind in ["log.", "snapshot."] {
         let mut files = Vec::new();
         for file in fs::read_dir(directory)? {
             let file = file?;
-            // What follows the dot is a transaction's number.
+            // The extension is a transaction's number.
             let name = file.file_name();
             let number = name.to_str().and_then(|name| name.strip_prefix(kind));
             if let Some(number) = number.and_then(|number| u64::from_str_radix(number, 16).ok()) {
@@ -54,14 +54,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_newest_logs_and_snapshots_are_kept_and_nothing_else_is_touched() {
+    fn only_the_newest_logs_and_snapshots_are_kept_and_no_other_file_is_touched() {
         let here = tempfile::tempdir().unwrap();
         for name in
             ["log.1", "log.ff", "log.100", "log.200", "snapshot.0", "snapshot.9", "snapshot.a1", "acceptedEpoch"]
         {
             fs::write(here.path().join(name), "").unwrap();
         }
-        tidy(here.path()).unwrap();
+        remove_old(here.path()).unwrap();
         let mut left: Vec<_> =
             fs::read_dir(here.path()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
         left.sort_unstable();

@@ -1,4 +1,4 @@
-//! The daemons of the job states: one for each, which takes a job, keeps it locked while it works, and hands it on.
+//! The daemons of the job states: one for each, which takes a job, keeps it locked while it works, and passes it on.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use super::world::{PROVISIONING_POOL, World};
 use queuekeeper_queue::state::{JobState, State as _};
 use queuekeeper_queue::{Error, JobPoll, Queue};
 
-/// The states that daemons work on, and how many jobs each works on at once.
+/// The states that daemons work on, and how many jobs each works on concurrently.
 pub(super) const CREWS: [(JobState, usize); 8] = [
-    // One only: it is the pace at which jobs begin.
+    // One only: it determines the rate at which jobs start.
     (JobState::Pending, 1),
     (JobState::Estimating, 2),
     (JobState::Provisioning, PROVISIONING_POOL),
@@ -31,10 +31,10 @@ pub(super) const CREWS: [(JobState, usize); 8] = [
     (JobState::Notify, 2),
 ];
 
-/// An object of this size takes twice the time of a small one, one of five times the size six times.
+/// An object of this size takes twice the time of a small one, one of five times this size six times.
 const SLOW_BYTES: f64 = 100.0 * (1u64 << 30) as f64;
 
-/// The same of a large object where alerts are raised: the first one is done with some time after a stall's alert.
+/// The same with alerts: the first large object finishes some time after the alert of a stall.
 const SLOW_BYTES_WITH_ALERTS: f64 = 50.0 * (1u64 << 30) as f64;
 
 /// The daemon of one state.
@@ -52,13 +52,13 @@ impl JobDaemon {
         Self { world: Arc::clone(world), state, crew, dice }
     }
 
-    /// How long a job will be worked on.
+    /// The duration of the work on a job.
     fn time(&mut self, bytes: u64) -> Duration {
         let pace = self.world.pace;
         let mut spread = self.dice.float(0.4, 1.6);
         let mut slow_bytes = SLOW_BYTES;
         if self.world.alerts && bytes >= FILMS.sizes.0 {
-            // They are done with soon one after the other, so that the stall is over for good when it ends.
+            // They finish soon one after the other, so that the stall ends once.
             spread = 0.95 + 0.1 * (spread - 0.4) / 1.2;
             slow_bytes = SLOW_BYTES_WITH_ALERTS;
         }
@@ -89,7 +89,7 @@ impl Daemon for JobDaemon {
         let mut list: Option<(JobPoll, Instant)> = None;
         loop {
             while at_work.len() < self.crew {
-                // A list is soon old: more urgent jobs come, and a pause must be seen.
+                // A list is soon outdated: more urgent jobs arrive, and a pause must be noticed.
                 let fresh = list.take().filter(|(_, since)| since.elapsed() < self.world.pace.poll());
                 let (mut poll, since) = match fresh {
                     Some(fresh) => fresh,
@@ -97,7 +97,7 @@ impl Daemon for JobDaemon {
                 };
                 let Some(job) = poll.next(Timestamp::now()).await? else {
                     for passed in &poll.passed_over {
-                        tracing::debug!(path = %passed.path, reason = ?passed.reason, "passed over");
+                        tracing::debug!(path = %passed.path, reason = ?passed.reason, "skipped");
                     }
                     break;
                 };

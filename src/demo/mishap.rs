@@ -1,4 +1,4 @@
-//! What goes wrong in production now and then: one fault at a time, repaired after a while.
+//! Occasional faults, as in production: one at a time, repaired after a while.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use queuekeeper_queue::path::{LockFolder, Path};
 use queuekeeper_queue::state::JobState;
 use queuekeeper_queue::{Error, Job, JobChange, LockedJob, Queue, Transaction};
 
-/// A daemon that crashes at the wrong moments.
+/// A daemon that crashes at bad moments.
 #[derive(Debug)]
 pub(super) struct Clumsy {
     world: Arc<World>,
     count: usize,
-    /// What it did and has not repaired yet, if its session was lost between.
+    /// The fault that it created and has not repaired yet, in case its session is lost in between.
     open: Option<Mishap>,
 }
 
-/// A fault that was made.
+/// A fault that was created.
 #[derive(Debug)]
 enum Mishap {
-    /// A znode that a crash left behind, where it should not be.
+    /// A znode that a crash left behind.
     Left(Path),
-    /// A job that is kept locked although it failed. It ends with the session.
+    /// A failed job that stays locked. It ends with the session.
     KeptLocked(Box<LockedJob>),
 }
 
@@ -46,7 +46,7 @@ impl Clumsy {
         Ok(())
     }
 
-    /// The daemons of production change a job in several writes; after a crash between them the old entry is left.
+    /// The daemons of production change a job in several writes; after a crash between them the old entry remains.
     async fn forget_entry(&self, queue: &Queue) -> Result<Option<Mishap>, Error> {
         let Some(job) = Self::finished(queue).await? else { return Ok(None) };
         let Ok(priority) = job.priority() else { return Ok(None) };
@@ -54,14 +54,14 @@ impl Clumsy {
         Self::leave(queue, path, "a daemon crashed and left an orphan entry behind").await
     }
 
-    /// Production's storage locks are persistent: a crash leaves them.
+    /// Production's storage locks are persistent: they survive a crash.
     async fn forget_storage_lock(&self, queue: &Queue) -> Result<Option<Mishap>, Error> {
         let Some(job) = Self::finished(queue).await? else { return Ok(None) };
         let path = Path::object_lock(LockFolder::Storage, &Details::of(self.world.seed, &job).ark);
         Self::leave(queue, path, "a daemon crashed and left a storage lock behind").await
     }
 
-    /// A daemon that throws at the wrong moment fails its job and never unlocks it.
+    /// A daemon that throws an exception at a bad moment fails its job and never unlocks it.
     async fn keep_lock(&self, queue: &Queue) -> Result<Option<Mishap>, Error> {
         let (Some(mut job), _) = queue.acquire_job(JobState::Estimating, Timestamp::now()).await? else {
             return Ok(None);
@@ -77,7 +77,7 @@ impl Clumsy {
     }
 
     async fn finished(queue: &Queue) -> Result<Option<Job>, Error> {
-        // The newest is the last to be purged.
+        // The newest is purged last.
         let entries = queue.entries(JobState::Completed).await?.entries;
         let Some(newest) = entries.iter().max_by_key(|entry| entry.job) else { return Ok(None) };
         unless_lost("reading a job", queue.load_job(newest.job).await)

@@ -1,7 +1,8 @@
-//! Prometheus and Alertmanager beside the demo, so that an alert can be seen to act.
+//! Prometheus and Alertmanager for the demo, to watch alerts act.
 //!
-//! Prometheus scrapes our server and evaluates the rules that ship, in the demo's time ([`rules`]); Alertmanager calls our
-//! server with a token that was made for this run ([`files`]). Both live in a private directory and end with us.
+//! Prometheus scrapes our server and evaluates the shipped rules, scaled to the demo's time ([`rules`]); Alertmanager
+//! calls our server with a token created for this run ([`files`]). Both use a private directory and are stopped at the
+//! end.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -17,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::files::Files;
 pub(super) use self::program::Installation;
-use self::program::Kind;
+use self::program::MonitoringProgram;
 use self::rules::{Lapse, RulesError};
 use super::pace::Pace;
 use crate::config::{ConfigFile, FileError};
@@ -27,62 +28,62 @@ mod files;
 mod program;
 mod rules;
 
-/// How often a program is looked at while its start is awaited.
-const LOOK: Duration = Duration::from_millis(50);
+/// The interval at which a starting program is polled.
+const START_POLL: Duration = Duration::from_millis(50);
 
-/// How often it is looked at afterwards.
-const WATCH: Duration = Duration::from_millis(250);
+/// The interval at which a running program is polled.
+const RUN_POLL: Duration = Duration::from_millis(250);
 
-/// How long a program may take until it answers.
+/// How long a program may take to answer.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
-/// How many ports are tried: between our look for a free one and the program's start another process may take it.
+/// How many ports are tried, since another process may take a free port before the program binds it.
 const PORT_ATTEMPTS: u32 = 10;
 
-/// Why there is no monitoring, or none any more.
+/// Why monitoring failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A program was not found: one sentence that says what to install.
+    /// A program was not found; one sentence with what to install.
     #[error("{0}")]
     NotInstalled(String),
-    /// A file or a process could not be made.
+    /// A file or a process could not be created.
     #[error("cannot {doing}: {source}")]
     Io {
-        /// What was being done, and with what.
+        /// The operation and its object.
         doing: String,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
-    /// The rules that ship are not as the demo knows them.
+    /// The shipped rules are not as the demo expects them.
     #[error(transparent)]
     Rules(#[from] RulesError),
-    /// Our own configuration is refused.
+    /// Our own configuration is not valid.
     #[error(transparent)]
     Config(#[from] FileError),
     /// A program does not answer.
-    #[error("{program} did not answer within {limit} s; it printed last: {last}", limit = START_LIMIT.as_secs())]
+    #[error("{program} did not answer within {limit} s; its last message: {last}", limit = START_LIMIT.as_secs())]
     Silent {
-        /// Which one.
+        /// The program.
         program: &'static str,
         /// The last line of its log.
         last: String,
     },
     /// A program ended before the demo did.
-    #[error("{program} ended by itself ({status}); it printed last: {last}")]
+    #[error("{program} exited ({status}); its last message: {last}")]
     Ended {
-        /// Which one.
+        /// The program.
         program: &'static str,
-        /// How.
+        /// Its exit status.
         status: ExitStatus,
         /// The last line of its log.
         last: String,
     },
 }
 
-/// A program that runs.
+/// A running program.
 #[derive(Debug)]
 struct Program {
-    kind: Kind,
+    kind: MonitoringProgram,
     port: u16,
     child: Child,
 }
@@ -90,20 +91,20 @@ struct Program {
 /// Prometheus and Alertmanager, running.
 #[derive(Debug)]
 pub(super) struct Monitoring {
-    /// In the order in which they were started: who is told, then who tells.
+    /// In the order of their start: receivers before senders.
     programs: Vec<Program>,
     guard: Guard,
-    /// The whole path of their directory, by which they are known.
+    /// The absolute path of their directory, by which they are recognized.
     directory: PathBuf,
-    /// Removes it when dropped, after they were ended.
+    /// Removes the directory when dropped, after they were stopped.
     _temporary: TempDir,
     lapse: Lapse,
-    /// What our own server is told.
+    /// The configuration of our own server.
     pub(super) config: ConfigFile,
 }
 
 impl Monitoring {
-    /// Starts both, for a server that listens at this address, and waits until they answer.
+    /// Starts both for a server that listens on this address, and waits until they answer.
     ///
     /// # Errors
     /// When a program does not start.
@@ -112,75 +113,75 @@ impl Monitoring {
             .prefix("queuekeeper-prometheus-")
             .permissions(Permissions::from_mode(0o700))
             .tempdir();
-        let temporary = temporary.map_err(doing("make a temporary directory"))?;
+        let temporary = temporary.map_err(doing("create a temporary directory"))?;
         let directory = temporary.path().canonicalize().map_err(doing("find a temporary directory"))?;
         let path = directory.clone();
         let files = Files(&path);
-        for kind in Kind::ALL {
-            fs::create_dir(files.data(kind.stem())).map_err(doing("make a directory"))?;
+        for kind in MonitoringProgram::ALL {
+            fs::create_dir(files.data(kind.stem())).map_err(doing("create a directory"))?;
         }
         let config = files.write_ours()?;
         let guard = Guard::start(Some(&path)).map_err(doing("start a shell"))?;
         let (target, lapse) = (target(server), Lapse::new(pace));
         let mut all = Self { programs: Vec::new(), guard, directory, _temporary: temporary, lapse, config };
         files.write_alertmanager(&target)?;
-        let alertmanager = all.launch(Kind::Alertmanager, &installation.alertmanager, files).await?;
+        let alertmanager = all.launch(MonitoringProgram::Alertmanager, &installation.alertmanager, files).await?;
         files.write_prometheus(&target, alertmanager, lapse)?;
-        all.launch(Kind::Prometheus, &installation.prometheus, files).await?;
+        all.launch(MonitoringProgram::Prometheus, &installation.prometheus, files).await?;
         Ok(all)
     }
 
-    /// Where Prometheus listens.
+    /// The port of Prometheus.
     pub(super) fn prometheus(&self) -> u16 {
-        self.port(Kind::Prometheus)
+        self.port(MonitoringProgram::Prometheus)
     }
 
-    /// Where Alertmanager does.
+    /// The port of Alertmanager.
     pub(super) fn alertmanager(&self) -> u16 {
-        self.port(Kind::Alertmanager)
+        self.port(MonitoringProgram::Alertmanager)
     }
 
-    fn port(&self, kind: Kind) -> u16 {
-        self.programs.iter().find(|program| program.kind == kind).expect("it was started with both").port
+    fn port(&self, kind: MonitoringProgram) -> u16 {
+        self.programs.iter().find(|program| program.kind == kind).expect("both were started").port
     }
 
-    /// What stands for an hour in the rules.
+    /// The duration that stands for an hour in the rules.
     pub(super) fn hour(&self) -> Duration {
         self.lapse.hour()
     }
 
-    /// The directory with everything of theirs.
+    /// The directory with all their files.
     pub(super) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Waits until `end`, and then ends them.
+    /// Waits until `end`, and then stops them.
     ///
     /// # Errors
-    /// [`Error::Ended`] when one of them ends before.
+    /// [`Error::Ended`] when one of them exits before.
     pub(super) async fn watch(mut self, end: &CancellationToken) -> Result<(), Error> {
         let watched = async {
             loop {
                 for program in &mut self.programs {
-                    let status = program.child.try_wait().map_err(doing("look after a program"))?;
+                    let status = program.child.try_wait().map_err(doing("wait for a program"))?;
                     if let Some(status) = status {
                         return Err(ended(program.kind, status, Files(&self.directory)));
                     }
                 }
-                sleep(WATCH).await;
+                sleep(RUN_POLL).await;
             }
         };
         end.run_until_cancelled(watched).await.unwrap_or(Ok(()))
     }
 
-    /// Starts one where it is expected, or else at a free port, and gives that.
-    async fn launch(&mut self, kind: Kind, program: &Path, files: Files<'_>) -> Result<u16, Error> {
+    /// Starts a program on its default port, or else on a free port, and returns the port.
+    async fn launch(&mut self, kind: MonitoringProgram, program: &Path, files: Files<'_>) -> Result<u16, Error> {
         let mut port = kind.port();
         if Port::bind((Ipv4Addr::LOCALHOST, port)).is_err() {
             port = child::free_port().map_err(doing("find a free port"))?;
         }
         for attempt in 1.. {
-            let log = File::create(files.log(kind.stem())).map_err(doing("make a log"))?;
+            let log = File::create(files.log(kind.stem())).map_err(doing("create a log"))?;
             let mut command = vec![program.into()];
             command.extend(kind.arguments(files, port));
             let child = self.guard.launch(&command, files.0, log).map_err(doing("start a program"))?;
@@ -189,7 +190,7 @@ impl Monitoring {
                 Err(Error::Ended { last, .. })
                     if last.contains("address already in use") && attempt < PORT_ATTEMPTS =>
                 {
-                    tracing::debug!(port, "port was taken before {} could have it", kind.name());
+                    tracing::debug!(port, "the port was taken before {} could bind it", kind.name());
                     self.end_last();
                     port = child::free_port().map_err(doing("find a free port"))?;
                 }
@@ -200,12 +201,12 @@ impl Monitoring {
         Ok(port)
     }
 
-    /// Waits until the program that was started last answers.
+    /// Waits until the last started program answers.
     async fn await_answer(&mut self, files: Files<'_>) -> Result<(), Error> {
         let program = self.programs.last_mut().expect("one was just started");
         let limit = Instant::now() + START_LIMIT;
         loop {
-            if let Some(status) = program.child.try_wait().map_err(doing("look after a program"))? {
+            if let Some(status) = program.child.try_wait().map_err(doing("wait for a program"))? {
                 return Err(ended(program.kind, status, files));
             }
             if program.kind.answers(program.port, files).await {
@@ -215,7 +216,7 @@ impl Monitoring {
                 let last = last_line(program.kind, files);
                 return Err(Error::Silent { program: program.kind.name(), last });
             }
-            sleep(LOOK).await;
+            sleep(START_POLL).await;
         }
     }
 
@@ -223,12 +224,12 @@ impl Monitoring {
         if let Some(Program { kind, child, .. }) = self.programs.pop()
             && let Err(error) = self.guard.kill(child)
         {
-            tracing::debug!(%error, "{} could not be ended", kind.name());
+            tracing::debug!(%error, "{} could not be stopped", kind.name());
         }
     }
 }
 
-/// Ends both, the last one first. Nothing that they know is kept, so they need not be asked.
+/// Stops both, the last one first. Their data is not kept, so they need no graceful shutdown.
 impl Drop for Monitoring {
     fn drop(&mut self) {
         while !self.programs.is_empty() {
@@ -238,17 +239,17 @@ impl Drop for Monitoring {
     }
 }
 
-/// Where a server that listens at `address` is found from here.
+/// The address of a server that listens on `address`, as seen from this machine.
 fn target(address: SocketAddr) -> String {
     let ip = if address.ip().is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { address.ip() };
     SocketAddr::new(ip, address.port()).to_string()
 }
 
-fn ended(kind: Kind, status: ExitStatus, files: Files<'_>) -> Error {
+fn ended(kind: MonitoringProgram, status: ExitStatus, files: Files<'_>) -> Error {
     Error::Ended { program: kind.name(), status, last: last_line(kind, files) }
 }
 
-fn last_line(kind: Kind, files: Files<'_>) -> String {
+fn last_line(kind: MonitoringProgram, files: Files<'_>) -> String {
     files.last_line(kind.stem()).unwrap_or_else(|error| error.to_string())
 }
 

@@ -1,4 +1,4 @@
-//! The operator: resumes and deletes what failed, holds one collection after the other, and runs the nightly clean-up.
+//! The operator: resumes and deletes failed jobs, holds one collection after the other, and runs the nightly clean-up.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -16,8 +16,8 @@ use queuekeeper_queue::path::AccessQueue;
 use queuekeeper_queue::state::{AccessState, BatchState, JobState};
 use queuekeeper_queue::{Batch, Error, ItemChange, JobChange, Queue};
 
-/// How many failed jobs are looked at in one go, in search of a batch to repair.
-const LOOKED_AT: usize = 60;
+/// How many failed jobs are read at once, in search of a batch to repair.
+const READ_AT_ONCE: usize = 60;
 
 /// How many finished access requests are kept.
 const KEPT_REQUESTS: usize = 20;
@@ -27,22 +27,22 @@ const KEPT_REQUESTS: usize = 20;
 pub(super) struct Operator {
     world: Arc<World>,
     dice: Dice,
-    /// Which of the collections is held.
+    /// The index of the held collection.
     turn: usize,
     next_turn: Instant,
     next_repairing: Instant,
-    /// The shortest and the longest time between two looks for failed jobs, in seconds.
+    /// The minimum and maximum time between two searches for failed jobs, in seconds.
     repair_seconds: (f64, f64),
 }
 
-/// How often the operator looks for failed jobs.
+/// The interval of the searches for failed jobs, in seconds.
 const REPAIR_SECONDS: (f64, f64) = (10.0, 30.0);
 
-/// The same where alerts are raised, so that there is something left for what they start.
+/// The same with alerts, so that there is something left for the rules.
 const REPAIR_SECONDS_WITH_ALERTS: (f64, f64) = (60.0, 120.0);
 
 impl Operator {
-    /// An operator who has just held the first of the collections.
+    /// An operator who has held the first of the collections.
     pub(super) fn new(world: &Arc<World>) -> Self {
         let now = Instant::now();
         let repair_seconds = if world.alerts { REPAIR_SECONDS_WITH_ALERTS } else { REPAIR_SECONDS };
@@ -74,14 +74,14 @@ impl Operator {
         Ok(())
     }
 
-    /// Looks for a batch that was reported with failed jobs, once there are more of these than are left for show.
+    /// Searches for a batch that was reported with failed jobs, if there are more of these than are kept for display.
     async fn repair(&mut self, queue: &Queue) -> Result<(), Error> {
         let failed = queue.entries(JobState::Failed).await?.entries;
         if failed.len() <= (self.world.jobs / 60).max(4) {
             return Ok(());
         }
         let mut seen = BTreeSet::new();
-        for entry in failed.iter().take(LOOKED_AT) {
+        for entry in failed.iter().take(READ_AT_ONCE) {
             let Some(job) = unless_lost("reading a job", queue.load_job(entry.job).await)? else { continue };
             let Ok(id) = job.batch() else { continue };
             if !seen.insert(id) {
@@ -97,7 +97,7 @@ impl Operator {
 
     async fn repair_batch(&mut self, queue: &Queue, batch: &Batch) -> Result<(), Error> {
         if self.dice.happens(0.1) {
-            let message = "deleted by the operator: the depositor sends it anew";
+            let message = "deleted by the operator: the depositor sends it again";
             let plan = queue.plan_delete(batch, message, Timestamp::now()).await;
             let Some(plan) = unless_lost("deleting a batch", plan)? else { return Ok(()) };
             if unless_lost("deleting a batch", queue.execute(&plan, 0, |_| ControlFlow::Continue(())).await)?.is_some()
@@ -126,7 +126,7 @@ impl Operator {
         Ok(())
     }
 
-    /// Purges the oldest batches that are done with, while there are more jobs than the demo is to have.
+    /// Purges the oldest finished batches, while there are more jobs than configured.
     async fn clean_up(&mut self, queue: &Queue) -> Result<(), Error> {
         let jobs: u32 = queue.count_entries().await?.values().sum();
         let most = self.world.jobs + self.world.jobs / 10;
@@ -154,7 +154,7 @@ impl Operator {
         Ok(())
     }
 
-    /// Purges old requests that are done with, and those that failed.
+    /// Purges old finished requests, and failed ones.
     async fn clean_up_requests(queue: &Queue) -> Result<(), Error> {
         for access in [AccessQueue::Small, AccessQueue::Large] {
             let mut ids = queue.requests(access).await?;
@@ -175,7 +175,7 @@ impl Operator {
         Ok(())
     }
 
-    /// Frees the space of jobs that others ended or removed: their directories are swept up.
+    /// Frees the space of jobs that were completed or removed.
     async fn sweep(&self, queue: &Queue) -> Result<(), Error> {
         for id in self.world.volume.holders() {
             let gone = match queue.load_job(id).await {

@@ -1,43 +1,42 @@
-//! How fast the demo goes: every time in it scales with the rate of transitions.
+//! The speed of the demo: all times scale with the rate of transitions.
 
 use std::time::Duration;
 
 /// The steps that a job takes from Pending to Completed.
 const STEPS: f64 = 8.0;
 
-/// The rate at which the times in the demo's code are meant.
+/// The rate at which the times in the demo's code are unscaled.
 const NATURAL_RATE: f64 = 10.0;
 
-/// The rate of transitions a second, and the times that follow from it.
+/// The rate of transitions per second, and the times that follow from it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Pace {
     rate: f64,
 }
 
 impl Pace {
-    /// That many transitions a second, above 0, over all jobs.
+    /// This many transitions per second, above 0, over all jobs.
     pub(super) fn new(rate: f64) -> Self {
         Self { rate }
     }
 
-    /// The time between two jobs that begin.
+    /// The time between two jobs that start.
     pub(super) fn between_jobs(self) -> Duration {
         Duration::from_secs_f64(STEPS / self.rate)
     }
 
-    /// What takes `seconds` at ten transitions a second.
+    /// The time for what takes `seconds` at ten transitions per second.
     pub(super) fn time(self, seconds: f64) -> Duration {
         Duration::from_secs_f64(seconds * NATURAL_RATE / self.rate)
     }
 
-    /// The time between two looks for work: never so short that looking is all that happens, nor so long that a pause
-    /// would seem to be overlooked.
+    /// The polling interval: long enough not to dominate the load, and short enough for a pause to be noticed.
     pub(super) fn poll(self) -> Duration {
         self.time(0.3).clamp(Duration::from_millis(15), Duration::from_secs(1))
     }
 
-    /// The mean time that one of `crew` workers takes for a job, so that all of them together are busy for 60 % of the
-    /// time: what piled up in a stall is worked off afterwards.
+    /// The mean time that one of `crew` workers takes for a job, such that all of them together are busy 60 % of the
+    /// time: the backlog of a stall shrinks afterwards.
     pub(super) fn work(self, crew: usize) -> Duration {
         self.between_jobs().mul_f64(0.6 * crew as f64)
     }
@@ -48,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_higher_rate_makes_everything_quicker_in_proportion() {
+    fn a_higher_rate_makes_everything_proportionally_faster() {
         let (slow, fast) = (Pace::new(10.0), Pace::new(100.0));
         assert_eq!(slow.between_jobs(), Duration::from_millis(800));
         assert_eq!(fast.between_jobs(), Duration::from_millis(80));

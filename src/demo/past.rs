@@ -1,4 +1,4 @@
-//! Where the jobs of the first hours stand when the demo begins.
+//! The states of the jobs when the demo starts.
 
 use jiff::Timestamp;
 
@@ -12,7 +12,7 @@ use queuekeeper_queue::record::{self, StatusChange};
 use queuekeeper_queue::state::{JobState, Outcome, State as _};
 use queuekeeper_queue::{JobValue, Transaction};
 
-/// The states on the way, in the order in which the first jobs are set to them.
+/// The states of running jobs, in the order in which the first jobs are moved to them.
 const ON_THE_WAY: [JobState; 7] = [
     JobState::Downloading,
     JobState::Provisioning,
@@ -26,29 +26,29 @@ const ON_THE_WAY: [JobState; 7] = [
 /// The states in which the jobs of a failed batch failed.
 const FAILING: [JobState; 3] = [JobState::Downloading, JobState::Storing, JobState::Recording];
 
-/// No more jobs than this are on the way at first, however many there are in all: the daemons are few.
-const MOST_ON_THE_WAY: usize = 28;
+/// The maximum number of running jobs at first, since there are few daemons.
+const MAX_ON_THE_WAY: usize = 28;
 
-/// At first no more of working storage is in use than this.
-const MOST_USED: f64 = 0.42;
+/// The maximum use of working storage at first.
+const MAX_USED: f64 = 0.42;
 
-/// What became of a batch before the demo began.
+/// The history of a batch before the demo started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Past {
     /// All its jobs were completed.
     Completed,
-    /// Some of its jobs failed, all of one cause.
+    /// Some of its jobs failed, all with one cause.
     Failed,
-    /// Its jobs are at work, or wait for it.
+    /// Its jobs are running or pending.
     Running,
     /// Its collection is held.
     Held,
-    /// It was given up.
+    /// It was deleted.
     Deleted,
 }
 
 impl Past {
-    /// The past of a batch, by its number: the first ones show each kind.
+    /// The history of a batch, by its number: the first ones show each kind.
     pub(super) fn draw(dice: &mut Dice, number: usize) -> Self {
         match number {
             0 => Self::Deleted,
@@ -60,23 +60,23 @@ impl Past {
     }
 }
 
-/// How many jobs were set on their way so far.
+/// How many jobs are running so far.
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
     jobs: usize,
 }
 
-/// Where one job stands.
+/// The state of one job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct InitialState {
     state: JobState,
-    /// The state that it was in before; `None` for a new one.
+    /// The state before; `None` for a new one.
     from: Option<JobState>,
     message: String,
     retries: u32,
 }
 
-impl Standing {
+impl InitialState {
     pub(super) fn draw(
         world: &World,
         dice: &mut Dice,
@@ -92,8 +92,8 @@ impl Standing {
             let failure = fate::shared_failure(world.seed, subject, &FAILING);
             Self { state: JobState::Failed, from: Some(failure.state), message: failure.message, retries }
         };
-        // A job that holds space is only where there is some left.
-        let has_room = world.volume.used_ratio() < MOST_USED;
+        // A job that uses space exists only if there is some left.
+        let has_room = world.volume.used_ratio() < MAX_USED;
         match past {
             Past::Failed if has_room && dice.happens(0.35) => failed(dice),
             Past::Deleted if has_room => failed(dice),
@@ -106,7 +106,7 @@ impl Standing {
             },
             Past::Running => match dice.weighted(&[(58, 'p'), (27, 'c'), (15, 'w')]) {
                 'c' => Self::on_path(JobState::Completed),
-                'w' if has_room && in_flight.jobs < MOST_ON_THE_WAY => {
+                'w' if has_room && in_flight.jobs < MAX_ON_THE_WAY => {
                     in_flight.jobs += 1;
                     Self::on_path(ON_THE_WAY[in_flight.jobs % ON_THE_WAY.len()])
                 }
@@ -121,7 +121,7 @@ impl Standing {
         Self { state, from: Some(from), message: "Success".to_owned(), retries: 0 }
     }
 
-    /// The states that it has left with success.
+    /// The states that it has completed.
     fn passed(&self) -> Vec<JobState> {
         let reached = if self.state == JobState::Failed { self.from } else { Some(self.state) };
         let mut passed = vec![JobState::Pending];
@@ -130,17 +130,17 @@ impl Standing {
         passed
     }
 
-    /// Whether working storage is taken for it: from Downloading on, and freed after Notify.
+    /// Whether working storage is in use for it: from Downloading to Notify.
     pub(super) fn holds_space(&self) -> bool {
         self.state != JobState::Completed && self.passed().contains(&JobState::Provisioning)
     }
 
-    /// What its znodes say beside its status.
+    /// The values in its znodes besides its status.
     pub(super) fn values(&self, found: &Findings<'_>) -> Vec<JobValue> {
         self.passed().into_iter().flat_map(|state| results(state, found)).collect()
     }
 
-    /// What sets a new job to where it stands; `None` where it is there.
+    /// The transaction that moves a new job to its state; `None` if it is there.
     pub(super) fn transaction(
         &self,
         batch: BatchId,
@@ -179,17 +179,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_has_passed_what_lies_before_where_it_stands() {
-        assert_eq!(Standing::on_path(JobState::Estimating).passed(), [JobState::Pending]);
-        let notify = Standing::on_path(JobState::Notify);
+    fn a_job_has_passed_all_states_before_its_own() {
+        assert_eq!(InitialState::on_path(JobState::Estimating).passed(), [JobState::Pending]);
+        let notify = InitialState::on_path(JobState::Notify);
         assert_eq!(notify.from, Some(JobState::Recording));
         assert_eq!(notify.passed().len(), 7);
-        assert!(notify.holds_space() && !Standing::on_path(JobState::Provisioning).holds_space());
-        assert!(!Standing::on_path(JobState::Completed).holds_space());
-        let failed = Standing { state: JobState::Failed, from: Some(JobState::Storing), ..notify };
+        assert!(notify.holds_space() && !InitialState::on_path(JobState::Provisioning).holds_space());
+        assert!(!InitialState::on_path(JobState::Completed).holds_space());
+        let failed = InitialState { state: JobState::Failed, from: Some(JobState::Storing), ..notify };
         assert_eq!(failed.passed().last(), Some(&JobState::Processing));
         assert!(failed.holds_space());
-        let held = Standing { state: JobState::Held, from: Some(JobState::Pending), ..failed };
+        let held = InitialState { state: JobState::Held, from: Some(JobState::Pending), ..failed };
         assert!(held.passed().is_empty() && !held.holds_space());
     }
 }

@@ -1,4 +1,4 @@
-//! What is deposited: submissions with the jobs of their manifests, all following from the seed.
+//! The submissions with the jobs of their manifests, all following from the seed.
 
 use jiff::Timestamp;
 use serde_json::json;
@@ -10,10 +10,10 @@ use super::shift::Findings;
 use queuekeeper_queue::NewJob;
 use queuekeeper_queue::id::Priority;
 
-/// A batch as its depositor sends it.
+/// A batch as its depositor submits it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Submission {
-    /// The UUID that the depositor knows it by, with its prefix `bid-`.
+    /// The UUID of the depositor, with its prefix `bid-`.
     pub(super) uuid: String,
     /// Its collection's mnemonic.
     pub(super) collection: &'static str,
@@ -33,37 +33,37 @@ pub(super) struct Object {
     uuid: String,
     filename: String,
     title: String,
-    /// The name that its depositor knows it by.
+    /// The depositor's name for it.
     pub(super) local_id: String,
-    /// The ARK of the object to be updated; `None` for a new one, whose ARK will be minted.
+    /// The ARK of the object to be updated; `None` for a new one, for which one will be minted.
     updates: Option<String>,
-    /// How large it is.
+    /// Its size.
     pub(super) bytes: u64,
 }
 
-/// How a submission comes about.
+/// The kind of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// From whoever has something.
+pub(super) enum SubmissionKind {
+    /// From any depositor.
     Ordinary {
-        /// The most objects that it may have.
+        /// The maximum number of objects.
         most: usize,
     },
-    /// For a collection that an operator holds in turn.
+    /// For one of the collections that an operator holds in turn.
     OfHeld {
-        /// Which, counted from 0.
+        /// Its index, from 0.
         turn: usize,
-        /// The most objects that it may have.
+        /// The maximum number of objects.
         most: usize,
     },
-    /// A few urgent objects, so large that they fill working storage.
+    /// A few urgent objects, which are so large that they fill working storage.
     Large {
         /// How many.
         objects: usize,
     },
 }
 
-/// How many objects fill it: two waves of what fits at once, and a few more.
+/// How many objects fill it: two waves of concurrent ones, and a few more.
 pub(super) const LARGE_OBJECTS: usize = 10;
 
 /// The submissions of a demo, one after the other.
@@ -73,27 +73,27 @@ pub(super) struct Scenario {
 }
 
 impl Scenario {
-    /// The submissions of that seed.
+    /// The submissions for a seed.
     pub(super) fn new(seed: u64) -> Self {
         Self { dice: Dice::new(seed, "submissions") }
     }
 
     /// The next submission.
-    pub(super) fn next(&mut self, kind: Kind) -> Submission {
+    pub(super) fn next(&mut self, kind: SubmissionKind) -> Submission {
         let dice = &mut self.dice;
         let weights: Vec<(u32, &Collection)> = COLLECTIONS.iter().map(|each| (each.weight, each)).collect();
         let (collection, objects) = match kind {
-            Kind::Ordinary { most } => (dice.weighted(&weights), batch_size(dice, most)),
-            Kind::OfHeld { turn, most } => {
+            SubmissionKind::Ordinary { most } => (dice.weighted(&weights), batch_size(dice, most)),
+            SubmissionKind::OfHeld { turn, most } => {
                 let mnemonic = HELD_IN_TURN[turn % HELD_IN_TURN.len()];
                 let held = COLLECTIONS.iter().find(|each| each.mnemonic == mnemonic);
                 (held.expect("the collections held in turn are in the catalogue"), batch_size(dice, most.min(12)))
             }
-            Kind::Large { objects } => (&FILMS, objects),
+            SubmissionKind::Large { objects } => (&FILMS, objects),
         };
         let priority = match kind {
-            Kind::Large { .. } => 1,
-            Kind::Ordinary { .. } | Kind::OfHeld { .. } => {
+            SubmissionKind::Large { .. } => 1,
+            SubmissionKind::Ordinary { .. } | SubmissionKind::OfHeld { .. } => {
                 dice.weighted(&[(8, 5), (2, 3), (1, 2), (3, 7), (2, 10), (1, 25)])
             }
         };
@@ -126,7 +126,7 @@ impl Scenario {
     }
 }
 
-/// How many objects a batch has: most have few, and few have very many.
+/// The number of objects of a batch: most have few, and few have very many.
 fn batch_size(dice: &mut Dice, most: usize) -> usize {
     let (from, to) = dice.weighted(&[(40, (1, 3)), (38, (4, 30)), (18, (31, 120)), (4, (121, 400))]);
     usize::try_from(dice.between(from, to)).unwrap_or(most).clamp(1, most.max(1))
@@ -148,7 +148,7 @@ fn object(dice: &mut Dice, collection: &Collection, batch: u64, index: usize) ->
 impl Submission {
     /// The data of the batch's `submission`, submitted at `now`.
     pub(super) fn data(&self, now: Timestamp) -> Vec<u8> {
-        // Some 300 bytes of a manifest's line name one object.
+        // The line of a manifest for one object has about 300 bytes.
         let manifest_bytes = 180 + 300 * self.objects.len();
         json!({
             "batchID": self.uuid,
@@ -173,7 +173,7 @@ impl Submission {
         self.priority
     }
 
-    /// What the work on one of its objects will find out, and the object's file name; `ark` is the one that would be
+    /// The results of the work on one of its objects, and the object's file name; `ark` is the one that would be
     /// minted.
     pub(super) fn findings<'a>(&'a self, object: &'a Object, minted: &'a str) -> (Findings<'a>, &'a str) {
         let ark = object.updates.as_deref().unwrap_or(minted);
@@ -187,7 +187,7 @@ impl Submission {
         details::minted(seed, &object.filename, details::shoulder(self.collection))
     }
 
-    /// Its jobs as the batch's daemon makes them from the manifest at `now`.
+    /// Its jobs as the batch daemon creates them from the manifest at `now`.
     pub(super) fn jobs(&self, now: Timestamp) -> Vec<NewJob> {
         self.objects.iter().map(|object| self.job(object, now)).collect()
     }
@@ -235,12 +235,16 @@ mod tests {
 
     fn draw(seed: u64) -> Vec<Submission> {
         let mut scenario = Scenario::new(seed);
-        let kinds = [Kind::Ordinary { most: 300 }, Kind::Large { objects: 10 }, Kind::OfHeld { turn: 1, most: 300 }];
+        let kinds = [
+            SubmissionKind::Ordinary { most: 300 },
+            SubmissionKind::Large { objects: 10 },
+            SubmissionKind::OfHeld { turn: 1, most: 300 },
+        ];
         (0..60).map(|index| scenario.next(kinds[index % kinds.len()])).collect()
     }
 
     #[test]
-    fn the_same_seed_submits_the_same_to_the_byte_and_another_something_else() {
+    fn the_same_seed_submits_the_same_bytes_and_another_seed_others() {
         let now = Timestamp::from_second(1_772_475_331).unwrap();
         let bytes = |seed| -> Vec<Vec<u8>> {
             draw(seed)
@@ -256,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_submitted_is_read_as_it_was_meant() {
+    fn a_submission_is_parsed_as_intended() {
         let now = Timestamp::from_second(1_772_475_331).unwrap();
         for submission in draw(1) {
             let data = submission.data(now);
@@ -274,10 +278,10 @@ mod tests {
     }
 
     #[test]
-    fn batches_are_of_mixed_size_and_a_large_one_does_not_fit_at_once() {
+    fn batches_have_mixed_sizes_and_a_large_one_does_not_fit_at_once() {
         let sizes: Vec<usize> = draw(2).iter().step_by(3).map(|each| each.objects.len()).collect();
         assert!(sizes.iter().any(|size| *size <= 3) && sizes.iter().any(|size| *size > 30), "{sizes:?}");
-        let large = Scenario::new(3).next(Kind::Large { objects: LARGE_OBJECTS });
+        let large = Scenario::new(3).next(SubmissionKind::Large { objects: LARGE_OBJECTS });
         assert!(large.objects.iter().map(|object| object.bytes).sum::<u64>() > 3 * TIB);
     }
 }

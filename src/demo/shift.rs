@@ -1,4 +1,4 @@
-//! One job in one daemon's hands.
+//! The work of a daemon on one job.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,23 +14,23 @@ use queuekeeper_queue::path::LockFolder;
 use queuekeeper_queue::state::JobState;
 use queuekeeper_queue::{Error, JobChange, JobValue, Lock, LockedJob, Queue};
 
-/// A job that a daemon holds, and what it needs to work on it.
+/// A job that a daemon has locked, and what it needs to work on it.
 #[derive(Debug)]
 pub(super) struct Shift {
     pub(super) world: Arc<World>,
     pub(super) queue: Queue,
     pub(super) job: LockedJob,
     pub(super) details: Details,
-    /// How long it takes.
+    /// The duration of the work.
     pub(super) time: Duration,
 }
 
 impl Shift {
-    /// Works on the job and hands it on, or fails it.
+    /// Works on the job and moves it on, or fails it.
     ///
     /// # Errors
-    /// When the session is lost, and the job's lock with it. What others did to the job meanwhile is no error: the job
-    /// is theirs then.
+    /// When the session is lost, and with it the lock. Concurrent changes of the job by others are no error: the work
+    /// is abandoned then.
     pub(super) async fn work(self) -> Result<(), Error> {
         let lock = self.lock_object().await?;
         self.work_through().await;
@@ -40,17 +40,17 @@ impl Shift {
         let change = match failure {
             Some(failure) => JobChange::failure(failure.message),
             None if self.record_results().await? => JobChange::success(),
-            None => JobChange::failure("[error] the job was changed while it was worked on"),
+            None => JobChange::failure("[error] the job was changed while it was being worked on"),
         };
         let finished = self.queue.finish_job(&self.job, &change, Timestamp::now()).await;
         if let Some(lock) = lock {
             unless_lost("releasing an object", self.queue.unlock(&lock).await)?;
         }
-        match unless_lost("handing on a job", finished)? {
+        match unless_lost("moving a job on", finished)? {
             Some(changed) if changed.to == JobState::Completed => self.world.volume.free(id),
             Some(_) => {}
             None => {
-                // Space taken ahead for a job that did not go to Downloading after all.
+                // Space that was reserved for a job that did not enter Downloading.
                 if self.job.state == JobState::Provisioning {
                     self.world.volume.free(id);
                 }
@@ -60,7 +60,7 @@ impl Shift {
         Ok(())
     }
 
-    /// Locks what the state's work needs for itself alone; waits while another has it.
+    /// Takes the exclusive lock that the state's work requires; waits while another has it.
     async fn lock_object(&self) -> Result<Option<Lock>, Error> {
         loop {
             let Details { ark, local_ids, owner, .. } = &self.details;
@@ -88,7 +88,7 @@ impl Shift {
         }
     }
 
-    /// Lets the time pass that the work takes, and space be taken.
+    /// Waits for the duration of the work, and takes space.
     async fn work_through(&self) {
         let (world, Details { job, bytes, .. }) = (&self.world, &self.details);
         match self.job.state {
@@ -98,7 +98,7 @@ impl Shift {
                     return;
                 }
                 let _counted = world.waiting.begin(world.volume.used_ratio());
-                // The real daemons look again every five minutes.
+                // The real daemons check again every five minutes.
                 while !world.volume.try_take(*job, *bytes) {
                     sleep(world.pace.time(3.0)).await;
                 }
@@ -108,7 +108,7 @@ impl Shift {
             | JobState::Storing
             | JobState::Recording
             | JobState::Notify => {
-                // Someone may have resumed the job here, past Provisioning.
+                // A user may have resumed the job in this state, past Provisioning.
                 world.volume.take(*job, *bytes);
                 sleep(self.time).await;
             }
@@ -121,7 +121,7 @@ impl Shift {
         }
     }
 
-    /// Writes what the work found out; `false` where others changed the job meanwhile.
+    /// Writes the results of the work; `false` if others changed the job in the meantime.
     async fn record_results(&self) -> Result<bool, Error> {
         let values = results(self.job.state, &self.details.found());
         if values.is_empty() {
@@ -132,7 +132,7 @@ impl Shift {
     }
 }
 
-/// What the work on an object finds out.
+/// The results of the work on an object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Findings<'a> {
     pub(super) bytes: u64,
@@ -142,7 +142,7 @@ pub(super) struct Findings<'a> {
     pub(super) creator: &'a str,
 }
 
-/// What a job's znodes say once it has left a state with success.
+/// The values in a job's znodes once it has completed a state.
 pub(super) fn results(state: JobState, found: &Findings<'_>) -> Vec<JobValue> {
     let Findings { bytes, ark, local_ids, title, creator } = *found;
     let manifest_url = format!("https://store.example.org/manifest/9501/{}", ark.replace(":/", "%3A%2F"));

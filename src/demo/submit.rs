@@ -10,55 +10,55 @@ use tokio::time::{Instant, sleep};
 use super::daemon::{Daemon, unless_lost};
 use super::dice::Dice;
 use super::pace::Pace;
-use super::scenario::{self, Kind, LARGE_OBJECTS, Scenario};
+use super::scenario::{self, LARGE_OBJECTS, Scenario, SubmissionKind};
 use super::world::World;
 use queuekeeper_queue::path::{AccessQueue, StateFolder};
 use queuekeeper_queue::state::JobState;
 use queuekeeper_queue::{Error, Queue};
 
-/// No more batches than this wait to be acquired, however long the queue is paused.
+/// The maximum number of batches that wait to be acquired, however long the queue is paused.
 const WAITING_BATCHES: usize = 6;
 
-/// No more requests than this are in an access queue, in whatever state.
-const MOST_REQUESTS: usize = 40;
+/// The maximum number of requests in an access queue, in any state.
+const MAX_REQUESTS: usize = 40;
 
-/// Where alerts are raised, the depositor of a large submission sends one more object after each of these seconds: the
-/// stall's alert is raised by that time, and whoever holds the collection keeps them from making the stall longer. They
-/// are few, so that they make no other stall when they are released.
+/// With alerts, the depositor of a large submission sends one more object after each of these seconds: the stall's
+/// alert is firing by then, and a hold of the collection keeps them from making the stall longer. They are few, so that
+/// they cause no other stall when they are released.
 const MORE_LARGE_SECONDS: [f64; 2] = [60.0, 68.0];
 
-/// Everyone who sends something.
+/// All depositors and readers.
 #[derive(Debug)]
 pub(super) struct Depositors {
     world: Arc<World>,
     scenario: Scenario,
     dice: Dice,
     next_large: Instant,
-    /// When one more comes of the kind that came last, the latest first.
+    /// When the next submission of each kind arrives, the latest first.
     more_large: Vec<Instant>,
 }
 
-/// When the first large submission comes, from the start of the simulation.
+/// When the first large submission arrives, from the start of the simulation.
 pub(super) fn first_large(pace: Pace) -> Duration {
     pace.time(40.0).min(Duration::from_secs(75))
 }
 
 impl Depositors {
-    /// Goes on with a scenario whose first submissions have been made.
+    /// Continues a scenario whose first submissions exist.
     pub(super) fn new(world: &Arc<World>, scenario: Scenario) -> Self {
         let next_large = Instant::now() + first_large(world.pace);
         let dice = Dice::new(world.seed, "depositors");
         Self { world: Arc::clone(world), scenario, dice, next_large, more_large: Vec::new() }
     }
 
-    async fn submit(&mut self, queue: &Queue, kind: Kind) -> Result<(), Error> {
+    async fn submit(&mut self, queue: &Queue, kind: SubmissionKind) -> Result<(), Error> {
         let submission = self.scenario.next(kind);
         let now = Timestamp::now();
         let (uuid, jobs, collection) = (submission.uuid.clone(), submission.objects.len(), submission.collection);
         let data = submission.data(now);
         self.world.manifests.leave(submission);
         match unless_lost("a submission", queue.create_batch(&data, now).await)? {
-            Some(batch) if matches!(kind, Kind::Large { .. }) => {
+            Some(batch) if matches!(kind, SubmissionKind::Large { .. }) => {
                 tracing::info!(%batch, collection, jobs, "an urgent submission of very large objects arrived");
             }
             Some(batch) => tracing::debug!(%batch, collection, jobs, "a submission arrived"),
@@ -78,10 +78,10 @@ impl Depositors {
             if self.world.alerts {
                 self.more_large = MORE_LARGE_SECONDS.iter().rev().map(|after| now + pace.time(*after)).collect();
             }
-            return self.submit(queue, Kind::Large { objects: LARGE_OBJECTS }).await;
+            return self.submit(queue, SubmissionKind::Large { objects: LARGE_OBJECTS }).await;
         }
         if self.more_large.pop_if(|due| Instant::now() >= *due).is_some() {
-            return self.submit(queue, Kind::Large { objects: 1 }).await;
+            return self.submit(queue, SubmissionKind::Large { objects: 1 }).await;
         }
         let counts = queue.count_entries().await?;
         let pending = counts.get(&StateFolder::Known(JobState::Pending)).copied().unwrap_or(0);
@@ -91,16 +91,16 @@ impl Depositors {
         }
         let most = most_objects(self.world.jobs);
         let kind = if self.dice.happens(0.15) {
-            Kind::OfHeld { turn: usize::try_from(self.dice.between(0, 2)).unwrap_or(0), most }
+            SubmissionKind::OfHeld { turn: usize::try_from(self.dice.between(0, 2)).unwrap_or(0), most }
         } else {
-            Kind::Ordinary { most }
+            SubmissionKind::Ordinary { most }
         };
         self.submit(queue, kind).await
     }
 
     async fn ask(&mut self, queue: &Queue) -> Result<(), Error> {
         for (access, probability) in [(AccessQueue::Small, 0.5), (AccessQueue::Large, 0.12)] {
-            if self.dice.happens(probability) && queue.requests(access).await?.len() < MOST_REQUESTS {
+            if self.dice.happens(probability) && queue.requests(access).await?.len() < MAX_REQUESTS {
                 let now = Timestamp::now();
                 let token = scenario::token(&mut self.dice, access == AccessQueue::Large, now);
                 unless_lost("an access request", queue.create_request(access, &token, now).await)?;
@@ -110,7 +110,7 @@ impl Depositors {
     }
 }
 
-/// The most objects of a batch, so that a small demo has several batches too.
+/// The maximum number of objects of a batch, so that a small demo has several batches too.
 pub(super) fn most_objects(jobs: usize) -> usize {
     (jobs / 6).clamp(3, 400)
 }

@@ -1,4 +1,4 @@
-//! The simulated working storage: space is taken when a job goes to Downloading, and freed after Notify.
+//! The simulated working storage: space is taken when a job enters Downloading, and freed after Notify.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,60 +12,60 @@ use queuekeeper_queue::id::JobId;
 /// The volume's size.
 const SIZE_BYTES: u64 = 4 * TIB;
 
-/// What lies on it and is none of the queue's.
+/// The space used by other data.
 const OTHER_BYTES: u64 = 900 * GIB;
 
-/// The part of the volume above which jobs are kept back, as the daemons have it by default.
+/// The used part above which jobs are held back, as in the daemons' default.
 pub(super) const THRESHOLD: f64 = 0.8;
 
-/// The volume that the simulated daemons work on; clones share it.
+/// The volume of the simulated daemons; clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Volume {
     taken: Arc<Mutex<HashMap<JobId, u64>>>,
-    told: Storage,
+    measured: Storage,
 }
 
 impl Volume {
     /// An empty one.
     pub(super) fn new() -> Self {
-        let volume = Self { taken: Arc::default(), told: Storage::told(THRESHOLD) };
-        volume.tell(&volume.taken.lock());
+        let volume = Self { taken: Arc::default(), measured: Storage::told(THRESHOLD) };
+        volume.measure(&volume.taken.lock());
         volume
     }
 
-    /// What `/metrics` is told of it.
-    pub(super) fn told(&self) -> &Storage {
-        &self.told
+    /// The measurement for `/metrics`.
+    pub(super) fn measured(&self) -> &Storage {
+        &self.measured
     }
 
-    /// Takes space for a job where the daemons' rule lets it through; `false` where it must wait.
+    /// Takes space for a job if the daemons' rule allows it; `false` if it must wait.
     pub(super) fn try_take(&self, job: JobId, bytes: u64) -> bool {
         let mut taken = self.taken.lock();
         let left = space(&taken).left_below(THRESHOLD);
         let fits = taken.contains_key(&job) || i64::try_from(bytes).is_ok_and(|bytes| bytes <= left);
         if fits {
             taken.insert(job, bytes);
-            self.tell(&taken);
+            self.measure(&taken);
         }
         fits
     }
 
-    /// Takes space for a job that is past Provisioning, however it came there.
+    /// Takes space for a job that is past Provisioning, in whatever way.
     pub(super) fn take(&self, job: JobId, bytes: u64) {
         let mut taken = self.taken.lock();
         taken.insert(job, bytes);
-        self.tell(&taken);
+        self.measure(&taken);
     }
 
     /// Frees a job's space.
     pub(super) fn free(&self, job: JobId) {
         let mut taken = self.taken.lock();
         if taken.remove(&job).is_some() {
-            self.tell(&taken);
+            self.measure(&taken);
         }
     }
 
-    /// The jobs that space is taken for.
+    /// The jobs that use space.
     pub(super) fn holders(&self) -> Vec<JobId> {
         self.taken.lock().keys().copied().collect()
     }
@@ -76,8 +76,8 @@ impl Volume {
         1.0 - space.free_bytes as f64 / space.size_bytes as f64
     }
 
-    fn tell(&self, taken: &HashMap<JobId, u64>) {
-        self.told.tell(space(taken));
+    fn measure(&self, taken: &HashMap<JobId, u64>) {
+        self.measured.tell(space(taken));
     }
 }
 
@@ -91,14 +91,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_waits_while_it_would_exceed_the_threshold_and_goes_on_when_space_is_freed() {
+    fn a_job_waits_while_it_would_exceed_the_threshold_and_continues_when_space_is_freed() {
         let volume = Volume::new();
         let large = 1_200 * GIB;
         assert!(volume.try_take(JobId::new(1), large));
         assert!(!volume.try_take(JobId::new(2), large), "2,100 of 4,096 GiB are used and 1,200 more exceed 80 %");
         assert!(volume.try_take(JobId::new(3), GIB), "a small one still fits");
-        assert!(volume.try_take(JobId::new(1), large), "what is taken is not taken twice");
-        let space = volume.told().space().unwrap();
+        assert!(volume.try_take(JobId::new(1), large), "the space of a job is not counted twice");
+        let space = volume.measured().space().unwrap();
         assert_eq!(space.size_bytes - space.free_bytes, OTHER_BYTES + large + GIB);
         volume.free(JobId::new(1));
         assert!(volume.try_take(JobId::new(2), large));
@@ -106,10 +106,10 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_cannot_be_fuller_than_full() {
+    fn the_use_of_a_volume_is_limited_to_its_size() {
         let volume = Volume::new();
         volume.take(JobId::new(1), 9 * TIB);
-        assert_eq!(volume.told().space().unwrap().free_bytes, 0);
+        assert_eq!(volume.measured().space().unwrap().free_bytes, 0);
         assert!((volume.used_ratio() - 1.0).abs() < 1e-9);
     }
 }

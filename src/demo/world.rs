@@ -1,4 +1,4 @@
-//! What the simulated daemons share.
+//! The state shared by the simulated daemons.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,29 +12,29 @@ use super::scenario::Submission;
 use super::volume::Volume;
 use queuekeeper_zookeeper::Config;
 
-/// Everything outside the queue itself that a demo consists of.
+/// The environment of a demo, besides the queue.
 #[derive(Debug)]
 pub(super) struct World {
-    /// How each daemon reaches ZooKeeper.
+    /// The daemons' connection to ZooKeeper.
     pub(super) zookeeper: Config,
-    /// What every choice follows from.
+    /// The seed of all choices.
     pub(super) seed: u64,
-    /// How many jobs the queue has at the start, and about how many it keeps.
+    /// The number of jobs in the queue at the start, which is kept approximately.
     pub(super) jobs: usize,
-    /// How fast everything goes.
+    /// The speed.
     pub(super) pace: Pace,
     /// The daemons' working storage.
     pub(super) volume: Volume,
-    /// The manifests of batches that are not yet acquired.
+    /// The manifests of batches that are not acquired yet.
     pub(super) manifests: Manifests,
-    /// Whether alerts are raised. A stall lasts long enough for one then, and people leave time for what it starts.
+    /// Whether alerts are enabled. A stall then lasts long enough for one, and people leave time for the rules.
     pub(super) alerts: bool,
-    /// The jobs that wait for space, each inside its daemon.
+    /// The jobs that wait for space, each in its daemon.
     pub(super) waiting: Arc<Waiting>,
 }
 
 impl World {
-    /// The world at the beginning.
+    /// The initial state.
     pub(super) fn new(options: &Options, zookeeper: Config) -> Self {
         Self {
             zookeeper,
@@ -49,16 +49,16 @@ impl World {
     }
 }
 
-/// The manifests where their depositors left them, by the batch's UUID.
+/// The manifests, by the batch's UUID.
 ///
-/// A batch's `submission` names its manifest and does not hold it: the daemon that acquires the batch fetches it.
+/// A batch's `submission` has the address of its manifest: the daemon that acquires the batch fetches it.
 #[derive(Debug, Default)]
 pub(super) struct Manifests {
     left: Mutex<HashMap<String, Arc<Submission>>>,
 }
 
 impl Manifests {
-    /// Leaves a manifest to be fetched.
+    /// Adds a manifest.
     pub(super) fn leave(&self, submission: Submission) {
         self.left.lock().insert(submission.uuid.clone(), Arc::new(submission));
     }
@@ -68,33 +68,33 @@ impl Manifests {
         self.left.lock().get(uuid).cloned()
     }
 
-    /// Removes one whose jobs exist.
+    /// Removes a manifest whose jobs exist.
     pub(super) fn remove(&self, uuid: &str) {
         self.left.lock().remove(uuid);
     }
 
-    /// How many batches are not yet acquired.
+    /// How many batches are not acquired yet.
     pub(super) fn len(&self) -> usize {
         self.left.lock().len()
     }
 }
 
-/// How many jobs wait for space, and the log's lines when they begin to fill the pool and cease to.
+/// Counts the jobs that wait for space, and logs when they fill the pool and when they no longer do.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     jobs: AtomicUsize,
 }
 
-/// How many jobs a daemon of Provisioning can keep at once: as many as the real ones.
+/// How many jobs a daemon of Provisioning can keep at once, as in production.
 pub(super) const PROVISIONING_POOL: usize = 5;
 
 impl Waiting {
-    /// Counts a job that waits until what is returned is dropped.
+    /// Counts a job as waiting until the returned guard is dropped.
     pub(super) fn begin(self: &Arc<Self>, used_ratio: f64) -> WaitingJob {
         if self.jobs.fetch_add(1, Ordering::Relaxed) + 1 == PROVISIONING_POOL {
             tracing::info!(
                 used_percent = percent(used_ratio),
-                "stall: {PROVISIONING_POOL} jobs in Provisioning wait for space, and no other is looked at",
+                "stall: {PROVISIONING_POOL} jobs in Provisioning wait for space, and no other job is taken",
             );
         }
         WaitingJob { waiting: Arc::clone(self) }
@@ -110,12 +110,12 @@ pub(super) struct WaitingJob {
 impl Drop for WaitingJob {
     fn drop(&mut self) {
         if self.waiting.jobs.fetch_sub(1, Ordering::Relaxed) == PROVISIONING_POOL {
-            tracing::info!("the stall is over: space was freed, and jobs leave Provisioning again");
+            tracing::info!("the stall has ended: space was freed, and jobs leave Provisioning again");
         }
     }
 }
 
-/// Whole percents, for the log.
+/// Percent, rounded, for the log.
 fn percent(ratio: f64) -> u8 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part of the volume is 0 to 1")]
     let percent = (ratio * 100.0).round() as u8;

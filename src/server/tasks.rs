@@ -1,4 +1,4 @@
-//! The tasks of a server: all of them are awaited, and none goes on without the others.
+//! The tasks of a server: all are awaited, and when one ends the others are stopped.
 
 use std::time::Duration;
 
@@ -6,24 +6,24 @@ use anyhow::{Context as _, anyhow};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// How long the tasks may take to end once that was asked for.
+/// How long the tasks may take to shut down.
 const END_LIMIT: Duration = Duration::from_millis(1_800);
 
-/// Tasks that live and end together.
+/// Tasks that run and end together.
 #[derive(Debug)]
 pub(super) struct Tasks {
     tasks: JoinSet<(&'static str, anyhow::Result<()>)>,
-    /// Cancelled with the caller's token, and by the first task that ends.
+    /// Cancelled with the caller's token, or by the first task that ends.
     end: CancellationToken,
 }
 
 impl Tasks {
-    /// Tasks that end when `shutdown` is cancelled.
+    /// Tasks that are stopped when `shutdown` is cancelled.
     pub(super) fn new(shutdown: &CancellationToken) -> Self {
         Self { tasks: JoinSet::new(), end: shutdown.child_token() }
     }
 
-    /// Starts a task, which ends when its token is cancelled and not before.
+    /// Starts a task, which must run until its token is cancelled.
     pub(super) fn spawn<F>(&mut self, name: &'static str, work: impl FnOnce(CancellationToken) -> F)
     where
         F: Future<Output = anyhow::Result<()>> + Send + 'static,
@@ -32,10 +32,10 @@ impl Tasks {
         self.tasks.spawn(async move { (name, work.await) });
     }
 
-    /// Waits for the end of all of them; the first that ends without having been asked to ends the others.
+    /// Waits for all of them. The first that ends early stops the others.
     ///
     /// # Errors
-    /// With what the first failing task failed with, or when one ended too early or did not end.
+    /// The error of the first task that failed, or an error if one ended early or did not end.
     pub(super) async fn join(mut self) -> anyhow::Result<()> {
         let mut outcome = Ok(());
         let end = self.end.clone();
@@ -54,7 +54,7 @@ impl Tasks {
             };
             let Some(ended) = next else { return outcome };
             let ended = match ended {
-                Ok((name, Ok(()))) if !self.end.is_cancelled() => Err(anyhow!("{name} ended by itself")),
+                Ok((name, Ok(()))) if !self.end.is_cancelled() => Err(anyhow!("{name} ended unexpectedly")),
                 Ok((name, ended)) => ended.with_context(|| format!("{name} failed")),
                 Err(error) => Err(anyhow!(error).context("a task panicked")),
             };
@@ -86,7 +86,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_first_that_fails_or_ends_or_panics_ends_the_others_and_names_itself() {
         for (work, expected) in
-            [("fail", "the work failed: no luck"), ("end", "the work ended by itself"), ("panic", "a task panicked")]
+            [("fail", "the work failed: no luck"), ("end", "the work ended unexpectedly"), ("panic", "a task panicked")]
         {
             let shutdown = CancellationToken::new();
             let mut tasks = Tasks::new(&shutdown);

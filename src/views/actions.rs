@@ -28,7 +28,7 @@ pub(crate) struct ActionView {
     pub(crate) on: String,
     /// Why.
     pub(crate) reason: String,
-    /// `done`, `dry_run`, `going_on`, `cancelled`, `in_part`, or why not: `forbidden`, `invalid`, `missing`,
+    /// `done`, `dry_run`, `running`, `cancelled`, `in_part`, or why not: `forbidden`, `invalid`, `missing`,
     /// `conflict`, `unavailable`, `failed`, `unknown`.
     #[schema(example = "done")]
     pub(crate) outcome: String,
@@ -183,14 +183,14 @@ impl ActionView {
 
     /// How far an action is, or what came of it.
     pub(crate) fn of(work: &Execution) -> Self {
-        let reached = work.reached();
-        let undone = work.undone().into_iter().take(100);
+        let reached = work.progress();
+        let undone = work.not_done().into_iter().take(100);
         let mut view = Self {
             id: Some(work.id.to_string()),
             action: work.action.to_string(),
             on: work.on.clone(),
             reason: work.reason.clone(),
-            outcome: "going_on".to_owned(),
+            outcome: "running".to_owned(),
             done: reached.done,
             not_done: reached.failed,
             unknown: reached.unknown,
@@ -206,7 +206,7 @@ impl ActionView {
                 (view.outcome, view.detail) = (refusal.label().to_owned(), Some(refusal.to_string()));
             }
         }
-        if reached.of == 0 && view.outcome != "going_on" {
+        if reached.of == 0 && view.outcome != "running" {
             view.count_one();
         }
         view
@@ -254,7 +254,7 @@ impl ActionView {
             not_done: all - done - unknown,
             unknown,
             count: entry.count,
-            undone: entry.undone.into_iter().take(100).map(|(on, why)| Undone { on, why }).collect(),
+            undone: entry.not_done.into_iter().take(100).map(|(on, why)| Undone { on, why }).collect(),
             duration_seconds: entry.duration_seconds,
             ..Self::default()
         }

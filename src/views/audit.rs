@@ -38,7 +38,7 @@ pub(crate) struct AuditItem {
     pub(crate) before: Option<String>,
     /// The state after, as it was meant or as it came; null where there is none.
     pub(crate) after: Option<String>,
-    /// What came of it: `done`, `cancelled`, `in_part`, why not, or `going_on`.
+    /// What came of it: `done`, `cancelled`, `in_part`, why not, or `running`.
     #[schema(example = "done")]
     pub(crate) outcome: String,
     /// What stood against it, or what was done in figures; null for neither.
@@ -75,7 +75,7 @@ impl AuditItem {
             reason: entry.reason,
             before: entry.before,
             after: entry.after,
-            outcome: entry.outcome.unwrap_or_else(|| GOING_ON.to_owned()),
+            outcome: entry.outcome.unwrap_or_else(|| RUNNING.to_owned()),
             detail: entry.detail,
             cancelled_by: entry.cancelled_by,
             duration_seconds: entry.duration_seconds,
@@ -83,12 +83,12 @@ impl AuditItem {
     }
 }
 
-/// The outcome of what is not over.
-const GOING_ON: &str = "going_on";
+/// The outcome of a running action.
+const RUNNING: &str = "running";
 
 /// The outcomes that an action which is in the audit trail may have.
 pub(crate) const OUTCOMES: [&str; 9] =
-    ["done", GOING_ON, "cancelled", "in_part", "conflict", "missing", "unavailable", "failed", "unknown"];
+    ["done", RUNNING, "cancelled", "in_part", "conflict", "missing", "unavailable", "failed", "unknown"];
 
 impl AuditList {
     pub(crate) fn new(page: EntryPage) -> Self {

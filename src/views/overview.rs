@@ -46,7 +46,7 @@ pub struct Recent {
     /// How many groups there are.
     pub failure_groups: usize,
     /// What is done by itself; `None` for a server that takes no alerts.
-    pub automation: Option<crate::alerts::Standing>,
+    pub automation: Option<crate::alerts::RulesStatus>,
     /// What stands among our own znodes and a person should look at, and how many there are beyond those.
     pub foreign: (Vec<crate::alerts::Foreign>, usize),
     /// Why working storage cannot be measured; `None` where it can, and where none was named.

@@ -9,7 +9,7 @@ use super::http::problem::{Present, Problem};
 use super::http::query::{self, Pairs};
 use crate::actions::audit::ActionId;
 use crate::actions::{
-    Action, ActionKind, ActionParameters, Actions, Actor, ListOf, MOST_ITEMS, Precondition, Reason, Refusal, Role,
+    Action, ActionKind, ActionParameters, Actions, Actor, ListOf, MAX_ITEMS, Precondition, Reason, Refusal, Role,
     Source, Target,
 };
 use crate::alerts::Alerts;
@@ -72,9 +72,9 @@ impl State {
         let query = query::parse(pairs)?;
         // For what it says of collections and groups that are not there.
         let first = self.jobs(&query, now)?;
-        if first.total > MOST_ITEMS {
+        if first.total > MAX_ITEMS {
             let total = first.total;
-            return Err(Problem::bad(format!("{total} jobs match; one action applies to {MOST_ITEMS} at most.")));
+            return Err(Problem::bad(format!("{total} jobs match; one action applies to {MAX_ITEMS} at most.")));
         }
         let found = self.shared.store.matching(&query, now).ok_or_else(Problem::no_image)?;
         let items = found.into_iter().map(|(id, version)| (Target::Job(id), Some(version))).collect();

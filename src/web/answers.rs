@@ -10,7 +10,7 @@ use super::api::{self, AccessFilter, BatchFilter, FailurePage, FaultFilter, Lock
 use super::http::params;
 use super::http::problem::Problem;
 use super::http::query;
-use crate::alerts::{Foreign, Standing};
+use crate::alerts::{Foreign, RulesStatus};
 use crate::config::Config;
 use crate::metrics::storage::Storage;
 use crate::mirror::Store;
@@ -42,7 +42,7 @@ impl Answers {
     /// of that there are beyond.
     pub(crate) fn overview(
         &self,
-        automation: Option<Standing>,
+        automation: Option<RulesStatus>,
         foreign: (Vec<Foreign>, usize),
         now: Timestamp,
     ) -> Result<Overview, Problem> {

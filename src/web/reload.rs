@@ -141,7 +141,8 @@ async fn look_at_config(state: &State, last_error: &mut LastReloadError) {
     // A role of nobody, as of a user who was taken out of the other file first, does no harm; to leave the whole file
     // where it is for that could leave a token valid that was taken out of it.
     let web = state.web_file();
-    let fits = || state.file().map_or(Ok(()), |file| file.goes_with(web.as_deref()).map_err(|error| error.to_string()));
+    let fits =
+        || state.file().map_or(Ok(()), |file| file.check_users(web.as_deref()).map_err(|error| error.to_string()));
     last_error.hear(taken.and_then(|()| fits()));
 }
 

@@ -1,4 +1,4 @@
-//! An action over many that somebody ends: what is done stands, and whoever requests it again gets the rest.
+//! Bulk actions that are cancelled: what was done stays, and a new request does the rest.
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
@@ -13,11 +13,11 @@ use crate::queue::world::{World, base, borrowed, job, now};
 
 const JOBS: u32 = 7;
 
-/// Requests something, and ends it as soon as it has begun.
+/// Executes an action, and cancels it as soon as it has started.
 async fn act_and_cancel(served: &Served, action: Action) -> Outcome {
     let cancel = async {
         loop {
-            if let Some(work) = served.actions.going_on().first() {
+            if let Some(work) = served.actions.running().first() {
                 served.actions.cancel(work.id, &actor(Role::Operator)).unwrap();
                 break;
             }
@@ -59,7 +59,7 @@ async fn a_deletion_that_is_cancelled_leaves_a_batch_that_can_be_deleted_again()
     else {
         panic!("{records:?}")
     };
-    // Whatever comes of it, the jobs are named before, with what each of them was.
+    // Whatever the outcome, the jobs are recorded before, each with its state.
     let jobs = |numbers: RangeInclusive<u32>, state: &str| -> Vec<_> {
         numbers.map(|number| (format!("jid{number:010}"), state.to_owned())).collect()
     };
@@ -70,11 +70,11 @@ async fn a_deletion_that_is_cancelled_leaves_a_batch_that_can_be_deleted_again()
     let outcome = served.action(delete(), Role::Admin, "given up").await.unwrap();
     assert!(!outcome.is_cancelled && outcome.after.is_none(), "{outcome:?}");
     assert!(world.tree().await.keys().all(|path| !path.contains("bid0000000000") && !path.contains("jid")));
-    // To delete is to set the rest Deleted, and then to purge all of them.
+    // A deletion marks the remaining jobs Deleted, and then purges all of them.
     assert_eq!(begun(&served.records()[3..]), [jobs(3..=JOBS, "failed"), jobs(1..=JOBS, "deleted")]);
 }
 
-/// What is named before it is changed, each with what it was, line by line.
+/// The items that are recorded before they are changed, each with its state, by record.
 fn begun(records: &[Record]) -> Vec<Vec<(String, String)>> {
     let of = |record: &Record| match record {
         Record::Begun { targets, before_each, .. } => {
@@ -86,7 +86,7 @@ fn begun(records: &[Record]) -> Vec<Vec<(String, String)>> {
 }
 
 #[tokio::test]
-async fn a_clean_up_that_is_cancelled_says_what_it_left() {
+async fn a_clean_up_that_is_cancelled_reports_what_it_left() {
     let mut nodes = base();
     nodes.retain(|(path, _)| !path.contains("bid0000000000"));
     for number in 0..3 {
@@ -99,12 +99,12 @@ async fn a_clean_up_that_is_cancelled_says_what_it_left() {
     let outcome = act_and_cancel(&served, clean_up()).await;
     assert_eq!(
         (outcome.is_cancelled, outcome.detail.as_deref()),
-        (true, Some("0 done, 0 not done, 0 unknown, 3 not begun"))
+        (true, Some("0 done, 0 not done, 0 unknown, 3 not started"))
     );
     assert_eq!(world.tree().await.keys().filter(|path| path.ends_with("/status")).count(), 3);
     let reason = Reason::new("tidy").unwrap();
     let taken = served.actions.execute(clean_up(), actor(Role::Admin), reason, None, now()).await.unwrap();
-    let reached = taken.execution.reached();
+    let reached = taken.execution.progress();
     assert_eq!((reached.done, reached.failed, reached.of), (3, 0, 3));
     assert!(world.tree().await.keys().all(|path| !path.ends_with("/status")));
     let batches: Vec<_> = (0..3).map(|number| (format!("bid{number:010}"), "completed".to_owned())).collect();

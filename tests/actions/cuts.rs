@@ -1,5 +1,5 @@
-//! A connection that is cut at every point of an action: what came of it is known or said not to be, the audit trail says
-//! the same, and whoever requests it again gets what an action without a cut gives.
+//! A connection that is cut at every point of an action: the outcome is known or reported as unknown, the audit trail
+//! agrees, and a new request leads to the same result as an action without a cut.
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use queuekeeper::actions::audit::Record;
 use queuekeeper::actions::{
-    ActionKind, ActionParameters, BulkAction, ListOf, Outcome, Reached, Reason, Refusal, Role, Target,
+    ActionKind, ActionParameters, BulkAction, ListOf, Outcome, Progress, Reason, Refusal, Role, Target,
 };
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::id::JobId;
@@ -23,33 +23,33 @@ use crate::support::wire::{Cut, Point, Wire};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// How many cuts are tried at once.
+/// How many cuts are tried concurrently.
 const AT_ONCE: usize = 48;
 
-/// How many jobs one transaction is about, so that a batch takes several.
+/// How many jobs one transaction has, so that a batch needs several.
 const JOBS_PER_TRANSACTION: usize = 2;
 
-/// Jobs of a list.
+/// The number of jobs of a list.
 const LISTED: u32 = 4;
 
-/// What is requested.
+/// The action of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Case {
+enum CutAction {
     /// One action, on this target.
     One(ActionKind, &'static str),
-    /// Resuming each of a list of jobs.
+    /// Resume on each job of a list.
     List,
 }
 
-/// What came of it.
+/// The outcome of an action.
 #[derive(Debug)]
-enum Came {
+enum ActionResult {
     One(Result<(), Refusal>),
-    /// The items that were not done, and why.
+    /// The items that were not done, with the reasons.
     List(BTreeMap<String, Refusal>),
 }
 
-impl Case {
+impl CutAction {
     fn nodes(self) -> Vec<(String, String)> {
         let mut nodes = base();
         match self {
@@ -80,8 +80,8 @@ impl Case {
         world
     }
 
-    /// Requests it, and waits until it is over.
-    async fn action(self, served: &Served) -> Came {
+    /// Executes it, and waits until it has finished.
+    async fn action(self, served: &Served) -> ActionResult {
         match self {
             Self::One(action, on) => {
                 let action = with(
@@ -89,7 +89,7 @@ impl Case {
                     on.parse().unwrap(),
                     ActionParameters { force: action == ActionKind::BreakLock, ..ActionParameters::default() },
                 );
-                Came::One(served.action(action, Role::Admin, "tried by hand").await.map(drop))
+                ActionResult::One(served.action(action, Role::Admin, "tried by hand").await.map(drop))
             }
             Self::List => {
                 let each = BulkAction::new(ActionKind::Resume);
@@ -98,22 +98,22 @@ impl Case {
                 let frozen = actions.freeze(each, ListOf::Jobs, items, &actor(Role::Admin), now()).unwrap();
                 let reason = Reason::new("tried by hand").unwrap();
                 let work = actions.execute_frozen(frozen.id, actor(Role::Admin), reason, now()).unwrap();
-                work.over().await.unwrap();
-                Came::List(work.undone().into_iter().collect())
+                work.finished().await.unwrap();
+                ActionResult::List(work.not_done().into_iter().collect())
             }
         }
     }
 }
 
-/// What one order without a cut makes of the tree, and how many requests it takes.
-async fn uncut(case: Case) -> (BTreeMap<String, String>, usize) {
+/// The tree after the action without a cut, and the number of its requests.
+async fn uncut(case: CutAction) -> (BTreeMap<String, String>, usize) {
     let world = case.world().await;
     let before = world.tree().await;
     let wire = Wire::start(server().await.port()).await;
     let served = Served::on(queue_over(&world, &wire.connect_string(), LIMIT).await);
     wire.arm(None);
-    let came = case.action(&served).await;
-    assert!(came.refusals().is_empty(), "{case:?}: {came:?}");
+    let result = case.action(&served).await;
+    assert!(result.refusals().is_empty(), "{case:?}: {result:?}");
     let after = data(&world.tree().await);
     assert_ne!(after, data(&before), "{case:?}");
     (after, wire.requests())
@@ -124,49 +124,49 @@ async fn queue_over(world: &World, address: &str, limit: Duration) -> Queue {
     Queue::new(client).with_jobs_per_transaction(JOBS_PER_TRANSACTION).with_time_limit(limit)
 }
 
-impl Came {
+impl ActionResult {
     fn refusals(&self) -> Vec<&Refusal> {
         match self {
-            Self::One(came) => came.as_ref().err().into_iter().collect(),
-            Self::List(undone) => undone.values().collect(),
+            Self::One(result) => result.as_ref().err().into_iter().collect(),
+            Self::List(not_done) => not_done.values().collect(),
         }
     }
 }
 
-/// One action, and one cut.
-struct Trial {
-    case: Case,
+/// One action with one cut.
+struct CutTest {
+    case: CutAction,
     point: Point,
     cut: Cut,
 }
 
-impl Trial {
-    /// Requests it over a connection that is cut there, and again over one that is not. Gives whether it was cut at all,
-    /// and whether the outcome was said not to be known.
+impl CutTest {
+    /// Executes it over a connection that is cut at the point, and again over one that is not. Returns whether it was
+    /// cut, and whether the outcome was reported as unknown.
     async fn run(&self, expected: &BTreeMap<String, String>) -> (bool, bool) {
         let Self { case, point, cut } = *self;
         let what = format!("{case:?} {point:?} {cut:?}");
         let world = case.world().await;
         let before = world.tree().await;
         let wire = Wire::start(server().await.port()).await;
-        // Nobody answers during a long cut, and that is not waited for.
+        // During a long cut there is no response, which is not awaited.
         let limit = if cut == Cut::Long { Duration::from_millis(400) } else { LIMIT };
         let queue = queue_over(&world, &wire.connect_string(), limit).await;
         let client = queue.client().clone();
         let served = Served::on(queue);
         wire.arm(Some((point, cut)));
-        let came = case.action(&served).await;
+        let result = case.action(&served).await;
         let was_cut = wire.was_cut();
         let after = world.tree().await;
-        match &came {
-            Came::One(came) => told(&what, came, &served, [&before, &after], expected),
-            Came::List(undone) => told_of_each(&what, undone, &served, &before, &after),
+        match &result {
+            ActionResult::One(result) => check(&what, result, &served, [&before, &after], expected),
+            ActionResult::List(not_done) => check_each(&what, not_done, &served, &before, &after),
         }
-        let is_unknown = came.refusals().iter().any(|refusal| matches!(refusal, Refusal::Unknown(_)));
+        let is_unknown = result.refusals().iter().any(|refusal| matches!(refusal, Refusal::Unknown(_)));
 
         wire.restore();
-        // As a server does, over the same connection when it is back; or as the command line does, over one of its own:
-        // first beside whatever the other client may still have to say, when each may stand in the other's way.
+        // Like a server, over the same connection when it is back; or like the command line, over a new one: first
+        // while the other client may still send requests, so that the two may conflict.
         let again = match cut {
             Cut::Short => served,
             Cut::Long => {
@@ -177,29 +177,29 @@ impl Trial {
         };
         settled(&client).await;
         for refusal in case.action(&again).await.refusals() {
-            // What was done already is refused, and nothing else is.
+            // What was done already is refused, and nothing else.
             let is_done = matches!(refusal, Refusal::Conflict { .. } | Refusal::Missing(_));
             assert!(is_done, "{what}, again: {refusal:?}");
         }
-        assert_eq!(&data(&world.tree().await), expected, "{what}: {came:?}");
+        assert_eq!(&data(&world.tree().await), expected, "{what}: {result:?}");
         (was_cut, is_unknown)
     }
 }
 
-/// Waits until everything was sent that a client still had to send.
+/// Waits until a client has sent all its requests.
 async fn settled(client: &Client) {
     eventually(LIMIT, "the connection is back", async || client.sync("/").await.is_ok()).await;
 }
 
-/// One action: it was done, or nothing was, or that is said not to be known; and the audit trail says so.
-fn told(
+/// One action: it was done, or nothing was, or the outcome is unknown; and the audit trail agrees.
+fn check(
     what: &str,
-    came: &Result<(), Refusal>,
+    result: &Result<(), Refusal>,
     served: &Served,
     [before, after]: [&Tree; 2],
     expected: &BTreeMap<String, String>,
 ) {
-    match came {
+    match result {
         Ok(()) => assert_eq!(&data(after), expected, "{what}"),
         Err(Refusal::Unknown(why)) => assert!(!why.contains("nothing was done"), "{what}: {why}"),
         Err(refusal) => {
@@ -207,25 +207,25 @@ fn told(
             assert!(refusal.to_string().contains("nothing was done"), "{what}: {refusal}");
         }
     }
-    let label = came.as_ref().map_or_else(Refusal::label, |()| "done");
+    let label = result.as_ref().map_or_else(Refusal::label, |()| "done");
     let records = served.records();
     match &records[..] {
-        [] => assert!(after == before && came.is_err(), "{what}: {came:?}, and no line of it"),
+        [] => assert!(after == before && result.is_err(), "{what}: {result:?}, and no line of it"),
         [Record::Requested { id, operations, .. }, begun @ .., Record::Outcome { id: same, outcome, detail, .. }] => {
             assert_eq!((id, outcome.as_str()), (same, label), "{what}");
             let is_named = begun.iter().all(|record| matches!(record, Record::Begun { id: same, .. } if same == id));
             assert!(is_named, "{what}: {begun:?}");
             assert!(!operations.is_empty(), "{what}");
-            if let Err(refusal) = came {
+            if let Err(refusal) = result {
                 assert_eq!(detail.as_deref(), Some(refusal.to_string().as_str()), "{what}");
             }
         }
-        records => panic!("{what}: {came:?}: {records:?}"),
+        records => panic!("{what}: {result:?}: {records:?}"),
     }
 }
 
-/// A list: each of its jobs was done, or nothing was done to it, or that is said not to be known; and so is a line each.
-fn told_of_each(what: &str, undone: &BTreeMap<String, Refusal>, served: &Served, before: &Tree, after: &Tree) {
+/// A list: each of its jobs was changed, or unchanged, or its outcome is unknown; and each has a record.
+fn check_each(what: &str, not_done: &BTreeMap<String, Refusal>, served: &Served, before: &Tree, after: &Tree) {
     let records = served.records();
     let Record::Requested { id, targets, .. } = &records[0] else { panic!("{what}: {records:?}") };
     assert_eq!(targets.len(), LISTED as usize, "{what}");
@@ -233,7 +233,7 @@ fn told_of_each(what: &str, undone: &BTreeMap<String, Refusal>, served: &Served,
     assert_eq!(records.len(), 2 + targets.len(), "{what}: {records:?}");
     for target in targets {
         let lines: Vec<_> = records.iter().filter_map(|record| outcome_of(record, Some(target))).collect();
-        let label = undone.get(target).map_or("done", Refusal::label);
+        let label = not_done.get(target).map_or("done", Refusal::label);
         assert_eq!(lines, [label], "{what}: {target}");
         let of_job = |tree: &Tree| -> Tree {
             tree.iter()
@@ -241,13 +241,13 @@ fn told_of_each(what: &str, undone: &BTreeMap<String, Refusal>, served: &Served,
                 .map(|(path, node)| (path.clone(), node.clone()))
                 .collect()
         };
-        match undone.get(target) {
+        match not_done.get(target) {
             None => assert!(of_job(after).contains_key(&format!("/jobs/states/downloading/05-{target}")), "{what}"),
             Some(Refusal::Unknown(_)) => {}
             Some(refusal) => assert_eq!(of_job(after), of_job(before), "{what}: {refusal}"),
         }
     }
-    let whole = match (undone.len(), undone.values().any(|refusal| matches!(refusal, Refusal::Unknown(_)))) {
+    let whole = match (not_done.len(), not_done.values().any(|refusal| matches!(refusal, Refusal::Unknown(_)))) {
         (0, _) => "done",
         (_, true) => "unknown",
         (not_done, false) if not_done == targets.len() => "conflict",
@@ -256,7 +256,7 @@ fn told_of_each(what: &str, undone: &BTreeMap<String, Refusal>, served: &Served,
     assert_eq!(outcome_of(records.last().unwrap(), None), Some(whole), "{what}");
 }
 
-/// The outcome of a target, or of all of them.
+/// The outcome of a target, or of the whole action.
 fn outcome_of<'a>(record: &'a Record, of: Option<&str>) -> Option<&'a str> {
     match record {
         Record::Outcome { target, outcome, .. } if target.as_deref() == of => Some(outcome),
@@ -264,69 +264,70 @@ fn outcome_of<'a>(record: &'a Record, of: Option<&str>) -> Option<&'a str> {
     }
 }
 
-/// Cuts at every point of an action, and a bit further.
-async fn cut_everywhere(case: Case) {
+/// Cuts at every point of an action, and one further.
+async fn cut_everywhere(case: CutAction) {
     let (expected, requests) = uncut(case).await;
     assert!(requests >= 2, "{case:?}");
     let places = (1..=requests).flat_map(|at| [Point::Unsent(at), Point::Unanswered(at), Point::Answered(at)]);
-    // Past the last there is nothing to cut.
+    // After the last one there is nothing to cut.
     let places: Vec<_> = places.chain([Point::Unsent(requests + 1)]).collect();
-    let trials = places.iter().flat_map(|point| [Cut::Short, Cut::Long].map(|cut| Trial { case, point: *point, cut }));
+    let trials =
+        places.iter().flat_map(|point| [Cut::Short, Cut::Long].map(|cut| CutTest { case, point: *point, cut }));
     let trials: Vec<_> = trials.collect();
-    let outcomes = futures::stream::iter(&trials).map(|trial| trial.run(&expected));
+    let outcomes = futures::stream::iter(&trials).map(|test| test.run(&expected));
     let outcomes: Vec<_> = outcomes.buffered(AT_ONCE).collect().await;
-    for (trial, (was_cut, _)) in trials.iter().zip(&outcomes) {
-        // Whoever waits for a short time only may give up before it comes to that, on a machine that has much to do.
-        if trial.cut == Cut::Short {
-            assert_eq!(*was_cut, trial.point != Point::Unsent(requests + 1), "{case:?} {:?}", trial.point);
+    for (test, (was_cut, _)) in trials.iter().zip(&outcomes) {
+        // On a slow machine a client with a short time limit may give up before the cut.
+        if test.cut == Cut::Short {
+            assert_eq!(*was_cut, test.point != Point::Unsent(requests + 1), "{case:?} {:?}", test.point);
         }
     }
-    // A commit whose answer nobody gave is one of which nothing can be known.
-    let unknown = trials.iter().zip(&outcomes).any(|(trial, (_, is_unknown))| trial.cut == Cut::Long && *is_unknown);
+    // The outcome of a commit without a response is unknown.
+    let unknown = trials.iter().zip(&outcomes).any(|(test, (_, is_unknown))| test.cut == Cut::Long && *is_unknown);
     assert!(unknown, "{case:?}: no outcome was said not to be known");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_is_resumed_once_wherever_the_connection_is_cut() {
-    cut_everywhere(Case::One(ActionKind::Resume, "jid0000000001")).await;
+    cut_everywhere(CutAction::One(ActionKind::Resume, "jid0000000001")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_is_released_and_another_purged_once_wherever_the_connection_is_cut() {
-    cut_everywhere(Case::One(ActionKind::Release, "jid0000000001")).await;
-    cut_everywhere(Case::One(ActionKind::Purge, "jid0000000001")).await;
+    cut_everywhere(CutAction::One(ActionKind::Release, "jid0000000001")).await;
+    cut_everywhere(CutAction::One(ActionKind::Purge, "jid0000000001")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_is_deleted_with_its_jobs_wherever_the_connection_is_cut() {
-    cut_everywhere(Case::One(ActionKind::Delete, "bid0000000000")).await;
+    cut_everywhere(CutAction::One(ActionKind::Delete, "bid0000000000")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_is_purged_with_its_jobs_wherever_the_connection_is_cut() {
-    cut_everywhere(Case::One(ActionKind::Purge, "bid0000000000")).await;
+    cut_everywhere(CutAction::One(ActionKind::Purge, "bid0000000000")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lock_is_broken_once_wherever_the_connection_is_cut() {
-    cut_everywhere(Case::One(ActionKind::BreakLock, "lock:/jobs/jid0000000001/lock")).await;
+    cut_everywhere(CutAction::One(ActionKind::BreakLock, "lock:/jobs/jid0000000001/lock")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_queue_is_paused_once_wherever_the_connection_is_cut() {
-    cut_everywhere(Case::One(ActionKind::Pause, "queue:ingest")).await;
+    cut_everywhere(CutAction::One(ActionKind::Pause, "queue:ingest")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_job_of_a_list_is_resumed_once_wherever_the_connection_is_cut() {
-    cut_everywhere(Case::List).await;
+    cut_everywhere(CutAction::List).await;
 }
 
-/// Resumes the jobs of a list over a connection that is cut before the answer to the last commit, and comes back after so
-/// long. Gives what came of it, and how many were resumed by the tree itself.
-async fn cut_list(comes_back_after: Option<Duration>) -> (Reached, Outcome, u64) {
-    let (_, requests) = uncut(Case::List).await;
-    let world = Case::List.world().await;
+/// Resumes the jobs of a list over a connection that is cut before the response to the last commit, and comes back
+/// after this time. Returns the outcome, and how many jobs are resumed in the tree.
+async fn cut_list(comes_back_after: Option<Duration>) -> (Progress, Outcome, u64) {
+    let (_, requests) = uncut(CutAction::List).await;
+    let world = CutAction::List.world().await;
     let wire = Wire::start(server().await.port()).await;
     let limit = Duration::from_secs(1);
     let served = Served::on(queue_over(&world, &wire.connect_string(), limit).await);
@@ -343,28 +344,28 @@ async fn cut_list(comes_back_after: Option<Duration>) -> (Reached, Outcome, u64)
             wire.restore();
         }
     };
-    let (outcome, ()) = tokio::join!(work.over(), come_back);
+    let (outcome, ()) = tokio::join!(work.finished(), come_back);
     let tree = world.tree().await;
     let resumed = tree.keys().filter(|path| path.starts_with("/jobs/states/downloading/")).count();
-    (work.reached(), outcome.unwrap(), resumed as u64)
+    (work.progress(), outcome.unwrap(), resumed as u64)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_known_counts_as_neither_done_nor_not_done() {
+async fn an_unknown_outcome_counts_neither_as_done_nor_as_not_done() {
     let (reached, outcome, resumed) = cut_list(None).await;
-    let Reached { done, failed, unknown, of } = reached;
+    let Progress { done, failed, unknown, of } = reached;
     assert!(unknown > 0 && done + failed + unknown == of && of == u64::from(LISTED), "{reached:?}");
     assert!(done <= resumed && failed <= of - resumed, "{reached:?}, and {resumed} were resumed");
     assert_eq!(outcome.label(), "unknown");
-    let told = format!("{done} done, {failed} not done, {unknown} unknown, 0 not begun");
-    assert_eq!(outcome.detail.as_deref(), Some(told.as_str()));
+    let detail = format!("{done} done, {failed} not done, {unknown} unknown, 0 not started");
+    assert_eq!(outcome.detail.as_deref(), Some(detail.as_str()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_came_of_a_list_is_learned_when_the_connection_comes_back() {
-    // Later than a commit and the first look after it give up.
+async fn the_outcomes_of_a_list_are_looked_up_when_the_connection_comes_back() {
+    // Later than the time limit of a commit and of the first lookup.
     let (reached, _, resumed) = cut_list(Some(Duration::from_millis(1_500))).await;
     let of = u64::from(LISTED);
     assert!(resumed > 0, "what was committed and not answered is done");
-    assert_eq!(reached, Reached { done: resumed, failed: of - resumed, unknown: 0, of });
+    assert_eq!(reached, Progress { done: resumed, failed: of - resumed, unknown: 0, of });
 }

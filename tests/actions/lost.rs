@@ -1,5 +1,5 @@
-//! A server that comes back with an empty disk: it refuses the sessions that have seen more than it has, for as long as
-//! they last, and the image and the actions go on without them.
+//! A server that comes back with an empty disk: it refuses sessions with a later zxid than its own, for as long as they
+//! last, and the mirror and the actions recover before that.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::support::wait::eventually;
 const LIMIT: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_server_has_lost_its_data_orders_are_taken_long_before_the_sessions_end() {
+async fn after_a_server_has_lost_its_data_actions_are_accepted_long_before_the_sessions_end() {
     let mut server = PrivateServer::start(Options::default()).await.unwrap();
     let config =
         Config { session_timeout: Duration::from_secs(40), ..Config::new(server.connect_string().parse().unwrap()) };
@@ -52,7 +52,7 @@ async fn after_a_server_has_lost_its_data_orders_are_taken_long_before_the_sessi
         .await;
         let reason = Reason::new("it is there again").unwrap();
         let taken = actions.execute(action(), actor(Role::Operator), reason, None, now()).await.unwrap();
-        taken.execution.over().await.unwrap();
+        taken.execution.finished().await.unwrap();
         let gone = client.check_stat(&format!("/jobs/states/failed/05-{id}")).await.unwrap();
         assert!(gone.is_none(), "it was resumed");
 

@@ -1,4 +1,4 @@
-//! Daemons and operators at the same jobs: afterwards no job is in two states, in none, or lost, and the audit trail
+//! Daemons and operators on the same jobs: afterwards no job is in two states, in none, or lost, and the audit trail
 //! agrees with the tree.
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
@@ -23,10 +23,10 @@ const JOBS: u32 = 2_000;
 const DAEMONS: u64 = 8;
 const OPERATORS: usize = 4;
 
-/// How long they race, in seconds; for longer runs by hand.
+/// The duration of the race, in seconds; longer for manual runs.
 const SECONDS: &str = "QUEUEKEEPER_TEST_RACE_SECONDS";
 
-/// Takes jobs out of whatever state there are some in, and lets one in eight fail.
+/// Takes jobs out of any state, and fails one in eight.
 async fn daemon(queue: Queue, seed: u64, end: Instant) -> u64 {
     let mut dice = StdRng::seed_from_u64(seed);
     let states: Vec<JobState> = JobState::ALL.iter().copied().filter(|state| state.success().is_some()).collect();
@@ -39,7 +39,7 @@ async fn daemon(queue: Queue, seed: u64, end: Instant) -> u64 {
             let change = if dice.random_ratio(1, 8) { JobChange::failure("no luck") } else { JobChange::success() };
             match queue.finish_job(&job, &change, Timestamp::now()).await {
                 Ok(_) => done += 1,
-                // Somebody broke the lock.
+                // An operator broke the lock.
                 Err(Error::Conflict(_)) => {}
                 Err(error) => panic!("{error}"),
             }
@@ -48,7 +48,7 @@ async fn daemon(queue: Queue, seed: u64, end: Instant) -> u64 {
     done
 }
 
-/// Looks at a job and requests something that its state allows; what others do meanwhile decides whether it is done.
+/// Reads a job and requests an action that its state allows; concurrent changes decide whether it is done.
 async fn operator(served: &Served, queue: Queue, jobs: &[JobId], seed: u64, end: Instant) -> (u64, u64) {
     let mut dice = StdRng::seed_from_u64(seed);
     let (mut done, mut refused) = (0, 0);
@@ -103,18 +103,18 @@ async fn daemons_and_operators_at_the_same_jobs_lose_none_and_double_none() {
 
     let trail = Trail::of(&served.records());
     assert_eq!(trail.done, done, "each action that was done is in the trail as done");
-    // The others were refused before anything was written.
+    // The others were refused before anything was recorded.
     assert!(trail.refused <= refused);
     agrees(&world, &jobs, &trail).await;
 }
 
-/// What the audit trail says of each job.
+/// The history of each job in the audit trail.
 #[derive(Debug, Default)]
 struct Trail {
     done: u64,
     refused: u64,
     resumed: BTreeMap<String, u64>,
-    /// All that were set, the last of them last but where two were set at once.
+    /// All priorities that were set, in order, except for concurrent ones.
     priorities: BTreeMap<String, Vec<String>>,
     deleted: Vec<String>,
 }
@@ -195,7 +195,7 @@ async fn agrees(world: &World, jobs: &[JobId], trail: &Trail) {
         assert_eq!(references[jid.as_str()], [outcome], "{jid}");
         assert_eq!(status["retry_count"].as_u64().unwrap(), trail.resumed.get(&jid).copied().unwrap_or(0), "{jid}");
         let set = trail.priorities.get(&jid).map_or(&[][..], Vec::as_slice);
-        // Each operator waits for his own, so of the last four one was the last.
+        // Each operator waits for their own action, so one of the last four was the last.
         let last = &set[set.len().saturating_sub(OPERATORS)..];
         assert!(last.contains(&priority) || (set.is_empty() && priority == "5"), "{jid}: {priority}, {set:?}");
         if state == "deleted" {

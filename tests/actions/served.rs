@@ -1,4 +1,4 @@
-//! Where actions are given in a test: over a queue of its own, with an audit file of its own.
+//! Actions for tests: over a queue and an audit file of their own.
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
@@ -25,17 +25,17 @@ pub(crate) fn actor(role: Role) -> Actor {
     Actor { name: "tester".to_owned(), role, source: Source::Cli, from: None }
 }
 
-/// An action that takes nothing besides its target.
+/// An action without parameters.
 pub(crate) fn action_on(kind: ActionKind, target: Target) -> Action {
     with(kind, target, ActionParameters::default())
 }
 
-/// An action with what it takes besides its target.
+/// An action with parameters.
 pub(crate) fn with(kind: ActionKind, target: Target, parameters: ActionParameters) -> Action {
     Action::new(kind, target, parameters).unwrap()
 }
 
-/// What an action takes at least: this priority, where it sets one.
+/// The required parameters of an action: this priority, if it sets one.
 pub(crate) fn least(kind: ActionKind, priority: i64) -> ActionParameters {
     let priority = Priority::new(priority).filter(|_| kind == ActionKind::SetPriority);
     ActionParameters { priority, ..ActionParameters::default() }
@@ -52,7 +52,7 @@ impl Served {
         Self::with(queue, Rotation::default())
     }
 
-    /// Actions on a queue, written to files of that size.
+    /// Actions on a queue, with this rotation of the audit file.
     pub(crate) fn with(queue: Queue, rotation: Rotation) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("audit.jsonl");
@@ -61,18 +61,18 @@ impl Served {
         Self { actions: Actions::over(queue, (None, Clock::Mirror), Limits::default(), audit), folder, _writer: writer }
     }
 
-    /// Requests something and waits until it is over.
+    /// Executes an action and waits until it has finished.
     pub(crate) async fn action(&self, action: Action, role: Role, reason: &str) -> Result<Outcome, Refusal> {
         let taken = self.actions.execute(action, actor(role), Reason::new(reason).unwrap(), None, now()).await?;
-        taken.execution.over().await
+        taken.execution.finished().await
     }
 
-    /// Takes the folder of the audit file away, so that no other file can be begun.
+    /// Removes the directory of the audit file, so that the file cannot be rotated.
     pub(crate) fn lose_folder(&self) {
         std::fs::remove_dir_all(self.folder.path()).unwrap();
     }
 
-    /// What the audit file says.
+    /// The records of the audit file.
     pub(crate) fn records(&self) -> Vec<Record> {
         let text = std::fs::read_to_string(self.folder.path().join("audit.jsonl")).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

@@ -1,4 +1,4 @@
-//! What was shown is what is done, and what came of it is told as it is.
+//! An action does what was shown, and reports its outcome correctly.
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
@@ -18,14 +18,14 @@ use tokio_util::task::AbortOnDropHandle;
 use super::served::{Served, action_on, actor};
 use crate::queue::world::{PERSISTENT, World, base, borrowed, job, now};
 
-/// What an action carries that is given after a look at it.
+/// The action with the precondition from a dry run.
 async fn looked_at(served: &Served, action: &Action) -> Action {
     let prepared = served.actions.plan(action, &actor(Role::Admin), "tried by hand", now()).await.unwrap();
     action.clone().only_if(Some(prepared.precondition))
 }
 
 #[tokio::test]
-async fn what_was_not_shown_is_not_removed() {
+async fn an_item_that_has_changed_since_it_was_shown_is_not_removed() {
     let mut nodes = base();
     nodes.push(("/jobs/jid0000000001".into(), String::new()));
     nodes.push(("/jobs/jid0000000001/bid".into(), "bid0000000000".into()));
@@ -38,28 +38,28 @@ async fn what_was_not_shown_is_not_removed() {
     world.raw.create(path, br#"{"precious":1}"#, &PERSISTENT).await.unwrap();
     let before = world.tree().await;
     let refused = served.action(shown, Role::Admin, "half a job").await.unwrap_err();
-    assert!(matches!(&refused, Refusal::Conflict { why, .. } if why.contains("than was shown")), "{refused}");
+    assert!(matches!(&refused, Refusal::Conflict { why, .. } if why.contains("since it was shown")), "{refused}");
     assert_eq!(world.tree().await, before);
-    // No repair removes it, and no list does.
+    // Neither a repair nor a list removes it.
     let repair = action_on(ActionKind::Repair, Target::Fault(Fault::UnloadableJob, Path::Job(JobId::new(1))));
     let refused = served.action(repair, Role::Admin, "half a job").await.unwrap_err();
     assert!(matches!(&refused, Refusal::Conflict { why, .. } if why.contains("status does not exist")), "{refused}");
     let each = BulkAction::new(ActionKind::Purge);
     let work = list(&served, each, vec![Target::Job(JobId::new(1))]).await;
-    assert!(work.undone()[0].1.to_string().contains("purge it by its name alone"), "{:?}", work.undone());
+    assert!(work.not_done()[0].1.to_string().contains("purge it by itself"), "{:?}", work.not_done());
     assert_eq!(world.tree().await, before);
     let shown = looked_at(&served, &purge).await;
     served.action(shown, Role::Admin, "half a job").await.unwrap();
     assert!(!world.exists("/jobs/jid0000000001").await);
 }
 
-/// Carries out what is to be done to each, to its end.
+/// Executes an action on each item, to the end.
 async fn list(served: &Served, each: BulkAction, items: Vec<Target>) -> Arc<Execution> {
     let items = items.into_iter().map(|target| (target, None)).collect();
     let frozen = served.actions.freeze(each, ListOf::ChosenItems, items, &actor(Role::Admin), now()).unwrap();
     let reason = Reason::new("tried by hand").unwrap();
     let work = served.actions.execute_frozen(frozen.id, actor(Role::Admin), reason, now()).unwrap();
-    work.over().await.unwrap();
+    work.finished().await.unwrap();
     work
 }
 
@@ -71,7 +71,7 @@ async fn repairs_name_what_they_write_and_one_write_that_repairs_two_faults_coun
     let set = async |path: &str, data: &str| world.raw.set_data(path, data.as_bytes(), None).await.unwrap();
     set("/jobs/jid0000000002/space_needed", "much").await;
     set("/jobs/jid0000000003/configuration", "no json").await;
-    // One entry too many in another state, and one in its own.
+    // One superfluous entry in another state, and one in the job's own.
     let entries = ["/jobs/states/storing/05-jid0000000001", "/jobs/states/pending/07-jid0000000001"];
     for path in entries.into_iter().chain(["/jobs/jid0000000004/lock"]) {
         world.raw.create(path, b"", &PERSISTENT).await.unwrap();
@@ -86,9 +86,9 @@ async fn repairs_name_what_they_write_and_one_write_that_repairs_two_faults_coun
         fault(Fault::UnloadableJob, 3),
     ];
     let work = list(&served, each, items).await;
-    let reached = work.reached();
-    assert_eq!((reached.done, reached.failed), (3, 1), "{:?}", work.undone());
-    let (on, why) = &work.undone()[0];
+    let reached = work.progress();
+    assert_eq!((reached.done, reached.failed), (3, 1), "{:?}", work.not_done());
+    let (on, why) = &work.not_done()[0];
     assert_eq!(on, "fault:unloadable_job:/jobs/jid0000000003");
     assert!(why.to_string().contains("configuration is not JSON"), "{why}");
     assert!(world.exists("/jobs/jid0000000003").await);
@@ -96,17 +96,17 @@ async fn repairs_name_what_they_write_and_one_write_that_repairs_two_faults_coun
     let told = |records: &[String], what: &str| records.iter().filter(|record| record.contains(what)).count();
     let lines = served.records().into_iter().map(|record| serde_json::to_string(&record).unwrap());
     let (begun, audit): (Vec<_>, Vec<_>) = lines.partition(|line| line.contains(r#""record":"begun""#));
-    // It is written down before as well, and what is refused is not.
+    // Repairs are recorded before they are executed, and refused ones are not.
     assert_eq!(told(&begun, "/jobs/jid0000000002/space_needed was much"), 1, "{begun:?}");
     assert_eq!(told(&begun, "/jobs/jid0000000003"), 0, "{begun:?}");
     for records in [&written, &audit] {
         assert_eq!(told(records, "delete /jobs/states/storing/05-jid0000000001"), 1, "{records:?}");
-        assert_eq!(told(records, "does not show this fault now"), 1, "{records:?}");
+        assert_eq!(told(records, "the fault is not present now"), 1, "{records:?}");
         assert_eq!(told(records, "set /jobs/jid0000000002/space_needed at version 1 = 0"), 1, "{records:?}");
         assert_eq!(told(records, "/jobs/jid0000000002/space_needed was much"), 1, "{records:?}");
     }
 
-    // One by one, the second says so as well.
+    // One after the other, the second one is not needed either.
     for path in entries {
         world.raw.create(path, b"", &PERSISTENT).await.unwrap();
     }
@@ -117,17 +117,17 @@ async fn repairs_name_what_they_write_and_one_write_that_repairs_two_faults_coun
     let second = served.action(shown, Role::Operator, "tidy").await.unwrap();
     assert_eq!(
         (second.label(), second.detail.as_deref()),
-        ("done", Some("it does not show this fault now; nothing was written"))
+        ("done", Some("the fault is not present now; nothing was written"))
     );
     let nowhere =
         served.action(action_on(ActionKind::Repair, fault(Fault::OrphanEntry, 99)), Role::Operator, "tidy").await;
     assert!(matches!(nowhere, Err(Refusal::Missing(_))), "{nowhere:?}");
 
-    // To break a lock takes the same role by whichever name it is asked for.
+    // Breaking a lock requires the same role, as a lock or as a fault.
     let leaked = action_on(ActionKind::Repair, fault(Fault::LeakedLock, 4));
     let refused = served.action(leaked.clone(), Role::Operator, "stuck").await.unwrap_err();
     assert_eq!(refused, Refusal::Forbidden { needs: Role::Admin, has: Role::Operator });
-    // It is made later than the test's own time: what is too young to count is not called repaired.
+    // The lock is newer than the test's clock: it is too young to count, and not reported as repaired.
     let refused = served.action(leaked, Role::Admin, "stuck").await.unwrap_err();
     assert!(refused.to_string().contains("does not count as leaked_lock before"), "{refused}");
 }
@@ -152,7 +152,7 @@ async fn a_clean_up_purges_the_batches_that_were_shown_and_names_each() {
     let outcome = served.action(shown, Role::Admin, "tidy").await.unwrap();
     assert_eq!(
         (outcome.label(), outcome.detail.as_deref()),
-        ("done", Some("3 done, 0 not done, 0 unknown, 0 not begun"))
+        ("done", Some("3 done, 0 not done, 0 unknown, 0 not started"))
     );
     let records: Vec<_> = served.records().iter().map(|record| serde_json::to_value(record).unwrap()).collect();
     for number in 1..=3 {
@@ -163,7 +163,7 @@ async fn a_clean_up_purges_the_batches_that_were_shown_and_names_each() {
 }
 
 #[tokio::test]
-async fn a_key_by_which_nothing_was_done_is_free_for_another_try() {
+async fn a_key_of_an_action_that_was_refused_can_be_used_again() {
     let mut nodes = base();
     nodes.extend(job(1, "Pending"));
     let world = World::new(&borrowed(&nodes)).await;
@@ -175,14 +175,14 @@ async fn a_key_by_which_nothing_was_done_is_free_for_another_try() {
     assert!(refused.to_string().contains("only a held job can be released"), "{refused}");
     served.action(action(ActionKind::Hold), Role::Admin, "wait").await.unwrap();
     keyed(action(ActionKind::Release)).await.unwrap();
-    // Now that it is done, the same key gets the same outcome, though the job is not held any more.
+    // After it is done, the same key returns the same outcome, although the job is no longer held.
     let again = keyed(action(ActionKind::Release)).await.unwrap();
     assert_eq!(again.outcome.unwrap().after, Some("pending"));
     assert_eq!(world.json("/jobs/jid0000000001/status").await["status"], "Pending");
 }
 
 #[tokio::test]
-async fn a_list_of_which_nothing_was_done_is_not_called_done() {
+async fn the_outcome_of_a_list_without_any_success_is_not_done() {
     let mut nodes = base();
     nodes.extend([job(1, "Completed"), job(2, "Completed"), job(3, "Failed")].concat());
     let world = World::new(&borrowed(&nodes)).await;
@@ -191,10 +191,10 @@ async fn a_list_of_which_nothing_was_done_is_not_called_done() {
     for (jobs, label) in [(&[1, 2, 2][..], "conflict"), (&[1, 3], "in_part")] {
         let items = jobs.iter().map(|number| (Target::Job(JobId::new(*number)), None)).collect();
         let frozen = served.actions.freeze(each, ListOf::Jobs, items, &actor(Role::Admin), now()).unwrap();
-        assert_eq!(frozen.items.len(), 2, "what is named twice is done once");
+        assert_eq!(frozen.items.len(), 2, "an item that is named twice is executed once");
         let reason = Reason::new("tried by hand").unwrap();
         let work = served.actions.execute_frozen(frozen.id, actor(Role::Admin), reason, now()).unwrap();
-        assert_eq!(work.over().await.unwrap().label(), label);
+        assert_eq!(work.finished().await.unwrap().label(), label);
         let late = served.actions.cancel(work.id, &actor(Role::Admin)).unwrap_err();
         assert!(matches!(late, Refusal::Missing(_)), "{late}");
     }
@@ -203,9 +203,9 @@ async fn a_list_of_which_nothing_was_done_is_not_called_done() {
     assert!(matches!(served.action(action, Role::Admin, "no").await, Err(Refusal::Conflict { .. })));
 }
 
-/// A file of 40 KiB takes the action and some outcomes; then it cannot be put aside.
+/// A file of 40 KiB has room for the request and some outcomes; then it cannot be rotated.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_list_ends_where_its_outcomes_cannot_be_written_and_says_so() {
+async fn a_list_is_cancelled_when_its_outcomes_cannot_be_recorded() {
     const JOBS: u32 = 1_000;
     let world = World::new(&borrowed(&base())).await;
     let batch = BatchId::new(0);
@@ -223,9 +223,9 @@ async fn a_list_ends_where_its_outcomes_cannot_be_written_and_says_so() {
     let frozen = actions.freeze(each, ListOf::Jobs, items, &actor(Role::Admin), now()).unwrap();
     let reason = Reason::new("tried by hand").unwrap();
     let work = actions.execute_frozen(frozen.id, actor(Role::Admin), reason, now()).unwrap();
-    let outcome = work.over().await.unwrap();
+    let outcome = work.finished().await.unwrap();
     assert!(outcome.is_cancelled && outcome.warnings.iter().any(|said| said.contains("not recorded")), "{outcome:?}");
     let held = world.tree().await.keys().filter(|path| path.starts_with("/jobs/states/held/")).count();
-    assert_eq!(held as u64, work.reached().done, "what is said to be done is done");
+    assert_eq!(held as u64, work.progress().done, "what is said to be done is done");
     assert!(held < jobs.len(), "nothing more was begun");
 }

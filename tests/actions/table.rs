@@ -1,5 +1,5 @@
-//! Every action on every state, locked or not, seen fresh or stale: it does exactly what its name says, or is refused
-//! and changes nothing.
+//! Every action in every state, locked or not, with a current or outdated precondition: it does exactly what its name
+//! says, or is refused and changes nothing.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use crate::queue::world::{EPHEMERAL, World, base, borrowed, data, folder, job, n
 
 const JID: &str = "jid0000000001";
 
-/// What an action on a job of the table does: the state that it enters.
+/// The effect of an action on a job: the state that it enters, or another change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Does {
+enum Effect {
     Enters(&'static str),
     SetsPriority,
     Removes,
@@ -23,19 +23,19 @@ enum Does {
     Nothing,
 }
 
-/// The table of actions, as it would be told to an operator.
-fn does(action: ActionKind, state: &str, is_reported: bool) -> Does {
+/// The effects as documented for operators.
+fn effect_of(action: ActionKind, state: &str, is_reported: bool) -> Effect {
     let is_running = !["Held", "Failed", "Completed", "Deleted"].contains(&state);
     match (action, state) {
         // Its last successful state is Provisioning.
-        (ActionKind::Resume, "Failed") => Does::Enters("Downloading"),
-        (ActionKind::Hold, "Pending") => Does::Enters("Held"),
-        (ActionKind::Release, "Held") => Does::Enters("Pending"),
-        (ActionKind::Fail, _) if is_running => Does::Enters("Failed"),
-        (ActionKind::Delete, "Failed" | "Held") => Does::Enters("Deleted"),
-        (ActionKind::SetPriority, _) if state != "Completed" && state != "Deleted" => Does::SetsPriority,
-        (ActionKind::Purge, "Completed" | "Deleted") if is_reported => Does::Removes,
-        _ => Does::Nothing,
+        (ActionKind::Resume, "Failed") => Effect::Enters("Downloading"),
+        (ActionKind::Hold, "Pending") => Effect::Enters("Held"),
+        (ActionKind::Release, "Held") => Effect::Enters("Pending"),
+        (ActionKind::Fail, _) if is_running => Effect::Enters("Failed"),
+        (ActionKind::Delete, "Failed" | "Held") => Effect::Enters("Deleted"),
+        (ActionKind::SetPriority, _) if state != "Completed" && state != "Deleted" => Effect::SetsPriority,
+        (ActionKind::Purge, "Completed" | "Deleted") if is_reported => Effect::Removes,
+        _ => Effect::Nothing,
     }
 }
 
@@ -50,19 +50,19 @@ fn nodes(state: &str, is_reported: bool) -> Vec<(String, String)> {
     nodes
 }
 
-/// The tree of the design afterwards.
-fn after(mut tree: BTreeMap<String, String>, state: &str, does: Does) -> BTreeMap<String, String> {
+/// The expected tree after the action.
+fn after(mut tree: BTreeMap<String, String>, state: &str, effect: Effect) -> BTreeMap<String, String> {
     let entry = |state: &str, priority: &str| format!("/jobs/states/{}/{priority}-{JID}", folder(state));
     let reference = |state: &str| format!("/batches/bid0000000000/states/{}/{JID}", outcome(state));
-    match does {
-        Does::Nothing => {}
-        Does::Removes => tree.retain(|path, _| !path.contains(JID)),
-        Does::SetsPriority => {
+    match effect {
+        Effect::Nothing => {}
+        Effect::Removes => tree.retain(|path, _| !path.contains(JID)),
+        Effect::SetsPriority => {
             tree.insert(format!("/jobs/{JID}/priority"), "9".to_owned());
             tree.remove(&entry(state, "05"));
             tree.insert(entry(state, "09"), String::new());
         }
-        Does::Enters(to) => {
+        Effect::Enters(to) => {
             tree.remove(&entry(state, "05"));
             tree.insert(entry(to, "05"), String::new());
             tree.remove(&reference(state));
@@ -98,15 +98,15 @@ async fn every_action_on_a_job_does_what_its_name_says_or_nothing() {
                     let precondition =
                         version.map(|version| Precondition { version: Some(version), ..Precondition::default() });
                     let action = with(kind, Target::Job(JobId::new(1)), least(kind, 9)).only_if(precondition);
-                    // A dry run says the same, and does nothing.
+                    // A dry run has the same result, and changes nothing.
                     let planned = served.actions.plan(&action, &actor(Role::Admin), "tried by hand", now()).await;
                     assert_eq!(world.tree().await, before, "{what}");
                     let requested = served.action(action, Role::Admin, "tried by hand").await;
                     assert_eq!(planned.is_ok(), requested.is_ok(), "{what}: {planned:?} {requested:?}");
                     let is_possible = !is_locked && version != Some(7);
-                    let does = if is_possible { does(kind, state, is_reported) } else { Does::Nothing };
+                    let effect = if is_possible { effect_of(kind, state, is_reported) } else { Effect::Nothing };
                     let tree = world.tree().await;
-                    if does == Does::Nothing {
+                    if effect == Effect::Nothing {
                         refused += 1;
                         let refusal = requested.err().unwrap_or_else(|| panic!("{what} was done"));
                         assert!(matches!(refusal, Refusal::Conflict { .. }), "{what}: {refusal:?}");
@@ -118,7 +118,7 @@ async fn every_action_on_a_job_does_what_its_name_says_or_nothing() {
                     } else {
                         done += 1;
                         requested.unwrap_or_else(|refusal| panic!("{what}: {refusal}"));
-                        assert_eq!(data(&tree), after(data(&before), state, does), "{what}");
+                        assert_eq!(data(&tree), after(data(&before), state, effect), "{what}");
                         world = World::new(&borrowed(&nodes)).await;
                         served = Served::over(&world);
                     }
@@ -129,7 +129,7 @@ async fn every_action_on_a_job_does_what_its_name_says_or_nothing() {
             }
         }
     }
-    // Twice for each that may be done: seen as it is, and not looked at.
+    // Twice for each that succeeds: with a precondition and without.
     let allowed = 1 + 1 + 1 + 8 + 2 + 10;
     assert_eq!((done, refused), (2 * (2 * allowed + 2), 2 * 12 * 7 * 4 - 2 * (2 * allowed + 2)));
 }
@@ -183,10 +183,10 @@ async fn every_action_on_a_batch_does_what_its_name_says_or_nothing() {
                             enters(&mut expected, "UpdateReporting");
                             true
                         }
-                        // Of one that is Deleted, what a deletion that was cut short has left is removed.
+                        // For a Deleted batch, the remains of an interrupted deletion are removed.
                         (ActionKind::Delete, "Held" | "Failed" | "Deleted")
                         | (ActionKind::Purge, "Completed" | "Deleted") => {
-                            // Jobs that are not done are no part of a batch that is.
+                            // A batch with unfinished jobs is never finished.
                             expected.retain(|path, _| {
                                 !path.contains(JID) && !path.contains("bid0000000000") && path != "/batch-uuids/uuid-0"
                             });
@@ -208,7 +208,7 @@ async fn every_action_on_a_batch_does_what_its_name_says_or_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_may_not_action_it_is_told_so_and_reads_nothing() {
+async fn an_actor_without_the_role_is_refused_before_anything_is_read() {
     let world = World::new(&borrowed(&nodes("Failed", false))).await;
     let served = Served::over(&world);
     let before = world.tree().await;

@@ -1,4 +1,4 @@
-//! How often an action on a job asks ZooKeeper, counted on the wire.
+//! The number of requests to ZooKeeper for an action on a job, counted on the connection.
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
@@ -23,7 +23,7 @@ use crate::support::wire::Wire;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Each action on a job, and the state that the job is in; the first has number 1.
+/// Each action on a job, and the state of the job; the first has number 1.
 const ACTIONS: [(ActionKind, &str); 9] = [
     (ActionKind::Resume, "Failed"),
     (ActionKind::Hold, "Pending"),
@@ -36,7 +36,7 @@ const ACTIONS: [(ActionKind, &str); 9] = [
     (ActionKind::Purge, "Completed"),
 ];
 
-/// The action with that index, and what its caller may have seen.
+/// The action with that index, and its precondition if any.
 fn action(index: usize, precondition: Option<Precondition>) -> Action {
     let target = Target::Job(id(index));
     with(ACTIONS[index].0, target, least(ACTIONS[index].0, 9)).only_if(precondition)
@@ -46,7 +46,7 @@ fn id(index: usize) -> JobId {
     JobId::new(u32::try_from(index + 1).unwrap())
 }
 
-/// A queue with a job for each action, and a wire to it.
+/// A queue with a job for each action, and a proxy to it.
 async fn world_and_wire() -> (World, Wire) {
     let mut nodes = base();
     for (number, (_, state)) in (1..).zip(ACTIONS) {
@@ -58,7 +58,7 @@ async fn world_and_wire() -> (World, Wire) {
     (World::new(&borrowed(&nodes)).await, Wire::start(server().await.port()).await)
 }
 
-/// Whether an action was done: the job is in no state that it was in, or has the priority that was set.
+/// Whether an action was executed: the job has left its state, or has the new priority.
 async fn is_done(world: &World, index: usize) -> bool {
     let (job, state) = (id(index), ACTIONS[index].1);
     !world.exists(&format!("/jobs/states/{}/05-{job}", folder(state))).await
@@ -91,19 +91,19 @@ async fn an_action_on_a_job_costs_a_server_two_round_trips() {
     })
     .await;
     for (index, (kind, state)) in ACTIONS.into_iter().enumerate() {
-        // As somebody gives it who has seen the job on its page, and as a program that has not.
+        // Like a user who has seen the job on its page, and like a program that has not.
         let looked = (index % 2 == 0).then(|| Precondition { version: Some(0), ..Precondition::default() });
         wire.arm(None);
         let (action, reason) = (action(index, looked), Reason::new("counted").unwrap());
         let taken = actions.execute(action, actor(Role::Admin), reason, None, now()).await.unwrap();
-        taken.execution.over().await.unwrap();
+        taken.execution.finished().await.unwrap();
         assert!(is_done(&world, index).await, "{kind} {state}");
         assert_eq!(wire.requests(), 2, "{kind} {state}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_action_on_a_job_costs_whoever_knows_nothing_of_it_three_round_trips() {
+async fn an_action_without_a_mirror_costs_three_round_trips() {
     let (world, wire) = world_and_wire().await;
     let client = connect(&format!("{}{}", wire.connect_string(), world.chroot)).await;
     let served = Served::on(Queue::new(client));
@@ -116,7 +116,7 @@ async fn an_action_on_a_job_costs_whoever_knows_nothing_of_it_three_round_trips(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_command_line_asks_no_more_than_that() {
+async fn the_command_line_needs_no_more_round_trips() {
     let (world, wire) = world_and_wire().await;
     let home = tempfile::tempdir().unwrap();
     let address = format!("{}{}", wire.connect_string(), world.chroot);

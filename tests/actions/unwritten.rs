@@ -1,4 +1,4 @@
-//! An action that cannot be written down is not carried out.
+//! An action that cannot be recorded is not executed.
 
 use queuekeeper::actions::audit::Rotation;
 use queuekeeper::actions::{ActionKind, Refusal, Role, Target};
@@ -8,12 +8,12 @@ use super::served::{Served, action_on};
 use crate::queue::world::{World, base, borrowed, job};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_written_down_is_not_done() {
+async fn an_action_that_cannot_be_recorded_is_not_executed() {
     let mut nodes = base();
     nodes.extend(job(1, "Failed"));
     nodes.extend(job(2, "Failed"));
     let world = World::new(&borrowed(&nodes)).await;
-    // Every line begins another file.
+    // The file is rotated after every line.
     let served = Served::with(world.queue.clone(), Rotation { size_bytes: 1, files: 4 });
     let action = |number| action_on(ActionKind::Resume, Target::Job(JobId::new(number)));
     served.action(action(1), Role::Operator, "this is written").await.unwrap();

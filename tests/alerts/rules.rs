@@ -22,9 +22,9 @@ fn promtool(arguments: &[&str], files: &[PathBuf]) {
 }
 
 #[test]
-fn each_alert_is_raised_when_it_should_be_and_no_other_is() {
+fn each_alert_fires_when_it_should_and_no_other_does() {
     promtool(&["check", "rules", "../recording.yml", "../alerts.yml"], &[]);
-    // Each file by itself, since they take all of a core.
+    // Each file separately, since each uses a whole core.
     std::thread::scope(|scope| {
         for file in scenarios() {
             scope.spawn(move || promtool(&["test", "rules"], &[file]));
@@ -32,15 +32,15 @@ fn each_alert_is_raised_when_it_should_be_and_no_other_is() {
     });
 }
 
-/// The texts behind a name, up to the line's end.
+/// The texts that follow a key, up to the end of the line.
 fn values<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
     text.lines().filter_map(|line| Some(line.split_once(name)?.1.trim())).collect()
 }
 
-/// Where the links of alerts lead: to the page of the queuekeeper that was scraped.
+/// The target of the links of alerts: the page of the scraped queuekeeper.
 const PAGE: &str = "http://{{ $labels.instance }}/runbook#";
 
-/// Where they lead when there is none that could serve it: to the file beside the rules.
+/// The target if no server is available: the file beside the rules.
 const FILE: &str = "runbook.md#";
 
 fn read(name: &str) -> String {
@@ -58,14 +58,14 @@ fn each_alert_is_tested_and_leads_to_a_section_of_the_runbook_that_names_it() {
         assert!(tests.contains(&format!("alertname=\"{name}\"")), "{name} is raised in no test");
         let start = if ["QueuekeeperAbsent", "QueuekeeperDown"].contains(&name) { FILE } else { PAGE };
         let section = link.strip_prefix(start).unwrap_or_else(|| panic!("{name} leads to {link}"));
-        // As such pages are rendered: in lower case, with dashes for spaces.
+        // As rendered in such pages: in lower case, with dashes for spaces.
         let parts = runbook
             .split("\n## ")
             .find(|part| part.lines().next().is_some_and(|title| title.to_lowercase().replace(' ', "-") == section));
         let text = parts.unwrap_or_else(|| panic!("{name}: the runbook has no section {section}"));
         assert!(text.contains(name), "the section {section} does not name {name}");
     }
-    // Nor does a section go on about an alert that there is no more.
+    // The runbook has no section for an alert that does not exist.
     let known: BTreeSet<&str> = values(&alerts, "- alert:").into_iter().collect();
     let named = runbook.split('`').filter(|word| word.starts_with("Merritt") || word.starts_with("Queuekeeper"));
     for name in named.map(|word| word.split('{').next().unwrap_or(word)) {
@@ -74,7 +74,7 @@ fn each_alert_is_tested_and_leads_to_a_section_of_the_runbook_that_names_it() {
 }
 
 #[test]
-fn an_alert_on_the_queue_outlasts_a_scrape_that_fails() {
+fn an_alert_about_the_queue_outlasts_a_failed_scrape() {
     let alerts = read("alerts.yml");
     let of_queue = alerts.split("- alert: ").filter(|rule| rule.starts_with("Merritt"));
     let mut number = 0;

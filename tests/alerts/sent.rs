@@ -1,4 +1,4 @@
-//! Who is told of what: a real Alertmanager with the configuration that we ship.
+//! The notifications of a real Alertmanager with the shipped configuration.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
@@ -22,7 +22,7 @@ struct Alertmanager {
 
 fn started(directory: &Path, port: u16) -> Child {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("dashboards/alertmanager/alertmanager.yml");
-    // As it ships, but that nothing is waited for.
+    // As shipped, but without delays.
     let text = std::fs::read_to_string(shipped).unwrap();
     let text = text.replace("group_wait: 30s", "group_wait: 1s").replace("group_wait: 10s", "group_wait: 1s");
     std::fs::write(directory.join("alertmanager.yml"), text).unwrap();
@@ -54,7 +54,7 @@ impl Alertmanager {
         serde_json::from_str(&text).ok()
     }
 
-    /// Of what is inhibited, the alert, the instance and the state.
+    /// The alert, the instance and the state of each inhibited one.
     async fn inhibited(&self) -> Option<BTreeSet<(String, String, String)>> {
         let found = self.get("alerts").await?;
         let inhibited = found
@@ -83,11 +83,11 @@ fn alert(name: &str, severity: &str, instance: &str, more: &Value) -> Value {
     labels
 }
 
-/// Of each alert of another queue that is there for comparison, what its instance is called.
+/// The instance of each alert of another queue, for comparison.
 const OTHER: &str = "elsewhere:1";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn people_are_told_once_for_each_queue_and_of_nothing_that_another_alert_explains() {
+async fn one_notification_is_sent_for_each_queue_and_none_for_alerts_that_another_one_explains() {
     let state = json!({"state": "storing"});
     let none = json!({});
     let other = json!({"job": "other", "state": "storing"});
@@ -117,7 +117,7 @@ async fn people_are_told_once_for_each_queue_and_of_nothing_that_another_alert_e
             .map(|(name, state)| (name.to_owned(), instance.to_owned(), state.to_owned()))
     });
     let expected: BTreeSet<_> = expected.collect();
-    // Which one inhibits which is found out a moment after they came.
+    // Inhibition takes effect a moment after the alerts arrive.
     eventually(LIMIT, "what another explains is inhibited", async || {
         alertmanager.inhibited().await.is_some_and(|inhibited| inhibited.is_superset(&expected))
     })
@@ -137,7 +137,7 @@ async fn people_are_told_once_for_each_queue_and_of_nothing_that_another_alert_e
         let key = format!("{} {} {}", group["receiver"]["name"].as_str().unwrap(), of("alertname"), of("job"));
         told.entry(key).or_default().push(number);
     }
-    // Both instances in one, and nobody of what is for scaling.
+    // Both instances in one notification, and none about alerts for scaling.
     assert_eq!(told["people MerrittStateStuck ingest"], [2], "{told:?}");
     assert_eq!(told["people MerrittJobsFailed other"], [1], "{told:?}");
     assert_eq!(told["queuekeeper MerrittJobsFailed ingest"], [2], "{told:?}");

@@ -1,4 +1,4 @@
-//! What is requested, what it ends with, and what is written down.
+//! Actions: their effects, exit codes and audit records.
 
 use super::program::run;
 use super::world::{World, status};
@@ -31,8 +31,8 @@ async fn each_action_does_what_its_name_says_or_is_refused_with_its_code() {
         ("job 99 resume", 4, &["/jobs/jid0000000099"]),
         ("job 3 break-lock", 3, &["no fault", "by force"]),
         ("job 3 break-lock --force", 0, &["loses it"]),
-        ("job 3 break-lock --force", 4, &["not locked any more"]),
-        ("lock /jobs/jid0000000003/lock break", 4, &["not locked any more"]),
+        ("job 3 break-lock --force", 4, &["no longer locked"]),
+        ("lock /jobs/jid0000000003/lock break", 4, &["no longer locked"]),
         ("lock /jobs break", 2, &["the path of no lock", "queuekeeper locks"]),
         ("batch bid0000000001 report-again", 0, &["failed to update"]),
         ("batch uuid-2 purge", 0, &["purge bid0000000002"]),
@@ -43,7 +43,7 @@ async fn each_action_does_what_its_name_says_or_is_refused_with_its_code() {
         ("access small qid0000000000 resume", 0, &["failed to pending"]),
         ("access small qid0000000000 purge", 3, &["qid0000000000"]),
         ("access small qid0000000007 delete", 4, &["qid0000000007"]),
-        ("queue pause ingest", 0, &["This stops every daemon but inventory"]),
+        ("queue pause ingest", 0, &["This stops every daemon except inventory"]),
         ("queue pause ingest", 3, &["paused already"]),
         ("queue unpause ingest", 0, &["unpause queue:ingest: done"]),
         ("queue unpause ingest", 3, &["not paused"]),
@@ -63,7 +63,7 @@ async fn each_action_does_what_its_name_says_or_is_refused_with_its_code() {
 }
 
 #[tokio::test]
-async fn who_ordered_what_and_why_is_written_down_by_two_lines() {
+async fn each_action_is_recorded_with_user_and_reason_in_two_records() {
     let world = World::new("audit").await;
     let view = world.run_with("job 9 resume -o json", &SURE).await.json();
     assert_eq!(
@@ -81,12 +81,12 @@ async fn who_ordered_what_and_why_is_written_down_by_two_lines() {
     let actor = requested["actor"].as_str().unwrap();
     assert!(actor.ends_with(&format!("@{host}")) && actor.len() > host.len() + 1, "{actor}");
 
-    // Another file, by a flag and by its variable.
+    // Another file, by flag and by environment variable.
     let file = world.home.path().join("elsewhere.jsonl");
     let flag = ["--audit.file", file.to_str().unwrap()];
     world.run_with("queue pause accessLarge", &[&SURE[..], &flag].concat()).await.is(0, &[]);
     assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 2);
-    // Where nothing can be written down, nothing is done.
+    // An action that cannot be recorded is not executed.
     let before = world.tree().await;
     let folder = ["--audit.file", world.home.path().to_str().unwrap()];
     world
@@ -97,7 +97,7 @@ async fn who_ordered_what_and_why_is_written_down_by_two_lines() {
 }
 
 #[tokio::test]
-async fn without_somebody_to_ask_nothing_is_done_and_a_dry_run_only_shows() {
+async fn without_a_terminal_nothing_is_done_and_a_dry_run_only_shows() {
     let world = World::new("dry").await;
     world.create("/jobs/states/storing/05-jid0000000001", "").await;
     let before = world.tree().await;
@@ -112,8 +112,8 @@ async fn without_somebody_to_ask_nothing_is_done_and_a_dry_run_only_shows() {
         "faults --repair",
         "lock /locks/collections/c10 break",
     ] {
-        world.run(line).await.is(2, &["nobody to ask", "--yes", "--dry-run"]);
-        // An action without a reason is none.
+        world.run(line).await.is(2, &["cannot be confirmed", "--yes", "--dry-run"]);
+        // An action requires a reason.
         world.run(&format!("{line} --yes")).await.is(2, &["--reason"]);
         world.run_with(&format!("{line} --yes"), &["--reason", " "]).await.is(2, &["--reason", "in a few words"]);
     }
@@ -135,7 +135,7 @@ async fn without_somebody_to_ask_nothing_is_done_and_a_dry_run_only_shows() {
 }
 
 #[tokio::test]
-async fn a_variable_says_where_but_nothing_in_the_environment_says_yes() {
+async fn the_environment_can_set_the_connection_but_never_confirm() {
     let world = World::new("variable").await;
     let ran = tokio::task::spawn_blocking({
         let (home, address) = (world.home.path().to_owned(), world.address.clone());
@@ -153,7 +153,7 @@ async fn a_variable_says_where_but_nothing_in_the_environment_says_yes() {
 }
 
 #[tokio::test]
-async fn new_znodes_get_the_acl_that_is_asked_for() {
+async fn new_znodes_get_the_configured_acl() {
     let world = World::new("acl").await;
     let acl = ["--zookeeper.acl", "world:anyone:crwd"];
     world.run_with("queue pause ingest", &[&SURE[..], &acl].concat()).await.is(0, &[]);
@@ -165,7 +165,7 @@ async fn new_znodes_get_the_acl_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn repairing_puts_right_what_is_broken_names_it_and_removes_no_job() {
+async fn repairs_fix_faults_name_them_and_remove_no_job() {
     let world = World::new("repair").await;
     let set = async |path: &str, data: &str| world.client.set_data(path, data.as_bytes(), None).await.unwrap();
     world.create("/jobs/states/storing/05-jid0000000001", "").await;
@@ -182,7 +182,7 @@ async fn repairing_puts_right_what_is_broken_names_it_and_removes_no_job() {
     assert!(tree.contains_key("/jobs/states/pending/05-jid0000000000"));
     assert!(!tree.keys().any(|path| path.starts_with("/jobs/states/storing/05-jid0000000001")));
 
-    // Jobs that the daemons cannot load, of each of which the rest of the tree says what is right, but of one.
+    // Jobs that the daemons cannot load; for all but one the rest of the tree implies the correct values.
     set("/jobs/jid0000000000/status", r#"{"status":"pending","retry_count":0,"by":"ruby"}"#).await;
     set("/jobs/jid0000000001/status", r#"{"status":"Estimating"}"#).await;
     set("/jobs/jid0000000001/priority", "high").await;
@@ -203,7 +203,7 @@ async fn repairing_puts_right_what_is_broken_names_it_and_removes_no_job() {
     let before = world.tree().await;
     let alone = "faults unloadable_job --repair --item /jobs/jid0000000004";
     world.run_with(alone, &SURE).await.is(3, &["cannot be repaired", "purge it by its name"]);
-    world.run_with("jobs --state processing purge", &SURE).await.is(3, &["by its name alone", "0 done, 1 not done"]);
+    world.run_with("jobs --state processing purge", &SURE).await.is(3, &["purge it by itself", "0 done, 1 not done"]);
     assert!(world.tree().await == before, "what cannot be repaired is left alone");
     world.run_with("job 4 purge", &SURE).await.is(0, &["purge jid0000000004: done", "Its depositor is not notified"]);
     let tree = world.tree().await;

@@ -1,4 +1,4 @@
-//! Whatever the program prints as JSON, a server answers with the same.
+//! The JSON output of the program equals that of a server's API.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Child;
@@ -10,7 +10,7 @@ use super::program::queuekeeper;
 use super::world::World;
 use crate::support::wait::eventually;
 
-/// A server as a process; it ends when dropped.
+/// A server process, killed when dropped.
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: String,
@@ -34,7 +34,7 @@ impl Server {
                 break line["fields"]["address"].as_str().unwrap().to_owned();
             }
         };
-        // Whoever does not read its log holds it up.
+        // The log must be read, or the server blocks.
         std::thread::spawn(move || log.for_each(drop));
         let server = Self { child, address };
         eventually(Duration::from_mins(1), "it is ready", async || {
@@ -59,7 +59,7 @@ impl Drop for Server {
     }
 }
 
-/// The names of all fields, with those within.
+/// The names of all fields, nested ones included.
 fn fields(value: &Value) -> Vec<String> {
     match value {
         Value::Object(object) => {
@@ -75,7 +75,7 @@ fn fields(value: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn json_is_what_the_api_answers() {
+async fn json_output_is_the_same_as_in_the_api() {
     let world = World::new("api").await;
     world.ephemeral("/jobs/jid0000000003/lock").await;
     world.create("/jobs/states/storing/05-jid0000000001", "").await;
@@ -94,7 +94,7 @@ async fn json_is_what_the_api_answers() {
         let (ours, theirs) = (world.run(&format!("{line} --output json")).await.json(), server.ask(path).await);
         assert_eq!(ours, theirs, "{line}");
     }
-    // Of these some figures are the time of asking, or of how long somebody has watched.
+    // Some of these figures depend on the time of the request, or on how long the server has been watching.
     for (line, path) in [("status", "overview"), ("batch uuid-0", "batches/uuid-0")] {
         let (ours, theirs) = (world.run(&format!("{line} -o json")).await.json(), server.ask(path).await);
         assert_eq!(fields(&ours), fields(&theirs), "{line}");

@@ -1,4 +1,4 @@
-//! Actions over many.
+//! Bulk actions.
 
 use std::process::Child;
 use std::time::Duration;
@@ -15,7 +15,7 @@ const LIMIT: Duration = Duration::from_mins(1);
 const SURE: [&str; 3] = ["--yes", "--reason", "the disk is replaced"];
 
 #[tokio::test]
-async fn all_that_match_are_done_and_those_that_cannot_be_are_named() {
+async fn all_matching_items_are_done_and_failed_ones_are_named() {
     let world = World::new("bulk").await;
     world.batch(1, "Reporting").await;
     for number in 100..400 {
@@ -34,7 +34,7 @@ async fn all_that_match_are_done_and_those_that_cannot_be_are_named() {
     for number in [100, 250, 399] {
         assert_eq!(world.state(number).await["status"], "Storing");
     }
-    // The one that is locked, and the one of another group.
+    // The locked one, and the one of another group.
     assert_eq!(
         [world.state(150).await["status"].clone(), world.state(9).await["status"].clone()],
         ["Failed", "Failed"]
@@ -60,22 +60,21 @@ async fn a_collection_is_released_with_its_jobs_in_that_order() {
         .is(0, &["release collection:c10: done", "1 done"]);
     assert_eq!(world.state(10).await["status"], "Pending");
     assert!(!world.tree().await.contains_key("/locks/collections/c10"));
-    // The job is named before it is released.
+    // The job is recorded before it is released.
     let lines = world.audit();
     let records: Vec<_> = lines.iter().map(|line| line["record"].as_str().unwrap()).collect();
     assert_eq!(records, ["requested", "begun", "outcome", "outcome"]);
     assert_eq!([&lines[1]["targets"][0], &lines[1]["before_each"][0]], ["jid0000000010", "held"]);
 }
 
-/// The whole lines of the audit file. The last may have been cut.
+/// The complete lines of the audit file. The last one may be incomplete.
 fn audited(world: &World) -> Vec<Value> {
     let text =
         std::fs::read_to_string(world.home.path().join(".local/state/queuekeeper/audit.jsonl")).unwrap_or_default();
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// Requests something over many, as far as it comes until some of what came of it is written: an outcome of one item that
-/// is as wanted.
+/// Executes a bulk action until the outcome of an item is recorded that satisfies the condition.
 async fn begin(world: &World, line: &str, is_wanted: impl Fn(&Value) -> bool) -> Child {
     let line = format!("{line} --zookeeper {}", world.address);
     let arguments: Vec<_> = line.split(' ').chain(SURE).collect();
@@ -85,7 +84,7 @@ async fn begin(world: &World, line: &str, is_wanted: impl Fn(&Value) -> bool) ->
     child
 }
 
-/// Gives all jobs of a batch a priority.
+/// Sets the priority of all jobs of a batch.
 async fn begin_priority(world: &World, priority: u8) -> Child {
     let after = format!("priority {priority}");
     begin(world, &format!("jobs --batch 1 priority {priority}"), |line| line["after"] == after).await
@@ -97,7 +96,7 @@ fn kill(mut child: Child) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_killed_process_did_is_told_by_the_trail_and_the_tree_and_a_hangup_ends_an_action_in_good_order() {
+async fn the_audit_trail_and_the_tree_show_what_a_killed_process_did_and_a_hangup_cancels_an_action() {
     const JOBS: usize = 1_200;
     let world = World::new("killed").await;
     world.batch(1, "Reporting").await;
@@ -121,7 +120,7 @@ async fn what_a_killed_process_did_is_told_by_the_trail_and_the_tree_and_a_hangu
     for outcome in &outcomes {
         assert_eq!([&outcome["before"], &outcome["after"]], ["priority 5", "priority 1"], "{outcome}");
     }
-    // Each job is as it was, or as it was requested; those of which an outcome was written are as it says.
+    // Each job is unchanged, or as requested; those with a recorded outcome are as recorded.
     let tree = world.tree().await;
     for number in jobs {
         let jid = format!("jid{number:010}");
@@ -130,12 +129,12 @@ async fn what_a_killed_process_did_is_told_by_the_trail_and_the_tree_and_a_hangu
         assert!(has("01") || (has("05") && !is_told), "{jid}");
     }
 
-    // The next process says what is not known, and a hangup ends it as Ctrl-C does.
+    // The next process records the unknown outcome, and SIGHUP cancels an action as Ctrl-C does.
     let child = begin_priority(&world, 2).await;
     kill_process(Pid::from_child(&child), Signal::HUP).unwrap();
     let ended = tokio::task::spawn_blocking(move || child.wait_with_output()).await.unwrap().unwrap();
     let told = String::from_utf8_lossy(&ended.stderr).into_owned();
-    assert!(ended.status.code() == Some(6) && told.contains("not begun"), "{ended:?}");
+    assert!(ended.status.code() == Some(6) && told.contains("not started"), "{ended:?}");
     let lines = audited(&world);
     let whole: Vec<_> = lines.iter().filter(|line| line["record"] == "outcome" && line["target"].is_null()).collect();
     assert_eq!([&whole[0]["outcome"], &whole[1]["outcome"]], ["unknown", "cancelled"], "{whole:?}");
@@ -144,7 +143,7 @@ async fn what_a_killed_process_did_is_told_by_the_trail_and_the_tree_and_a_hangu
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_killed_repair_has_replaced_is_in_the_trail() {
+async fn the_data_that_a_killed_repair_has_replaced_is_in_the_audit_trail() {
     let world = World::new("killed_repair").await;
     world.batch(1, "Reporting").await;
     let jobs = 100..400;

@@ -1,4 +1,4 @@
-//! The files for Grafana, Prometheus and Alertmanager, written out and read by whom they are for.
+//! The files for Grafana, Prometheus and Alertmanager, checked by these programs.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::program::run;
 
-/// Has a program read a file; it must find nothing wrong.
+/// Runs a program that reads a file; it must find no errors.
 fn is_right(program: &str, arguments: &[&str], file: &Path) {
     let output = Command::new(program).args(arguments).arg(file).output();
     let output = output.unwrap_or_else(|error| panic!("{program} cannot be run (.ci/install): {error}"));
@@ -15,7 +15,7 @@ fn is_right(program: &str, arguments: &[&str], file: &Path) {
 }
 
 #[tokio::test]
-async fn what_is_written_is_read_by_the_programs_that_it_is_for() {
+async fn the_files_are_valid_for_the_programs_that_read_them() {
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("made/by it");
     let (at, written) = (directory.to_str().unwrap(), |name: &str| directory.join(name));
@@ -29,24 +29,24 @@ async fn what_is_written_is_read_by_the_programs_that_it_is_for() {
         assert_eq!(read["apiVersion"], 1, "{name}");
     }
     assert!(!written("grafana/generate").exists() && !written("prometheus/tests").exists());
-    // Whoever runs Grafana is somebody else.
+    // Grafana runs as another user.
     let mode = written("grafana/overview.json").metadata().unwrap().permissions().mode();
     assert_ne!(mode & 0o044, 0, "{mode:o}");
 
-    // Again, it changes nothing.
+    // A second run changes nothing.
     let again = run(home.path(), &["dashboards", at]).await;
-    assert!(!again.is(0, &["is so already"]).out.contains("wrote"), "{again:?}");
+    assert!(!again.is(0, &["is unchanged"]).out.contains("wrote"), "{again:?}");
 }
 
 #[tokio::test]
-async fn what_was_changed_is_kept_unless_it_is_to_be_replaced() {
+async fn a_file_with_other_contents_is_kept_unless_forced() {
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("files");
     let (at, limits) = (directory.to_str().unwrap(), directory.join("prometheus/recording.yml"));
     std::fs::create_dir_all(limits.parent().unwrap()).unwrap();
     std::fs::write(&limits, "ours").unwrap();
     let ran = run(home.path(), &["dashboards", at]).await;
-    ran.is(6, &["kept", "recording.yml: it was changed; --force replaces it", "1 were kept and 0 could not"]);
+    ran.is(6, &["kept", "recording.yml: it has other contents; --force replaces it", "1 were kept and 0 could not"]);
     assert_eq!(std::fs::read_to_string(&limits).unwrap(), "ours");
     assert!(directory.join("prometheus/alerts.yml").exists(), "all others are written");
 
@@ -58,15 +58,15 @@ async fn what_was_changed_is_kept_unless_it_is_to_be_replaced() {
     std::fs::create_dir(&limits).unwrap();
     run(home.path(), &["dashboards", at, "--force"]).await.is(6, &["cannot write", "recording.yml"]);
 
-    // And below a file there is no place for any.
+    // A file cannot be created below a file.
     let file = home.path().join("file");
     std::fs::write(&file, "").unwrap();
     let ran = run(home.path(), &["dashboards", file.to_str().unwrap()]).await;
-    ran.is(1, &["cannot write", "none of the files could be written"]);
+    ran.is(1, &["cannot write", "no file could be written"]);
 }
 
 #[tokio::test]
-async fn links_lead_to_the_address_that_people_use() {
+async fn links_have_the_public_address() {
     let home = tempfile::tempdir().unwrap();
     let (at, url) = (home.path().join("files"), "https://queue.example/merritt");
     run(home.path(), &["dashboards", at.to_str().unwrap(), "--url", &format!("{url}/")]).await.is(0, &["wrote"]);
@@ -77,7 +77,7 @@ async fn links_lead_to_the_address_that_people_use() {
     assert!(read("prometheus/prometheus.yml").contains("    metrics_path: /merritt/metrics\n"));
     run(home.path(), &["dashboards", at.to_str().unwrap(), "--url", "queue"]).await.is(2, &["--url"]);
 
-    // A proxy takes the prefix away; Prometheus asks the server itself.
+    // A proxy removes the prefix; Prometheus connects to the server directly.
     let arguments = ["dashboards", at.to_str().unwrap(), "--force", "--url", url, "--route-prefix", "/"];
     run(home.path(), &arguments).await.is(0, &["wrote"]);
     assert!(read("prometheus/prometheus.yml").contains("    metrics_path: /metrics\n"));

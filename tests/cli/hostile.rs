@@ -1,12 +1,12 @@
-//! Names and messages that a terminal would obey.
+//! Names and messages with control sequences for terminals.
 
 use super::world::{World, status};
 
-/// Colours, a title, an answer that the terminal types by itself, C1 controls, marks that turn the direction, a new line.
+/// Colours, a title, a response that the terminal sends, C1 controls, direction marks, a newline.
 const EVIL: &str = "\u{1b}[31m\u{1b}]0;x\u{7}\u{1b}[6n\u{9b}2J\u{7f}\u{202e}evil\u{2066}\u{200b}\nnew\r\u{8}line";
 
 #[tokio::test]
-async fn nothing_that_a_znode_holds_reaches_a_terminal_as_it_is() {
+async fn no_control_sequence_of_a_znode_reaches_a_terminal() {
     let world = World::new("hostile").await;
     world.job(20, 0, "Failed", EVIL).await;
     world.job(21, 0, EVIL, EVIL).await;
@@ -46,7 +46,7 @@ async fn nothing_that_a_znode_holds_reaches_a_terminal_as_it_is() {
             assert_eq!(ran.code, 0, "{ran:?}");
         }
     }
-    // What is typed comes back in what is said of it.
+    // Arguments are repeated in messages.
     for arguments in
         [["jobs", "--collection", EVIL], ["jobs", "--group", EVIL], ["job", EVIL, "why"], ["batch", EVIL, "purge"]]
     {
@@ -55,7 +55,7 @@ async fn nothing_that_a_znode_holds_reaches_a_terminal_as_it_is() {
         assert!(matches!(ran.code, 2 | 4), "{ran:?}");
         is_harmless(&ran.err);
     }
-    // And nothing is lost by it.
+    // No other text is lost.
     let jobs = world.run("jobs --state failed --text evil -o json").await.json();
     assert_eq!(jobs["items"][0]["message"], EVIL);
 }

@@ -1,4 +1,4 @@
-//! What is shown, and what it ends with.
+//! Commands that only read: their output and exit codes.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -7,7 +7,7 @@ use super::program::{queuekeeper, run};
 use super::world::World;
 
 #[tokio::test]
-async fn each_command_shows_what_it_is_asked_for_and_ends_with_its_code() {
+async fn each_command_shows_its_data_and_ends_with_its_exit_code() {
     let world = World::new("looking").await;
     world.create("/locks/queue/accessSmall", r#"{"who":"ops@here","why":"a full disk"}"#).await;
     world.ephemeral("/jobs/jid0000000003/lock").await;
@@ -22,7 +22,7 @@ async fn each_command_shows_what_it_is_asked_for_and_ends_with_its_code() {
             "status",
             0,
             &[
-                "/queuekeeper/election/\\u{202e}candidate-0000000000 has a name that queuekeeper does not give",
+                "/queuekeeper/election/\\u{202e}candidate-0000000000 has a name that queuekeeper does not use",
                 "Ages assume that the clocks of this host and of ZooKeeper agree",
             ],
         ),
@@ -90,7 +90,7 @@ async fn each_command_shows_what_it_is_asked_for_and_ends_with_its_code() {
 }
 
 #[tokio::test]
-async fn all_pages_of_a_list_are_one_where_all_are_asked_for() {
+async fn all_pages_of_a_list_are_shown_with_all() {
     let world = World::new("paging").await;
     world.batch(1, "Reporting").await;
     for number in 100..700 {
@@ -108,7 +108,7 @@ async fn all_pages_of_a_list_are_one_where_all_are_asked_for() {
 }
 
 #[tokio::test]
-async fn without_zookeeper_or_its_chroot_one_line_says_what_to_do() {
+async fn without_zookeeper_or_its_chroot_the_error_has_one_line_with_the_remedy() {
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let world = World::new("chroot").await;
     let elsewhere = format!("{}/nowhere", world.address);
@@ -127,12 +127,12 @@ async fn without_zookeeper_or_its_chroot_one_line_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_shell_gets_its_completion_and_whoever_asks_gets_help_with_exit_codes() {
+async fn completions_are_generated_and_the_help_has_the_exit_codes() {
     let home = Path::new("/");
     for (shell, told) in [
         ("bash", &["complete -F", "break-lock", "min-age"][..]),
         ("zsh", &["#compdef queuekeeper", "break-lock", "min-age"]),
-        // It gets no values of arguments that have no flag.
+        // Values of positional arguments are not completed.
         ("fish", &["complete -c queuekeeper", "min-age"]),
     ] {
         run(home, &["completion", shell]).await.is(0, told);
@@ -147,7 +147,7 @@ async fn a_shell_gets_its_completion_and_whoever_asks_gets_help_with_exit_codes(
 }
 
 #[tokio::test]
-async fn a_reader_that_has_read_enough_is_no_failure_of_any_command() {
+async fn a_closed_pipe_is_not_a_failure_of_any_command() {
     let world = World::new("closed").await;
     let files = world.home.path();
     std::fs::write(files.join("config.yml"), "users: {}\n").unwrap();
@@ -177,7 +177,7 @@ async fn a_reader_that_has_read_enough_is_no_failure_of_any_command() {
         "rules check config.yml",
         "dashboards files",
     ] {
-        // Nothing reads what is written, from its beginning.
+        // The pipe is closed from the start.
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let mut command = queuekeeper(files, &line.split(' ').collect::<Vec<_>>());
@@ -207,7 +207,7 @@ async fn on_a_terminal_of_40_columns_no_line_is_longer() {
         "collection",
         "faults",
     ] {
-        // It makes a terminal of its own, whose size is that of this one.
+        // It creates a terminal of its own, with the size of this one.
         let program = env!("CARGO_BIN_EXE_queuekeeper");
         let mut command = std::process::Command::new("script");
         command.args(["-qec", &format!("stty cols 40 rows 50 && {program} {line}"), "/dev/null"]);
@@ -215,7 +215,7 @@ async fn on_a_terminal_of_40_columns_no_line_is_longer() {
         let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success() && text.lines().count() > 1, "{line}: {text}");
-        // What moves while the queue is read goes before the answer, and is taken away by a return.
+        // The progress line is printed before the result, and cleared with a carriage return.
         let shown = text.lines().map(|line| line.trim_end_matches('\r').rsplit('\r').next().unwrap());
         for shown in shown.map(|line| line.trim_start_matches("\u{1b}[2K")) {
             assert!(shown.chars().count() <= 40, "{line}: {shown:?} in {text}");

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use tokio::task::spawn_blocking;
 
-/// What came of it.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -14,7 +14,7 @@ pub(crate) struct Ran {
     line: String,
 }
 
-/// The program, with nothing of our own environment that it would heed, and nobody to ask.
+/// The program, without our own environment variables, and without a terminal.
 pub(crate) fn queuekeeper(home: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_queuekeeper"));
     for (name, _) in std::env::vars_os() {
@@ -37,7 +37,7 @@ pub(crate) async fn run(home: &Path, arguments: &[&str]) -> Ran {
 }
 
 impl Ran {
-    /// Fails unless it ended with this code, and said each of these, wherever.
+    /// Fails unless it ended with this exit code, and printed each of these texts.
     #[track_caller]
     pub(crate) fn is(&self, code: i32, told: &[&str]) -> &Self {
         assert_eq!(self.code, code, "{self:?}");

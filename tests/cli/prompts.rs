@@ -1,4 +1,4 @@
-//! Questions at a terminal, and what ends the wait for an answer.
+//! Prompts on a terminal, and signals while they wait.
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -20,14 +20,14 @@ use crate::support::wait::eventually;
 
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// A command whose questions go to a terminal of our own.
-struct Asking {
+/// A command whose prompts go to a terminal of our own.
+struct PromptingCommand {
     child: Child,
     keyboard: File,
     screen: Arc<Mutex<String>>,
 }
 
-impl Asking {
+impl PromptingCommand {
     fn start(world: &World, line: &str) -> Self {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&ours).unwrap();
@@ -40,7 +40,7 @@ impl Asking {
         let mut command = queuekeeper(world.home.path(), &arguments);
         command.stdin(its.try_clone().unwrap()).stderr(its).stdout(Stdio::piped());
         let child = command.spawn().unwrap();
-        // It has the last handles of the terminal's other side, so that reading ends with it.
+        // The child has the last handles of the other side, so that reading ends with it.
         drop(command);
         let keyboard = File::from(ours);
         let (mut from, screen) = (keyboard.try_clone().unwrap(), Arc::new(Mutex::new(String::new())));
@@ -54,9 +54,9 @@ impl Asking {
         Self { child, keyboard, screen }
     }
 
-    /// Waits until it has asked so many times.
+    /// Waits until it has prompted this often.
     async fn asks(&self, times: usize) {
-        let has_asked = || self.screen.lock().matches("Do it? [y/N]").count() >= times;
+        let has_asked = || self.screen.lock().matches("Continue? [y/N]").count() >= times;
         eventually(LIMIT, &format!("question {times}"), async || has_asked()).await;
     }
 
@@ -64,7 +64,7 @@ impl Asking {
         self.keyboard.write_all(format!("{answer}\n").as_bytes()).unwrap();
     }
 
-    /// Waits for its end; gives the exit code, standard output, and what the terminal showed.
+    /// Waits for its end; returns the exit code, standard output, and the screen.
     async fn ends(self) -> (Option<i32>, String, String) {
         let ended = spawn_blocking(|| self.child.wait_with_output()).await.unwrap().unwrap();
         let is_told = || self.screen.lock().contains("error: ");
@@ -75,14 +75,14 @@ impl Asking {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_signal_ends_a_command_that_asks_and_what_it_has_done_is_shown() {
+async fn a_signal_ends_a_command_that_prompts_and_what_it_has_done_is_shown() {
     let world = World::new("prompts").await;
     for (number, signal) in (777..).zip([Signal::INT, Signal::TERM, Signal::HUP]) {
         for other in 0..3 {
             world.create(&format!("/jobs/states/storing/05-jid0000{other}00{number}"), "").await;
         }
-        // Before anything is done.
-        let asking = Asking::start(&world, "faults --repair --reason tried");
+        // Before anything is executed.
+        let asking = PromptingCommand::start(&world, "faults --repair --reason tried");
         asking.asks(1).await;
         kill_process(Pid::from_child(&asking.child), signal).unwrap();
         let (code, out, shown) = asking.ends().await;
@@ -90,7 +90,7 @@ async fn a_signal_ends_a_command_that_asks_and_what_it_has_done_is_shown() {
         assert!(shown.contains("error: interrupted, and nothing was done"), "{shown}");
 
         // After the first of three.
-        let mut asking = Asking::start(&world, "faults --repair --reason tried");
+        let mut asking = PromptingCommand::start(&world, "faults --repair --reason tried");
         asking.asks(1).await;
         asking.answer("y");
         asking.asks(2).await;
@@ -98,19 +98,19 @@ async fn a_signal_ends_a_command_that_asks_and_what_it_has_done_is_shown() {
         let (code, out, shown) = asking.ends().await;
         assert_eq!(code, Some(6), "{signal:?}: {out} {shown}");
         assert_eq!(out.matches(": done").count(), 1, "{out}");
-        assert!(shown.contains("error: 1 done; fault:") && shown.contains("; 1 more not begun"), "{shown}");
+        assert!(shown.contains("error: 1 done; fault:") && shown.contains("; 1 more not started"), "{shown}");
 
         world.run("faults --repair --yes --reason tried").await.is(0, &["2 done"]);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_error_ends_those_that_follow_and_what_was_done_is_shown() {
+async fn an_error_stops_the_remaining_actions_and_what_was_done_is_shown() {
     let world = World::new("ended").await;
     for other in 0..3 {
         world.create(&format!("/jobs/states/storing/05-jid0000{other}00777"), "").await;
     }
-    let mut asking = Asking::start(&world, "faults --repair --reason tried");
+    let mut asking = PromptingCommand::start(&world, "faults --repair --reason tried");
     asking.asks(1).await;
     asking.answer("y");
     asking.asks(2).await;
@@ -121,5 +121,5 @@ async fn an_error_ends_those_that_follow_and_what_was_done_is_shown() {
     let (code, out, shown) = asking.ends().await;
     assert_eq!(code, Some(6), "{out} {shown}");
     assert_eq!(out.matches(": done").count(), 1, "{out}");
-    assert!(shown.contains("nothing was done") && shown.contains("; 1 more not begun"), "{shown}");
+    assert!(shown.contains("nothing was done") && shown.contains("; 1 more not started"), "{shown}");
 }

@@ -1,4 +1,4 @@
-//! Rules checked and tried from a shell: the ones that ship, and ones that are wrong.
+//! `rules check` and `rules test`, with the shipped rules and with invalid ones.
 
 use serde_json::json;
 
@@ -14,7 +14,7 @@ fn payload(labels: &serde_json::Value, status: &str) -> String {
 }
 
 #[tokio::test]
-async fn rules_that_ship_are_right_and_wrong_ones_say_where() {
+async fn the_shipped_rules_are_valid_and_errors_have_their_place() {
     let home = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
         let path = home.path().join(name);
@@ -25,7 +25,7 @@ async fn rules_that_ship_are_right_and_wrong_ones_say_where() {
     let ran = run(home.path(), &["rules", "check", &right]).await;
     ran.is(
         0,
-        &["right.yml is right: 4 rules", "make-room (dry-run)", "try-again", "free-the-head", "release-the-forgotten"],
+        &["right.yml is valid: 4 rules", "make-room (dry-run)", "try-again", "free-the-head", "release-the-forgotten"],
     );
     let line = SHIPPED.lines().position(|line| line.contains("max_share: 0.25")).unwrap() + 1;
     let wrong = write("wrong.yml", &SHIPPED.replace("max_share: 0.25", "max_share: 25"));
@@ -37,7 +37,7 @@ async fn rules_that_ship_are_right_and_wrong_ones_say_where() {
 }
 
 #[tokio::test]
-async fn a_trial_says_what_would_happen_now_and_does_nothing() {
+async fn a_test_shows_what_would_happen_now_and_does_nothing() {
     let world = World::new("rules").await;
     let write = |name: &str, text: &str| {
         let path = world.home.path().join(name);
@@ -52,7 +52,7 @@ async fn a_trial_says_what_would_happen_now_and_does_nothing() {
     ran.is(0, &["MerrittJobsFailed (0f1e), try-again: would_act", "resume 1 of 1", "jid0000000009"]);
     let stuck = json!({"alertname": "MerrittProvisioningStuck", "cause": "waiting_for_space"});
     let stuck = write("stuck.json", &payload(&stuck, "firing"));
-    test(&stuck).await.is(0, &["make-room: nothing_to_do", "it takes --storage.path"]);
+    test(&stuck).await.is(0, &["make-room: nothing_to_do", "set --storage.path"]);
     let other = write("other.json", &payload(&json!({"alertname": "Other"}), "firing"));
     test(&other).await.is(0, &["Other (0f1e), no rule: no_match"]);
     let over = write("over.json", &payload(&json!({"alertname": "MerrittJobsFailed"}), "resolved"));
@@ -62,7 +62,7 @@ async fn a_trial_says_what_would_happen_now_and_does_nothing() {
 
     assert!(read_tree(&world.client, "/", &[]).await == before, "nothing was written");
 
-    // What all rules remember counts, and so does the pause.
+    // The shared budget counts, and so does the pause.
     world.create("/queuekeeper", "").await;
     world.create("/queuekeeper/paused", "").await;
     test(&failed).await.is(0, &["try-again: paused"]);

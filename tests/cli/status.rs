@@ -1,4 +1,4 @@
-//! `status` says what the overview of a server says.
+//! `status` shows the same as the overview of a server.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ const RULES: &str = "alerts:
       cooldown: 1m
 ";
 
-/// The znodes of rules in which there is something to look at of every kind.
+/// The znodes of rules that need attention for every reason.
 async fn rules_at_work(world: &World) {
     let since = "2026-11-21T10:00:00Z";
     let hold = |collection: &str| json!({"collection": collection, "since": since, "fingerprint": "aa"});
@@ -58,10 +58,10 @@ async fn rules_at_work(world: &World) {
     world.create("/queuekeeper/pending/make-room.undo", &decision.to_string()).await;
 }
 
-/// What a reader sees of each item, in order.
+/// The visible part of each item, in order.
 fn attention(overview: &Value) -> Vec<Value> {
     let items = overview["attention"].as_array().unwrap().iter();
-    // A fault's since is when it was first seen, by whoever looks.
+    // Since when a fault exists depends on who has been watching.
     let seen = |item: &Value| {
         let mut item = item.clone();
         item.as_object_mut().unwrap().remove("since");
@@ -77,7 +77,7 @@ async fn it_prints_the_attention_list_of_the_overview() {
     world.create("/jobs/states/storing/05-jid0000000001", "").await;
     world.create("/jobs/strange", "").await;
     world.create("/queuekeeper", "").await;
-    // While this is there nothing is done, and all of the rest stays as it is.
+    // While this exists no action is executed, and the rest stays as it is.
     world.create("/queuekeeper/paused", r#"{"who":"oscar","why":"a test"}"#).await;
     rules_at_work(&world).await;
     std::fs::write(world.home.path().join("config.yml"), RULES).unwrap();
@@ -113,7 +113,7 @@ async fn it_prints_the_attention_list_of_the_overview() {
         attention(&server.ask("overview").await) == ours
     })
     .await;
-    // And a person reads the same, in the same order.
+    // The text output has the same, in the same order.
     let ran = world.run_with("status", &[&["--config.file", file], &storage[..]].concat()).await;
     let places = ours.iter().map(|item| {
         let title = item["title"].as_str().unwrap();
@@ -121,7 +121,7 @@ async fn it_prints_the_attention_list_of_the_overview() {
     });
     assert!(places.is_sorted(), "{ran:#?}");
 
-    // Without the file of the rules, what their znodes say is shown, and what that leaves open is said.
+    // Without the rules' configuration, the state in their znodes is shown, and what is unknown is marked.
     let ran = world.run("status").await;
     ran.is(
         0,

@@ -1,10 +1,10 @@
-//! What is printed of a queue with one job in each state: no number has the wrong plural, and no sentence a wrong mark.
+//! The output for a queue with one job in each state: plurals and punctuation are right.
 
 use super::world::World;
 use crate::support::wording::wrong;
 
 #[tokio::test]
-async fn no_command_prints_a_wrong_plural_or_mark_where_there_is_one_of_everything() {
+async fn no_command_prints_a_wrong_plural_or_mark_if_there_is_one_of_everything() {
     let world = World::new("words").await;
     world.create("/locks/queue/accessSmall", r#"{"who":"ops@here","why":"a full disk."}"#).await;
     world.ephemeral("/jobs/jid0000000003/lock").await;
@@ -52,7 +52,7 @@ async fn no_command_prints_a_wrong_plural_or_mark_where_there_is_one_of_everythi
             _ => world.run_with(line, &[]).await,
         };
         for text in [&ran.out, &ran.err] {
-            // Nothing here is markup; what looks like it stands for a value.
+            // The output has no markup; what looks like it is a placeholder.
             found.extend(wrong(&text.replace('<', "‹")).into_iter().map(|text| format!("{line}: {text}")));
         }
     }

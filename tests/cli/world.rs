@@ -1,4 +1,4 @@
-//! A queue made with raw writes, below a chroot of its own.
+//! A queue created with raw writes, below a chroot of its own.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use zookeeper_client::{Acls, Client, CreateMode};
 use super::program::{Ran, run};
 use crate::support::tree::{Tree, read_tree};
 
-/// One server for all tests of this binary; it ends with the process.
+/// One server for all tests of this binary, stopped at the end of the process.
 async fn server() -> &'static PrivateServer {
     static SERVER: OnceCell<PrivateServer> = OnceCell::const_new();
     SERVER.get_or_init(async || PrivateServer::start(Options::default()).await.unwrap()).await
 }
 
-/// A queue, and a home for whoever looks at it.
+/// A queue, and a home directory for the command line.
 pub(crate) struct World {
     pub(crate) client: Client,
     pub(crate) address: String,
@@ -40,7 +40,7 @@ pub(crate) const STATES: [&str; 12] = [
 ];
 
 impl World {
-    /// A queue with its folders, one batch in Reporting, a job of it in each state, and an access request that failed.
+    /// A queue with one batch in Reporting, a job of it in each state, and a failed access request.
     pub(crate) async fn new(name: &str) -> Self {
         let server = server().await.connect_string();
         let root = connect(&server).await;
@@ -57,7 +57,7 @@ impl World {
         for state in STATES {
             world.create(&format!("/jobs/states/{}", state.to_lowercase()), "").await;
         }
-        // Where the job in Held belongs: of a free collection it would be a fault.
+        // The collection of the Held job: if it were not held, the job would be a fault.
         world.create("/locks/collections/c10", "").await;
         world.batch(0, "Reporting").await;
         for (number, state) in (0..).zip(STATES) {
@@ -105,7 +105,7 @@ impl World {
         let mut writer = self.client.new_multi_writer();
         let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
         let configuration = serde_json::json!({"profile": format!("c{number}"), "filename": format!("{message}.zip")});
-        // Of a text that is no state, the entry stays where the job was before.
+        // If the state is invalid, the entry stays in the state before.
         let is_state = state.bytes().all(|byte| byte.is_ascii_alphabetic());
         let folder = if is_state { state.to_lowercase() } else { "failed".to_owned() };
         let outcome = match state {
@@ -130,12 +130,12 @@ impl World {
         writer.commit().await.unwrap();
     }
 
-    /// Runs a command on this queue, its arguments apart by spaces.
+    /// Runs a command on this queue, with arguments separated by spaces.
     pub(crate) async fn run(&self, line: &str) -> Ran {
         self.run_with(line, &[]).await
     }
 
-    /// The same with arguments that have spaces.
+    /// The same with arguments that contain spaces.
     pub(crate) async fn run_with(&self, line: &str, more: &[&str]) -> Ran {
         let mut arguments: Vec<_> = line.split_whitespace().collect();
         arguments.extend(["--zookeeper", &self.address]);
@@ -144,7 +144,7 @@ impl World {
     }
 
     pub(crate) async fn tree(&self) -> Tree {
-        // It is written to by whatever acts by an age.
+        // Actions that depend on an age write to it.
         read_tree(&self.client, "/", &["/queuekeeper/clock"]).await
     }
 
@@ -154,7 +154,7 @@ impl World {
         serde_json::from_slice(&data).unwrap()
     }
 
-    /// The lines of the audit file where nobody named another.
+    /// The lines of the default audit file.
     pub(crate) fn audit(&self) -> Vec<serde_json::Value> {
         let file = self.home.path().join(".local/state/queuekeeper/audit.jsonl");
         let lines = std::fs::read_to_string(file).unwrap_or_default();

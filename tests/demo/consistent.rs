@@ -1,10 +1,10 @@
-//! A plain look at the tree: whether each job's entry and reference are where its status says.
+//! A simple check of the tree: each job's entry and reference match its status.
 
 use serde_json::Value;
 
 use crate::support::tree::Tree;
 
-/// Everything that contradicts a job's status, in words. The demo's own mishap, one orphan entry, is left out.
+/// All contradictions to a job's status, in words, except for the demo's own fault, one orphan entry.
 pub(super) fn contradictions(tree: &Tree) -> Vec<String> {
     let mut found = Vec::new();
     let mut orphans = Vec::new();

@@ -1,4 +1,4 @@
-//! A demo with Prometheus and Alertmanager beside it, both real.
+//! A demo with a real Prometheus and a real Alertmanager.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::support::wait::{eventually, eventually_some};
 
 const LIMIT: Duration = Duration::from_secs(90);
 
-/// What is there at an address; `None` while nothing answers well.
+/// The response of an address; `None` unless it succeeds.
 async fn get(url: &str) -> Option<Value> {
     let response = reqwest::get(url).await.ok()?;
     if !response.status().is_success() {
@@ -31,14 +31,14 @@ async fn rules(prometheus: &str) -> Option<Vec<Value>> {
     Some(groups.iter().flat_map(|group| group["rules"].as_array().unwrap()).cloned().collect())
 }
 
-/// The rules that ship, by what their lines begin with.
+/// The shipped rules, by the beginnings of their lines.
 fn shipped(file: &str, mark: &str) -> usize {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("dashboards/prometheus").join(file);
     std::fs::read_to_string(path).unwrap().lines().filter(|line| line.trim_start().starts_with(mark)).count()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stall_raises_the_alert_and_the_rule_makes_room_and_takes_it_back() {
+async fn a_stall_fires_the_alert_and_the_rule_holds_and_releases_a_collection() {
     let mut demo = Demo::start(&["--with-prometheus", "--jobs", "300", "--rate", "40"]);
     let [prometheus, alertmanager, directory] = demo.monitoring.clone().expect("they are told of");
 
@@ -54,7 +54,7 @@ async fn a_stall_raises_the_alert_and_the_rule_makes_room_and_takes_it_back() {
     .await;
     assert!(known.starts_with(&alertmanager), "{known} is not of {alertmanager}");
 
-    // A rule that was not evaluated yet is in unknown health.
+    // The health of a rule that was not evaluated yet is unknown.
     let all = eventually_some(LIMIT, "all rules are evaluated", async || {
         rules(&prometheus).await.filter(|rules| rules.iter().all(|rule| rule["health"] != "unknown"))
     })
@@ -88,7 +88,7 @@ async fn a_stall_raises_the_alert_and_the_rule_makes_room_and_takes_it_back() {
     })
     .await;
 
-    // The rule holds what needs most, without anybody's doing.
+    // The rule automatically holds the collection that needs most.
     let queue = Queue::new(Config::new(demo.zookeeper.parse().unwrap()).connect().await.unwrap());
     let hold = eventually_some(LIMIT, "the rule holds the collection that needs most space", async || {
         queue.held_collection("film_archive_8k").await.unwrap().filter(|hold| hold.who == "rule make-room")
@@ -97,7 +97,7 @@ async fn a_stall_raises_the_alert_and_the_rule_makes_room_and_takes_it_back() {
     assert!(hold.why.contains("alert MerrittProvisioningStuck"), "{hold:?}");
     let held = eventually_some(LIMIT, "more large objects are held", async || {
         for entry in queue.entries(JobState::Held).await.unwrap().entries {
-            // It may be released meanwhile, and even be purged.
+            // It may be released in the meantime, and even be purged.
             if let Ok(job) = queue.load_job(entry.job).await
                 && job.configuration().value.collection == "film_archive_8k"
             {
@@ -115,7 +115,7 @@ async fn a_stall_raises_the_alert_and_the_rule_makes_room_and_takes_it_back() {
     let deadline = tokio::time::Instant::now() + LIMIT;
     loop {
         let hold = queue.held_collection("film_archive_8k").await.unwrap();
-        // A job that is through may be purged by now.
+        // A completed job may be purged by now.
         let state = queue.load_job(held).await.ok().and_then(|job| job.state());
         if hold.is_none() && state != Some(JobState::Held) {
             break;
@@ -125,7 +125,7 @@ async fn a_stall_raises_the_alert_and_the_rule_makes_room_and_takes_it_back() {
         assert!(!is_late, "nothing is released: {held} is {state:?}, {hold:?}; {told:#?}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    // What the rule remembers is read again each second.
+    // The state of the rule is read again each second.
     let rule = eventually_some(LIMIT, "it is told that it held and released", async || {
         let rules = get(&format!("{}/api/v1/rules", demo.web)).await?;
         let rule = rules["rules"].as_array()?.iter().find(|rule| rule["name"] == "make-room")?.clone();
@@ -155,7 +155,7 @@ async fn a_demo_that_is_killed_leaves_no_process_and_no_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_end_of_prometheus_or_alertmanager_ends_the_demo_with_a_line_that_says_so() {
+async fn the_end_of_prometheus_or_alertmanager_ends_the_demo_with_an_error() {
     for (name, config) in [("Prometheus", "/prometheus.yml"), ("Alertmanager", "/alertmanager.yml")] {
         let mut demo = Demo::start_heard(&["--with-prometheus", "--jobs", "60"]);
         let running = demo.processes();
@@ -165,7 +165,7 @@ async fn the_end_of_prometheus_or_alertmanager_ends_the_demo_with_a_line_that_sa
         let said = demo.said();
         let line =
             said.lines().find(|line| line.starts_with("error: ")).unwrap_or_else(|| panic!("no error in {said}"));
-        assert!(line.contains(&format!("{name} ended by itself (signal: 9")), "{line}");
+        assert!(line.contains(&format!("{name} exited (signal: 9")), "{line}");
         assert_eq!(demo.left(), [""; 0]);
     }
 }

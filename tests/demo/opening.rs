@@ -1,4 +1,4 @@
-//! What a demo is filled with before anybody looks.
+//! The initial queue of a demo.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ async fn get(demo: &Demo, path: &str) -> Option<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_it_is_filled_with_is_no_throughput() {
+async fn the_initial_jobs_do_not_count_as_throughput() {
     // So slow that less than one job is completed in ten seconds.
     let demo = Demo::start(&["--jobs", "1000", "--rate", "0.5"]);
     let overview = eventually_some(LIMIT, "the queue is filled", async || {
@@ -34,7 +34,7 @@ async fn what_it_is_filled_with_is_no_throughput() {
             seen += metrics.transitions((from.label(), to.label()));
         }
     }
-    // The machine may be slow; but what was filled in are hundreds.
+    // The machine may be slow; but the initial jobs are hundreds.
     assert!(seen < 50.0, "{seen} transitions were seen");
     for figure in ["completed_1h", "failed_1h"] {
         assert!(overview[figure].as_u64().unwrap() < 50, "{figure} of {overview}");
@@ -42,7 +42,7 @@ async fn what_it_is_filled_with_is_no_throughput() {
     for state in overview["states"].as_array().unwrap() {
         assert!(state["left_1h"].as_u64().unwrap() < 50, "{state}");
     }
-    // The first figures are taken down a moment after the queue is there.
+    // The first figures are recorded a moment after the queue is filled.
     let points = eventually_some(LIMIT, "there is a history", async || {
         let history = get(&demo, "history?points=2160").await?;
         let points: Vec<_> = history["points"].as_array()?.iter().filter(|it| !it.is_null()).cloned().collect();

@@ -1,4 +1,4 @@
-//! A running demo, and what it tells.
+//! A running demo, and its output.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -10,16 +10,16 @@ use tempfile::TempDir;
 
 use crate::support::wait::eventually_some;
 
-/// A demo in a process of its own, ended by its id when dropped.
+/// A demo process, killed by its id when dropped.
 pub(super) struct Demo {
     child: Child,
-    /// What it takes for the system's temporary directory: whatever it leaves is left here.
+    /// Its temporary directory: all it leaves is here.
     temporary: TempDir,
     /// `http://127.0.0.1:PORT`
     pub(super) web: String,
     /// The connect string of its queue.
     pub(super) zookeeper: String,
-    /// `http://127.0.0.1:PORT` of Prometheus and of Alertmanager, and the directory of both, where they run beside it.
+    /// `http://127.0.0.1:PORT` of Prometheus and of Alertmanager, and the directory of both, if they run.
     pub(super) monitoring: Option<[String; 3]>,
 }
 
@@ -35,12 +35,12 @@ pub(super) fn command(temporary: &Path) -> Command {
 }
 
 impl Demo {
-    /// Starts one and reads where to look.
+    /// Starts a demo and reads its addresses.
     pub(super) fn start(arguments: &[&str]) -> Self {
         Self::start_with(arguments, Stdio::inherit())
     }
 
-    /// The same of one whose standard error will be asked for.
+    /// The same with standard error captured.
     pub(super) fn start_heard(arguments: &[&str]) -> Self {
         Self::start_with(arguments, Stdio::piped())
     }
@@ -66,7 +66,7 @@ impl Demo {
         Self { child, temporary, web, zookeeper, monitoring: monitoring.try_into().ok() }
     }
 
-    /// The metrics as they are now; empty while they are not served.
+    /// The current metrics; empty while they are not served.
     pub(super) async fn metrics(&self) -> Metrics {
         let text = async { reqwest::get(format!("{}/metrics", self.web)).await?.text().await };
         Metrics(text.await.unwrap_or_default())
@@ -83,14 +83,14 @@ impl Demo {
         eventually_some(Duration::from_secs(5), "the demo ends", async || self.child.try_wait().unwrap()).await
     }
 
-    /// What it said on standard error, of one that was started with [`Demo::start_heard`], once it has ended.
+    /// Its standard error, if it was started with [`Demo::start_heard`], once it has ended.
     pub(super) fn said(&mut self) -> String {
         let mut said = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
         said
     }
 
-    /// What is left of it: files, and processes that were started in its temporary directory.
+    /// Its remains: files, and processes that were started in its temporary directory.
     pub(super) fn left(&self) -> Vec<String> {
         let files = std::fs::read_dir(self.temporary.path()).unwrap();
         let mut left: Vec<_> = files.map(|file| file.unwrap().path().display().to_string()).collect();
@@ -104,7 +104,7 @@ impl Demo {
         let mut found = Vec::new();
         for process in std::fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap()) {
             let mut line = Vec::new();
-            // A process may end while it is looked at.
+            // A process may end while it is inspected.
             if let Ok(mut file) = std::fs::File::open(process.path().join("cmdline")) {
                 let _ = file.read_to_end(&mut line);
             }
@@ -119,7 +119,7 @@ impl Demo {
 
 impl Drop for Demo {
     fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to kill.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -129,7 +129,7 @@ impl Drop for Demo {
 pub(super) struct Metrics(String);
 
 impl Metrics {
-    /// The value of a series by its name and labels as they stand; `None` where it is not there.
+    /// The value of a series by its name and labels; `None` if it does not exist.
     pub(super) fn get(&self, series: &str) -> Option<f64> {
         let value = self.0.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '))?;
         Some(value.parse().unwrap())
@@ -140,7 +140,7 @@ impl Metrics {
         self.get(&format!("merritt_jobs{{state=\"{state}\"}}")).unwrap_or(0.0)
     }
 
-    /// How many jobs are in a daemon's hands.
+    /// How many jobs are locked by a daemon.
     pub(super) fn locked(&self, state: &str) -> f64 {
         self.get(&format!("merritt_jobs_locked{{state=\"{state}\"}}")).unwrap_or(0.0)
     }

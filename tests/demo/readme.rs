@@ -11,11 +11,11 @@ const LIMIT: Duration = Duration::from_secs(40);
 
 const README: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md"));
 
-/// The blocks that are run, by how their first command begins.
+/// The blocks that are run, by the beginning of their first command.
 const RUN: [&str; 4] =
     ["curl 'http://127.0.0.1:12181/", "ask() {", "export QUEUEKEEPER_ZOOKEEPER=", "queuekeeper dump "];
 
-/// The blocks that are not, and why.
+/// The blocks that are not run, and why.
 const LEFT_OUT: [(&str, &str); 7] = [
     (".ci/install zookeeper && cargo run", "it installs packages and builds; what it starts is what is run here"),
     (".ci/install zookeeper prometheus", "the same with Prometheus, whose demo has tests of its own"),
@@ -43,28 +43,28 @@ fn bash(arguments: &[&str]) -> Command {
     command
 }
 
-/// A command and what its comment says of it.
-struct Line {
+/// A command and its comment.
+struct CommandLine {
     command: String,
     comment: String,
 }
 
 /// The commands of a block: as many lines each as bash needs for a whole one.
-fn commands(block: &str) -> Vec<Line> {
+fn commands(block: &str) -> Vec<CommandLine> {
     let (mut found, mut text) = (Vec::new(), String::new());
     for line in block.lines() {
         writeln!(text, "{line}").unwrap();
         let is_whole = bash(&["-n", "-c", &text]).output().unwrap().status.success();
         if is_whole && !line.trim_end().ends_with(['|', '\\']) {
             let comment = line.split_once(" # ").map(|(_, comment)| comment.to_owned()).unwrap_or_default();
-            found.push(Line { command: std::mem::take(&mut text), comment });
+            found.push(CommandLine { command: std::mem::take(&mut text), comment });
         }
     }
     assert_eq!(text, "", "the last command is not whole");
     found
 }
 
-/// What a command may end with where nobody can answer a question.
+/// The exit codes that a command may have when no prompt can be answered.
 fn codes(comment: &str) -> Vec<i32> {
     if comment.split([' ', ',', ';']).any(|word| word == "asks") {
         return vec![2];
@@ -73,7 +73,7 @@ fn codes(comment: &str) -> Vec<i32> {
     [0].into_iter().chain(other).collect()
 }
 
-/// Runs a block line by line, and says how each ended: its exit codes are beside what it said.
+/// Runs a block line by line, and records the exit code and output of each.
 async fn run(block: &'static str) {
     let demo = Demo::start(&["--rate", "0.1"]);
     eventually(LIMIT, "the demo is ready", async || {
@@ -85,7 +85,7 @@ async fn run(block: &'static str) {
     let lines = commands(block);
     let (web, zookeeper) = (demo.web.trim_start_matches("http://"), &demo.zookeeper);
     let mut script = String::new();
-    for Line { command, .. } in &lines {
+    for CommandLine { command, .. } in &lines {
         let command = command
             .replace("zk1:2181,zk2:2181,zk3:2181/merritt", zookeeper)
             .replace("zk1:2181/merritt", zookeeper)
@@ -103,10 +103,10 @@ async fn run(block: &'static str) {
     let ended = std::fs::read_to_string(&ended).unwrap();
     let ended: Vec<i32> = ended.lines().map(|code| code.parse().unwrap()).collect();
     assert_eq!(ended.len(), lines.len(), "{said}");
-    for (Line { command, comment }, code) in lines.iter().zip(ended) {
+    for (CommandLine { command, comment }, code) in lines.iter().zip(ended) {
         assert!(codes(comment).contains(&code), "{command} ended with {code}, not {:?}: {said}", codes(comment));
     }
-    // Where nothing fails by a code, a problem says that it did.
+    // Where no exit code shows a failure, the output does.
     assert!(!said.contains("\"status\":4") && !said.contains("command not found"), "{said}");
 }
 
@@ -128,7 +128,7 @@ async fn the_commands_of_the_readme_end_as_it_says() {
 }
 
 #[test]
-fn what_a_line_may_end_with_is_what_its_comment_says() {
+fn the_exit_codes_that_a_line_may_have_are_in_its_comment() {
     assert_eq!(codes("shows what will be written, and asks"), [2]);
     assert_eq!(codes("what would repair what is broken? 3 where nothing of it can be"), [0, 3]);
     assert_eq!(codes("does it flow, and if not, where and why?"), [0]);

@@ -1,10 +1,10 @@
-//! Demos that cannot begin.
+//! Demos that cannot start.
 
 use std::process::Command;
 
 use super::program::command;
 
-/// Runs one that ends by itself, and gives its exit code and what it said.
+/// Runs a demo that ends early, and returns its exit code and output.
 fn refused(arguments: &[&str], change: impl FnOnce(&mut Command)) -> (Option<i32>, String) {
     let temporary = tempfile::tempdir().unwrap();
     let mut command = command(temporary.path());
@@ -15,7 +15,7 @@ fn refused(arguments: &[&str], change: impl FnOnce(&mut Command)) -> (Option<i32
 }
 
 #[test]
-fn what_keeps_a_demo_from_beginning_is_said_in_a_line_with_its_exit_code() {
+fn what_prevents_a_demo_from_starting_is_reported_in_one_line_with_its_exit_code() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let mut occupied = Command::new(env!("CARGO_BIN_EXE_queuekeeper"));
@@ -31,7 +31,7 @@ fn what_keeps_a_demo_from_beginning_is_said_in_a_line_with_its_exit_code() {
     assert_eq!(code, Some(2), "{said}");
     assert!(said.starts_with("error: ") && said.lines().count() == 1, "{said}");
 
-    // Nothing is begun where Prometheus is missing: not even the ZooKeeper that would not be found either.
+    // Nothing is started if Prometheus is missing, not even a ZooKeeper, which is missing as well.
     let (code, said) = refused(&["--with-prometheus"], |command| {
         command.env("PATH", nowhere.path());
     });

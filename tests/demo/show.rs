@@ -1,4 +1,4 @@
-//! A demo from its beginning to its end.
+//! A demo from start to end.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ async fn connect(servers: &str) -> Client {
     Config::new(servers.parse().unwrap()).connect().await.unwrap()
 }
 
-/// All steps but that of Recording, whose daemon heeds no pause.
+/// All steps but that of Recording, whose daemon ignores pauses.
 async fn paused_steps(demo: &Demo) -> Vec<f64> {
     let metrics = demo.metrics().await;
     STEPS.iter().filter(|(from, _)| *from != "recording").map(|step| metrics.transitions(*step)).collect()
@@ -47,7 +47,7 @@ async fn a_demo_shows_every_step_a_stall_and_a_pause_and_leaves_nothing_behind()
     let demo_ref = &demo;
     let filled = async || {
         let metrics = demo_ref.metrics().await;
-        // The deleted batch is the first that is made, the completed ones come last.
+        // The deleted batch is the first one created, the completed ones come last.
         let sum: f64 = JobState::ALL.iter().map(|state| metrics.jobs(state.label())).sum();
         (sum >= 300.0).then_some(metrics)
     };
@@ -72,7 +72,7 @@ async fn a_demo_shows_every_step_a_stall_and_a_pause_and_leaves_nothing_behind()
     assert_eq!(demo.left(), [""; 0]);
 }
 
-/// Pauses the queue: everything comes to rest but Recording, and goes on afterwards.
+/// Pauses the queue: all states but Recording come to rest, and continue afterwards.
 async fn pause(demo: &Demo) {
     let client = connect(&demo.zookeeper).await;
     let queue = Queue::new(client.clone());
@@ -94,7 +94,7 @@ async fn pause(demo: &Demo) {
         assert_eq!(paused_steps(demo).await, at_rest, "a paused daemon works; at this rate 200 steps would be made");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    // The operator goes on in the pause, and the tree is read one znode after the other.
+    // The operator continues during the pause, and the tree is read one znode after the other.
     let mut last = Vec::new();
     eventually(LIMIT, "entries and references fit each job's status", async || {
         last = contradictions(&read_tree(&client, "/", &[]).await);
@@ -106,7 +106,7 @@ async fn pause(demo: &Demo) {
     eventually(LIMIT, "the queue goes on", async || state().await == Some(JobState::Completed)).await;
 }
 
-/// A job of our own, led to Recording by hand. It is larger than any that the demo lets fail.
+/// A job of our own, moved to Recording. It is larger than any that the demo fails.
 async fn job_in_recording(queue: &Queue) -> queuekeeper_queue::id::JobId {
     let now = Timestamp::now();
     let batch = queue.create_batch(br#"{"batchID":"bid-of-a-test","profile":"test"}"#, now).await.unwrap();
@@ -121,7 +121,7 @@ async fn job_in_recording(queue: &Queue) -> queuekeeper_queue::id::JobId {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_demo_in_a_running_zookeeper_keeps_to_its_chroot_and_removes_it() {
+async fn a_demo_in_a_running_zookeeper_stays_in_its_chroot_and_removes_it() {
     let server = PrivateServer::start(Options::default()).await.unwrap();
     let client = connect(&server.connect_string()).await;
     let persistent = CreateMode::Persistent.with_acls(Acls::anyone_all());

@@ -80,14 +80,14 @@ async fn what_is_no_whole_dump_is_refused_by_line_before_anything_is_written() {
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{expected}: {told}");
         assert!(told.contains(expected) && told.starts_with("error: "), "{expected:?} is not in: {told}");
-        assert!(!told.contains("made the chroot"), "{told}");
+        assert!(!told.contains("created the chroot"), "{told}");
     }
     // What comes from a pipe is read to its end, too.
     std::fs::write(&file, of_size("/x", 2_000_000)).unwrap();
     let output = with_input(&["load", "--zookeeper", &address], &file).await;
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(2) && told.contains("standard input: line 3 has the path /x"), "{told}");
-    assert!(!told.contains("made the chroot"), "{told}");
+    assert!(!told.contains("created the chroot"), "{told}");
     std::fs::write(&file, &good).unwrap();
     let output = load(&file).await;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -22,7 +22,7 @@ async fn what_is_dumped_and_loaded_is_the_same_tree_and_its_numbers_go_on() {
     assert!(dumped.status.success() && dumped.stdout.is_empty(), "{}", told(&dumped));
     assert!(told(&dumped).contains("2 jobs, 1 batch, 1 access request"), "{}", told(&dumped));
     assert!(
-        told(&dumped).contains("marked as locks of sessions, which cannot be loaded: 2 znodes"),
+        told(&dumped).contains("locks of sessions, which are marked and cannot be loaded: 2 znodes"),
         "{}",
         told(&dumped)
     );
@@ -32,7 +32,8 @@ async fn what_is_dumped_and_loaded_is_the_same_tree_and_its_numbers_go_on() {
     let (_, address) = World::nowhere().await;
     let loaded = queuekeeper(&["load", "--zookeeper", &address, file]).await;
     assert!(loaded.status.success(), "{}", told(&loaded));
-    for part in ["made the chroot", "not restored: 2 locks of sessions; times", "the next number in /jobs is 12345"] {
+    for part in ["created the chroot", "not restored: 2 locks of sessions; times", "the next number in /jobs is 12345"]
+    {
         assert!(told(&loaded).contains(part), "{part} is not in {}", told(&loaded));
     }
     let copy = World {

@@ -1,4 +1,4 @@
-//! What rules do, and what they leave.
+//! The actions of rules, and their results.
 
 use std::sync::atomic::Ordering;
 
@@ -42,13 +42,13 @@ async fn failed_jobs_are_resumed_within_the_budget_and_no_further() {
     keeper.settled(&world).await;
     assert_eq!(world.count(&jobs, JobState::Failed).await, 10);
     assert_eq!((keeper.counted("executed"), keeper.done()), (1, 20));
-    // Each of them is resumed as an operator would, and says why.
+    // Each of them is resumed as by an operator, with a reason.
     let status = world.raw.get_data(&format!("/jobs/{}/status", jobs[0])).await.unwrap().0;
     let status: serde_json::Value = serde_json::from_slice(&status).unwrap();
     assert_eq!(status["retry_count"], 1);
     assert!(status["message"].as_str().unwrap().contains("rule again"), "{status}");
 
-    // More is more than the budget: the breaker opens, and stays open until somebody closes it.
+    // More exceeds the budget: the breaker opens, and stays open until it is reset.
     keeper.sees(JobState::Failed, 10).await;
     assert_eq!(keeper.outcome_when_cool(failed_jobs("02")).await, "accepted");
     keeper.settled(&world).await;
@@ -62,7 +62,7 @@ async fn failed_jobs_are_resumed_within_the_budget_and_no_further() {
     keeper.alerts.reset("again", &actor, &reason, Timestamp::now()).await.unwrap();
     let again = keeper.alerts.reset("again", &actor, &reason, Timestamp::now()).await;
     assert!(matches!(again, Err(NotChanged::Already(_))), "{again:?}");
-    // Closing it gives nothing back: what was spent was spent.
+    // A reset returns no tokens to the budget.
     assert_eq!(keeper.outcome(failed_jobs("04")).await, "accepted");
     keeper.settled(&world).await;
     assert_eq!((keeper.counted("budget"), keeper.done()), (2, 20));
@@ -70,7 +70,7 @@ async fn failed_jobs_are_resumed_within_the_budget_and_no_further() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_share_of_the_failed_and_so_many_attempts_and_no_more() {
+async fn a_rule_is_limited_by_its_share_and_by_the_attempts_on_each_job() {
     let world = World::new().await;
     let share = "mode: enforce\nselect: {limit: 20}\nbudget: {items: 20, per: 1h}\nmax_share: 0.25\ncooldown: 1s";
     let keeper = world.keeper(resume(share)).await;
@@ -82,7 +82,7 @@ async fn a_share_of_the_failed_and_so_many_attempts_and_no_more() {
     assert_eq!(world.count(&jobs, JobState::Failed).await, 9, "a quarter of all");
     keeper.end().await;
 
-    // What fails again and again is left to a person, and so is said.
+    // Jobs that fail again and again are left to a user, which is reported.
     let world = World::new().await;
     let twice = "mode: enforce\nselect: {limit: 5}\nbudget: {items: 20, per: 1h}\nattempts: 2\ncooldown: 1s";
     let keeper = world.keeper(resume(twice)).await;
@@ -110,12 +110,12 @@ async fn the_neediest_collection_is_held_and_what_the_rule_held_is_released() {
     world.take(&small[..1], &PROVISIONING).await;
     world.take(&large[..1], &PROVISIONING).await;
     keeper.sees(JobState::Provisioning, 2).await;
-    // Nobody waits while there is space, and nobody knows where it is not measured.
+    // No job waits while there is space, and it is unknown if that is not measured.
     assert_eq!(keeper.outcome(stuck("firing")).await, "nothing_to_do");
     keeper.space.store(10_000, Ordering::Relaxed);
     assert_eq!(keeper.outcome(stuck("firing")).await, "nothing_to_do");
     keeper.space.store(500, Ordering::Relaxed);
-    // Of another cause nothing is known.
+    // The cause is unknown.
     let other = alert(
         "firing",
         &json!({"alertname": "MerrittProvisioningStuck", "cause": "locked"}),
@@ -129,14 +129,14 @@ async fn the_neediest_collection_is_held_and_what_the_rule_held_is_released() {
     assert_eq!(hold.who, "rule make-room");
     assert!(world.queue.held_collection("small").await.unwrap().is_none());
     assert_eq!(world.queue.held_collections().await.unwrap(), ["large"]);
-    // The next alert finds as many held as may be, whatever its budget.
+    // At the next alert the limit of held collections is reached, whatever the budget.
     assert_eq!(keeper.outcome_when_cool(stuck("firing")).await, "nothing_to_do");
 
-    // The daemons hold its Pending job; one was Held before, by somebody else, and is none of the rule's.
+    // The daemons hold its Pending job; one was Held before, by a user, and is not the rule's.
     let before = world.jobs("small", 1, 0).await;
     world.take(&before, &[JobState::Held]).await;
     world.take(&large[1..], &[JobState::Held]).await;
-    // And one of that very collection is Held by a person since, who says why.
+    // Another one of that collection is Held by a user since then, with a reason.
     let by_hand = world.jobs("large", 1, 0).await;
     let hold = JobChange::to(JobState::Held).with_message("a court says so");
     world.queue.change_job(by_hand[0], &hold, Timestamp::now()).await.unwrap();
@@ -147,7 +147,7 @@ async fn the_neediest_collection_is_held_and_what_the_rule_held_is_released() {
     assert_eq!(world.state(large[1]).await, JobState::Pending);
     assert_eq!(world.state(before[0]).await, JobState::Held);
     assert_eq!(world.state(by_hand[0]).await, JobState::Held);
-    // Once more changes nothing.
+    // A repetition changes nothing.
     assert_eq!(keeper.outcome(stuck("resolved")).await, "resolved");
     keeper.settled(&world).await;
     assert_eq!(keeper.done(), 3, "held, released, and one job released");
@@ -155,11 +155,11 @@ async fn the_neediest_collection_is_held_and_what_the_rule_held_is_released() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_held_stays_so_while_jobs_wait_and_when_the_alert_comes_again() {
+async fn holds_stay_while_jobs_wait_and_when_the_alert_fires_again() {
     let world = World::new().await;
     let keeper = world.keeper(rules(&HOLD.replace("cooldown: 1s", "cooldown: 1h"))).await;
     keeper.ready(true).await;
-    // Together they claim 2^64 bytes, one more than there are numbers for, which makes them no less needy.
+    // Together they claim 2^64 bytes, which overflows a u64, but they still need the most.
     let (most, rest) = (world.jobs("large", 2, i64::MAX.unsigned_abs()).await, world.jobs("large", 1, 2).await);
     let small = world.jobs("small", 1, 1_000).await;
     world.take(&[most, rest, small].concat(), &PROVISIONING).await;
@@ -169,7 +169,7 @@ async fn what_is_held_stays_so_while_jobs_wait_and_when_the_alert_comes_again() 
     keeper.settled(&world).await;
     let held = async || world.queue.held_collections().await.unwrap();
     assert_eq!(held().await, ["large"]);
-    // Over for a moment, as after a restart of Prometheus or with a second queuekeeper: jobs wait as before.
+    // Resolved for a moment, as after a restart of Prometheus or with a second queuekeeper: jobs wait as before.
     assert_eq!(keeper.outcome(stuck("resolved")).await, "resolved");
     assert_eq!(world.pending().await, ["make-room.undo"]);
     let mut again = stuck("firing");
@@ -177,7 +177,7 @@ async fn what_is_held_stays_so_while_jobs_wait_and_when_the_alert_comes_again() 
     assert_eq!(keeper.outcome(again.clone()).await, "cooldown");
     assert!(world.pending().await.is_empty(), "it is on: nothing is taken back");
     assert_eq!(held().await, ["large"]);
-    // Over, and there is room: it is released, whichever of the alerts it was held for.
+    // Resolved, and there is room: the collection is released, whichever alert it was held for.
     again["status"] = "resolved".into();
     assert_eq!(keeper.outcome(again).await, "resolved");
     assert_eq!(held().await, ["large"], "not before there is room");
@@ -188,7 +188,7 @@ async fn what_is_held_stays_so_while_jobs_wait_and_when_the_alert_comes_again() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_person_holds_is_none_of_the_rules() {
+async fn the_hold_of_a_user_is_not_the_rules() {
     let world = World::new().await;
     let keeper = world.keeper(rules(HOLD)).await;
     keeper.ready(true).await;
@@ -198,7 +198,7 @@ async fn what_a_person_holds_is_none_of_the_rules() {
     keeper.space.store(500, Ordering::Relaxed);
     keeper.outcome(stuck("firing")).await;
     keeper.settled(&world).await;
-    // A person releases it and holds it anew, for reasons of his own.
+    // A user releases it and holds it again, for another reason.
     let hold = world.queue.held_collection("large").await.unwrap().unwrap();
     world.queue.unlock(&hold.lock).await.unwrap();
     world.queue.hold_collection("large", "alice", "she knows why", Timestamp::now()).await.unwrap();
@@ -242,7 +242,7 @@ async fn an_orphan_entry_is_removed_and_held_jobs_of_a_free_collection_are_relea
     world.raw.create(&orphan.to_string(), b"", &PERSISTENT).await.unwrap();
     let labels = |fault: &str| json!({"alertname": "MerrittQueueHeadBlocked", "fault": fault});
     let blocked = |fault| alert("firing", &labels(fault), "0a", "2026-11-21T10:00:00Z");
-    // A fault that the rule has not, though the alert names it.
+    // A fault that the rule does not select, although the alert has it as a label.
     assert_eq!(keeper.outcome(blocked("unloadable_job")).await, "no_match");
     assert_eq!(keeper.outcome(blocked("../../jobs")).await, "no_match");
     eventually(LIMIT, "the orphan counts", async || keeper.outcome(blocked("orphan_entry")).await == "accepted").await;
@@ -251,7 +251,7 @@ async fn an_orphan_entry_is_removed_and_held_jobs_of_a_free_collection_are_relea
     assert!(is_gone, "{:#?}", keeper.records());
     assert_eq!(world.state(jobs[0]).await, JobState::Pending, "the entry only, never a job");
 
-    // Two are Held and free, one is Held and its collection is, too.
+    // Two are Held and free, one is Held and so is its collection.
     let kept = world.jobs("kept", 1, 0).await;
     world.take(&jobs[1..3], &[JobState::Held]).await;
     world.take(&kept, &[JobState::Held]).await;
@@ -271,7 +271,7 @@ async fn an_orphan_entry_is_removed_and_held_jobs_of_a_free_collection_are_relea
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dry_run_changes_nothing_and_tells_what_it_would_have_done() {
+async fn a_dry_run_changes_nothing_and_reports_what_it_would_have_done() {
     let world = World::new().await;
     let dry = resume(&TWENTY.replace("enforce", "dry-run"));
     let keeper = world.keeper(dry).await;
@@ -283,7 +283,7 @@ async fn a_dry_run_changes_nothing_and_tells_what_it_would_have_done() {
     let [decided] = &received.decisions[..] else { panic!("{received:?}") };
     assert_eq!((decided.outcome.as_str(), decided.targets.len()), ("dry_run", 20));
     assert!(decided.detail.starts_with("would resume 20 of 30: jid0000000000, "), "{}", decided.detail);
-    // It keeps to the same limits.
+    // It has the same limits.
     assert_eq!(keeper.outcome(failed_jobs("01")).await, "duplicate");
     assert_eq!(keeper.outcome(failed_jobs("02")).await, "cooldown");
     assert_eq!(keeper.outcome_when_cool(failed_jobs("03")).await, "budget");
@@ -292,7 +292,7 @@ async fn a_dry_run_changes_nothing_and_tells_what_it_would_have_done() {
     let ours = world.raw.list_children("/queuekeeper").await.unwrap_or_default();
     let made = ours.iter().filter(|name| ["pending", "rules", "election"].contains(&name.as_str()));
     assert_eq!(made.count(), 0, "nothing of ours is made for it: {ours:?}");
-    // It is in the audit trail, though nothing was requested.
+    // It is in the audit trail, although no action was requested.
     let told = keeper.records().into_iter().filter(|record| matches!(record, Record::Alerts { decisions, .. } if decisions.iter().any(|decided| decided.outcome == "dry_run" && decided.targets.len() == 20)));
     assert_eq!((told.count(), keeper.done()), (1, 0));
     keeper.end().await;

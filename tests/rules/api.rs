@@ -1,4 +1,4 @@
-//! What is requested of the rules over HTTP.
+//! Requests about the rules over HTTP.
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
@@ -11,7 +11,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::world::{Keeper, World, resume};
 
-/// A server of what a keeper does, whose users may do everything.
+/// A server with a keeper's alerts, whose users may do everything.
 async fn served(keeper: &Keeper) -> (String, AbortOnDropHandle<()>) {
     let loopback = Some(Loopback { role: actions::Role::Admin, notice: "A test." });
     let web = Web { loopback, ..Web::default() };
@@ -31,7 +31,7 @@ async fn post(url: &str, body: &str) -> (u16, Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pause_and_its_end_are_answered_with_the_state_after_them() {
+async fn a_pause_and_its_end_respond_with_the_new_state() {
     let world = World::new().await;
     let keeper =
         world.keeper(resume("mode: enforce\nselect: {limit: 5}\nbudget: {items: 8, per: 1h}\ncooldown: 1s")).await;
@@ -39,7 +39,7 @@ async fn a_pause_and_its_end_are_answered_with_the_state_after_them() {
     let (rules, _served) = served(&keeper).await;
     let action = async |what: &str| post(&format!("{rules}/{what}"), r#"{"reason": "moving storage"}"#).await;
     let is_set = async || world.raw.check_stat("/queuekeeper/paused").await.unwrap().is_some();
-    // Each is answered at once, and not when our own znodes are read the next time: so more than once.
+    // Each response has the state at once, not after the next poll of our own znodes: repeat to be certain.
     for _ in 0..5 {
         let (code, state) = action("pause").await;
         assert_eq!(code, 200, "{state}");
@@ -48,13 +48,13 @@ async fn a_pause_and_its_end_are_answered_with_the_state_after_them() {
         assert!(state["paused_by"].as_str().is_some_and(|by| !by.is_empty()), "{state}");
         assert_eq!(state["rules"][0]["name"], "again", "{state}");
         let (code, problem) = action("pause").await;
-        assert_eq!((code, &problem["detail"]), (409, &"Automatic action is paused already.".into()), "{problem}");
+        assert_eq!((code, &problem["detail"]), (409, &"Automatic actions are paused already.".into()), "{problem}");
 
         let (code, state) = action("unpause").await;
         assert_eq!(code, 200, "{state}");
         assert!(state["paused_since"].is_null() && state["paused_by"].is_null() && !is_set().await, "{state}");
         let (code, problem) = action("unpause").await;
-        assert_eq!((code, &problem["detail"]), (409, &"Automatic action is not paused.".into()), "{problem}");
+        assert_eq!((code, &problem["detail"]), (409, &"Automatic actions are not paused.".into()), "{problem}");
     }
     for what in ["pause", "unpause"] {
         let (code, problem) = post(&format!("{rules}/{what}"), r#"{"reason": " "}"#).await;

@@ -1,4 +1,4 @@
-//! What was answered with 2xx is done exactly once, whatever happens between.
+//! A decision that was accepted with 2xx is executed exactly once, whatever happens in between.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ async fn two_alertmanagers_and_a_replay_are_one() {
     let outcomes = futures::future::join_all(calls).await;
     assert_eq!(outcomes.iter().filter(|outcome| **outcome == "accepted").count(), 1, "{outcomes:?}");
     one.settled(&world).await;
-    // A replay of the same, and another alert on the same.
+    // A repetition of the same, and another alert on the same scope.
     for keeper in [&one, &two] {
         eventually(LIMIT, "the replay is known", async || {
             keeper.outcome(failed_jobs("01")).await == "nothing_to_do"
@@ -44,7 +44,7 @@ async fn two_alertmanagers_and_a_replay_are_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_one_that_acts_is_killed_and_the_other_goes_on_from_the_frozen_list() {
+async fn after_the_leader_is_killed_another_process_continues_with_the_frozen_list() {
     let world = World::new().await;
     let address = world.address(None, &server().await.connect_string());
     // Its session ends soon after it does.
@@ -58,7 +58,7 @@ async fn the_one_that_acts_is_killed_and_the_other_goes_on_from_the_frozen_list(
     assert_eq!(two.outcome(failed_jobs("01")).await, "accepted");
     eventually(LIMIT, "it has begun", async || world.count(&jobs[..20], JobState::Failed).await < 20).await;
     one.kill();
-    // What fails now is not on the list.
+    // A job that fails now is not on the list.
     let later = world.failed(3).await;
     two.settled(&world).await;
     assert_eq!(world.count(&jobs, JobState::Failed).await, 0);
@@ -88,7 +88,7 @@ async fn a_restart_between_alert_and_action_loses_nothing() {
     assert_eq!(world.resumed().await, vec![1; 5]);
     assert_eq!(restarted.counted("executed"), 1);
 
-    // What is resolved before anybody has begun is not done.
+    // An alert that is resolved before the execution starts is cancelled.
     restarted.end().await;
     let world = World::new().await;
     let jobs = world.failed(5).await;
@@ -121,7 +121,7 @@ async fn a_pause_stops_everything_everywhere_at_once() {
     assert_eq!(one.outcome(failed_jobs("01")).await, "accepted");
     eventually(LIMIT, "it has begun", async || world.count(&jobs[..20], JobState::Failed).await < 20).await;
     two.alerts.pause(&actor, &reason, Timestamp::now()).await.unwrap();
-    // From the moment on that the znode is there, no transaction goes through.
+    // Once the znode exists, no transaction succeeds.
     let left = world.count(&jobs, JobState::Failed).await;
     assert!(left > 0, "it was paused in the middle");
     for keeper in [&one, &two] {
@@ -130,7 +130,7 @@ async fn a_pause_stops_everything_everywhere_at_once() {
             .await;
     }
     assert_eq!(world.count(&jobs, JobState::Failed).await, left, "nothing since");
-    // What is resolved meanwhile is not gone on with.
+    // A decision whose alert is resolved in the meantime is not continued.
     let mut resolved = failed_jobs("01");
     resolved["status"] = "resolved".into();
     assert_eq!(two.outcome(resolved).await, "resolved");
@@ -150,7 +150,7 @@ async fn a_pause_stops_everything_everywhere_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lost_connection_repeats_nothing_and_what_cannot_be_recorded_is_asked_for_again() {
+async fn a_lost_connection_repeats_nothing_and_a_decision_that_cannot_be_recorded_is_retried() {
     let world = World::new().await;
     let port = server().await.connect_string().rsplit_once(':').unwrap().1.parse().unwrap();
     let proxy = Proxy::start(port).await;
@@ -160,7 +160,7 @@ async fn a_lost_connection_repeats_nothing_and_what_cannot_be_recorded_is_asked_
     let jobs = world.failed(100).await;
     keeper.sees(JobState::Failed, 100).await;
     assert_eq!(keeper.outcome(failed_jobs("01")).await, "accepted");
-    // Cut in the middle, again and again.
+    // Cut in the middle, repeatedly.
     for left in [95, 70, 40, 10] {
         eventually(LIMIT, "it goes on", async || world.count(&jobs, JobState::Failed).await < left).await;
         proxy.cut(Newcomers::Close);

@@ -1,4 +1,4 @@
-//! What is written into our own znodes by others, and calls that are none.
+//! Foreign data in our own znodes, and invalid calls.
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
@@ -29,18 +29,18 @@ async fn foreign_znodes_among_ours_trigger_nothing() {
         ("again.act.junk", "{".to_owned()),
         ("again.act.0000000000000000", forged("again")),
         ("nothing.act.e3b0c44298fc1c14", forged("nothing")),
-        // Of the end of time, at which nobody must stumble.
+        // With a date at the end of time, which must not cause an overflow.
         ("later.act.e3b0c44298fc1c14", forged("later").replace("2026-11-21T10:00:00Z", "9999-12-30T22:00:00Z")),
         ("UPPER", forged("again")),
     ] {
         world.raw.create(&format!("/queuekeeper/pending/{name}"), data.as_bytes(), &PERSISTENT).await.unwrap();
     }
-    // What is none is removed; the decision of a rule that nobody knows waited for its hour already. What has no name of
-    // ours is left to whoever made it.
+    // Invalid ones are removed; the decision of an unknown rule has waited for an hour already. A znode with another
+    // name is not touched.
     eventually(LIMIT, "they are removed", async || world.pending().await == ["UPPER"]).await;
     assert_eq!(world.count(&jobs, JobState::Failed).await, 3);
 
-    // A memory that cannot be read stops its rule, and says what to do.
+    // An invalid state stops its rule, and the error has the remedy.
     world.raw.set_data("/queuekeeper/rules", b"", None).await.unwrap();
     let path = "/queuekeeper/rules/again";
     if world.raw.check_stat(path).await.unwrap().is_none() {
@@ -51,7 +51,7 @@ async fn foreign_znodes_among_ours_trigger_nothing() {
     assert_eq!(received.decisions[0].outcome, "failed");
     assert!(received.decisions[0].detail.contains("delete /queuekeeper/rules/again"), "{received:?}");
     world.raw.delete(path, None).await.unwrap();
-    // So does garbage in what all rules have together: Alertmanager is asked to come again.
+    // So does an invalid shared budget: Alertmanager is asked to retry.
     world.raw.set_data("/queuekeeper/rules", b"[1", None).await.unwrap();
     let refused = keeper.receive(&[failed_jobs("00")]).await.unwrap_err();
     assert!(matches!(&refused, NotReceived::Unrecorded(why) if why.contains("/queuekeeper/rules cannot")), "{refused}");
@@ -61,7 +61,7 @@ async fn foreign_znodes_among_ours_trigger_nothing() {
     eventually(LIMIT, "it is done", async || world.count(&jobs, JobState::Failed).await == 0).await;
     eventually(LIMIT, "it is over", async || world.pending().await == ["UPPER"]).await;
 
-    // The folder of what waits is removed by hand: it is made again by whoever has something to put there.
+    // The parent znode of pending decisions is removed manually: it is created again when needed.
     for name in world.pending().await {
         world.raw.delete(&format!("/queuekeeper/pending/{name}"), None).await.unwrap();
     }
@@ -71,10 +71,10 @@ async fn foreign_znodes_among_ours_trigger_nothing() {
     world.raw.delete(path, None).await.unwrap();
     assert_eq!(keeper.outcome(failed_jobs("06")).await, "accepted");
     eventually(LIMIT, "it is done", async || world.count(&more, JobState::Failed).await == 0).await;
-    // Until it is over, it would be remembered after what is removed now.
+    // Until it has finished, its rule's state would be written after the removal.
     keeper.settled(&world).await;
 
-    // The whole folder is removed by hand: it is made again, and nothing is done twice.
+    // The whole subtree is removed manually: it is created again, and nothing is executed twice.
     for name in world.raw.list_children("/queuekeeper/election").await.unwrap() {
         world.raw.delete(&format!("/queuekeeper/election/{name}"), None).await.unwrap();
     }
@@ -89,11 +89,11 @@ async fn foreign_znodes_among_ours_trigger_nothing() {
     keeper.end().await;
 }
 
-/// Only somebody else may do anything with it.
+/// The credentials of another user, who alone has access.
 const CLOSED: &str = "digest:somebody:oJnmVJLuRFqMwmM7pCLqFyGUMeM=";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_others_put_among_our_znodes_is_named_and_stops_nothing_but_itself() {
+async fn foreign_data_in_our_znodes_is_reported_and_stops_nothing_else() {
     let world = World::new().await;
     let put = async |path: &str, data: &[u8]| {
         world.raw.create(path, data, &PERSISTENT).await.unwrap();
@@ -102,18 +102,19 @@ async fn what_others_put_among_our_znodes_is_named_and_stops_nothing_but_itself(
     for folder in ["election", "held", "pending", "rules"] {
         world.raw.mkdir(&format!("/queuekeeper/{folder}"), &PERSISTENT).await.unwrap();
     }
-    // Every one of these sorts before what a process of ours makes.
+    // Each of these sorts before the znodes of our processes.
     let ephemeral = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
     put("/queuekeeper/election/candidate-0000000000", b"").await;
     put("/queuekeeper/election/candidate-0000000000/child", b"").await;
     put(&format!("/queuekeeper/election/_c_{uuid}-candidate-0000000000"), &vec![b'x'; 900_000]).await;
     world.raw.create("/queuekeeper/election/0-candidate-0000000000", b"", &ephemeral).await.unwrap();
-    // What keeps our workers off a job for ever; beside it what a worker makes, and what is no item at all.
+    // A znode that blocks workers for ever; beside it that of a worker, and one that is not an item.
     put("/queuekeeper/held/jid0000000042", b"").await;
     world.raw.create("/queuekeeper/held/small-qid0000000043", b"7", &ephemeral).await.unwrap();
     put("/queuekeeper/held/junk", b"").await;
     put("/queuekeeper/odd", b"").await;
-    // What nobody can end, or read; and a decision of the end of time, in the place of the next one of the rule.
+    // Znodes that cannot be deleted or read; and a decision at the end of time, in the place of the next one of the
+    // rule.
     put("/queuekeeper/pending/garbage", b"{").await;
     put("/queuekeeper/pending/garbage/child", b"").await;
     let somebody = Acl::new(Permission::ALL, AuthId::new("digest", CLOSED.strip_prefix("digest:").unwrap()));
@@ -126,7 +127,7 @@ async fn what_others_put_among_our_znodes_is_named_and_stops_nothing_but_itself(
     );
     put("/queuekeeper/rules/ghost", b"boo").await;
     put("/queuekeeper/rules/Not Ours", &vec![b'x'; 900_000]).await;
-    // Also where there is no rule.
+    // Also without a rule.
     let idle = world.keeper(Rules::default()).await;
     idle.ready(false).await;
     let found = idle.alerts.overview(Timestamp::now()).foreign;
@@ -139,7 +140,7 @@ async fn what_others_put_among_our_znodes_is_named_and_stops_nothing_but_itself(
     put("/queuekeeper/pending/again.act.e3b0c44298fc1c14", later.as_bytes()).await;
     eventually(LIMIT, "the decision is carried out", async || world.count(&jobs, JobState::Failed).await == 0).await;
     eventually(LIMIT, "it is over", async || world.pending().await.len() == 2).await;
-    // And the rule goes on with what it remembers of that, which is not of the end of time.
+    // The rule continues with its state, which has no date at the end of time.
     world.raw.set_data("/queuekeeper/rules/again", &memory_of(end), None).await.unwrap();
     let more = world.failed(1).await;
     keeper.sees(JobState::Failed, 1).await;
@@ -167,10 +168,10 @@ async fn what_others_put_among_our_znodes_is_named_and_stops_nothing_but_itself(
     });
     assert!(is_expected && found.len() == expected.len(), "{found:#?}");
     assert_eq!(keeper.series("queuekeeper_alert_foreign_znodes "), Some(11.0));
-    // Nothing is tried again each second that cannot be done.
+    // What cannot succeed is not retried each second.
     assert_eq!(keeper.counted("invalid"), 0);
 
-    // The kill switch goes with what somebody has put below it.
+    // The pause is removed together with znodes below it.
     put("/queuekeeper/paused", b"").await;
     for path in ["a", "a/b", "a/b/c", "d"] {
         put(&format!("/queuekeeper/paused/{path}"), b"").await;
@@ -183,7 +184,7 @@ async fn what_others_put_among_our_znodes_is_named_and_stops_nothing_but_itself(
     let (actor, reason) = super::world::operator();
     keeper.alerts.unpause(&actor, &reason, Timestamp::now()).await.unwrap();
     assert!(world.raw.check_stat("/queuekeeper/paused").await.unwrap().is_none());
-    // Unless that is so much that it is nobody's slip: then it is left, and what to do is said.
+    // Unless there are too many of them: then they stay, and the remedy is shown.
     put("/queuekeeper/paused", b"").await;
     for number in 0..50 {
         put(&format!("/queuekeeper/paused/{number}"), b"").await;
@@ -198,7 +199,7 @@ async fn what_others_put_among_our_znodes_is_named_and_stops_nothing_but_itself(
     let again = keeper.alerts.unpause(&actor, &reason, Timestamp::now()).await.unwrap_err().to_string();
     assert!(again.contains("not paused"), "{again}");
 
-    // A folder that is closed stops everything, and says so.
+    // A znode without access stops all rules, and is reported.
     world.raw.set_acl("/queuekeeper/pending", std::slice::from_ref(&somebody), None).await.unwrap();
     eventually(LIMIT, "it is named", async || {
         let found = keeper.alerts.overview(Timestamp::now()).foreign;
@@ -208,7 +209,7 @@ async fn what_others_put_among_our_znodes_is_named_and_stops_nothing_but_itself(
     keeper.end().await;
 }
 
-/// What a rule remembers that has spent, tried and seen everything at one instant.
+/// The state of a rule in which all budgets, attempts and alerts have the same date.
 fn memory_of(at: &str) -> Vec<u8> {
     let at_ms = at.parse::<Timestamp>().unwrap().as_millisecond();
     let seen = json!({"scope": "", "fingerprint": "01", "starts_at": "2026-11-21T10:00:00Z", "at": at});
@@ -218,11 +219,11 @@ fn memory_of(at: &str) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_leads_where_nobody_can_stand_for_election_and_that_is_said() {
+async fn there_is_no_leader_if_no_process_can_be_a_candidate_and_that_is_reported() {
     let world = World::new().await;
     world.raw.mkdir("/queuekeeper", &PERSISTENT).await.unwrap();
     let ephemeral = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
-    // Below an ephemeral znode there is none.
+    // An ephemeral znode cannot have children.
     world.raw.create("/queuekeeper/election", b"", &ephemeral).await.unwrap();
     let keeper = world.keeper(resume(ALL)).await;
     eventually(LIMIT, "it is said", async || {
@@ -237,7 +238,7 @@ async fn nobody_leads_where_nobody_can_stand_for_election_and_that_is_said() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_is_none_is_refused_and_counted() {
+async fn an_invalid_call_is_refused_and_counted() {
     let world = World::new().await;
     let keeper = world.keeper(resume(ALL)).await;
     keeper.ready(true).await;
@@ -251,7 +252,7 @@ async fn a_call_that_is_none_is_refused_and_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_written_down_is_neither_decided_nor_done() {
+async fn what_cannot_be_recorded_is_neither_decided_nor_executed() {
     let world = World::new().await;
     let keeper = world.keeper(resume(ALL)).await;
     keeper.ready(true).await;
@@ -260,7 +261,7 @@ async fn what_cannot_be_written_down_is_neither_decided_nor_done() {
     keeper.sees(JobState::Failed, 3).await;
     other.sees(JobState::Failed, 3).await;
     keeper.block_trail(true);
-    eventually(LIMIT, "it says so", async || keeper.alerts.overview(Timestamp::now()).is_trail_lost).await;
+    eventually(LIMIT, "it says so", async || keeper.alerts.overview(Timestamp::now()).is_audit_unwritable).await;
     for _ in 0..3 {
         let refused = keeper.receive(&[failed_jobs("00")]).await.unwrap_err();
         let why = refused.to_string();
@@ -272,7 +273,7 @@ async fn what_cannot_be_written_down_is_neither_decided_nor_done() {
     }
     assert_eq!(world.pending().await, [""; 0]);
 
-    // What another process has accepted is left until it can be written down here.
+    // A decision that another process has accepted waits until it can be recorded here.
     assert_eq!(other.outcome(failed_jobs("00")).await, "accepted");
     let look = async || {
         let before = keeper.alerts.overview(Timestamp::now()).read;
@@ -284,8 +285,8 @@ async fn what_cannot_be_written_down_is_neither_decided_nor_done() {
     keeper.block_trail(false);
     eventually(LIMIT, "it is done", async || world.count(&jobs, JobState::Failed).await == 0).await;
     keeper.settled(&world).await;
-    assert!(!keeper.alerts.overview(Timestamp::now()).is_trail_lost);
-    // Actions of rules are beside what set them off, and not among those of people.
+    assert!(!keeper.alerts.overview(Timestamp::now()).is_audit_unwritable);
+    // Actions of rules are in the file for alerts, and not in that of operators.
     eventually(LIMIT, "it is written down", async || keeper.done() == 3).await;
     assert_eq!(keeper.read(""), "");
     keeper.end().await;

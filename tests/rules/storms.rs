@@ -1,4 +1,4 @@
-//! Very many alerts, and what they cost.
+//! Very many alerts, and their cost.
 
 use jiff::Timestamp;
 use queuekeeper::actions::audit::Record;
@@ -44,11 +44,11 @@ async fn ten_thousand_alerts_do_what_one_does() {
     }
     keeper.settled(&world).await;
     assert_eq!(outcomes.values().sum::<usize>(), 10_000, "{outcomes:?}");
-    // One may be accepted just when another is done; whoever carries it out looks again.
+    // One may be accepted just when another finishes; the leader polls again.
     assert!(outcomes["accepted"] < 10, "{outcomes:?}");
     assert_eq!(world.count(&jobs, JobState::Failed).await, 15);
     assert_eq!(keeper.done(), 5);
-    // Whoever invents collections gets nothing for it.
+    // Invented collections have no effect.
     let invented = |number: usize| {
         let labels = json!({"alertname": "MerrittJobsFailed", "collection": format!("c{number}")});
         alert("firing", &labels, &format!("{number:016x}"), "2026-11-21T10:00:00Z")
@@ -61,8 +61,8 @@ async fn ten_thousand_alerts_do_what_one_does() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_alerts_in_one_call_cost_what_one_does() {
-    // A server of its own: its transactions are counted.
+async fn a_thousand_alerts_in_one_call_cost_as_much_as_one() {
+    // A server of its own, whose transactions are counted.
     let server = PrivateServer::start(Options::default()).await.unwrap();
     let world = World::on(&server).await;
     let (holding, resuming) = (
@@ -76,7 +76,7 @@ async fn a_thousand_alerts_in_one_call_cost_what_one_does() {
     let keeper = Keeper::start(&address, rules.clone(), Duration::from_secs(30)).await;
     keeper.ready(true).await;
     keeper.end().await;
-    // Its folders are there, and nothing is carried out any more.
+    // Its znodes exist, and nothing is executed any more.
     let mut keeper = Keeper::start(&address, rules, Duration::from_secs(30)).await;
     keeper.only_answers();
     world.failed(3).await;
@@ -96,13 +96,13 @@ async fn a_thousand_alerts_in_one_call_cost_what_one_does() {
     let count = |outcome: &str| received.decisions.iter().filter(|decided| decided.outcome == outcome).count();
     assert_eq!((count("accepted"), count("duplicate")), (1, 999));
     assert_eq!(world.pending().await.len(), 1);
-    // The audit trail has what is to be done, and of the rest how much there was.
+    // The audit trail has the decisions to be executed, and the number of the others.
     let records = keeper.records();
     let Some(Record::Alerts { decisions, more, .. }) = records.last() else { panic!("{records:?}") };
     assert_eq!((decisions.len(), &*decisions[0].outcome, *more), (1, "accepted", 999));
     keeper.tell(&call("Full", "resolved")).await;
     keeper.tell(&call("Nobody", "firing")).await;
-    // As much as its token can send: nothing of it is another, and so it is counted, or refused.
+    // As many calls as the rate limit allows: nothing in them is new, and so they are counted, or refused.
     let (actor, reason) = operator();
     keeper.alerts.pause(&actor, &reason, Timestamp::now()).await.unwrap();
     let size = || [keeper.read("").len(), keeper.read(".alerts").len()];
@@ -118,7 +118,7 @@ async fn a_thousand_alerts_in_one_call_cost_what_one_does() {
         }
     }
     let grown = [size()[0] - sizes[0], size()[1] - sizes[1]];
-    // The sums of a minute take less than what ten calls of ten alerts would.
+    // The sums of a minute take less space than ten calls of ten alerts would.
     assert!(unwritten > 100_000 && grown[0] == 0 && grown[1] < 40_000, "{unwritten} {grown:?}");
     let of_operators: Vec<Record> = keeper.read("").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(of_operators.iter().all(|record| matches!(record, Record::Requested { .. } | Record::Outcome { .. })));

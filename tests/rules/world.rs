@@ -1,4 +1,4 @@
-//! A queue of its own for each test, and any number of queuekeepers that act on it.
+//! A queue for each test, and any number of queuekeepers that act on it.
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
@@ -33,13 +33,13 @@ use crate::support::wait::{eventually, eventually_some};
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 pub(crate) const PERSISTENT: CreateOptions<'static> = CreateMode::Persistent.with_acls(Acls::anyone_all());
 
-/// One server for all tests of this binary; it ends with the process.
+/// One server for all tests of this binary, stopped at the end of the process.
 pub(crate) async fn server() -> &'static PrivateServer {
     static SERVER: OnceCell<PrivateServer> = OnceCell::const_new();
     SERVER.get_or_init(async || PrivateServer::start(Options::default()).await.unwrap()).await
 }
 
-/// A queue of one's own, below a chroot of its own.
+/// A queue below a chroot of its own.
 pub(crate) struct World {
     pub(crate) queue: Queue,
     pub(crate) raw: Client,
@@ -52,14 +52,14 @@ pub(crate) struct Keeper {
     pub(crate) alerts: Alerts,
     pub(crate) actions: Actions,
     pub(crate) store: Store,
-    /// How many bytes a job may need and not be kept back; the least there is for not measured.
+    /// The working storage in bytes that a job may need without having to wait; the minimum stands for not measured.
     pub(crate) space: Arc<AtomicI64>,
     registry: Registry,
     audit: PathBuf,
     _folder: TempDir,
     shutdown: CancellationToken,
     tasks: Vec<AbortOnDropHandle<()>>,
-    /// What carries decisions out.
+    /// The task that executes decisions.
     acting: Option<AbortOnDropHandle<()>>,
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn rules(yaml: &str) -> Rules {
     ConfigFile::read(&path).unwrap_or_else(|error| panic!("{error}\n{yaml}")).rules().clone()
 }
 
-/// One rule that resumes failed jobs, with keys of its own.
+/// One rule that resumes failed jobs, with further keys.
 pub(crate) fn resume(more: &str) -> Rules {
     rules(&format!(
         "alerts:\n  budget: {{items: 1000, per: 1h}}\n  rules:\n    - name: again\n      alert: MerrittJobsFailed\n      action: resume_jobs\n      {}\n",
@@ -116,7 +116,7 @@ impl World {
         self.queue.create_jobs(self.batch, &vec![job; count], Timestamp::now()).await.unwrap()
     }
 
-    /// Takes jobs to a state.
+    /// Moves jobs to a state.
     pub(crate) async fn take(&self, jobs: &[JobId], path: &[JobState]) {
         for job in jobs {
             for state in path {
@@ -163,7 +163,7 @@ impl World {
         }
     }
 
-    /// The names of the decisions that wait.
+    /// The names of pending decisions.
     pub(crate) async fn pending(&self) -> Vec<String> {
         self.raw.list_children("/queuekeeper/pending").await.unwrap_or_default()
     }
@@ -174,7 +174,7 @@ impl World {
         Keeper::start(&address, rules, Duration::from_secs(30)).await
     }
 
-    /// One that answers, and never comes to carry anything out.
+    /// A queuekeeper that accepts alerts and never executes decisions.
     pub(crate) async fn answering(&self, rules: Rules) -> Keeper {
         let address = self.address(None, &server().await.connect_string());
         let mut keeper = Keeper::start(&address, rules, Duration::from_secs(30)).await;
@@ -184,7 +184,7 @@ impl World {
 }
 
 impl Keeper {
-    /// Starts one and waits until it sees the queue.
+    /// Starts one and waits until it has a mirror of the queue.
     pub(crate) async fn start(address: &str, rules: Rules, session_timeout: Duration) -> Self {
         let connect = || config(address, session_timeout);
         let (writer, mut registry) = (Writer::new(), Registry::default());
@@ -216,12 +216,12 @@ impl Keeper {
         keeper
     }
 
-    /// It never comes to carry anything out.
+    /// It never executes decisions.
     pub(crate) fn only_answers(&mut self) {
         drop(self.acting.take());
     }
 
-    /// Waits until it has seen its own znodes, and until it leads where that is asked for.
+    /// Waits until it has read its own znodes, and, if requested, until it is the leader.
     pub(crate) async fn ready(&self, leads: bool) {
         eventually(LIMIT, "it looks after decisions", async || {
             let overview = self.alerts.overview(Timestamp::now());
@@ -230,7 +230,7 @@ impl Keeper {
         .await;
     }
 
-    /// Waits until its image has so many jobs in a state.
+    /// Waits until its mirror has this many jobs in a state.
     pub(crate) async fn sees(&self, state: JobState, count: u64) {
         eventually(LIMIT, "the jobs are in the image", async || {
             let summary = self.store.summary(Timestamp::now(), None);
@@ -243,7 +243,7 @@ impl Keeper {
         self.alerts.receive(payload(alerts).as_bytes(), &caller(), Timestamp::now()).await
     }
 
-    /// The same, sent again for as long as it cannot be decided, as Alertmanager does.
+    /// The same, retried while nothing can be decided, as by Alertmanager.
     pub(crate) async fn tell(&self, alerts: &[Value]) -> Received {
         eventually_some(LIMIT, "it can be decided", async || match self.receive(alerts).await {
             Ok(received) => Some(received),
@@ -253,14 +253,14 @@ impl Keeper {
         .await
     }
 
-    /// What came of one alert by one rule.
+    /// The outcome of one alert by one rule.
     pub(crate) async fn outcome(&self, alert: Value) -> String {
         let received = self.tell(&[alert]).await;
         assert_eq!(received.decisions.len(), 1, "{received:?}");
         received.decisions[0].outcome.clone()
     }
 
-    /// The same when the rule's cooldown is over.
+    /// The same after the rule's cooldown.
     pub(crate) async fn outcome_when_cool(&self, alert: Value) -> String {
         eventually_some(LIMIT, "the cooldown is over", async || {
             let outcome = self.outcome(alert.clone()).await;
@@ -269,12 +269,12 @@ impl Keeper {
         .await
     }
 
-    /// Waits until nothing waits any more.
+    /// Waits until no decision is pending.
     pub(crate) async fn settled(&self, world: &World) {
         self.settled_but(world, 0).await;
     }
 
-    /// Waits until no more than so many wait.
+    /// Waits until at most this many are pending.
     pub(crate) async fn settled_but(&self, world: &World, stay: usize) {
         let deadline = tokio::time::Instant::now() + LIMIT;
         loop {
@@ -307,17 +307,17 @@ impl Keeper {
         text.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
     }
 
-    /// What the audit trail says.
+    /// The records of the audit trail.
     pub(crate) fn records(&self) -> Vec<Record> {
         [self.read(""), self.read(".alerts")].concat().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// The text of the audit file, or of the one beside it with that ending.
+    /// The text of the audit file, or of the one with that suffix.
     pub(crate) fn read(&self, ending: &str) -> String {
         std::fs::read_to_string(format!("{}{ending}", self.audit.display())).unwrap_or_default()
     }
 
-    /// Puts a folder in the place of the audit file of alerts, or takes it away.
+    /// Puts a directory in the place of the audit file for alerts, or removes it.
     pub(crate) fn block_trail(&self, is_blocked: bool) {
         let path = format!("{}.alerts", self.audit.display());
         if is_blocked {
@@ -328,7 +328,7 @@ impl Keeper {
         }
     }
 
-    /// How many actions of a rule were carried out.
+    /// How many actions of a rule were executed.
     pub(crate) fn done(&self) -> usize {
         let records = self.records();
         let requested: Vec<_> = records
@@ -342,7 +342,7 @@ impl Keeper {
         records.iter().filter(is_done).count()
     }
 
-    /// Ends it as a signal does.
+    /// Shuts it down as a signal does.
     pub(crate) async fn end(mut self) {
         self.shutdown.cancel();
         for task in self.tasks.drain(..).chain(self.acting.take()) {
@@ -350,7 +350,7 @@ impl Keeper {
         }
     }
 
-    /// Ends it at once, without a word to anybody.
+    /// Kills it.
     pub(crate) fn kill(self) {
         drop(self);
     }
@@ -371,19 +371,19 @@ pub(crate) fn payload(alerts: &[Value]) -> String {
     .to_string()
 }
 
-/// An alert as Alertmanager tells of it.
+/// An alert as sent by Alertmanager.
 pub(crate) fn alert(status: &str, labels: &Value, fingerprint: &str, starts_at: &str) -> Value {
     json!({"status": status, "labels": labels, "annotations": {}, "startsAt": starts_at,
            "endsAt": "0001-01-01T00:00:00Z", "generatorURL": "http://prometheus", "fingerprint": fingerprint})
 }
 
-/// That jobs failed.
+/// The alert for failed jobs.
 pub(crate) fn failed_jobs(fingerprint: &str) -> Value {
     let labels = json!({"alertname": "MerrittJobsFailed", "instance": "a", "severity": "warning"});
     alert("firing", &labels, fingerprint, "2026-11-21T10:00:00Z")
 }
 
-/// That provisioning waits for space.
+/// The alert for jobs that wait for space.
 pub(crate) fn stuck(status: &str) -> Value {
     let labels = json!({"alertname": "MerrittProvisioningStuck", "cause": "waiting_for_space"});
     alert(status, &labels, "0123456789abcdef", "2026-11-21T10:00:00Z")

@@ -32,7 +32,7 @@ async fn an_action_is_shown_first_then_executed_once_and_recorded() {
     let bare = world.post(OPERATOR, "/action", &with(&form, &[("to", "processing"), ("reason", " ")]), OWN).await;
     assert_eq!(bare.code, 400, "{}", bare.text);
     assert!(
-        bare.text.contains("needs a reason") && bare.text.contains("value=\"processing\" selected"),
+        bare.text.contains("requires a reason") && bare.text.contains("value=\"processing\" selected"),
         "{}",
         bare.text
     );
@@ -224,7 +224,7 @@ async fn a_collection_is_released_alone_or_with_its_jobs() {
     let form = with(&asked, &[("reason", "the disk is replaced"), ("with_jobs", "true")]);
     let given = world.post(OPERATOR, "/action", &form, OWN).await;
     let done = over(&world, &given.location).await;
-    assert!(done.text.contains("3 done, 0 not done, 0 unknown, 0 not begun"), "{}", done.text);
+    assert!(done.text.contains("3 done, 0 not done, 0 unknown, 0 not started"), "{}", done.text);
     for number in 1..=3 {
         assert_eq!(world.state(number).await, "Pending", "job {number}");
     }

@@ -31,9 +31,9 @@ async fn only_a_token_for_it_tells_of_alerts_and_what_it_sends_is_bounded() {
     let answer = call(caller, &payload(1_100_000), JSON).await;
     assert_eq!(answer.code, 413, "{}", answer.text);
     for (body, told) in [
-        ("", "ends too early"),
+        ("", "unexpected end of JSON"),
         ("{\"version\":\"5\"}", r#"\"5\""#),
-        ("{\"version\":\"4\",\"alerts\":[{\"status\":\"hunter2\"}]}", "something is missing"),
+        ("{\"version\":\"4\",\"alerts\":[{\"status\":\"hunter2\"}]}", "a field is missing"),
     ] {
         let answer = call(caller, body, JSON).await;
         assert_eq!(answer.code, 400, "{}", answer.text);

@@ -37,9 +37,12 @@ fn what_is_not_taken_is_refused_by_name_and_line_and_shows_no_secret() {
     let token = |keys: &str| ("tokens_file: tokens.yml\n".to_owned(), format!("# tokens\n{keys}\n"));
     let config = |keys: &str| (keys.to_owned(), String::new());
     for ((config, tokens), told) in [
-        (config("user: {}"), &["config.yml, line 1: the key user is not taken", "users, tokens_file"][..]),
-        (config("users: {alice: root}"), &["line 1: users: alice: “root” is no role: viewer, operator and admin are"]),
-        (config("users:\n  alice: admin\n  alice: viewer"), &["line 3: the key alice is there twice"]),
+        (config("user: {}"), &["config.yml, line 1: the key user is unknown", "users, tokens_file"][..]),
+        (
+            config("users: {alice: root}"),
+            &["line 1: users: alice: unknown role “root”; expected viewer, operator, admin"],
+        ),
+        (config("users:\n  alice: admin\n  alice: viewer"), &["line 3: the key alice is duplicated"]),
         (config("users:\n  alice: admin\n  bob: [admin]"), &["line 3"]),
         (config("users: [alice]"), &["line 1"]),
         (
@@ -51,8 +54,8 @@ fn what_is_not_taken_is_refused_by_name_and_line_and_shows_no_secret() {
         (config("tokens_file: ."), &["cannot read", "it is not a file"]),
         (config("a: ["), &["config.yml, line "]),
         (config(""), &["config.yml: it is empty", "write {}"]),
-        (config("# later\n---\n"), &["config.yml: it is empty, comments aside"]),
-        (token(""), &["tokens.yml: it is empty, comments aside", "write {}"]),
+        (config("# later\n---\n"), &["config.yml: it is empty except for comments"]),
+        (token(""), &["tokens.yml: it is empty except for comments", "write {}"]),
         (token("- ci"), &["tokens.yml, line 2"]),
         (token("ci: operator"), &["tokens.yml, line 2: expected mapping"]),
         (token(secret.reveal()), &["tokens.yml"]),
@@ -74,18 +77,21 @@ fn what_is_not_taken_is_refused_by_name_and_line_and_shows_no_secret() {
         ),
         (token("ci: {role: admin}"), &["tokens.yml, line 2", "sha256"]),
         (token(&format!("ci: {{sha256: {digits}}}")), &["tokens.yml, line 2", "role"]),
-        (token(&format!("ci: {{role: root, sha256: {digits}}}")), &["line 2: the token ci: “root” is no role"]),
+        (token(&format!("ci: {{role: root, sha256: {digits}}}")), &["line 2: the token ci: unknown role “root”"]),
         (token(&format!("ci:\n  role: admin\n  sha256: {digits}0")), &["line 4: the token ci: sha256"]),
         (token(&format!("ci: {{role: admin, sha256: {}}}", "é".repeat(32))), &["line 2: the token ci: sha256"]),
         (
             token(&format!("ci:\n  role: admin\n  sha256: {digits}\n  expires: tomorrow")),
-            &["line 5: the token ci: expires: “tomorrow” is no date", "2027-01-31T18:00:00Z"],
+            &["line 5: the token ci: expires: “tomorrow” is neither a date", "2027-01-31T18:00:00Z"],
         ),
-        (token(&format!("ci: {{role: admin, sha256: {digits}, expiry: x}}")), &["line 2: the key expiry is not taken"]),
-        (token(&format!("c i: {{role: admin, sha256: {digits}}}")), &["line 2: a token's name begins with a letter"]),
+        (token(&format!("ci: {{role: admin, sha256: {digits}, expiry: x}}")), &["line 2: the key expiry is unknown"]),
+        (
+            token(&format!("c i: {{role: admin, sha256: {digits}}}")),
+            &["line 2: the name of a token must begin with a letter"],
+        ),
         (
             token(&format!("ci: {{role: admin, sha256: {digits}}}\ncd: {{role: viewer, sha256: {digits}}}")),
-            &["tokens.yml, line ", "is the same as"],
+            &["tokens.yml, line ", "is the same token as"],
         ),
         (
             token(&format!("alice: {{role: admin, sha256: {digits}}}")),
@@ -97,7 +103,7 @@ fn what_is_not_taken_is_refused_by_name_and_line_and_shows_no_secret() {
         let web = write(directory.path(), "web.yml", &format!("basic_auth_users: {{alice: {HASH}}}"));
         let read = ConfigFile::read(&path);
         let web = queuekeeper::config::WebFile::read(&web).unwrap();
-        let error = read.and_then(|file| file.goes_with(Some(&web))).err();
+        let error = read.and_then(|file| file.check_users(Some(&web))).err();
         let error = error.unwrap_or_else(|| panic!("taken: {config} {tokens}")).to_string();
         for part in told {
             assert!(error.contains(part), "{part:?} is not in {error:?} for:\n{config}\n{tokens}");
@@ -106,7 +112,7 @@ fn what_is_not_taken_is_refused_by_name_and_line_and_shows_no_secret() {
         assert!(!error.contains(secret.reveal()), "{error}");
     }
     let path = write(directory.path(), "config.yml", "users: {alice: admin}");
-    let error = ConfigFile::read(&path).unwrap().goes_with(None).unwrap_err().to_string();
+    let error = ConfigFile::read(&path).unwrap().check_users(None).unwrap_err().to_string();
     assert!(error.contains("users: alice: the web configuration has no users"), "{error}");
 }
 
@@ -160,13 +166,13 @@ fn a_file_is_checked_with_the_users_and_serve_refuses_what_is_wrong() {
     let checked = run(&["check-config", path, "--web.config.file", web], "");
     let told = text(&checked.stdout);
     assert!(
-        checked.status.success() && told.contains("is right: roles for users: 1, tokens: 1 (expired: old)"),
+        checked.status.success() && told.contains("is valid: roles for users: 1, tokens: 1 (expired: old)"),
         "{told}"
     );
     let alone = run(&["check-config", path], "");
     assert!(alone.status.success() && text(&alone.stdout).contains("--web.config.file"), "{alone:?}");
     std::fs::write(path, "{}").unwrap();
-    assert!(text(&run(&["check-config", path], "").stdout).contains("lets nobody act"));
+    assert!(text(&run(&["check-config", path], "").stdout).contains("allows no actions"));
     std::fs::write(path, "users: {bob: admin}").unwrap();
     for arguments in [
         &["check-config", path, "--web.config.file", web][..],
@@ -204,12 +210,12 @@ fn a_token_goes_to_standard_output_alone_and_its_line_lets_it_in() {
 
     for (arguments, input, told) in [
         (&["token", "ci"][..], "", "--role"),
-        (&["token", "ci", "--role", "root"], "", "viewer, operator and admin"),
+        (&["token", "ci", "--role", "root"], "", "viewer, operator, admin"),
         (&["token", "--role", "admin"], "", "<NAME>"),
-        (&["token", "a b", "--role", "admin"], "", "begins with a letter"),
+        (&["token", "a b", "--role", "admin"], "", "must begin with a letter"),
         (&["token", secret, "--role", "admin"], "", "looks like a token itself"),
-        (&["token", "ci", "--role", "admin", "--expires", "2020-01-01"], "", "--expires: that time is over"),
-        (&["token", "ci", "--role", "admin", "--expires", "soon"], "", "“soon” is no date as 2027-01-31"),
+        (&["token", "ci", "--role", "admin", "--expires", "2020-01-01"], "", "--expires: the time is in the past"),
+        (&["token", "ci", "--role", "admin", "--expires", "soon"], "", "“soon” is neither a date as 2027-01-31"),
         (&["token", "ci", "--role", "admin", "--hash"], "hunter2\n", "32 to 512 characters"),
         (&["token", "ci", "--role", "admin", "--hash"], "", "32 to 512 characters"),
     ] {

@@ -22,16 +22,8 @@ const PREFIX: &str = "/some/prefix";
 const OF_A_KIND: usize = 4;
 
 /// The kinds of what must have been among them beside the pages that need no id, without the prefix.
-const KINDS: [&str; 8] = [
-    "/action",
-    "/actions/#",
-    "/api/v1/openapi.json",
-    "/batches/#",
-    "/dashboards/#",
-    "/jobs/#",
-    "/lists/#",
-    "/metrics",
-];
+const KINDS: [&str; 8] =
+    ["/action", "/actions/#", "/api/v1/openapi.json", "/batches/#", "/dashboards/#", "/jobs/#", "/lists/#", "/metrics"];
 
 /// The program behind a proxy.
 struct Served {

@@ -158,5 +158,5 @@ async fn a_certificate_that_is_not_valid_now_is_named_and_the_end_of_each_is_exp
         })
         .await;
     }
-    assert!(checked().ends_with("is right\n"), "{}", checked());
+    assert!(checked().ends_with("is valid\n"), "{}", checked());
 }

@@ -1,4 +1,4 @@
-//! A file: appended to, synced, rotated by size, and found again when somebody has moved it.
+//! An audit file: append, sync, rotate by size, and reopen when it was moved.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -7,34 +7,34 @@ use std::path::{Path, PathBuf};
 
 use queuekeeper_zookeeper::files;
 
-/// When a file is full, and how many are kept.
+/// When a file is rotated, and how many rotated files are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rotation {
-    /// A file that would grow beyond this is put aside as `FILE.1`, in bytes.
+    /// A file that would grow beyond this is renamed to `FILE.1`, in bytes.
     pub size_bytes: u64,
-    /// How many are kept besides the one that is written.
+    /// How many rotated files are kept besides the current one.
     pub files: u32,
 }
 
 impl Default for Rotation {
-    /// 64 MiB, ten files: some million actions.
+    /// 64 MiB, ten files: several million actions.
     fn default() -> Self {
         Self { size_bytes: 64 << 20, files: 10 }
     }
 }
 
-/// A file that is open for appending.
+/// A file opened for appending.
 #[derive(Debug)]
 pub(super) struct Log {
     path: PathBuf,
     rotation: Rotation,
     file: File,
-    /// Its device and number: what is at the path now may be another file.
+    /// Its device and inode, to notice when another file is at the path.
     identity: (u64, u64),
     size_bytes: u64,
-    /// The last line may have been cut: the next begins on a line of its own.
+    /// Whether the last line may be incomplete, so that the next write starts a new one.
     is_torn: bool,
-    /// The size of the text that could not be written the last time; 0 when it could.
+    /// The size of the text whose last write failed; 0 if it succeeded.
     failed_bytes: u64,
 }
 
@@ -59,30 +59,30 @@ impl Log {
         &self.path
     }
 
-    /// Keeps other processes from opening the file, until it is shared. Gives whether none has it open, so that none can be
-    /// about to write to it. Where the file system has no locks, that is taken to be so.
+    /// Keeps other processes from opening the file until it is shared. Returns whether no other process has it open,
+    /// and so none can be about to write to it. True where the file system has no locks.
     pub(super) fn lock(&self) -> bool {
         !matches!(self.file.try_lock(), Err(TryLockError::WouldBlock))
     }
 
-    /// Lets other processes open the file besides.
+    /// Lets other processes open the file as well.
     pub(super) fn share(&self) {
-        // Where there are no locks, nobody asks for one.
+        // Without file locks no process waits for one.
         let _ = self.file.lock_shared();
     }
 
-    /// Writes lines. They are on the disk when this returns, in the file that is at the path.
+    /// Appends lines to the file that is at the path. They are on the disk when this returns.
     pub(super) fn append(&mut self, text: &str) -> io::Result<()> {
         self.put(text, text.len() as u64)
     }
 
-    /// Finds out whether lines can be written: that the file is at its path, and, where the last could not be written,
-    /// that there is room for it now and what was cut of it can be ended.
+    /// Checks that lines can be written: that the file is at its path and, after a failed write, that there is room now
+    /// and an incomplete line can be terminated.
     pub(super) fn check(&mut self) -> io::Result<()> {
-        if self.failed_bytes == 0 { self.find_again() } else { self.put("", self.failed_bytes) }
+        if self.failed_bytes == 0 { self.reopen() } else { self.put("", self.failed_bytes) }
     }
 
-    /// Writes a text into a file that may grow by so many bytes.
+    /// Writes a text to the file, which may have to grow by this many bytes.
     fn put(&mut self, text: &str, bytes: u64) -> io::Result<()> {
         let wrote = self.try_put(text, bytes);
         self.failed_bytes = if wrote.is_ok() { 0 } else { bytes.max(1) };
@@ -90,20 +90,20 @@ impl Log {
     }
 
     fn try_put(&mut self, text: &str, bytes: u64) -> io::Result<()> {
-        self.find_again()?;
+        self.reopen()?;
         if self.size_bytes > 0 && self.size_bytes + bytes + u64::from(self.is_torn) > self.rotation.size_bytes {
             self.rotate()?;
         }
         let added = text.len() as u64 + u64::from(self.is_torn);
         let wrote = self.write(text);
-        // Whatever came of it, as much as that may be there.
+        // Even a failed write may have written all of it.
         self.size_bytes += added;
         self.is_torn = wrote.is_err();
         wrote
     }
 
-    /// Opens what is at the path now, if that is another file than the one that is open or none.
-    pub(super) fn find_again(&mut self) -> io::Result<()> {
+    /// Opens the file at the path if it is not the one that is open.
+    pub(super) fn reopen(&mut self) -> io::Result<()> {
         let found = match std::fs::symlink_metadata(&self.path) {
             Ok(found) => Some(found),
             Err(why) if why.kind() == io::ErrorKind::NotFound => None,
@@ -111,7 +111,7 @@ impl Log {
         };
         match found {
             Some(found) if (found.dev(), found.ino()) == self.identity => {
-                // Another process may write to it too, or have cut it.
+                // Another process may have appended to it or truncated it.
                 if found.len() != self.size_bytes {
                     self.size_bytes = found.len();
                     self.is_torn = self.ends_within_a_line()?;
@@ -123,7 +123,7 @@ impl Log {
                 new.share();
                 sync_folder(&self.path)?;
                 let what = if found.is_some() { "replaced" } else { "moved or removed" };
-                tracing::warn!(path = %self.path.display(), "the audit file was {what}; opened the one at its path");
+                tracing::warn!(path = %self.path.display(), "the audit file was {what}; reopened its path");
                 *self = new;
                 Ok(())
             }
@@ -147,8 +147,8 @@ impl Log {
         self.file.sync_data()
     }
 
-    /// Puts the file aside and begins another. Where that fails half way, the next attempt goes on: nothing is
-    /// overwritten but the oldest.
+    /// Renames the file and starts another. If that fails half way, the next attempt continues: nothing but the oldest
+    /// file is overwritten.
     fn rotate(&mut self) -> io::Result<()> {
         for number in (1..=self.rotation.files).rev() {
             let from = if number == 1 { self.path.clone() } else { aside(&self.path, number - 1) };
@@ -167,12 +167,12 @@ impl Log {
         sync_folder(&self.path)
     }
 
-    /// The file and those that were put aside, the newest first.
+    /// The current file and the rotated ones, the newest first.
     pub(super) fn paths(&self) -> impl Iterator<Item = PathBuf> {
         std::iter::once(self.path.clone()).chain((1..=self.rotation.files).map(|number| aside(&self.path, number)))
     }
 
-    /// The last lines of the files, the oldest first, of that many bytes at most.
+    /// The last lines of the files, the oldest first, of this many bytes at most.
     pub(super) fn last_lines(&self, mut left_bytes: u64) -> io::Result<Vec<String>> {
         let mut pieces = Vec::new();
         for path in self.paths() {
@@ -188,7 +188,7 @@ impl Log {
     }
 }
 
-/// The new name is to be found again, too, after the power failed.
+/// Makes a rename survive a power failure.
 fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder)?.sync_all()
@@ -200,7 +200,7 @@ fn aside(path: &Path, number: u32) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The end of a file, from the beginning of a line on; `None` where there is no such file.
+/// The end of a file, from the start of a line; `None` if there is no such file.
 fn tail(path: &Path, most: u64) -> io::Result<Option<String>> {
     let mut file = match File::open(path) {
         Ok(file) => file,

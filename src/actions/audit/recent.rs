@@ -1,4 +1,4 @@
-//! The newest actions, in memory, for the page and the API.
+//! The newest actions, in memory, for the pages and the API.
 
 use std::collections::BTreeMap;
 
@@ -8,77 +8,77 @@ use parking_lot::RwLock;
 use super::record::{ActionId, Record};
 use crate::actions::metrics::{DONE, UNKNOWN};
 
-/// How many actions are remembered.
-const MOST: usize = 10_000;
+/// How many actions are kept.
+const MAX_ACTIONS: usize = 10_000;
 
-/// How many targets of an action over many are named with it.
-const SUBJECTS: usize = 20;
+/// How many targets of a bulk action are kept with it.
+const MAX_TARGETS: usize = 20;
 
-/// How many of an action's targets that were not done are remembered with why.
-const UNDONE: usize = 100;
+/// How many failed items of a bulk action are kept with the reason.
+const MAX_FAILED: usize = 100;
 
-/// How many actions a page holds at most.
+/// How many actions a page may have.
 const PAGE_LIMIT: usize = 500;
 
-/// An action and what came of it.
+/// An action and its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     /// Its id.
     pub id: ActionId,
     /// When it was requested.
     pub at: Timestamp,
-    /// By whom.
+    /// The actor's name.
     pub actor: String,
-    /// With what role.
+    /// The actor's role.
     pub role: String,
-    /// By what means.
+    /// The interface used.
     pub source: String,
-    /// From which address.
+    /// The client's address.
     pub from: Option<String>,
-    /// What.
+    /// The action.
     pub action: String,
-    /// To what; of many, the first twenty.
+    /// The targets; of a bulk action, the first twenty.
     pub targets: Vec<String>,
-    /// To how many.
+    /// How many targets there are.
     pub count: u64,
-    /// Why.
+    /// The reason given by the actor.
     pub reason: String,
     /// The state before.
     pub before: Option<String>,
-    /// The state after: what was meant, or what came of it.
+    /// The state after: planned, or, once the action has finished, progress.
     pub after: Option<String>,
-    /// What was to be written, in words.
+    /// The planned writes, in words.
     pub operations: Vec<String>,
-    /// What came of all of it; `None` while it is going on, or where the process ended meanwhile.
+    /// The outcome of the whole action; `None` while it is running, or if the process ended before recording one.
     pub outcome: Option<String>,
-    /// What stood against it.
+    /// Why it failed, or what was done.
     pub detail: Option<String>,
-    /// Who ended it before it was whole.
+    /// Who cancelled it.
     pub cancelled_by: Option<String>,
     /// How long it took, in seconds.
     pub duration_seconds: Option<f64>,
-    /// Of an action over many: how many have each outcome.
+    /// Of a bulk action: the number of items by outcome.
     pub outcomes: BTreeMap<String, u64>,
-    /// Of an action over many: those that were not done, the first hundred, and why.
-    pub undone: Vec<(String, String)>,
+    /// Of a bulk action: the first hundred items that failed, and why.
+    pub not_done: Vec<(String, String)>,
 }
 
-/// Which actions are wanted. What is not given is not compared.
+/// A filter for actions. Fields that are not set match everything.
 #[derive(Clone, Debug, Default)]
 pub struct AuditQuery {
-    /// A text that its actor, targets, reason, detail or id holds, whatever its case.
+    /// A text contained in the actor, a target, the reason, the detail or the id; case-insensitive.
     pub text: Option<String>,
-    /// What was requested.
+    /// The action.
     pub action: Option<String>,
-    /// Who requested it.
+    /// The actor's name.
     pub actor: Option<String>,
-    /// By what means.
+    /// The interface used.
     pub source: Option<String>,
-    /// What came of it; `going_on` for what is not over.
+    /// The outcome; `running` for actions that have none yet.
     pub outcome: Option<String>,
-    /// Only what is older than this order.
+    /// Only actions older than this one.
     pub before: Option<ActionId>,
-    /// How many; 500 at most.
+    /// The page size, 500 at most.
     pub limit: usize,
 }
 
@@ -87,29 +87,29 @@ pub struct AuditQuery {
 pub struct EntryPage {
     /// The actions.
     pub entries: Vec<Entry>,
-    /// How many match on all pages.
+    /// How many actions match on all pages.
     pub total: usize,
-    /// Whether older ones match too.
+    /// Whether older actions match as well.
     pub has_more: bool,
 }
 
-/// The outcome by which one asks for what is not over.
-pub(super) const GOING_ON: &str = "going_on";
+/// The filter value for actions that are still running.
+pub(super) const RUNNING: &str = "running";
 
 #[derive(Debug, Default)]
 pub(super) struct Recent {
-    entries: RwLock<Kept>,
+    entries: RwLock<RecentActions>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
-    /// By id, which is by time.
+struct RecentActions {
+    /// By id, and so by time.
     by_id: BTreeMap<ActionId, Entry>,
 }
 
 impl Recent {
     pub(super) fn add(&self, record: Record) {
-        let mut kept = self.entries.write();
+        let mut recent = self.entries.write();
         match record {
             Record::Requested {
                 id,
@@ -127,9 +127,9 @@ impl Recent {
                 operations,
                 ..
             } => {
-                if let Some(entry) = kept.by_id.get_mut(&id) {
-                    // A further line of an action over many.
-                    let room = SUBJECTS.saturating_sub(entry.targets.len());
+                if let Some(entry) = recent.by_id.get_mut(&id) {
+                    // A further line of a bulk action.
+                    let room = MAX_TARGETS.saturating_sub(entry.targets.len());
                     entry.targets.extend(targets.into_iter().take(room));
                     return;
                 }
@@ -141,7 +141,7 @@ impl Recent {
                     source,
                     from,
                     action,
-                    targets: targets.into_iter().take(SUBJECTS).collect(),
+                    targets: targets.into_iter().take(MAX_TARGETS).collect(),
                     count,
                     reason,
                     before,
@@ -152,29 +152,29 @@ impl Recent {
                     cancelled_by: None,
                     duration_seconds: None,
                     outcomes: BTreeMap::new(),
-                    undone: Vec::new(),
+                    not_done: Vec::new(),
                 };
-                kept.by_id.insert(id, entry);
-                if kept.by_id.len() > MOST {
-                    kept.by_id.pop_first();
+                recent.by_id.insert(id, entry);
+                if recent.by_id.len() > MAX_ACTIONS {
+                    recent.by_id.pop_first();
                 }
             }
-            // What it names is part of what the action names; the file has it.
+            // The record of the request names the targets already, and the file has the details.
             Record::Begun { .. }
-            // These are no actions: the page of rules shows them.
+            // These are no actions; the page of rules shows them.
             | Record::Alerts { .. }
             | Record::AlertsUnchanged { .. }
             | Record::Decision { .. }
             | Record::Settled { .. } => {}
             Record::Outcome { id, target, outcome, detail, after, cancelled_by, duration_seconds, .. } => {
-                let Some(entry) = kept.by_id.get_mut(&id) else { return };
+                let Some(entry) = recent.by_id.get_mut(&id) else { return };
                 if let Some(target) = target {
-                    // Of what is done it says what was written.
+                    // For a finished item, the detail is what was written to it.
                     if let Some(why) = detail
                         && outcome != DONE
-                        && entry.undone.len() < UNDONE
+                        && entry.not_done.len() < MAX_FAILED
                     {
-                        entry.undone.push((target, why));
+                        entry.not_done.push((target, why));
                     }
                     *entry.outcomes.entry(outcome).or_default() += 1;
                 } else {
@@ -186,8 +186,8 @@ impl Recent {
         }
     }
 
-    /// Notes of what is not over that nobody knows what came of it: the process ended meanwhile.
-    pub(super) fn end_all(&self) {
+    /// Marks running actions as unknown: the process that ran them has ended.
+    pub(super) fn mark_unfinished_unknown(&self) {
         for entry in self.entries.write().by_id.values_mut() {
             entry.outcome.get_or_insert_with(|| UNKNOWN.to_owned());
         }
@@ -198,10 +198,10 @@ impl Recent {
     }
 
     pub(super) fn find(&self, query: &AuditQuery) -> EntryPage {
-        let kept = self.entries.read();
+        let recent = self.entries.read();
         let needle = query.text.as_deref().map(str::to_lowercase);
         let mut page = EntryPage::default();
-        for entry in kept.by_id.values().rev().filter(|entry| query.wants(entry, needle.as_deref())) {
+        for entry in recent.by_id.values().rev().filter(|entry| query.wants(entry, needle.as_deref())) {
             page.total += 1;
             if query.before.is_some_and(|before| entry.id >= before) {
                 continue;
@@ -226,7 +226,7 @@ impl AuditQuery {
         is(&self.action, &entry.action)
             && is(&self.actor, &entry.actor)
             && is(&self.source, &entry.source)
-            && is(&self.outcome, entry.outcome.as_deref().unwrap_or(GOING_ON))
+            && is(&self.outcome, entry.outcome.as_deref().unwrap_or(RUNNING))
             && needle.is_none_or(has)
     }
 }

@@ -1,22 +1,24 @@
-//! The lines of an action.
+//! The records of the audit trail.
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::tally::Counted;
-use crate::actions::actor::Source;
+use crate::actions::actor::{Actor, Source};
+use crate::actions::reason::Reason;
 
-/// What an action is known by: a UUID of version 7, so that ids sort by time.
+/// The id of an action: a UUID version 7, so that ids sort by time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ActionId(Uuid);
 
 impl ActionId {
-    /// A new one. `now` is the instant that it sorts by.
+    /// A new id that sorts by `now`.
     #[must_use]
     pub fn new(now: Timestamp) -> Self {
         let seconds = u64::try_from(now.as_second()).unwrap_or(0);
@@ -40,198 +42,267 @@ impl FromStr for ActionId {
     }
 }
 
-/// A line of the audit trail. Times are RFC 3339 in UTC, durations in seconds, states by their labels.
+/// A record, which is one line of JSON. Times are RFC 3339 in UTC, durations in seconds, states by their labels.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum Record {
-    /// Somebody requested something, and nothing of it is done yet.
+    /// An action was requested; nothing of it is executed yet.
     Requested {
         /// The action's id.
         id: ActionId,
-        /// When.
+        /// When it was requested.
         at: Timestamp,
-        /// Who: a user, a token, a rule, or `user@host`.
+        /// The name of the user, token or rule, or `user@host`.
         actor: String,
-        /// His role.
+        /// The actor's role.
         role: String,
-        /// By what means: `web`, `api`, `alert` or `cli`.
+        /// The interface used: `web`, `api`, `alert` or `cli`.
         source: String,
-        /// The address that he asked from.
+        /// The client's address.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         from: Option<String>,
-        /// What is to be done.
+        /// The action.
         action: String,
-        /// To what; of many, the first thousand of one line.
+        /// Its targets; of a bulk action, up to a thousand for each record.
         targets: Vec<String>,
-        /// To how many in all.
+        /// How many targets there are in all records.
         count: u64,
-        /// Why.
+        /// The reason given by the actor.
         reason: String,
-        /// The state before, or the priority where that is changed, as `priority 5`; not for many.
+        /// The state before, or, where the priority is changed, that, as `priority 5`; not in a bulk action.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         before: Option<String>,
-        /// The same after.
+        /// The state or priority after.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         after: Option<String>,
-        /// Of an action over many: the same before, of each target of this line.
+        /// Of a bulk action: the state or priority before, of each target of this record.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         before_each: Vec<String>,
-        /// Where jobs are to be resumed, where the action names a state.
+        /// The state in which jobs are to be resumed, if one was named.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         to: Option<String>,
         /// The priority to set.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         priority: Option<u8>,
-        /// Whether it was to be done also where it is refused as a rule.
+        /// Whether it is executed where it is refused by default.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         force: bool,
-        /// Whether the held jobs of a collection were to be released with it.
+        /// Whether the held jobs of a collection are released with it.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         with_jobs: bool,
-        /// What will be written, in words; not for many.
+        /// The planned writes, in words; not in a bulk action.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         operations: Vec<String>,
     },
-    /// What of an action is about to be changed, and is not named by its first lines, or not as it is: the jobs of a
-    /// batch, or what a repair of many writes and replaces. Should the process end before the outcome is written, this
-    /// and the tree tell what was done.
+    /// Further items are about to be changed, or items of a list in a way that the request does not show: the jobs of a
+    /// batch, or what a bulk repair writes and replaces. If the process ends before the outcome is recorded, this and
+    /// the znodes show what was done.
     Begun {
         /// The action's id.
         id: ActionId,
-        /// When.
+        /// When it was recorded.
         at: Timestamp,
-        /// What is about to be changed, a thousand in one line.
+        /// The items, up to a thousand for each record.
         targets: Vec<String>,
-        /// The state of each of them before; empty where that is not known.
+        /// The state of each before; empty if not known.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         before_each: Vec<String>,
-        /// What will be written, in words, and the data that it replaces; for a repair.
+        /// Of a repair: the planned writes, in words, and the data that they replace.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         operations: Vec<String>,
-        /// Whether an alert set the action off.
+        /// Whether a rule requested the action.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         by_alert: bool,
     },
-    /// What came of it, or of one of its targets.
+    /// The outcome of an action, or of one target of a bulk action.
     Outcome {
         /// The action's id.
         id: ActionId,
-        /// When.
+        /// When it finished.
         at: Timestamp,
-        /// Which of many targets it is about; absent where it is about all.
+        /// The target of a bulk action; absent for the outcome of the whole action.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         target: Option<String>,
-        /// `done`, `failed` and its like.
+        /// `done`, `failed` or another outcome.
         outcome: String,
-        /// What stood against it, or how many were done.
+        /// Why it failed, or how many items were done.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         detail: Option<String>,
-        /// The state before, or the priority where that was changed, as it was read just before.
+        /// The state before, or, where the priority is changed, that, as it was just before the change.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         before: Option<String>,
-        /// The same after.
+        /// The state or priority after.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         after: Option<String>,
-        /// Who ended it before it was whole.
+        /// Who cancelled it.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         cancelled_by: Option<String>,
         /// How long it took.
         duration_seconds: f64,
-        /// Whether an alert set the action off: the line stands beside that of the action.
+        /// Whether a rule requested the action, whose records have a file of their own.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         by_alert: bool,
     },
-    /// Alertmanager called, and what was decided. An alert that no rule names is only counted.
+    /// A call of Alertmanager and the decisions about it. Alerts that match no rule are only counted.
     Alerts {
         /// The call's id.
         id: ActionId,
-        /// When.
+        /// When it was received.
         at: Timestamp,
-        /// Who called: the name of the token.
+        /// The name of the token used.
         actor: String,
-        /// The address that it called from.
+        /// The client's address.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         from: Option<String>,
-        /// The receiver of Alertmanager.
+        /// The name of the receiver in Alertmanager.
         receiver: String,
-        /// What the alerts are grouped by.
+        /// The labels by which the alerts are grouped.
         group: String,
-        /// How many alerts Alertmanager left out.
+        /// How many alerts Alertmanager omitted.
         truncated: u64,
-        /// How many no rule names.
+        /// How many alerts match no rule.
         unmatched: u64,
-        /// What was decided of each of the others by which something changes, or would in a dry run.
+        /// The decisions that change something, or would in a dry run.
         decisions: Vec<Decided>,
-        /// How many there were besides, by which nothing changes: they are in the next sum.
+        /// How many decisions change nothing; the next sum counts them.
         #[serde(default)]
         more: u64,
     },
-    /// Calls of Alertmanager by which nothing changed, summed up.
+    /// The sum of Alertmanager calls that change nothing.
     AlertsUnchanged {
         /// The id of this sum.
         id: ActionId,
-        /// When.
+        /// The end of the period.
         at: Timestamp,
-        /// Since when.
+        /// The start of the period.
         since: Timestamp,
-        /// Who called: the name of the token.
+        /// The name of the token used.
         actor: String,
-        /// How many calls changed nothing at all.
+        /// How many calls changed nothing.
         calls: u64,
-        /// How many alerts no rule names.
+        /// How many alerts match no rule.
         unmatched: u64,
-        /// How many alerts Alertmanager left out.
+        /// How many alerts Alertmanager omitted.
         truncated: u64,
-        /// What was decided of the others.
+        /// The decisions about the others.
         decisions: Vec<Counted>,
-        /// How many decisions of yet other kinds there were.
+        /// How many decisions of further kinds there were.
         others: u64,
     },
     /// Every action before this line has an outcome.
     Settled {
-        /// The id of this note.
+        /// The id of this record.
         id: ActionId,
-        /// When.
+        /// When it was recorded.
         at: Timestamp,
     },
-    /// A decision was carried out, or given up; the actions that it gave have lines of their own.
+    /// A decision was executed or abandoned; its actions have records of their own.
     Decision {
         /// The decision's id.
         id: ActionId,
-        /// When.
+        /// When it finished.
         at: Timestamp,
-        /// By which rule, about which alert, and what came of it.
+        /// The rule, the alert and the outcome.
         #[serde(flatten)]
         decided: Decided,
     },
 }
 
-/// What a rule decided of an alert.
+/// What a rule decided about an alert.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decided {
     /// The rule.
     pub rule: String,
-    /// The alert's name, as the rule names it.
+    /// The alert's name.
     pub alert: String,
     /// Alertmanager's hash of its labels.
     pub fingerprint: String,
-    /// Since when it is on.
+    /// Since when the alert is firing.
     pub starts_at: Timestamp,
-    /// Whether it is on: `firing` or `resolved`.
+    /// `firing` or `resolved`.
     pub status: String,
-    /// What came of it; `accepted` where it is to be carried out.
+    /// The outcome; `accepted` if it is to be executed.
     pub outcome: String,
-    /// In words.
+    /// The outcome in words.
     pub detail: String,
-    /// On what the rule acts, as `states=failed max_retries=2 limit=20`.
+    /// The rule's selector, as `states=failed max_retries=2 limit=20`.
     #[serde(default)]
     pub selector: String,
-    /// What it was done to, or would have been in a dry run; a hundred at most.
+    /// The targets, or, in a dry run, those that would have been; a hundred at most.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub targets: Vec<String>,
 }
 
+/// How an action, or one target of a bulk action, finished: what [`Record::outcome`] records.
+#[derive(Clone, Debug, Default)]
+pub struct Finished {
+    /// The target of a bulk action; `None` for the whole action.
+    pub target: Option<String>,
+    /// The label of the outcome.
+    pub outcome: &'static str,
+    /// Why it failed, or how many items were done.
+    pub detail: Option<String>,
+    /// What is changed, before.
+    pub before: Option<String>,
+    /// What is changed, after.
+    pub after: Option<String>,
+    /// Who cancelled it.
+    pub cancelled_by: Option<String>,
+}
+
 impl Record {
+    /// The record of a requested action, as yet without its targets and parameters.
+    #[must_use]
+    pub fn requested(id: ActionId, at: Timestamp, actor: &Actor, action: &str, reason: &Reason) -> Self {
+        Self::Requested {
+            id,
+            at,
+            actor: actor.name.clone(),
+            role: actor.role.label().to_owned(),
+            source: actor.source.label().to_owned(),
+            from: actor.from.map(|from| from.to_string()),
+            action: action.to_owned(),
+            targets: Vec::new(),
+            count: 0,
+            reason: reason.to_string(),
+            before: None,
+            after: None,
+            before_each: Vec::new(),
+            to: None,
+            priority: None,
+            force: false,
+            with_jobs: false,
+            operations: Vec::new(),
+        }
+    }
+
+    /// The same, on these targets: all that the action has.
+    #[must_use]
+    pub fn on(mut self, all: Vec<String>) -> Self {
+        if let Self::Requested { targets, count, .. } = &mut self {
+            (*count, *targets) = (all.len() as u64, all);
+        }
+        self
+    }
+
+    /// The record of an outcome of an action that this source requested.
+    #[must_use]
+    pub fn outcome(id: ActionId, at: Timestamp, source: Source, duration: Duration, finished: Finished) -> Self {
+        let Finished { target, outcome, detail, before, after, cancelled_by } = finished;
+        Self::Outcome {
+            id,
+            at,
+            target,
+            outcome: outcome.to_owned(),
+            detail,
+            before,
+            after,
+            cancelled_by,
+            duration_seconds: duration.as_secs_f64(),
+            by_alert: source == Source::Alert,
+        }
+    }
+
     /// The action's id.
     #[must_use]
     pub fn id(&self) -> ActionId {
@@ -246,8 +317,8 @@ impl Record {
         }
     }
 
-    /// Whether alerts brought it about, actions of rules included, and no person.
-    pub(super) fn is_of_alerts(&self) -> bool {
+    /// Whether it belongs in the file for alerts, as actions of rules do.
+    pub(super) fn is_caused_by_alerts(&self) -> bool {
         match self {
             Self::Alerts { .. } | Self::AlertsUnchanged { .. } | Self::Decision { .. } => true,
             Self::Requested { source, .. } => source == Source::Alert.label(),
@@ -256,14 +327,14 @@ impl Record {
         }
     }
 
-    /// Its line, with the end of the line.
+    /// The record as a line, with the newline.
     pub(super) fn line(&self) -> String {
         let mut line = serde_json::to_string(self).expect("a record holds texts and numbers only");
         line.push('\n');
         line
     }
 
-    /// Reads a line; `None` for what is none, such as one that was cut when the power failed.
+    /// Parses a line; `None` if it is not a record, such as one that a power failure cut short.
     pub(super) fn read(line: &str) -> Option<Self> {
         serde_json::from_str(line).ok()
     }

@@ -1,5 +1,5 @@
-//! Where lines go: what operators request and what alerts bring about, actions of rules included, have files of their own,
-//! so that nobody who can have alerts sent pushes out what others requested.
+//! Where records go: what operators request and what alerts cause, actions of rules included, have separate files, so
+//! that a flood of alerts cannot push the requests of operators out of the rotation.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -11,11 +11,11 @@ use super::record::Record;
 use super::unfinished::Unfinished;
 use super::{AuditError, Destination, Rotation};
 
-/// How much of the files is read back at the start, in bytes.
-const READ_BACK: u64 = 8 << 20;
+/// How much of the files is read back at startup, in bytes.
+const READ_BACK_BYTES: u64 = 8 << 20;
 
-/// What is added to the name of the audit file for the one of alerts.
-const OF_ALERTS: &str = ".alerts";
+/// What is appended to the name of the audit file for the records caused by alerts.
+const ALERTS_SUFFIX: &str = ".alerts";
 
 /// Text for each of the two files, whole lines.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +30,7 @@ pub(super) enum Sinks {
     StandardOutput,
     Files {
         actions: Log,
-        /// Opened where it is there, or is needed: without rules there is nothing to write.
+        /// Opened if it exists or is needed: without rules nothing is written to it.
         alerts: Option<Log>,
         rotation: Rotation,
     },
@@ -38,7 +38,7 @@ pub(super) enum Sinks {
 
 impl Texts {
     pub(super) fn add(&mut self, record: &Record) {
-        let text = if record.is_of_alerts() { &mut self.alerts } else { &mut self.actions };
+        let text = if record.is_caused_by_alerts() { &mut self.alerts } else { &mut self.actions };
         text.push_str(&record.line());
     }
 
@@ -49,21 +49,21 @@ impl Texts {
 }
 
 impl Sinks {
-    /// Opens the files, that of alerts where it is there. Actions that the last process left without an outcome get one,
-    /// unless another process has the file open, whose they may be.
+    /// Opens the files, the one for alerts if it exists. Actions that the last process left without an outcome get one,
+    /// unless another process has the file open, which may be executing them.
     pub(super) fn open(destination: Destination) -> Result<Self, AuditError> {
         let (path, rotation) = match destination {
             Destination::StandardOutput => return Ok(Self::StandardOutput),
             Destination::File(path, rotation) => (path, rotation),
         };
-        let actions = open_and_end(&path, rotation, false)?;
-        let path = of_alerts(actions.path());
+        let actions = open_and_settle(&path, rotation, false)?;
+        let path = alerts_path(actions.path());
         let is_there = path.symlink_metadata().is_ok();
-        let alerts = is_there.then(|| open_and_end(&path, rotation, true)).transpose()?;
+        let alerts = is_there.then(|| open_and_settle(&path, rotation, true)).transpose()?;
         Ok(Self::Files { actions, alerts, rotation })
     }
 
-    /// Writes lines. They are on the disk when this returns. Gives what came of each of the two.
+    /// Writes lines. They are on the disk when this returns. Returns the result for each of the two files.
     pub(super) fn append(&mut self, texts: &Texts) -> [Result<(), AuditError>; 2] {
         let Self::Files { actions, .. } = self else {
             let mut out = io::stdout().lock();
@@ -84,7 +84,7 @@ impl Sinks {
         [of_actions, if texts.alerts.is_empty() { Ok(()) } else { write_alerts() }]
     }
 
-    /// Opens the file of alerts where that is not done, and finds out whether a line can be written to it.
+    /// Opens the file for alerts if necessary, and checks that a line can be written to it.
     pub(super) fn check_alerts(&mut self) -> Result<(), AuditError> {
         match self.alerts()? {
             Some(alerts) => alerts.check().map_err(|why| error("cannot write the audit file", alerts.path(), why)),
@@ -92,39 +92,39 @@ impl Sinks {
         }
     }
 
-    /// The file of alerts, opened; `None` on standard output.
+    /// The file for alerts, opened; `None` on standard output.
     fn alerts(&mut self) -> Result<Option<&mut Log>, AuditError> {
         let Self::Files { actions, alerts, rotation } = self else { return Ok(None) };
         let log = match alerts.take() {
             Some(log) => log,
-            None => open(&of_alerts(actions.path()), *rotation)?,
+            None => open(&alerts_path(actions.path()), *rotation)?,
         };
         Ok(Some(alerts.insert(log)))
     }
 
-    /// Opens what is at the paths now.
-    pub(super) fn find_again(&mut self) -> Result<(), AuditError> {
+    /// Reopens the files at their paths.
+    pub(super) fn reopen(&mut self) -> Result<(), AuditError> {
         let Self::Files { actions, alerts, .. } = self else { return Ok(()) };
         for log in std::iter::once(actions).chain(alerts) {
-            log.find_again().map_err(|why| error("cannot open the audit file", log.path(), why))?;
+            log.reopen().map_err(|why| error("cannot open the audit file", log.path(), why))?;
         }
         Ok(())
     }
 
-    /// The last lines of what was requested, of each file the oldest first.
+    /// The last lines about requested actions, the oldest first within each file.
     pub(super) fn last_lines(&self) -> Result<Vec<String>, AuditError> {
         let Self::Files { actions, alerts, .. } = self else { return Ok(Vec::new()) };
         let mut lines = Vec::new();
         for log in std::iter::once(actions).chain(alerts) {
-            let last = log.last_lines(READ_BACK);
+            let last = log.last_lines(READ_BACK_BYTES);
             lines.extend(last.map_err(|why| error("cannot read the audit file", log.path(), why))?);
         }
         Ok(lines)
     }
 }
 
-/// Opens a file, and gives actions in it that have no outcome one.
-fn open_and_end(path: &Path, rotation: Rotation, by_alert: bool) -> Result<Log, AuditError> {
+/// Opens a file, and records an outcome for actions in it that have none.
+fn open_and_settle(path: &Path, rotation: Rotation, by_alert: bool) -> Result<Log, AuditError> {
     let mut log = open(path, rotation)?;
     if log.lock() {
         let records = find_unfinished(&log)?.end(jiff::Timestamp::now(), by_alert);
@@ -141,7 +141,7 @@ fn open(path: &Path, rotation: Rotation) -> Result<Log, AuditError> {
     Log::open(path.to_owned(), rotation).map_err(|why| error("cannot open the audit file", path, why))
 }
 
-/// What was requested since all that was requested before had an outcome, and has none.
+/// The actions without an outcome since the last record that all earlier ones have one.
 fn find_unfinished(log: &Log) -> Result<Unfinished, AuditError> {
     let mut unfinished = Unfinished::default();
     for path in log.paths() {
@@ -159,7 +159,7 @@ fn find_unfinished(log: &Log) -> Result<Unfinished, AuditError> {
             if read.map_err(|why| error("cannot read the audit file", &path, why))? == 0 {
                 break;
             }
-            unfinished.look_at(&line);
+            unfinished.add(&line);
         }
         if unfinished.is_settled_before() {
             break;
@@ -168,10 +168,10 @@ fn find_unfinished(log: &Log) -> Result<Unfinished, AuditError> {
     Ok(unfinished)
 }
 
-/// The file of alerts beside that of actions.
-fn of_alerts(path: &Path) -> PathBuf {
+/// The path of the file for alerts.
+fn alerts_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(OF_ALERTS);
+    name.push(ALERTS_SUFFIX);
     PathBuf::from(name)
 }
 

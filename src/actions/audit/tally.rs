@@ -1,4 +1,4 @@
-//! Calls of Alertmanager by which nothing changes: counted, and written down together.
+//! Counts Alertmanager calls that change nothing, which are recorded as sums.
 
 use std::collections::BTreeMap;
 
@@ -8,42 +8,42 @@ use serde::{Deserialize, Serialize};
 
 use super::record::{ActionId, Record};
 
-/// How many different decisions are told apart until they are written; more are counted as others.
-const MOST_KINDS: usize = 1_000;
+/// How many different decisions are counted separately until they are written; further ones are counted as others.
+const MAX_KINDS: usize = 1_000;
 
 /// How often a rule decided the same without changing anything.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counted {
     /// The rule.
     pub rule: String,
-    /// What came of it.
+    /// The outcome.
     pub outcome: String,
     /// How often.
     pub count: u64,
-    /// The last of them, in words.
+    /// The detail of the most recent one.
     pub detail: String,
 }
 
-/// What one call brought that changes nothing.
+/// The decisions of one call that change nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Unchanged {
-    /// Who called.
+    /// The name of the token used.
     pub actor: String,
-    /// How many alerts no rule names.
+    /// How many alerts match no rule.
     pub unmatched: u64,
-    /// How many alerts Alertmanager left out.
+    /// How many alerts Alertmanager omitted.
     pub truncated: u64,
-    /// What was decided of each of the others, by rule and outcome.
+    /// The decisions about the others, by rule and outcome.
     pub decisions: Vec<Counted>,
     /// Whether it is a whole call, and not the rest of one that has a record of its own.
     pub is_call: bool,
 }
 
-/// What was counted since the last record.
+/// The sums since the last record, by actor.
 #[derive(Debug, Default)]
 pub(super) struct Tally(Mutex<BTreeMap<String, Sum>>);
 
-/// The sum of one actor's.
+/// The sum of one actor.
 #[derive(Clone, Debug)]
 struct Sum {
     since: Timestamp,
@@ -51,7 +51,7 @@ struct Sum {
     unmatched: u64,
     truncated: u64,
     others: u64,
-    /// By rule and outcome: how often, and the last detail.
+    /// By rule and outcome: the number of decisions, and the most recent detail.
     kinds: BTreeMap<(String, String), (u64, String)>,
 }
 
@@ -71,7 +71,7 @@ impl Tally {
         sum.truncated += unchanged.truncated;
         for Counted { rule, outcome, count, detail } in unchanged.decisions {
             let key = (rule, outcome);
-            if sum.kinds.len() >= MOST_KINDS && !sum.kinds.contains_key(&key) {
+            if sum.kinds.len() >= MAX_KINDS && !sum.kinds.contains_key(&key) {
                 sum.others += count;
                 continue;
             }
@@ -80,7 +80,7 @@ impl Tally {
         }
     }
 
-    /// One record for each actor, and nothing is counted any more.
+    /// Takes the sums: one record for each actor.
     pub(super) fn take(&self, now: Timestamp) -> Vec<Record> {
         let sums = std::mem::take(&mut *self.0.lock());
         let record = |(actor, sum): (String, Sum)| Record::AlertsUnchanged {

@@ -32,8 +32,8 @@ fn requested(at: i64, actor: &str, target: &str) -> Record {
 }
 
 impl Record {
-    /// The same order, as a rule gives it.
-    fn from_rule(mut action: Self) -> Self {
+    /// The same action, requested by a rule.
+    fn by_rule(mut action: Self) -> Self {
         if let Self::Requested { source, .. } = &mut action {
             "alert".clone_into(source);
         }
@@ -62,8 +62,8 @@ fn open(path: &Path, size_bytes: u64, files: u32) -> (Audit, AuditWriter) {
     Audit::open(Destination::File(path.to_owned(), Rotation { size_bytes, files })).unwrap()
 }
 
-/// Runs `work` beside a writer, which is ended and awaited.
-async fn beside<T>(writer: AuditWriter, execution: impl Future<Output = T>) -> T {
+/// Runs a future next to a writer, which is then stopped and awaited.
+async fn with_writer<T>(writer: AuditWriter, execution: impl Future<Output = T>) -> T {
     let shutdown = CancellationToken::new();
     let running = tokio::spawn(writer.run(shutdown.clone()));
     let done = execution.await;
@@ -78,17 +78,17 @@ fn lines(path: &Path) -> Vec<Record> {
 }
 
 #[tokio::test]
-async fn whatever_texts_are_in_it_a_record_is_one_line_and_only_its_owner_reads_it() {
+async fn a_record_is_one_line_whatever_texts_it_holds_and_is_readable_by_its_owner_only() {
     use std::os::unix::fs::PermissionsExt as _;
 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.jsonl");
-    // Small enough that it is put aside between the two.
+    // Small enough that the file is rotated between the two records.
     let (audit, writer) = open(&path, 1, 2);
     let forged = requested(9, "mallory", "jid0000000009").line();
     let evil = format!("x\r\n{forged}\u{85}\u{2028}\u{1b}[2J");
     let record = requested(1, &evil, &evil);
-    beside(writer, async {
+    with_writer(writer, async {
         audit.write(record.clone()).await.unwrap();
         audit.write(record.clone()).await.unwrap();
     })
@@ -101,14 +101,14 @@ async fn whatever_texts_are_in_it_a_record_is_one_line_and_only_its_owner_reads_
 }
 
 #[tokio::test]
-async fn what_was_written_is_there_after_a_restart_and_is_found_by_everything_it_says() {
+async fn records_are_there_after_a_restart_and_can_be_found_by_every_field() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.jsonl");
     let (audit, writer) = open(&path, 1 << 20, 2);
     let records =
         [requested(1, "alice", "jid0000000001"), requested(2, "bob", "bid0000000002"), requested(3, "alice", "x")];
-    beside(writer, async {
-        // Many at once share their syncs, and each is told.
+    with_writer(writer, async {
+        // Concurrent records share their syncs, and each caller gets a result.
         let writes = records.iter().cloned().map(|record| audit.write(record));
         futures::future::try_join_all(writes).await.unwrap();
         audit.write(outcome(&records[0], "done")).await.unwrap();
@@ -116,9 +116,9 @@ async fn what_was_written_is_there_after_a_restart_and_is_found_by_everything_it
     })
     .await;
     assert_eq!(lines(&path).len(), 5);
-    assert!(audit.write(requested(4, "late", "x")).await.unwrap_err().to_string().contains("is ending"));
+    assert!(audit.write(requested(4, "late", "x")).await.unwrap_err().to_string().contains("is shutting down"));
 
-    // A line that was cut by the end of the process hides none of the others, and the next begins anew.
+    // A line that was cut by the end of the process does not hide the others, and the next starts a new line.
     std::fs::OpenOptions::new()
         .append(true)
         .open(&path)
@@ -128,7 +128,7 @@ async fn what_was_written_is_there_after_a_restart_and_is_found_by_everything_it
         })
         .unwrap();
     let (again, writer) = open(&path, 1 << 20, 2);
-    beside(writer, async { again.write(requested(5, "carol", "jid0000000009")).await.unwrap() }).await;
+    with_writer(writer, async { again.write(requested(5, "carol", "jid0000000009")).await.unwrap() }).await;
     let ids = |query: AuditQuery| -> Vec<String> {
         again
             .find(&AuditQuery { limit: 10, ..query })
@@ -141,8 +141,8 @@ async fn what_was_written_is_there_after_a_restart_and_is_found_by_everything_it
     assert_eq!(ids(AuditQuery { actor: Some("alice".to_owned()), ..Default::default() }), ["x", "jid0000000001"]);
     assert_eq!(ids(AuditQuery { text: Some("WHY NOT".to_owned()), ..Default::default() }), ["bid0000000002"]);
     assert_eq!(ids(AuditQuery { outcome: Some("done".to_owned()), ..Default::default() }), ["jid0000000001"]);
-    assert_eq!(ids(AuditQuery { outcome: Some("going_on".to_owned()), ..Default::default() }), ["jid0000000009"]);
-    // Of what was going on when the process ended nobody knows.
+    assert_eq!(ids(AuditQuery { outcome: Some("running".to_owned()), ..Default::default() }), ["jid0000000009"]);
+    // The outcome of what was running when the process ended is not known.
     assert_eq!(ids(AuditQuery { outcome: Some("unknown".to_owned()), ..Default::default() }), ["x"]);
     let page = again.find(&AuditQuery { limit: 1, before: Some(records[2].id()), ..Default::default() });
     assert_eq!((page.entries[0].id, page.total, page.has_more), (records[1].id(), 4, true));
@@ -150,11 +150,11 @@ async fn what_was_written_is_there_after_a_restart_and_is_found_by_everything_it
 }
 
 #[tokio::test]
-async fn a_full_file_is_put_aside_and_only_so_many_are_kept() {
+async fn a_full_file_is_rotated_and_the_number_of_files_is_limited() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.jsonl");
     let (audit, writer) = open(&path, 1_000, 2);
-    beside(writer, async {
+    with_writer(writer, async {
         for at in 1..=20 {
             let action = requested(at, "alice", &format!("jid{at:010}"));
             audit.write(action.clone()).await.unwrap();
@@ -170,7 +170,7 @@ async fn a_full_file_is_put_aside_and_only_so_many_are_kept() {
         lines(&path).last().unwrap().id(),
         audit.find(&AuditQuery { limit: 1, ..Default::default() }).entries[0].id
     );
-    // What was put aside is read back too.
+    // Rotated files are read back too.
     let (again, _writer) = open(&path, 1_000, 2);
     let of = |path: &Path| lines(path).iter().filter(|record| matches!(record, Record::Requested { .. })).count();
     let kept = of(&path) + of(&folder.path().join("audit.jsonl.1")) + of(&folder.path().join("audit.jsonl.2"));
@@ -178,17 +178,17 @@ async fn a_full_file_is_put_aside_and_only_so_many_are_kept() {
 }
 
 #[tokio::test]
-async fn who_cannot_be_written_down_is_told_and_the_next_may_be() {
+async fn a_record_that_cannot_be_written_is_an_error_and_the_next_may_succeed() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("none").join("audit.jsonl");
     let refused = Audit::open(Destination::File(missing, Rotation::default())).unwrap_err();
     assert!(refused.to_string().starts_with("cannot open the audit file"), "{refused}");
 
-    // The folder is gone when the file is full, and comes back.
+    // The directory is missing when the file is full, and comes back.
     let path = folder.path().join("logs").join("audit.jsonl");
     std::fs::create_dir(path.parent().unwrap()).unwrap();
     let (audit, writer) = open(&path, 10, 1);
-    beside(writer, async {
+    with_writer(writer, async {
         audit.write(requested(1, "alice", "a")).await.unwrap();
         std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
         let refused = audit.write(requested(2, "alice", "b")).await.unwrap_err();
@@ -201,7 +201,7 @@ async fn who_cannot_be_written_down_is_told_and_the_next_may_be() {
     assert_eq!(lines(&path).len(), 1);
 }
 
-/// The unfinished actions that a file has got an outcome of, and how many lines it has.
+/// The actions in a file that got an outcome at startup, and the number of its lines.
 fn settled(path: &Path) -> (Vec<ActionId>, usize) {
     let lines = lines(path);
     let unknown = lines.iter().filter_map(|record| match record {
@@ -212,10 +212,10 @@ fn settled(path: &Path) -> (Vec<ActionId>, usize) {
 }
 
 #[tokio::test]
-async fn what_the_last_process_left_without_an_outcome_gets_one_in_the_file() {
+async fn an_action_that_the_last_process_left_without_an_outcome_gets_one_in_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.jsonl");
-    // So small that the two lines of an action are in different files.
+    // So small that the two records of an action are in different files.
     let (audit, writer) = open(&path, 700, 20);
     let actions: Vec<_> = (1..=6).map(|at| requested(at, "alice", &format!("jid{at:010}"))).collect();
     let item = |of: &Record| match outcome(of, "done") {
@@ -224,7 +224,7 @@ async fn what_the_last_process_left_without_an_outcome_gets_one_in_the_file() {
             at,
             target: Some("jid0000000001".to_owned()),
             outcome,
-            // It looks like what is looked for, and is a text.
+            // A text that looks like the search pattern.
             detail: Some("\",\"target\":\"".to_owned()),
             before: Some("failed".to_owned()),
             after: Some("pending".to_owned()),
@@ -234,11 +234,11 @@ async fn what_the_last_process_left_without_an_outcome_gets_one_in_the_file() {
         },
         other => panic!("{other:?}"),
     };
-    beside(writer, async {
+    with_writer(writer, async {
         for action in &actions {
             audit.write(action.clone()).await.unwrap();
         }
-        // What came of one of its items is not what came of the action.
+        // The outcome of one item is not the outcome of the action.
         audit.write(item(&actions[1])).await.unwrap();
         for done in [0, 2, 4] {
             audit.write(outcome(&actions[done], "done")).await.unwrap();
@@ -248,7 +248,7 @@ async fn what_the_last_process_left_without_an_outcome_gets_one_in_the_file() {
     drop(audit);
     let left: Vec<_> = [1, 3, 5].map(|number: usize| actions[number].id()).into();
 
-    // Another process that has the file open may be carrying them out.
+    // Another process that has the file open may be executing them.
     let held = files::append(&path).unwrap();
     held.lock_shared().unwrap();
     let (_audit, writer) = open(&path, 1 << 20, 20);
@@ -262,7 +262,7 @@ async fn what_the_last_process_left_without_an_outcome_gets_one_in_the_file() {
     assert_eq!(found, left);
     let of = |id| again.entry(id).unwrap().outcome;
     assert_eq!([of(actions[0].id()), of(left[0])], ["done", "unknown"].map(|label| Some(label.to_owned())));
-    // And once is enough.
+    // Once only.
     let (_audit, writer) = open(&path, 1 << 20, 20);
     drop(writer);
     assert_eq!(settled(&path), (left, count));
@@ -278,7 +278,7 @@ async fn a_file_that_is_moved_removed_or_replaced_is_noticed_before_the_next_rec
         other => panic!("{other:?}"),
     };
     let targets = |path: &Path| lines(path).iter().map(target).collect::<Vec<_>>();
-    beside(writer, async {
+    with_writer(writer, async {
         let write = async |name: &str| audit.write(requested(1, "alice", name)).await;
         write("a").await.unwrap();
         let moved = folder.path().join("moved");
@@ -292,7 +292,7 @@ async fn a_file_that_is_moved_removed_or_replaced_is_noticed_before_the_next_rec
         std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(0).unwrap();
         write("d").await.unwrap();
         assert_eq!(targets(&path), ["d"]);
-        // Not through a link, and not into what others may write.
+        // Not through a symbolic link, and not into a file that other users may write.
         std::fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink(&moved, &path).unwrap();
         assert!(write("e").await.unwrap_err().to_string().contains("symbolic link"));

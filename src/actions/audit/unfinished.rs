@@ -1,4 +1,4 @@
-//! Actions without an outcome: the process ended while they were carried out.
+//! Actions without an outcome: the process ended while they were executing.
 
 use std::collections::HashSet;
 
@@ -9,24 +9,25 @@ use serde::de::IgnoredAny;
 use super::record::{ActionId, Record};
 use crate::actions::metrics::UNKNOWN;
 
-/// After so many bytes it is noted that everything has an outcome, so that the next start need not read them again.
-const NOTED_AFTER: u64 = 8 << 20;
+/// After how many bytes a record says that all earlier actions have an outcome, so that the next start need not read
+/// them again.
+const SETTLED_AFTER_BYTES: u64 = 8 << 20;
 
-/// What is looked for in lines, file by file, the newest first.
+/// The actions without an outcome, searched file by file, the newest first.
 #[derive(Debug, Default)]
 pub(super) struct Unfinished {
-    /// Those of files that were read whole.
+    /// Those of files that were read completely.
     newer: Vec<ActionId>,
-    /// Those of the file that is being read, in their order.
+    /// Those of the file that is being read, in order.
     found: Vec<ActionId>,
     ended: HashSet<ActionId>,
     is_settled: bool,
     read_bytes: u64,
 }
 
-/// As much of a line as is needed here.
+/// The fields of a record that are needed here.
 #[derive(Deserialize)]
-struct Glance {
+struct Header {
     record: String,
     id: ActionId,
     #[serde(default)]
@@ -34,22 +35,22 @@ struct Glance {
 }
 
 impl Unfinished {
-    /// What follows is older than everything before.
+    /// The following lines are older than all before.
     pub(super) fn begin_older(&mut self) {
         let newer = std::mem::take(&mut self.newer);
         self.newer = std::mem::take(&mut self.found);
         self.newer.extend(newer);
     }
 
-    pub(super) fn look_at(&mut self, line: &[u8]) {
+    pub(super) fn add(&mut self, line: &[u8]) {
         self.read_bytes += line.len() as u64;
-        // Most lines of an action over many are about its items, and would all be taken apart for nothing.
+        // Most records of a bulk action are about its items; they are not parsed.
         let is_item = line.starts_with(br#"{"record":"begun""#)
             || line.starts_with(br#"{"record":"outcome""#) && memchr::memmem::find(line, br#","target":""#).is_some();
         if is_item {
             return;
         }
-        let Ok(Glance { record, id, target }) = serde_json::from_slice(line) else { return };
+        let Ok(Header { record, id, target }) = serde_json::from_slice(line) else { return };
         match (&*record, target) {
             ("requested", _) if self.found.last() != Some(&id) => self.found.push(id),
             ("outcome", None) => {
@@ -63,12 +64,12 @@ impl Unfinished {
         }
     }
 
-    /// Whether everything that is older has an outcome.
+    /// Whether a record says that all older actions have an outcome.
     pub(super) fn is_settled_before(&self) -> bool {
         self.is_settled
     }
 
-    /// The records that give each of them an outcome. `by_alert` says in which of the two files they are.
+    /// The records that give each of them an outcome. `by_alert` selects the file.
     pub(super) fn end(mut self, now: Timestamp, by_alert: bool) -> Vec<Record> {
         self.begin_older();
         let mut named = HashSet::new();
@@ -79,7 +80,7 @@ impl Unfinished {
                 at: now,
                 target: None,
                 outcome: UNKNOWN.to_owned(),
-                detail: Some("the process ended before the outcome was written; compare with the queue".to_owned()),
+                detail: Some("the process ended before the outcome was recorded; compare with the queue".to_owned()),
                 before: None,
                 after: None,
                 cancelled_by: None,
@@ -87,7 +88,7 @@ impl Unfinished {
                 by_alert,
             })
             .collect();
-        if !records.is_empty() || self.read_bytes > NOTED_AFTER {
+        if !records.is_empty() || self.read_bytes > SETTLED_AFTER_BYTES {
             records.push(Record::Settled { id: ActionId::new(now), at: now });
         }
         records

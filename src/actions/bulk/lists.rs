@@ -1,4 +1,4 @@
-//! The lists that are frozen and not requested yet, and how many of them are remembered.
+//! The lists that are frozen and not executed yet, and how many of them are kept.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,69 +12,69 @@ use crate::actions::audit::ActionId;
 use crate::actions::target::Target;
 
 /// How many items a list may have.
-pub const MOST_ITEMS: usize = 250_000;
+pub const MAX_ITEMS: usize = 250_000;
 
-/// How many lists are remembered that nobody has requested yet.
-const MOST_FROZEN: usize = 64;
+/// How many lists are kept that are not executed yet.
+const MAX_FROZEN: usize = 64;
 
-/// How many of them are one actor's. His older ones make room for the next, and nobody else's.
-const MOST_OF_ONE: usize = 16;
+/// How many lists of one actor are kept. Their older ones make room for the next, and no other actor's.
+const MAX_LISTS_PER_ACTOR: usize = 16;
 
-/// How many items all of them may have together, and how many one actor's: a list of every job takes some megabytes.
-const MOST_FROZEN_ITEMS: usize = 4 * MOST_ITEMS;
-const MOST_ITEMS_OF_ONE: usize = 2 * MOST_ITEMS;
+/// How many items all lists, and those of one actor, may have together: a list of every job takes several megabytes.
+const MAX_FROZEN_ITEMS: usize = 4 * MAX_ITEMS;
+const MAX_ITEMS_PER_ACTOR: usize = 2 * MAX_ITEMS;
 
-/// How long such a list is remembered.
-const KEPT_FOR: Duration = Duration::from_mins(30);
+/// How long a list is kept.
+const LIST_LIFETIME: Duration = Duration::from_mins(30);
 
-/// What a list is of.
+/// What a list contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListOf {
-    /// The jobs that a filter found.
+    /// The jobs that match a filter.
     Jobs,
-    /// Jobs that somebody chose one by one.
+    /// Jobs that were selected one by one.
     ChosenJobs,
-    /// Anything that somebody chose one by one.
+    /// Any items that were selected one by one.
     ChosenItems,
     /// Items that show a fault.
     Faults,
 }
 
 impl ListOf {
-    /// So many of them, in words.
+    /// The noun for this many of them.
     #[must_use]
     pub fn words(self, count: usize) -> &'static str {
         match (self, count) {
             (Self::Jobs, 1) => "job",
             (Self::Jobs, _) => "jobs",
-            (Self::ChosenJobs, 1) => "chosen job",
-            (Self::ChosenJobs, _) => "chosen jobs",
-            (Self::ChosenItems, 1) => "chosen item",
-            (Self::ChosenItems, _) => "chosen items",
+            (Self::ChosenJobs, 1) => "selected job",
+            (Self::ChosenJobs, _) => "selected jobs",
+            (Self::ChosenItems, 1) => "selected item",
+            (Self::ChosenItems, _) => "selected items",
             (Self::Faults, 1) => "fault",
             (Self::Faults, _) => "faults",
         }
     }
 }
 
-/// A frozen list, and what is to be done to each item of it.
+/// A frozen list, and the action on each item of it.
 #[derive(Clone, Debug)]
 pub struct Frozen {
-    /// The id of the action that it may become.
+    /// The id of the action when it is executed.
     pub id: ActionId,
     /// When it was frozen.
     pub at: Timestamp,
-    /// By whom: nobody else may request it.
+    /// The actor's name: no other actor may execute it.
     pub actor: String,
-    /// What is requested on each item.
+    /// The action on each item.
     pub bulk: BulkAction,
-    /// What it is a list of.
+    /// What the list contains.
     pub of: ListOf,
-    /// The items, and the version of each one's status as it was then.
+    /// The items, each with the version of its status when the list was frozen.
     pub items: Vec<(Target, Option<i32>)>,
 }
 
-/// The lists that nobody has requested yet.
+/// The lists that are not executed yet.
 #[derive(Debug, Default)]
 pub(in crate::actions) struct Lists(Mutex<VecDeque<Arc<Frozen>>>);
 
@@ -82,24 +82,24 @@ impl Lists {
     pub(super) fn add(&self, frozen: Arc<Frozen>) {
         let mut lists = self.0.lock();
         let (now, actor) = (frozen.at, frozen.actor.clone());
-        lists.retain(|list| now.duration_since(list.at).unsigned_abs() < KEPT_FOR);
+        lists.retain(|list| now.duration_since(list.at).unsigned_abs() < LIST_LIFETIME);
         lists.push_back(frozen);
         let is_own = |list: &&Arc<Frozen>| list.actor == actor;
         let size = |list: &Arc<Frozen>| list.items.len();
-        while lists.iter().filter(is_own).count() > MOST_OF_ONE
-            || lists.iter().filter(is_own).map(size).sum::<usize>() > MOST_ITEMS_OF_ONE
+        while lists.iter().filter(is_own).count() > MAX_LISTS_PER_ACTOR
+            || lists.iter().filter(is_own).map(size).sum::<usize>() > MAX_ITEMS_PER_ACTOR
         {
             let oldest = lists.iter().position(|list| is_own(&list));
             oldest.map(|oldest| lists.remove(oldest));
         }
-        while lists.len() > MOST_FROZEN || lists.iter().map(size).sum::<usize>() > MOST_FROZEN_ITEMS {
+        while lists.len() > MAX_FROZEN || lists.iter().map(size).sum::<usize>() > MAX_FROZEN_ITEMS {
             lists.pop_front();
         }
     }
 
     pub(super) fn get(&self, id: ActionId, now: Timestamp) -> Option<Arc<Frozen>> {
         let lists = self.0.lock();
-        let is_it = |list: &&Arc<Frozen>| list.id == id && now.duration_since(list.at).unsigned_abs() < KEPT_FOR;
+        let is_it = |list: &&Arc<Frozen>| list.id == id && now.duration_since(list.at).unsigned_abs() < LIST_LIFETIME;
         lists.iter().find(is_it).cloned()
     }
 }
@@ -110,7 +110,7 @@ mod tests {
     use crate::actions::ActionKind;
 
     #[test]
-    fn one_actor_s_lists_crowd_out_no_others_and_all_have_an_end() {
+    fn the_lists_of_one_actor_do_not_displace_those_of_others_and_all_are_bounded() {
         let (lists, now) = (Lists::default(), Timestamp::UNIX_EPOCH);
         let bulk = BulkAction::new(ActionKind::Resume);
         let freeze = |actor: &str, count: usize| {
@@ -123,16 +123,16 @@ mod tests {
         let alices = freeze("alice", 1);
         let mallorys: Vec<_> = (0..100).map(|_| freeze("mallory", 1)).collect();
         assert!(lists.get(alices, now).is_some());
-        assert_eq!(mallorys.iter().filter(|id| lists.get(**id, now).is_some()).count(), MOST_OF_ONE);
+        assert_eq!(mallorys.iter().filter(|id| lists.get(**id, now).is_some()).count(), MAX_LISTS_PER_ACTOR);
         for number in 0..10 {
-            let last = freeze("mallory", MOST_ITEMS);
+            let last = freeze("mallory", MAX_ITEMS);
             assert!(lists.get(last, now).is_some());
-            assert_eq!(lists.0.lock().len(), if number == 0 { MOST_OF_ONE + 1 } else { 3 });
+            assert_eq!(lists.0.lock().len(), if number == 0 { MAX_LISTS_PER_ACTOR + 1 } else { 3 });
         }
         for number in 0..70 {
-            freeze(&format!("user{number}"), MOST_ITEMS / 10);
+            freeze(&format!("user{number}"), MAX_ITEMS / 10);
         }
         let items: usize = lists.0.lock().iter().map(|list| list.items.len()).sum();
-        assert!(items <= MOST_FROZEN_ITEMS && lists.0.lock().len() <= MOST_FROZEN, "{items}");
+        assert!(items <= MAX_FROZEN_ITEMS && lists.0.lock().len() <= MAX_FROZEN, "{items}");
     }
 }

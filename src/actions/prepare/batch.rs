@@ -38,14 +38,14 @@ impl ActionPlanner<'_> {
                 let plan = self.queue.plan_report_again(target, &self.message(), now).await;
                 plan.map(|plan| (vec![Step::One(plan.transaction)], Some(plan.to)))
             }
-            // What a deletion that was cut short has left.
+            // The remains of an interrupted deletion.
             BatchAction::Delete if before == Some(BatchState::Deleted) => {
                 self.queue.plan_purge(target).await.map(|plan| (vec![Step::Many(plan)], None))
             }
             BatchAction::Delete => {
                 let plan = self.queue.plan_delete(target, &self.message(), now).await;
-                // An empty `batch-processing` of a deleted batch would stop all reporting: see `plan_delete`. What is
-                // left besides is of no use to anybody.
+                // An empty `batch-processing` of a deleted batch would stop all reporting: see `plan_delete`. The other
+                // remains are of no use.
                 plan.map(|plan| (vec![Step::Many(plan), Step::ThenPurge(id)], None))
             }
             BatchAction::Purge { force } => match self.queue.plan_purge(target).await {
@@ -67,16 +67,16 @@ impl ActionPlanner<'_> {
                 jobs => format!("{jobs} jobs are"),
             };
             format!(
-                "{jobs} deleted with it, and all znodes are removed: its depositor gets no report, and has to submit it \
+                "{jobs} deleted with it, and all znodes are removed. The depositor gets no report, and has to submit it \
                  again."
             )
         });
         Ok(prepared.warn(warning))
     }
 
-    /// Purges every batch that is Completed or Deleted now, also those that the daemons' own clean-up passes over.
+    /// Purges every batch that is Completed or Deleted now, also those that the daemons' clean-up does not find.
     pub(super) async fn clean_up(&self, action: &Action, needs: Role) -> Result<Prepared, Refusal> {
-        /// How many are named.
+        /// How many batches are named.
         const NAMED: usize = 10;
         let done = self.queue.finished_batches().await?;
         let named: Vec<_> = done.iter().take(NAMED).map(|batch| batch.id.to_string()).collect();
@@ -108,7 +108,7 @@ impl ActionPlanner<'_> {
     }
 }
 
-/// A batch with the jobs that the image knows to be its own: without it, every job of the queue has to be asked.
+/// A batch with its jobs as the mirror knows them: without them, every job of the queue has to be read.
 pub(in crate::actions) fn batch_target(store: Option<&Store>, id: BatchId, now: Timestamp) -> BatchTarget {
     let query = JobQuery { batch: Some(id), ..JobQuery::default() };
     let jobs = store.and_then(|store| store.matching(&query, now));

@@ -64,7 +64,7 @@ impl ActionPlanner<'_> {
         self.queue.plan_job_change(target, &change.with_message(self.message()), self.now).await
     }
 
-    /// Where the job is thought to be, and what its caller saw of it.
+    /// The expected path of the job, and the precondition.
     fn job_target(&self, action: &Action, id: JobId) -> JobTarget {
         let mut target = JobTarget::new(id);
         if let Some(job) = self.store.and_then(|store| store.job(id))
@@ -78,7 +78,7 @@ impl ActionPlanner<'_> {
         }
     }
 
-    /// Says what stands against an action, and in which state its job is now.
+    /// Explains an error, with the current state of the job.
     async fn explain_job(&self, action: &Action, id: JobId, error: Error) -> Refusal {
         let is_step = matches!(error, Error::Transition { .. });
         match Refusal::of_job(error) {
@@ -96,18 +96,18 @@ impl ActionPlanner<'_> {
     }
 }
 
-/// What the caller of a job's change should know.
+/// The warnings for a change of a job.
 fn warnings(action: JobAction, plan: &JobPlan) -> Vec<String> {
     let mut warnings = Vec::new();
     let batch = plan.batch_state;
     match action {
         JobAction::Resume(_) if matches!(batch, Some(BatchState::Failed)) => warnings.push(format!(
-            "Its batch has failed and was reported so: when the job completes, no report will follow. Then request \
+            "Its batch has failed and was reported as such: when the job completes, no report follows. Then request \
              “Report again” for {}.",
             plan.batch
         )),
         JobAction::Resume(_) if batch.is_none_or(BatchState::is_final) => {
-            warnings.push("Its batch is finished or gone: when the job completes, no report will follow.".to_owned());
+            warnings.push("Its batch is finished or gone: when the job completes, no report follows.".to_owned());
         }
         JobAction::Release if plan.hold.is_some() => warnings.push(
             "Its collection is still held: a daemon will hold the job again. Release the \

@@ -69,7 +69,7 @@ impl ActionPlanner<'_> {
             (QueueAction::Pause, None) => {
                 let plan = self.queue.plan_pause(queue, self.who, self.reason, self.now).await?;
                 let warning = (queue == path::Queue::Ingest).then(|| {
-                    "This stops every daemon but inventory, also those whose work frees space: nothing moves until it \
+                    "This stops every daemon except inventory, also those whose work frees space: no job advances until it \
                      is unpaused."
                         .to_owned()
                 });
@@ -110,7 +110,7 @@ impl ActionPlanner<'_> {
                 {
                     let (who, since) = (&hold.who, hold.since);
                     let why = format!(
-                        "the collection {mnemonic} is held by another action, of {who:?} at {since}; nothing was done"
+                        "the collection {mnemonic} is held by another action, by {who:?} at {since}; nothing was done"
                     );
                     return Err(Refusal::conflict(why));
                 }
@@ -120,11 +120,11 @@ impl ActionPlanner<'_> {
                 let mut steps = vec![Step::One(plan)];
                 let warning = match (with_jobs, known) {
                     (true, None) => {
-                        let why = "its held jobs are not known here: release them from the list of jobs";
+                        let why = "its held jobs are unknown without a mirror: release them from the list of jobs";
                         return Err(Refusal::Invalid(why.to_owned()));
                     }
                     (true, Some(_)) => {
-                        // After it: the other way round they would be held again.
+                        // After it: before, the daemons would hold them again.
                         steps.push(Step::ReleaseJobs(mnemonic.into()));
                         Some(format!("{held} of its jobs are Held and are released with it."))
                     }
@@ -149,15 +149,15 @@ impl ActionPlanner<'_> {
         force: bool,
     ) -> Result<Prepared, Refusal> {
         let lock = self.queue.find_lock(path).await?;
-        let lock = lock.ok_or_else(|| Refusal::Missing(format!("{path} is not locked any more")))?;
+        let lock = lock.ok_or_else(|| Refusal::Missing(format!("{path} is no longer locked")))?;
         check_lock(action, &lock)?;
         if !force {
             self.server_now().await?;
         }
         if !force && !self.is_leaked(path) {
             let why = format!(
-                "{path} is no fault: somebody may be working under it, and two would work on the same thing. Break it \
-                 by force if it is certain that nobody does."
+                "{path} is not a fault: a daemon may be working under this lock, and a second one would start on the same item. \
+                 Break it with force if it is certain that none does."
             );
             return Err(Refusal::conflict(why));
         }
@@ -165,25 +165,25 @@ impl ActionPlanner<'_> {
         let since = lock.since;
         let warning = match lock.session {
             Some(session) => format!(
-                "The session {session} loses it, which has held it since {since}. If its daemon is alive, it goes on \
-                 working and does not know."
+                "The session {session}, which has held it since {since}, loses it. If its daemon is alive, it continues \
+                 working without the lock."
             ),
-            None => format!("It is not ephemeral, and is there since {since}: no session loses it."),
+            None => format!("It is persistent and has existed since {since}: no session loses it."),
         };
         let steps = vec![Step::BreakLock(lock.clone(), plan)];
         Ok(Prepared::new(action, needs, steps).with_lock(&lock).warn([warning]))
     }
 
-    /// The servers' time, for what is told by its age.
+    /// The servers' time, from which ages are computed.
     async fn server_now(&self) -> Result<Timestamp, Refusal> {
         self.clock.server_time(self.store, self.now).await
     }
 
-    /// Whether the lock is a fault by what the image says. Without one, nobody says so.
+    /// Whether the mirror shows the lock as a fault. False without a mirror.
     fn is_leaked(&self, path: &Path) -> bool {
         let Some(store) = self.store else { return false };
         [Fault::LeakedLock, Fault::LeakedStorageLock].iter().any(|fault| {
-            let found = store.faults(*fault, MOST_LEAKED, self.now, None).unwrap_or_default();
+            let found = store.faults(*fault, MAX_LEAKED, self.now, None).unwrap_or_default();
             found.iter().any(|found| found.nodes.contains(path) || found.item == *path)
         })
     }
@@ -198,9 +198,9 @@ impl ActionPlanner<'_> {
         let how = RepairOptions { limits: self.limits, now: self.server_now().await?, even_if_locked: force };
         let repair = match self.queue.plan_repair(fault, item, how).await {
             Ok(repair) => repair,
-            // One write may repair two faults, and the other one is repaired then as well.
+            // One write may repair two faults, so that the other one is already repaired.
             Err(Error::NotShown { .. }) => {
-                let why = format!("{item} does not show {fault} now, and nothing is written.");
+                let why = format!("{item} does not show {fault} now; nothing is written.");
                 return Ok(Prepared::new(action, needs, Vec::new()).warn([why]));
             }
             Err(error) => return Err(error.into()),
@@ -210,8 +210,8 @@ impl ActionPlanner<'_> {
         prepared.with_plan()
     }
 
-    /// Purges an item that is not done with, where it cannot be loaded and no repair helps; `refused` says why it is not
-    /// purged as one that is done with. `None` where that stands.
+    /// Purges an unfinished item that cannot be loaded and that no repair helps. `refused` is why it is not purged as a
+    /// finished one; `None` if that refusal stays.
     pub(super) async fn purge_broken(
         &self,
         action: &Action,
@@ -242,14 +242,14 @@ impl ActionPlanner<'_> {
     }
 }
 
-/// How many leaked locks are looked through.
-const MOST_LEAKED: usize = 100_000;
+/// How many leaked locks are searched.
+const MAX_LEAKED: usize = 100_000;
 
-/// Refuses a lock that is another than its operator saw.
+/// Refuses an action on another lock than its caller saw.
 fn check_lock(action: &Action, lock: &Lock) -> Result<(), Refusal> {
     match action.precondition.as_ref().and_then(|precondition| precondition.czxid) {
         Some(czxid) if czxid != lock.czxid => {
-            let why = format!("{} is another by now, made at {}; nothing was done", lock.path, lock.since);
+            let why = format!("{} is another lock now, created at {}; nothing was done", lock.path, lock.since);
             Err(Refusal::conflict(why))
         }
         Some(_) | None => Ok(()),
@@ -260,7 +260,7 @@ fn held_jobs(store: &Store, mnemonic: &str, now: Timestamp) -> Option<usize> {
     store.find_jobs(&held_in(mnemonic), now).map(|page| page.total)
 }
 
-/// Asks for the jobs of a collection that are Held.
+/// The query for the held jobs of a collection.
 pub(in crate::actions) fn held_in(mnemonic: &str) -> JobQuery {
     JobQuery {
         states: vec![Some(JobState::Held)],

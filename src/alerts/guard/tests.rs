@@ -1,4 +1,4 @@
-//! Random histories of a rule: whatever comes, whenever, and however often the process restarts, its limits hold.
+//! Random histories of a rule: its limits hold whatever happens, at any time and with any number of restarts.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use proptest::prelude::*;
 use super::*;
 use crate::alerts::rule::{Mode, Remedy, Selector};
 
-/// What may happen.
+/// A step of a history.
 #[derive(Clone, Debug)]
 enum Step {
-    /// Time goes by, in seconds; a clock that is put right goes back.
+    /// Time passes, in seconds; backwards when a clock is corrected.
     Wait(i64),
-    /// An alert comes on one of three scopes, of which the queue then has so many jobs as the rule wants.
+    /// An alert on one of three scopes, with this many jobs selected by the rule.
     Alert { scope: u8, fingerprint: u8, starts: u8, present: u64, wanted: usize },
-    /// Somebody closes the breaker.
+    /// A user resets the breaker.
     Reset,
 }
 
@@ -47,11 +47,11 @@ fn rule(items: u32, span: u64, share: Option<f64>, cooldown: u64, attempts: u32)
     }
 }
 
-/// What was done, by the clock of whoever did it.
+/// What was done, by the clock of the process that did it.
 #[derive(Debug, Default)]
 struct History {
     done: Vec<(i64, String)>,
-    /// When each scope was acted upon.
+    /// When the rule acted on each scope.
     acted: Vec<(i64, String)>,
 }
 
@@ -70,18 +70,18 @@ proptest! {
     ) {
         let rule = rule(items, span, share, cooldown, attempts);
         let all = Budget { items: all, per: Duration::from_mins(30) };
-        let (mut memory, mut together) = (Memory::default(), Together::default());
+        let (mut memory, mut shared_budget) = (Memory::default(), SharedBudget::default());
         let mut history = History::default();
         let mut now: Timestamp = "2026-11-21T10:00:00Z".parse().unwrap();
         for step in steps {
-            // As after a restart, or with another leader: all there is stands in the znodes.
+            // As after a restart or a change of the leader: all state is in the znodes.
             memory = Memory::read(&memory.data()).unwrap();
-            together = Together::read(&together.data()).unwrap();
+            shared_budget = SharedBudget::read(&shared_budget.data()).unwrap();
             match step {
                 Step::Wait(seconds) => now += jiff::SignedDuration::from_secs(seconds),
                 Step::Reset => memory.breaker = None,
                 Step::Alert { scope, fingerprint, starts, present, wanted } => {
-                    let cause = Cause {
+                    let cause = Trigger {
                         alert: "A".to_owned(),
                         fingerprint: fingerprint.to_string(),
                         starts_at: "2026-11-21T09:00:00Z".parse::<Timestamp>().unwrap() + Duration::from_secs(starts.into()),
@@ -91,10 +91,10 @@ proptest! {
                     if admit(&rule, &memory, &cause, &scope, now).is_err() {
                         continue;
                     }
-                    prop_assert!(!is_open, "an open breaker lets nothing through");
+                    prop_assert!(!is_open, "no action while the breaker is open");
                     let names = (0..wanted).map(|number| format!("jid{number:010}"));
                     let open: Vec<_> = names.filter(|name| memory.attempts_on(name) < attempts).collect();
-                    let (room, bound) = room(&rule, &memory, (&together, all), present, now);
+                    let (room, bound) = room(&rule, &memory, (&shared_budget, all), present, now);
                     if open.is_empty() {
                         continue;
                     }
@@ -107,7 +107,7 @@ proptest! {
                     let touched = memory.spent.within(SHARE_SPAN, now);
                     let mut done = 0;
                     for name in open.iter().take(usize::try_from(room).unwrap()) {
-                        take(&rule, &mut memory, &mut together, all, name, now);
+                        take(&rule, &mut memory, &mut shared_budget, all, name, now);
                         history.done.push((now.as_millisecond(), name.clone()));
                         done += 1;
                     }
@@ -115,7 +115,7 @@ proptest! {
                         let most = (share * (present + touched) as f64).max(1.0);
                         prop_assert!((touched + done) as f64 <= most.max(touched as f64), "{touched} + {done} of {present}");
                     }
-                    memory.see(&scope, &cause.fingerprint, cause.starts_at, rule.cooldown, now);
+                    memory.record_alert(&scope, &cause.fingerprint, cause.starts_at, rule.cooldown, now);
                     history.acted.push((now.as_millisecond(), scope));
                 }
             }
@@ -130,7 +130,7 @@ proptest! {
         let cooldown = i64::try_from(rule.cooldown.as_millis()).unwrap();
         for (number, (at, scope)) in history.acted.iter().enumerate() {
             for (other, same) in &history.acted[number + 1..] {
-                // Where the clock was put back in between, the later one is dated earlier, and waited all the longer.
+                // If the clock was set back in between, the later one has an earlier date, and waited longer.
                 prop_assert!(scope != same || *other >= at + cooldown, "{scope} at {at} and at {other}");
             }
         }
@@ -143,24 +143,24 @@ proptest! {
 }
 
 #[test]
-fn after_a_failure_it_is_waited_longer_and_longer_and_never_longer_than_ten_minutes() {
+fn the_pause_after_failures_grows_up_to_ten_minutes() {
     let minutes: Vec<_> = (1..=8).map(|failures| pause_after(failures).as_secs() / 60).collect();
     assert_eq!(minutes, [1, 2, 4, 8, 10, 10, 10, 10]);
 }
 
 #[test]
-fn a_share_is_of_what_there_was_before_the_rule_touched_it() {
+fn a_share_is_of_the_jobs_that_were_there_before_the_rule_touched_them() {
     let rule = rule(100, 3_600, Some(0.25), 1, 3);
-    let (mut memory, mut together) = (Memory::default(), Together::default());
+    let (mut memory, mut shared_budget) = (Memory::default(), SharedBudget::default());
     let all = Budget { items: 1_000, per: Duration::from_hours(1) };
     let now: Timestamp = "2026-11-21T10:00:00Z".parse().unwrap();
-    assert_eq!(room(&rule, &memory, (&together, all), 40, now).0, 10);
+    assert_eq!(room(&rule, &memory, (&shared_budget, all), 40, now).0, 10);
     for number in 0..10 {
-        take(&rule, &mut memory, &mut together, all, &number.to_string(), now);
+        take(&rule, &mut memory, &mut shared_budget, all, &number.to_string(), now);
     }
-    assert_eq!(room(&rule, &memory, (&together, all), 30, now), (0, Bound::Share));
-    assert_eq!(room(&rule, &memory, (&together, all), 30, now + Duration::from_hours(1)).0, 7);
-    // One of few is always left to be tried.
-    assert_eq!(room(&rule, &Memory::default(), (&together, all), 2, now).0, 1);
-    assert_eq!(room(&rule, &Memory::default(), (&together, all), 0, now).0, 0);
+    assert_eq!(room(&rule, &memory, (&shared_budget, all), 30, now), (0, Bound::Share));
+    assert_eq!(room(&rule, &memory, (&shared_budget, all), 30, now + Duration::from_hours(1)).0, 7);
+    // At least one may always be tried.
+    assert_eq!(room(&rule, &Memory::default(), (&shared_budget, all), 2, now).0, 1);
+    assert_eq!(room(&rule, &Memory::default(), (&shared_budget, all), 0, now).0, 0);
 }

@@ -1,4 +1,4 @@
-//! The part `alerts` of the file: what may be done about alerts.
+//! The section `alerts` of the file: the rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,23 +14,23 @@ use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::state::{JobState, State as _};
 
 /// How many rules there may be.
-const MOST_RULES: usize = 100;
+const MAX_RULES: usize = 100;
 
-/// How many items a rule may touch for one alert, and how many within its budget's span.
-const MOST_ITEMS: u64 = 500;
-const MOST_BUDGET: u64 = 10_000;
+/// The maximum number of items that a rule may touch for one alert, and within its budget's period.
+const MAX_ITEMS: u64 = 500;
+const MAX_BUDGET: u64 = 10_000;
 
-/// How long a rule's name may be: it names a znode.
-const LONGEST_NAME: usize = 64;
+/// The maximum length of a rule's name, which is a part of a znode's name.
+const MAX_NAME_CHARS: usize = 64;
 
-/// The shortest cooldown: Alertmanager sends the same from several peers within seconds.
-const SHORTEST_COOLDOWN: Duration = Duration::from_secs(1);
+/// The minimum cooldown: the peers of an Alertmanager cluster send the same within seconds.
+const MIN_COOLDOWN: Duration = Duration::from_secs(1);
 
-/// The longest of any duration: nothing here is thought of in years.
-const LONGEST: Duration = Duration::from_hours(365 * 24);
+/// The maximum of any duration.
+const MAX_DURATION: Duration = Duration::from_hours(365 * 24);
 
-/// The longest span of a budget: what was spent within it is remembered.
-const LONGEST_SPAN: Duration = Duration::from_hours(7 * 24);
+/// The maximum period of a budget, whose use is stored for as long.
+const MAX_BUDGET_SPAN: Duration = Duration::from_hours(7 * 24);
 
 /// The keys below `alerts`.
 #[derive(Default, Deserialize)]
@@ -90,8 +90,8 @@ pub(super) fn check(path: &Path, keys: Keys) -> Result<Rules, FileError> {
     let mut rules = Rules { rules: Vec::new(), are_destructive_allowed: keys.allow_destructive, budget };
     let mut names = BTreeSet::new();
     for keys in keys.rules {
-        if rules.rules.len() >= MOST_RULES {
-            return Err(refuse(path, keys.referenced.line(), format!("there are more than {MOST_RULES} rules")));
+        if rules.rules.len() >= MAX_RULES {
+            return Err(refuse(path, keys.referenced.line(), format!("there are more than {MAX_RULES} rules")));
         }
         let (line, spent) = (keys.value.name.referenced.line(), keys.value.budget.value.items.referenced.line());
         let rule = rule(path, keys, rules.are_destructive_allowed)?;
@@ -103,7 +103,7 @@ pub(super) fn check(path: &Path, keys: Keys) -> Result<Rules, FileError> {
             return Err(refuse(path, spent, why));
         }
         if !names.insert(rule.name.clone()) {
-            return Err(refuse(path, line, format!("there are two rules {}; each has a name of its own", rule.name)));
+            return Err(refuse(path, line, format!("there are two rules {}; names must be unique", rule.name)));
         }
         rules.rules.push(rule);
     }
@@ -115,13 +115,13 @@ fn rule(path: &Path, keys: Spanned<RuleKeys>, is_destructive_allowed: bool) -> R
     let name = keys.name.value;
     let at = |line: u64, why: String| refuse(path, line, format!("rule {name}: {why}"));
     let is_name =
-        queuekeeper_zookeeper::coordination::is_name(&name) && name.len() <= LONGEST_NAME && !name.contains('.');
+        queuekeeper_zookeeper::coordination::is_name(&name) && name.len() <= MAX_NAME_CHARS && !name.contains('.');
     if !is_name {
-        let why = format!("a rule's name has at most {LONGEST_NAME} lower-case letters, digits, - and _");
+        let why = format!("the name of a rule may have up to {MAX_NAME_CHARS} lower-case letters, digits, - and _");
         return Err(refuse(path, keys.name.referenced.line(), why));
     }
     if keys.alert.value.is_empty() {
-        return Err(at(keys.alert.referenced.line(), "alert is empty; it is the name of the alert".to_owned()));
+        return Err(at(keys.alert.referenced.line(), "alert is empty; set the name of the alert".to_owned()));
     }
     let mode = match &keys.mode {
         None => Mode::default(),
@@ -132,7 +132,7 @@ fn rule(path: &Path, keys: Spanned<RuleKeys>, is_destructive_allowed: bool) -> R
     let remedy = Remedy::from_label(&keys.action.value)
         .ok_or_else(|| at(line, one_of("action", Remedy::ALL.map(Remedy::label))))?;
     if remedy.is_destructive() && mode == Mode::Enforce && !is_destructive_allowed {
-        let why = format!("{} cannot be undone; it takes allow_destructive: true below alerts, too", remedy.label());
+        let why = format!("{} cannot be undone; it requires allow_destructive: true below alerts", remedy.label());
         return Err(at(line, why));
     }
     let select = selector(remedy, keys.select, line, &at)?;
@@ -144,7 +144,8 @@ fn rule(path: &Path, keys: Spanned<RuleKeys>, is_destructive_allowed: bool) -> R
             Narrow::State | Narrow::Collection => remedy.is_of_jobs() || remedy == Remedy::HoldCollections,
             Narrow::Fault => !remedy.faults().is_empty(),
         };
-        let wrong = || at(narrow.referenced.line(), format!("{} is not narrowed by {}", remedy.label(), found.label()));
+        let wrong =
+            || at(narrow.referenced.line(), format!("{} cannot be narrowed by {}", remedy.label(), found.label()));
         if is_right { Ok(found) } else { Err(wrong()) }
     });
     let max_share = keys.max_share.map(|share| {
@@ -159,19 +160,19 @@ fn rule(path: &Path, keys: Spanned<RuleKeys>, is_destructive_allowed: bool) -> R
     });
     let cooldown =
         duration(&keys.cooldown).map_err(|why| at(keys.cooldown.referenced.line(), format!("cooldown: {why}")))?;
-    if cooldown < SHORTEST_COOLDOWN {
-        return Err(at(keys.cooldown.referenced.line(), "cooldown is 1s at the least".to_owned()));
+    if cooldown < MIN_COOLDOWN {
+        return Err(at(keys.cooldown.referenced.line(), "cooldown must be at least 1s".to_owned()));
     }
     let is_undone = match &keys.on_resolved {
         None => false,
         Some(undo) if undo.value == "release" && remedy == Remedy::HoldCollections => true,
         Some(undo) => {
-            let why = "on_resolved is release, and only for hold_collections: nothing else has a harmless inverse";
+            let why = "on_resolved must be release, and is supported for hold_collections only";
             return Err(at(undo.referenced.line(), why.to_owned()));
         }
     };
     let attempts = keys.attempts.map(|attempts| {
-        let wrong = || at(attempts.referenced.line(), "attempts is a number from 1 to 100".to_owned());
+        let wrong = || at(attempts.referenced.line(), "attempts must be a number from 1 to 100".to_owned());
         u32::try_from(attempts.value).ok().filter(|count| (1..=100).contains(count)).ok_or_else(wrong)
     });
     let (narrow_by, max_share, attempts) =
@@ -232,7 +233,7 @@ fn selector(
         }
     }
     if select.states.is_empty() && select.faults.is_empty() {
-        return Err(at(line, "select chooses nothing".to_owned()));
+        return Err(at(line, "select is empty".to_owned()));
     }
     let age = |name: &str, age: Option<Spanned<String>>| {
         age.map(|age| duration(&age).map_err(|why| at(age.referenced.line(), format!("{name}: {why}")))).transpose()
@@ -246,7 +247,7 @@ fn selector(
             ("max_retries", keys.max_retries.is_some()),
         ] {
             if is_given {
-                return Err(at(line, format!("{} does not look at {name} of select: leave it out", remedy.label())));
+                return Err(at(line, format!("{} does not support {name} in select", remedy.label())));
             }
         }
     }
@@ -256,7 +257,7 @@ fn selector(
     if let (Some(min), Some(max), Some(line)) = (select.min_age, select.max_age, oldest)
         && min >= max
     {
-        return Err(at(line, "max_age is not above min_age, and nothing is ever chosen".to_owned()));
+        return Err(at(line, "max_age must be above min_age".to_owned()));
     }
     select.max_retries = keys
         .max_retries
@@ -266,10 +267,15 @@ fn selector(
         .transpose()?;
     select.limit = match keys.limit {
         None => {
-            return Err(at(line, format!("limit is missing below select: how many for one alert, 1 to {MOST_ITEMS}")));
+            return Err(at(
+                line,
+                format!("limit is missing below select: the maximum number of items for one alert, 1 to {MAX_ITEMS}"),
+            ));
         }
-        Some(limit) if (1..=MOST_ITEMS).contains(&limit.value) => usize::try_from(limit.value).unwrap_or(1),
-        Some(limit) => return Err(at(limit.referenced.line(), format!("limit is a number from 1 to {MOST_ITEMS}"))),
+        Some(limit) if (1..=MAX_ITEMS).contains(&limit.value) => usize::try_from(limit.value).unwrap_or(1),
+        Some(limit) => {
+            return Err(at(limit.referenced.line(), format!("limit must be a number from 1 to {MAX_ITEMS}")));
+        }
     };
     Ok(select)
 }
@@ -278,22 +284,22 @@ fn budget(path: &Path, keys: Spanned<BudgetKeys>) -> Result<Budget, FileError> {
     let BudgetKeys { items, per } = keys.value;
     let at = |line, why: String| refuse(path, line, format!("budget: {why}"));
     let span = duration(&per).map_err(|why| at(per.referenced.line(), why))?;
-    if span < Duration::from_secs(1) || span > LONGEST_SPAN {
-        return Err(at(per.referenced.line(), "per is 1s to 1w".to_owned()));
+    if span < Duration::from_secs(1) || span > MAX_BUDGET_SPAN {
+        return Err(at(per.referenced.line(), "per must be 1s to 1w".to_owned()));
     }
-    let count = u32::try_from(items.value).ok().filter(|_| (1..=MOST_BUDGET).contains(&items.value));
+    let count = u32::try_from(items.value).ok().filter(|_| (1..=MAX_BUDGET).contains(&items.value));
     let count =
-        count.ok_or_else(|| at(items.referenced.line(), format!("items is a number from 1 to {MOST_BUDGET}")))?;
+        count.ok_or_else(|| at(items.referenced.line(), format!("items must be a number from 1 to {MAX_BUDGET}")))?;
     Ok(Budget { items: count, per: span })
 }
 
 fn duration(text: &Spanned<String>) -> Result<Duration, String> {
     let span = text.value.parse::<PrometheusDuration>().map_err(|error| error.to_string())?.get();
-    if span > LONGEST { Err("it is 1y at the most".to_owned()) } else { Ok(span) }
+    if span > MAX_DURATION { Err("it must be at most 1y".to_owned()) } else { Ok(span) }
 }
 
 fn one_of(key: &str, values: impl IntoIterator<Item = &'static str>) -> String {
-    format!("{key} is one of {}", values.into_iter().collect::<Vec<_>>().join(", "))
+    format!("{key} must be one of {}", values.into_iter().collect::<Vec<_>>().join(", "))
 }
 
 #[cfg(test)]
@@ -324,7 +330,7 @@ mod tests {
 ";
 
     #[test]
-    fn a_rule_is_read_and_only_tells_unless_it_says_otherwise() {
+    fn a_rule_is_parsed_and_is_a_dry_run_by_default() {
         let rules = read(RULE).unwrap();
         let [rule] = &rules.rules[..] else { panic!("{rules:?}") };
         assert_eq!((rule.mode, rule.remedy), (Mode::DryRun, Remedy::ResumeJobs));
@@ -334,62 +340,66 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_line() {
-        for (from, to, told) in [
-            ("name: again", "name: ../again", "line 3: a rule's name has"),
-            ("name: again", "name: Again", "line 3: a rule's name has"),
-            ("action: resume_jobs", "action: reboot", "line 5: rule again: action is one of hold_collections, "),
+    fn an_invalid_rule_is_refused_with_its_line() {
+        for (from, to, why) in [
+            ("name: again", "name: ../again", "line 3: the name of a rule may have"),
+            ("name: again", "name: Again", "line 3: the name of a rule may have"),
+            ("action: resume_jobs", "action: reboot", "line 5: rule again: action must be one of hold_collections, "),
             ("      budget: {items: 20, per: 1h}\n", "", "missing field `budget`"),
-            ("items: 20, per: 1h", "items: 0, per: 1h", "line 7: budget: items is a number from 1 to"),
+            ("items: 20, per: 1h", "items: 0, per: 1h", "line 7: budget: items must be a number from 1 to"),
             ("items: 20, per: 1h", "items: 20, per: 1", "line 7: budget: a number lacks its unit"),
-            ("items: 20, per: 1h", "items: 20, per: 2w", "line 7: budget: per is 1s to 1w"),
+            ("items: 20, per: 1h", "items: 20, per: 2w", "line 7: budget: per must be 1s to 1w"),
             ("max_share: 0.25", "max_share: 25", "line 8: rule again: max_share is a part"),
             ("max_share: 0.25", "max_share: 0", "line 8: rule again: max_share is a part"),
-            ("cooldown: 30m", "cooldown: 0", "line 9: rule again: cooldown is 1s at the least"),
+            ("cooldown: 30m", "cooldown: 0", "line 9: rule again: cooldown must be at least 1s"),
             ("max_age: 1d", "max_age: 1 day", "line 6: rule again: max_age: "),
-            ("max_age: 1d", "max_age: 8000y", "line 6: rule again: max_age: it is 1y at the most"),
-            ("max_age: 1d", "min_age: 2d, max_age: 1d", "line 6: rule again: max_age is not above min_age"),
+            ("max_age: 1d", "max_age: 8000y", "line 6: rule again: max_age: it must be at most 1y"),
+            ("max_age: 1d", "min_age: 2d, max_age: 1d", "line 6: rule again: max_age must be above min_age"),
             ("items: 20", "items: 101", "line 7: rule again: budget: items is above the 100 of all rules"),
-            ("cooldown: 30m", "cooldown: 8000y", "line 9: rule again: cooldown: it is 1y at the most"),
-            ("max_age: 1d", "states: [storing]", "line 6: rule again: states is one of failed"),
-            ("max_age: 1d", "colour: red", "the key colour is not taken"),
+            ("cooldown: 30m", "cooldown: 8000y", "line 9: rule again: cooldown: it must be at most 1y"),
+            ("max_age: 1d", "states: [storing]", "line 6: rule again: states must be one of failed"),
+            ("max_age: 1d", "colour: red", "the key colour is unknown"),
             (", limit: 20", "", "line 5: rule again: limit is missing"),
-            ("limit: 20", "limit: 501", "line 6: rule again: limit is a number from 1 to 500"),
+            ("limit: 20", "limit: 501", "line 6: rule again: limit must be a number from 1 to 500"),
             (
                 "cooldown: 30m",
                 "cooldown: 30m\n      mode: on",
-                "line 10: rule again: mode is one of off, dry-run, enforce",
+                "line 10: rule again: mode must be one of off, dry-run, enforce",
             ),
             (
                 "cooldown: 30m",
                 "cooldown: 30m\n      on_resolved: resume",
-                "line 10: rule again: on_resolved is release",
+                "line 10: rule again: on_resolved must be release",
             ),
             (
                 "cooldown: 30m",
                 "cooldown: 30m\n      narrow_by: [fault]",
-                "line 10: rule again: resume_jobs is not narrowed",
+                "line 10: rule again: resume_jobs cannot be narrowed",
             ),
-            ("cooldown: 30m", "cooldown: 30m\n      attempts: 0", "line 10: rule again: attempts is a number from 1"),
+            (
+                "cooldown: 30m",
+                "cooldown: 30m\n      attempts: 0",
+                "line 10: rule again: attempts must be a number from 1",
+            ),
             (
                 "action: resume_jobs",
                 "action: delete_jobs\n      mode: enforce",
                 "line 5: rule again: delete_jobs cannot be undone",
             ),
-            ("action: resume_jobs", "action: repair_faults", "line 5: rule again: faults is one of orphan_entry"),
-            ("action: resume_jobs", "action: break_locks", "line 5: rule again: break_locks does not look at max_age"),
+            ("action: resume_jobs", "action: repair_faults", "line 5: rule again: faults must be one of orphan_entry"),
+            ("action: resume_jobs", "action: break_locks", "line 5: rule again: break_locks does not support max_age"),
         ] {
             let text = RULE.replacen(from, to, 1);
             assert_ne!(text, RULE);
             let error = read(&text).unwrap_err();
-            assert!(error.contains(told), "{to}: {error}");
+            assert!(error.contains(why), "{to}: {error}");
         }
         let twice = format!("{RULE}{}", RULE.split_once("rules:\n").unwrap().1);
         assert!(read(&twice).unwrap_err().contains("line 10: there are two rules again"), "{:?}", read(&twice));
     }
 
     #[test]
-    fn what_cannot_be_undone_takes_a_switch_of_its_own() {
+    fn a_destructive_rule_requires_a_separate_switch() {
         let text = RULE.replace("resume_jobs", "delete_jobs\n      mode: enforce");
         assert!(read(&text).is_err());
         assert!(read(&text.replacen("alerts:\n", "alerts:\n  allow_destructive: true\n", 1)).is_ok());

@@ -1,4 +1,4 @@
-//! The file of bearer tokens: their hashes, each with a name, a role, and the end of its time.
+//! The tokens file: hashes of bearer tokens, each with a name, a role and an expiry.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,41 +15,41 @@ use super::super::source::{FileError, Files, refuse, yaml};
 use super::secret::{self, PREFIX, Secret};
 use crate::actions::Role;
 
-/// The most tokens in a file: each one is compared with each that is presented.
-const MOST_TOKENS: usize = 1_000;
+/// The maximum number of tokens: a presented one is compared with each.
+const MAX_TOKENS: usize = 1_000;
 
-/// The longest name of a token.
-const LONGEST_NAME: usize = 64;
+/// The maximum length of a token's name.
+const MAX_NAME_CHARS: usize = 64;
 
-/// The tokens that are known. It has no `Debug`, so that no log shows the hashes.
+/// The known tokens. No `Debug`, so that hashes cannot get into a log.
 #[derive(Default)]
 pub struct Tokens {
     path: PathBuf,
     tokens: Vec<Token>,
 }
 
-/// What is known of a token.
+/// A known token.
 pub struct Token {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What its holder may do.
+    /// Its role.
     pub role: Role,
     hash: TokenHash,
     expires: Option<Timestamp>,
     line: u64,
 }
 
-/// The hash by which a token is known. It has no `Debug`, so that no log shows it.
+/// The hash that identifies a token. No `Debug`, so that it cannot get into a log.
 #[derive(Clone, Copy)]
 pub struct TokenHash([u8; 32]);
 
-/// What a token that somebody presents turns out to be.
+/// The result of checking a token that a client presents.
 pub enum Presented<'a> {
-    /// One that is known.
+    /// It is valid.
     Valid(&'a Token),
-    /// It was one until then.
+    /// It expired at that time.
     Expired(&'a Token, Timestamp),
-    /// None that is known.
+    /// It is unknown.
     Unknown,
 }
 
@@ -62,7 +62,7 @@ struct Keys {
 }
 
 impl Token {
-    /// The hash by which it is known again.
+    /// The hash that identifies it.
     #[must_use]
     pub fn hash(&self) -> TokenHash {
         self.hash
@@ -77,8 +77,8 @@ impl Tokens {
 
     fn check(path: &Path, bytes: &[u8]) -> Result<Self, FileError> {
         let entries: BTreeMap<String, Spanned<Keys>> = yaml(path, bytes)?;
-        if entries.len() > MOST_TOKENS {
-            return Err(refuse(path, 0, format!("there are {} tokens, and {MOST_TOKENS} are taken", entries.len())));
+        if entries.len() > MAX_TOKENS {
+            return Err(refuse(path, 0, format!("{} tokens exceed the limit of {MAX_TOKENS}", entries.len())));
         }
         let mut known: Self = Self { path: path.to_owned(), tokens: Vec::with_capacity(entries.len()) };
         for (name, keys) in entries {
@@ -103,19 +103,19 @@ impl Tokens {
                 name: name.clone(),
             };
             if let Some(same) = known.tokens.iter().find(|other| other.hash.0 == token.hash.0) {
-                return Err(at(line, format!("it is the same as {}, and nobody could tell who asks", same.name)));
+                return Err(at(line, format!("it is the same token as {}; each must be unique", same.name)));
             }
             known.tokens.push(token);
         }
         Ok(known)
     }
 
-    /// What a token is that somebody presents. How long it takes says nothing of any of those that are known.
+    /// Checks a token that a client presents. The time this takes reveals nothing about the known tokens.
     ///
-    /// One that is too short to be chosen by chance is none, even if somebody wrote its hash into the file by hand.
+    /// A token that is too short to be random is unknown, even if its hash is in the file.
     #[must_use]
     pub fn find(&self, presented: &[u8], now: Timestamp) -> Presented<'_> {
-        if presented.len() < secret::FEWEST {
+        if presented.len() < secret::MIN_CHARS {
             return Presented::Unknown;
         }
         let hash = secret::hash(presented);
@@ -134,7 +134,7 @@ impl Tokens {
         }
     }
 
-    /// The token of a hash, if it is still known and its time is not over.
+    /// The token with a hash, if it is known and has not expired.
     #[must_use]
     pub fn valid(&self, hash: &TokenHash, now: Timestamp) -> Option<&Token> {
         let mut found = None;
@@ -146,18 +146,18 @@ impl Tokens {
         found.filter(|token| token.expires.is_none_or(|expires| expires > now))
     }
 
-    /// Refuses a token that has a user's name.
+    /// Refuses a token with the name of a user.
     pub(super) fn differ_from(&self, users: &Users) -> Result<(), FileError> {
         match self.tokens.iter().find(|token| users.hash(&token.name).is_some()) {
             None => Ok(()),
             Some(Token { name, line, .. }) => {
-                let why = format!("the token {name}: the web configuration has a user of that name; give it another");
+                let why = format!("the token {name}: the web configuration has a user of that name; choose another");
                 Err(refuse(&self.path, *line, why))
             }
         }
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tokens.is_empty()
@@ -169,7 +169,7 @@ impl Tokens {
         self.tokens.len()
     }
 
-    /// The names of those whose time is over.
+    /// The names of the expired ones.
     pub fn expired(&self, now: Timestamp) -> impl Iterator<Item = &str> {
         let is_expired = move |token: &&Token| token.expires.is_some_and(|expires| expires <= now);
         self.tokens.iter().filter(is_expired).map(|token| token.name.as_str())
@@ -180,7 +180,7 @@ impl Tokens {
     }
 }
 
-/// A line for the file of tokens, which shows nothing that has to be kept secret.
+/// A line for the tokens file, without the token itself.
 pub struct TokenLine {
     name: String,
     role: Role,
@@ -188,22 +188,22 @@ pub struct TokenLine {
     expires: Option<Timestamp>,
 }
 
-/// A name that no token can have.
+/// A name that is not valid for a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenLineError {
-    /// It has other characters than a name has.
-    #[error("a token's name begins with a letter and has at most {LONGEST_NAME} letters, digits and - _ . @")]
+    /// It has an invalid character or length.
+    #[error("the name of a token must begin with a letter and have up to {MAX_NAME_CHARS} letters, digits and - _ . @")]
     Name,
     /// It looks like the token itself.
-    #[error("a name that begins with {PREFIX} looks like a token itself; here stands what the token is called")]
+    #[error("a name that begins with {PREFIX} looks like a token; expected the name of the token")]
     Secret,
 }
 
 impl TokenLine {
-    /// What is kept of a token.
+    /// The line for a token.
     ///
     /// # Errors
-    /// When no token can have that name.
+    /// When the name is not valid.
     pub fn new(name: &str, role: Role, expires: Option<Timestamp>, secret: &Secret) -> Result<Self, TokenLineError> {
         check_name(name)?;
         Ok(Self { name: name.to_owned(), role, hash: secret.hash(), expires })
@@ -212,7 +212,7 @@ impl TokenLine {
 
 impl fmt::Display for TokenLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // In quotes, since a name such as `null` and a hash without a letter are something else in YAML.
+        // Quoted, since YAML would read a name such as `null` and a hash of digits only as other types.
         write!(f, "\"{}\": {{role: {}, sha256: \"", self.name, self.role)?;
         for byte in self.hash {
             write!(f, "{byte:02x}")?;
@@ -224,33 +224,33 @@ impl fmt::Display for TokenLine {
     }
 }
 
-/// The end of a token's time: an instant as in RFC 3339, or a date, which is its beginning in UTC.
+/// The expiry of a token: an instant as in RFC 3339, or a date, which means its start in UTC.
 ///
 /// # Errors
-/// Says what is taken.
+/// When it is neither; the error has the valid forms.
 pub fn expiry(text: &str) -> Result<Timestamp, String> {
     let is_date = text.len() == 10;
     let read = if is_date {
-        // The last day that can be written begins after the last instant that there is here.
+        // The last date that can be written is after the last representable instant.
         let begins = |date: Date| date.to_zoned(TimeZone::UTC).map_or(Timestamp::MAX, |start| start.timestamp());
         text.parse().ok().map(begins)
     } else {
         text.parse().ok()
     };
-    read.ok_or_else(|| format!("“{text}” is no date as 2027-01-31 and no instant as 2027-01-31T18:00:00Z"))
+    read.ok_or_else(|| format!("“{text}” is neither a date as 2027-01-31 nor an instant as 2027-01-31T18:00:00Z"))
 }
 
 fn check_name(name: &str) -> Result<(), TokenLineError> {
     if name.starts_with(PREFIX) {
         return Err(TokenLineError::Secret);
     }
-    let is_name = name.len() <= LONGEST_NAME
+    let is_name = name.len() <= MAX_NAME_CHARS
         && name.starts_with(|first: char| first.is_ascii_alphabetic())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte));
     if is_name { Ok(()) } else { Err(TokenLineError::Name) }
 }
 
-/// Takes what looks like a token out of an error: whoever wrote it into the file should not find it in a log too.
+/// Removes from an error what looks like a token, so that one in the wrong place of the file does not get into a log.
 fn conceal(error: FileError) -> FileError {
     match error {
         FileError::Format { path, line, why } if why.contains(PREFIX) => {
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_read_back_whatever_its_name_looks_like_in_yaml() {
+    fn a_line_is_parsed_again_whatever_its_name_means_in_yaml() {
         let end: Timestamp = "2027-01-01T00:00:00Z".parse().unwrap();
         for name in ["null", "true", "yes", "ci", "a.b@c-d_e", "y", "e1"] {
             let secret = Secret::make();
@@ -304,9 +304,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_enough_to_be_guessed_is_no_token_even_if_its_hash_stands_there() {
+    fn a_token_that_is_short_enough_to_be_guessed_is_unknown_even_if_its_hash_is_in_the_file() {
         let hash = |text: &str| secret::hash(text.as_bytes()).map(|byte| format!("{byte:02x}")).concat();
-        let (short, long) = ("x".repeat(secret::FEWEST - 1), "x".repeat(secret::FEWEST));
+        let (short, long) = ("x".repeat(secret::MIN_CHARS - 1), "x".repeat(secret::MIN_CHARS));
         let lines = [("short", &short), ("long", &long)];
         let lines = lines.map(|(name, text)| format!("{name}: {{role: admin, sha256: \"{}\"}}\n", hash(text)));
         let tokens = tokens(&lines.concat()).unwrap();
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_time_is_a_date_or_an_instant() {
+    fn an_expiry_is_a_date_or_an_instant() {
         for (text, instant) in [
             ("2027-01-31", "2027-01-31T00:00:00Z"),
             ("2027-01-31T18:00:00Z", "2027-01-31T18:00:00Z"),

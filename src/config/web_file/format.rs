@@ -1,4 +1,4 @@
-//! The keys that are taken.
+//! The keys of the file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::Users;
 use super::tls::TlsSection;
 use crate::config::source::{FileError, refuse, yaml};
 
-/// The file, with everything checked that needs no other file.
+/// The file, after all checks that need no other file.
 pub(super) struct Document {
     pub(super) tls: Option<TlsSection>,
     pub(super) users: Users,
@@ -49,7 +49,7 @@ impl Document {
 impl HttpSection {
     fn check(self, path: &Path) -> Result<Option<HeaderValue>, FileError> {
         if let Some(http2) = self.http2.filter(|http2| http2.value) {
-            let why = "http2: only HTTP/1.1 is spoken here; write false, or leave it out";
+            let why = "http2: only HTTP/1.1 is supported; set it to false or omit it";
             return Err(refuse(path, http2.referenced.line(), why));
         }
         let mut strict_transport_security = None;
@@ -58,15 +58,15 @@ impl HttpSection {
             match name.to_ascii_lowercase().as_str() {
                 "strict-transport-security" => {
                     let value = HeaderValue::from_str(&value.value);
-                    let value = value.map_err(|_| refuse(path, line, format!("{name}: no header holds that")))?;
+                    let value = value.map_err(|_| refuse(path, line, format!("{name}: not valid in a header")))?;
                     strict_transport_security = Some(value);
                 }
-                // What is sent in any case may stand there.
+                // Headers that are always sent may be listed.
                 "x-content-type-options" if value.value.eq_ignore_ascii_case("nosniff") => {}
                 "x-frame-options" if value.value.eq_ignore_ascii_case("deny") => {}
                 _ => {
                     let why = format!(
-                        "the header {name} is not taken: the server sends the one that its pages need; \
+                        "the header {name} is not supported: the server sends the one that its pages need; \
                          Strict-Transport-Security is taken"
                     );
                     return Err(refuse(path, line, why));

@@ -1,4 +1,4 @@
-//! How to speak TLS.
+//! TLS configuration.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,17 +30,17 @@ pub(super) struct TlsSection {
     max_version: Option<Spanned<String>>,
 }
 
-/// When a certificate is valid.
+/// The validity of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Validity {
-    /// The first instant at which it is.
+    /// The first instant at which it is valid.
     pub not_before: Timestamp,
     /// The last one.
     pub not_after: Timestamp,
 }
 
 impl Validity {
-    /// Why clients refuse the certificate at that time, as what it does or is; `None` where it is valid.
+    /// Why clients refuse the certificate at that time; `None` if it is valid.
     #[must_use]
     pub fn refusal(&self, now: Timestamp) -> Option<&'static str> {
         if now > self.not_after {
@@ -53,25 +53,25 @@ impl Validity {
     }
 }
 
-/// Which clients are let in, by Go's names.
+/// Which clients are accepted, by Go's names.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ClientAuth {
-    /// `NoClientCert`: none is asked for a certificate.
+    /// `NoClientCert`: no certificate is requested.
     None,
-    /// `VerifyClientCertIfGiven`: one that is given must be of the authority.
+    /// `VerifyClientCertIfGiven`: a certificate is verified if one is sent.
     IfGiven,
-    /// `RequireAndVerifyClientCert`: each must give one of the authority.
+    /// `RequireAndVerifyClientCert`: each client must send a valid certificate.
     Required,
 }
 
-/// PEM text, and what it is called in an error.
+/// PEM text, and its name for errors.
 struct Pem {
     what: String,
     bytes: Vec<u8>,
 }
 
 impl TlsSection {
-    /// Gives how to speak TLS, and when the certificate that is shown is valid.
+    /// The TLS configuration, and the validity of the server's certificate.
     pub(super) fn load(self, path: &Path, files: &mut Files) -> Result<(ServerConfig, Validity), FileError> {
         let versions = versions(path, self.min_version.as_ref(), self.max_version.as_ref())?;
         let client_auth = client_auth(path, self.client_auth_type.as_ref())?;
@@ -83,7 +83,7 @@ impl TlsSection {
         let cert = cert.ok_or_else(|| missing("cert_file is missing"))?;
         let key = key.ok_or_else(|| missing("key_file is missing"))?;
 
-        // Named, since a process has no default once two libraries bring one each.
+        // Named explicitly: a process has no default if two libraries have one each.
         let provider = Arc::new(aws_lc_rs::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&versions)
@@ -91,10 +91,10 @@ impl TlsSection {
         let builder = match (client_auth, client_ca) {
             (ClientAuth::None, None) => builder.with_no_client_auth(),
             (ClientAuth::None, Some(_)) => {
-                return Err(missing("there is a client_ca_file, and client_auth_type does not ask for certificates"));
+                return Err(missing("client_ca_file is set, but client_auth_type does not request certificates"));
             }
             (ClientAuth::IfGiven | ClientAuth::Required, None) => {
-                return Err(missing("client_auth_type needs a client_ca_file"));
+                return Err(missing("client_auth_type requires client_ca_file"));
             }
             (ClientAuth::IfGiven | ClientAuth::Required, Some(ca)) => {
                 let verifier = WebPkiClientVerifier::builder_with_provider(ca.roots()?.into(), provider);
@@ -105,19 +105,19 @@ impl TlsSection {
         };
         let chain = cert.certificates()?;
         let validity = cert.validity(&chain)?;
-        // The reason is left out: a parser's error may quote what it read, and this is the private key.
+        // The cause is omitted: a parser's error may quote its input, which is the private key.
         let private = PrivateKeyDer::from_pem_slice(&key.bytes)
-            .map_err(|_| key.unusable("it holds no private key that can be read without a password"))?;
+            .map_err(|_| key.unusable("it does not contain a private key that is readable without a password"))?;
         let mut config = builder
             .with_single_cert(chain, private)
-            .map_err(|error| cert.unusable(format!("it does not go with the key of {}: {error}", key.what)))?;
+            .map_err(|error| cert.unusable(format!("it does not match the key of {}: {error}", key.what)))?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok((config, validity))
     }
 }
 
 impl Pem {
-    /// The PEM text that a file or the text itself gives, under two names of which one may be used.
+    /// The PEM text of a file or an inline value, under two keys of which only one may be set.
     fn take(
         path: &Path,
         files: &mut Files,
@@ -153,15 +153,14 @@ impl Pem {
         found
             .ok()
             .filter(|found| !found.is_empty())
-            .ok_or_else(|| self.unusable("it holds no certificate in PEM form, or one that is damaged"))
+            .ok_or_else(|| self.unusable("it contains no valid certificate in PEM format"))
     }
 
-    /// When the first of the certificates is valid. What cannot be said as an instant is the nearest that can:
-    /// `99991231235959Z` is how a certificate says that it does not expire (RFC 5280, 4.1.2.5).
+    /// The validity of the first certificate. Times that are not representable are replaced by the nearest:
+    /// `99991231235959Z` means that a certificate does not expire (RFC 5280, 4.1.2.5).
     fn validity(&self, chain: &[CertificateDer<'_>]) -> Result<Validity, FileError> {
         let first = chain.first().and_then(|first| X509Certificate::from_der(first).ok());
-        let (_, first) = first
-            .ok_or_else(|| self.unusable("its first certificate does not say from when until when it is valid"))?;
+        let (_, first) = first.ok_or_else(|| self.unusable("the validity of its first certificate cannot be read"))?;
         let [not_before, not_after] = [first.validity().not_before, first.validity().not_after].map(|time| {
             let nearest = if time.timestamp() < 0 { Timestamp::MIN } else { Timestamp::MAX };
             Timestamp::from_second(time.timestamp()).unwrap_or(nearest)
@@ -172,10 +171,10 @@ impl Pem {
     fn roots(&self) -> Result<RootCertStore, FileError> {
         let mut roots = RootCertStore::empty();
         for certificate in self.certificates()? {
-            // One that was left out would lock its clients out without a word.
+            // Ignoring an invalid one would silently lock out its clients.
             roots
                 .add(certificate)
-                .map_err(|error| self.unusable(format!("it holds no authority's certificate: {error}")))?;
+                .map_err(|error| self.unusable(format!("it contains an invalid CA certificate: {error}")))?;
         }
         Ok(roots)
     }
@@ -191,7 +190,7 @@ fn versions(
         match version.value.as_str() {
             "TLS12" => Ok(2),
             "TLS13" => Ok(3),
-            _ => Err(refuse(path, version.referenced.line(), format!("{name}: TLS12 and TLS13 are taken"))),
+            _ => Err(refuse(path, version.referenced.line(), format!("{name}: expected TLS12 or TLS13"))),
         }
     };
     let (least, most) = (number("min_version", min, 2)?, number("max_version", max, 3)?);
@@ -211,7 +210,7 @@ fn client_auth(path: &Path, kind: Option<&Spanned<String>>) -> Result<ClientAuth
         "" | "NoClientCert" => Ok(ClientAuth::None),
         "VerifyClientCertIfGiven" => Ok(ClientAuth::IfGiven),
         "RequireAndVerifyClientCert" => Ok(ClientAuth::Required),
-        // Go's RequestClientCert and RequireAnyClientCert ask for a certificate and believe any.
+        // Go's RequestClientCert and RequireAnyClientCert request a certificate and accept any.
         _ => {
             let why =
                 "client_auth_type: NoClientCert, VerifyClientCertIfGiven and RequireAndVerifyClientCert are taken";

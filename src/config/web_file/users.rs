@@ -1,16 +1,16 @@
-//! Who may come in.
+//! Users and their passwords.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The highest cost of a hash. Each step doubles the work, and at 16 it takes seconds.
-const MOST_COST: u32 = 16;
+/// The maximum cost of a hash. Each step doubles the work; at 16 it takes seconds.
+const MAX_COST: u32 = 16;
 
 /// Users and the bcrypt hashes of their passwords.
 #[derive(Default)]
 pub struct Users {
     hashes: BTreeMap<String, Hash>,
-    /// The highest cost of them.
+    /// The maximum cost among them.
     cost: u32,
 }
 
@@ -20,24 +20,29 @@ struct Hash {
 }
 
 impl Users {
-    /// Adds a user, or says in one line what is wrong with it.
+    /// Adds a user.
+    ///
+    /// # Errors
+    /// What is wrong with it, in one line.
     pub(super) fn add(&mut self, name: String, hash: String) -> Result<(), String> {
         if name.contains(':') {
-            return Err(format!("the user {name}: no browser can send a name with a colon"));
+            return Err(format!("the user {name}: a name must not contain a colon"));
         }
         let parts: bcrypt::HashParts = hash.parse().map_err(|_| {
-            format!("the user {name}: the hash is not one of bcrypt, $2y$10$ and 53 characters; queuekeeper password {name} makes one")
+            format!(
+                "the user {name}: not a bcrypt hash, $2y$10$ and 53 characters; queuekeeper password {name} creates one"
+            )
         })?;
         let cost = parts.get_cost();
-        if !(4..=MOST_COST).contains(&cost) {
-            return Err(format!("the user {name}: the cost of the hash is {cost}, and 4 to {MOST_COST} are taken"));
+        if !(4..=MAX_COST).contains(&cost) {
+            return Err(format!("the user {name}: the cost of the hash is {cost}; expected 4 to {MAX_COST}"));
         }
         self.cost = self.cost.max(cost);
         self.hashes.insert(name, Hash { text: hash, cost });
         Ok(())
     }
 
-    /// Whether there is nobody, so that everyone may come in.
+    /// Whether there are no users, so that no password is required.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.hashes.is_empty()
@@ -51,26 +56,26 @@ impl Users {
 
     /// Whether that is the user's password.
     ///
-    /// It takes long, and the same for every name, known or not: not for a thread that others wait for.
+    /// It takes long, and the same time for known and unknown names. Not for a thread that must not block.
     #[must_use]
     pub fn verify(&self, name: &str, password: &[u8]) -> bool {
-        // bcrypt repeats the password with a zero after it; one that holds a zero could be another's repetition.
+        // bcrypt repeats the password with a zero byte after it: one with a zero byte could equal another's repetition.
         let is_possible = !password.contains(&0);
         let known = self.hashes.get(name);
         let is_right = known
             .is_some_and(|hash| bcrypt::verify(password, &hash.text).is_ok_and(|is_right| is_right && is_possible));
         for cost in self.rest(known) {
-            // Nobody has this hash. Whether it fits by chance is of no interest.
-            let nobody = format!("$2b${cost:02}$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi");
-            std::hint::black_box(bcrypt::verify(password, &nobody).is_ok());
+            // The hash of no user; the result is ignored.
+            let unknown = format!("$2b${cost:02}$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi");
+            std::hint::black_box(bcrypt::verify(password, &unknown).is_ok());
         }
         is_right
     }
 
-    /// The costs of the hashes that are computed beside a user's own, if there is such a user.
+    /// The costs of the hashes that are computed in addition to the user's own, if the user exists.
     ///
-    /// A hash of cost n takes 2^n rounds: one of each cost from n to m - 1 makes them 2^m, which is what the most costly
-    /// hash takes, and an unknown name too.
+    /// A hash of cost n takes 2^n rounds: one of each cost from n to m - 1 adds up to 2^m, the time of the most
+    /// expensive hash and that for an unknown name.
     fn rest(&self, known: Option<&Hash>) -> Range<u32> {
         known.map_or(self.cost..self.cost + 1, |hash| hash.cost..self.cost)
     }
@@ -93,7 +98,7 @@ mod tests {
         let mut users = users(&[4, 6]);
         users.add("long".to_owned(), bcrypt::hash("x".repeat(72), 4).unwrap()).unwrap();
         assert!(users.verify("user4", b"secret") && users.verify("user6", b"secret"));
-        // As everywhere, bcrypt looks at no more than 72 bytes.
+        // bcrypt uses no more than 72 bytes.
         assert!(users.verify("long", "x".repeat(80).as_bytes()));
         for (name, password) in [
             ("user4", &b"Secret"[..]),

@@ -1,4 +1,4 @@
-//! What Prometheus, Alertmanager and our own server are told, in files of the private directory.
+//! The configuration files of Prometheus, Alertmanager and our own server, in the private directory.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -10,10 +10,10 @@ use super::rules::{Lapse, RulesError};
 use crate::actions::Role;
 use crate::config::{ConfigFile, Secret, TokenLine};
 
-/// The principal that Alertmanager is, in the audit too.
+/// The name of Alertmanager's token, also in the audit trail.
 const PRINCIPAL: &str = "alertmanager";
 
-/// What it may do: tell of alerts, and nothing else.
+/// Its role: it may only send alerts.
 const ROLE: Role = Role::Alertmanager;
 
 /// The directory with its files.
@@ -25,12 +25,12 @@ impl Files<'_> {
         self.0.join(name)
     }
 
-    /// Where a program prints.
+    /// The log of a program.
     pub(super) fn log(self, program: &str) -> PathBuf {
         self.path(&format!("{program}.log"))
     }
 
-    /// Where a program keeps what it knows.
+    /// The data directory of a program.
     pub(super) fn data(self, program: &str) -> PathBuf {
         self.path(program)
     }
@@ -48,7 +48,7 @@ impl Files<'_> {
         }
     }
 
-    /// What our own server is told: that it knows Alertmanager by its token.
+    /// The configuration of our own server, with Alertmanager's token.
     pub(super) fn write_ours(self) -> Result<ConfigFile, Error> {
         let secret = Secret::make();
         let token = self.path("alertmanager.token");
@@ -56,13 +56,13 @@ impl Files<'_> {
         private
             .and_then(|mut file| file.write_all(secret.reveal().as_bytes()))
             .map_err(|source| Error::Io { doing: format!("write {}", token.display()), source })?;
-        let line = TokenLine::new(PRINCIPAL, ROLE, None, &secret).expect("its name is a word of letters");
+        let line = TokenLine::new(PRINCIPAL, ROLE, None, &secret).expect("the name is valid");
         self.write("tokens.yml", &format!("{line}\n"))?;
-        let path = self.write("queuekeeper.yml", &hasty_rules()?)?;
+        let path = self.write("queuekeeper.yml", &fast_rules()?)?;
         Ok(ConfigFile::read(&path)?)
     }
 
-    /// What Alertmanager is told: to call our server, which is at `target`.
+    /// The configuration of Alertmanager, which calls our server at `target`.
     pub(super) fn write_alertmanager(self, target: &str) -> Result<(), Error> {
         let credentials = quoted(&self.path("alertmanager.token"));
         let config = format!(
@@ -87,7 +87,7 @@ receivers:
         self.write("alertmanager.yml", &config).map(drop)
     }
 
-    /// What Prometheus is told: to scrape our server, which is at `target`, and to tell Alertmanager.
+    /// The configuration of Prometheus, which scrapes our server at `target` and sends alerts to Alertmanager.
     pub(super) fn write_prometheus(self, target: &str, alertmanager: u16, lapse: Lapse) -> Result<(), Error> {
         let mut names = Vec::new();
         for (name, text) in lapse.rules()? {
@@ -113,7 +113,7 @@ alerting:
         self.write("prometheus.yml", &config).map(drop)
     }
 
-    /// The last line that a program printed.
+    /// The last line that a program logged.
     pub(super) fn last_line(self, program: &str) -> io::Result<String> {
         let log = fs::read(self.log(program))?;
         let log = String::from_utf8_lossy(&log);
@@ -121,8 +121,8 @@ alerting:
     }
 }
 
-/// Our own rules as they ship, but that they act, and in the demo's time.
-fn hasty_rules() -> Result<String, RulesError> {
+/// The shipped rules of our server, enforcing and scaled to the demo's time.
+fn fast_rules() -> Result<String, RulesError> {
     const SHIPPED: &str = include_str!("../../../dashboards/queuekeeper/config.yml");
     const CHANGES: [(&str, &str); 12] = [
         ("# tokens_file: tokens.yml", "tokens_file: tokens.yml"),
@@ -130,7 +130,7 @@ fn hasty_rules() -> Result<String, RulesError> {
         ("budget: {items: 100, per: 1h}", "budget: {items: 1000, per: 10m}"),
         ("budget: {items: 6, per: 1d}", "budget: {items: 30, per: 10m}"),
         ("budget: {items: 20, per: 1h}", "budget: {items: 200, per: 10m}"),
-        // In the demo there are few failed jobs, and their causes are thrown by dice.
+        // In the demo there are few failed jobs, with random causes.
         ("max_share: 0.25", "max_share: 1.0"),
         ("cooldown: 1h", "cooldown: 30s"),
         ("cooldown: 15m", "cooldown: 30s"),
@@ -144,8 +144,8 @@ fn hasty_rules() -> Result<String, RulesError> {
     })
 }
 
-/// A path as a string of YAML.
+/// A path as a YAML string.
 fn quoted(path: &Path) -> String {
-    // What JSON writes in quotes YAML reads alike.
+    // A JSON string is a YAML string.
     serde_json::Value::from(path.display().to_string()).to_string()
 }

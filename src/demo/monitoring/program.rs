@@ -1,4 +1,4 @@
-//! The programs that are started beside the demo, as Debian and their makers install them.
+//! The programs that are started for the demo, as installed by Debian or from upstream.
 
 use std::ffi::OsString;
 use std::io;
@@ -13,14 +13,14 @@ use tokio::time::timeout;
 use super::Error;
 use super::files::Files;
 
-/// A program that is started beside the demo.
+/// A program that is started for the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MonitoringProgram {
     Prometheus,
     Alertmanager,
 }
 
-impl Kind {
+impl MonitoringProgram {
     pub(super) const ALL: [Self; 2] = [Self::Prometheus, Self::Alertmanager];
 
     pub(super) fn name(self) -> &'static str {
@@ -30,7 +30,7 @@ impl Kind {
         }
     }
 
-    /// What its files are called.
+    /// The base name of its files.
     pub(super) fn stem(self) -> &'static str {
         match self {
             Self::Prometheus => "prometheus",
@@ -38,7 +38,7 @@ impl Kind {
         }
     }
 
-    /// Debian's package.
+    /// The Debian package.
     fn package(self) -> &'static str {
         match self {
             Self::Prometheus => "prometheus",
@@ -46,7 +46,7 @@ impl Kind {
         }
     }
 
-    /// What it is called when it is installed: by Debian, and by its makers.
+    /// The names of its binary: in Debian and upstream.
     fn binaries(self) -> &'static [&'static str] {
         match self {
             Self::Prometheus => &["prometheus"],
@@ -54,7 +54,7 @@ impl Kind {
         }
     }
 
-    /// The port where one expects it.
+    /// Its default port.
     pub(super) fn port(self) -> u16 {
         match self {
             Self::Prometheus => 9090,
@@ -62,7 +62,7 @@ impl Kind {
         }
     }
 
-    /// A page of it that shows where its files are, and so that it is ours.
+    /// A page that contains its file paths, by which it is recognized.
     fn revealing(self) -> &'static str {
         match self {
             Self::Prometheus => "/api/v1/status/flags",
@@ -79,14 +79,14 @@ impl Kind {
                 let data = option("--storage.tsdb.path=", &data);
                 vec![config, data, "--storage.tsdb.retention.time=6h".into(), listen]
             }
-            // Without an address for its peers it looks for none.
+            // Without a listen address for the cluster it looks for no peers.
             Self::Alertmanager => {
                 vec![config, option("--storage.path=", &data), "--cluster.listen-address=".into(), listen]
             }
         }
     }
 
-    /// Whether the program answers at `port`, and is ours: another's would answer too.
+    /// Whether the program answers on `port` and is the one that was started: another might answer too.
     pub(super) async fn answers(self, port: u16, files: Files<'_>) -> bool {
         let ask = async {
             let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
@@ -112,7 +112,7 @@ fn option(name: &str, path: &Path) -> OsString {
     option
 }
 
-/// Where the programs are installed.
+/// The paths of the programs.
 #[derive(Clone, Debug)]
 pub(in crate::demo) struct Installation {
     pub(super) prometheus: PathBuf,
@@ -120,16 +120,16 @@ pub(in crate::demo) struct Installation {
 }
 
 impl Installation {
-    /// Finds them by `PATH`.
+    /// Finds them in `PATH`.
     ///
     /// # Errors
-    /// [`Error::NotInstalled`] says what to install.
+    /// [`Error::NotInstalled`] with what to install.
     pub(in crate::demo) fn find() -> Result<Self, Error> {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        match Kind::ALL.map(|kind| find(kind, &path)) {
+        match MonitoringProgram::ALL.map(|kind| find(kind, &path)) {
             [Some(prometheus), Some(alertmanager)] => Ok(Self { prometheus, alertmanager }),
             found => {
-                let missing = || Kind::ALL.into_iter().zip(&found).filter(|(_, found)| found.is_none());
+                let missing = || MonitoringProgram::ALL.into_iter().zip(&found).filter(|(_, found)| found.is_none());
                 let names: Vec<_> = missing().map(|(kind, _)| kind.name()).collect();
                 let packages: Vec<_> = missing().map(|(kind, _)| kind.package()).collect();
                 let (verb, noun) = if names.len() == 1 { ("is", "package") } else { ("are", "packages") };
@@ -144,7 +144,7 @@ impl Installation {
     }
 }
 
-fn find(kind: Kind, path: &OsString) -> Option<PathBuf> {
+fn find(kind: MonitoringProgram, path: &OsString) -> Option<PathBuf> {
     let named = |name: &&str| std::env::split_paths(path).map(|bin| bin.join(name)).find(|file| file.is_file());
     kind.binaries().iter().find_map(named)
 }

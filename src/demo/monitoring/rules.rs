@@ -1,8 +1,8 @@
-//! The rules that ship, for a queue whose hours last seconds.
+//! The shipped rules, for a queue whose hours last seconds.
 //!
-//! Whatever they measure and call stays as it is. An hour of theirs becomes that of the demo, in `for`, in
-//! `keep_firing_for` and in the windows and offsets of expressions; and of the limits at their top the one of Provisioning is set to an hour, since a stall of the demo
-//! lasts for a few. Everything that is to be changed must be found, or there are no rules at all.
+//! Expressions and names stay as they are. An hour becomes that of the demo, in `for`, in `keep_firing_for` and in the
+//! windows and offsets of expressions; and of the limits at their top the one of Provisioning is set to an hour, since
+//! a stall of the demo lasts for a few. Everything that is to be changed must be found, or it is an error.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,28 +12,28 @@ use serde::{Deserialize, Serialize};
 use super::super::pace::Pace;
 use crate::config::PrometheusDuration;
 
-/// The rules that ship, with the names of their files.
+/// The shipped rules, with the names of their files.
 const SHIPPED: [(&str, &str); 2] = [
     ("recording.yml", include_str!("../../../dashboards/prometheus/recording.yml")),
     ("alerts.yml", include_str!("../../../dashboards/prometheus/alerts.yml")),
 ];
 
-/// What stands for an hour at ten transitions a second: shorter than large objects keep the daemons busy, so that nothing
-/// leaves Provisioning for so long, and longer than the time between two of them that leave.
+/// The duration that stands for an hour at ten transitions a second: shorter than large objects keep the daemons busy,
+/// so that no job leaves Provisioning for so long, and longer than the time between two jobs that leave.
 const HOUR_SECONDS: f64 = 24.0;
 
-/// No window is shorter: it takes a few scrapes to tell an increase.
+/// The minimum of a window: an increase needs a few scrapes.
 const SHORTEST_WINDOW: Duration = Duration::from_secs(4);
 
-/// No alert is raised earlier: it takes a scrape until a server that has just begun is not absent any more.
+/// The minimum of `for`: a server that has just started is absent until the first scrape.
 const SHORTEST_FOR: Duration = Duration::from_secs(2);
 
-/// The limit that is set.
+/// The limit that is changed.
 const LIMIT: (&str, &str) = ("merritt:state_age:limit_seconds", "provisioning");
 
 const HOUR: Duration = Duration::from_hours(1);
 
-/// A part of a file of rules which cannot be made to fit.
+/// A part of a rules file that is not as expected.
 #[derive(Debug, thiserror::Error)]
 #[error("{file}: {why}")]
 pub struct RulesError {
@@ -42,13 +42,13 @@ pub struct RulesError {
 }
 
 impl RulesError {
-    /// Something is not in a file that the demo changes.
+    /// The file lacks something that the demo changes.
     pub(super) fn missing(file: &'static str, what: &str) -> Self {
-        Self { file, why: format!("“{what}” should be in it as the demo knows it, and is not") }
+        Self { file, why: format!("“{what}” not found") }
     }
 }
 
-/// A file of rules.
+/// A rules file.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Rules {
@@ -62,7 +62,7 @@ struct Group {
     rules: Vec<Rule>,
 }
 
-/// A recording rule or an alert. A key that is not known here may hold a duration, and is refused.
+/// A recording rule or an alert. Unknown keys are refused, since they may contain a duration.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Rule {
@@ -81,7 +81,7 @@ struct Rule {
     annotations: BTreeMap<String, String>,
 }
 
-/// How much faster than the rules' own time that of the demo is.
+/// The factor between the rules' time and the demo's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Lapse {
     hour: Duration,
@@ -92,12 +92,12 @@ impl Lapse {
         Self { hour: pace.time(HOUR_SECONDS) }
     }
 
-    /// What stands for an hour.
+    /// The duration that stands for an hour.
     pub(super) fn hour(self) -> Duration {
         self.hour.max(SHORTEST_WINDOW)
     }
 
-    /// The rules that ship as they fit the demo, each file by its name and text.
+    /// The shipped rules scaled to the demo, each file as its name and text.
     pub(super) fn rules(self) -> Result<Vec<(&'static str, String)>, RulesError> {
         let mut limits = 0;
         let mut files = Vec::new();
@@ -108,11 +108,11 @@ impl Lapse {
                 self.shorten(rule).map_err(|why| RulesError { file, why })?;
             }
             let text = serde_json::to_string_pretty(&rules);
-            // YAML is what Prometheus reads, and JSON is YAML.
+            // Prometheus reads YAML, and JSON is YAML.
             files.push((file, text.map_err(|error| RulesError { file, why: error.to_string() })?));
         }
         if limits != 1 {
-            let why = format!("{} should be found once as the demo knows it, and is found {limits} times", LIMIT.0);
+            let why = format!("expected {} once, found it {limits} times", LIMIT.0);
             return Err(RulesError { file: SHIPPED[0].0, why });
         }
         Ok(files)
@@ -147,10 +147,10 @@ fn read(file: &'static str, text: &str) -> Result<Rules, RulesError> {
     serde_saphyr::from_str(text).map_err(|error| RulesError { file, why: error.to_string() })
 }
 
-/// What stands before how long ago a series is looked at.
+/// The keyword before the offset of a series.
 const OFFSET: &str = "offset ";
 
-/// An expression with each of its windows, which stand in brackets outside of its strings, and of its offsets changed.
+/// An expression with all its windows, which are in brackets outside of strings, and offsets changed.
 fn windows(expression: &str, change: impl Fn(&str) -> Result<String, String>) -> Result<String, String> {
     let mut changed = String::with_capacity(expression.len());
     let mut string = None;
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_differ_from_those_that_ship_in_nothing_but_their_times() {
+    fn rules_differ_from_the_shipped_ones_only_in_their_times() {
         let (ours, shipped) = (ours(10.0), shipped());
         assert_eq!(ours.len(), shipped.len());
         let mut changed = Vec::new();

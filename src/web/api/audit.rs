@@ -30,7 +30,7 @@ pub(in crate::web) struct AuditFilter {
     pub(in crate::web) action: Option<String>,
     /// That came by these means.
     pub(in crate::web) source: Option<String>,
-    /// With this outcome; `going_on` for what is not over.
+    /// With this outcome; `running` for actions without one.
     pub(in crate::web) outcome: Option<String>,
     /// Older than this order.
     pub(in crate::web) before: Option<String>,

@@ -100,7 +100,7 @@ impl State {
 
     /// Whether anybody may request anything.
     pub(crate) fn takes_actions(&self) -> bool {
-        self.shared.config.web.loopback.is_some() || self.file().is_some_and(|file| file.lets_somebody_action())
+        self.shared.config.web.loopback.is_some() || self.file().is_some_and(|file| file.allows_actions())
     }
 
     /// Lets somebody action what needs that role.
@@ -171,7 +171,7 @@ mod tests {
         write("tokens.yml", &token.to_string());
         let web = WebFile::read(&write("web.yml", web)).unwrap();
         let file = ConfigFile::read(&write("config.yml", file)).unwrap();
-        file.goes_with(Some(&web)).unwrap();
+        file.check_users(Some(&web)).unwrap();
         let base = Config::new(queuekeeper_zookeeper::Config::new("127.0.0.1:1".parse().unwrap()));
         let config = Config { web: Web { file: Some(web), loopback, ..Web::default() }, file: Some(file), ..base };
         State::new(config, Store::default(), None, None, Registry::default())

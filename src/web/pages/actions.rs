@@ -113,7 +113,7 @@ struct Undone {
 pub(super) fn outcome(label: &str) -> Outcome {
     let (name, class, means) = match label {
         "done" => ("Done", "good", "The action was executed."),
-        "going_on" => ("In progress", "work", "The action is in progress, and continues when this page is closed."),
+        "running" => ("In progress", "work", "The action is in progress, and continues when this page is closed."),
         "cancelled" => (
             "Cancelled",
             "warn",
@@ -164,7 +164,7 @@ impl Page {
             took: entry.duration_seconds.map(took).unwrap_or_default(),
         });
         let (on, on_href) = named(&action.on, &frame.root);
-        let is_going_on = action.outcome == "going_on";
+        let is_going_on = action.outcome == "running";
         let undone = action.undone.iter().map(|undone| {
             let (on, href) = named(&undone.on, &frame.root);
             Undone { on, href, why: visible(&undone.why) }

@@ -142,7 +142,7 @@ impl RulesPage {
 
 impl Known {
     fn new(overview: Overview, root: &str, now: Timestamp) -> Self {
-        let Overview { rules, orphans, paused, leads, read, budget_left, events, is_trail_lost, .. } = overview;
+        let Overview { rules, orphans, paused, leads, read, budget_left, events, is_audit_unwritable, .. } = overview;
         let count = |mode: Mode| rules.iter().filter(|rule| rule.rule.mode == mode).count() as u64;
         let (enforced, dry) = (count(Mode::Enforce), count(Mode::DryRun));
         let is_paused = paused.is_some();
@@ -159,7 +159,7 @@ impl Known {
         } else if let Some(read) = read {
             let who = if is_paused {
                 "No process executes decisions while all automatic action is paused"
-            } else if leads && is_trail_lost {
+            } else if leads && is_audit_unwritable {
                 "This process leads but executes no decisions, because it cannot write its audit file of alerts"
             } else if leads {
                 "This process executes decisions"
@@ -322,7 +322,7 @@ mod tests {
             foreign: Vec::new(),
             more_foreign: 0,
             problem: None,
-            is_trail_lost: false,
+            is_audit_unwritable: false,
         };
         let pause = crate::alerts::Pause { who: "ops".to_owned(), why: "Maintenance.".to_owned(), since: now };
         let acting = Known::new(overview(None), "./", now);

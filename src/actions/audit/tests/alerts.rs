@@ -1,9 +1,9 @@
-//! What alerts bring about, in its own file.
+//! The audit file for records caused by alerts.
 
 use super::*;
 
 #[tokio::test]
-async fn what_alerts_bring_about_has_a_file_of_its_own_and_what_changes_nothing_is_summed_up() {
+async fn records_caused_by_alerts_have_a_file_of_their_own_and_unchanged_calls_are_summed_up() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.jsonl");
     let (audit, writer) = open(&path, 2_000, 1);
@@ -21,8 +21,8 @@ async fn what_alerts_bring_about_has_a_file_of_its_own_and_what_changes_nothing_
         more: 0,
     };
     let mine = requested(1, "alice", "jid0000000001");
-    let rules = [2, 3].map(|at| Record::from_rule(requested(at, "rule:again", &format!("jid{at:010}"))));
-    beside(writer, async {
+    let rules = [2, 3].map(|at| Record::by_rule(requested(at, "rule:again", &format!("jid{at:010}"))));
+    with_writer(writer, async {
         audit.write(mine.clone()).await.unwrap();
         audit.write(rules[0].clone()).await.unwrap();
         audit.write(outcome(&rules[0], "done")).await.unwrap();
@@ -44,7 +44,7 @@ async fn what_alerts_bring_about_has_a_file_of_its_own_and_what_changes_nothing_
     .await;
     assert_eq!(lines(&path), std::slice::from_ref(&mine));
     let of_alerts = lines(&folder.path().join("audit.jsonl.alerts"));
-    // It ends with its process, and what was counted is written then.
+    // The sums are written at shutdown.
     let Some(Record::AlertsUnchanged { calls: 100, unmatched: 200, truncated: 100, decisions, .. }) = of_alerts.last()
     else {
         panic!("{of_alerts:?}")
@@ -53,9 +53,9 @@ async fn what_alerts_bring_about_has_a_file_of_its_own_and_what_changes_nothing_
     assert_eq!(counts, [("cooldown", 5_050), ("duplicate", 5_050)]);
     assert!(folder.path().join("audit.jsonl.alerts.1").metadata().unwrap().len() <= 2_000);
 
-    // After the next start actions of both files are there, and those that are not over get an outcome in their own.
+    // After the next start the actions of both files are there, and unfinished ones get an outcome in their own file.
     let (again, writer) = open(&path, 1 << 20, 1);
-    beside(writer, async { again.write(rules[1].clone()).await.unwrap() }).await;
+    with_writer(writer, async { again.write(rules[1].clone()).await.unwrap() }).await;
     drop(again);
     let (again, writer) = open(&path, 1 << 20, 1);
     drop(writer);
@@ -68,7 +68,7 @@ async fn what_alerts_bring_about_has_a_file_of_its_own_and_what_changes_nothing_
 }
 
 #[tokio::test]
-async fn whether_what_alerts_bring_about_can_be_written_is_known_before_it_is_brought_about() {
+async fn whether_records_caused_by_alerts_can_be_written_is_checked_before_a_decision() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.jsonl");
     let of_alerts = folder.path().join("audit.jsonl.alerts");
@@ -76,23 +76,23 @@ async fn whether_what_alerts_bring_about_can_be_written_is_known_before_it_is_br
     let refused = Audit::open(Destination::File(path.clone(), Rotation::default())).unwrap_err();
     assert!(refused.to_string().contains("audit.jsonl.alerts"), "{refused}");
     std::fs::remove_dir(&of_alerts).unwrap();
-    // Full after the first line, which is put aside before the second.
+    // Full after the first line, and rotated before the second.
     let (audit, mut writer) = open(&path, 10, 1);
     assert!(!of_alerts.exists(), "without rules there is nothing to write");
     writer.open_alerts().unwrap();
     assert!(of_alerts.exists());
-    beside(writer, async {
-        let by_rule = || Record::from_rule(requested(1, "rule:again", "jid0000000001"));
+    with_writer(writer, async {
+        let by_rule = || Record::by_rule(requested(1, "rule:again", "jid0000000001"));
         audit.check_alerts().await.unwrap();
         audit.write(by_rule()).await.unwrap();
         let aside = folder.path().join("audit.jsonl.alerts.1");
         std::fs::create_dir(&aside).unwrap();
-        // That it cannot be put aside is not seen from outside. It is known after the first attempt.
+        // That the rotation will fail is known only after the first attempt.
         audit.check_alerts().await.unwrap();
         for attempt in [audit.write(by_rule()).await, audit.check_alerts().await, audit.check_alerts().await] {
             assert!(attempt.unwrap_err().to_string().contains("cannot write the audit file"));
         }
-        // Those of people are not concerned.
+        // The records of operators are not affected.
         audit.write(requested(2, "alice", "jid0000000002")).await.unwrap();
         std::fs::remove_dir(&aside).unwrap();
         audit.check_alerts().await.unwrap();

@@ -1,7 +1,7 @@
 //! What is done by itself, and where that has come to an end.
 
 use super::{Attention, Severity, item};
-use crate::alerts::{Foreign, RuleStanding, Standing};
+use crate::alerts::{Foreign, RuleStatus, RulesStatus};
 use crate::views::show::{as_sentence, brief, counted};
 
 /// So much is shown of a text that stands in a znode of ours, where anybody may have put it, in characters.
@@ -11,7 +11,7 @@ const LONG: usize = 160;
 const NAMED: usize = 3;
 
 /// What automatic action is at, and what it waits for.
-pub(super) fn items(overview: &Standing) -> Vec<Attention> {
+pub(super) fn items(overview: &RulesStatus) -> Vec<Attention> {
     let mut items = Vec::new();
     if let Some(pause) = &overview.paused {
         let by = if pause.who.is_empty() {
@@ -41,7 +41,7 @@ pub(super) fn items(overview: &Standing) -> Vec<Attention> {
             )
         });
     }
-    if overview.is_trail_lost {
+    if overview.is_audit_unwritable {
         items.push(Attention {
             remedy:
                 "Make FILE.alerts beside the file of --audit.file writable; the server's log has the reason. It goes \
@@ -128,7 +128,7 @@ fn unended(text: &str) -> String {
 }
 
 /// What one rule is at.
-fn of_rule(rule: &RuleStanding, is_paused: bool) -> Vec<Attention> {
+fn of_rule(rule: &RuleStatus, is_paused: bool) -> Vec<Attention> {
     let mut items = Vec::new();
     // Where the file of the rules is not known, it is the name of a znode: any text.
     let name = brief(&rule.name, LONG);

@@ -1,4 +1,4 @@
-//! How many calls are taken of each caller.
+//! A rate limit for the calls of each token.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -6,24 +6,24 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// How many calls one may send at once. Alertmanager sends one for each group of alerts.
+/// How many calls a token may send at once. Alertmanager sends one for each group of alerts.
 const AT_ONCE: u32 = 200;
 
-/// After this time one more is taken.
+/// The interval at which one more call is allowed.
 const ONE_EVERY: Duration = Duration::from_millis(500);
 
-/// A bucket of calls for each caller. There are no more of them than tokens.
+/// A token bucket for each caller; their number is limited by that of the tokens.
 #[derive(Debug, Default)]
-pub(super) struct Pace(Mutex<HashMap<String, Bucket>>);
+pub(super) struct CallLimiter(Mutex<HashMap<String, Bucket>>);
 
 #[derive(Debug)]
 struct Bucket {
     left: u32,
-    /// When that was so.
+    /// When that was the number.
     at: Instant,
 }
 
-impl Pace {
+impl CallLimiter {
     /// Takes a call of that caller, unless there were too many.
     pub(super) fn take(&self, caller: &str, now: Instant) -> bool {
         let mut buckets = self.0.lock();
@@ -43,11 +43,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_caller_may_send_some_at_once_and_then_one_from_time_to_time() {
-        let (pace, began) = (Pace::default(), Instant::now());
+    fn each_caller_may_send_a_burst_and_then_one_call_for_each_interval() {
+        let (pace, began) = (CallLimiter::default(), Instant::now());
         let taken = |caller: &str, now| (0..1_000).filter(|_| pace.take(caller, now)).count();
         assert_eq!(taken("am1", began), AT_ONCE as usize);
-        assert_eq!(taken("am2", began), AT_ONCE as usize, "another is not concerned");
+        assert_eq!(taken("am2", began), AT_ONCE as usize, "another caller is not affected");
         for (step, expected) in (1..=100).zip([2, 3].into_iter().cycle()) {
             assert_eq!(taken("am1", began + Duration::from_millis(1_250) * step), expected);
         }

@@ -1,11 +1,11 @@
-//! Dry runs: the whole way but for the last step.
+//! Dry runs: everything up to the actions.
 
 use jiff::Timestamp;
 
-use super::accept::Verdict;
-use super::decision::{Cause, Scope};
+use super::accept::Evaluation;
+use super::decision::{Scope, Trigger};
 use super::guard::{self, Stop};
-use super::item::Item;
+use super::item::DecisionItem;
 use super::memory::Hold;
 use super::outcome::Outcome;
 use super::payload::Alert;
@@ -13,34 +13,35 @@ use super::rule::{Remedy, Rule};
 use super::server::{Dry, Shared};
 
 /// How many targets are named.
-const MOST_NAMED: usize = 100;
+const MAX_NAMED: usize = 100;
 
 impl Shared {
-    /// Goes the whole way but for the last step: remembers, in this process only, as if it had been done.
-    pub(super) fn rehearse(&self, rule: &Rule, alert: &Alert, scope: &Scope, now: Timestamp) -> Verdict {
-        let cause = Cause::of(alert);
+    /// Evaluates a rule in dry run, and updates its state in this process as if it had acted.
+    pub(super) fn dry_run(&self, rule: &Rule, alert: &Alert, scope: &Scope, now: Timestamp) -> Evaluation {
+        let cause = Trigger::of(alert);
         let all = self.rules.read().budget;
         let mut dry = self.dry.lock();
-        let Dry { memories, together } = &mut *dry;
+        let Dry { memories, shared_budget } = &mut *dry;
         let memory = memories.entry(rule.name.clone()).or_default();
         let chosen = guard::admit(rule, memory, &cause, &scope.key(), now)
-            .and_then(|()| self.sight(now).choose(rule, scope, memory));
+            .and_then(|()| self.queue_view(now).choose(rule, scope, memory));
         let choice = match chosen {
             Ok(choice) => choice,
             Err(stop) => return stop.into(),
         };
-        let (room, bound) = guard::room(rule, memory, (together, all), choice.present, now);
+        let (room, bound) = guard::room(rule, memory, (shared_budget, all), choice.present, now);
         let wanted = choice.items.len();
-        let items: Vec<Item> = choice.items.into_iter().take(usize::try_from(room).unwrap_or(usize::MAX)).collect();
+        let items: Vec<DecisionItem> =
+            choice.items.into_iter().take(usize::try_from(room).unwrap_or(usize::MAX)).collect();
         if items.is_empty() {
             let why = bound.why();
             if bound.trips() {
                 memory.trip(why, now);
             }
-            return Stop::new(Outcome::Budget, format!("{why}, and {wanted} would be to do")).into();
+            return Stop::new(Outcome::Budget, format!("{why}, and {wanted} items are selected")).into();
         }
         for item in &items {
-            guard::take(rule, memory, together, all, &item.on, now);
+            guard::take(rule, memory, shared_budget, all, &item.on, now);
             if rule.remedy == Remedy::HoldCollections
                 && let Some(collection) = item.collection()
             {
@@ -49,26 +50,27 @@ impl Shared {
                 memory.holds.push(Hold { collection, since: now, fingerprint });
             }
         }
-        memory.see(&scope.key(), &cause.fingerprint, cause.starts_at, rule.cooldown, now);
+        memory.record_alert(&scope.key(), &cause.fingerprint, cause.starts_at, rule.cooldown, now);
         let limited = if items.len() < wanted { format!("; {}", bound.why()) } else { String::new() };
-        let targets: Vec<_> = items.iter().map(|item| item.on.clone()).take(MOST_NAMED).collect();
+        let targets: Vec<_> = items.iter().map(|item| item.on.clone()).take(MAX_NAMED).collect();
         let detail =
             format!("would {} {} of {}: {}{limited}", rule.remedy.verb(), items.len(), choice.of, named(&targets));
-        memory.tell(Outcome::DryRun, &detail, now);
-        Verdict { outcome: Some(Outcome::DryRun), detail, targets, changes: true }
+        memory.record_event(Outcome::DryRun, &detail, now);
+        Evaluation { outcome: Some(Outcome::DryRun), detail, targets, changes: true }
     }
 
-    pub(super) fn rehearse_undoing(&self, rule: &Rule, alert: &Alert) -> Verdict {
+    pub(super) fn dry_run_release(&self, rule: &Rule, alert: &Alert) -> Evaluation {
         let mut dry = self.dry.lock();
         let memory = dry.memories.entry(rule.name.clone()).or_default();
         let is_of = |hold: &Hold| hold.fingerprint == alert.fingerprint;
-        let holds: Vec<_> = memory.holds.iter().filter(|hold| is_of(hold)).map(|hold| Item::hold(hold).on).collect();
+        let holds: Vec<_> =
+            memory.holds.iter().filter(|hold| is_of(hold)).map(|hold| DecisionItem::hold(hold).on).collect();
         if !rule.is_undone || holds.is_empty() {
-            return Stop::new(Outcome::Resolved, "nothing would be taken back").into();
+            return Stop::new(Outcome::Resolved, "no hold would be released").into();
         }
         memory.holds.retain(|hold| !is_of(hold));
-        let detail = format!("would release {}, and the jobs that are Held since", named(&holds));
-        Verdict { outcome: Some(Outcome::Resolved), detail, targets: holds, changes: true }
+        let detail = format!("would release {} with the jobs held since", named(&holds));
+        Evaluation { outcome: Some(Outcome::Resolved), detail, targets: holds, changes: true }
     }
 }
 

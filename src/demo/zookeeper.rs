@@ -1,4 +1,4 @@
-//! Where the demo's queue is: in a private server, or below a chroot of its own in one that runs already.
+//! The ZooKeeper of the demo: a private server, or a chroot of its own in a running one.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -12,43 +12,43 @@ use super::janitor::SNAP_COUNT;
 use queuekeeper_zookeeper::server::Options;
 use queuekeeper_zookeeper::{Config, PrivateServer, Servers};
 
-/// The beginning of the chroot's name.
+/// The prefix of the chroot's name.
 const CHROOT: &str = "queuekeeper-demo-";
 
 /// How many znodes are listed or deleted in one request.
 const CHUNK: usize = 500;
 
-/// How often what is left of the tree is looked at again: a session that has just been closed may still be ending.
+/// How often the removal of the tree is repeated, since a session that was just closed may still have znodes.
 const ROUNDS: usize = 5;
 
-/// Where the demo's queue is.
+/// The ZooKeeper of the demo.
 #[derive(Debug)]
-pub(super) enum Place {
-    /// In a server of our own.
+pub(super) enum DemoZooKeeper {
+    /// A private server.
     Private(PrivateServer),
-    /// In somebody's server.
+    /// A chroot in a running server.
     Below {
-        /// How to reach its root as it was named to us.
+        /// The connection to the root as configured.
         outside: Config,
-        /// The chroot within that.
+        /// The chroot below that root.
         chroot: String,
-        /// How to reach the demo's own tree.
+        /// The connection to the demo's chroot.
         inside: Config,
     },
 }
 
-impl Place {
-    /// Starts a private server, or makes the chroot; `None` where `shutdown` came first.
+impl DemoZooKeeper {
+    /// Starts a private server, or creates the chroot; `None` if `shutdown` came first.
     pub(super) async fn open(
         servers: Option<&Servers>,
         jobs: usize,
         shutdown: &CancellationToken,
     ) -> Result<Option<Self>, Error> {
         let Some(servers) = servers else {
-            // A job is some twelve znodes, and a million of these take some 500 MiB of heap.
+            // A job has about twelve znodes, and a million of these take about 500 MiB of heap.
             let heap_mib = 512 + u32::try_from(jobs / 160).unwrap_or(u32::MAX);
             let start = PrivateServer::start(Options { heap_mib, snap_count: Some(SNAP_COUNT), ..Options::default() });
-            // A server that is given up while it starts is killed, and its directory removed.
+            // A server that is aborted during its start is killed, and its directory removed.
             return Ok(shutdown.run_until_cancelled(start).await.transpose()?.map(Self::Private));
         };
         let outside = Config::new(servers.clone());
@@ -58,13 +58,13 @@ impl Place {
             write!(chroot, "{:x}", rand::rng().random_range(0..16)).expect("writing to a String does not fail");
         }
         let root = format!("{}{chroot}", servers.chroot().unwrap_or_default());
-        let refused = |source| Error::Chroot { doing: "make", chroot: root.clone(), source };
+        let refused = |source| Error::Chroot { doing: "create", chroot: root.clone(), source };
         client.create(&chroot, b"", &CreateMode::Persistent.with_acls(Acls::anyone_all())).await.map_err(refused)?;
         let inside = servers.with_chroot(&root).expect("a chroot with a name added to it is a path of a znode");
         Ok(Some(Self::Below { outside, chroot, inside: Config::new(inside) }))
     }
 
-    /// How to reach the queue.
+    /// The connection to the queue.
     pub(super) fn config(&self) -> Config {
         match self {
             Self::Private(server) => {
@@ -75,7 +75,7 @@ impl Place {
         }
     }
 
-    /// The directory of a server of our own.
+    /// The directory of a private server.
     pub(super) fn directory(&self) -> Option<PathBuf> {
         match self {
             Self::Private(server) => Some(server.directory().to_owned()),
@@ -83,10 +83,10 @@ impl Place {
         }
     }
 
-    /// Leaves nothing behind.
+    /// Removes everything that was created.
     pub(super) async fn close(self) -> Result<(), Error> {
         match self {
-            // Dropped, it is killed and its directory removed.
+            // When dropped, it is killed and its directory removed.
             Self::Private(server) => drop(server),
             Self::Below { outside, chroot, inside } => {
                 let failed = |source| Error::Chroot {
@@ -132,7 +132,7 @@ async fn children(client: &Client, parents: &[String]) -> Result<Vec<String>, Cl
         let mut reader = client.new_multi_reader();
         chunk.iter().try_for_each(|parent| reader.add_get_children(parent))?;
         for (parent, answer) in chunk.iter().zip(reader.commit().await?) {
-            // One that is gone has no children.
+            // A znode that no longer exists has no children.
             if let MultiReadResult::Children { children } = answer {
                 found.extend(children.iter().map(|child| format!("{parent}/{child}")));
             }
@@ -147,7 +147,7 @@ async fn delete(client: &Client, paths: &[String]) -> Result<(), ClientError> {
     if writer.commit().await.is_ok() {
         return Ok(());
     }
-    // One of them is gone by itself or has got a child: now each for itself, all requests under way at once.
+    // One of them is gone or has a new child: delete each separately, all requests concurrently.
     let deletions: Vec<_> = paths.iter().map(|path| client.delete(path, None)).collect();
     let mut outcome = Ok(());
     for deletion in deletions {

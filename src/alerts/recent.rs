@@ -1,4 +1,4 @@
-//! The last that this process decided, for the page: what comes from others is in the memory of each rule.
+//! The most recent decisions of this process, for the page. Those of other processes are in the state of each rule.
 
 use std::collections::VecDeque;
 
@@ -10,25 +10,25 @@ use super::outcome::Outcome;
 /// How many are kept.
 const KEPT: usize = 200;
 
-/// One decision, as it is shown.
+/// A decision, as shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct RecentDecision {
     pub(super) at: Timestamp,
     pub(super) rule: Option<String>,
     pub(super) alert: String,
     pub(super) outcome: Option<Outcome>,
     pub(super) detail: String,
-    /// How often the same came one after the other.
+    /// How many consecutive ones were equal.
     pub(super) count: u64,
 }
 
-/// The last decisions, the newest first.
+/// The most recent decisions, newest first.
 #[derive(Debug, Default)]
-pub(super) struct Book(Mutex<VecDeque<Line>>);
+pub(super) struct RecentDecisions(Mutex<VecDeque<RecentDecision>>);
 
-impl Book {
-    /// Notes one. What repeats the one before is only counted: an alert is sent again and again.
-    pub(super) fn note(&self, line: Line) {
+impl RecentDecisions {
+    /// Adds one. Repetitions are only counted, since Alertmanager repeats its notifications.
+    pub(super) fn note(&self, line: RecentDecision) {
         let mut kept = self.0.lock();
         if let Some(before) = kept.front_mut()
             && (&before.rule, &before.alert, before.outcome, &before.detail)
@@ -41,7 +41,7 @@ impl Book {
         kept.truncate(KEPT);
     }
 
-    pub(super) fn lines(&self) -> Vec<Line> {
+    pub(super) fn lines(&self) -> Vec<RecentDecision> {
         self.0.lock().iter().cloned().collect()
     }
 }

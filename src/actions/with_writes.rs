@@ -1,64 +1,64 @@
-//! Actions that are carried out together with writes to znodes of our own, in one transaction: all of it is done, or
-//! nothing.
+//! Actions that are committed together with writes to znodes of our own, in one transaction.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use jiff::Timestamp;
 
+use super::accept::{Actions, Shared};
 use super::action::Action;
-use super::actor::{Actor, Source};
-use super::audit::{ActionId, Record};
-use super::carry_out::ActionContext;
-use super::execute::{Actions, Shared};
+use super::actor::Actor;
+use super::audit::{ActionId, Finished};
+use super::execute::ActionContext;
 use super::execution::{Execution, Outcome};
-use super::prepare::{NOT_SHOWN, Prepared, Step};
+use super::metrics::DONE;
+use super::prepare::{NOT_PRESENT, Prepared, Step};
 use super::reason::Reason;
 use super::refusal::Refusal;
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::{CommitError, Transaction};
 use queuekeeper_zookeeper::Write;
 
-/// Why an action was not carried out together with other writes. Nothing was done, unless it says that this is not known.
+/// Why an action was not committed together with other writes. Nothing was written, unless the outcome is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotBeside {
-    /// The action itself was refused.
+pub enum WithWritesError {
+    /// The action was refused.
     #[error(transparent)]
     Action(#[from] Refusal),
-    /// One of the other writes was, and with it the action.
+    /// One of the other writes failed, and with it the action.
     #[error("{path}: {why}")]
     Write {
-        /// The znode that it was about.
+        /// The znode of that write.
         path: String,
-        /// Why, in ZooKeeper's words.
+        /// ZooKeeper's error.
         why: zookeeper_client::Error,
     },
 }
 
 impl Actions {
-    /// Carries an action out together with these writes, in one transaction. It is written down before and after, as
-    /// every order.
+    /// Executes an action together with these writes, in one transaction. It is recorded before and after, as every
+    /// action is.
     ///
     /// # Errors
-    /// When the action or a write stands against it, and when it takes more than one transaction.
-    pub async fn execute_beside(
+    /// When the action or a write is refused, or the action needs more than one transaction.
+    pub async fn execute_with_writes(
         &self,
         action: &Action,
         actor: &Actor,
         reason: &Reason,
         writes: &[Write],
         now: Timestamp,
-    ) -> Result<Outcome, NotBeside> {
+    ) -> Result<Outcome, WithWritesError> {
         if self.shared.tasks.is_closed() {
-            return Err(Refusal::Unavailable("the server is ending; nothing was done".to_owned()).into());
+            return Err(Refusal::Unavailable("the server is shutting down; nothing was done".to_owned()).into());
         }
-        // Whoever ends the server waits for it.
-        let _going_on = self.shared.tasks.token();
+        // Shutdown waits for it.
+        let _running = self.shared.tasks.token();
         let on = action.target().to_string();
         let execution = Execution::new(ActionId::new(now), action.kind(), on, reason.to_string(), actor.name.clone());
         let outcome = self
             .shared
-            .carry_out_beside(action, ActionContext { actor, reason, execution: &execution, now }, writes)
+            .execute_one_with_writes(action, ActionContext { actor, reason, execution: &execution, now }, writes)
             .await;
         let label = match &outcome {
             Ok(outcome) => outcome.label(),
@@ -69,16 +69,16 @@ impl Actions {
         outcome
     }
 
-    /// Lets it be asked after by its id.
-    fn remember(&self, execution: &Arc<Execution>, outcome: &Result<Outcome, NotBeside>) {
+    /// Makes it available by its id.
+    fn remember(&self, execution: &Arc<Execution>, outcome: &Result<Outcome, WithWritesError>) {
         execution.end(outcome.clone().map_err(|error| error.refusal()));
-        // It has no key, so that it is new in any case.
+        // It has no key, so that it is always new.
         let _ = self.shared.executions.add(execution, None, 0);
     }
 }
 
-impl NotBeside {
-    /// What it is to whoever asks after the action.
+impl WithWritesError {
+    /// The refusal to show for the action.
     #[must_use]
     pub fn refusal(&self) -> Refusal {
         match self {
@@ -89,12 +89,12 @@ impl NotBeside {
 }
 
 impl Shared {
-    async fn carry_out_beside(
+    async fn execute_one_with_writes(
         &self,
         action: &Action,
         context: ActionContext<'_>,
         writes: &[Write],
-    ) -> Result<Outcome, NotBeside> {
+    ) -> Result<Outcome, WithWritesError> {
         let ActionContext { actor, reason, execution, now } = context;
         let began = Instant::now();
         let prepared = self.prepare(action, actor, reason.as_str(), now).await?;
@@ -105,7 +105,7 @@ impl Shared {
         let committed = match queue.try_commit(&transaction).await {
             Ok(_) => Ok(()),
             Err(CommitError::Refused { operation, reason, .. }) if matches!(operation.path(), Path::Own(_)) => {
-                Err(NotBeside::Write { path: operation.path().to_string(), why: reason })
+                Err(WithWritesError::Write { path: operation.path().to_string(), why: reason })
             }
             Err(error) => Err(Refusal::of_job(queue.explain(error).await).into()),
         };
@@ -115,20 +115,15 @@ impl Shared {
             warnings: prepared.warnings.clone(),
             ..Outcome::default()
         });
-        let refusal = outcome.as_ref().err().map(NotBeside::refusal);
-        let record = Record::Outcome {
-            id: execution.id,
-            at: now + began.elapsed(),
-            target: None,
-            outcome: refusal.as_ref().map_or(super::metrics::DONE, Refusal::label).to_owned(),
+        let refusal = outcome.as_ref().err().map(WithWritesError::refusal);
+        let finished = Finished {
+            outcome: refusal.as_ref().map_or(DONE, Refusal::label),
             detail: refusal.map(|refusal| refusal.to_string()),
             before: prepared.values().0,
             after: outcome.as_ref().ok().and_then(|_| prepared.values().1),
-            cancelled_by: None,
-            duration_seconds: began.elapsed().as_secs_f64(),
-            by_alert: actor.source == Source::Alert,
+            ..Finished::default()
         };
-        let unwritten = self.end(record, execution).await;
+        let unwritten = self.record_outcome(context.finished(began, finished), execution).await;
         if let Ok(done) = &mut outcome {
             done.warnings.extend(unwritten);
         }
@@ -136,13 +131,17 @@ impl Shared {
     }
 }
 
-/// The one transaction of an action, with what is written besides.
+/// The transaction of an action, with the further writes.
 fn whole(prepared: &Prepared, writes: &[Write]) -> Result<Transaction, Refusal> {
     if prepared.steps.is_empty() {
-        return Err(Refusal::Missing(NOT_SHOWN.to_owned()));
+        return Err(Refusal::Missing(NOT_PRESENT.to_owned()));
     }
     prepared.check_listed()?;
-    let many = || Refusal::Invalid("this takes more than one transaction, and is not done by itself".to_owned());
+    let many = || {
+        Refusal::Invalid(
+            "this action needs more than one transaction, and cannot be combined with other writes".to_owned(),
+        )
+    };
     let [step] = prepared.steps.as_slice() else { return Err(many()) };
     let mut transaction = match step {
         Step::Job(plan) => plan.transaction.clone(),
@@ -150,7 +149,7 @@ fn whole(prepared: &Prepared, writes: &[Write]) -> Result<Transaction, Refusal> 
         Step::Many(_) | Step::ThenPurge(_) | Step::CleanUp(_) | Step::ReleaseJobs(_) => return Err(many()),
     };
     for write in writes {
-        let foreign = || Refusal::Invalid(format!("{} is no znode of queuekeeper's own", write.path()));
+        let foreign = || Refusal::Invalid(format!("{} is not below /queuekeeper", write.path()));
         let path = Path::own(write.path()).ok_or_else(foreign)?;
         match write {
             Write::Present(_) => transaction.check_exists(path),

@@ -1,5 +1,5 @@
-//! What of the rules a person may have to look at, whoever looks: a server that has the rules, or a command that reads
-//! what they left in the tree.
+//! The part of the rules' state that may need attention, for a server that has the rules and for a command that reads
+//! only their znodes.
 
 use jiff::Timestamp;
 
@@ -8,50 +8,50 @@ use super::overview::{Overview, Pause, RuleOverview, decisions, orphans, waiting
 use super::rule::{Mode, Rule, Rules};
 use queuekeeper_zookeeper::coordination::Snapshot;
 
-/// What automatic action is at.
+/// The state of automatic actions.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Standing {
-    /// Each rule, in the order of the file; where the file is not known, those that have a znode, by name.
-    pub rules: Vec<RuleStanding>,
-    /// Rules that do not act any more and still hold collections. None where the file is not known.
+pub struct RulesStatus {
+    /// Each rule, in the order of the configuration file; without that file, the rules that have a znode, by name.
+    pub rules: Vec<RuleStatus>,
+    /// Rules that no longer enforce and still hold collections. Empty without the configuration file.
     pub orphans: Vec<(String, Vec<Hold>)>,
-    /// Who paused all automatic action; `None` while it is not.
+    /// Who paused automatic actions; `None` if they are not paused.
     pub paused: Option<Pause>,
-    /// Why this process cannot stand for election; `None` where it can, or need not.
+    /// Why this process cannot be a candidate for the leader; `None` if it can, or need not.
     pub problem: Option<String>,
-    /// Whether what rules do cannot be written down here.
-    pub is_trail_lost: bool,
+    /// Whether the audit trail for alerts cannot be written here.
+    pub is_audit_unwritable: bool,
 }
 
-/// What one rule is at.
+/// The state of one rule.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RuleStanding {
+pub struct RuleStatus {
     /// Its name.
     pub name: String,
-    /// Its breaker, while it is open.
+    /// Its breaker, if it is open.
     pub breaker: Option<Breaker>,
-    /// The items that it has left to a person.
+    /// The items that it has left to a user.
     pub left: Vec<String>,
-    /// How often it tries an item; `None` where its file is not known.
+    /// The maximum number of attempts on an item; `None` without the configuration file.
     pub attempts: Option<u32>,
-    /// Why what it remembers cannot be read; it does nothing then.
+    /// Why its state is not valid; it does not act then.
     pub unreadable: Option<String>,
-    /// The decisions of it that wait or are being carried out, in words, each with since when.
+    /// Its decisions that are pending or executing, in words, each with since when.
     pub waiting: Vec<(String, Timestamp)>,
-    /// What it holds; nothing in a dry run.
+    /// The collections that it holds; empty in a dry run.
     pub holds: Vec<Hold>,
-    /// Whether it takes back what it did when the alert is resolved; `None` where its file is not known.
+    /// Whether it releases its holds when the alert is resolved; `None` without the configuration file.
     pub is_undone: Option<bool>,
 }
 
-impl From<Overview> for Standing {
+impl From<Overview> for RulesStatus {
     fn from(overview: Overview) -> Self {
-        let Overview { rules, orphans, paused, problem, is_trail_lost, .. } = overview;
-        Self { rules: rules.into_iter().map(RuleStanding::from).collect(), orphans, paused, problem, is_trail_lost }
+        let Overview { rules, orphans, paused, problem, is_audit_unwritable, .. } = overview;
+        Self { rules: rules.into_iter().map(RuleStatus::from).collect(), orphans, paused, problem, is_audit_unwritable }
     }
 }
 
-impl From<RuleOverview> for RuleStanding {
+impl From<RuleOverview> for RuleStatus {
     fn from(overview: RuleOverview) -> Self {
         let RuleOverview { rule, breaker, holds, waiting, left, unreadable, .. } = overview;
         Self {
@@ -67,9 +67,9 @@ impl From<RuleOverview> for RuleStanding {
     }
 }
 
-impl Standing {
-    /// What our own znodes say of it. `rules` are those of the file, `None` where it is not known; `own_time` converts a
-    /// time of the servers to our own clock.
+impl RulesStatus {
+    /// The state in our own znodes. `rules` are the configured ones, `None` if unknown; `own_time` converts a time of
+    /// the servers to our own clock.
     #[must_use]
     pub fn read(
         snapshot: &Snapshot,
@@ -79,14 +79,14 @@ impl Standing {
     ) -> Self {
         let decisions = decisions(snapshot);
         let of_rule = |name: &str, rule: Option<&Rule>| {
-            // What a rule would do in a dry run is remembered by the process that has the rule, and by no znode.
+            // The state of a dry run is in the process that has the rule, and in no znode.
             let is_dry = rule.is_some_and(|rule| rule.mode != Mode::Enforce);
             let (memory, unreadable) = match memory_of(snapshot, name) {
                 _ if is_dry => (Memory::default(), None),
                 Ok(memory) => (memory, None),
                 Err(stop) => (Memory::default(), Some(stop.why)),
             };
-            RuleStanding {
+            RuleStatus {
                 name: name.to_owned(),
                 breaker: memory.breaker,
                 left: memory.left,
@@ -105,7 +105,7 @@ impl Standing {
             orphans: rules.map(|rules| orphans(snapshot, rules)).unwrap_or_default(),
             paused: snapshot.paused.as_ref().map(|node| Pause::read(&node.data, own_time(node.created))),
             problem: None,
-            is_trail_lost: false,
+            is_audit_unwritable: false,
         }
     }
 }
