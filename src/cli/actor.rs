@@ -20,7 +20,7 @@ pub(super) struct AuditArgs {
     /// The file to record actions in, with user, reason and outcome [default:
     /// queuekeeper/audit.jsonl in `$XDG_STATE_HOME` or `~/.local/state`]
     // Not the variable of `serve`, whose file is rotated by one process only.
-    #[arg(long = "audit.file", env = "QUEUEKEEPER_CLI_AUDIT_FILE", hide_env_values = true, value_name = "FILE")]
+    #[arg(long = "audit.file", value_name = "FILE")]
     file: Option<PathBuf>,
 }
 

@@ -45,7 +45,7 @@ pub struct CheckConfigArgs {
     files: Vec<PathBuf>,
 
     /// The web configuration, to check that the users are the same
-    #[arg(long = "web.config.file", env = "QUEUEKEEPER_WEB_CONFIG_FILE", hide_env_values = true, value_name = "FILE")]
+    #[arg(long = "web.config.file", value_name = "FILE")]
     web: Option<PathBuf>,
 }
 

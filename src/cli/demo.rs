@@ -21,8 +21,6 @@ pub struct DemoArgs {
     /// The number of jobs in the queue, 10 to 500000
     #[arg(
         long = "jobs",
-        env = "QUEUEKEEPER_DEMO_JOBS",
-        hide_env_values = true,
         value_name = "NUMBER",
         default_value_t = 2_000,
         value_parser = clap::value_parser!(u32).range(10..=500_000),
@@ -33,8 +31,6 @@ pub struct DemoArgs {
     /// The approximate number of job transitions per second, which scales everything else
     #[arg(
         long = "rate",
-        env = "QUEUEKEEPER_DEMO_RATE",
-        hide_env_values = true,
         value_name = "NUMBER",
         default_value_t = 10.0,
         value_parser = rate,
@@ -43,41 +39,21 @@ pub struct DemoArgs {
     rate: f64,
 
     /// The seed of all random choices
-    #[arg(
-        long = "seed",
-        env = "QUEUEKEEPER_DEMO_SEED",
-        hide_env_values = true,
-        value_name = "NUMBER",
-        default_value_t = 1,
-        help_heading = "Demo"
-    )]
+    #[arg(long = "seed", value_name = "NUMBER", default_value_t = 1, help_heading = "Demo")]
     seed: u64,
 
     /// Use this ZooKeeper, below a znode that is removed at the end [default: a private one]
     // Not the variable of `serve`, which may be set to a production ZooKeeper.
-    #[arg(
-        long = "zookeeper",
-        env = "QUEUEKEEPER_DEMO_ZOOKEEPER",
-        hide_env_values = true,
-        value_name = "CONNECT-STRING",
-        help_heading = "Demo"
-    )]
+    #[arg(long = "zookeeper", value_name = "CONNECT-STRING", help_heading = "Demo")]
     zookeeper: Option<Servers>,
 
     /// Start Prometheus and Alertmanager as well, configured to show alerts that act; they must be installed
-    #[arg(
-        long = "with-prometheus",
-        env = "QUEUEKEEPER_DEMO_WITH_PROMETHEUS",
-        hide_env_values = true,
-        help_heading = "Demo"
-    )]
+    #[arg(long = "with-prometheus", help_heading = "Demo")]
     with_prometheus: bool,
 
     /// The address to listen on: host:port, or :port for every interface; may be repeated
     #[arg(
         long = "web.listen-address",
-        env = "QUEUEKEEPER_WEB_LISTEN_ADDRESS",
-        hide_env_values = true,
         value_name = "ADDRESS",
         value_delimiter = ',',
         default_value = "127.0.0.1:12181",

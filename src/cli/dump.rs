@@ -29,17 +29,11 @@ pub struct DumpArgs {
     zookeeper: ZooKeeperArgs,
 
     /// The file to write, which appears when it is complete [default: standard output]
-    #[arg(
-        long = "output",
-        env = "QUEUEKEEPER_DUMP_OUTPUT",
-        hide_env_values = true,
-        value_name = "FILE",
-        help_heading = "Dump"
-    )]
+    #[arg(long = "output", value_name = "FILE", help_heading = "Dump")]
     output: Option<PathBuf>,
 
     /// Replace what could identify depositors and content by pseudonyms that differ in each dump
-    #[arg(long = "redact", env = "QUEUEKEEPER_DUMP_REDACT", hide_env_values = true, help_heading = "Dump")]
+    #[arg(long = "redact", help_heading = "Dump")]
     redact: bool,
 }
 

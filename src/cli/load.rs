@@ -36,14 +36,12 @@ pub struct LoadArgs {
     zookeeper: ZooKeeperArgs,
 
     /// Continue a load of this dump that was interrupted
-    #[arg(long = "resume", env = "QUEUEKEEPER_LOAD_RESUME", hide_env_values = true, help_heading = "Load")]
+    #[arg(long = "resume", help_heading = "Load")]
     resume: bool,
 
     /// The maximum number of a job, batch or request: the counters are advanced to it one by one
     #[arg(
         long = "largest-number",
-        env = "QUEUEKEEPER_LOAD_LARGEST_NUMBER",
-        hide_env_values = true,
         value_name = "NUMBER",
         default_value_t = LoadLimits::LARGEST_NUMBER,
         value_parser = clap::value_parser!(u32).range(..=2_147_483_646),

@@ -14,23 +14,11 @@ use tracing_subscriber::util::SubscriberInitExt;
 #[command(next_help_heading = "Log")]
 pub struct LogArgs {
     /// The minimum level of messages to log
-    #[arg(
-        long = "log.level",
-        env = "QUEUEKEEPER_LOG_LEVEL",
-        hide_env_values = true,
-        value_name = "LEVEL",
-        default_value = "info"
-    )]
+    #[arg(long = "log.level", value_name = "LEVEL", default_value = "info")]
     level: Level,
 
     /// The format of messages
-    #[arg(
-        long = "log.format",
-        env = "QUEUEKEEPER_LOG_FORMAT",
-        hide_env_values = true,
-        value_name = "FORMAT",
-        default_value = "text"
-    )]
+    #[arg(long = "log.format", value_name = "FORMAT", default_value = "text")]
     format: Format,
 }
 

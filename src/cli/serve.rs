@@ -29,22 +29,18 @@ pub struct ServeArgs {
     #[command(flatten)]
     web: web::WebArgs,
 
-    /// A stale image makes /-/ready fail after this time
+    /// A stale mirror makes /-/ready fail after this time
     #[arg(
         long = "mirror.stale-after",
-        env = "QUEUEKEEPER_MIRROR_STALE_AFTER",
-        hide_env_values = true,
         value_name = "DURATION",
         default_value_t = Mirror::STALE_AFTER.into(),
         help_heading = "Mirror"
     )]
     stale_after: PrometheusDuration,
 
-    /// The queue's own series are left out of the metrics after the image was stale for this time
+    /// The queue's own series are left out of the metrics after the mirror was stale for this time
     #[arg(
         long = "mirror.drop-after",
-        env = "QUEUEKEEPER_MIRROR_DROP_AFTER",
-        hide_env_values = true,
         value_name = "DURATION",
         default_value_t = Mirror::DROP_AFTER.into(),
         help_heading = "Mirror"
@@ -55,8 +51,6 @@ pub struct ServeArgs {
     /// is noticed only when something else of the same job, batch or request changes
     #[arg(
         long = "mirror.drift-interval",
-        env = "QUEUEKEEPER_MIRROR_DRIFT_INTERVAL",
-        hide_env_values = true,
         value_name = "DURATION",
         default_value_t = Mirror::DRIFT_INTERVAL.into(),
         help_heading = "Mirror"
@@ -67,8 +61,6 @@ pub struct ServeArgs {
     /// least 1m
     #[arg(
         long = "mirror.clock-interval",
-        env = "QUEUEKEEPER_MIRROR_CLOCK_INTERVAL",
-        hide_env_values = true,
         value_name = "DURATION",
         default_value_t = Mirror::CLOCK_INTERVAL.into(),
         help_heading = "Mirror"
@@ -80,8 +72,6 @@ pub struct ServeArgs {
     /// from this
     #[arg(
         long = "mirror.read-budget",
-        env = "QUEUEKEEPER_MIRROR_READ_BUDGET",
-        hide_env_values = true,
         value_name = "MIB",
         default_value_t = READ_BUDGET_BYTES >> 20,
         value_parser = clap::value_parser!(u64).range(1..=1024),
@@ -95,8 +85,6 @@ pub struct ServeArgs {
     /// How many collections get series of their own, the largest; the others are one together, and with 0 there are none
     #[arg(
         long = "metrics.collections",
-        env = "QUEUEKEEPER_METRICS_COLLECTIONS",
-        hide_env_values = true,
         value_name = "NUMBER",
         default_value_t = 0,
         value_parser = clap::value_parser!(u16).range(0..=i64::from(MOST_COLLECTIONS)),
@@ -104,14 +92,8 @@ pub struct ServeArgs {
     )]
     collections: u16,
 
-    /// File that says who may request something, and where the tokens are; taken up when it changes. Without it nobody may
-    #[arg(
-        long = "config.file",
-        env = "QUEUEKEEPER_CONFIG_FILE",
-        hide_env_values = true,
-        value_name = "FILE",
-        help_heading = "Actions"
-    )]
+    /// File of the users' roles and the tokens; reloaded when it changes. Without it no action is allowed
+    #[arg(long = "config.file", value_name = "FILE", help_heading = "Actions")]
     actions_file: Option<PathBuf>,
 
     #[command(flatten)]

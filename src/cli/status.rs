@@ -25,13 +25,7 @@ use queuekeeper_zookeeper::coordination::Coordination;
 pub(super) struct StatusArgs {
     /// The file that the server takes with --config.file: which rules act on alerts. Without it, what is known of rules is
     /// what they left in ZooKeeper
-    #[arg(
-        long = "config.file",
-        env = "QUEUEKEEPER_CONFIG_FILE",
-        hide_env_values = true,
-        value_name = "FILE",
-        help_heading = "Rules"
-    )]
+    #[arg(long = "config.file", value_name = "FILE", help_heading = "Rules")]
     file: Option<PathBuf>,
 
     #[command(flatten)]

@@ -18,21 +18,19 @@ pub struct TokenArgs {
     name: String,
 
     /// The role of the token: viewer, operator or admin; or alertmanager, which may only send alerts
-    #[arg(long = "role", env = "QUEUEKEEPER_ROLE", hide_env_values = true, value_name = "ROLE")]
+    #[arg(long = "role", value_name = "ROLE")]
     role: Role,
 
     /// The expiry: a date, or an instant as 2027-01-31T18:00:00Z [default: never]
     #[arg(
         long = "expires",
-        env = "QUEUEKEEPER_EXPIRES",
-        hide_env_values = true,
         value_name = "WHEN",
         value_parser = expiry
     )]
     expires: Option<Timestamp>,
 
     /// Create no token: read one from standard input, and write its line to standard output
-    #[arg(long = "hash", env = "QUEUEKEEPER_HASH", hide_env_values = true)]
+    #[arg(long = "hash")]
     hash: bool,
 }
 

@@ -14,80 +14,41 @@ use queuekeeper_zookeeper::{Auth, Config, ConfigError, Servers, Tls};
 #[command(next_help_heading = "ZooKeeper")]
 pub struct ZooKeeperArgs {
     /// Where ZooKeeper is: host:port[,host:port...][/chroot]
-    #[arg(
-        long = "zookeeper",
-        env = "QUEUEKEEPER_ZOOKEEPER",
-        hide_env_values = true,
-        value_name = "CONNECT-STRING",
-        default_value = "127.0.0.1:2181"
-    )]
+    #[arg(long = "zookeeper", value_name = "CONNECT-STRING", default_value = "127.0.0.1:2181")]
     servers: Servers,
 
     /// How long a session may be without contact before the server ends it; 100ms to 1h
-    #[arg(
-        long = "zookeeper.session-timeout",
-        env = "QUEUEKEEPER_ZOOKEEPER_SESSION_TIMEOUT",
-        hide_env_values = true,
-        value_name = "DURATION",
-        default_value = "10s"
-    )]
+    #[arg(long = "zookeeper.session-timeout", value_name = "DURATION", default_value = "10s")]
     session_timeout: PrometheusDuration,
 
     /// How long a connection may be silent before another server is tried [default: two fifths of the session timeout]
-    #[arg(
-        long = "zookeeper.connection-timeout",
-        env = "QUEUEKEEPER_ZOOKEEPER_CONNECTION_TIMEOUT",
-        hide_env_values = true,
-        value_name = "DURATION"
-    )]
+    #[arg(long = "zookeeper.connection-timeout", value_name = "DURATION")]
     connection_timeout: Option<PrometheusDuration>,
 
     /// File of credentials, one scheme:credentials a line, as digest:user:password
-    #[arg(
-        long = "zookeeper.auth-file",
-        env = "QUEUEKEEPER_ZOOKEEPER_AUTH_FILE",
-        hide_env_values = true,
-        value_name = "FILE"
-    )]
+    #[arg(long = "zookeeper.auth-file", value_name = "FILE")]
     auth_file: Option<PathBuf>,
 
     /// Connect with TLS; the other TLS flags do so too
-    #[arg(long = "zookeeper.tls-enabled", env = "QUEUEKEEPER_ZOOKEEPER_TLS_ENABLED", hide_env_values = true)]
+    #[arg(long = "zookeeper.tls-enabled")]
     tls_enabled: bool,
 
     /// PEM file of the authorities to trust [default: those that the system trusts]
-    #[arg(
-        long = "zookeeper.tls-ca-file",
-        env = "QUEUEKEEPER_ZOOKEEPER_TLS_CA_FILE",
-        hide_env_values = true,
-        value_name = "FILE"
-    )]
+    #[arg(long = "zookeeper.tls-ca-file", value_name = "FILE")]
     tls_ca_file: Option<PathBuf>,
 
-    /// PEM file of our own certificate, for servers that want one
-    #[arg(
-        long = "zookeeper.tls-cert-file",
-        env = "QUEUEKEEPER_ZOOKEEPER_TLS_CERT_FILE",
-        hide_env_values = true,
-        value_name = "FILE"
-    )]
+    /// PEM file of the client certificate, for servers that require one
+    #[arg(long = "zookeeper.tls-cert-file", value_name = "FILE")]
     tls_cert_file: Option<PathBuf>,
 
     /// PEM file of its private key
-    #[arg(
-        long = "zookeeper.tls-key-file",
-        env = "QUEUEKEEPER_ZOOKEEPER_TLS_KEY_FILE",
-        hide_env_values = true,
-        value_name = "FILE"
-    )]
+    #[arg(long = "zookeeper.tls-key-file", value_name = "FILE")]
     tls_key_file: Option<PathBuf>,
 
-    /// Who may do what to the znodes that we make, as scheme:id:permissions[,...]; the scheme auth with an empty id is
-    /// whoever has our credentials [default: anyone everything]
+    /// ACL of the znodes that queuekeeper creates, as scheme:id:permissions[,...]; the scheme auth with an empty id is
+    /// any client with these credentials [default: anyone everything]
     #[arg(
         long = "zookeeper.acl",
-        env = "QUEUEKEEPER_ZOOKEEPER_ACL",
-        hide_env_values = true,
         value_name = "ACL",
         value_parser = acl
     )]

@@ -12,20 +12,12 @@ use crate::actions::audit::{Destination, Rotation};
 pub(super) struct AuditArgs {
     /// File that each action is written to, as JSON lines, before and after it is carried out; - for standard output.
     /// What cannot be written is not carried out
-    #[arg(
-        long = "audit.file",
-        env = "QUEUEKEEPER_AUDIT_FILE",
-        hide_env_values = true,
-        value_name = "FILE",
-        default_value = "-"
-    )]
+    #[arg(long = "audit.file", value_name = "FILE", default_value = "-")]
     file: PathBuf,
 
     /// How large that file grows until it is put aside as FILE.1, in MiB
     #[arg(
         long = "audit.size",
-        env = "QUEUEKEEPER_AUDIT_SIZE",
-        hide_env_values = true,
         value_name = "MIB",
         default_value_t = 64,
         value_parser = clap::value_parser!(u64).range(1..=65_536)
@@ -35,8 +27,6 @@ pub(super) struct AuditArgs {
     /// How many files are kept besides it
     #[arg(
         long = "audit.files",
-        env = "QUEUEKEEPER_AUDIT_FILES",
-        hide_env_values = true,
         value_name = "NUMBER",
         default_value_t = 10,
         value_parser = clap::value_parser!(u32).range(1..=1_000)

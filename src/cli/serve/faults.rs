@@ -10,22 +10,13 @@ use queuekeeper_queue::state::{JobState, State};
 #[derive(Clone, Debug, Args)]
 pub(in crate::cli) struct FaultArgs {
     /// How long a fault by shape must last to count: the daemons change a job in separate writes
-    #[arg(
-        long = "faults.grace",
-        env = "QUEUEKEEPER_FAULTS_GRACE",
-        hide_env_values = true,
-        value_name = "DURATION",
-        default_value = "2s",
-        help_heading = "Faults"
-    )]
+    #[arg(long = "faults.grace", value_name = "DURATION", default_value = "2s", help_heading = "Faults")]
     grace: PrometheusDuration,
 
     /// How long a job of a state may be locked, as downloading=24h; may be repeated [default: 10m in pending, 1h in
     /// estimating and notify, 2h in recording, 48h in provisioning, 24h elsewhere]
     #[arg(
         long = "faults.job-lock",
-        env = "QUEUEKEEPER_FAULTS_JOB_LOCK",
-        hide_env_values = true,
         value_name = "STATE=DURATION",
         value_delimiter = ',',
         value_parser = state_limit,
@@ -37,8 +28,6 @@ pub(in crate::cli) struct FaultArgs {
     /// in pending, estimating and notify, 2h in recording, 6h in provisioning, 24h elsewhere]
     #[arg(
         long = "faults.stuck",
-        env = "QUEUEKEEPER_FAULTS_STUCK",
-        hide_env_values = true,
         value_name = "STATE=DURATION",
         value_delimiter = ',',
         value_parser = state_limit,
@@ -47,43 +36,20 @@ pub(in crate::cli) struct FaultArgs {
     stuck: Vec<(JobState, PrometheusDuration)>,
 
     /// How long a batch may be due for its report and unlocked
-    #[arg(
-        long = "faults.report",
-        env = "QUEUEKEEPER_FAULTS_REPORT",
-        hide_env_values = true,
-        value_name = "DURATION",
-        default_value = "5m",
-        help_heading = "Faults"
-    )]
+    #[arg(long = "faults.report", value_name = "DURATION", default_value = "5m", help_heading = "Faults")]
     report: PrometheusDuration,
 
     /// How long a batch may be locked in Processing, while its jobs are created
-    #[arg(
-        long = "faults.batch-processing",
-        env = "QUEUEKEEPER_FAULTS_BATCH_PROCESSING",
-        hide_env_values = true,
-        value_name = "DURATION",
-        default_value = "4h",
-        help_heading = "Faults"
-    )]
+    #[arg(long = "faults.batch-processing", value_name = "DURATION", default_value = "4h", help_heading = "Faults")]
     batch_processing: PrometheusDuration,
 
     /// How long a queue may be paused or a collection held
-    #[arg(
-        long = "faults.pause",
-        env = "QUEUEKEEPER_FAULTS_PAUSE",
-        hide_env_values = true,
-        value_name = "DURATION",
-        default_value = "1d",
-        help_heading = "Faults"
-    )]
+    #[arg(long = "faults.pause", value_name = "DURATION", default_value = "1d", help_heading = "Faults")]
     pause: PrometheusDuration,
 
     /// How often it makes sense to resume a job
     #[arg(
         long = "faults.retries",
-        env = "QUEUEKEEPER_FAULTS_RETRIES",
-        hide_env_values = true,
         value_name = "NUMBER",
         default_value_t = 3,
         value_parser = clap::value_parser!(u32).range(1..),

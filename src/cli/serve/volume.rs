@@ -11,20 +11,12 @@ use crate::config::Storage;
 #[command(next_help_heading = "Working storage")]
 pub(in crate::cli) struct VolumeArgs {
     /// A directory on the volume that the daemons work on, to measure how full it is
-    #[arg(
-        long = "storage.path",
-        env = "QUEUEKEEPER_STORAGE_PATH",
-        hide_env_values = true,
-        value_name = "DIRECTORY",
-        help_heading = "Working storage"
-    )]
+    #[arg(long = "storage.path", value_name = "DIRECTORY", help_heading = "Working storage")]
     path: Option<PathBuf>,
 
     /// The part of that volume above which the daemons keep jobs back; above 0, up to 1
     #[arg(
         long = "storage.threshold",
-        env = "QUEUEKEEPER_STORAGE_THRESHOLD",
-        hide_env_values = true,
         value_name = "RATIO",
         default_value_t = Storage::THRESHOLD,
         value_parser = threshold,

@@ -14,8 +14,6 @@ pub(super) struct WebArgs {
     /// Where to listen: host:port, or :port for every interface; may be repeated
     #[arg(
         long = "web.listen-address",
-        env = "QUEUEKEEPER_WEB_LISTEN_ADDRESS",
-        hide_env_values = true,
         value_name = "ADDRESS",
         value_delimiter = ',',
         default_value = "127.0.0.1:12181"
@@ -24,30 +22,19 @@ pub(super) struct WebArgs {
 
     /// The address that users find the server by, as behind a proxy; requests for other hosts than this one and those
     /// that it listens on are refused
-    #[arg(long = "web.external-url", env = "QUEUEKEEPER_WEB_EXTERNAL_URL", hide_env_values = true, value_name = "URL")]
+    #[arg(long = "web.external-url", value_name = "URL")]
     external_url: Option<ExternalUrl>,
 
     /// What stands before every path, / for nothing [default: the path of --web.external-url]
-    #[arg(
-        long = "web.route-prefix",
-        env = "QUEUEKEEPER_WEB_ROUTE_PREFIX",
-        hide_env_values = true,
-        value_name = "PATH"
-    )]
+    #[arg(long = "web.route-prefix", value_name = "PATH")]
     route_prefix: Option<RoutePrefix>,
 
     /// Where the metrics are
-    #[arg(
-        long = "web.telemetry-path",
-        env = "QUEUEKEEPER_WEB_TELEMETRY_PATH",
-        hide_env_values = true,
-        value_name = "PATH",
-        default_value = "/metrics"
-    )]
+    #[arg(long = "web.telemetry-path", value_name = "PATH", default_value = "/metrics")]
     telemetry_path: TelemetryPath,
 
-    /// File that switches on TLS and passwords, in the format of Prometheus' exporters; taken up when it changes
-    #[arg(long = "web.config.file", env = "QUEUEKEEPER_WEB_CONFIG_FILE", hide_env_values = true, value_name = "FILE")]
+    /// File that switches on TLS and passwords, in the format of Prometheus' exporters; reloaded when it changes
+    #[arg(long = "web.config.file", value_name = "FILE")]
     config_file: Option<PathBuf>,
 }
 

@@ -1,0 +1,113 @@
+//! The environment variables of flags, made from the flags' names.
+
+use clap::{Arg, Command};
+
+/// Gives each flag that configures something the variable of its name. Help does not show values: they may be secret.
+pub(super) fn of_flags(command: Command) -> Command {
+    let name = command.get_name().to_owned();
+    command.mut_args(|argument| match variable(&name, &argument) {
+        // Once a process for each flag, and there for as long as the command is.
+        Some(variable) => argument.env(&*variable.leak()).hide_env_values(true),
+        None => argument,
+    })
+}
+
+/// The variable of a flag; `None` for one that is decided anew each time: to say yes for good would be dangerous.
+fn variable(command: &str, argument: &Arg) -> Option<String> {
+    let long = argument.get_long()?;
+    let is_service = matches!(command, "serve" | "demo" | "token" | "dump" | "load");
+    if !is_service && !long.contains('.') && long != "zookeeper" {
+        return None;
+    }
+    // What only the demo has is under its own name, and so is its ZooKeeper: that of `serve` may be production's. So is
+    // what another command has under the same name with another meaning: the audit file of `serve` is rotated by one
+    // process alone.
+    let prefix = match argument.get_help_heading() {
+        Some("Demo") => "QUEUEKEEPER_DEMO",
+        Some("Audit") => "QUEUEKEEPER_CLI",
+        Some("Dump") => "QUEUEKEEPER_DUMP",
+        Some("Load") => "QUEUEKEEPER_LOAD",
+        Some(_) | None => "QUEUEKEEPER",
+    };
+    Some(format!("{prefix}_{}", long.replace(['.', '-'], "_").to_uppercase()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    /// What there is in the environments of installations: none of these may change by accident.
+    const VARIABLES: [&str; 48] = [
+        "QUEUEKEEPER_AUDIT_FILE",
+        "QUEUEKEEPER_AUDIT_FILES",
+        "QUEUEKEEPER_AUDIT_SIZE",
+        "QUEUEKEEPER_CLI_AUDIT_FILE",
+        "QUEUEKEEPER_CONFIG_FILE",
+        "QUEUEKEEPER_DEMO_JOBS",
+        "QUEUEKEEPER_DEMO_RATE",
+        "QUEUEKEEPER_DEMO_SEED",
+        "QUEUEKEEPER_DEMO_WITH_PROMETHEUS",
+        "QUEUEKEEPER_DEMO_ZOOKEEPER",
+        "QUEUEKEEPER_DUMP_OUTPUT",
+        "QUEUEKEEPER_DUMP_REDACT",
+        "QUEUEKEEPER_EXPIRES",
+        "QUEUEKEEPER_FAULTS_BATCH_PROCESSING",
+        "QUEUEKEEPER_FAULTS_GRACE",
+        "QUEUEKEEPER_FAULTS_JOB_LOCK",
+        "QUEUEKEEPER_FAULTS_PAUSE",
+        "QUEUEKEEPER_FAULTS_REPORT",
+        "QUEUEKEEPER_FAULTS_RETRIES",
+        "QUEUEKEEPER_FAULTS_STUCK",
+        "QUEUEKEEPER_HASH",
+        "QUEUEKEEPER_LOAD_LARGEST_NUMBER",
+        "QUEUEKEEPER_LOAD_RESUME",
+        "QUEUEKEEPER_LOG_FORMAT",
+        "QUEUEKEEPER_LOG_LEVEL",
+        "QUEUEKEEPER_METRICS_COLLECTIONS",
+        "QUEUEKEEPER_MIRROR_CLOCK_INTERVAL",
+        "QUEUEKEEPER_MIRROR_DRIFT_INTERVAL",
+        "QUEUEKEEPER_MIRROR_DROP_AFTER",
+        "QUEUEKEEPER_MIRROR_READ_BUDGET",
+        "QUEUEKEEPER_MIRROR_STALE_AFTER",
+        "QUEUEKEEPER_ROLE",
+        "QUEUEKEEPER_STORAGE_PATH",
+        "QUEUEKEEPER_STORAGE_THRESHOLD",
+        "QUEUEKEEPER_WEB_CONFIG_FILE",
+        "QUEUEKEEPER_WEB_EXTERNAL_URL",
+        "QUEUEKEEPER_WEB_LISTEN_ADDRESS",
+        "QUEUEKEEPER_WEB_ROUTE_PREFIX",
+        "QUEUEKEEPER_WEB_TELEMETRY_PATH",
+        "QUEUEKEEPER_ZOOKEEPER",
+        "QUEUEKEEPER_ZOOKEEPER_ACL",
+        "QUEUEKEEPER_ZOOKEEPER_AUTH_FILE",
+        "QUEUEKEEPER_ZOOKEEPER_CONNECTION_TIMEOUT",
+        "QUEUEKEEPER_ZOOKEEPER_SESSION_TIMEOUT",
+        "QUEUEKEEPER_ZOOKEEPER_TLS_CA_FILE",
+        "QUEUEKEEPER_ZOOKEEPER_TLS_CERT_FILE",
+        "QUEUEKEEPER_ZOOKEEPER_TLS_ENABLED",
+        "QUEUEKEEPER_ZOOKEEPER_TLS_KEY_FILE",
+    ];
+
+    #[test]
+    fn every_flag_that_configures_has_its_variable_and_no_other_has_one() {
+        let command = crate::cli::command();
+        let mut variables = BTreeSet::new();
+        for subcommand in command.get_subcommands() {
+            for argument in subcommand.get_arguments() {
+                let Some(variable) = argument.get_env() else {
+                    let configures = argument.get_long().is_some_and(|long| long.contains('.'));
+                    assert!(!configures, "{}: {argument}", subcommand.get_name());
+                    continue;
+                };
+                assert!(argument.is_hide_env_values_set(), "{argument}");
+                variables.insert(variable.to_str().unwrap().to_owned());
+            }
+        }
+        assert_eq!(variables.iter().collect::<Vec<_>>(), VARIABLES);
+        let jobs = command.find_subcommand("jobs").unwrap();
+        for (flag, variable) in [("yes", None), ("all", None), ("servers", Some("QUEUEKEEPER_ZOOKEEPER"))] {
+            let argument = jobs.get_arguments().find(|argument| argument.get_id() == flag).unwrap();
+            assert_eq!(argument.get_env().and_then(|variable| variable.to_str()), variable, "{flag}");
+        }
+    }
+}
