@@ -9,15 +9,15 @@ use crate::mirror::READ_BUDGET_BYTES;
 use queuekeeper_queue::fault::Limits;
 
 mod address;
-mod duration;
+
 mod external;
 mod file;
 mod path;
 mod source;
 mod web_file;
 
+pub use crate::views::{DurationError, PrometheusDuration};
 pub use address::{ListenAddress, ListenAddressError};
-pub use duration::{DurationError, PrometheusDuration};
 pub use external::{Authority, ExternalUrl, ExternalUrlError, RoutePrefix, RoutePrefixError};
 pub use file::{
     ConfigFile, Presented, Secret, SecretError, Token, TokenHash, TokenLine, TokenLineError, Tokens, expiry,

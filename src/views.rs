@@ -9,6 +9,8 @@ pub(crate) mod actions;
 pub(crate) mod audit;
 pub(crate) mod batches;
 pub(crate) mod diagnosis;
+mod duration;
+pub(crate) mod error;
 pub(crate) mod failures;
 pub(crate) mod faults;
 pub(crate) mod history;
@@ -17,11 +19,20 @@ pub(crate) mod jobs;
 pub(crate) mod locks;
 pub(crate) mod node;
 pub(crate) mod overview;
+pub(crate) mod page;
+pub(crate) mod parameter;
+pub(crate) mod query;
 pub(crate) mod rules;
 mod session;
 pub(crate) mod show;
 mod source;
 pub(crate) mod status;
 
+pub use duration::{DurationError, PrometheusDuration};
+pub(crate) use error::ViewError;
+pub(crate) use page::PageQuery;
 pub(crate) use session::{Session, session_text};
 pub(crate) use source::Source;
+
+/// What stands for items that name no collection, in filters and errors.
+pub(crate) const NONE: &str = "(none)";

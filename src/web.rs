@@ -1,6 +1,6 @@
 //! What is served over HTTP: the metrics, the probes and the status page.
 //!
-//! Handlers are thin: they take a view from the image and render it. None of them asks ZooKeeper anything.
+//! Handlers are thin: they take a view from the mirror and render it. None of them asks ZooKeeper anything.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -20,22 +20,16 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::limit::RequestBodyLimitLayer;
 use tower_http::timeout::TimeoutLayer;
 
-use self::http::{auth, connection, guard, host, layers, prefix, query};
+use self::http::{auth, connection, guard, host, layers, prefix};
 use crate::actions::Actions;
 use crate::alerts::Alerts;
 use crate::config;
 use crate::metrics::http::{Http, Known};
 use crate::metrics::storage::Storage;
-use crate::mirror::find::{JobQuery, Page};
-use crate::mirror::{ByState, Job, Store, Volume};
-use crate::views::{self, Source, show};
-use queuekeeper_queue::state::JobState;
-
-pub(crate) use self::answers::{Answers, Pairs};
-pub(crate) use self::http::problem::Problem;
+use crate::mirror::Store;
+use crate::views::Source;
 
 mod actions;
-mod answers;
 mod api;
 mod assets;
 pub(crate) mod dashboards;
@@ -43,7 +37,6 @@ mod events;
 pub mod health;
 mod http;
 mod links;
-mod lists;
 pub mod pages;
 mod reload;
 mod scrape;
@@ -51,17 +44,11 @@ mod scrape;
 /// No request carries more, in bytes.
 const BODY_LIMIT: usize = 64 * 1024;
 
-/// But Alertmanager's, which tells of many alerts at once.
+/// But Alertmanager's, which carries many alerts at once.
 const ALERTS_LIMIT: usize = 1024 * 1024;
 
-/// No answer of ours takes longer: whoever asked is told to come back.
+/// No answer takes longer: the client is asked to retry.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
-
-/// How many collections are named to somebody who asked for one that is not there.
-const COLLECTIONS_NAMED: usize = 50;
-
-/// How many jobs of each state there are.
-type JobsByState = ByState<JobState, usize>;
 
 /// What the handlers need; cheap to clone.
 #[derive(Clone, Debug)]
@@ -88,7 +75,7 @@ struct Shared {
     /// Who may request something, as it is now.
     file: RwLock<Option<Arc<config::ConfigFile>>>,
     reloaded: reload::Reloaded,
-    /// HasMessage each time that one of these files was taken up.
+    /// Changes each time that one of these files was taken up.
     reloads: watch::Sender<()>,
     /// Wakes whatever looks at the files.
     look: Notify,
@@ -163,80 +150,21 @@ impl State {
 
     /// What every page is made of at `now`.
     fn view(&self, now: Timestamp) -> pages::View {
-        let Shared { store, storage, config, .. } = &*self.shared;
-        let space = storage.as_ref().and_then(Storage::space);
+        let Shared { store, config, .. } = &*self.shared;
         pages::View {
             now,
             servers: config.zookeeper.servers.to_string(),
             telemetry_path: config.web.telemetry_path.as_str().to_owned(),
             notice: config.web.loopback.as_ref().map(|loopback| loopback.notice),
             freshness: store.freshness(),
-            summary: store.summary(now, self.space_left()),
-            storage: storage.as_ref().zip(space).map(|(storage, space)| (storage.threshold(), space)),
+            summary: self.source().summary(now).ok(),
         }
-    }
-
-    /// How many bytes a job may need and not be kept back; `None` where working storage is not measured.
-    fn space_left(&self) -> Option<i64> {
-        self.shared.storage.as_ref()?.left_bytes()
-    }
-
-    /// The jobs that a query asks for.
-    fn jobs(&self, query: &JobQuery, now: Timestamp) -> Result<views::jobs::JobList, Problem> {
-        self.check_collection(query)?;
-        let page = self.shared.store.find_jobs(query, now).ok_or_else(Problem::no_image)?;
-        self.job_list(query, page)
-    }
-
-    /// The same, and how many jobs of each state there are by all filters but that of the state.
-    fn jobs_by_state(&self, query: &JobQuery, now: Timestamp) -> Result<(views::jobs::JobList, JobsByState), Problem> {
-        self.check_collection(query)?;
-        let (page, counts) = self.shared.store.find_and_count_jobs(query, now).ok_or_else(Problem::no_image)?;
-        Ok((self.job_list(query, page)?, counts))
-    }
-
-    /// A collection that nobody has is more likely mistyped than empty.
-    fn check_collection(&self, query: &JobQuery) -> Result<(), Problem> {
-        let store = &self.shared.store;
-        if let Some(wanted) = &query.collection {
-            let mut names: Vec<_> = store.collections().ok_or_else(Problem::no_image)?;
-            names.sort_by(|a, b| a.collection.cmp(&b.collection));
-            if !names.iter().any(|figures| *figures.collection == **wanted) {
-                let name = |name: &str| if name.is_empty() { query::NONE.to_owned() } else { show::visible(name) };
-                let detail = format!("There is no job of the collection “{}” now.", name(wanted));
-                let names = names.iter().map(|figures| name(&figures.collection));
-                return Err(Problem::missing(detail).allowing(names.take(COLLECTIONS_NAMED)));
-            }
-        }
-        Ok(())
-    }
-
-    fn job_list(&self, query: &JobQuery, page: Page<Job>) -> Result<views::jobs::JobList, Problem> {
-        let store = &self.shared.store;
-        if let Some(group) = query.group.filter(|group| page.total == 0 && store.failure(*group).is_none()) {
-            let detail = format!(
-                "There is no failed job in the group “{group}” now: its jobs were resumed or deleted, or it never was."
-            );
-            return Err(Problem::missing(detail));
-        }
-        Ok(views::jobs::JobList::new(page))
-    }
-
-    /// Working storage, as the daemons reckon with it; `None` where it is not measured.
-    fn volume(&self) -> Option<Volume> {
-        self.source().volume()
     }
 
     /// What views are worked out from.
     fn source(&self) -> Source<'_> {
         let Shared { store, storage, alerts, config, .. } = &*self.shared;
         Source { store, storage: storage.as_ref(), alerts: alerts.get(), servers: &config.zookeeper.servers }
-    }
-
-    /// The overview; `None` where there is no mirror of the queue yet.
-    fn overview(&self, now: Timestamp) -> Option<views::overview::Overview> {
-        let (source, view) = (self.source(), self.view(now));
-        Some(source.overview(view.summary.as_ref()?, &source.recent(now), now))
     }
 }
 
@@ -311,7 +239,7 @@ pub fn router(state: State) -> Router {
         .with_state(state)
 }
 
-/// Serves on every listener until `shutdown`, and then ends within a second, whoever is still connected.
+/// Serves on every listener until `shutdown`, and then ends within a second, whatever clients are still connected.
 ///
 /// The caller binds the listeners and decides when to end.
 ///

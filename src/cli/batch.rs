@@ -14,6 +14,7 @@ use super::words::{count, moment};
 use crate::actions::{ActionKind, ActionParameters, Target, TargetKind};
 use crate::insight::Forecast;
 use crate::views::batches::BatchStanding;
+use crate::views::parameter::BatchName;
 use crate::views::show::brief;
 use queuekeeper_queue::id::BatchId;
 
@@ -85,10 +86,10 @@ impl BatchArgs {
 
     async fn show(&self) -> anyhow::Result<()> {
         let standing = self.client.ask(async |link| {
-            let answers = link.walk(true).await?;
+            let store = link.store(true).await?;
             let now = Timestamp::now();
             let name = numbered(&self.batch).map_or_else(|| self.batch.clone(), |id| id.to_string());
-            Ok((answers.batch(&name, now).map_err(CommandError::from)?, now))
+            Ok((link.source(&store).batch(&name, now).map_err(CommandError::from)?, now))
         });
         let (standing, now) = standing.await?;
         self.client.output.show(&standing, |screen| show(&standing, now, screen))
@@ -97,9 +98,7 @@ impl BatchArgs {
 
 /// A batch by its id, or by the number in it.
 fn numbered(name: &str) -> Option<BatchId> {
-    let number =
-        || name.bytes().all(|byte| byte.is_ascii_digit()).then(|| name.parse().ok().map(BatchId::new)).flatten();
-    name.parse().ok().or_else(number)
+    name.parse().ok().map(|BatchName(id)| id)
 }
 
 fn show(standing: &BatchStanding, now: Timestamp, screen: &mut Screen) {
@@ -133,7 +132,7 @@ fn show(standing: &BatchStanding, now: Timestamp, screen: &mut Screen) {
     screen.fact("Their states", &states.join(", "));
     let at = standing.outlook.instants(now);
     let by_clock = if at.is_empty() { String::new() } else { format!(", at {at}") };
-    // One look never tells how fast jobs end.
+    // A single look does not show how fast jobs end.
     if standing.outlook.forecast != Forecast::Unknown {
         screen.fact("Ends", &format!("{}{by_clock}", standing.outlook.ends));
     }

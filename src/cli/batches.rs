@@ -1,22 +1,18 @@
 //! `queuekeeper batches`: which batches, by any filter.
 
 use clap::Args;
-use clap::builder::PossibleValuesParser;
 use jiff::Timestamp;
 
 use super::UsageError;
 use super::act::ActArgs;
 use super::client::ClientArgs;
 use super::output::{Column, Screen, Table};
-use super::paging::{Paging, Parameters};
+use super::paging::Paging;
 use super::verbs;
 use super::words::{ago, count, some, yes};
 use crate::actions::{ActionKind, ActionParameters, Target, TargetKind};
-use crate::mirror::lists::BatchOrder;
-use crate::mirror::state_label;
-use crate::views::batches::{BatchItem, BatchList};
-use crate::web::Pairs;
-use queuekeeper_queue::state::{BatchState, State as _};
+use crate::views::batches::{BatchFilter, BatchItem, BatchList};
+use crate::views::query::Parameters as _;
 
 /// List batches, or clean up
 #[derive(Clone, Debug, Args)]
@@ -38,41 +34,6 @@ pub(super) struct BatchesArgs {
     client: ClientArgs,
 }
 
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Which batches")]
-struct BatchFilter {
-    /// In this state
-    #[arg(long, value_name = "STATE", value_parser = PossibleValuesParser::new(states()))]
-    state: Option<String>,
-
-    /// Of the collection of this mnemonic; (none) for batches that name none
-    #[arg(long, value_name = "MNEMONIC")]
-    collection: Option<String>,
-
-    /// With this text in id, UUID, file name, title or submitter
-    #[arg(long, value_name = "TEXT")]
-    text: Option<String>,
-
-    /// In this order [default: newest]
-    #[arg(long, value_name = "ORDER", value_parser = PossibleValuesParser::new(BatchOrder::ALL.iter().map(|order| order.label())))]
-    sort: Option<String>,
-}
-
-fn states() -> Vec<&'static str> {
-    BatchState::ALL.iter().copied().map(Some).chain([None]).map(state_label).collect()
-}
-
-impl BatchFilter {
-    fn asked(&self) -> Pairs {
-        Parameters::default()
-            .with("state", self.state.as_ref())
-            .with("collection", self.collection.as_ref())
-            .with("text", self.text.as_ref())
-            .with("sort", self.sort.as_ref())
-            .pairs()
-    }
-}
-
 impl BatchesArgs {
     /// Lists them, or cleans up.
     ///
@@ -82,7 +43,7 @@ impl BatchesArgs {
         match self.action {
             None => self.list().await,
             Some(kind) => {
-                if !self.filter.asked().is_empty() {
+                if self.filter.is_filtered() {
                     let why = "clean-up purges every batch that is done with, and takes no filter";
                     return Err(UsageError(why.to_owned()).into());
                 }
@@ -102,8 +63,9 @@ impl BatchesArgs {
 
     async fn list(&self) -> anyhow::Result<()> {
         let list = self.client.ask(async |link| {
-            let answers = link.walk(false).await?;
-            Ok(self.paging.take(self.filter.asked(), |asked| answers.batches(asked))?)
+            let store = link.store(false).await?;
+            let source = link.source(&store);
+            Ok(self.paging.take(|page| source.batches(&self.filter, page))?)
         });
         let list = list.await?;
         self.client.output.show(&list, |screen| show(&list, screen))?;

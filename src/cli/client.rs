@@ -15,10 +15,9 @@ use super::output::{OutputArgs, Spinner};
 use super::serve::faults::FaultArgs;
 use super::{UsageError, ZooKeeperArgs};
 use crate::actions::Clock;
-use crate::config::Config;
-use crate::metrics::storage::Storage;
 use crate::mirror::{self, LoadError, Measured};
-use crate::web::Answers;
+use crate::views::Source;
+use crate::views::show::brief;
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::fault::Limits;
 use queuekeeper_queue::id::JobId;
@@ -71,12 +70,6 @@ impl ClientArgs {
 
 impl Link {
     /// Walks the tree once. With `confirm` it looks twice where something seems to be broken.
-    pub(super) async fn walk(&self, confirm: bool) -> Result<Answers, CommandError> {
-        let store = self.store(confirm).await?;
-        Ok(self.answers(store))
-    }
-
-    /// The same without the answers.
     pub(super) async fn store(&self, confirm: bool) -> Result<mirror::Store, CommandError> {
         let _spinner = Spinner::start("reading the queue");
         let measured = self.clock.get().and_then(|measured| measured.as_ref().ok()).copied();
@@ -84,12 +77,11 @@ impl Link {
     }
 
     /// Reads one job, and nothing else; `None` where there is none.
-    pub(super) async fn job(&self, id: JobId) -> Result<Option<Answers>, CommandError> {
-        let store = mirror::load_job(&self.client, id).await?;
-        Ok(store.map(|store| self.answers(store)))
+    pub(super) async fn job(&self, id: JobId) -> Result<Option<mirror::Store>, CommandError> {
+        Ok(mirror::load_job(&self.client, id).await?)
     }
 
-    /// Measures the servers' clock by one write to a znode of ours, if that can be done; once for a command.
+    /// Measures the servers' clock by one write below /queuekeeper, if that can be done; once for a command.
     fn measure(&self) -> BoxFuture<'static, Result<Measured, String>> {
         let (clock, client, acl) = (Arc::clone(&self.clock), self.client.clone(), self.config.acl.clone());
         Box::pin(async move {
@@ -102,7 +94,7 @@ impl Link {
     }
 
     /// Measures the servers' clock, before the walk of what acts by an age: a clock of this host that is ahead makes
-    /// everything seem older than it is. `otherwise` says what can be done where it cannot be measured, besides giving the
+    /// everything seem older than it is. `otherwise` is what can be done where it cannot be measured, besides giving the
     /// right.
     pub(super) async fn measure_or_refuse(&self, otherwise: &str) -> Result<(), CommandError> {
         match self.measure().await {
@@ -113,7 +105,7 @@ impl Link {
             Err(why) => Err(CommandError::new(
                 FAILED,
                 format!(
-                    "this goes by ages, and they cannot be told, because the clock of the ZooKeeper servers could not be \
+                    "this depends on ages, which are unknown, because the clock of the ZooKeeper servers could not be \
                      measured: {why}. Nothing was done. Let these credentials create and write /queuekeeper/clock{otherwise}"
                 ),
             )),
@@ -131,14 +123,9 @@ impl Link {
         Queue::new(self.client.clone()).with_acl(self.config.acl.as_slice())
     }
 
-    /// Answers over an image.
-    pub(super) fn answers(&self, store: mirror::Store) -> Answers {
-        self.answers_beside(store, None)
-    }
-
-    /// The same beside the volume that the daemons work on.
-    pub(super) fn answers_beside(&self, store: mirror::Store, volume: Option<Storage>) -> Answers {
-        Answers::new(Config::new(self.config.clone()), store, volume)
+    /// What views are worked out from.
+    pub(super) fn source<'a>(&'a self, store: &'a mirror::Store) -> Source<'a> {
+        Source { store, storage: None, alerts: None, servers: &self.config.servers }
     }
 
     /// Ends the session, so that the server does not keep it until it expires.
@@ -151,13 +138,11 @@ impl Link {
     }
 }
 
-/// A job's id as somebody types it.
+/// A job's id as it is typed.
 pub(super) fn job_id(text: &str) -> Result<JobId, UsageError> {
     let number = || text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok().map(JobId::new)).flatten();
     text.parse().ok().or_else(number).ok_or_else(|| {
-        UsageError(format!(
-            "{} is no job's id, which is jid and ten digits, such as jid0000000042",
-            crate::views::show::brief(text, 64)
-        ))
+        let text = brief(text, 64);
+        UsageError(format!("{text} is no job's id, which is jid and ten digits, such as jid0000000042"))
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::actions::Refusal;
 use crate::mirror::LoadError;
-use crate::web::Problem;
+use crate::views::ViewError;
 
 use queuekeeper_zookeeper::ConnectError;
 
@@ -53,14 +53,14 @@ impl CommandError {
     }
 }
 
-impl From<Problem> for CommandError {
-    fn from(problem: Problem) -> Self {
-        let code = match problem.status {
-            400 => BAD_USAGE,
-            404 => NOT_FOUND,
-            _ => FAILED,
+impl From<ViewError> for CommandError {
+    fn from(error: ViewError) -> Self {
+        let code = match &error {
+            ViewError::NoMirror => FAILED,
+            ViewError::Parameter(_) => BAD_USAGE,
+            ViewError::NotFound(_) => NOT_FOUND,
         };
-        Self::new(code, problem.line().trim_end())
+        Self::new(code, error.to_string())
     }
 }
 

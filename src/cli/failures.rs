@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::client::ClientArgs;
 use super::output::{Column, Screen, Table};
-use super::paging::{Paging, Parameters};
+use super::paging::Paging;
 use super::words::{ago, count};
 use crate::views::failures::FailureList;
 
@@ -26,8 +26,9 @@ impl FailuresArgs {
     /// When the queue cannot be read.
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let list = self.client.ask(async |link| {
-            let answers = link.walk(false).await?;
-            Ok(self.paging.take(Parameters::default().pairs(), |asked| answers.failures(asked))?)
+            let store = link.store(false).await?;
+            let source = link.source(&store);
+            Ok(self.paging.take(|page| source.failures(page))?)
         });
         let list = list.await?;
         self.client.output.show(&list, |screen| show(&list, screen))?;

@@ -3,36 +3,33 @@
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::PossibleValuesParser;
 use jiff::Timestamp;
 
-use super::UsageError;
 use super::act::ActArgs;
 use super::client::ClientArgs;
 use super::output::{Screen, note};
-use super::paging::{Paging, Parameters};
+use super::paging::Paging;
 use super::verbs;
 use super::words::{ASSUMED, ago, count};
 use crate::actions::{ActionKind, ActionParameters, BulkAction, ListOf, MAX_ITEMS, Target};
 use crate::mirror::Store;
 use crate::mirror::words::{self, counted};
-use crate::views::faults::{FaultList, Unconfirmed};
+use crate::views::faults::{FaultFilter, FaultList, Unconfirmed};
 use queuekeeper_queue::RepairKind;
 use queuekeeper_queue::fault::Fault;
 
-/// List what is broken in the tree, since when, what it does and what repairs it
+/// List what is broken in the tree, since when, its effect and its fix
 ///
 /// What is broken shows by its age. A list and --dry-run write nothing, and so assume that the clocks of this host and of
 /// ZooKeeper agree, unless znodes show otherwise; --repair measures ZooKeeper's clock first, by one write to
 /// /queuekeeper/clock.
 #[derive(Clone, Debug, Args)]
 pub(super) struct FaultsArgs {
-    /// Only faults of this kind
-    #[arg(value_name = "FAULT", value_parser = PossibleValuesParser::new(Fault::ALL.map(Fault::label)))]
-    fault: Option<String>,
+    #[command(flatten)]
+    filter: FaultFilter,
 
     /// Repair each of them that can be repaired by writing, each shown first; with --yes all of them at once
-    #[arg(long, help_heading = "Acting")]
+    #[arg(long, help_heading = "Acting", conflicts_with_all = ["limit", "cursor"])]
     repair: bool,
 
     /// Only the faults of this item: a path, as the list has it
@@ -64,9 +61,6 @@ impl FaultsArgs {
 
     async fn repair(&self) -> anyhow::Result<()> {
         self.act.check()?;
-        if self.paging.is_some() {
-            return Err(UsageError("--limit and --cursor: all that match are repaired".to_owned()).into());
-        }
         let output = self.client.output;
         self.client
             .ask(async |link| {
@@ -104,9 +98,8 @@ impl FaultsArgs {
     /// What can be repaired of what is asked for, and what cannot, with what helps.
     fn repairable(&self, store: &Store) -> (Vec<Target>, Vec<(Fault, &'static str)>) {
         let now = Timestamp::now();
-        let asked = |fault: &Fault| self.fault.as_deref().is_none_or(|label| label == fault.label());
         let (mut targets, mut left) = (Vec::new(), Vec::new());
-        for fault in Fault::ALL.into_iter().filter(asked) {
+        for fault in Fault::ALL.into_iter().filter(|fault| self.filter.takes(*fault)) {
             let found = store.faults(fault, MAX_ITEMS, now, None).unwrap_or_default();
             let items = found.into_iter().map(|found| found.item);
             let wanted = items.filter(|item| self.item.as_ref().is_none_or(|wanted| item.to_string() == *wanted));
@@ -123,16 +116,18 @@ impl FaultsArgs {
 
     async fn list(&self) -> anyhow::Result<()> {
         let list = self.client.ask(async |link| {
-            let answers = link.walk(true).await?;
-            let now = Timestamp::now();
-            let asked = Parameters::default().with("fault", self.fault.as_ref()).pairs();
-            Ok(self.paging.take(asked, |asked| answers.faults(asked, now))?)
+            let store = link.store(true).await?;
+            let (source, now) = (link.source(&store), Timestamp::now());
+            Ok(self.paging.take(|page| source.faults(&self.filter, page, now))?)
         });
         let list = list.await?;
         self.client.output.show(&list, |screen| show(&list, screen))?;
-        if list.items.is_empty() && !list.unconfirmed.is_empty() {
+        if self.client.output.is_json() {
+            return Ok(());
+        }
+        if list.items.is_empty() && lasting(&list.unconfirmed).next().is_some() {
             note("no fault that matches is confirmed");
-        } else if !self.client.output.is_json() {
+        } else {
             Paging::report(&list, "fault", "faults");
         }
         Ok(())
@@ -183,10 +178,15 @@ const UNSEEN: &str = "Not looked for: znodes below the references of batches in 
 /// What has to last for no longer is confirmed by looking twice, in seconds.
 const MOMENTS: f64 = 3.0;
 
-/// What a single look sees, and cannot tell whether it lasts.
+/// What has to last for longer than a walk takes to be a fault. What has to last for moments was looked at twice: where
+/// it is new the second time, it is a daemon's own writing.
+pub(super) fn lasting(unconfirmed: &[Unconfirmed]) -> impl Iterator<Item = &Unconfirmed> {
+    unconfirmed.iter().filter(|fault| fault.lasting_seconds > MOMENTS)
+}
+
+/// Shows what may be a fault and is not confirmed.
 pub(super) fn unconfirmed(all: &[Unconfirmed], screen: &mut Screen) {
-    // The tree was looked at twice: what is new the second time and has to last for moments is a daemon's own writing.
-    let all: Vec<_> = all.iter().filter(|fault| fault.lasting_seconds > MOMENTS).collect();
+    let all: Vec<_> = lasting(all).collect();
     if all.is_empty() {
         return;
     }

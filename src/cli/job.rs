@@ -17,7 +17,7 @@ use crate::views::job::JobDetail;
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::{JobNode, Path};
 
-/// Show one job, say why it is not moving, or do something to it
+/// Show one job, diagnose why it is not moving, or do something to it
 #[derive(Clone, Debug, Args)]
 pub(super) struct JobArgs {
     /// The job: jid and ten digits, or the number in it
@@ -99,9 +99,9 @@ impl JobArgs {
     async fn show(&self, id: JobId) -> anyhow::Result<()> {
         self.parameters.check(None)?;
         let job = self.client.ask(async |link| {
-            let answers = link.job(id).await?.ok_or_else(|| missing(id))?;
+            let store = link.job(id).await?.ok_or_else(|| missing(id))?;
             let now = Timestamp::now();
-            Ok((answers.job(&id.to_string(), now).await.map_err(CommandError::from)?, now))
+            Ok((link.source(&store).job(&id.to_string(), now).await.map_err(CommandError::from)?, now))
         });
         let (job, now) = job.await?;
         self.client.output.show(&alone(&job)?, |screen| card(&job, now, screen))
@@ -110,10 +110,10 @@ impl JobArgs {
     async fn why(&self, id: JobId) -> anyhow::Result<()> {
         self.parameters.check(None)?;
         let diagnosis = self.client.ask(async |link| {
-            let answers = link.walk(true).await?;
+            let store = link.store(true).await?;
             // After the walk: what it saw twice has lasted until now.
             let now = Timestamp::now();
-            Ok((answers.job(&id.to_string(), now).await.map_err(CommandError::from)?.diagnosis, now))
+            Ok((link.source(&store).job_diagnosis(&id.to_string(), now).map_err(CommandError::from)?, now))
         });
         let (diagnosis, now) = diagnosis.await?;
         self.client.output.show(&diagnosis, |screen| explain(&diagnosis, now, screen))
@@ -124,7 +124,7 @@ fn missing(id: JobId) -> CommandError {
     CommandError::new(NOT_FOUND, format!("there is no job {id}; one that was purged is gone for good"))
 }
 
-/// The job in the API's words, but for what only the whole queue tells.
+/// The job with the API's field names, without what only the whole queue shows.
 fn alone(job: &JobDetail) -> serde_json::Result<serde_json::Value> {
     let mut job = serde_json::to_value(job)?;
     if let Some(fields) = job.as_object_mut() {

@@ -1,7 +1,6 @@
 //! `queuekeeper jobs`: which jobs, by any filter.
 
 use clap::Args;
-use clap::builder::PossibleValuesParser;
 use jiff::Timestamp;
 
 use super::UsageError;
@@ -10,26 +9,26 @@ use super::act::ActArgs;
 use super::client::{ClientArgs, Link};
 use super::exit::CommandError;
 use super::output::{Column, OutputArgs, Screen, Table};
-use super::paging::{Paging, Parameters};
+use super::paging::Paging;
 use super::verbs::{self, JobParameters};
 use super::words::{ago, number, size, yes};
-use crate::actions::{ActionKind, BulkAction, ListOf, TargetKind};
+use crate::actions::{ActionKind, BulkAction, ListOf, MAX_ITEMS, Target, TargetKind};
 use crate::mirror::Store;
-use crate::mirror::find::{Direction, JobSort};
-use crate::mirror::state_label;
-use crate::views::jobs::{JobItem, JobList};
-use crate::web::Pairs;
-use queuekeeper_queue::fault::Fault;
-use queuekeeper_queue::state::{JobState, State as _};
+use crate::views::PageQuery;
+use crate::views::jobs::{JobFilter, JobItem, JobList};
+use crate::views::query::Parameters as _;
 
 /// How many jobs are shown before something is done to many.
 const SAMPLE: usize = 10;
 
 /// List jobs, or do something to each that matches
+///
+/// A list and --dry-run write nothing, and so assume that the clocks of this host and of ZooKeeper agree, unless znodes
+/// show otherwise; an action by --fault or --min-age measures ZooKeeper's clock first, by one write to /queuekeeper/clock.
 #[derive(Clone, Debug, Args)]
 pub(super) struct JobsArgs {
     /// What to do to each job that matches; without it, list them
-    #[arg(value_name = "ACTION", value_parser = verbs::parser(TargetKind::Job))]
+    #[arg(value_name = "ACTION", value_parser = verbs::parser(TargetKind::Job), conflicts_with_all = ["limit", "cursor"])]
     action: Option<ActionKind>,
 
     #[command(flatten)]
@@ -48,80 +47,6 @@ pub(super) struct JobsArgs {
     client: ClientArgs,
 }
 
-/// Which jobs; all that is given must hold.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Which jobs")]
-pub(super) struct JobFilter {
-    /// In one of these states; may be repeated
-    #[arg(long, value_name = "STATE", value_delimiter = ',', value_parser = PossibleValuesParser::new(states()))]
-    state: Vec<String>,
-
-    /// Of the collection of this mnemonic; (none) for jobs that name none
-    #[arg(long, value_name = "MNEMONIC")]
-    collection: Option<String>,
-
-    /// Of this batch: its id, or the number in it
-    #[arg(long, value_name = "BID")]
-    batch: Option<String>,
-
-    /// In its state for at least so long, as 1h30m. A list and --dry-run assume that the clocks of this host and of
-    /// ZooKeeper agree, unless znodes show otherwise
-    #[arg(long, value_name = "DURATION")]
-    min_age: Option<String>,
-
-    /// Resumed at least so often
-    #[arg(long, value_name = "NUMBER")]
-    min_retries: Option<u32>,
-
-    /// Locked, or with --locked=false not locked
-    #[arg(long, value_name = "YES", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    locked: Option<bool>,
-
-    /// With this fault
-    #[arg(long, value_name = "FAULT", value_parser = PossibleValuesParser::new(Fault::ALL.map(Fault::label)), hide_possible_values = true)]
-    fault: Option<String>,
-
-    /// Of this group of failures, as `queuekeeper failures` names it
-    #[arg(long, value_name = "GROUP")]
-    group: Option<String>,
-
-    /// With this text in job id, file name, title, ARK, local ids, submitter or message
-    #[arg(long, value_name = "TEXT")]
-    text: Option<String>,
-
-    /// In this order [default: entered, the longest in their state first]
-    #[arg(long, value_name = "ORDER", value_parser = PossibleValuesParser::new(JobSort::ALL.map(JobSort::label)))]
-    sort: Option<String>,
-
-    /// In this direction [default: asc]
-    #[arg(long, value_name = "DIRECTION", value_parser = PossibleValuesParser::new(Direction::ALL.map(Direction::label)))]
-    direction: Option<String>,
-}
-
-/// The labels of all states of jobs, and the one for those that nobody knows.
-fn states() -> Vec<&'static str> {
-    JobState::ALL.iter().copied().map(Some).chain([None]).map(state_label).collect()
-}
-
-impl JobFilter {
-    /// The same as parameters of the API.
-    pub(super) fn asked(&self) -> Pairs {
-        Parameters::default()
-            .with_each("state", &self.state)
-            .with("collection", self.collection.as_ref())
-            .with("batch", self.batch.as_ref())
-            .with("min_age", self.min_age.as_ref())
-            .with("min_retries", self.min_retries)
-            .with("locked", self.locked)
-            .with("fault", self.fault.as_ref())
-            .with("group", self.group.as_ref())
-            .with("text", self.text.as_ref())
-            .with("sort", self.sort.as_ref())
-            .with("direction", self.direction.as_ref())
-            .pairs()
-    }
-}
-
 impl JobsArgs {
     /// Lists them, or does something to each.
     ///
@@ -137,9 +62,9 @@ impl JobsArgs {
     async fn list(&self) -> anyhow::Result<()> {
         self.parameters.check(None)?;
         let list = self.client.ask(async |link| {
-            let answers = link.walk(self.filter.fault.is_some()).await?;
-            let now = Timestamp::now();
-            Ok(self.paging.take(self.filter.asked(), |asked| answers.jobs(asked, now))?)
+            let store = link.store(self.filter.fault.is_some()).await?;
+            let (source, now) = (link.source(&store), Timestamp::now());
+            Ok(self.paging.take(|page| source.jobs(&self.filter, page, now))?)
         });
         let list = list.await?;
         self.client.output.show(&list, |screen| show(&list, screen))?;
@@ -152,14 +77,10 @@ impl JobsArgs {
     /// Does something to each job that matches, whatever arrives meanwhile.
     async fn act(&self, kind: ActionKind) -> anyhow::Result<()> {
         let bulk = self.parameters.of(kind)?;
-        let asked = self.filter.asked();
-        if self.paging.is_some() {
-            return Err(UsageError("--limit and --cursor: it is done to all that match".to_owned()).into());
+        if !self.filter.is_filtered() && !self.paging.is_all() {
+            return Err(UsageError("name a filter, or --all for every job there is".to_owned()).into());
         }
-        if asked.is_empty() && !self.paging.is_all() {
-            return Err(UsageError("say which jobs, or --all for every job there is".to_owned()).into());
-        }
-        change_jobs(&self.client, &self.act, bulk, asked).await
+        change_jobs(&self.client, &self.act, bulk, &self.filter).await
     }
 }
 
@@ -168,35 +89,33 @@ pub(super) async fn change_jobs(
     client: &ClientArgs,
     act: &ActArgs,
     bulk: BulkAction,
-    asked: Pairs,
+    filter: &JobFilter,
 ) -> anyhow::Result<()> {
     act.check()?;
     client
         .ask(async |link| {
-            let asks = |filters: &[&str]| asked.iter().any(|(name, _)| filters.contains(&name.as_str()));
-            if asks(&["fault", "min_age"]) && !act.is_dry_run() {
+            if filter.goes_by_age() && !act.is_dry_run() {
                 link.measure_or_refuse(", or choose the jobs without --fault and --min-age").await?;
             }
-            let store = link.store(asks(&["fault"])).await?;
-            change_found(link, store, act, client.output, bulk, &asked).await
+            let store = link.store(filter.fault.is_some()).await?;
+            change_found(link, store, act, client.output, bulk, filter).await
         })
         .await
 }
 
-/// The same over an image.
+/// The same over a mirror.
 async fn change_found(
     link: &Link,
     store: Store,
     act: &ActArgs,
     output: OutputArgs,
     bulk: BulkAction,
-    asked: &Pairs,
+    filter: &JobFilter,
 ) -> anyhow::Result<()> {
-    let answers = link.answers(store.clone());
-    let now = Timestamp::now();
-    let items = answers.matching(asked, now).map_err(CommandError::from)?;
-    let first = [asked.clone(), vec![("limit".to_owned(), SAMPLE.to_string())]].concat();
-    let sample = answers.jobs(&first, now).map_err(CommandError::from)?;
+    let (source, now) = (link.source(&store), Timestamp::now());
+    let found = source.matching(filter, MAX_ITEMS, now).map_err(CommandError::from)?;
+    let items = found.into_iter().map(|(id, version)| (Target::Job(id), Some(version))).collect();
+    let sample = source.jobs(filter, &PageQuery::first(SAMPLE), now).map_err(CommandError::from)?;
     act.with_session(link, Some(store), output, async |session| {
         session.each(bulk, ListOf::Jobs, items, |screen| show(&sample, screen)).await
     })
@@ -243,7 +162,7 @@ fn state(job: &JobItem) -> String {
     job.odd_status.as_ref().map_or_else(|| job.state.to_owned(), |odd| format!("{} ({odd})", job.state))
 }
 
-/// What somebody wants to know first: why it failed, or what it is.
+/// What matters first: why it failed, or what it is.
 fn about(job: &JobItem) -> String {
     if job.group.is_some() { job.message.clone() } else { job.filename.clone() }
 }

@@ -1,16 +1,13 @@
 //! `queuekeeper locks`: who holds what.
 
 use clap::Args;
-use clap::builder::PossibleValuesParser;
 use jiff::Timestamp;
 
 use super::client::ClientArgs;
 use super::output::{Column, Screen, Table};
-use super::paging::{Paging, Parameters};
+use super::paging::Paging;
 use super::words::{ago, count};
-use crate::mirror::{AGE_LABELS, LockKind};
-use crate::views::locks::LockList;
-use crate::web::Pairs;
+use crate::views::locks::{LockFilter, LockList};
 
 /// List locks, oldest first
 #[derive(Clone, Debug, Args)]
@@ -25,22 +22,6 @@ pub(super) struct LocksArgs {
     client: ClientArgs,
 }
 
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Which locks")]
-struct LockFilter {
-    /// Of this kind
-    #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(LockKind::ALL.map(LockKind::label)))]
-    kind: Option<String>,
-
-    /// So old: a band, named by its end
-    #[arg(long, value_name = "AGE", value_parser = PossibleValuesParser::new(AGE_LABELS))]
-    age: Option<String>,
-
-    /// Held by this session, as 0x100005a3c2e0001; none for persistent locks, which no session holds
-    #[arg(long, value_name = "SESSION")]
-    session: Option<String>,
-}
-
 impl LocksArgs {
     /// Lists them.
     ///
@@ -48,9 +29,9 @@ impl LocksArgs {
     /// When the queue cannot be read.
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let list = self.client.ask(async |link| {
-            let answers = link.walk(false).await?;
-            let now = Timestamp::now();
-            Ok(self.paging.take(self.asked(), |asked| answers.locks(asked, now))?)
+            let store = link.store(false).await?;
+            let (source, now) = (link.source(&store), Timestamp::now());
+            Ok(self.paging.take(|page| source.locks(&self.filter, page, now))?)
         });
         let list = list.await?;
         self.client.output.show(&list, |screen| show(&list, screen))?;
@@ -58,15 +39,6 @@ impl LocksArgs {
             Paging::report(&list, "lock", "locks");
         }
         Ok(())
-    }
-
-    fn asked(&self) -> Pairs {
-        let filter = &self.filter;
-        Parameters::default()
-            .with("kind", filter.kind.as_ref())
-            .with("age", filter.age.as_ref())
-            .with("session", filter.session.as_ref())
-            .pairs()
     }
 }
 

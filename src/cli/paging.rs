@@ -10,26 +10,19 @@ use crate::views::failures::FailureList;
 use crate::views::faults::FaultList;
 use crate::views::jobs::JobList;
 use crate::views::locks::LockList;
-use crate::web::{Pairs, Problem};
-
-/// The most that one page of the API has: what is asked for all is asked for in pages of so many.
-const LARGEST: u16 = 500;
+use crate::views::page::Limit;
+use crate::views::{PageQuery, ViewError};
 
 /// How much of a list to show.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "How much")]
 pub(super) struct Paging {
-    /// How many to show at most, 1 to 500 [default: 50]
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=i64::from(LARGEST)))]
-    limit: Option<u16>,
+    #[command(flatten)]
+    page: PageQuery,
 
     /// Show all that match
     #[arg(long, conflicts_with_all = ["limit", "cursor"])]
     all: bool,
-
-    /// Go on where an earlier page of the same list ended: what it calls `next`
-    #[arg(long, value_name = "CURSOR")]
-    cursor: Option<String>,
 }
 
 /// A page of a list.
@@ -65,20 +58,14 @@ pages!(JobList, BatchList, AccessList, LockList, FaultList, FailureList);
 
 impl Paging {
     /// Asks for what is to be shown.
-    pub(super) fn take<L: Pages>(
-        &self,
-        mut asked: Pairs,
-        ask: impl Fn(&Pairs) -> Result<L, Problem>,
-    ) -> Result<L, CommandError> {
-        let limit = if self.all { Some(LARGEST) } else { self.limit };
-        asked.extend(limit.map(|limit| ("limit".to_owned(), limit.to_string())));
-        let filters = asked.clone();
-        asked.extend(self.cursor.iter().map(|cursor| ("cursor".to_owned(), cursor.clone())));
-        let mut list = ask(&asked)?;
-        while let Some(next) = list.next().filter(|_| self.all) {
-            let mut asked = filters.clone();
-            asked.push(("cursor".to_owned(), next.to_owned()));
-            let behind = ask(&asked)?;
+    pub(super) fn take<L: Pages>(&self, ask: impl Fn(&PageQuery) -> Result<L, ViewError>) -> Result<L, CommandError> {
+        if !self.all {
+            return Ok(ask(&self.page)?);
+        }
+        let page = |cursor: Option<&str>| PageQuery { limit: Limit::most(), cursor: cursor.map(str::to_owned) };
+        let mut list = ask(&page(None))?;
+        while let Some(next) = list.next() {
+            let behind = ask(&page(Some(next)))?;
             list.add(behind);
         }
         Ok(list)
@@ -89,12 +76,7 @@ impl Paging {
         self.all
     }
 
-    /// Whether some of them are asked for.
-    pub(super) fn is_some(&self) -> bool {
-        self.limit.is_some() || self.cursor.is_some()
-    }
-
-    /// Says that there are more than are shown.
+    /// Notes that there are more than are shown.
     pub(super) fn report(list: &impl Pages, one: &str, many: &str) {
         let (shown, total) = list.counts();
         if total == 0 {
@@ -102,27 +84,5 @@ impl Paging {
         } else if shown < total {
             note(&format!("{shown} of {total} {many}; --all shows all of them"));
         }
-    }
-}
-
-/// Collects parameters, by the names that the API has for them.
-#[derive(Debug, Default)]
-pub(super) struct Parameters(Pairs);
-
-impl Parameters {
-    /// Adds one, if it is given.
-    pub(super) fn with(mut self, name: &str, value: Option<impl ToString>) -> Self {
-        self.0.extend(value.map(|value| (name.to_owned(), value.to_string())));
-        self
-    }
-
-    /// Adds one for each value.
-    pub(super) fn with_each(mut self, name: &str, values: &[String]) -> Self {
-        self.0.extend(values.iter().map(|value| (name.to_owned(), value.clone())));
-        self
-    }
-
-    pub(super) fn pairs(self) -> Pairs {
-        self.0
     }
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::UsageError;
 use super::client::ClientArgs;
 use super::exit::CommandError;
-use super::faults::unconfirmed;
+use super::faults::{lasting, unconfirmed};
 use super::output::{Column, Screen, Table};
 use super::serve::volume::VolumeArgs;
 use super::words::{ASSUMED, ago, count, moment, size, some};
@@ -16,8 +16,9 @@ use crate::alerts::{Foreign, RulesStatus, foreign};
 use crate::config::ConfigFile;
 use crate::metrics::storage::Storage;
 use crate::mirror::words::counted;
-use crate::views::faults::{FaultList, Unconfirmed};
-use crate::views::overview::{Overview, Severity};
+use crate::views::faults::{FaultFilter, FaultList, Unconfirmed};
+use crate::views::overview::{Overview, Recent, Severity};
+use crate::views::{PageQuery, Source};
 use queuekeeper_zookeeper::coordination::Coordination;
 
 /// Show whether the queue flows, and if not, where and why
@@ -57,9 +58,12 @@ impl StatusArgs {
                     }
                     Err(error) => (None, (Foreign::unread(error).into_iter().collect(), 0)),
                 };
-                let answers = link.answers_beside(store, volume.clone());
-                let faults = answers.faults(&Vec::new(), now).map_err(CommandError::from)?;
-                Ok((answers.overview(standing, foreign, now).map_err(CommandError::from)?, faults, now))
+                let source = Source { storage: volume.as_ref(), ..link.source(&store) };
+                let faults =
+                    source.faults(&FaultFilter::default(), &PageQuery::default(), now).map_err(CommandError::from)?;
+                let summary = source.summary(now).map_err(CommandError::from)?;
+                let recent = Recent { automation: standing, foreign, ..source.recent(now) };
+                Ok((source.overview(&summary, &recent, now), faults, now))
             })
             .await?;
         let unseen = unseen(volume.is_some(), rules.is_some());
@@ -106,10 +110,10 @@ fn show(overview: &Overview, faults: &FaultList, unseen: &str, now: Timestamp, s
 fn attention(overview: &Overview, unconfirmed: &[Unconfirmed], now: Timestamp, screen: &mut Screen) {
     screen.gap();
     if overview.attention.is_empty() {
-        screen.say(if unconfirmed.is_empty() {
+        screen.say(if lasting(unconfirmed).next().is_none() {
             "Nothing needs attention."
         } else {
-            "Nothing needs attention that a single look can confirm."
+            "Nothing is confirmed to need attention."
         });
     }
     for item in &overview.attention {

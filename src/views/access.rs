@@ -1,12 +1,78 @@
 //! Access requests in lists.
 
+use clap::Args;
 use jiff::Timestamp;
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
-use crate::mirror::lists::Page;
+use super::error::ViewError;
+use super::page::PageQuery;
+use super::parameter::{AgeBand, OneOf, SearchFor};
+use super::{Source, session_text};
+use crate::mirror::lists::{Page, RequestFilter, RequestOrder};
 use crate::mirror::{Request, state_label};
-use crate::views::session_text;
+use queuekeeper_queue::path::AccessQueue;
+use queuekeeper_queue::state::AccessState;
+
+// What describes the parameters follows aliases, and not the arguments of types.
+type Queue = OneOf<AccessQueue>;
+type State = OneOf<Option<AccessState>>;
+type Age = OneOf<AgeBand>;
+type Sort = OneOf<RequestOrder>;
+
+/// Which access requests, and in which order: all that is set must hold.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, Args, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default)]
+#[command(next_help_heading = "Which requests")]
+pub(crate) struct AccessFilter {
+    /// Of this queue.
+    #[arg(value_name = "QUEUE")]
+    #[param(inline)]
+    pub(crate) queue: Option<Queue>,
+
+    /// In this state; `other` for a status that is none of them.
+    #[arg(long, value_name = "STATE")]
+    #[param(inline)]
+    pub(crate) state: Option<State>,
+
+    /// In its state for this long: a band, named by its end.
+    #[arg(long, value_name = "AGE")]
+    #[param(inline)]
+    pub(crate) age: Option<Age>,
+
+    /// With this text in id or token, in any case.
+    #[arg(long, value_name = "TEXT")]
+    #[param(inline)]
+    pub(crate) text: Option<SearchFor>,
+
+    /// The order; `waiting` puts those first that are longest in their state.
+    #[arg(long, value_name = "ORDER", default_value_t)]
+    #[param(inline)]
+    pub(crate) sort: Sort,
+}
+
+impl Source<'_> {
+    /// A page of the access requests that match.
+    ///
+    /// # Errors
+    /// For a cursor that is none of this list.
+    pub(crate) fn access(
+        &self,
+        filter: &AccessFilter,
+        page: &PageQuery,
+        now: Timestamp,
+    ) -> Result<AccessList, ViewError> {
+        let AccessFilter { queue, state, age, text, sort } = filter;
+        let wanted = RequestFilter {
+            queue: queue.map(|queue| queue.0),
+            state: state.map(|state| state.0),
+            age: age.map(|age| age.0.0),
+            text: text.as_ref().and_then(SearchFor::owned),
+        };
+        Ok(AccessList::new(self.store.request_list(&wanted, sort.0, &page.part()?, now)?))
+    }
+}
 
 /// A request for the assembly of an object. Texts are anything at all, cut to 512 bytes each.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
@@ -17,7 +83,7 @@ pub(crate) struct AccessItem {
     /// Its queue: `small` or `large`.
     #[schema(example = "small")]
     pub(crate) queue: &'static str,
-    /// Its state; `other` where its status is missing, unreadable, or one that nobody knows.
+    /// Its state; `other` where its status is missing, unreadable or unknown.
     #[schema(example = "pending")]
     pub(crate) state: &'static str,
     /// The status text, where it names no state that we know or is spelled as the daemons do not.
@@ -27,7 +93,7 @@ pub(crate) struct AccessItem {
     pub(crate) status_version: i32,
     /// When it entered its state.
     pub(crate) entered: Option<Timestamp>,
-    /// What the daemons said of the last step.
+    /// The daemons' message about the last step.
     pub(crate) message: String,
     /// Whether it is locked.
     pub(crate) locked: bool,

@@ -6,6 +6,10 @@ use utoipa::ToSchema;
 
 use crate::actions::audit::{Entry, EntryPage};
 
+mod filter;
+
+pub(crate) use filter::AuditFilter;
+
 /// An action as the audit trail has it.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct AuditItem {

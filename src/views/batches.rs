@@ -6,11 +6,16 @@ use utoipa::ToSchema;
 
 use super::diagnosis::Diagnosis;
 use super::faults::FaultItem;
+use super::session_text;
 use crate::insight::Forecast;
 use crate::mirror::lists::{BatchDetail, Page};
 use crate::mirror::{Batch, Rates, state_label};
-use crate::views::session_text;
 use queuekeeper_queue::state::Outcome;
+
+mod filter;
+mod one;
+
+pub(crate) use filter::BatchFilter;
 
 /// A batch. Texts are a depositor's: anything at all, cut to 512 bytes each.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
@@ -18,7 +23,7 @@ pub(crate) struct BatchItem {
     /// Its id.
     #[schema(example = "bid0000000042")]
     pub(crate) id: String,
-    /// Its state; `other` where its status is missing, unreadable, or one that nobody knows.
+    /// Its state; `other` where its status is missing, unreadable or unknown.
     #[schema(example = "reporting")]
     pub(crate) state: &'static str,
     /// The status text, where it names no state that we know or is spelled as the daemons do not.
@@ -30,7 +35,7 @@ pub(crate) struct BatchItem {
     pub(crate) created: Option<Timestamp>,
     /// When it entered its state.
     pub(crate) entered: Option<Timestamp>,
-    /// What the daemons said of the last step.
+    /// The daemons' message about the last step.
     pub(crate) message: String,
     /// Whether it is locked.
     pub(crate) locked: bool,
@@ -98,7 +103,7 @@ pub(crate) struct BatchStanding {
     pub(crate) diagnosis: Option<Diagnosis>,
 }
 
-/// When a batch ends, as far as that can be said.
+/// When a batch ends, as far as that is known.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct Outlook {
     /// How many of its jobs end an hour, at the present rate; null where that is not known.
@@ -141,7 +146,7 @@ impl Outlook {
 /// Jobs in a state.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct StateJobs {
-    /// The state; `other` for a status that nobody knows.
+    /// The state; `other` for an unknown status.
     #[schema(example = "storing")]
     pub(crate) state: &'static str,
     /// How many jobs are in it.
@@ -184,7 +189,7 @@ impl BatchList {
 }
 
 impl BatchStanding {
-    /// `locked_since` is by our own clock.
+    /// `locked_since` is by the clock of this host.
     pub(crate) fn new(
         detail: BatchDetail,
         locked_since: Option<Timestamp>,

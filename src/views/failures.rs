@@ -1,13 +1,30 @@
 //! Failed jobs by what they have in common.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::Source;
+use super::error::ViewError;
+use super::page::PageQuery;
 use crate::mirror::failures::FailureGroup;
 use crate::mirror::find::Page;
 use crate::mirror::state_label;
+use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::state::{JobState, State};
+
+impl Source<'_> {
+    /// A page of the groups of failed jobs, the largest first. There is nothing to filter them by.
+    ///
+    /// # Errors
+    /// For a cursor that is none of this list.
+    pub(crate) fn failures(&self, page: &PageQuery) -> Result<FailureList, ViewError> {
+        let found = self.store.failures(page.limit.get(), page.after()?).ok_or(ViewError::NoMirror)?;
+        Ok(FailureList::new(found))
+    }
+}
 
 /// How many of a group's jobs a batch has.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
@@ -64,13 +81,10 @@ pub(crate) struct FailureItem {
 
 impl FailureItem {
     pub(crate) fn new(group: FailureGroup) -> Self {
-        let batch =
-            |(batch, count): (queuekeeper_queue::id::BatchId, u64)| BatchShare { batch: batch.to_string(), count };
+        let batch = |(batch, count): (BatchId, u64)| BatchShare { batch: batch.to_string(), count };
         let collections = group.collections.iter();
-        let collection = |(name, count): &(std::sync::Arc<str>, u64)| CollectionShare {
-            collection: name.to_string(),
-            count: *count,
-        };
+        let collection =
+            |(name, count): &(Arc<str>, u64)| CollectionShare { collection: name.to_string(), count: *count };
         Self {
             group: group.key.to_string(),
             last_successful_status: group.last_successful.map(|state| state_label(Some(state))),

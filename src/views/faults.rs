@@ -2,14 +2,59 @@
 
 use std::time::Duration;
 
+use clap::Args;
 use jiff::Timestamp;
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
+use super::Source;
+use super::error::ViewError;
+use super::page::PageQuery;
+use super::parameter::OneOf;
 use crate::mirror::lists::Page;
 use crate::mirror::{FoundFault, Summary};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::path::Path;
+
+// What describes the parameters follows aliases, and not the arguments of types.
+type Kind = OneOf<Fault>;
+
+/// Which faults.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, Args, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default)]
+pub(crate) struct FaultFilter {
+    /// Only faults of this kind.
+    #[arg(value_name = "FAULT")]
+    #[param(inline)]
+    pub(crate) fault: Option<Kind>,
+}
+
+impl FaultFilter {
+    /// Whether it lets faults of that kind through.
+    pub(crate) fn takes(&self, fault: Fault) -> bool {
+        self.fault.is_none_or(|wanted| wanted.0 == fault)
+    }
+}
+
+impl Source<'_> {
+    /// A page of the faults of a kind, or of all of them kind by kind; of each kind the oldest first.
+    ///
+    /// # Errors
+    /// For a cursor that is none of this list.
+    pub(crate) fn faults(
+        &self,
+        filter: &FaultFilter,
+        page: &PageQuery,
+        now: Timestamp,
+    ) -> Result<FaultList, ViewError> {
+        let (store, wanted) = (self.store, filter.fault.map(|fault| fault.0));
+        let found = store.fault_list(wanted, &page.part()?, now, self.space_left())?;
+        let unconfirmed = store.unconfirmed(now).unwrap_or_default().into_iter();
+        let unconfirmed = unconfirmed.filter(|(fault, ..)| filter.takes(*fault));
+        Ok(FaultList::new(&self.summary(now)?, found, &store.unreadable().unwrap_or_default()).with(unconfirmed))
+    }
+}
 
 /// A kind of fault.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
@@ -81,8 +126,8 @@ pub(crate) struct FaultList {
     /// What looks like a fault of the kinds that are asked for, and has not been seen for long enough to be one. A
     /// daemon's own writes look so for a moment.
     pub(crate) unconfirmed: Vec<Unconfirmed>,
-    /// How many znodes hold garbage, are not ours to read, or have a name that nobody expects. Not all of these break
-    /// something.
+    /// How many znodes hold garbage, are not readable with these credentials, or have an unexpected name. Not all of
+    /// these break something.
     pub(crate) unreadable_znodes: u64,
     /// Their paths, of the first hundred.
     #[schema(example = json!(["/jobs/jid0000000042/status"]))]

@@ -4,15 +4,48 @@ use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::Session;
 use super::diagnosis::Diagnosis;
+use super::error::{ViewError, quoted};
 use super::node::TreeNode;
+use super::{Session, Source};
 use crate::insight;
 use crate::mirror::{self, Happening, NodeError, PastEvent, Store, Volume};
 use queuekeeper_queue::id::{BatchId, JobId, Priority};
 use queuekeeper_queue::path::{JobNode, NodePath, Path};
 use queuekeeper_queue::record::OperatorNote;
-use queuekeeper_queue::state::{JobState, State};
+use queuekeeper_queue::state::{JobState, Outcome, State};
+
+impl Source<'_> {
+    /// A job by its id, with its znodes, which are read from ZooKeeper.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) async fn job(&self, name: &str, now: Timestamp) -> Result<JobDetail, ViewError> {
+        let id = self.job_id(name)?;
+        JobDetail::of(self.store, id, self.volume(), now).await.ok_or_else(|| no_job(name))
+    }
+
+    /// Why a job is not moving, or that it is.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub(crate) fn job_diagnosis(&self, name: &str, now: Timestamp) -> Result<Diagnosis, ViewError> {
+        let found = insight::why_job(self.store, self.job_id(name)?, self.volume(), now);
+        found.as_ref().map(Diagnosis::from).ok_or_else(|| no_job(name))
+    }
+
+    fn job_id(&self, name: &str) -> Result<JobId, ViewError> {
+        let id = name.parse().map_err(|_| no_job(name))?;
+        if self.store.freshness().last_walk.is_none() { Err(ViewError::NoMirror) } else { Ok(id) }
+    }
+}
+
+fn no_job(name: &str) -> ViewError {
+    ViewError::not_found(format!(
+        "There is no job {}. A job's id is jid and ten digits; a job that was purged is gone for good.",
+        quoted(name)
+    ))
+}
 
 /// Everything that is known of one job. Texts out of znodes are as they are, cut to 512 bytes each.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -20,7 +53,7 @@ pub(crate) struct JobDetail {
     /// Its id.
     #[schema(example = "jid0000000042")]
     pub(crate) id: String,
-    /// Its state; `other` for one that nobody knows.
+    /// Its state; `other` for an unknown one.
     #[schema(example = "provisioning")]
     pub(crate) state: &'static str,
     /// The text of its status, where the daemons would reject it.
@@ -34,7 +67,7 @@ pub(crate) struct JobDetail {
     pub(crate) created: Option<Timestamp>,
     /// Its last successful state.
     pub(crate) last_successful_status: Option<&'static str>,
-    /// What the daemons said of the last step.
+    /// The daemons' message about the last step.
     pub(crate) message: String,
     /// How often it was resumed; null where its status does not say.
     pub(crate) retry_count: Option<u32>,
@@ -226,7 +259,7 @@ fn said(error: &NodeError) -> String {
     format!("{first}{}.", characters.as_str())
 }
 
-fn reference(batch: BatchId, outcome: queuekeeper_queue::state::Outcome, job: JobId) -> String {
+fn reference(batch: BatchId, outcome: Outcome, job: JobId) -> String {
     Path::Reference(batch, outcome, job).to_string()
 }
 

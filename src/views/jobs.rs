@@ -1,11 +1,201 @@
 //! Jobs in lists.
 
+use clap::Args;
 use jiff::Timestamp;
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
-use crate::mirror::find::Page;
-use crate::mirror::{Job, state_label};
+use super::error::ViewError;
+use super::page::PageQuery;
+use super::parameter::{BatchName, OneOf, SearchFor, Text};
+use super::show::visible;
+use super::{NONE, PrometheusDuration, Source, session_text};
+use crate::mirror::failures::FailureKey;
+use crate::mirror::find::{Direction, InvalidCursor, JobCursor, JobQuery, JobSort, Page};
+use crate::mirror::{ByState, Job, state_label};
+use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::id::{JobId, Priority};
+use queuekeeper_queue::state::JobState;
+
+/// How many collections an error names.
+const COLLECTIONS_NAMED: usize = 50;
+
+// What describes the parameters follows aliases, and not the arguments of types.
+type State = OneOf<Option<JobState>>;
+type FaultName = OneOf<Fault>;
+type Sort = OneOf<JobSort>;
+type Way = OneOf<Direction>;
+
+/// Which jobs, and in which order: all that is set must hold.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, Args, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default)]
+#[command(next_help_heading = "Which jobs")]
+pub(crate) struct JobFilter {
+    /// With this text in job id, file name, title, ARK, local ids, submitter or message, in any case.
+    #[arg(long, value_name = "TEXT")]
+    #[param(inline)]
+    pub(crate) text: Option<SearchFor>,
+
+    /// In one of these states; `other` for a status that is none of them. May be repeated.
+    #[arg(long, value_name = "STATE", value_delimiter = ',')]
+    #[param(inline, style = Form, explode, required = false, example = json!(["failed", "held"]))]
+    pub(crate) state: Vec<State>,
+
+    /// Of the collection of this mnemonic; `(none)` for jobs that name none.
+    #[arg(long, value_name = "MNEMONIC")]
+    pub(crate) collection: Option<String>,
+
+    /// Of this batch: its id, or the number in it.
+    #[arg(long, value_name = "BID")]
+    #[param(value_type = Option<String>, example = "bid0000000042")]
+    pub(crate) batch: Option<Text<BatchName>>,
+
+    /// In its state for at least this long, as 1h30m.
+    #[arg(long, value_name = "DURATION")]
+    #[param(value_type = Option<String>, example = "1h30m")]
+    pub(crate) min_age: Option<Text<PrometheusDuration>>,
+
+    /// Resumed at least this often.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) min_retries: Option<u32>,
+
+    /// Locked, or with `false` not locked.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) locked: Option<bool>,
+
+    /// With this fault.
+    #[arg(long, value_name = "FAULT", hide_possible_values = true)]
+    #[param(inline, example = "orphan_entry")]
+    pub(crate) fault: Option<FaultName>,
+
+    /// Of this group of failures.
+    #[arg(long, value_name = "GROUP")]
+    #[param(value_type = Option<String>, pattern = "^[0-9a-f]{16}$")]
+    pub(crate) group: Option<Text<FailureKey>>,
+
+    /// What to sort by; `entered` puts those first that are longest in their state.
+    #[arg(long, value_name = "ORDER", default_value_t)]
+    #[param(inline)]
+    pub(crate) sort: Sort,
+
+    /// In which direction.
+    #[arg(long, value_name = "DIRECTION", default_value_t)]
+    #[param(inline)]
+    pub(crate) direction: Way,
+}
+
+impl JobFilter {
+    /// Whether the answer depends on the age of something, and so on a clock.
+    pub(crate) fn goes_by_age(&self) -> bool {
+        self.fault.is_some() || self.min_age.is_some()
+    }
+
+    /// The question to the mirror.
+    fn query(&self, page: &PageQuery) -> Result<JobQuery, ViewError> {
+        let Self { text, state, collection, batch, min_age, min_retries, locked, fault, group, sort, direction } = self;
+        let cursor = page.after::<JobCursor>()?;
+        if cursor.is_some_and(|cursor| !cursor.is_of(sort.0, direction.0)) {
+            return Err(InvalidCursor.into());
+        }
+        Ok(JobQuery {
+            text: text.as_ref().and_then(|text| text.text().cloned()),
+            states: state.iter().map(|state| state.0).collect(),
+            collection: collection_key(collection.as_deref()),
+            batch: batch.map(|batch| batch.0.0),
+            min_age: min_age.map(|age| age.0.get()),
+            min_retries: *min_retries,
+            locked: *locked,
+            fault: fault.map(|fault| fault.0),
+            group: group.map(|group| group.0),
+            sort: sort.0,
+            direction: direction.0,
+            limit: page.limit.get(),
+            cursor,
+        })
+    }
+}
+
+/// The mnemonic that a filter asks for; empty for items that name none.
+pub(super) fn collection_key(asked: Option<&str>) -> Option<String> {
+    let name = asked.filter(|name| !name.is_empty())?;
+    Some(if name == NONE { String::new() } else { name.to_owned() })
+}
+
+/// A collection as a filter takes it and errors name it.
+pub(super) fn collection_name(mnemonic: &str) -> String {
+    if mnemonic.is_empty() { NONE.to_owned() } else { visible(mnemonic) }
+}
+
+impl Source<'_> {
+    /// A page of the jobs that match.
+    ///
+    /// # Errors
+    /// For a cursor that is none of this list, and a collection or group that does not exist.
+    pub(crate) fn jobs(&self, filter: &JobFilter, page: &PageQuery, now: Timestamp) -> Result<JobList, ViewError> {
+        let query = self.job_query(filter, page)?;
+        let found = self.store.find_jobs(&query, now).ok_or(ViewError::NoMirror)?;
+        self.job_list(&query, found)
+    }
+
+    /// The same, and how many jobs of each state there are by all filters but that of the state.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub(crate) fn jobs_by_state(
+        &self,
+        filter: &JobFilter,
+        page: &PageQuery,
+        now: Timestamp,
+    ) -> Result<(JobList, ByState<JobState, usize>), ViewError> {
+        let query = self.job_query(filter, page)?;
+        let (found, counts) = self.store.find_and_count_jobs(&query, now).ok_or(ViewError::NoMirror)?;
+        Ok((self.job_list(&query, found)?, counts))
+    }
+
+    /// All jobs that match, at most so many, with the versions of their statuses.
+    ///
+    /// # Errors
+    /// Likewise, and when there are more.
+    pub(crate) fn matching(
+        &self,
+        filter: &JobFilter,
+        most: usize,
+        now: Timestamp,
+    ) -> Result<Vec<(JobId, i32)>, ViewError> {
+        let total = self.jobs(filter, &PageQuery::first(1), now)?.total;
+        if total > most {
+            let detail = format!("{total} jobs match; one action applies to {most} at most.");
+            return Err(ViewError::parameter(detail));
+        }
+        let query = filter.query(&PageQuery::default())?;
+        self.store.matching(&query, now).ok_or(ViewError::NoMirror)
+    }
+
+    /// The question to the mirror. A collection without jobs is more likely mistyped than empty.
+    fn job_query(&self, filter: &JobFilter, page: &PageQuery) -> Result<JobQuery, ViewError> {
+        let query = filter.query(page)?;
+        if let Some(wanted) = &query.collection {
+            let mut known = self.store.collections().ok_or(ViewError::NoMirror)?;
+            known.sort_by(|a, b| a.collection.cmp(&b.collection));
+            if !known.iter().any(|figures| *figures.collection == **wanted) {
+                let detail = format!("There is no job of the collection “{}” now.", collection_name(wanted));
+                let known = known.iter().map(|figures| collection_name(&figures.collection));
+                return Err(ViewError::not_found(detail).allowing(known.take(COLLECTIONS_NAMED)));
+            }
+        }
+        Ok(query)
+    }
+
+    fn job_list(&self, query: &JobQuery, page: Page<Job>) -> Result<JobList, ViewError> {
+        if let Some(group) = query.group.filter(|group| page.total == 0 && self.store.failure(*group).is_none()) {
+            return Err(ViewError::not_found(format!(
+                "There is no failed job in the group “{group}” now: its jobs were resumed or deleted, or it never existed."
+            )));
+        }
+        Ok(JobList::new(page))
+    }
+}
 
 /// A job in a list. Texts are a depositor's: anything at all, cut to 512 bytes each.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
@@ -13,7 +203,7 @@ pub(crate) struct JobItem {
     /// The job's id.
     #[schema(example = "jid0000000042")]
     pub(crate) id: String,
-    /// Its state; `other` where its status is missing, unreadable, or one that nobody knows.
+    /// Its state; `other` where its status is missing, unreadable or unknown.
     #[schema(example = "failed")]
     pub(crate) state: &'static str,
     /// The status text, where it names no state that we know or is spelled as the daemons do not.
@@ -34,7 +224,7 @@ pub(crate) struct JobItem {
     pub(crate) retry_count: Option<u32>,
     /// Its last successful state.
     pub(crate) last_successful_status: Option<&'static str>,
-    /// What the daemons said of the last step.
+    /// The daemons' message about the last step.
     pub(crate) message: String,
     /// The group of failures that it is in, if it has failed.
     pub(crate) group: Option<String>,
@@ -67,9 +257,9 @@ impl JobItem {
             odd_status: Some(job.odd_status.to_string()).filter(|text| !text.is_empty()),
             entered: job.entered,
             status_version: job.status_version,
-            priority: job.priority.map(queuekeeper_queue::id::Priority::number),
+            priority: job.priority.map(Priority::number),
             locked: job.lock.is_some(),
-            session: job.lock.filter(|lock| lock.session != 0).map(|lock| format!("0x{:x}", lock.session)),
+            session: job.lock.and_then(|lock| session_text(lock.session)),
             retry_count: job.retry_count,
             last_successful_status: job.last_successful.map(|state| state_label(Some(state))),
             message: job.message.to_string(),
@@ -105,5 +295,20 @@ impl JobList {
     pub(crate) fn new(page: Page<Job>) -> Self {
         let Page { items, total, before, previous, next } = page;
         Self { total, before, next, previous, items: items.into_iter().map(JobItem::new).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::views::page::Limit;
+
+    #[test]
+    fn the_cursor_of_another_order_is_none_of_this_list() {
+        let page = PageQuery { limit: Limit::default(), cursor: Some("iaf1".to_owned()) };
+        let by_id = JobFilter { sort: OneOf(JobSort::Id), ..JobFilter::default() };
+        assert!(by_id.query(&page).is_ok());
+        let wrong = JobFilter::default().query(&page).unwrap_err().to_string();
+        assert!(wrong.contains("“cursor”") && wrong.contains("first page"), "{wrong}");
     }
 }

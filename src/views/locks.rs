@@ -1,13 +1,64 @@
 //! Locks: how many of each kind, who holds them, and a list of them.
 
+use clap::Args;
 use jiff::Timestamp;
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
-use crate::mirror::lists::{ListedLock, Page, SessionLocks};
+use super::error::ViewError;
+use super::page::PageQuery;
+use super::parameter::{AgeBand, Holder, OneOf, Text};
+use super::{Source, session_text};
+use crate::mirror::lists::{self, ListedLock, Page, SessionLocks};
 use crate::mirror::{AGE_LABELS, LockKind, Summary};
-use crate::views::session_text;
 use queuekeeper_queue::path::Path;
+
+/// How many sessions are listed.
+const SESSIONS: usize = 20;
+
+// What describes the parameters follows aliases, and not the arguments of types.
+type Kind = OneOf<LockKind>;
+type Age = OneOf<AgeBand>;
+
+/// Which locks: all that is set must hold.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, Args, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default)]
+#[command(next_help_heading = "Which locks")]
+pub(crate) struct LockFilter {
+    /// Of this kind.
+    #[arg(long, value_name = "KIND")]
+    #[param(inline)]
+    pub(crate) kind: Option<Kind>,
+
+    /// Of this age: a band, named by its end.
+    #[arg(long, value_name = "AGE")]
+    #[param(inline)]
+    pub(crate) age: Option<Age>,
+
+    /// Held by this session, as 0x100005a3c2e0001; `none` for persistent locks, which no session holds.
+    #[arg(long, value_name = "SESSION")]
+    #[param(value_type = Option<String>, pattern = "^(none|0x[0-9a-f]{1,16})?$", example = "0x100005a3c2e0001")]
+    pub(crate) session: Option<Text<Holder>>,
+}
+
+impl Source<'_> {
+    /// A page of the locks that match, oldest first.
+    ///
+    /// # Errors
+    /// For a cursor that is none of this list.
+    pub(crate) fn locks(&self, filter: &LockFilter, page: &PageQuery, now: Timestamp) -> Result<LockList, ViewError> {
+        let LockFilter { kind, age, session } = filter;
+        let wanted = lists::LockFilter {
+            kind: kind.map(|kind| kind.0),
+            age: age.map(|age| age.0.0),
+            session: session.map(|session| session.0.0),
+        };
+        let found = self.store.lock_list(wanted, &page.part()?, now)?;
+        let sessions = self.store.sessions(SESSIONS).ok_or(ViewError::NoMirror)?;
+        Ok(LockList::new(&self.summary(now)?, sessions, found))
+    }
+}
 
 /// A lock.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
@@ -23,13 +74,13 @@ pub(crate) struct LockItem {
     #[schema(example = "jid0000000042")]
     pub(crate) guards: String,
     /// The session that holds it, as ZooKeeper's own log writes it. Null for a persistent lock, which no session's end
-    /// releases, and for one that is not ours to read.
+    /// releases, and for one that is not readable with these credentials.
     pub(crate) session: Option<String>,
-    /// Whether it is persistent; null where it is not ours to read.
+    /// Whether it is persistent; null where it is not readable.
     pub(crate) persistent: Option<bool>,
-    /// When it was created; null where it is not ours to read.
+    /// When it was created; null where it is not readable.
     pub(crate) created: Option<Timestamp>,
-    /// The transaction that created it, by which an action says which lock it means; null where it is not ours to read.
+    /// The transaction that created it, by which an action names the lock; null where it is not readable.
     pub(crate) czxid: Option<i64>,
 }
 

@@ -47,8 +47,10 @@ pub struct Recent {
     pub failure_groups: usize,
     /// What is done by itself; `None` for a server that takes no alerts.
     pub automation: Option<crate::alerts::RulesStatus>,
-    /// What stands among our own znodes and a person should look at, and how many there are beyond those.
+    /// Unexpected znodes below /queuekeeper that a person should look at, and how many there are beyond those.
     pub foreign: (Vec<crate::alerts::Foreign>, usize),
+    /// The threshold of working storage, 0 to 1, and how full the volume is; `None` where it is not measured.
+    pub storage: Option<(f64, Space)>,
     /// Why working storage cannot be measured; `None` where it can, and where none was named.
     pub storage_problem: Option<String>,
 }
@@ -58,7 +60,7 @@ pub struct Recent {
 pub struct Stopped {
     /// Which.
     pub state: JobState,
-    /// Since when nothing has left it, as far as anything tells.
+    /// Since when nothing has left it, as far as that is known.
     pub since: Option<Timestamp>,
     /// Why.
     pub diagnosis: Diagnosis,
@@ -105,11 +107,11 @@ pub(crate) struct Overview {
     pub(crate) access: Vec<AccessFigures>,
     /// Locks by kind.
     pub(crate) locks: Vec<LockFigures>,
-    /// Znodes in the image.
+    /// Znodes in the mirror.
     pub(crate) znodes: u64,
-    /// Of these, unreadable: garbage, not ours to read, or with a name that nobody expects.
+    /// Of these, unreadable: garbage, not readable with these credentials, or with an unexpected name.
     pub(crate) unreadable_znodes: u64,
-    /// States that nobody knows, at most 20; what is in them is counted as `other`.
+    /// Unknown states, at most 20; what is in them is counted as `other`.
     pub(crate) unknown_states: Vec<String>,
 }
 
@@ -184,14 +186,8 @@ impl Overview {
         }
     }
 
-    /// Works out what is to be told at `now`. `storage` is the threshold, 0 to 1, and how full the volume is.
-    pub(crate) fn new(
-        status: Status,
-        summary: &Summary,
-        storage: Option<(f64, Space)>,
-        recent: &Recent,
-        now: Timestamp,
-    ) -> Self {
+    /// The overview at `now`.
+    pub(crate) fn new(status: Status, summary: &Summary, recent: &Recent, now: Timestamp) -> Self {
         let states = states::all(summary, recent);
         let unfinished = || states.iter().filter(|state| state.is_on_path && !state.is_final);
         // A job that is done has given its space back, and what has failed or is held asks for none. A znode may claim any number of bytes, and two of them more than
@@ -206,14 +202,14 @@ impl Overview {
             watched_seconds: completed.over.min(Duration::from_hours(1)).as_secs(),
             unfinished: unfinished().map(|state| state.count).sum(),
             space_needed_bytes: space.fold(0, u64::saturating_add),
-            waiting_for_space: storage.is_some().then_some(summary.waiting_for_space),
-            storage: storage.map(|(threshold, space)| StorageFigures {
+            waiting_for_space: recent.storage.is_some().then_some(summary.waiting_for_space),
+            storage: recent.storage.map(|(threshold, space)| StorageFigures {
                 size_bytes: space.size_bytes,
                 free_bytes: space.free_bytes,
                 used_ratio: 1.0 - space.free_bytes as f64 / (space.size_bytes as f64).max(1.0),
                 threshold_ratio: threshold,
             }),
-            attention: attention::all(&status, summary, storage, recent),
+            attention: attention::all(&status, summary, recent),
             queues: queues(summary),
             collections_held: summary.collections_held,
             batches_in_work: batches::in_work(recent, now),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// A session, told as ZooKeeper prints it: `0x1000a3f`.
+/// A session, written as ZooKeeper prints it: `0x1000a3f`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Session(i64);
 

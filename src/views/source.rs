@@ -1,8 +1,11 @@
 //! Where views come from.
 
+use jiff::Timestamp;
+
+use super::error::ViewError;
 use crate::alerts::Alerts;
 use crate::metrics::storage::{Space, Storage};
-use crate::mirror::{Store, Volume};
+use crate::mirror::{Store, Summary, Volume};
 use queuekeeper_zookeeper::Servers;
 
 /// What views are worked out from: a server has all of it, the command line what it was given.
@@ -19,6 +22,14 @@ pub(crate) struct Source<'a> {
 }
 
 impl Source<'_> {
+    /// The figures of the whole queue.
+    ///
+    /// # Errors
+    /// Before the first walk.
+    pub(crate) fn summary(&self, now: Timestamp) -> Result<Summary, ViewError> {
+        self.store.summary(now, self.space_left()).ok_or(ViewError::NoMirror)
+    }
+
     /// The threshold of working storage, 0 to 1, and how full the volume is; `None` where it is not measured.
     pub(crate) fn measured(&self) -> Option<(f64, Space)> {
         let storage = self.storage?;

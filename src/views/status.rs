@@ -1,4 +1,4 @@
-//! How far the image can be trusted.
+//! How far the mirror can be trusted.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -6,18 +6,18 @@ use utoipa::ToSchema;
 
 use crate::mirror::Freshness;
 
-/// How we stand with ZooKeeper, and how far the image of the queue can be trusted.
+/// The connection to ZooKeeper, and how far the mirror of the queue can be trusted.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct Status {
-    /// When this was asked, by our own clock.
+    /// When this was answered, by the clock of this host.
     pub(crate) now: Timestamp,
     /// Where ZooKeeper is: hosts, ports and chroot.
     pub(crate) servers: String,
     /// Whether there is a connection to ZooKeeper.
     pub(crate) connected: bool,
-    /// Whether the image follows the tree: if not, everything else is as it was at `stale_since`.
+    /// Whether the mirror follows the tree: if not, everything else is as it was at `stale_since`.
     pub(crate) synced: bool,
-    /// Since when the image does not follow the tree.
+    /// Since when the mirror does not follow the tree.
     pub(crate) stale_since: Option<Timestamp>,
     /// Why not, in a sentence.
     pub(crate) problem: Option<String>,

@@ -6,7 +6,6 @@ use jiff::Timestamp;
 use super::State;
 use super::http::identity::Identity;
 use super::http::problem::{Present, Problem};
-use super::http::query::{self, Pairs};
 use crate::actions::audit::ActionId;
 use crate::actions::{
     Action, ActionKind, ActionParameters, Actions, Actor, ListOf, MAX_ITEMS, Precondition, Reason, Refusal, Role,
@@ -14,6 +13,9 @@ use crate::actions::{
 };
 use crate::alerts::Alerts;
 use crate::views::actions::ActionView;
+use crate::views::error::quoted;
+use crate::views::jobs::JobFilter;
+use crate::views::query::{self, Pairs};
 use queuekeeper_queue::id::Priority;
 use queuekeeper_queue::state::{JobState, State as _};
 
@@ -69,14 +71,8 @@ impl State {
         if let Some((name, _)) = pairs.iter().find(|(name, _)| name == "limit" || name == "cursor") {
             return Err(Problem::bad(format!("“{name}” selects a page; an action applies to all matching jobs.")));
         }
-        let query = query::parse(pairs)?;
-        // For what it says of collections and groups that are not there.
-        let first = self.jobs(&query, now)?;
-        if first.total > MAX_ITEMS {
-            let total = first.total;
-            return Err(Problem::bad(format!("{total} jobs match; one action applies to {MAX_ITEMS} at most.")));
-        }
-        let found = self.shared.store.matching(&query, now).ok_or_else(Problem::no_image)?;
+        let filter: JobFilter = query::read(pairs)?;
+        let found = self.source().matching(&filter, MAX_ITEMS, now)?;
         let items = found.into_iter().map(|(id, version)| (Target::Job(id), Some(version))).collect();
         Ok((ListOf::Jobs, items))
     }
@@ -160,15 +156,14 @@ pub(super) fn no_action() -> Problem {
 /// The action of that name.
 pub(super) fn action_kind(name: &str) -> Result<ActionKind, Problem> {
     name.parse().map_err(|_| {
-        let problem = Problem::bad(format!("There is no action “{}”.", query::shown(name)));
+        let problem = Problem::bad(format!("There is no action “{}”.", quoted(name)));
         problem.allowing(ActionKind::ALL.map(ActionKind::label))
     })
 }
 
 /// The target of that text.
 pub(super) fn target(text: &str) -> Result<Target, Problem> {
-    text.parse()
-        .map_err(|error| Problem::bad(format!("No action can be requested on “{}”: {error}.", query::shown(text))))
+    text.parse().map_err(|error| Problem::bad(format!("No action can be requested on “{}”: {error}.", quoted(text))))
 }
 
 /// The state of that name; none for none.
@@ -176,7 +171,7 @@ pub(super) fn job_state(name: Option<&str>) -> Result<Option<JobState>, Problem>
     let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
     let state = JobState::ALL.iter().copied().find(|state| state.label() == name);
     state.map(Some).ok_or_else(|| {
-        let problem = Problem::bad(format!("There is no state “{}”.", query::shown(name)));
+        let problem = Problem::bad(format!("There is no state “{}”.", quoted(name)));
         problem.allowing(JobState::ALL.iter().map(|state| state.label()))
     })
 }

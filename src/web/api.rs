@@ -31,14 +31,7 @@ mod rules;
 mod status;
 pub(super) mod tree;
 
-pub(super) use job::find as find_job;
-
-pub(super) use access::AccessFilter;
-pub(super) use audit::AuditFilter;
-pub(super) use batches::{BatchFilter, detail};
-pub(super) use failures::FailurePage;
-pub(super) use faults::FaultFilter;
-pub(super) use locks::LockFilter;
+pub(super) use audit::list as audit_list;
 
 /// Where the API is.
 pub(super) const PREFIX: &str = "/api/v1";

@@ -12,13 +12,17 @@ use axum::routing::{MethodRouter, get, post};
 use jiff::Timestamp;
 
 use super::State;
-use super::api::{self, AccessFilter, AuditFilter, BatchFilter, FailurePage, FaultFilter, LockFilter};
 use super::http::identity::Identity;
 use super::http::params::Params;
 use super::http::problem::Problem;
-use super::http::query::Pairs;
-use crate::metrics::storage::Space;
 use crate::mirror::{Freshness, Summary};
+use crate::views::PageQuery;
+use crate::views::access::AccessFilter;
+use crate::views::audit::AuditFilter;
+use crate::views::batches::BatchFilter;
+use crate::views::faults::FaultFilter;
+use crate::views::jobs::JobFilter;
+use crate::views::locks::LockFilter;
 
 mod access;
 mod action;
@@ -64,8 +68,6 @@ pub struct View {
     pub freshness: Freshness,
     /// The figures; `None` before the first walk.
     pub summary: Option<Summary>,
-    /// The threshold of working storage, 0 to 1, and how full the volume is.
-    pub storage: Option<(f64, Space)>,
 }
 
 /// Every page that can be looked at, and its route.
@@ -135,16 +137,16 @@ async fn overview(FromState(state): FromState<State>) -> Response {
 async fn list_jobs(
     FromState(state): FromState<State>,
     who: Identity,
-    Params(pairs): Params<Pairs>,
+    Params(asked): Params<(JobFilter, PageQuery)>,
 ) -> Result<Response, Problem> {
-    Ok(render(StatusCode::OK, &jobs::JobsPage::new(&state, &pairs, state.rights(&who), Timestamp::now())?))
+    Ok(render(StatusCode::OK, &jobs::JobsPage::new(&state, &asked, state.rights(&who), Timestamp::now())?))
 }
 
 /// `GET /failures`: what fails, and whether it is one cause or many.
 async fn list_failures(
     FromState(state): FromState<State>,
     who: Identity,
-    Params(page): Params<FailurePage>,
+    Params(page): Params<PageQuery>,
 ) -> Result<Response, Problem> {
     Ok(render(StatusCode::OK, &failures::FailuresPage::new(&state, &page, state.rights(&who), Timestamp::now())?))
 }
@@ -153,9 +155,9 @@ async fn list_failures(
 async fn list_batches(
     FromState(state): FromState<State>,
     who: Identity,
-    Params(filter): Params<BatchFilter>,
+    Params(asked): Params<(BatchFilter, PageQuery)>,
 ) -> Result<Response, Problem> {
-    Ok(render(StatusCode::OK, &batches::BatchesPage::new(&state, filter, state.rights(&who), Timestamp::now())?))
+    Ok(render(StatusCode::OK, &batches::BatchesPage::new(&state, asked, state.rights(&who), Timestamp::now())?))
 }
 
 /// `GET /batches/BID`: how far a deposit is. Its UUID leads there, too.
@@ -165,7 +167,7 @@ async fn show_batch(
     FromPath(name): FromPath<String>,
 ) -> Result<Response, Problem> {
     let now = Timestamp::now();
-    let standing = api::detail(&state, &name, now)?;
+    let standing = state.source().batch(&name, now)?;
     let id = &standing.batch.id;
     if *id != name {
         // Relative, because a proxy may serve us below any prefix; the id needs no escapes.
@@ -178,27 +180,27 @@ async fn show_batch(
 async fn list_access(
     FromState(state): FromState<State>,
     who: Identity,
-    Params(filter): Params<AccessFilter>,
+    Params(asked): Params<(AccessFilter, PageQuery)>,
 ) -> Result<Response, Problem> {
-    Ok(render(StatusCode::OK, &access::AccessPage::new(&state, filter, state.rights(&who), Timestamp::now())?))
+    Ok(render(StatusCode::OK, &access::AccessPage::new(&state, asked, state.rights(&who), Timestamp::now())?))
 }
 
 /// `GET /locks`: who holds what.
 async fn list_locks(
     FromState(state): FromState<State>,
     who: Identity,
-    Params(filter): Params<LockFilter>,
+    Params(asked): Params<(LockFilter, PageQuery)>,
 ) -> Result<Response, Problem> {
-    Ok(render(StatusCode::OK, &locks::LocksPage::new(&state, filter, state.rights(&who), Timestamp::now())?))
+    Ok(render(StatusCode::OK, &locks::LocksPage::new(&state, asked, state.rights(&who), Timestamp::now())?))
 }
 
 /// `GET /faults`: what is broken in the tree.
 async fn list_faults(
     FromState(state): FromState<State>,
     who: Identity,
-    Params(filter): Params<FaultFilter>,
+    Params(asked): Params<(FaultFilter, PageQuery)>,
 ) -> Result<Response, Problem> {
-    Ok(render(StatusCode::OK, &faults::FaultsPage::new(&state, &filter, state.rights(&who), Timestamp::now())?))
+    Ok(render(StatusCode::OK, &faults::FaultsPage::new(&state, &asked, state.rights(&who), Timestamp::now())?))
 }
 
 /// `GET /audit`: who did what.

@@ -33,7 +33,7 @@ async fn each_command_shows_its_data_and_ends_with_its_exit_code() {
         ("jobs --text nowhere", 0, &["no job matches"]),
         ("jobs --fault orphan_entry", 0, &["jid0000000001"]),
         ("jobs --state failing", 2, &["--state", "possible values", "pending"]),
-        ("jobs --min-age soon", 2, &["min_age", "soon"]),
+        ("jobs --min-age soon", 2, &["--min-age", "soon", "a number is missing"]),
         ("jobs --collection nobody", 4, &["no job of the collection “nobody”", "Allowed:", "c10"]),
         ("jobs --group 0123456789abcdef", 4, &["no failed job in the group"]),
         ("jobs --batch jid1", 2, &["batch", "its number, such as 42"]),

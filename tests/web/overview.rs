@@ -127,6 +127,7 @@ fn recent() -> Recent {
         pauses: vec![(Queue::Ingest, pause)],
         automation: None,
         foreign: Default::default(),
+        storage: None,
         storage_problem: None,
     }
 }

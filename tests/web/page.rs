@@ -20,9 +20,8 @@ pub(crate) fn page_of(freshness: Freshness, summary: Option<Summary>, recent: &R
         notice: None,
         freshness,
         summary,
-        storage: Some((0.8, space)),
     };
-    Overview::new(&view, recent).render().unwrap()
+    Overview::new(&view, &Recent { storage: Some((0.8, space)), ..recent.clone() }).render().unwrap()
 }
 
 /// The text of a page as a reader without styles has it: tags become spaces, and spaces are single.

@@ -67,19 +67,14 @@ pub(crate) struct Attention {
 }
 
 /// Everything that wants to be looked at.
-pub(super) fn all(
-    status: &Status,
-    summary: &Summary,
-    storage: Option<(f64, Space)>,
-    recent: &Recent,
-) -> Vec<Attention> {
+pub(super) fn all(status: &Status, summary: &Summary, recent: &Recent) -> Vec<Attention> {
     let mut items: Vec<_> = unsynced(status).into_iter().collect();
     items.extend(states::no_daemon(summary, recent));
     items.extend(recent.pauses.iter().map(paused));
     items.extend(states::stopped(recent));
     let is_told = recent.stopped.iter().any(|stopped| stopped.state == JobState::Provisioning);
-    items.extend(waiting(summary, storage).filter(|_| !is_told));
-    // A fault may stop a whole state, or all reporting; a job that failed stops nobody else.
+    items.extend(waiting(summary, recent.storage).filter(|_| !is_told));
+    // A fault may stop a whole state, or all reporting; a job that failed stops no other.
     items.extend(faults(summary, !recent.stopped.is_empty()));
     items.extend(failures::groups(summary, recent));
     items.extend(recent.automation.as_ref().map(automation::items).unwrap_or_default());
@@ -136,7 +131,7 @@ fn unmeasured(problem: &str) -> Attention {
             "storage_unmeasured",
             Severity::Warn,
             "Working storage cannot be measured".to_owned(),
-            format!("{} Whether jobs wait for space cannot be told.", as_sentence(&visible(problem))),
+            format!("{} Whether jobs wait for space is unknown.", as_sentence(&visible(problem))),
         )
     }
 }
@@ -190,7 +185,7 @@ fn waiting(summary: &Summary, storage: Option<(f64, Space)>) -> Option<Attention
     })
 }
 
-/// What is broken in the tree, one line for each kind of fault that is not told of otherwise.
+/// What is broken in the tree, one line for each kind of fault that is not shown otherwise.
 fn faults(summary: &Summary, has_stopped: bool) -> impl Iterator<Item = Attention> {
     let shown = Fault::ALL.into_iter().map(|fault| (fault, summary.faults(fault)));
     let shown = shown.filter(move |(fault, shown)| {

@@ -12,7 +12,7 @@ use crate::views::batches::Outlook;
 use crate::views::show::visible;
 use queuekeeper_queue::state::Outcome;
 
-/// A batch that somebody works on, and how far it is.
+/// A batch in work, and how far it is.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct BatchInWork {
     /// Its id.

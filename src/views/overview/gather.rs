@@ -1,4 +1,4 @@
-//! Taking what the overview is made of from the image.
+//! Taking what the overview is made of from the mirror.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use queuekeeper_queue::state::{JobState, State as _};
 /// How many batches in work the overview shows.
 const SHOWN_BATCHES: usize = 10;
 
-/// How many groups of failures it tells of one by one.
+/// How many groups of failures it shows one by one.
 const SHOWN_FAILURES: usize = 3;
 
 /// Of how many points its curves are drawn: one each two minutes of six hours.
@@ -49,6 +49,7 @@ impl Source<'_> {
             pauses: Queue::ALL.iter().filter_map(|queue| Some((*queue, store.pause(*queue)?))).collect(),
             automation: automation.map(Into::into),
             foreign: foreign.unwrap_or_default(),
+            storage: self.measured(),
             storage_problem: self.storage.and_then(Storage::problem),
             flow,
         }
@@ -83,7 +84,7 @@ impl Source<'_> {
 
     /// The overview of these figures.
     pub(crate) fn overview(&self, summary: &Summary, recent: &Recent, now: Timestamp) -> Overview {
-        Overview::new(self.status(now), summary, self.measured(), recent, now)
+        Overview::new(self.status(now), summary, recent, now)
     }
 
     /// How far the mirror can be trusted.

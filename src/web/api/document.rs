@@ -1,56 +1,123 @@
-//! What the description of the API says beside its handlers: the values that parameters take, the answers that any
-//! request may get before it reaches a handler, and how one logs in.
+//! What the description of the API has beside its handlers: the problems that a request may be answered with, by its
+//! method and parameters, the tags, and how to log in.
 
-use utoipa::openapi::path::{Operation, Parameter};
-use utoipa::openapi::schema::{Array, ArrayItems, Schema};
+use utoipa::openapi::path::{Operation, ParameterIn};
+use utoipa::openapi::schema::Schema;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::tag::TagBuilder;
 use utoipa::openapi::{Content, OpenApi, Ref, RefOr, Response, ResponseBuilder, Server};
 
 use super::PREFIX;
-use crate::actions::{ActionKind, Source};
-use crate::mirror::find::{Direction, JobSort};
-use crate::mirror::lists::{BatchOrder, RequestOrder};
-use crate::mirror::{AGE_LABELS, LockKind, state_label};
-use crate::views::audit::OUTCOMES;
 use crate::web::http::problem::MEDIA_TYPE;
-use crate::web::lists::states;
-use queuekeeper_queue::fault::Fault;
-use queuekeeper_queue::path::AccessQueue;
-use queuekeeper_queue::state::{AccessState, BatchState, JobState, State};
 
-/// The answers that any request may get, by status: their names, and when they come.
-const COMMON: [(&str, &str, &str); 4] = [
-    ("401", "Unauthorized", "The server asks for a user and a password, or a token, and these are missing or wrong"),
-    ("421", "MisdirectedRequest", "The request's host is none of this server's names"),
-    ("500", "Failed", "Something failed in the server; its log says what"),
-    ("503", "NotNow", "The queue has not been read yet, or the server has too much to do"),
+/// A problem that any operation of a kind may be answered with.
+struct Common {
+    status: &'static str,
+    name: &'static str,
+    /// When it comes.
+    when: &'static str,
+    /// Which operations.
+    of: fn(&Shape<'_>) -> bool,
+}
+
+/// What shows how an operation may fail.
+struct Shape<'a> {
+    operation: &'a Operation,
+    is_post: bool,
+}
+
+impl Shape<'_> {
+    /// Whether it has a parameter of that kind, or of that name.
+    fn has(&self, is_wanted: impl Fn(&ParameterIn, &str) -> bool) -> bool {
+        let parameters = self.operation.parameters.iter().flatten();
+        let mut parameters = parameters.filter_map(|parameter| match parameter {
+            RefOr::T(parameter) => Some(parameter),
+            RefOr::Ref(_) => None,
+        });
+        parameters.any(|parameter| is_wanted(&parameter.parameter_in, &parameter.name))
+    }
+
+    fn has_input(&self) -> bool {
+        self.has(|_, _| true) || self.operation.request_body.is_some()
+    }
+
+    /// Whether it names something that may not exist.
+    fn names_item(&self) -> bool {
+        self.has(|place, name| *place == ParameterIn::Path || matches!(name, "collection" | "group"))
+    }
+}
+
+/// The problems that are derived. A handler describes only those that are its own.
+const COMMON: [Common; 9] = [
+    Common {
+        status: "400",
+        name: "BadRequest",
+        when: "A parameter or the body is not allowed; the detail says which, and what is",
+        of: |shape| shape.has_input(),
+    },
+    Common {
+        status: "401",
+        name: "Unauthorized",
+        when: "The server requires a user and a password, or a token, and these are missing or wrong",
+        of: |_| true,
+    },
+    Common {
+        status: "403",
+        name: "Forbidden",
+        when: "The caller's role does not allow it, or this server takes no actions",
+        of: |shape| shape.is_post,
+    },
+    Common {
+        status: "404",
+        name: "NotFound",
+        when: "What the request names does not exist",
+        of: |shape| shape.names_item(),
+    },
+    Common {
+        status: "413",
+        name: "TooLarge",
+        when: "The body is larger than the server accepts",
+        of: |shape| shape.is_post,
+    },
+    Common {
+        status: "415",
+        name: "NotJson",
+        when: "The body is not JSON, or its Content-Type is missing",
+        of: |shape| shape.is_post,
+    },
+    Common {
+        status: "421",
+        name: "MisdirectedRequest",
+        when: "The request's host is none of this server's names",
+        of: |_| true,
+    },
+    Common { status: "500", name: "Failed", when: "The server failed; its log has the cause", of: |_| true },
+    Common {
+        status: "503",
+        name: "Unavailable",
+        when: "The queue has not been read yet, or the server is overloaded",
+        of: |_| true,
+    },
 ];
 
-/// The answers besides that a request may get that requests something.
-const ORDERING: [(&str, &str, &str); 3] = [
-    ("403", "Forbidden", "Whoever sent it may not request that, or this server takes no actions"),
-    ("413", "TooLarge", "The body is larger than anything that is taken"),
-    ("415", "NoJson", "The body is not JSON, or does not say so"),
-];
-
-/// The parts of the API, by the first part of their paths.
-const TAGS: [(&str, &str); 15] = [
-    ("status", "How far all of it can be trusted"),
-    ("identity", "Who asks"),
+/// The parts of the API, by the first segment of their paths.
+const TAGS: [(&str, &str); 16] = [
+    ("status", "How far the figures can be trusted"),
+    ("identity", "The caller"),
     ("overview", "Whether the queue flows"),
-    ("states", "The states of jobs"),
+    ("history", "The last hours"),
     ("jobs", "Jobs, in lists and one by one"),
     ("failures", "Failed jobs, in groups of one cause"),
     ("batches", "Batches, in lists and one by one"),
-    ("access", "Requests for assembly"),
-    ("locks", "Who holds what"),
+    ("access", "Access requests"),
+    ("locks", "Locks and their holders"),
     ("faults", "What is broken in the tree"),
-    ("actions", "Ordering something, and what came of it"),
-    ("lists", "Ordering something on many jobs"),
-    ("audit", "Who requested what"),
+    ("actions", "Actions and their outcome"),
+    ("lists", "Actions on many jobs"),
+    ("audit", "The audit trail"),
+    ("alerts", "Alertmanager's webhook"),
+    ("rules", "Rules that act on alerts"),
     ("tree", "Any znode"),
-    ("history", "The last hours"),
 ];
 
 /// Completes the description.
@@ -61,18 +128,18 @@ pub(super) fn complete(document: &mut OpenApi) {
     for (name, scheme) in [("basic", HttpAuthScheme::Basic), ("bearer", HttpAuthScheme::Bearer)] {
         components.security_schemes.insert(name.to_owned(), RefOr::T(SecurityScheme::Http(Http::new(scheme))));
     }
-    for (_, name, when) in COMMON.into_iter().chain(ORDERING) {
+    for Common { name, when, .. } in COMMON {
         components.responses.insert(name.to_owned(), RefOr::T(problem(when)));
     }
-    // Whether anybody has to log in is for the server's configuration to say.
+    // The server's configuration decides whether a login is required.
     let by = SecurityRequirement::new::<_, _, &str>;
     document.security = Some(vec![SecurityRequirement::default(), by("basic", []), by("bearer", [])]);
     let mut used = Vec::new();
     for (path, item) in &mut document.paths.paths {
         let part = path.strip_prefix(PREFIX).unwrap_or(path).split('/').nth(1).unwrap_or_default();
-        for (operation, is_action) in [(&mut item.get, false), (&mut item.post, true)] {
+        for (operation, is_post) in [(&mut item.get, false), (&mut item.post, true)] {
             if let Some(operation) = operation {
-                describe(operation, part, is_action);
+                describe(operation, part, is_post);
                 used.push(part.to_owned());
             }
         }
@@ -87,7 +154,7 @@ fn problem(when: &str) -> Response {
     ResponseBuilder::new().description(when).content(MEDIA_TYPE, content).build()
 }
 
-fn describe(operation: &mut Operation, part: &str, is_action: bool) {
+fn describe(operation: &mut Operation, part: &str, is_post: bool) {
     operation.tags = Some(vec![part.to_owned()]);
     // A handler's first line names its route, which the description has anyway.
     if let Some((_, said)) = operation.summary.as_deref().and_then(|summary| summary.split_once("`: ")) {
@@ -95,62 +162,54 @@ fn describe(operation: &mut Operation, part: &str, is_action: bool) {
         let first = characters.next().map(char::to_uppercase).into_iter().flatten();
         operation.summary = Some(first.chain(characters).collect());
     }
-    for response in operation.responses.responses.values_mut() {
-        // Every answer has to be described, and of one that is what was asked for there is no more to say.
-        if let RefOr::T(response) = response
-            && response.description.is_empty()
-        {
-            "What was asked for".clone_into(&mut response.description);
+    for (status, response) in &mut operation.responses.responses {
+        let RefOr::T(response) = response else { continue };
+        // Every answer has to be described, and there is no more to say of what was requested.
+        if response.description.is_empty() {
+            "What was requested".clone_into(&mut response.description);
+        }
+        if status.as_str() >= "400" && response.content.is_empty() {
+            *response = problem(&response.description);
         }
     }
-    let requesting = ORDERING.into_iter().filter(|_| is_action);
-    for (status, name, _) in COMMON.into_iter().chain(requesting) {
-        let common = RefOr::Ref(Ref::new(format!("#/components/responses/{name}")));
-        operation.responses.responses.insert(status.to_owned(), common);
-    }
-    for parameter in operation.parameters.iter_mut().flatten() {
-        let RefOr::T(parameter) = parameter else { continue };
-        let values = values(part, &parameter.name);
-        if !values.is_empty() {
-            limit(parameter, values);
-        }
+    let shape = Shape { operation, is_post };
+    let common = COMMON.into_iter().filter(|common| (common.of)(&shape));
+    let common: Vec<_> = common.filter(|common| !operation.responses.responses.contains_key(common.status)).collect();
+    for Common { status, name, .. } in common {
+        let response = RefOr::Ref(Ref::new(format!("#/components/responses/{name}")));
+        operation.responses.responses.insert(status.to_owned(), response);
     }
 }
 
-/// The values that a parameter takes; empty for one that takes any.
-fn values(part: &str, parameter: &str) -> Vec<&'static str> {
-    fn labels<S: State>() -> Vec<&'static str> {
-        states::<S>().into_iter().map(state_label).collect()
-    }
-    match (part, parameter) {
-        ("jobs", "state") => labels::<JobState>(),
-        ("jobs", "sort") => JobSort::ALL.map(JobSort::label).into(),
-        ("jobs", "direction") => Direction::ALL.map(Direction::label).into(),
-        ("jobs" | "faults", "fault") => Fault::ALL.map(Fault::label).into(),
-        ("batches", "state") => labels::<BatchState>(),
-        ("batches", "sort") => BatchOrder::ALL.iter().map(|action| action.label()).collect(),
-        ("access", "state") => labels::<AccessState>(),
-        ("access", "queue") => AccessQueue::ALL.iter().map(|queue| queue.name()).collect(),
-        ("access", "sort") => RequestOrder::ALL.iter().map(|action| action.label()).collect(),
-        ("access" | "locks", "age") => AGE_LABELS.into(),
-        ("audit", "action") => ActionKind::ALL.map(ActionKind::label).into(),
-        ("audit", "source") => Source::ALL.map(Source::label).into(),
-        ("audit", "outcome") => OUTCOMES.into(),
-        ("locks", "kind") => LockKind::ALL.map(LockKind::label).into(),
-        _ => Vec::new(),
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn limit(parameter: &mut Parameter, values: Vec<&'static str>) {
-    let Some(RefOr::T(schema)) = &mut parameter.schema else { return };
-    let object = match schema {
-        Schema::Object(object) => object,
-        Schema::Array(Array { items: ArrayItems::RefOrSchema(items), .. }) => match &mut **items {
-            RefOr::T(Schema::Object(object)) => object,
-            _ => return,
-        },
-        _ => return,
-    };
-    object.schema_type = utoipa::openapi::Type::String.into();
-    object.enum_values = Some(values.into_iter().map(Into::into).collect());
+    #[test]
+    fn every_part_has_a_tag_and_every_tag_a_part() {
+        let (document, ..) = super::super::described();
+        let parts = document.paths.paths.keys().filter_map(|path| path.strip_prefix(PREFIX)?.split('/').nth(1));
+        let mut parts: Vec<_> = parts.collect();
+        parts.sort_unstable();
+        parts.dedup();
+        let mut tags = TAGS.map(|(tag, _)| tag);
+        tags.sort_unstable();
+        assert_eq!(parts, tags);
+    }
+
+    #[test]
+    fn an_operation_has_the_problems_that_its_method_and_parameters_bring() {
+        let (document, ..) = super::super::described();
+        for (path, problems) in [
+            ("/status", &["401", "421", "500", "503"][..]),
+            ("/locks", &["400", "401", "421", "500", "503"]),
+            ("/jobs", &["400", "401", "404", "421", "500", "503"]),
+            ("/batches/{batch}", &["400", "401", "404", "421", "500", "503"]),
+            ("/tree/{path}", &["400", "401", "403", "404", "421", "500", "502", "503"]),
+        ] {
+            let operation = document.paths.paths[&format!("{PREFIX}{path}")].get.as_ref().unwrap();
+            let found: Vec<_> = operation.responses.responses.keys().filter(|status| *status != "200").collect();
+            assert_eq!(found, problems, "{path}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Who asks, as the server sees it.
+//! The caller, as the server sees it.
 
 use axum::extract::State as FromState;
 use serde::Serialize;
@@ -15,20 +15,20 @@ pub(super) async fn identity(FromState(state): FromState<State>, who: Identity) 
     Json(Myself::new(&state, &who))
 }
 
-/// Who asks, and what he may request.
+/// The caller, and what they may request.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct Myself {
-    /// The name of the user or the token; `null` for somebody who did not log in.
+    /// The name of the user or the token; `null` for a caller that is not logged in.
     pub(crate) name: Option<String>,
-    /// How the server knows: `nobody` (it does not), `password`, `token`, or `loopback` (whoever is on its machine).
+    /// How the server knows: `nobody` (it does not), `password`, `token`, or `loopback` (any caller on the server's machine).
     pub(crate) means: &'static str,
-    /// What he may do: `viewer`, `operator` or `admin`.
+    /// The caller's role: `viewer`, `operator` or `admin`.
     pub(crate) role: &'static str,
-    /// Whether he may request what can be undone.
+    /// Whether they may request what can be undone.
     pub(crate) may_operate: bool,
-    /// Whether he may request what cannot be undone.
+    /// Whether they may request what cannot be undone.
     pub(crate) may_destroy: bool,
-    /// Why he may not request everything, and how to get it.
+    /// Why they may not request everything, and how to get it.
     pub(crate) refusal: Option<String>,
 }
 

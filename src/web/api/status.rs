@@ -5,7 +5,7 @@ use crate::views::status::Status;
 use crate::web::State;
 use crate::web::http::json::Json;
 
-/// `GET /api/v1/status`: how far the image can be trusted.
+/// `GET /api/v1/status`: how far the mirror can be trusted.
 #[utoipa::path(get, path = "/status", responses((status = 200, body = Status)))]
 pub(super) async fn status(FromState(state): FromState<State>) -> Json<Status> {
     Json(state.source().status(Timestamp::now()))

@@ -1,34 +1,32 @@
 use axum::extract::{Path, State as FromState};
 use axum::http::StatusCode;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
 use super::Answer;
 use crate::mirror::{Children, Node, NodeError};
 use crate::views::node::TreePage;
+use crate::views::parameter::Within;
+use crate::views::show::visible;
 use crate::web::State;
 use crate::web::http::json::Json;
 use crate::web::http::params::Params;
 use crate::web::http::problem::Problem;
-use crate::web::lists::size;
 use queuekeeper_queue::path::NodePath;
 
-/// How many children a page has, unless it is asked for others.
-const CHILDREN: usize = 100;
-
-/// How many it has at most.
-const MOST_CHILDREN: u32 = 500;
+/// How many children a page has.
+type Limit = Within<1, 500, 100>;
 
 /// Which children are shown.
-#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, IntoParams)]
+#[serde(default)]
 #[into_params(parameter_in = Query)]
 pub(in crate::web) struct Which {
     /// Those behind this name; it need not be there.
     pub(in crate::web) after: Option<String>,
     /// How many at most.
-    #[param(value_type = Option<u16>, minimum = 1, maximum = 500, default = 100)]
-    pub(in crate::web) limit: Option<String>,
+    #[param(inline)]
+    pub(in crate::web) limit: Limit,
 }
 
 /// `GET /api/v1/tree`: the root of the tree, which is the chroot, with its children.
@@ -37,11 +35,9 @@ pub(in crate::web) struct Which {
     params(Which),
     responses(
         (status = 200, body = TreePage),
-        (status = 400, body = Problem, content_type = "application/problem+json", description = "A parameter cannot be taken"),
-        (status = 403, body = Problem, content_type = "application/problem+json", description = "ZooKeeper does not let us read it"),
-        (status = 404, body = Problem, content_type = "application/problem+json", description = "There is no such znode"),
-        (status = 502, body = Problem, content_type = "application/problem+json", description = "ZooKeeper refused in another way"),
-        (status = 503, body = Problem, content_type = "application/problem+json", description = "ZooKeeper does not answer, or too many ask"),
+        (status = 403, description = "It is not readable with the credentials of this server"),
+        (status = 502, description = "ZooKeeper refused in another way"),
+        (status = 503, description = "ZooKeeper does not answer, or too many ask"),
     ),
 )]
 pub(super) async fn tree_root(FromState(state): FromState<State>, Params(which): Params<Which>) -> Answer<TreePage> {
@@ -58,11 +54,9 @@ pub(super) async fn tree_root(FromState(state): FromState<State>, Params(which):
     ),
     responses(
         (status = 200, body = TreePage),
-        (status = 400, body = Problem, content_type = "application/problem+json", description = "A parameter cannot be taken"),
-        (status = 403, body = Problem, content_type = "application/problem+json", description = "ZooKeeper does not let us read it"),
-        (status = 404, body = Problem, content_type = "application/problem+json", description = "There is no such znode"),
-        (status = 502, body = Problem, content_type = "application/problem+json", description = "ZooKeeper refused in another way"),
-        (status = 503, body = Problem, content_type = "application/problem+json", description = "ZooKeeper does not answer, or too many ask"),
+        (status = 403, description = "It is not readable with the credentials of this server"),
+        (status = 502, description = "ZooKeeper refused in another way"),
+        (status = 503, description = "ZooKeeper does not answer, or too many ask"),
     ),
 )]
 pub(super) async fn tree(
@@ -76,10 +70,9 @@ pub(super) async fn tree(
 
 /// Reads a znode, by its path without the first slash.
 pub(in crate::web) async fn read(state: &State, path: &str, which: &Which) -> Result<(Node, Children), Problem> {
-    let limit = size("limit", which.limit.as_ref(), MOST_CHILDREN, CHILDREN)?;
     let path = NodePath::parse(&format!("/{path}"))
         .map_err(|why| Problem::bad(format!("That is the path of no znode: {why}.")))?;
-    let read = state.shared.store.nodes().list(&path, which.after.as_deref(), limit).await;
+    let read = state.shared.store.nodes().list(&path, which.after.as_deref(), which.limit.get()).await;
     read.map_err(|error| problem(&error))
 }
 
@@ -95,14 +88,16 @@ fn problem(error: &NodeError) -> Problem {
             (StatusCode::SERVICE_UNAVAILABLE, path, "cannot be read: ZooKeeper did not answer in time")
         }
         NodeError::NoNode { path } => (StatusCode::NOT_FOUND, path, "is not there; it may have been deleted since"),
-        NodeError::NoAuth { path } => {
-            (StatusCode::FORBIDDEN, path, "is not ours to read (NoAuth): check --zookeeper.auth-file")
-        }
+        NodeError::NoAuth { path } => (
+            StatusCode::FORBIDDEN,
+            path,
+            "is not readable with these credentials (NoAuth): check --zookeeper.auth-file",
+        ),
         NodeError::Failed { path, source } => {
             tracing::warn!(%path, error = %source, "a znode could not be read");
-            (StatusCode::BAD_GATEWAY, path, "cannot be read: ZooKeeper refused. The log says more")
+            (StatusCode::BAD_GATEWAY, path, "cannot be read: ZooKeeper refused. The log has the cause")
         }
     };
     let name: String = path.as_str().chars().take(200).collect();
-    Problem::new(status, format!("The znode {} {what}.", crate::views::show::visible(&name)))
+    Problem::new(status, format!("The znode {} {what}.", visible(&name)))
 }

@@ -8,10 +8,11 @@ use axum::{Form, Json};
 use serde::de::DeserializeOwned;
 
 use super::problem::Problem;
-use super::query::{Pairs, address};
+use crate::views::query::{self, Pairs};
+use crate::views::show::visible;
 
-/// The query string as a `T`; one that `T` does not take is a [`Problem`] that names the parameter. `T` denies unknown
-/// fields: a filter with a slip in its name would show everything, and look as if it had filtered.
+/// The query string as a `T`, a struct or a tuple of structs; one that `T` does not take is a [`Problem`] that names the
+/// parameter. So is an unknown one: a filter with a slip in its name would show everything, and look as if it had filtered.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::web) struct Params<T>(pub(in crate::web) T);
 
@@ -27,13 +28,6 @@ where
     }
 }
 
-/// The same of parameters that come from elsewhere than a request.
-pub(in crate::web) fn of_pairs<T: DeserializeOwned>(pairs: &Pairs) -> Result<T, Problem> {
-    let address = address("/", pairs);
-    let uri = address.parse().map_err(|error| Problem::bad(format!("The parameters cannot be taken: {error}.")))?;
-    read(&uri)
-}
-
 /// The parameters of a query string that stands by itself, with or without a question mark.
 pub(in crate::web) fn pairs_of(query: &str) -> Result<Pairs, Problem> {
     let wrong = || Problem::bad("That is no query string, such as state=failed&batch=bid0000000042.");
@@ -42,14 +36,12 @@ pub(in crate::web) fn pairs_of(query: &str) -> Result<Pairs, Problem> {
 }
 
 fn read<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
-    match Query::try_from_uri(uri) {
-        Ok(Query(params)) => Ok(params),
-        Err(rejection) => {
-            let why = rejection.body_text();
-            let why = why.strip_prefix("Failed to deserialize query string: ").unwrap_or(&why).to_owned();
-            Err(Problem::bad(format!("The query string cannot be taken: {}.", crate::views::show::visible(&why))))
-        }
-    }
+    let pairs = Query::<Pairs>::try_from_uri(uri).map_err(|rejection| {
+        let why = rejection.body_text();
+        let why = why.split_once(": ").map_or(why.as_str(), |(_, why)| why);
+        Problem::bad(format!("The query string cannot be taken: {}.", visible(why)))
+    })?;
+    Ok(query::read(&pairs)?)
 }
 
 /// The form of a page of ours as a `T`; one that `T` does not take is a [`Problem`] that names what is wrong with it.
@@ -70,7 +62,7 @@ where
                 let (status, why) = (rejection.status(), rejection.body_text());
                 let why = why.split_once(": ").map_or(why.as_str(), |(_, why)| why);
                 let status = if status == StatusCode::UNPROCESSABLE_ENTITY { StatusCode::BAD_REQUEST } else { status };
-                Err(Problem::new(status, format!("The form cannot be taken: {}.", crate::views::show::visible(why))))
+                Err(Problem::new(status, format!("The form cannot be taken: {}.", visible(why))))
             }
         }
     }
@@ -102,7 +94,7 @@ where
             JsonRejection::BytesRejection(_) => {
                 Problem::new(rejection.status(), "The body cannot be read, or is larger than anything that is taken.")
             }
-            _ => Problem::bad(format!("The body cannot be taken: {}.", crate::views::show::visible(why))),
+            _ => Problem::bad(format!("The body cannot be taken: {}.", visible(why))),
         })
     }
 }

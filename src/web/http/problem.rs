@@ -8,6 +8,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::json::Json;
+use crate::views::ViewError;
+use crate::views::error::Explained;
 
 /// The media type of a problem document (RFC 9457).
 pub(in crate::web) const MEDIA_TYPE: &str = "application/problem+json";
@@ -17,7 +19,7 @@ pub(in crate::web) const MEDIA_TYPE: &str = "application/problem+json";
 // knows who asked. The description of the API takes over what stands above, and this is nothing for its readers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct Problem {
-    /// What kind of problem this is: a URI; `about:blank` says no more than `status`.
+    /// What kind of problem this is: a URI; `about:blank` adds nothing to `status`.
     #[serde(rename = "type")]
     pub(crate) kind: &'static str,
     /// The status in words.
@@ -34,7 +36,7 @@ pub(crate) struct Problem {
     // Boxed, since every handler's result carries a problem and few problems carry this.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub(crate) present: Option<Box<Present>>,
-    // What the answer says besides, such as how to log in.
+    // Headers of the response, such as how to log in.
     #[serde(skip)]
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
 }
@@ -74,14 +76,6 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, detail)
     }
 
-    /// The queue has not been read yet.
-    pub(in crate::web) fn no_image() -> Self {
-        Self::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "The queue has not been read yet, or its root is not there. The overview says why; try again in a moment.",
-        )
-    }
-
     /// The same with the values that would have been allowed.
     pub(in crate::web) fn allowing<T: Into<Cow<'static, str>>>(mut self, allowed: impl IntoIterator<Item = T>) -> Self {
         self.allowed = allowed.into_iter().map(Into::into).collect();
@@ -111,6 +105,17 @@ impl Problem {
         let mut response = (self.status(), Json(self)).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
         response
+    }
+}
+
+impl From<ViewError> for Problem {
+    fn from(error: ViewError) -> Self {
+        let explained = |status, Explained { detail, allowed }| Self { allowed, ..Self::new(status, detail) };
+        match error {
+            ViewError::NoMirror => Self::new(StatusCode::SERVICE_UNAVAILABLE, ViewError::NoMirror.to_string()),
+            ViewError::Parameter(parameter) => explained(StatusCode::BAD_REQUEST, parameter),
+            ViewError::NotFound(missing) => explained(StatusCode::NOT_FOUND, missing),
+        }
     }
 }
 

@@ -5,17 +5,16 @@ use jiff::Timestamp;
 
 use super::buttons::{Button, Buttons};
 use super::frame::{Frame, Section};
-use super::listing::{Choice, LONG, Node, Of, SHORT, Shown, ages, choices, pairs, with};
+use super::listing::{Choice, LONG, Node, Of, SHORT, Shown, age_in_words, choices_of, with};
 use crate::actions::Role;
 use crate::mirror::lists::RequestOrder;
-use crate::mirror::{Summary, state_label};
-use crate::views::access::AccessItem;
+use crate::mirror::{ItemFigures, Summary, state_label};
+use crate::views::access::{AccessFilter, AccessItem};
 use crate::views::show::{Count, Moment, Size, brief};
+use crate::views::{PageQuery, ViewError};
 use crate::web::State;
-use crate::web::api::AccessFilter;
 use crate::web::http::problem::Problem;
-use crate::web::http::query::address;
-use crate::web::lists::states;
+use crate::web::http::query::{address, pair};
 use queuekeeper_queue::path::{AccessQueue, Queue};
 use queuekeeper_queue::state::{AccessState, State as _};
 
@@ -25,6 +24,7 @@ use queuekeeper_queue::state::{AccessState, State as _};
 pub(super) struct AccessPage {
     frame: Frame,
     filter: AccessFilter,
+    page: PageQuery,
     queues: Vec<Choice>,
     states: Vec<Choice>,
     ages: Vec<Choice>,
@@ -79,18 +79,29 @@ struct Row {
 }
 
 impl AccessPage {
-    pub(super) fn new(state: &State, filter: AccessFilter, role: Role, now: Timestamp) -> Result<Self, Problem> {
+    pub(super) fn new(
+        state: &State,
+        asked: (AccessFilter, PageQuery),
+        role: Role,
+        now: Timestamp,
+    ) -> Result<Self, Problem> {
+        let (filter, page) = &asked;
         let view = state.view(now);
         let frame = Frame::new(&view, "./".to_owned(), Section::Access);
-        let list = match filter.list(state, now) {
+        let list = match state.source().access(filter, page, now) {
             Ok(list) => Some(list),
-            Err(problem) if problem.status == 503 => None,
-            Err(problem) => return Err(problem),
+            Err(ViewError::NoMirror) => None,
+            Err(error) => return Err(error.into()),
         };
         let list = list.map(|list| {
             let counts = [list.total, list.before, list.items.len() as u64];
             List {
-                shown: Shown::new(of(&filter), &frame.root, counts, list.next.as_deref()),
+                shown: Shown::new(
+                    Of::new("access", ["request", "requests"], &asked),
+                    &frame.root,
+                    counts,
+                    list.next.as_deref(),
+                ),
                 rows: list
                     .items
                     .iter()
@@ -100,28 +111,18 @@ impl AccessPage {
         });
         let summary = view.summary.as_ref();
         let figures = |queue: &AccessQueue| summary.map(|summary| QueueFigures::new(summary, *queue, &frame.root, now));
-        let named = |state: Option<AccessState>| (state_label(state), state.map_or("Other", AccessState::name));
-        let sorts = RequestOrder::ALL.iter().map(|order| (order.label(), sort_in_words(*order)));
         Ok(Self {
-            queues: choices(filter.queue.as_ref(), AccessQueue::ALL.iter().map(|queue| (queue.name(), queue.name()))),
-            states: choices(filter.state.as_ref(), states().into_iter().map(named)),
-            ages: choices(filter.age.as_ref(), ages()),
-            sorts: choices(filter.sort.as_ref(), sorts),
+            queues: choices_of(filter.queue, AccessQueue::name),
+            states: choices_of(filter.state, |state| state.map_or("Other", AccessState::name)),
+            ages: choices_of(filter.age, age_in_words),
+            sorts: choices_of(Some(filter.sort), sort_in_words),
             figures: AccessQueue::ALL.iter().filter_map(figures).collect(),
             list,
-            filter,
+            filter: asked.0,
+            page: asked.1,
             frame,
         })
     }
-}
-
-fn of(filter: &AccessFilter) -> Of<'static> {
-    let AccessFilter { queue, state, age, text, sort, limit, .. } = filter;
-    let wanted =
-        pairs([("queue", queue.as_ref()), ("state", state.as_ref()), ("age", age.as_ref()), ("text", text.as_ref())]);
-    let is_filtered = !wanted.is_empty();
-    let pairs = [wanted, pairs([("sort", sort.as_ref()), ("limit", limit.as_ref())])].concat();
-    Of { name: "access", words: ["request", "requests"], pairs, is_filtered }
 }
 
 fn sort_in_words(order: RequestOrder) -> &'static str {
@@ -140,9 +141,8 @@ impl QueueFigures {
             AccessQueue::Small => Queue::AccessSmall,
             AccessQueue::Large => Queue::AccessLarge,
         };
-        let line = |(state, figures): (Option<AccessState>, &crate::mirror::ItemFigures)| {
-            let wanted =
-                [("queue".to_owned(), queue.name().to_owned()), ("state".to_owned(), state_label(state).to_owned())];
+        let line = |(state, figures): (Option<AccessState>, &ItemFigures)| {
+            let wanted = [pair("queue", queue.name()), pair("state", state_label(state))];
             Line {
                 name: state.map_or("Other", AccessState::name),
                 count: Count(figures.count).to_string(),

@@ -20,8 +20,7 @@ use crate::web::http::identity::Identity;
 use crate::web::http::layers::HasMessage;
 use crate::web::http::params::{Params, Sent};
 use crate::web::http::problem::Problem;
-use crate::web::http::query::{Pairs, address, refuse};
-use crate::web::lists::given;
+use crate::web::http::query::{Pairs, address, given, refuse};
 use queuekeeper_queue::state::{JobState, State as _};
 
 mod words;

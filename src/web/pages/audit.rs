@@ -6,14 +6,16 @@ use jiff::Timestamp;
 use super::action::state_name;
 use super::actions::{Outcome, action_title, named, outcome, took};
 use super::frame::{Frame, Section};
-use super::listing::{Choice, choices, pairs};
+use super::listing::{Choice, choices_of};
 use crate::actions::{ActionKind, Source};
-use crate::views::audit::{AuditItem, OUTCOMES};
+use crate::views::audit::{AuditFilter, AuditItem};
+use crate::views::page::Limit;
+use crate::views::parameter::Labelled as _;
+use crate::views::query::Parameters as _;
 use crate::views::show::{Count, Moment, brief, counted, visible};
-use crate::web::State;
-use crate::web::api::AuditFilter;
 use crate::web::http::problem::Problem;
-use crate::web::http::query::address;
+use crate::web::http::query::{address, pair};
+use crate::web::{State, api};
 
 /// How many characters of a text stand in the list.
 const LONG: usize = 240;
@@ -30,7 +32,7 @@ pub(super) struct AuditPage {
     actions: Vec<Choice>,
     sources: Vec<Choice>,
     outcomes: Vec<Choice>,
-    told: String,
+    summary: String,
     /// Whether a filter holds.
     is_filtered: bool,
     clear: String,
@@ -63,37 +65,26 @@ struct Row {
 impl AuditPage {
     pub(super) fn new(state: &State, filter: AuditFilter, now: Timestamp) -> Result<Self, Problem> {
         let frame = Frame::new(&state.view(now), "./".to_owned(), Section::Audit);
-        let list = filter.list(state)?;
-        let AuditFilter { text, actor, action, source, outcome, before, limit } = &filter;
-        let wanted = pairs([
-            ("text", text.as_ref()),
-            ("actor", actor.as_ref()),
-            ("action", action.as_ref()),
-            ("source", source.as_ref()),
-            ("outcome", outcome.as_ref()),
-        ]);
-        let is_filtered = !wanted.is_empty();
-        let all = [wanted, pairs([("limit", limit.as_ref())])].concat();
+        let list = api::audit_list(state, &filter)?;
+        let first = AuditFilter { before: None, ..filter.clone() };
+        let (all, is_filtered) =
+            (first.pairs(), AuditFilter { limit: Limit::default(), ..first.clone() }.is_filtered());
         let base = format!("{}audit", frame.root);
-        let next = list.next.as_ref().map(|next| {
-            let before = ("before".to_owned(), next.clone());
-            address(&base, all.iter().chain([&before]))
-        });
+        let next = list.next.as_ref().map(|next| address(&base, all.iter().chain([&pair("before", next)])));
         let total = list.total as u64;
-        let told = match (total, is_filtered) {
+        let summary = match (total, is_filtered) {
             (0, false) => "Nothing was requested yet.".to_owned(),
             (0, true) => "No action matches.".to_owned(),
             (1, true) => "1 action matches.".to_owned(),
             (total, true) => format!("{} actions match.", Count(total)),
             (total, false) => format!("{}, the newest first.", counted(total, "action", "actions")),
         };
-        let is_first = before.as_ref().is_none_or(String::is_empty);
-        let words = |label: &'static str| (label, label.replace('_', " "));
+        let is_first = filter.before.is_none();
         Ok(Self {
-            actions: choices(action.as_ref(), ActionKind::ALL.map(|action| (action.label(), action.title()))),
-            sources: choices(source.as_ref(), Source::ALL.map(|source| (source.label(), source.label()))),
-            outcomes: choices(outcome.as_ref(), OUTCOMES.map(words)),
-            told,
+            actions: choices_of(filter.action, ActionKind::title),
+            sources: choices_of(filter.source, Source::label),
+            outcomes: choices_of(filter.outcome, |outcome| outcome.label().replace('_', " ")),
+            summary,
             is_filtered,
             clear: base.clone(),
             json: address(&format!("{}api/v1/audit", frame.root), &all),

@@ -10,11 +10,12 @@ use super::frame::{Frame, Section};
 use super::listing::{Node, with};
 use super::progress::Progress;
 use crate::actions::Role;
+use crate::views::NONE;
 use crate::views::batches::BatchStanding;
 use crate::views::diagnosis::{Cause, Diagnosis};
 use crate::views::show::{Count, Moment, counted};
 use crate::web::State;
-use crate::web::http::query::{NONE, address};
+use crate::web::http::query::address;
 use queuekeeper_queue::state::{JobState, State as _};
 
 /// One batch, ready to be rendered.

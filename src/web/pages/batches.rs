@@ -5,18 +5,15 @@ use jiff::Timestamp;
 
 use super::buttons::{Button, Buttons};
 use super::frame::{Frame, Section};
-use super::listing::{Choice, LONG, Of, SHORT, Shown, choices, pairs, with};
+use super::listing::{Choice, LONG, Of, SHORT, Shown, choices_of, with};
 use super::progress::Progress;
 use crate::actions::{ActionKind, Role, Target};
 use crate::mirror::lists::BatchOrder;
-use crate::mirror::state_label;
-use crate::views::batches::BatchItem;
+use crate::views::batches::{BatchFilter, BatchItem};
 use crate::views::show::{Count, Moment, brief};
+use crate::views::{NONE, PageQuery, ViewError};
 use crate::web::State;
-use crate::web::api::BatchFilter;
 use crate::web::http::problem::Problem;
-use crate::web::http::query::NONE;
-use crate::web::lists::states;
 use queuekeeper_queue::state::{BatchState, State as _};
 
 /// The list of batches, ready to be rendered.
@@ -25,6 +22,7 @@ use queuekeeper_queue::state::{BatchState, State as _};
 pub(super) struct BatchesPage {
     frame: Frame,
     filter: BatchFilter,
+    page: PageQuery,
     states: Vec<Choice>,
     sorts: Vec<Choice>,
     collections: Vec<String>,
@@ -93,46 +91,49 @@ impl Head {
 }
 
 impl BatchesPage {
-    pub(super) fn new(state: &State, filter: BatchFilter, role: Role, now: Timestamp) -> Result<Self, Problem> {
+    pub(super) fn new(
+        state: &State,
+        asked: (BatchFilter, PageQuery),
+        role: Role,
+        now: Timestamp,
+    ) -> Result<Self, Problem> {
+        let (source, (filter, page)) = (state.source(), &asked);
         let view = state.view(now);
         let frame = Frame::new(&view, "./".to_owned(), Section::Batches);
-        let list = match filter.list(state) {
+        let list = match source.batches(filter, page) {
             Ok(list) => Some(list),
-            Err(problem) if problem.status == 503 => None,
-            Err(problem) => return Err(problem),
+            Err(ViewError::NoMirror) => None,
+            Err(error) => return Err(error.into()),
         };
         let list = list.map(|list| {
             let counts = [list.total, list.before, list.items.len() as u64];
             List {
-                shown: Shown::new(of(&filter), &frame.root, counts, list.next.as_deref()),
+                shown: Shown::new(
+                    Of::new("batches", ["batch", "batches"], &asked),
+                    &frame.root,
+                    counts,
+                    list.next.as_deref(),
+                ),
                 rows: list.items.iter().map(|item| Row::new(item, &frame.root, now)).collect(),
             }
         });
-        let counts = filter.counts(state, view.summary.as_ref());
+        let counts = source.batches_by_state(filter, view.summary.as_ref());
         let named = |of: Option<BatchState>| {
             let name = of.map_or("Other", BatchState::name);
             let count = counts.as_ref().map_or(String::new(), |counts| format!(" ({})", Count(*counts.get(of))));
-            (state_label(of), format!("{name}{count}"))
+            format!("{name}{count}")
         };
-        let sorts = BatchOrder::ALL.iter().map(|order| (order.label(), sort_in_words(*order)));
         Ok(Self {
-            states: choices(filter.state.as_ref(), states().into_iter().map(named)),
-            sorts: choices(filter.sort.as_ref(), sorts),
-            collections: BatchFilter::collections(state),
+            states: choices_of(filter.state, named),
+            sorts: choices_of(Some(filter.sort), sort_in_words),
+            collections: source.batch_collections(),
             clean_up: Buttons::new(&frame.root, role).on(ActionKind::CleanUp, &Target::Batches),
             list,
-            filter,
+            filter: asked.0,
+            page: asked.1,
             frame,
         })
     }
-}
-
-fn of(filter: &BatchFilter) -> Of<'static> {
-    let BatchFilter { state, collection, text, sort, limit, .. } = filter;
-    let wanted = pairs([("state", state.as_ref()), ("collection", collection.as_ref()), ("text", text.as_ref())]);
-    let is_filtered = !wanted.is_empty();
-    let pairs = [wanted, pairs([("sort", sort.as_ref()), ("limit", limit.as_ref())])].concat();
-    Of { name: "batches", words: ["batch", "batches"], pairs, is_filtered }
 }
 
 fn sort_in_words(order: BatchOrder) -> &'static str {

@@ -20,7 +20,7 @@ use crate::web::actions::{action_kind, job_state, priority, target};
 use crate::web::http::identity::Identity;
 use crate::web::http::params::{Sent, pairs_of};
 use crate::web::http::problem::Problem;
-use crate::web::http::query::{Pairs, number, shown};
+use crate::web::http::query::{Pairs, number, quoted};
 use queuekeeper_queue::state::JobState;
 
 /// How many items of a list are shown.
@@ -68,7 +68,7 @@ impl Chosen {
                 "priority" if !value.is_empty() => urgency = u8::try_from(number(&name, &value, 0, 99)?).ok(),
                 "priority" => {}
                 "which" => is_all = value == "all",
-                _ => return Err(Problem::bad(format!("There is no field “{}” here.", shown(&name)))),
+                _ => return Err(Problem::bad(format!("There is no field “{}” here.", quoted(&name)))),
             }
         }
         let kind = action_kind(&requested)?;

@@ -7,11 +7,12 @@ use super::frame::{Frame, Section};
 use super::jobs::Pages;
 use crate::actions::Role;
 use crate::views::failures::{FailureItem, FailureList};
+use crate::views::query::Parameters;
 use crate::views::show::{Count, Moment, brief, counted};
+use crate::views::{NONE, PageQuery, ViewError};
 use crate::web::State;
-use crate::web::api::FailurePage;
 use crate::web::http::problem::Problem;
-use crate::web::http::query::{NONE, address, query_of};
+use crate::web::http::query::{address, pair, query_of};
 use queuekeeper_queue::state::{JobState, State as _};
 
 /// How many characters of a message stand in the list.
@@ -32,7 +33,7 @@ pub(super) struct FailuresPage {
 
 #[derive(Debug)]
 struct List {
-    told: String,
+    summary: String,
     shown: String,
     groups: Vec<Group>,
     pages: Pages,
@@ -74,21 +75,19 @@ struct Link {
 }
 
 impl FailuresPage {
-    pub(super) fn new(state: &State, page: &FailurePage, role: Role, now: Timestamp) -> Result<Self, Problem> {
+    pub(super) fn new(state: &State, page: &PageQuery, role: Role, now: Timestamp) -> Result<Self, Problem> {
         let view = state.view(now);
         let frame = Frame::new(&view, "./".to_owned(), Section::Failures);
-        let list = match page.list(state) {
+        let list = match state.source().failures(page) {
             Ok(list) => Some(list),
-            Err(problem) if problem.status == 503 => None,
-            Err(problem) => return Err(problem),
+            Err(ViewError::NoMirror) => None,
+            Err(error) => return Err(error.into()),
         };
-        let failed = view.summary.as_ref().map_or(0, |summary| {
+        let figures = view.summary.as_ref().map(|summary| {
             let failed = summary.jobs.get(Some(JobState::Failed));
-            failed.count.saturating_sub(failed.by_operator)
+            (failed.count.saturating_sub(failed.by_operator), failed.by_operator)
         });
-        let by_operator =
-            view.summary.as_ref().map_or(0, |summary| summary.jobs.get(Some(JobState::Failed)).by_operator);
-        let list = list.map(|list| List::new(&list, page, (failed, by_operator), &frame.root, now));
+        let list = list.map(|list| List::new(&list, page, figures.unwrap_or_default(), &frame.root, now));
         Ok(Self { may_resume: role >= Role::Operator, frame, list })
     }
 }
@@ -96,21 +95,21 @@ impl FailuresPage {
 impl List {
     fn new(
         list: &FailureList,
-        page: &FailurePage,
+        page: &PageQuery,
         (failed, by_operator): (u64, u64),
         root: &str,
         now: Timestamp,
     ) -> Self {
-        let told = match (failed, list.total) {
+        let summary = match (failed, list.total) {
             (_, 0) => "No job has failed by itself.".to_owned(),
             (1, _) => "1 job has failed.".to_owned(),
             (failed, 1) => format!("{} jobs have failed, all alike.", Count(failed)),
             (failed, groups) => format!("{} jobs have failed in {} ways.", Count(failed), Count(groups as u64)),
         };
-        let told = match by_operator {
-            0 => told,
-            1 => format!("{told} An operator set 1 job Failed."),
-            jobs => format!("{told} Operators set {} jobs Failed.", Count(jobs)),
+        let summary = match by_operator {
+            0 => summary,
+            1 => format!("{summary} An operator set 1 job Failed."),
+            jobs => format!("{summary} Operators set {} jobs Failed.", Count(jobs)),
         };
         let shown = if list.items.is_empty() || list.items.len() == list.total {
             String::new()
@@ -118,9 +117,9 @@ impl List {
             let (first, last) = (list.before + 1, list.before + list.items.len());
             format!("{} to {} of these, the largest first:", Count(first as u64), Count(last as u64))
         };
-        let pairs: Vec<_> = page.limit().map(|limit| ("limit".to_owned(), limit.to_owned())).into_iter().collect();
+        let pairs = page.size().pairs();
         Self {
-            told,
+            summary,
             shown,
             groups: list.items.iter().map(|item| Group::new(item, failed, root, now)).collect(),
             pages: Pages::new(&format!("{root}failures"), &pairs, list.previous.as_deref(), list.next.as_deref()),
@@ -131,10 +130,8 @@ impl List {
 
 impl Group {
     fn new(item: &FailureItem, failed: u64, root: &str, now: Timestamp) -> Self {
-        let jobs = |name: &str, value: &str| {
-            let group = ("group".to_owned(), item.group.clone());
-            address(&format!("{root}jobs"), &[group, (name.to_owned(), value.to_owned())])
-        };
+        let jobs =
+            |name: &str, value: &str| address(&format!("{root}jobs"), &[pair("group", &item.group), pair(name, value)]);
         let link = |id: &String| Link { name: id.clone(), href: format!("{root}jobs/{id}"), count: String::new() };
         let batches = item.batches.iter().map(|share| Link {
             name: share.batch.clone(),
@@ -174,8 +171,8 @@ impl Group {
             oldest: item.oldest.map(|at| Moment::new(at, now)),
             newest: item.newest.filter(|_| item.newest != item.oldest).map(|at| Moment::new(at, now)),
             resumed,
-            href: address(&format!("{root}jobs"), &[("group".to_owned(), item.group.clone())]),
-            query: query_of(&vec![("group".to_owned(), item.group.clone())]),
+            href: address(&format!("{root}jobs"), &[pair("group", &item.group)]),
+            query: query_of(&[pair("group", &item.group)]),
             jobs: item.jobs.iter().map(link).collect(),
             more_jobs: more(item.count, item.jobs.len()),
             batches: batches.collect(),

@@ -5,12 +5,12 @@ use jiff::Timestamp;
 
 use super::buttons::{Button, Buttons};
 use super::frame::{Frame, Section};
-use super::listing::{Node, Of, Shown, pairs, with};
+use super::listing::{Node, Of, Shown, with};
 use crate::actions::Role;
-use crate::views::faults::{FaultItem, FaultList};
+use crate::views::faults::{FaultFilter, FaultItem, FaultList};
 use crate::views::show::{Count, Moment, counted};
+use crate::views::{PageQuery, ViewError};
 use crate::web::State;
-use crate::web::api::FaultFilter;
 use crate::web::http::problem::Problem;
 use queuekeeper_queue::RepairKind;
 use queuekeeper_queue::fault::Fault as Kind;
@@ -100,28 +100,31 @@ pub(super) fn fault(found: &FaultItem, buttons: Buttons<'_>, now: Timestamp) -> 
 }
 
 impl FaultsPage {
-    pub(super) fn new(state: &State, filter: &FaultFilter, role: Role, now: Timestamp) -> Result<Self, Problem> {
+    pub(super) fn new(
+        state: &State,
+        asked: &(FaultFilter, PageQuery),
+        role: Role,
+        now: Timestamp,
+    ) -> Result<Self, Problem> {
+        let (filter, page) = asked;
         let view = state.view(now);
         let frame = Frame::new(&view, "./".to_owned(), Section::Faults);
-        let list = match filter.list(state, now) {
+        let list = match state.source().faults(filter, page, now) {
             Ok(list) => Some(list),
-            Err(problem) if problem.status == 503 => None,
-            Err(problem) => return Err(problem),
+            Err(ViewError::NoMirror) => None,
+            Err(error) => return Err(error.into()),
         };
-        let only = filter.fault()?.map_or("", Kind::title);
-        let list = list.map(|list| List::new(&list, filter, Buttons::new(&frame.root, role), now));
+        let only = filter.fault.map_or("", |fault| fault.0.title());
+        let list = list.map(|list| List::new(&list, asked, Buttons::new(&frame.root, role), now));
         Ok(Self { frame, only, list })
     }
 }
 
 impl List {
-    fn new(list: &FaultList, filter: &FaultFilter, buttons: Buttons<'_>, now: Timestamp) -> Self {
+    fn new(list: &FaultList, asked: &(FaultFilter, PageQuery), buttons: Buttons<'_>, now: Timestamp) -> Self {
         let root = buttons.root;
         let counts = [list.total, list.before, list.items.len() as u64];
-        let wanted = pairs([("fault", filter.fault.as_ref())]);
-        let is_filtered = !wanted.is_empty();
-        let pairs = [wanted.clone(), pairs([("limit", filter.limit.as_ref())])].concat();
-        let of = Of { name: "faults", words: ["fault", "faults"], pairs, is_filtered };
+        let of = Of::new("faults", ["fault", "faults"], asked);
         let lines = list.kinds.iter().map(|kind| Line {
             label: kind.fault,
             title: kind.title,
@@ -129,7 +132,7 @@ impl List {
             count: Count(kind.count).to_string(),
             since: kind.since.map(|since| Moment::new(since, now)),
             href: with(&format!("{root}faults"), "fault", kind.fault),
-            is_current: wanted.iter().any(|(_, fault)| fault == kind.fault),
+            is_current: asked.0.fault.is_some_and(|fault| fault.label() == kind.fault),
         });
         let (found, clean) = lines.partition(|line| line.count != "0");
         let mut groups: Vec<Group> = Vec::new();
@@ -143,7 +146,7 @@ impl List {
         }
         let (unreadable, paths) = match list.unreadable_znodes {
             0 => (String::new(), Vec::new()),
-            _ if is_filtered => (String::new(), Vec::new()),
+            _ if asked.0.fault.is_some() => (String::new(), Vec::new()),
             znodes => {
                 let paths = list.unreadable.iter().map(|path| Node::of(path, root)).collect();
                 (format!("{} cannot be read", counted(znodes, "znode", "znodes")), paths)

@@ -17,9 +17,10 @@ use crate::mirror::{self, NodeStat};
 use crate::views::Session;
 use crate::views::job::JobDetail;
 use crate::views::show::{Moment, Shown, Size, shown, visible};
+use crate::web::State;
 use crate::web::http::identity::Identity;
+use crate::web::http::problem::Problem;
 use crate::web::links;
-use crate::web::{State, api};
 use queuekeeper_queue::path::Path as Znode;
 
 mod way;
@@ -30,9 +31,9 @@ const NODES_ROOM: (usize, usize) = (40 << 10, 6 << 10);
 /// `GET /jobs/{jid}`: what is with this job?
 pub(super) async fn job(FromState(state): FromState<State>, who: Identity, Path(jid): Path<String>) -> Response {
     let now = Timestamp::now();
-    match api::find_job(&state, &jid, now).await {
+    match state.source().job(&jid, now).await {
         Ok(detail) => render(StatusCode::OK, &Page::new(&state.view(now), &detail, state.rights(&who))),
-        Err(problem) => problem.into_response(),
+        Err(error) => Problem::from(error).into_response(),
     }
 }
 

@@ -8,12 +8,15 @@ use super::frame::{Frame, Section};
 use super::jobs::form::Form;
 use super::jobs::row::Row;
 use crate::actions::{Role, TargetKind};
-use crate::mirror::find::{Direction, JobQuery, JobSort};
-use crate::views::jobs::JobList;
+use crate::mirror::find::{Direction, JobSort};
+use crate::views::jobs::{JobFilter, JobList};
+use crate::views::parameter::OneOf;
+use crate::views::query::{self, Parameters as _};
 use crate::views::show::{Count, counted};
+use crate::views::{PageQuery, ViewError};
+use crate::web::State;
 use crate::web::http::problem::Problem;
-use crate::web::http::query::{Pairs, address, filters, order, parse, query_of};
-use crate::web::{State, query};
+use crate::web::http::query::{Pairs, address, pair, query_of};
 
 pub(super) mod form;
 mod row;
@@ -46,14 +49,14 @@ struct Bulk {
 
 impl Bulk {
     /// What that reader may do; `None` for nothing.
-    fn new(query: &JobQuery, total: usize, role: Role) -> Option<Self> {
+    fn new(filter: &JobFilter, total: usize, role: Role) -> Option<Self> {
         let all = TargetKind::Job.actions().iter();
         let actions: Vec<_> = all.filter(|spec| role >= spec.role).map(|spec| spec.kind).collect();
         (!actions.is_empty()).then(|| Self {
             actions: actions.iter().map(|action| (action.label(), action.title())).collect(),
             states: resumable().collect(),
             count: Count(total as u64).to_string(),
-            query: query_of(&filters(query)),
+            query: query_of(&filter.filters()),
         })
     }
 }
@@ -72,7 +75,7 @@ struct Chip {
 #[derive(Debug)]
 struct List {
     /// How many there are, in a sentence.
-    told: String,
+    summary: String,
     /// Which of them are shown; empty where all are.
     shown: String,
     rows: Vec<Row>,
@@ -103,10 +106,7 @@ pub(super) struct Pages {
 impl Pages {
     /// `base` is the address without a cursor, and `pairs` its parameters.
     pub(super) fn new(base: &str, pairs: &Pairs, previous: Option<&str>, next: Option<&str>) -> Self {
-        let at = |cursor: &str| {
-            let cursor = ("cursor".to_owned(), cursor.to_owned());
-            address(base, pairs.iter().chain([&cursor]))
-        };
+        let at = |cursor: &str| address(base, pairs.iter().chain([&pair("cursor", cursor)]));
         Self {
             first: previous.map(|_| address(base, pairs)).unwrap_or_default(),
             previous: previous.map(at).unwrap_or_default(),
@@ -120,42 +120,48 @@ impl Pages {
 }
 
 impl JobsPage {
-    /// The page that a query string asks for.
-    pub(super) fn new(state: &State, pairs: &Pairs, role: Role, now: Timestamp) -> Result<Self, Problem> {
-        let query = parse(pairs)?;
+    /// The page that a filter asks for.
+    pub(super) fn new(
+        state: &State,
+        asked: &(JobFilter, PageQuery),
+        role: Role,
+        now: Timestamp,
+    ) -> Result<Self, Problem> {
+        let (filter, page) = asked;
         let view = state.view(now);
         let frame = Frame::new(&view, "./".to_owned(), Section::Jobs);
         let base = format!("{}jobs", frame.root);
-        let (list, counts) = match state.jobs_by_state(&query, now) {
+        let (list, counts) = match state.source().jobs_by_state(filter, page, now) {
             Ok((list, counts)) => (Some(list), Some(counts)),
-            Err(problem) if problem.status == 503 => (None, None),
-            Err(problem) => return Err(problem),
+            Err(ViewError::NoMirror) => (None, None),
+            Err(error) => return Err(error.into()),
         };
-        let form = Form::new(state, &query, counts.as_ref());
+        let form = Form::new(state, asked, counts.as_ref());
         let is_empty = list.as_ref().is_some_and(|list| list.total == 0);
-        let chips = chips(state, &query, &base, is_empty, now);
-        let bulk = Bulk::new(&query, list.as_ref().map_or(0, |list| list.total), role);
-        let list = list.as_ref().map(|list| List::new(list, &query, &frame, &base, now));
-        Ok(Self { form, chips, bulk, clear: address(&base, &order(&query)), list, frame })
+        let order = [filter.order(), page.size().pairs()].concat();
+        let chips = chips(state, filter, &order, &base, is_empty, now);
+        let bulk = Bulk::new(filter, list.as_ref().map_or(0, |list| list.total), role);
+        let list = list.as_ref().map(|list| List::new(list, filter, &order, &frame, now));
+        Ok(Self { form, chips, bulk, clear: address(&base, &order), list, frame })
     }
 }
 
-fn chips(state: &State, query: &JobQuery, base: &str, is_empty: bool, now: Timestamp) -> Vec<Chip> {
-    let all = filters(query);
+fn chips(state: &State, filter: &JobFilter, order: &Pairs, base: &str, is_empty: bool, now: Timestamp) -> Vec<Chip> {
+    let all = filter.filters();
     let chip = |at: usize| {
         let rest: Pairs =
             all.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, pair)| pair.clone()).collect();
-        let total = |pairs: &Pairs| {
-            let wider = JobQuery { limit: 1, ..parse(pairs).ok().filter(|_| is_empty)? };
-            Some(state.jobs(&wider, now).ok()?.total as u64)
+        let total = |pairs: &[(String, String)]| {
+            let wider: JobFilter = query::read(pairs).ok().filter(|_| is_empty)?;
+            Some(state.source().jobs(&wider, &PageQuery::first(1), now).ok()?.total as u64)
         };
         let without = (all.len() > 1).then(|| total(&rest)).flatten().filter(|total| *total > 0);
         let (name, value) = &all[at];
         let said = |total| if total == 0 { "no job".to_owned() } else { counted(total, "job", "jobs") };
         Chip {
             text: form::said(name, value),
-            href: address(base, rest.iter().chain(&order(query))),
-            alone: total(&vec![all[at].clone()]).map(said).unwrap_or_default(),
+            href: address(base, rest.iter().chain(order)),
+            alone: total(&all[at..=at]).map(said).unwrap_or_default(),
             without: without.map(said).unwrap_or_default(),
         }
     };
@@ -163,10 +169,11 @@ fn chips(state: &State, query: &JobQuery, base: &str, is_empty: bool, now: Times
 }
 
 impl List {
-    fn new(list: &JobList, query: &JobQuery, frame: &Frame, base: &str, now: Timestamp) -> Self {
-        let pairs = [filters(query), order(query)].concat();
-        let is_filtered = !filters(query).is_empty();
-        let told = match (list.total, is_filtered) {
+    fn new(list: &JobList, filter: &JobFilter, order: &Pairs, frame: &Frame, now: Timestamp) -> Self {
+        let base = &format!("{}jobs", frame.root);
+        let pairs = [filter.filters(), order.clone()].concat();
+        let is_filtered = filter.is_filtered();
+        let summary = match (list.total, is_filtered) {
             (0, false) => "There are no jobs in the queue.".to_owned(),
             (0, true) => "No job matches.".to_owned(),
             (1, true) => "1 job matches.".to_owned(),
@@ -180,9 +187,9 @@ impl List {
             format!("{} to {} of them:", Count(first as u64), Count(last as u64))
         };
         Self {
-            told,
+            summary,
             shown,
-            heads: heads(query, base),
+            heads: heads(filter, order, base),
             pages: Pages::new(base, &pairs, list.previous.as_deref(), list.next.as_deref()),
             json: address(&format!("{}api/v1/jobs", frame.root), &pairs),
             rows: list.items.iter().map(|item| Row::new(item, &frame.root, now)).collect(),
@@ -190,7 +197,7 @@ impl List {
     }
 }
 
-fn heads(query: &JobQuery, base: &str) -> Vec<Head> {
+fn heads(filter: &JobFilter, order: &Pairs, base: &str) -> Vec<Head> {
     let columns = [
         ("Job", "", Some((JobSort::Id, Direction::Ascending))),
         ("In state", "num", Some((JobSort::Entered, Direction::Ascending))),
@@ -202,19 +209,20 @@ fn heads(query: &JobQuery, base: &str) -> Vec<Head> {
     ];
     let head = |(name, class, by): (_, _, Option<(JobSort, Direction)>)| {
         let Some((sort, first)) = by else { return Head { name, class, href: String::new(), sorted: "" } };
-        let is_current = query.sort == sort;
-        let direction = match (is_current, query.direction) {
+        let is_current = filter.sort.0 == sort;
+        let direction = match (is_current, filter.direction.0) {
             (false, _) => first,
             (true, Direction::Ascending) => Direction::Descending,
             (true, Direction::Descending) => Direction::Ascending,
         };
-        let other = JobQuery { sort, direction, ..query.clone() };
-        let sorted = match (is_current, query.direction) {
+        let other = JobFilter { sort: OneOf(sort), direction: OneOf(direction), ..filter.clone() }.pairs();
+        let size = order.iter().filter(|(name, _)| name == "limit");
+        let sorted = match (is_current, filter.direction.0) {
             (false, _) => "",
             (true, Direction::Ascending) => "ascending",
             (true, Direction::Descending) => "descending",
         };
-        Head { name, class, href: address(base, filters(query).iter().chain(&query::order(&other))), sorted }
+        Head { name, class, href: address(base, other.iter().chain(size)), sorted }
     };
     columns.map(head).into()
 }

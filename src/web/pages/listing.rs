@@ -1,10 +1,14 @@
 //! What the pages of lists have in common: their links, their forms, and how much of a list is shown.
 
-use crate::mirror::AGE_LABELS;
+use std::fmt::Write as _;
+
+use crate::views::PageQuery;
+use crate::views::parameter::{AgeBand, Labelled, OneOf};
+use crate::views::query::Parameters;
 use crate::views::show::{Count, brief, counted};
-use crate::web::http::query::{Pairs, address};
-use crate::web::lists::given;
+use crate::web::http::query::{Pairs, address, given, pair};
 use queuekeeper_queue::path::Path;
+use queuekeeper_queue::state::State as _;
 
 use super::jobs::Pages;
 
@@ -22,7 +26,7 @@ pub(super) struct Choice {
     pub(super) is_chosen: bool,
 }
 
-/// The choices of a parameter, as its values and their names.
+/// The choices of a field, as its values and their names.
 pub(super) fn choices<V: Into<String>, N: Into<String>>(
     chosen: Option<&String>,
     all: impl IntoIterator<Item = (V, N)>,
@@ -34,13 +38,18 @@ pub(super) fn choices<V: Into<String>, N: Into<String>>(
     all.into_iter().map(choice).collect()
 }
 
-/// The age bands by their labels, in words.
-pub(super) fn ages() -> impl Iterator<Item = (&'static str, String)> {
-    (0..AGE_LABELS.len()).map(|band| (AGE_LABELS[band], age_in_words(band)))
+/// The choices of a parameter, with their names.
+pub(super) fn choices_of<T: Labelled, N: Into<String>>(chosen: Option<OneOf<T>>, name: impl Fn(T) -> N) -> Vec<Choice> {
+    let choice = |value: T| Choice {
+        value: value.label().to_owned(),
+        name: name(value).into(),
+        is_chosen: chosen == Some(OneOf(value)),
+    };
+    T::all().into_iter().map(choice).collect()
 }
 
 /// An age band in words.
-pub(super) fn age_in_words(band: usize) -> String {
+pub(super) fn age_in_words(AgeBand(band): AgeBand) -> String {
     const ENDS: [&str; 5] = ["1 min", "10 min", "1 h", "6 h", "1 day"];
     match (band.checked_sub(1).and_then(|from| ENDS.get(from)), ENDS.get(band)) {
         (None, Some(to)) => format!("up to {to}"),
@@ -54,7 +63,7 @@ pub(super) fn age_in_words(band: usize) -> String {
 #[derive(Debug)]
 pub(super) struct Shown {
     /// How many there are, in a sentence.
-    pub(super) told: String,
+    pub(super) summary: String,
     /// Which of them are shown; empty where all are.
     pub(super) range: String,
     pub(super) pages: Pages,
@@ -70,15 +79,22 @@ pub(super) struct Of<'a> {
     pub(super) name: &'a str,
     /// One of it, and many.
     pub(super) words: [&'a str; 2],
-    /// What was asked for, but for the cursor.
+    /// What was requested, but for the cursor.
     pub(super) pairs: Pairs,
     pub(super) is_filtered: bool,
+}
+
+impl<'a> Of<'a> {
+    pub(super) fn new(name: &'a str, words: [&'a str; 2], (filter, page): &(impl Parameters, PageQuery)) -> Self {
+        let pairs = [filter.filters(), filter.order(), page.size().pairs()].concat();
+        Self { name, words, pairs, is_filtered: filter.is_filtered() }
+    }
 }
 
 impl Shown {
     pub(super) fn new(of: Of<'_>, root: &str, [total, before, here]: [u64; 3], next: Option<&str>) -> Self {
         let Of { name, words: [one, many], pairs, is_filtered } = of;
-        let told = match (total, is_filtered) {
+        let summary = match (total, is_filtered) {
             (0, false) => format!("There are no {many}."),
             (0, true) => format!("No {one} matches."),
             (1, true) => format!("1 {one} matches."),
@@ -96,19 +112,13 @@ impl Shown {
             pages.first = address(&base, &pairs);
         }
         let json = address(&format!("{root}api/v1/{name}"), &pairs);
-        Self { told, range, pages, json, clear: if is_filtered { base } else { String::new() } }
+        Self { summary, range, pages, json, clear: if is_filtered { base } else { String::new() } }
     }
-}
-
-/// The parameters that have a value.
-pub(super) fn pairs<const N: usize>(all: [(&str, Option<&String>); N]) -> Pairs {
-    let given = all.into_iter().filter_map(|(name, value)| Some((name, given(value)?)));
-    given.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 /// An address with one parameter.
 pub(super) fn with(base: &str, name: &str, value: &str) -> String {
-    address(base, &[(name.to_owned(), value.to_owned())])
+    address(base, &[pair(name, value)])
 }
 
 /// The page of any node below the chroot.
@@ -124,7 +134,6 @@ pub(super) fn tree(root: &str, path: &str) -> String {
 
 /// A part of a path, as an address has it.
 pub(super) fn segment(part: &str) -> String {
-    use std::fmt::Write as _;
     let mut segment = String::new();
     for byte in part.bytes() {
         match byte {
@@ -159,7 +168,6 @@ impl Node {
                 Self { name: batch.to_string(), href: format!("{root}batches/{batch}") }
             }
             Path::StateFolder(folder) if let Some(state) = folder.state() => {
-                use queuekeeper_queue::state::State as _;
                 Self { name: state.name().to_owned(), href: with(&format!("{root}jobs"), "state", state.label()) }
             }
             _ => Self::of(path, root),
@@ -169,7 +177,34 @@ impl Node {
 
 #[cfg(test)]
 mod tests {
+    use utoipa::IntoParams;
+
     use super::*;
+    use crate::views::access::AccessFilter;
+    use crate::views::audit::AuditFilter;
+    use crate::views::batches::BatchFilter;
+    use crate::views::jobs::JobFilter;
+    use crate::views::locks::LockFilter;
+
+    #[test]
+    fn the_form_of_a_list_has_a_field_for_each_of_its_filters() {
+        fn names<F: IntoParams>() -> Vec<String> {
+            F::into_params(|| None).into_iter().map(|parameter| parameter.name).collect()
+        }
+        for (form, filters) in [
+            (include_str!("../../../templates/jobs.html"), names::<JobFilter>()),
+            (include_str!("../../../templates/batches.html"), names::<BatchFilter>()),
+            (include_str!("../../../templates/access.html"), names::<AccessFilter>()),
+            (include_str!("../../../templates/locks.html"), names::<LockFilter>()),
+            (include_str!("../../../templates/audit.html"), names::<AuditFilter>()),
+        ] {
+            assert!(!filters.is_empty());
+            // The pages of the audit trail follow one another by links, and all forms keep the limit by a macro.
+            for filter in filters.iter().filter(|filter| !matches!(filter.as_str(), "before" | "limit")) {
+                assert!(form.contains(&format!("name=\"{filter}\"")), "no field for {filter}:\n{form}");
+            }
+        }
+    }
 
     #[test]
     fn a_node_is_linked_as_what_it_is_and_any_name_stays_one_part_of_its_path() {
@@ -188,19 +223,19 @@ mod tests {
     #[test]
     fn what_is_shown_of_a_list_is_told() {
         let of = |is_filtered| Of { name: "locks", words: ["lock", "locks"], pairs: Vec::new(), is_filtered };
-        for (is_filtered, counts, told, shown) in [
+        for (is_filtered, counts, summary, shown) in [
             (false, [0, 0, 0], "There are no locks.", ""),
             (true, [0, 0, 0], "No lock matches.", ""),
             (true, [1, 0, 1], "1 lock matches.", ""),
             (false, [1234, 100, 50], "1,234 locks.", "101 to 150 of them:"),
         ] {
             let list = Shown::new(of(is_filtered), "./", counts, None);
-            assert_eq!((&*list.told, &*list.range), (told, shown));
+            assert_eq!((&*list.summary, &*list.range), (summary, shown));
         }
         let list = Shown::new(of(false), "./", [3, 2, 1], None);
         assert_eq!(list.pages.first, "./locks");
         assert!(!list.pages.are_none());
-        let words: Vec<_> = ages().map(|(_, words)| words).collect();
+        let words: Vec<_> = AgeBand::all().into_iter().map(age_in_words).collect();
         assert_eq!(words[0], "up to 1 min");
         assert_eq!(words[5], "more than 1 day");
     }

@@ -6,17 +6,17 @@ use jiff::Timestamp;
 use super::buttons::{Button, Buttons};
 use super::frame::{Frame, Section};
 use super::jobs::form::collections;
-use super::listing::{Choice, Node, Of, SHORT, Shown, ages, choices, pairs, with};
+use super::listing::{Choice, Node, Of, SHORT, Shown, age_in_words, choices_of, with};
 use super::progress::Ages;
 use crate::actions::{ActionKind, Role, Target};
 use crate::mirror::{LockKind, Summary};
-use crate::views::locks::{LockItem, LockList};
+use crate::views::locks::{LockFilter, LockItem, LockList, SessionItem};
+use crate::views::parameter::Holder;
 use crate::views::show::{Count, Moment, brief, counted};
+use crate::views::{PageQuery, ViewError};
 use crate::web::State;
-use crate::web::api::LockFilter;
 use crate::web::http::problem::Problem;
-use crate::web::http::query::{Pairs, query_of};
-use crate::web::lists::PERSISTENT;
+use crate::web::http::query::{address, pair, query_of};
 use queuekeeper_queue::path::{JobNode, LockFolder, Path, Queue};
 
 /// The locks, ready to be rendered.
@@ -25,6 +25,7 @@ use queuekeeper_queue::path::{JobNode, LockFolder, Path, Queue};
 pub(super) struct LocksPage {
     frame: Frame,
     filter: LockFilter,
+    page: PageQuery,
     kinds: Vec<Choice>,
     ages: Vec<Choice>,
     figures: Vec<Line>,
@@ -79,7 +80,7 @@ struct Row {
     /// Empty for a persistent lock.
     session: String,
     session_href: String,
-    /// What is said in the place of a session.
+    /// What is shown in the place of a session.
     instead: &'static str,
     node: Node,
     button: Option<Button>,
@@ -88,20 +89,26 @@ struct Row {
 }
 
 impl LocksPage {
-    pub(super) fn new(state: &State, filter: LockFilter, role: Role, now: Timestamp) -> Result<Self, Problem> {
+    pub(super) fn new(
+        state: &State,
+        asked: (LockFilter, PageQuery),
+        role: Role,
+        now: Timestamp,
+    ) -> Result<Self, Problem> {
+        let (filter, page) = &asked;
         let view = state.view(now);
         let frame = Frame::new(&view, "./".to_owned(), Section::Locks);
-        let list = match filter.list(state, now) {
+        let list = match state.source().locks(filter, page, now) {
             Ok(list) => Some(list),
-            Err(problem) if problem.status == 503 => None,
-            Err(problem) => return Err(problem),
+            Err(ViewError::NoMirror) => None,
+            Err(error) => return Err(error.into()),
         };
         let own = view.freshness.session.clone().unwrap_or_default();
-        let list = list.map(|list| List::new(&list, &filter, &own, Buttons::new(&frame.root, role), now));
+        let list = list.map(|list| List::new(&list, &asked, &own, Buttons::new(&frame.root, role), now));
         let line = |kind| view.summary.as_ref().map(|summary| Line::new(summary, kind, &frame.root, now));
         Ok(Self {
-            kinds: choices(filter.kind.as_ref(), LockKind::ALL.map(|kind| (kind.label(), name(kind)))),
-            ages: choices(filter.age.as_ref(), ages()),
+            kinds: choices_of(filter.kind, name),
+            ages: choices_of(filter.age, age_in_words),
             figures: LockKind::ALL.into_iter().filter_map(line).collect(),
             pauses: if role >= Role::Operator {
                 pauses(view.summary.as_ref(), Buttons::new(&frame.root, role))
@@ -111,7 +118,8 @@ impl LocksPage {
             may_hold: role >= Role::Operator,
             collections: if role >= Role::Operator { collections(state) } else { Vec::new() },
             list,
-            filter,
+            filter: asked.0,
+            page: asked.1,
             frame,
         })
     }
@@ -174,17 +182,13 @@ impl Line {
 }
 
 impl List {
-    fn new(list: &LockList, filter: &LockFilter, own: &str, buttons: Buttons<'_>, now: Timestamp) -> Self {
+    fn new(list: &LockList, asked: &(LockFilter, PageQuery), own: &str, buttons: Buttons<'_>, now: Timestamp) -> Self {
         let root = buttons.root;
-        let LockFilter { kind, age, session, limit, .. } = filter;
-        let wanted = pairs([("kind", kind.as_ref()), ("age", age.as_ref()), ("session", session.as_ref())]);
-        let is_filtered = !wanted.is_empty();
-        let pairs = [wanted, pairs([("limit", limit.as_ref())])].concat();
-        let of = Of { name: "locks", words: ["lock", "locks"], pairs, is_filtered };
+        let of = Of::new("locks", ["lock", "locks"], asked);
         let counts = [list.total, list.before, list.items.len() as u64];
-        let holder = |session: &crate::views::locks::SessionItem| {
+        let holder = |session: &SessionItem| {
             let id = session.session.clone().unwrap_or_default();
-            let href = with(&format!("{root}locks"), "session", if id.is_empty() { PERSISTENT } else { &id });
+            let href = with(&format!("{root}locks"), "session", if id.is_empty() { Holder::PERSISTENT } else { &id });
             let jobs = if session.jobs > 0 { Count(session.jobs).to_string() } else { String::new() };
             Session { locks: Count(session.locks).to_string(), jobs, href, is_own: id == own && !id.is_empty(), id }
         };
@@ -217,15 +221,13 @@ impl Row {
             instead: match item.persistent {
                 Some(true) => "persistent",
                 Some(false) => "",
-                None => "not ours to read",
+                None => "not readable",
             },
             node: Node::of(&item.path, root),
             button: buttons.lock(&path, item.czxid),
             held: match &path {
                 Path::NamedLock(LockFolder::Collections, mnemonic) if buttons.may(Role::Operator) => {
-                    let pairs = [("state", "held"), ("collection", &**mnemonic)];
-                    let pairs: Pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-                    query_of(&pairs)
+                    query_of(&[pair("state", "held"), pair("collection", &**mnemonic)])
                 }
                 _ => String::new(),
             },
@@ -246,10 +248,9 @@ fn guarded(lock: &Path, root: &str) -> String {
     match lock {
         Path::JobNode(job, JobNode::Lock) => format!("{root}jobs/{job}"),
         Path::BatchNode(batch, _) => format!("{root}batches/{batch}"),
-        Path::RequestNode(queue, request, _) => crate::web::http::query::address(
-            &format!("{root}access"),
-            &[("queue".to_owned(), queue.name().to_owned()), ("text".to_owned(), request.to_string())],
-        ),
+        Path::RequestNode(queue, request, _) => {
+            address(&format!("{root}access"), &[pair("queue", queue.name()), pair("text", request.to_string())])
+        }
         // A lock's name has lost the identifier's slashes; its last part is the same in both.
         Path::NamedLock(LockFolder::Storage | LockFolder::Inventory, name) => name
             .rsplit('_')

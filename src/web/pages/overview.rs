@@ -66,7 +66,7 @@ impl Overview {
     pub fn new(view: &View, recent: &Recent) -> Self {
         let status = Status::new(&view.freshness, view.servers.clone(), view.now);
         let overview = view.summary.as_ref().map(|summary| {
-            let overview = overview::Overview::new(status, summary, view.storage, recent, view.now);
+            let overview = overview::Overview::new(status, summary, recent, view.now);
             Content::new(&overview, recent, view.now)
         });
         Self {

@@ -1,7 +1,9 @@
 //! Parts of a whole, drawn and in words: how far a batch is, how old locks are.
 
+use super::listing::age_in_words;
 use crate::mirror::{AGE_LABELS, ByAge};
 use crate::views::batches::BatchItem;
+use crate::views::parameter::AgeBand;
 use crate::views::show::{Count, counted, percent};
 
 /// The jobs of a batch by outcome.
@@ -78,7 +80,7 @@ impl Ages {
             let width = *count as f64 / total as f64 * 100.0;
             parts.push(Part { class, x: format!("{x:.2}"), width: format!("{width:.2}") });
             x += width;
-            text.push(format!("{} for {}", Count(*count), super::listing::age_in_words(band)));
+            text.push(format!("{} for {}", Count(*count), age_in_words(AgeBand(band))));
         }
         Self { text: text.join(", "), parts }
     }

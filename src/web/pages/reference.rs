@@ -376,7 +376,7 @@ mod tests {
             }
         }
         let common: Vec<_> = reference.common.iter().map(|answer| &*answer.status).collect();
-        assert_eq!(common, ["401", "403", "413", "415", "421", "500", "503"]);
+        assert_eq!(common, ["400", "401", "403", "404", "413", "415", "421", "500", "503"]);
         let operations = || reference.parts.iter().flat_map(|part| &part.operations);
         let action = operations().find(|operation| operation.path == "/api/v1/actions").unwrap();
         let body = action.body.as_ref().unwrap();

@@ -17,7 +17,7 @@ use crate::web::State;
 use crate::web::http::identity::Identity;
 use crate::web::http::params::Sent;
 use crate::web::http::problem::Problem;
-use crate::web::lists::given;
+use crate::web::http::query::given;
 
 mod words;
 

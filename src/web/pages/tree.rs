@@ -15,7 +15,6 @@ use crate::web::State;
 use crate::web::api::tree::{Which, read};
 use crate::web::http::params::Params;
 use crate::web::links;
-use crate::web::lists::given;
 use queuekeeper_queue::path::{NodePath, Path as Znode};
 
 /// How much of the page the data may take, in bytes.
@@ -107,7 +106,7 @@ impl Page {
         }
         let (first, last) = (children.before + 1, children.before + shown_children.len());
         let query = |after: Option<&str>| {
-            let limit = given(which.limit.as_ref()).map(|limit| format!("limit={limit}"));
+            let limit = (!which.limit.is_usual()).then(|| format!("limit={}", which.limit));
             let after = after.map(|after| format!("after={}", links::segment(after)));
             let query: Vec<_> = limit.into_iter().chain(after).collect();
             let query = if query.is_empty() { String::new() } else { format!("?{}", query.join("&")) };

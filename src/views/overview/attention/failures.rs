@@ -7,7 +7,7 @@ use crate::views::overview::Recent;
 use crate::views::show::{Count, counted, visible};
 use queuekeeper_queue::state::{JobState, State};
 
-/// How many characters of a message are told.
+/// How many characters of a message are shown.
 const TOLD: usize = 160;
 
 /// The largest groups of failed jobs, and the others together.

@@ -7,7 +7,7 @@ use crate::views::overview::{Recent, Stopped};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::state::State;
 
-/// How many causes are told of one state.
+/// How many causes of one state are shown.
 const CAUSES: usize = 3;
 
 fn is_without_daemon(stopped: &Stopped) -> bool {
@@ -47,7 +47,7 @@ pub(super) fn stopped(recent: &Recent) -> Vec<Attention> {
         if is_without_daemon(stopped) {
             return None;
         }
-        // A pause is told of by itself.
+        // A pause is an item of its own.
         let decisive = causes().find(|cause| cause.kind != CauseKind::QueuePaused)?;
         if causes().any(|cause| cause.kind == CauseKind::QueuePaused) && decisive.remedy.is_none() {
             return None;

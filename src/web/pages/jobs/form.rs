@@ -1,11 +1,15 @@
 //! The filter of the list of jobs, as a form.
 
-use crate::config::PrometheusDuration;
-use crate::mirror::find::{Direction, JobQuery, JobSort};
-use crate::mirror::state_label;
+use std::cmp::Reverse;
+
+use crate::mirror::find::{Direction, JobSort};
+use crate::mirror::{ByState, CollectionFigures};
+use crate::views::jobs::JobFilter;
+use crate::views::page::Limit;
+use crate::views::parameter::{Labelled, OneOf};
 use crate::views::show::{Count, visible};
-use crate::web::http::query::{LIMIT, NONE, states, yes_or_no};
-use crate::web::{JobsByState, State};
+use crate::views::{NONE, PageQuery};
+use crate::web::State;
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::state::{JobState, State as _};
 
@@ -50,55 +54,53 @@ fn choice(value: &str, name: &str, is_chosen: bool) -> Choice {
     Choice { value: value.to_owned(), name: name.to_owned(), count: String::new(), is_chosen }
 }
 
+fn choices<T: Labelled>(chosen: &[OneOf<T>], name: impl Fn(T) -> &'static str) -> Vec<Choice> {
+    let all = T::all().into_iter();
+    all.map(|value| choice(value.label(), name(value), chosen.contains(&OneOf(value)))).collect()
+}
+
+fn text(value: Option<&impl ToString>) -> String {
+    value.map(ToString::to_string).unwrap_or_default()
+}
+
 impl Form {
     /// `counts` are the jobs by all filters but that of the state.
-    pub(super) fn new(state: &State, query: &JobQuery, counts: Option<&JobsByState>) -> Self {
-        let state_choice = |state: Option<JobState>| {
+    pub(super) fn new(
+        state: &State,
+        (filter, page): &(JobFilter, PageQuery),
+        counts: Option<&ByState<JobState, usize>>,
+    ) -> Self {
+        let mut states = choices(&filter.state, |state| state.map_or("Other", JobState::name));
+        for (choice, state) in states.iter_mut().zip(Option::<JobState>::all()) {
             let count = counts.map_or(0, |counts| *counts.get(state) as u64);
-            let name = state.map_or("Other", JobState::name);
-            let count = if count > 0 { Count(count).to_string() } else { String::new() };
-            Choice { count, ..choice(state_label(state), name, query.states.contains(&state)) }
-        };
-        let age = query.min_age.map(|age| PrometheusDuration::from(age).to_string()).unwrap_or_default();
+            choice.count = if count > 0 { Count(count).to_string() } else { String::new() };
+        }
+        let age = text(filter.min_age.as_ref());
         let mut ages: Vec<&str> = AGES.into();
         if !age.is_empty() && !ages.contains(&&*age) {
             ages.push(&age);
         }
-        let locked = |value| choice(yes_or_no(value), if value { "yes" } else { "no" }, query.locked == Some(value));
-        let fault = |fault: Fault| choice(fault.label(), fault.title(), query.fault == Some(fault));
-        let sort = |sort: JobSort| choice(sort.label(), sort_name(sort), query.sort == sort);
-        let direction = |direction: Direction| {
-            let name = match direction {
-                Direction::Ascending => "lowest or longest first",
-                Direction::Descending => "the other way round",
-            };
-            choice(direction.label(), name, query.direction == direction)
-        };
-        let none = || NONE.to_owned();
+        let locked = |value: bool, name| choice(&value.to_string(), name, filter.locked == Some(value));
         Self {
-            text: query.text.as_ref().map(|text| text.as_str().to_owned()).unwrap_or_default(),
-            states: states().map(state_choice).collect(),
-            collection: query
-                .collection
-                .clone()
-                .map(|name| if name.is_empty() { none() } else { name })
-                .unwrap_or_default(),
+            text: text(filter.text.as_ref()),
+            states,
+            collection: filter.collection.clone().unwrap_or_default(),
             collections: collections(state),
-            batch: query.batch.map(|batch| batch.to_string()).unwrap_or_default(),
+            batch: text(filter.batch.as_ref()),
             ages: ages.iter().map(|value| choice(value, &spelled(value), **value == *age)).collect(),
-            min_retries: query.min_retries.map(|retries| retries.to_string()).unwrap_or_default(),
-            locked: [true, false].map(locked).into(),
-            faults: Fault::ALL.map(fault).into(),
-            group: query.group.map(|group| group.to_string()).unwrap_or_default(),
-            sorts: JobSort::ALL.map(sort).into(),
-            directions: Direction::ALL.map(direction).into(),
-            limit: if query.limit == LIMIT { String::new() } else { query.limit.to_string() },
-            is_open: query.collection.is_some()
-                || query.batch.is_some()
-                || query.min_age.is_some()
-                || query.min_retries.is_some()
-                || query.locked.is_some()
-                || query.fault.is_some(),
+            min_retries: text(filter.min_retries.as_ref()),
+            locked: vec![locked(true, "yes"), locked(false, "no")],
+            faults: choices(filter.fault.as_slice(), Fault::title),
+            group: text(filter.group.as_ref()),
+            sorts: choices(&[filter.sort], sort_name),
+            directions: choices(&[filter.direction], direction_name),
+            limit: if page.limit == Limit::default() { String::new() } else { page.limit.to_string() },
+            is_open: filter.collection.is_some()
+                || filter.batch.is_some()
+                || filter.min_age.is_some()
+                || filter.min_retries.is_some()
+                || filter.locked.is_some()
+                || filter.fault.is_some(),
         }
     }
 }
@@ -106,11 +108,11 @@ impl Form {
 /// The collections with the most jobs, by name.
 pub(in crate::web::pages) fn collections(state: &State) -> Vec<String> {
     let mut all: Vec<_> = state.shared.store.collections().unwrap_or_default();
-    let jobs = |figures: &crate::mirror::CollectionFigures| figures.jobs.iter().map(|(_, jobs)| *jobs).sum::<u64>();
+    let jobs = |figures: &CollectionFigures| figures.jobs.iter().map(|(_, jobs)| *jobs).sum::<u64>();
     // One with characters that do not show could not be told from others in the list.
     let is_plain = |name: &str| !name.is_empty() && name.len() <= 64 && visible(name) == name;
     all.retain(|figures| is_plain(&figures.collection));
-    all.sort_by_key(|figures| std::cmp::Reverse(jobs(figures)));
+    all.sort_by_key(|figures| Reverse(jobs(figures)));
     all.truncate(COLLECTIONS);
     let mut names: Vec<_> = all.into_iter().map(|figures| figures.collection.to_string()).collect();
     names.sort();
@@ -124,6 +126,13 @@ fn sort_name(sort: JobSort) -> &'static str {
         JobSort::Priority => "priority",
         JobSort::SpaceNeeded => "space needed",
         JobSort::Retries => "retries",
+    }
+}
+
+fn direction_name(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Ascending => "lowest or longest first",
+        Direction::Descending => "highest or shortest first",
     }
 }
 
@@ -164,6 +173,7 @@ pub(super) fn said(name: &str, value: &str) -> String {
             let title = Fault::from_label(&value).map_or_else(|| value.clone(), |fault| fault.title().to_owned());
             format!("with the fault: {title}")
         }
-        _ => format!("of the failures {value}"),
+        "group" => format!("of the failures {value}"),
+        other => format!("{} {value}", other.replace('_', " ")),
     }
 }

@@ -1,0 +1,44 @@
+//! One batch.
+
+use jiff::Timestamp;
+
+use super::{BatchStanding, Outlook};
+use crate::insight::{self, Forecast};
+use crate::views::Source;
+use crate::views::diagnosis::Diagnosis;
+use crate::views::error::{ViewError, quoted};
+use crate::views::faults::FaultItem;
+use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::path::{BatchNode, Path};
+
+impl Source<'_> {
+    /// A batch, by its id or the UUID of its submission.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn batch(&self, name: &str, now: Timestamp) -> Result<BatchStanding, ViewError> {
+        let (store, id) = (self.store, self.batch_id(name)?);
+        let gone = || ViewError::not_found(format!("The batch “{id}” has just been purged."));
+        let found = store.batch(id).ok_or_else(gone)?;
+        let locked_since = store.locked_since(&Path::BatchNode(id, BatchNode::Lock));
+        let faults = store.faults_of(&Path::Batch(id), now, self.space_left()).unwrap_or_default();
+        let faults = faults.iter().map(FaultItem::new).collect();
+        let known = insight::why_batch(store, id, self.volume(), now);
+        let diagnosis = known.as_ref().map(|(diagnosis, _)| Diagnosis::from(diagnosis));
+        let forecast = known.map_or(Forecast::Unknown, |(_, forecast)| forecast);
+        let outlook = Outlook::new(forecast, store.batch_rates(id), now);
+        Ok(BatchStanding::new(found, locked_since, outlook, faults, diagnosis))
+    }
+
+    fn batch_id(&self, name: &str) -> Result<BatchId, ViewError> {
+        let store = self.store;
+        if store.batch_collections().is_none() {
+            return Err(ViewError::NoMirror);
+        }
+        let by_id = name.parse().ok().filter(|id| store.batch(*id).is_some());
+        by_id.or_else(|| store.batch_of_uuid(name)).ok_or_else(|| {
+            let error = ViewError::not_found(format!("There is no batch of the id or UUID “{}” now.", quoted(name)));
+            error.allowing(["bid and ten digits, such as bid0000000042", "the UUID of its submission"])
+        })
+    }
+}

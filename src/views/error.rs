@@ -1,0 +1,96 @@
+//! Why there is no answer.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::show::visible;
+use crate::mirror::find::InvalidCursor;
+use crate::mirror::lists::ListError;
+
+/// How many characters of a wrong value an error quotes.
+const QUOTED: usize = 64;
+
+/// Why a question about the queue has no answer. The face that asked turns it into a status or an exit code.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ViewError {
+    /// There is no mirror of the queue yet.
+    #[error(
+        "The queue has not been read yet, or its root does not exist. The overview shows why; try again in a moment."
+    )]
+    NoMirror,
+    /// A parameter is unknown, or has a value that is not allowed.
+    #[error("{0}")]
+    Parameter(Explained),
+    /// What was asked for does not exist.
+    #[error("{0}")]
+    NotFound(Explained),
+}
+
+/// What is wrong, and the values that are allowed, where that helps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Explained {
+    /// What is wrong, in a sentence.
+    pub(crate) detail: String,
+    /// The values that are allowed.
+    pub(crate) allowed: Vec<Cow<'static, str>>,
+}
+
+impl fmt::Display for Explained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.detail)?;
+        if self.allowed.is_empty() { Ok(()) } else { write!(f, " Allowed: {}.", self.allowed.join(", ")) }
+    }
+}
+
+impl ViewError {
+    /// A value that a parameter does not take.
+    pub(crate) fn value(name: &str, value: &str) -> Self {
+        Self::parameter(format!("The parameter “{name}” cannot be “{}”.", quoted(value)))
+    }
+
+    /// The same with the reason, which is an error's text.
+    pub(crate) fn value_because(name: &str, value: &str, why: impl fmt::Display) -> Self {
+        Self::parameter(format!("The parameter “{name}” cannot be “{}”: {why}.", quoted(value)))
+    }
+
+    /// Parameters that are not taken.
+    pub(crate) fn parameter(detail: impl Into<String>) -> Self {
+        Self::Parameter(Explained { detail: detail.into(), allowed: Vec::new() })
+    }
+
+    /// Something that does not exist.
+    pub(crate) fn not_found(detail: impl Into<String>) -> Self {
+        Self::NotFound(Explained { detail: detail.into(), allowed: Vec::new() })
+    }
+
+    /// The same with the values that are allowed.
+    pub(crate) fn allowing<T: Into<Cow<'static, str>>>(mut self, allowed: impl IntoIterator<Item = T>) -> Self {
+        match &mut self {
+            Self::NoMirror => {}
+            Self::Parameter(explained) | Self::NotFound(explained) => {
+                explained.allowed = allowed.into_iter().map(Into::into).collect();
+            }
+        }
+        self
+    }
+}
+
+impl From<InvalidCursor> for ViewError {
+    fn from(error: InvalidCursor) -> Self {
+        Self::parameter(format!("The parameter “cursor” cannot be taken: {error}. Leave it out to see the first page."))
+    }
+}
+
+impl From<ListError> for ViewError {
+    fn from(error: ListError) -> Self {
+        match error {
+            ListError::NoImage => Self::NoMirror,
+            ListError::Cursor(error) => error.into(),
+        }
+    }
+}
+
+/// A value out of a request, cut to what is enough to recognise it.
+pub(crate) fn quoted(value: &str) -> String {
+    visible(&value.chars().take(QUOTED).collect::<String>())
+}
