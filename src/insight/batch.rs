@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::rest::is_held;
 use super::state::is_about_size;
 use super::turn::{obstacles, paused};
 use super::{Cause, CauseKind, Diagnosis, Verdict};
@@ -39,23 +40,20 @@ pub fn diagnose_batch(batch: &BatchSituation, volume: Option<&Volume>, now: Time
 
 fn in_work(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp, causes: &mut Vec<Cause>) {
     if let Some(pause) = &batch.pause {
-        causes.push(paused(
-            pause,
-            now,
-            "Until it is released no daemon works on the batch or its jobs, but the inventory's.",
-        ));
+        causes.push(paused(pause, now, "Until it is released, only the inventory daemon works on jobs of the batch."));
     }
     if !batch.is_acquired {
-        let waits = batch.entered.map(|at| format!(" for {}", ago(at, now))).unwrap_or_default();
-        let cause = Cause::new(CauseKind::BatchNotAcquired, format!("It waits{waits} for a daemon to acquire it."))
-            .evidence("It has no states yet, and none of its jobs was created.")
+        let waits =
+            batch.entered.map_or("is waiting".to_owned(), |at| format!("has been waiting for {}", ago(at, now)));
+        let cause = Cause::new(CauseKind::BatchNotAcquired, format!("It {waits} for a daemon to acquire it."))
+            .evidence("Its states znode does not exist yet, and none of its jobs has been created.")
             .since(batch.entered)
             .items([Path::Batch(batch.id)], 1);
         causes.push(cause);
     }
     if let Some(lock) = &batch.lock {
         let what = if batch.state == Some(BatchState::Processing) { "Its jobs are being created." } else { "" };
-        let sentence = format!("A daemon works on it for {}.", ago(lock.since, now));
+        let sentence = format!("A daemon has been working on it for {}.", ago(lock.since, now));
         let cause = Cause::new(CauseKind::InWork, sentence)
             .evidence(format!("Locked by session {}. {what}", session(lock.session)).trim_end())
             .since(Some(lock.since))
@@ -64,7 +62,7 @@ fn in_work(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp, caus
     }
     match batch.references[Outcome::Processing as usize] {
         Some(0) if batch.is_acquired && batch.state != Some(BatchState::Processing) => {
-            let sentence = "All its jobs are done, and its report is due.";
+            let sentence = "All its jobs are done. The report is still to be made.";
             let folder = Path::BatchOutcome(batch.id, Outcome::Processing);
             causes.push(Cause::new(CauseKind::ReportDue, sentence).evidence(outcomes(batch)).items([folder], 1));
         }
@@ -88,12 +86,14 @@ fn held_jobs(batch: &BatchSituation) -> Option<Cause> {
     let by = holds(batch);
     let cause = match batch.held {
         0 => return None,
-        1 => Cause::new(CauseKind::JobsHeld, "1 job of it is Held.")
-            .evidence(format!("{by}It does not come free by itself, and the batch is not done before it is."))
-            .remedy("Release it, and before that its collection where that is held; or delete it."),
-        held => Cause::new(CauseKind::JobsHeld, format!("{} jobs of it are Held.", count(held)))
-            .evidence(format!("{by}They do not come free by themselves, and the batch is not done before they are."))
-            .remedy("Release them, and before that their collection where that is held; or delete them."),
+        1 => Cause::new(CauseKind::JobsHeld, "1 of its jobs is Held.")
+            .evidence(format!("{by}A held job is not released automatically, and the batch cannot complete before it."))
+            .remedy("Release the job (first its collection, if that is held), or delete it."),
+        held => Cause::new(CauseKind::JobsHeld, format!("{} of its jobs are Held.", count(held)))
+            .evidence(format!(
+                "{by}Held jobs are not released automatically, and the batch cannot complete before them."
+            ))
+            .remedy("Release the jobs (first their collection, if that is held), or delete them."),
     };
     Some(cause.items([Path::Batch(batch.id)], 1))
 }
@@ -125,7 +125,7 @@ fn stopped_jobs(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp)
         kind: CauseKind::JobsStopped,
         sentence: format!(
             "{} in {}: {}",
-            counted(jobs, "job of it waits", "jobs of it wait"),
+            counted(jobs, "of its jobs is waiting", "of its jobs are waiting"),
             state.state,
             why.sentence
         ),
@@ -146,17 +146,22 @@ pub(super) fn forecast(batch: &BatchSituation, volume: Option<&Volume>, now: Tim
 fn to_do(batch: &BatchSituation, left: u64, forecast: Forecast) -> Cause {
     let all: u64 = batch.references.iter().flatten().map(|jobs| u64::from(*jobs)).sum();
     let sentence = match all {
-        1 => "Its only job is still to do.".to_owned(),
+        1 => "Its only job has not finished.".to_owned(),
         all => {
-            format!("{} of its {} jobs {} still to do.", count(left), count(all), if left == 1 { "is" } else { "are" })
+            format!(
+                "{} of its {} jobs {} not finished.",
+                count(left),
+                count(all),
+                if left == 1 { "has" } else { "have" }
+            )
         }
     };
     let rate = batch.rates.and_then(Rates::per_hour);
     let forecast = match (forecast, rate) {
         (Forecast::Ends(soonest, latest), Some((least, most))) => {
-            format!(" At {} an hour they end in {}.", between(least, most), span(soonest, latest))
+            format!(" At {} an hour, they finish in {}.", between(least, most), span(soonest, latest))
         }
-        (Forecast::Still, _) => " None has ended lately.".to_owned(),
+        (Forecast::Still, _) => " None has finished recently.".to_owned(),
         _ => String::new(),
     };
     Cause::new(CauseKind::JobsToDo, sentence)
@@ -194,14 +199,13 @@ fn failed(batch: &BatchSituation, now: Timestamp) -> Cause {
     let failed = batch.references[Outcome::Failed as usize].unwrap_or(0);
     Cause::new(CauseKind::Failed, format!("It failed{when}{message}"))
         .evidence(format!("{} {} of its jobs failed.", outcomes(batch), count(failed.into())))
-        .remedy("Repair the failed jobs and resume them, then have the report made again; or delete the batch.")
+        .remedy("Fix and resume the failed jobs, then send the report again; or delete the batch.")
         .since(batch.entered)
         .items([Path::BatchNode(batch.id, BatchNode::Status)], 1)
 }
 
 fn held(batch: &BatchSituation, now: Timestamp) -> Cause {
-    let when = batch.entered.map(|at| format!(" for {}", ago(at, now))).unwrap_or_default();
-    Cause::new(CauseKind::Held, format!("It is held{when}."))
+    Cause::new(CauseKind::Held, format!("It {}.", is_held(batch.entered, now)))
         .remedy("Release the batch.")
         .since(batch.entered)
         .items([Path::BatchNode(batch.id, BatchNode::Status)], 1)
@@ -209,13 +213,13 @@ fn held(batch: &BatchSituation, now: Timestamp) -> Cause {
 
 fn unknown(batch: &BatchSituation) -> Cause {
     let sentence = if batch.odd_status.is_empty() {
-        "It has no status that can be read.".to_owned()
+        "Its status cannot be read.".to_owned()
     } else {
-        format!("Its status {} is none that the daemons know.", quoted(&batch.odd_status))
+        format!("The daemons do not know its status {}.", quoted(&batch.odd_status))
     };
     Cause::new(CauseKind::StatusUnknown, sentence)
         .evidence("No daemon can load it.")
-        .remedy("Repair its status by hand.")
+        .remedy("Correct its status znode manually.")
         .items([Path::BatchNode(batch.id, BatchNode::Status)], 1)
 }
 
@@ -238,14 +242,14 @@ fn verdict(causes: &[Cause], batch: &BatchSituation) -> Verdict {
 fn headline(cause: &Cause, batch: &BatchSituation) -> String {
     let said = match cause.kind {
         CauseKind::Done if batch.state == Some(BatchState::Deleted) => "It is deleted.",
-        CauseKind::Done => "It is done, and its report is made.",
-        CauseKind::QueuePaused => "It waits until the ingest queue is released.",
-        CauseKind::Failed => "It failed and waits for an operator.",
-        CauseKind::ReportDue => "It waits for its report.",
+        CauseKind::Done => "It is done, and its report has been made.",
+        CauseKind::QueuePaused => "It is waiting for the ingest queue to be released.",
+        CauseKind::Failed => "It failed and needs an operator.",
+        CauseKind::ReportDue => "It is waiting for its report.",
         CauseKind::JobsToDo if is_moving(batch) => "It is moving.",
-        CauseKind::JobsHeld => "It waits for jobs that are Held.",
-        CauseKind::JobsStopped => "It waits for jobs in a state that nothing leaves.",
-        CauseKind::JobsToDo => "It waits for its jobs.",
+        CauseKind::JobsHeld => "It is waiting for jobs that are Held.",
+        CauseKind::JobsStopped => "It is waiting for jobs in a state that is stuck.",
+        CauseKind::JobsToDo => "It is waiting for its jobs.",
         CauseKind::Fault(fault) => return format!("{}.", fault.title()),
         // The sentences of these are short.
         _ => return cause.sentence.clone(),

@@ -15,7 +15,7 @@ pub enum Forecast {
     Ends(Duration, Duration),
     /// Not before the ingest queue is released.
     Paused,
-    /// Not before somebody releases so many of its jobs, which are Held.
+    /// Not before an operator releases so many of its jobs, which are Held.
     Held(u64),
     /// Not before a state flows again in which so many of its jobs wait.
     Stopped(JobState, u64),
@@ -66,8 +66,8 @@ impl Forecast {
             Self::Held(jobs) => format!("{} jobs are Held", count(jobs)),
             Self::Stopped(state, 1) => format!("1 job waits in {state}, which is stopped"),
             Self::Stopped(state, jobs) => format!("{} jobs wait in {state}, which is stopped", count(jobs)),
-            Self::Still => "no job has ended lately".to_owned(),
-            Self::Unknown => "too little was seen yet".to_owned(),
+            Self::Still => "no job has finished recently".to_owned(),
+            Self::Unknown => "not enough data yet".to_owned(),
         }
     }
 }
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(of(0, None, false, rates(1, 60)), "in 1.0 to 5.0 h");
         let again = Rates { latest: Pace { count: 20, over: Duration::from_mins(1) }, ..rates(5, 60) };
         assert_eq!(of(0, None, false, again), "in 3 min to 1.0 h", "it goes on after a stall");
-        assert_eq!(of(0, None, false, rates(0, 60)), "no job has ended lately");
+        assert_eq!(of(0, None, false, rates(0, 60)), "no job has finished recently");
         assert_eq!(of(0, None, false, rates(0, 12)), "in about 5.0 h", "at this rate a pause is no stall");
         assert_eq!(Forecast::of(60, 0, None, false, None), Forecast::Unknown);
         assert_eq!(of(1, None, false, rates(5, 60)), "1 job is Held");

@@ -9,7 +9,7 @@ use super::turn::{is_paused_with_the_queue, obstacles, paused, storage, would_be
 use super::verdict::{headline, verdict};
 use super::{Cause, CauseKind, Diagnosis};
 use crate::mirror::words::{ago, between, count, counted, length, session, size, span};
-use crate::mirror::{BatchContext, Holding, JobSituation, Place, StateSituation, Volume};
+use crate::mirror::{BatchContext, Holding, JobSituation, QueuePosition, StateSituation, Volume};
 use queuekeeper_queue::fault::{Fault, Provisioning};
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::state::{BatchState, JobState, State};
@@ -74,12 +74,12 @@ fn of_fault(job: &JobSituation, found: &crate::mirror::FoundFault, now: Timestam
             cause.sentence = format!("Priority {priority} makes its entry unreadable to the daemons.");
         }
         (Fault::LeakedLock, _, Some(lock)) => {
-            cause.sentence = format!("It is locked for {} {}.", ago(lock.since, now), holder(lock));
+            cause.sentence = format!("It has been locked for {} {}.", ago(lock.since, now), holder(lock));
             cause.evidence = format!("{} {}", found.how, found.effect);
         }
         (Fault::RetriesExhausted, _, _) => {
             cause.sentence =
-                format!("It was resumed {} and failed again.", counted(job.retries.into(), "time", "times"));
+                format!("It has been resumed {} and failed again.", counted(job.retries.into(), "time", "times"));
         }
         (_, _, _) => {}
     }
@@ -89,10 +89,10 @@ fn of_fault(job: &JobSituation, found: &crate::mirror::FoundFault, now: Timestam
 /// By whom, and what else they hold.
 fn holder(lock: &Holding) -> String {
     match (lock.session, lock.others_count) {
-        (0, _) => "by a lock that is no session's".to_owned(),
-        (holder, 0) => format!("by session {}, which holds nothing else", session(holder)),
-        (holder, 1) => format!("by session {}, which also holds 1 other", session(holder)),
-        (holder, others) => format!("by session {}, which also holds {} others", session(holder), count(others)),
+        (0, _) => "by a lock that belongs to no session".to_owned(),
+        (holder, 0) => format!("by session {}, which holds no other lock", session(holder)),
+        (holder, 1) => format!("by session {}, which also holds 1 other lock", session(holder)),
+        (holder, others) => format!("by session {}, which also holds {} other locks", session(holder), count(others)),
     }
 }
 
@@ -110,21 +110,21 @@ fn locked(job: &JobSituation, state: JobState, lock: &Holding, volume: Option<&V
             }
             Some(_) => {}
             None => {
-                let sentence = "A daemon holds it; from here it cannot be seen whether it waits for working storage.";
+                let sentence = "A daemon holds it; whether it is waiting for working storage cannot be seen from here.";
                 let cause = Cause::new(CauseKind::Locked, sentence).evidence(held);
                 return with_items(cause.remedy(Provisioning::Locked.remedy()), lock);
             }
         }
     }
-    let usual = format!("{held} Work in {state} takes up to {}, as a rule.", length(job.usual_lock));
-    let sentence = format!("A daemon works on it for {}.", ago(lock.since, now));
+    let usual = format!("{held} A step in {state} usually takes up to {}.", length(job.usual_lock));
+    let sentence = format!("A daemon has been working on it for {}.", ago(lock.since, now));
     with_items(Cause::new(CauseKind::InWork, sentence).evidence(usual), lock)
 }
 
 fn space(job: &JobSituation, volume: &Volume, held: &str) -> Cause {
     let all = job.in_state.as_ref().map_or(0, |state| state.space_needed_bytes);
     let waiting = if all > 0 {
-        format!(" The jobs of its state that no daemon has taken need {}.", size(all))
+        format!(" The jobs in this state that no daemon has taken need {}.", size(all))
     } else {
         String::new()
     };
@@ -132,8 +132,7 @@ fn space(job: &JobSituation, volume: &Volume, held: &str) -> Cause {
     Cause::new(CauseKind::WaitingForSpace, would_be(volume, job.space_needed_bytes))
         .evidence(evidence.trim_end())
         .remedy(
-            "Free working storage, or enlarge it. It comes free by itself only as jobs pass Notify: look whether those \
-             do.",
+            "Free or enlarge working storage. Otherwise, space is freed only as jobs pass Notify: check that they do.",
         )
 }
 
@@ -143,9 +142,9 @@ fn waiting(job: &JobSituation, state: JobState, volume: Option<&Volume>, now: Ti
     let is_locked = job.lock.is_some();
     if let Some(pause) = situation.pause.as_ref().filter(|_| is_paused_with_the_queue(state)) {
         let what = if is_locked {
-            "What a daemon has begun it ends; then the job waits. All but the inventory wait, also those that free space."
+            "The daemon finishes the step that it has begun; then the job waits. Only the inventory daemon goes on; jobs whose completion would free space wait too."
         } else {
-            "No daemon but the inventory's takes a job until it is released, also those that free space."
+            "Until it is released, only the inventory daemon takes jobs; jobs whose completion would free space wait too."
         };
         causes.push(paused(pause, now, what));
     }
@@ -173,7 +172,7 @@ fn waiting(job: &JobSituation, state: JobState, volume: Option<&Volume>, now: Ti
     let is_stopped = !causes.is_empty();
     let Some((entry, place)) = &job.place else { return };
     let waits_for_others = place.more_urgent + place.earlier > place.locked;
-    // Of a pool that lets none go nobody is the next.
+    // In a full pool no job is next.
     if waits_for_others || !is_full {
         causes.push(turn(job, situation, entry, *place, (is_stopped, now)));
     }
@@ -189,24 +188,24 @@ fn turn(
     job: &JobSituation,
     state: &StateSituation,
     entry: &Path,
-    place: Place,
+    place: QueuePosition,
     (is_stopped, now): (bool, Timestamp),
 ) -> Cause {
     let ahead = place.more_urgent + place.earlier;
     let entered = job.entered.map(|at| format!("It entered {} {} ago.", state.state, ago(at, now))).unwrap_or_default();
     if ahead <= place.locked {
         let sentence = match ahead {
-            0 => "It is the first in its state.".to_owned(),
-            1 => "It is the next that a daemon takes: the 1 ahead of it is locked by a daemon.".to_owned(),
-            _ => format!("It is the next that a daemon takes: the {} ahead of it are locked by daemons.", count(ahead)),
+            0 => "It is first in its state.".to_owned(),
+            1 => "It is next in line: the job ahead of it is locked by a daemon.".to_owned(),
+            _ => format!("It is next in line: the {} jobs ahead of it are locked by daemons.", count(ahead)),
         };
         let cause = Cause::new(CauseKind::Next, sentence).evidence(entered);
         return cause.since(job.entered).items([entry.clone()], 1);
     }
     let which = match (place.more_urgent, place.earlier) {
-        (0, _) => "of the same priority, but earlier".to_owned(),
+        (0, _) => "earlier ones of the same priority".to_owned(),
         (_, 0) => "of higher priority".to_owned(),
-        (urgent, earlier) => format!("{} of higher priority and {} earlier", count(urgent), count(earlier)),
+        (urgent, earlier) => format!("{} of higher priority and {} earlier ones", count(urgent), count(earlier)),
     };
     let sentence = format!("{} ahead of it: {which}.", counted(ahead, "job is", "jobs are"));
     let rates = state.flow.rates();
@@ -215,17 +214,17 @@ fn turn(
     let rate = match (rates.per_hour(), rates.time_for(turns)) {
         _ if is_stopped => String::new(),
         (Some((slow, fast)), Some((soonest, latest))) => format!(
-            "At {} jobs an hour its turn is in {}{}.",
+            "At {} jobs an hour, its turn comes in {}{}.",
             between(slow, fast),
             span(soonest.max(least), latest.max(least)),
             // Who was overtaken once will be again: more urgent ones that come go before it, too.
-            if place.more_urgent > 0 { ", unless more urgent ones keep coming" } else { "" }
+            if place.more_urgent > 0 { ", unless more urgent jobs keep arriving" } else { "" }
         ),
         (Some(_), None) if rates.is_still() => {
-            "Nothing has left the state lately, so its turn cannot be told.".to_owned()
+            "No job has left the state recently, so its turn cannot be estimated.".to_owned()
         }
-        (Some(_), None) => "At the present rate its turn is too far away to be told.".to_owned(),
-        (None, _) => "How fast they go is not known: it takes half a minute of watching to say.".to_owned(),
+        (Some(_), None) => "At the present rate, its turn is too far away to be estimated.".to_owned(),
+        (None, _) => "The rate is not known yet: measuring it takes half a minute.".to_owned(),
     };
     let at_work = match place.locked {
         0 => String::new(),
@@ -238,24 +237,24 @@ fn turn(
 
 fn batch_cause(batch: &BatchContext, state: Option<JobState>, now: Timestamp) -> Option<Cause> {
     if !batch.exists {
-        let sentence = format!("Its batch {} is not there.", batch.id);
+        let sentence = format!("Its batch {} does not exist.", batch.id);
         return Some(Cause::new(CauseKind::BatchGone, sentence).items([Path::Batch(batch.id)], 1));
     }
     if !batch.is_acquired {
         let sentence = format!("No daemon has acquired its batch {}.", batch.id);
         let cause = Cause::new(CauseKind::BatchNotAcquired, sentence)
-            .evidence("Without its states no daemon can load the job.");
+            .evidence("Daemons cannot load the job until the batch has its states znode.");
         return Some(cause.items([Path::Batch(batch.id)], 1));
     }
     let is_job_done = state.is_some_and(State::is_final);
     let since = batch.entered.map(|at| ago(at, now));
     let what = match (batch.state?, since) {
-        (BatchState::Held, Some(since)) => format!("is held for {since}"),
+        (BatchState::Held, Some(since)) => format!("has been held for {since}"),
         (BatchState::Held, None) => "is held".to_owned(),
         (BatchState::Failed, since) => format!("failed{}", before(since)),
         (BatchState::Deleted, since) if !is_job_done => format!("was deleted{}", before(since)),
         (BatchState::Completed, since) if !is_job_done => {
-            format!("was completed{}, and its report is made", before(since))
+            format!("was completed{}, and its report has been made", before(since))
         }
         (
             BatchState::Pending

@@ -63,7 +63,7 @@ kinds! {
     Behind "behind_others",
     /// It is the next that a daemon takes.
     Next "next_in_line",
-    /// Its batch is not there.
+    /// Its batch does not exist.
     BatchGone "batch_gone",
     /// No daemon has acquired the batch.
     BatchNotAcquired "batch_not_acquired",

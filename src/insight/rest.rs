@@ -1,4 +1,4 @@
-//! Why a job is where no daemon works on it: done with, failed, held, or in a state that nobody knows.
+//! Why a job is where no daemon works on it: done with, failed, held, or in an unknown state.
 
 use jiff::Timestamp;
 
@@ -13,7 +13,7 @@ use queuekeeper_queue::state::JobState;
 pub(super) fn done(job: &JobSituation, now: Timestamp) -> Cause {
     let state = if job.state == Some(JobState::Deleted) { "deleted" } else { "completed" };
     let sentence = match job.entered {
-        Some(at) => format!("It is {state}, {} ago.", ago(at, now)),
+        Some(at) => format!("It was {state} {} ago.", ago(at, now)),
         None => format!("It is {state}."),
     };
     Cause::new(CauseKind::Done, sentence).since(job.entered).items([Path::JobNode(job.id, JobNode::Status)], 1)
@@ -27,20 +27,20 @@ pub(super) fn failed(job: &JobSituation, now: Timestamp) -> Cause {
     let when = job.entered.map(|at| format!(" {} ago", ago(at, now))).unwrap_or_default();
     let separator = if job.message.trim().is_empty() { "," } else { ":" };
     let others = match job.same_message {
-        0 => "No other job failed so.".to_owned(),
-        1 => "1 other job failed with the same message, numbers and names aside.".to_owned(),
-        others => format!("{} other jobs failed with the same message, numbers and names aside.", count(others)),
+        0 => "No other job failed with this message.".to_owned(),
+        1 => "1 other job failed with the same message (numbers and names ignored).".to_owned(),
+        others => format!("{} other jobs failed with the same message (numbers and names ignored).", count(others)),
     };
     let resumed = match job.retries {
-        0 => "It was not resumed yet.".to_owned(),
-        retries => format!("It was resumed {}.", counted(retries.into(), "time", "times")),
+        0 => "It has not been resumed yet.".to_owned(),
+        retries => format!("It has been resumed {}.", counted(retries.into(), "time", "times")),
     };
     Cause::new(
         CauseKind::Failed,
         format!("It failed in {}{when}{separator} {message}", JobState::failed_in(job.last_successful)),
     )
     .evidence(format!("{others} {resumed}"))
-    .remedy("Repair what the message tells of, then resume the job; or delete it.")
+    .remedy("Fix the problem named in the message, then resume the job; or delete it.")
     .since(job.entered)
     .items([Path::JobNode(job.id, JobNode::Status)], 1)
 }
@@ -48,7 +48,7 @@ pub(super) fn failed(job: &JobSituation, now: Timestamp) -> Cause {
 fn failed_by_operator(job: &JobSituation, note: OperatorNote<'_>, now: Timestamp) -> Cause {
     let when = job.entered.map(|at| format!(" {} ago", ago(at, now))).unwrap_or_default();
     let place = JobState::failed_in(job.last_successful);
-    let sentence = format!("{} set it Failed in {place}{when}: {}", quoted(note.who), quoted(note.why));
+    let sentence = format!("{} moved it to Failed in {place}{when}: {}", quoted(note.who), quoted(note.why));
     Cause::new(CauseKind::Failed, sentence)
         .evidence("No daemon reported an error.")
         .remedy("Resume the job, or delete it.")
@@ -60,10 +60,10 @@ fn held_by_operator(job: &JobSituation, note: OperatorNote<'_>, now: Timestamp) 
     let when = job.entered.map(|at| format!(" for {}", ago(at, now))).unwrap_or_default();
     let sentence = format!("{} has held it{when}: {}", quoted(note.who), quoted(note.why));
     let (collection, remedy) = if job.hold.is_some() {
-        let collection = format!("Its collection {} is held, too.", quoted(&job.collection));
-        (collection, "Release the collection, and then the job: before that, a daemon would hold it again.")
+        let collection = format!("Its collection {} is held too.", quoted(&job.collection));
+        (collection, "Release the collection first, then the job: otherwise a daemon would hold it again.")
     } else {
-        ("A held job does not come free by itself.".to_owned(), "Release the job.")
+        ("A held job is not released automatically.".to_owned(), "Release the job.")
     };
     Cause::new(CauseKind::Held, sentence)
         .evidence(collection)
@@ -76,35 +76,38 @@ pub(super) fn held(job: &JobSituation, now: Timestamp) -> Cause {
     if let Some(note) = OperatorNote::read(&job.message) {
         return held_by_operator(job, note, now);
     }
-    let when = job.entered.map(|at| format!(" for {}", ago(at, now))).unwrap_or_default();
     let name = quoted(&job.collection);
     // What a daemon or another tool wrote, but for the word for success.
     let said = Some(job.message.trim()).filter(|said| !said.is_empty() && !said.eq_ignore_ascii_case("success"));
     let said = said.map_or(".".to_owned(), |said| format!(": {}", quoted(said)));
-    let cause = Cause::new(CauseKind::Held, format!("It is held{when}{said}")).since(job.entered);
+    let cause = Cause::new(CauseKind::Held, format!("It {}{said}", is_held(job.entered, now))).since(job.entered);
     if let Some(hold) = &job.hold {
-        let since = hold.since.map(|since| format!(" for {}", ago(since, now))).unwrap_or_default();
         return cause
-            .evidence(format!("Its collection {name} is held{since}. {}", hold.requested()).trim_end())
-            .remedy("Release the collection, and then its held jobs: they do not come free by themselves.")
+            .evidence(format!("Its collection {name} {}. {}", is_held(hold.since, now), hold.requested()).trim_end())
+            .remedy("Release the collection, then its held jobs: they are not released automatically.")
             .items([collection_lock(&job.collection)], 1);
     }
     let whose = if job.collection.is_empty() {
         "It names no collection".to_owned()
     } else {
-        format!("Its collection {name} is free")
+        format!("Its collection {name} is not held")
     };
     cause
-        .evidence(format!("{whose}; a held job does not come free by itself."))
+        .evidence(format!("{whose}; a held job is not released automatically."))
         .remedy("Release the job.")
         .items([Path::JobNode(job.id, JobNode::Status)], 1)
 }
 
+/// That something is held, and for how long where that is known.
+pub(super) fn is_held(since: Option<Timestamp>, now: Timestamp) -> String {
+    since.map_or_else(|| "is held".to_owned(), |since| format!("has been held for {}", ago(since, now)))
+}
+
 pub(super) fn collection_held(job: &JobSituation, now: Timestamp) -> Cause {
     let hold = job.hold.clone().unwrap_or_default();
-    let since = hold.since.map(|since| format!(" for {}", ago(since, now))).unwrap_or_default();
-    Cause::new(CauseKind::CollectionHeld, format!("Its collection {} is held{since}.", quoted(&job.collection)))
-        .evidence(format!("{}When its turn comes it is set Held instead of being worked on.", hold.requested()))
+    let sentence = format!("Its collection {} {}.", quoted(&job.collection), is_held(hold.since, now));
+    Cause::new(CauseKind::CollectionHeld, sentence)
+        .evidence(format!("{}When its turn comes, it is moved to Held instead of being processed.", hold.requested()))
         .remedy("Release the collection.")
         .since(hold.since)
         .items([collection_lock(&job.collection)], 1)
@@ -112,12 +115,12 @@ pub(super) fn collection_held(job: &JobSituation, now: Timestamp) -> Cause {
 
 pub(super) fn unknown(job: &JobSituation) -> Cause {
     let sentence = if job.odd_status.is_empty() {
-        "It has no status that can be read.".to_owned()
+        "Its status cannot be read.".to_owned()
     } else {
-        format!("Its status {} is none that the daemons know.", quoted(&job.odd_status))
+        format!("The daemons do not know its status {}.", quoted(&job.odd_status))
     };
     Cause::new(CauseKind::StatusUnknown, sentence)
         .evidence("No daemon can load it.")
-        .remedy("Repair its status by hand.")
+        .remedy("Correct its status znode manually.")
         .items([Path::JobNode(job.id, JobNode::Status)], 1)
 }

@@ -22,7 +22,7 @@ pub fn diagnose_state(state: &StateSituation, volume: Option<&Volume>, now: Time
     }
     let mut causes = Vec::new();
     if let Some(pause) = state.pause.as_ref().filter(|_| is_paused_with_the_queue(state.state)) {
-        causes.push(paused(pause, now, "No daemon but the inventory's takes a job until it is released."));
+        causes.push(paused(pause, now, "Until it is released, only the inventory daemon takes jobs."));
     }
     causes.extend(waiting_for_space(state, volume, now));
     causes.extend(obstacles(state, volume, now));
@@ -47,13 +47,13 @@ fn headline(state: &StateSituation, causes: &[Cause], verdict: Verdict, now: Tim
     let name = state.state;
     let kind = causes.first().map(|cause| cause.kind);
     match (kind, verdict) {
-        (Some(CauseKind::QueuePaused), _) => format!("{name} waits until the ingest queue is released."),
+        (Some(CauseKind::QueuePaused), _) => format!("{name} is waiting for the ingest queue to be released."),
         (_, Verdict::Stopped) => match state.flow.last_left.max(state.oldest) {
-            Some(since) => format!("{name} has not moved for {}.", ago(since, now)),
-            None => format!("{name} does not move."),
+            Some(since) => format!("No job has left {name} for {}.", ago(since, now)),
+            None => format!("No job leaves {name}."),
         },
-        (_, Verdict::Waiting) => format!("{name} waits."),
-        (_, Verdict::Moving | Verdict::Done) => format!("{name} flows."),
+        (_, Verdict::Waiting) => format!("{name} is waiting."),
+        (_, Verdict::Moving | Verdict::Done) => format!("{name} is moving."),
     }
 }
 
@@ -65,21 +65,22 @@ fn waiting_for_space(state: &StateSituation, volume: Option<&Volume>, now: Times
     let items = state.pools.iter().flat_map(|pool| pool.items.iter().copied()).map(Path::Job);
     let all = if state.space_needed_bytes > 0 {
         let untaken = counted(state.jobs.saturating_sub(state.locked), "job", "jobs");
-        format!("The {untaken} that no daemon has taken yet would need {} more.", size(state.space_needed_bytes))
+        format!("The {untaken} that no daemon has taken yet need another {}.", size(state.space_needed_bytes))
     } else {
         String::new()
     };
     let sentence = format!(
-        "{} for working storage: it is at {}, the limit is {}.",
-        counted(waiting, "job waits", "jobs wait"),
+        "{} for working storage: it is {} full; the limit is {}.",
+        counted(waiting, "job is waiting", "jobs are waiting"),
         percent(volume.used_with(0)),
         percent(volume.threshold)
     );
-    let when = since.map(|since| format!("The first for {}. ", ago(since, now))).unwrap_or_default();
+    let when =
+        since.map(|since| format!("The first one has been waiting for {}. ", ago(since, now))).unwrap_or_default();
     Some(
         Cause::new(CauseKind::WaitingForSpace, sentence)
             .evidence(format!("{when}{all}").trim_end())
-            .remedy("Free working storage, or enlarge it. It comes free by itself only as jobs pass Notify.")
+            .remedy("Free or enlarge working storage. Otherwise, space is freed only as jobs pass Notify.")
             .since(since)
             .items(items, waiting),
     )
@@ -88,13 +89,14 @@ fn waiting_for_space(state: &StateSituation, volume: Option<&Volume>, now: Times
 fn flowing(state: &StateSituation, now: Timestamp) -> Cause {
     let rates = state.flow.rates();
     let rate = match rates.per_hour() {
-        Some(_) if rates.is_still() => "Nothing has left it lately.".to_owned(),
+        Some(_) if rates.is_still() => "No job has left it recently.".to_owned(),
         Some((least, most)) => format!("Jobs leave it at {} an hour.", between(least, most)),
-        None => "How fast they go is not known: it takes half a minute of watching to say.".to_owned(),
+        None => "The rate is not known yet: measuring it takes half a minute.".to_owned(),
     };
     let last =
         state.flow.seen_left.map(|left| format!(" The last one left {} ago.", ago(left, now))).unwrap_or_default();
-    let work = format!("{} in it, {} at work. {rate}", counted(state.jobs, "job is", "jobs are"), count(state.locked));
+    let work =
+        format!("{} in it, {} being worked on. {rate}", counted(state.jobs, "job is", "jobs are"), count(state.locked));
     Cause::new(CauseKind::Flowing, work).evidence(last.trim_start()).since(state.flow.last_left)
 }
 
@@ -107,12 +109,8 @@ fn at_rest(state: &StateSituation) -> Diagnosis {
             (CauseKind::Done, Verdict::Done, format!("{jobs} {}.", name.label()))
         }
         JobState::Failed | JobState::Held => {
-            let waits = if state.jobs == 1 { "waits" } else { "wait" };
-            (
-                CauseKind::WaitsForOperator,
-                Verdict::Stopped,
-                format!("{jobs} {} and {waits} for an operator.", name.label()),
-            )
+            let need = if state.jobs == 1 { "needs" } else { "need" };
+            (CauseKind::WaitsForOperator, Verdict::Stopped, format!("{jobs} {} and {need} an operator.", name.label()))
         }
         JobState::Pending
         | JobState::Estimating

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::mirror::{
-    Backlog, BatchContext, BatchSituation, Head, Holding, JobSituation, Pace, Pause, Place, Pool, StateFlow,
+    Backlog, BatchContext, BatchSituation, Head, Holding, JobSituation, Pace, Pause, Pool, QueuePosition, StateFlow,
     StateSituation, Volume,
 };
 use queuekeeper_queue::fault::Fault;
@@ -79,7 +79,7 @@ fn job(of: JobState) -> JobSituation {
         hold: None,
         lock: None,
         usual_lock: Duration::from_hours(24),
-        place: Some((entry, Place { more_urgent: 30, earlier: 11, locked: 2, held_ahead: 1 })),
+        place: Some((entry, QueuePosition { more_urgent: 30, earlier: 11, locked: 2, held_ahead: 1 })),
         batch: Some(BatchContext {
             id: BatchId::new(7),
             exists: true,
@@ -126,35 +126,35 @@ fn of_job(job: &JobSituation) -> Vec<String> {
     told(&diagnose_job(job, Some(&volume()), now()))
 }
 
-const BEHIND: &str = "behind_others: 41 jobs are ahead of it: 30 of higher priority and 11 earlier. | At about 120 jobs \
-                      an hour its turn is in about 20 min, unless more urgent ones keep coming. 2 of them are locked by daemons. It entered Estimating 12 min \
+const BEHIND: &str = "behind_others: 41 jobs are ahead of it: 30 of higher priority and 11 earlier ones. | At about 120 jobs \
+                      an hour, its turn comes in about 20 min, unless more urgent jobs keep arriving. 2 of them are locked by daemons. It entered Estimating 12 min \
                       ago.";
 
 #[test]
 fn a_job_that_waits_for_its_turn_knows_when_that_is() {
-    assert_eq!(of_job(&job(JobState::Estimating)), ["waiting: It waits for its turn.", BEHIND]);
+    assert_eq!(of_job(&job(JobState::Estimating)), ["waiting: It is waiting for its turn.", BEHIND]);
     let mut still = job(JobState::Estimating);
     still.in_state.as_mut().unwrap().flow = StateFlow { left_1h: pace(0), ..StateFlow::default() };
-    assert!(of_job(&still)[1].contains("Nothing has left the state lately, so its turn cannot be told."));
+    assert!(of_job(&still)[1].contains("No job has left the state recently, so its turn cannot be estimated."));
     still.in_state.as_mut().unwrap().flow = StateFlow::default();
-    assert!(of_job(&still)[1].contains("How fast they go is not known: it takes half a minute of watching to say."));
+    assert!(of_job(&still)[1].contains("The rate is not known yet: measuring it takes half a minute."));
     for (more_urgent, earlier, locked, sentence) in [
-        (0, 0, 0, "next_in_line: It is the first in its state. | It entered Estimating 12 min ago."),
+        (0, 0, 0, "next_in_line: It is first in its state. | It entered Estimating 12 min ago."),
         (
             0,
             1,
             1,
-            "next_in_line: It is the next that a daemon takes: the 1 ahead of it is locked by a daemon. | It entered Estimating 12 min ago.",
+            "next_in_line: It is next in line: the job ahead of it is locked by a daemon. | It entered Estimating 12 min ago.",
         ),
         (
             1,
             0,
             0,
-            "behind_others: 1 job is ahead of it: of higher priority. | At about 120 jobs an hour its turn is in about 1 min, unless more urgent ones keep coming. It entered Estimating 12 min ago.",
+            "behind_others: 1 job is ahead of it: of higher priority. | At about 120 jobs an hour, its turn comes in about 1 min, unless more urgent jobs keep arriving. It entered Estimating 12 min ago.",
         ),
     ] {
         let mut next = job(JobState::Estimating);
-        next.place.as_mut().unwrap().1 = Place { more_urgent, earlier, locked, held_ahead: 0 };
+        next.place.as_mut().unwrap().1 = QueuePosition { more_urgent, earlier, locked, held_ahead: 0 };
         assert_eq!(of_job(&next)[1], sentence);
     }
 }
@@ -169,15 +169,15 @@ fn a_pause_comes_first_and_does_not_stop_the_inventory() {
     assert_eq!(
         paused(JobState::Estimating),
         [
-            "stopped: It waits until the ingest queue is released.",
-            "queue_paused: The ingest queue is paused for 2.0 h. | By “alice”, because of “the volume is\\u{202e} enlarged”. \
-             No daemon but the inventory's takes a job until it is released, also those that free space.",
+            "stopped: It is waiting for the ingest queue to be released.",
+            "queue_paused: The ingest queue has been paused for 2.0 h. | By “alice”, because of “the volume is\\u{202e} enlarged”. \
+             Until it is released, only the inventory daemon takes jobs; jobs whose completion would free space wait too.",
             // No rate of the past says how long that takes now.
-            "behind_others: 41 jobs are ahead of it: 30 of higher priority and 11 earlier. | 2 of them are locked by daemons. \
+            "behind_others: 41 jobs are ahead of it: 30 of higher priority and 11 earlier ones. | 2 of them are locked by daemons. \
              It entered Estimating 12 min ago.",
         ]
     );
-    assert_eq!(paused(JobState::Recording)[0], "waiting: It waits for its turn.");
+    assert_eq!(paused(JobState::Recording)[0], "waiting: It is waiting for its turn.");
 }
 
 #[test]
@@ -187,9 +187,9 @@ fn a_locked_job_is_worked_on_and_its_session_is_named() {
     assert_eq!(
         of_job(&job),
         [
-            "moving: It is moving: a daemon works on it.",
-            "in_work: A daemon works on it for 1.5 h. | Locked for 1.5 h by session 0x1000a3f, which also holds 4 others. \
-             Work in Downloading takes up to 24 h, as a rule.",
+            "moving: It is moving: a daemon is working on it.",
+            "in_work: A daemon has been working on it for 1.5 h. | Locked for 1.5 h by session 0x1000a3f, which also holds 4 other locks. \
+             A step in Downloading usually takes up to 24 h.",
         ]
     );
     let diagnosis = diagnose_job(&job, None, now());
@@ -198,8 +198,8 @@ fn a_locked_job_is_worked_on_and_its_session_is_named() {
     assert_eq!(
         of_job(&job),
         [
-            "stopped: It is locked, and nobody seems to work on it.",
-            "leaked_lock: It is locked for 1.5 h by session 0x1000a3f, which also holds 4 others. | It shows. What it locks \
+            "stopped: It is locked, but apparently no daemon is working on it.",
+            "leaked_lock: It has been locked for 1.5 h by session 0x1000a3f, which also holds 4 other locks. | It shows. What it locks \
              is never acquired again.",
         ]
     );
@@ -213,10 +213,10 @@ fn a_job_in_provisioning_knows_how_full_storage_would_be_with_it() {
     assert_eq!(
         of_job(&waiting),
         [
-            "stopped: It waits for working storage.",
-            "waiting_for_space: With its 6.0 TiB working storage would be at 91 %, the limit is 80 %. | 85 TiB of 100 TiB are \
+            "stopped: It is waiting for working storage.",
+            "waiting_for_space: With its 6.0 TiB, working storage would be 91 % full; the limit is 80 %. | 85 TiB of 100 TiB \
              used. The daemons look again every five minutes. Locked for 1.5 h by session 0x1000a3f, which also holds 4 \
-             others.",
+             other locks.",
         ]
     );
     let unseen = told(&diagnose_job(&waiting, None, now()));
@@ -224,8 +224,8 @@ fn a_job_in_provisioning_knows_how_full_storage_would_be_with_it() {
         unseen[..2],
         [
             "waiting: A daemon holds it.",
-            "locked: A daemon holds it; from here it cannot be seen whether it waits for working storage. | Locked for 1.5 h \
-             by session 0x1000a3f, which also holds 4 others.",
+            "locked: A daemon holds it; whether it is waiting for working storage cannot be seen from here. | Locked for 1.5 h \
+             by session 0x1000a3f, which also holds 4 other locks.",
         ]
     );
     let roomy = Volume { free_bytes: 60 << 40, left_bytes: 40 << 40, ..volume() };
@@ -245,8 +245,8 @@ fn a_full_pool_looks_at_nobody_else() {
     assert_eq!(
         told(&diagnosis)[..2],
         [
-            "stopped: It waits for a daemon, and the daemons wait for working storage.",
-            "pool_full: 5 jobs wait for working storage inside one daemon and fill its pool. | Session 0x1f has held them for 55 min and lets none go while it would bring storage above the limit, so it looks at none of the other 98 jobs. 85 TiB of 100 TiB are used.",
+            "stopped: It is waiting for a daemon, and the daemons are waiting for working storage.",
+            "pool_full: 5 jobs are waiting for working storage in one daemon and fill its pool. | Session 0x1f has held them for 55 min. It keeps a job while that job would bring storage above the limit, so it takes none of the other 98 jobs. 85 TiB of 100 TiB used.",
         ]
     );
     assert_eq!((diagnosis.causes[0].items.len(), diagnosis.causes[0].more), (5, 0));
@@ -255,8 +255,11 @@ fn a_full_pool_looks_at_nobody_else() {
     assert_eq!(diagnose_job(&job, Some(&kept_back), now()).verdict, Verdict::Waiting);
     job.space_needed_bytes = 24 << 30;
     let first = told(&diagnose_job(&job, Some(&kept_back), now()));
-    assert_eq!(first[0], "stopped: It waits for working storage, and nobody has looked at it yet.");
-    assert!(first[1].starts_with("waiting_for_space: With its 24 GiB working storage would be at 85 %"), "{first:?}");
+    assert_eq!(first[0], "stopped: It is waiting for working storage, and no daemon has taken it yet.");
+    assert!(
+        first[1].starts_with("waiting_for_space: With its 24 GiB, working storage would be 85 % full"),
+        "{first:?}"
+    );
 }
 
 #[test]
@@ -271,15 +274,15 @@ fn a_bad_entry_at_the_head_starves_the_state_but_is_not_said_of_itself() {
     let mut starved = job(JobState::Estimating);
     let state = starved.in_state.as_mut().unwrap();
     state.head = Some(head(Fault::OrphanEntry, JobId::new(41)));
-    // As long as jobs leave the state, whatever stands at its head starves nobody.
-    assert_eq!(of_job(&starved), ["waiting: It waits for its turn.", BEHIND]);
+    // As long as jobs leave the state, whatever stands at its head blocks nothing.
+    assert_eq!(of_job(&starved), ["waiting: It is waiting for its turn.", BEHIND]);
     starved.in_state.as_mut().unwrap().flow.last_left = Some(before(13 * MINUTE));
     assert_eq!(
         of_job(&starved)[..2],
         [
             "stopped: An entry at the head of Estimating blocks all others.",
-            "head_blocked: The orphan entry 05-jid0000000041, whose job is in Storing, starves Estimating. | A poll takes \
-             it first and ends there, so that none of the 98 jobs that wait is looked at.",
+            "head_blocked: The orphan entry 05-jid0000000041, whose job is in Storing, blocks Estimating. | Every poll \
+             takes it first and ends there, so none of the 98 jobs behind it is taken.",
         ]
     );
     let mut own = job(JobState::Estimating);
@@ -299,28 +302,28 @@ fn a_state_without_daemons_is_named_with_its_time() {
     let mut job = job(JobState::Estimating);
     let state = job.in_state.as_mut().unwrap();
     (state.locked, state.taken, state.flow.last_left) = (0, Some(before(55 * MINUTE)), Some(before(58 * MINUTE)));
-    assert_eq!(of_job(&job)[0], "waiting: It waits for its turn.", "nobody had the time to come yet");
+    assert_eq!(of_job(&job)[0], "waiting: It is waiting for its turn.", "nobody had the time to come yet");
     let folder = || Path::StateFolder(JobState::Estimating.into());
     let state = job.in_state.as_mut().unwrap();
     state.faults = vec![fault(Fault::StuckState, folder()), fault(Fault::NoDaemon, folder())];
     assert_eq!(
         of_job(&job)[..2],
         [
-            "stopped: It waits for a daemon, and none takes jobs from Estimating.",
+            "stopped: It is waiting for a daemon, but none takes jobs from Estimating.",
             "no_daemon: No daemon has taken a job from Estimating for 55 min. | None of its 100 jobs is locked.",
         ]
     );
     let state = job.in_state.as_mut().unwrap();
     (state.taken, state.flow.last_left) = (None, None);
     assert!(of_job(&job)[1].starts_with("no_daemon: No daemon takes jobs from Estimating."));
-    assert!(!of_job(&job).iter().any(|line| line.contains("its turn is in")), "{:?}", of_job(&job));
+    assert!(!of_job(&job).iter().any(|line| line.contains("its turn comes in")), "{:?}", of_job(&job));
     // A state that daemons hold jobs of is stuck in another way.
     let state = job.in_state.as_mut().unwrap();
     (state.locked, state.oldest) = (2, Some(before(HOUR)));
     state.faults = vec![fault(Fault::StuckState, folder())];
     assert_eq!(
         of_job(&job)[..2],
-        ["stopped: Nothing leaves Estimating.", &*format!("stuck_state: It shows. | {}", Fault::StuckState.effect())]
+        ["stopped: No job leaves Estimating.", &*format!("stuck_state: It shows. | {}", Fault::StuckState.effect())]
     );
 }
 
@@ -349,8 +352,8 @@ fn batches_and_states_that_nobody_knows_are_told() {
     assert_eq!(
         of_job(&odd),
         [
-            "stopped: Its status says nothing that the daemons know.",
-            "status_unknown: Its status “Tele\\nporting” is none that the daemons know. | No daemon can load it.",
+            "stopped: The daemons do not know its status.",
+            "status_unknown: The daemons do not know its status “Tele\\nporting”. | No daemon can load it.",
         ]
     );
     let batch = |change: fn(&mut BatchContext)| {
@@ -358,7 +361,7 @@ fn batches_and_states_that_nobody_knows_are_told() {
         change(job.batch.as_mut().unwrap());
         of_job(&job).pop().unwrap()
     };
-    assert_eq!(batch(|batch| batch.exists = false), "batch_gone: Its batch bid0000000007 is not there.");
+    assert_eq!(batch(|batch| batch.exists = false), "batch_gone: Its batch bid0000000007 does not exist.");
     assert!(batch(|batch| batch.is_acquired = false).starts_with("batch_not_acquired: No daemon has acquired"));
     assert_eq!(
         batch(|batch| batch.state = Some(BatchState::Deleted)),
@@ -367,7 +370,7 @@ fn batches_and_states_that_nobody_knows_are_told() {
     assert_eq!(batch(|_| ()), BEHIND);
     let mut done = job(JobState::Completed);
     done.batch.as_mut().unwrap().state = Some(BatchState::Completed);
-    assert_eq!(of_job(&done), ["done: It is done.", "done: It is completed, 12 min ago."]);
+    assert_eq!(of_job(&done), ["done: It is done.", "done: It was completed 12 min ago."]);
 }
 
 #[test]

@@ -24,15 +24,15 @@ pub(super) fn is_worked_on(state: JobState) -> bool {
     state.success().is_some() && state != JobState::Held
 }
 
-/// The ingest queue is paused. `what` says what that means for whoever asks.
+/// The ingest queue is paused. `what` says what that means for the item asked about.
 pub(super) fn paused(pause: &Pause, now: Timestamp, what: &str) -> Cause {
     let sentence = match pause.since {
-        Some(since) => format!("The ingest queue is paused for {}.", ago(since, now)),
+        Some(since) => format!("The ingest queue has been paused for {}.", ago(since, now)),
         None => "The ingest queue is paused.".to_owned(),
     };
     Cause::new(CauseKind::QueuePaused, sentence)
         .evidence(format!("{}{what}", pause.requested()))
-        .remedy("Release the ingest queue, once the reason for the pause is gone.")
+        .remedy("Release the ingest queue once the reason for the pause is resolved.")
         .since(pause.since)
         .items([Path::QueueLock(queuekeeper_queue::path::Queue::Ingest)], 1)
 }
@@ -40,7 +40,7 @@ pub(super) fn paused(pause: &Pause, now: Timestamp, what: &str) -> Cause {
 /// How full the working storage is, of how much.
 pub(super) fn storage(volume: &Volume) -> String {
     let used = volume.size_bytes.saturating_sub(volume.free_bytes);
-    format!("{} of {} are used", size(used), size(volume.size_bytes))
+    format!("{} of {} used", size(used), size(volume.size_bytes))
 }
 
 /// Daemons whose pools are full of jobs that wait for space.
@@ -49,15 +49,15 @@ pub(super) fn pool_full(state: &StateSituation, volume: Option<&Volume>, now: Ti
     let first = full.first()?;
     let waiting: u64 = full.iter().map(|pool| pool.jobs).sum();
     let sentence = if let [pool] = full[..] {
-        format!("{} jobs wait for working storage inside one daemon and fill its pool.", count(pool.jobs))
+        format!("{} jobs are waiting for working storage in one daemon and fill its pool.", count(pool.jobs))
     } else {
-        format!("{} jobs wait for working storage and fill the pools of {} daemons.", count(waiting), full.len())
+        format!("{} jobs are waiting for working storage and fill the pools of {} daemons.", count(waiting), full.len())
     };
     let unseen = state.jobs.saturating_sub(state.locked);
     let full_of = volume.map(|volume| format!(" {}.", storage(volume))).unwrap_or_default();
     let which = if full.len() == 1 { "them".to_owned() } else { format!("{} of them", count(first.jobs)) };
     let evidence = format!(
-        "Session {} has held {which} for {} and lets none go while it would bring storage above the limit, so it looks at \
+        "Session {} has held {which} for {}. It keeps a job while that job would bring storage above the limit, so it takes \
          none of the other {}.{full_of}",
         session(first.session),
         ago(first.since, now),
@@ -65,8 +65,8 @@ pub(super) fn pool_full(state: &StateSituation, volume: Option<&Volume>, now: Ti
     );
     let items = full.iter().flat_map(|pool| pool.items.iter().copied()).map(Path::Job);
     let cause = Cause::new(CauseKind::PoolFull, sentence).evidence(evidence).remedy(
-        "Free working storage, or enlarge it; it comes free by itself only as jobs pass Notify. Holding a collection keeps \
-         further jobs of it from arriving, and frees no daemon.",
+        "Free or enlarge working storage. Otherwise, space is freed only as jobs pass Notify. Holding a collection keeps \
+         further jobs of it from arriving, but frees no daemon.",
     );
     Some(cause.since(Some(first.since)).items(items, waiting))
 }
@@ -84,9 +84,9 @@ pub(super) fn head_blocked(state: &StateSituation, head: &Head) -> Cause {
         (_, _) => format!("The entry {name}, whose job the daemons cannot load,"),
     };
     let others = state.jobs.saturating_sub(state.locked);
-    Cause::new(CauseKind::HeadBlocked, format!("{what} starves {}.", state.state))
+    Cause::new(CauseKind::HeadBlocked, format!("{what} blocks {}.", state.state))
         .evidence(format!(
-            "A poll takes it first and ends there, so that none of the {} that wait is looked at.",
+            "Every poll takes it first and ends there, so none of the {} behind it is taken.",
             counted(others, "job", "jobs")
         ))
         .remedy(head.fault.remedy())
@@ -96,7 +96,7 @@ pub(super) fn head_blocked(state: &StateSituation, head: &Head) -> Cause {
 
 fn untaken(jobs: u64) -> String {
     match jobs {
-        1 => "Its 1 job is not locked.".to_owned(),
+        1 => "Its only job is not locked.".to_owned(),
         jobs => format!("None of its {} jobs is locked.", count(jobs)),
     }
 }
@@ -109,7 +109,7 @@ fn no_daemon(state: &StateSituation, found: &FoundFault, now: Timestamp) -> Caus
         }
         None => (
             format!("No daemon takes jobs from {}.", state.state),
-            format!("{} None was since this was first looked at.", untaken(state.jobs)),
+            format!("{} None has been since queuekeeper started to watch.", untaken(state.jobs)),
         ),
     };
     Cause::new(CauseKind::Fault(Fault::NoDaemon), sentence)
@@ -125,17 +125,19 @@ pub(super) fn backlog(state: &StateSituation) -> Option<Cause> {
     let name = quoted(&backlog.collection);
     let sentence = match backlog.jobs {
         1 => {
-            format!("1 pending job of the held collection {name} is set Held when its turn comes, which takes a poll.")
+            format!(
+                "1 pending job of the held collection {name} is moved to Held when its turn comes, which takes one poll."
+            )
         }
         jobs => format!(
-            "{} pending jobs of the held collection {name} are set Held when their turn comes, one a poll, and delay all \
-             behind them.",
+            "{} pending jobs of the held collection {name} are moved to Held when their turn comes, one per poll, and delay \
+             all behind them.",
             count(jobs)
         ),
     };
     Some(
         Cause::new(CauseKind::HeldBacklog, sentence)
-            .remedy("Release the collection, or wait until its jobs are Held.")
+            .remedy("Release the collection, or wait until its jobs have been moved to Held.")
             .items([collection_lock(&backlog.collection)], 1),
     )
 }
@@ -154,7 +156,7 @@ pub(super) fn obstacles(state: &StateSituation, volume: Option<&Volume>, now: Ti
     let folder = state.faults.iter().filter(|found| found.fault != Fault::StuckState);
     causes.extend(folder.map(Cause::of_fault));
     causes.extend(pool_full(state, volume, now));
-    // Where jobs leave the state all the same, it ends nobody's work, whatever it should do.
+    // Where jobs leave the state all the same, it blocks nothing, whatever it should do.
     let blocks = |head: &&Head| state.flow.last_left.is_none_or(|left| left <= head.since);
     causes.extend(state.head.as_ref().filter(blocks).map(|head| head_blocked(state, head)));
     let is_running = state.pause.is_none() || !is_paused_with_the_queue(state.state);
@@ -168,7 +170,7 @@ pub(super) fn obstacles(state: &StateSituation, volume: Option<&Volume>, now: Ti
 /// With so many bytes more, how full storage would be.
 pub(super) fn would_be(volume: &Volume, bytes: u64) -> String {
     format!(
-        "With its {} working storage would be at {}, the limit is {}.",
+        "With its {}, working storage would be {} full; the limit is {}.",
         size(bytes),
         above(volume.used_with(bytes), volume.threshold),
         percent(volume.threshold)

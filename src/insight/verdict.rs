@@ -59,35 +59,35 @@ pub(super) fn headline(kind: CauseKind, job: &JobSituation, verdict: Verdict) ->
     let state = job.state.map_or("its state", State::name);
     let said = match kind {
         CauseKind::Done => "It is done.",
-        CauseKind::InWork if verdict == Verdict::Moving => "It is moving: a daemon works on it.",
+        CauseKind::InWork if verdict == Verdict::Moving => "It is moving: a daemon is working on it.",
         CauseKind::InWork | CauseKind::Locked => "A daemon holds it.",
-        CauseKind::StatusUnknown => "Its status says nothing that the daemons know.",
-        CauseKind::Failed if OperatorNote::read(&job.message).is_some() => "An operator set it Failed.",
+        CauseKind::StatusUnknown => "The daemons do not know its status.",
+        CauseKind::Failed if OperatorNote::read(&job.message).is_some() => "An operator moved it to Failed.",
         CauseKind::Failed => {
-            return format!("It failed in {} and waits for an operator.", JobState::failed_in(job.last_successful));
+            return format!("It failed in {} and needs an operator.", JobState::failed_in(job.last_successful));
         }
-        CauseKind::Held if OperatorNote::read(&job.message).is_some() => "An operator holds it.",
+        CauseKind::Held if OperatorNote::read(&job.message).is_some() => "An operator is holding it.",
         CauseKind::Held if job.hold.is_some() => "It is held with its collection.",
-        CauseKind::Held => "It is held, and nothing but an operator releases it.",
-        CauseKind::QueuePaused => "It waits until the ingest queue is released.",
-        CauseKind::CollectionHeld => "It waits to be held: its collection is.",
-        CauseKind::WaitingForSpace if job.lock.is_some() => "It waits for working storage.",
-        CauseKind::WaitingForSpace => "It waits for working storage, and nobody has looked at it yet.",
-        CauseKind::PoolFull => "It waits for a daemon, and the daemons wait for working storage.",
+        CauseKind::Held => "It is held, and only an operator can release it.",
+        CauseKind::QueuePaused => "It is waiting for the ingest queue to be released.",
+        CauseKind::CollectionHeld => "It will be held: its collection is held.",
+        CauseKind::WaitingForSpace if job.lock.is_some() => "It is waiting for working storage.",
+        CauseKind::WaitingForSpace => "It is waiting for working storage, and no daemon has taken it yet.",
+        CauseKind::PoolFull => "It is waiting for a daemon, and the daemons are waiting for working storage.",
         CauseKind::HeadBlocked => return format!("An entry at the head of {state} blocks all others."),
         CauseKind::Fault(Fault::NoDaemon) => {
-            return format!("It waits for a daemon, and none takes jobs from {state}.");
+            return format!("It is waiting for a daemon, but none takes jobs from {state}.");
         }
-        CauseKind::Behind | CauseKind::HeldBacklog => "It waits for its turn.",
-        CauseKind::Next => "It waits for a daemon to take it.",
-        CauseKind::BatchGone => "Its batch is not there.",
+        CauseKind::Behind | CauseKind::HeldBacklog => "It is waiting for its turn.",
+        CauseKind::Next => "It is waiting for a daemon to take it.",
+        CauseKind::BatchGone => "Its batch does not exist.",
         CauseKind::BatchNotAcquired => "Its batch has not been acquired.",
         CauseKind::Fault(Fault::MissingEntry) => "No daemon can see it: it has no queue entry.",
         CauseKind::Fault(Fault::UnloadableJob) => "No daemon can load it.",
         CauseKind::Fault(Fault::UnfinishedCreation) => "Its creation was not finished.",
         CauseKind::Fault(Fault::PriorityOutOfRange) => "Its priority makes it unreadable to the daemons.",
-        CauseKind::Fault(Fault::LeakedLock) => "It is locked, and nobody seems to work on it.",
-        CauseKind::Fault(Fault::StuckState) => return format!("Nothing leaves {state}."),
+        CauseKind::Fault(Fault::LeakedLock) => "It is locked, but apparently no daemon is working on it.",
+        CauseKind::Fault(Fault::StuckState) => return format!("No job leaves {state}."),
         CauseKind::Fault(fault) => return format!("{}.", fault.title()),
         // Causes of states and batches.
         CauseKind::Flowing
@@ -97,7 +97,7 @@ pub(super) fn headline(kind: CauseKind, job: &JobSituation, verdict: Verdict) ->
         | CauseKind::JobsToDo
         | CauseKind::JobsHeld
         | CauseKind::JobsStopped
-        | CauseKind::ReportDue => "It waits.",
+        | CauseKind::ReportDue => "It is waiting.",
     };
     said.to_owned()
 }

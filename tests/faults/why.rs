@@ -51,7 +51,7 @@ async fn what_a_job_waits_for_is_said_as_it_is_in_the_tree() {
 
     let (diagnosis, cause) = first(&mirror, 22, 0, &["behind_others"]).await;
     assert_eq!(diagnosis.verdict, Verdict::Waiting);
-    assert!(cause.sentence.starts_with("3 jobs are ahead of it: of the same priority, but earlier."), "{cause:?}");
+    assert!(cause.sentence.starts_with("3 jobs are ahead of it: earlier ones of the same priority."), "{cause:?}");
     assert_eq!(cause.items[0].to_string(), "/jobs/states/estimating/05-jid0000000022");
 
     let (diagnosis, cause) = first(&mirror, 22, TEN_MINUTES, &["no_daemon", "behind_others"]).await;
@@ -94,17 +94,17 @@ async fn whoever_holds_a_job_is_named_with_all_else_that_they_hold() {
         daemon.create(&format!("/jobs/jid{job:010}/lock"), b"", &lock).await.unwrap();
     }
     let session = format!("0x{:x}", daemon.session_id().0);
-    let also = format!("by session {session}, which also holds 4 others.");
+    let also = format!("by session {session}, which also holds 4 other locks.");
     eventually(LIMIT, &also, async || of_job(&mirror, 30, 0).causes[0].evidence.ends_with(&also)).await;
     let (diagnosis, cause) = first(&mirror, 30, 0, &["waiting_for_space"]).await;
-    assert_eq!((diagnosis.verdict, &*diagnosis.headline), (Verdict::Stopped, "It waits for working storage."));
+    assert_eq!((diagnosis.verdict, &*diagnosis.headline), (Verdict::Stopped, "It is waiting for working storage."));
     assert_eq!(cause.sentence, "With its 1,000 bytes working storage would be at 85 %, the limit is 80 %.");
     assert_eq!(cause.items.len(), 4);
 
     let (_, cause) = first(&mirror, 35, 0, &["waiting_for_space", "pool_full", "behind_others"]).await;
     assert_eq!(cause.kind, CauseKind::WaitingForSpace);
     let full = of_job(&mirror, 35, 0).causes[1].clone();
-    assert!(full.sentence.starts_with("5 jobs wait for working storage inside one daemon"), "{full:?}");
+    assert!(full.sentence.starts_with("5 jobs are waiting for working storage in one daemon"), "{full:?}");
     assert!(full.evidence.contains(&session) && full.evidence.contains("none of the other 2 jobs"), "{full:?}");
     let now = Timestamp::now();
     let state = insight::why_state(&mirror.store, JobState::Provisioning, Some(VOLUME), now).unwrap();
@@ -130,7 +130,7 @@ async fn what_is_broken_stands_before_whose_turn_it_is() {
     let mirror = Mirror::start(&world, without_daemons()).await;
 
     let (diagnosis, cause) = first(&mirror, 41, 0, &["failed"]).await;
-    assert_eq!(diagnosis.headline, "It failed in Downloading and waits for an operator.");
+    assert_eq!(diagnosis.headline, "It failed in Downloading and needs an operator.");
     assert!(cause.evidence.starts_with("1 other job failed with the same message"), "{cause:?}");
 
     world.create("/jobs/states/estimating/00-jid0000000005", "").await;
@@ -138,7 +138,7 @@ async fn what_is_broken_stands_before_whose_turn_it_is() {
     assert_eq!(diagnosis.headline, "An entry at the head of Estimating blocks all others.");
     assert!(cause.sentence.starts_with("The orphan entry 00-jid0000000005, whose job is in Storing,"), "{cause:?}");
     assert_eq!(cause.items[0].to_string(), "/jobs/states/estimating/00-jid0000000005");
-    assert_eq!(diagnosis.causes[1].sentence, "1 job is ahead of it: of the same priority, but earlier.");
+    assert_eq!(diagnosis.causes[1].sentence, "1 job is ahead of it: earlier ones of the same priority.");
     assert_eq!(cause.remedy, Some(Fault::OrphanEntry.remedy()));
     let now = Timestamp::now() + SignedDuration::from_secs(TEN_MINUTES);
     let state = insight::why_state(&mirror.store, JobState::Estimating, None, now).unwrap();
@@ -158,7 +158,7 @@ async fn what_is_broken_stands_before_whose_turn_it_is() {
     assert_eq!(first(&mirror, 4, TEN_MINUTES, &["unloadable_job"]).await.0.headline, "No daemon can load it.");
     world.set("/jobs/jid0000000003/bid", "bid0000000077").await;
     let (diagnosis, _) = first(&mirror, 3, TEN_MINUTES, &["unloadable_job"]).await;
-    assert_eq!(diagnosis.causes.last().unwrap().sentence, "Its batch bid0000000077 is not there.");
+    assert_eq!(diagnosis.causes.last().unwrap().sentence, "Its batch bid0000000077 does not exist.");
     world.set("/jobs/jid0000000007/status", &status("Tele\u{7}porting", 0).replace('\u{7}', "\\u0007")).await;
     let (_, cause) = first(&mirror, 7, 0, &["status_unknown"]).await;
     assert!(cause.sentence.contains("“Tele\\u{7}porting”"), "{cause:?}");
@@ -171,11 +171,11 @@ async fn a_batch_says_how_far_it_is() {
     let mirror = Mirror::start(&world, without_daemons()).await;
     let of = |batch| insight::why_batch(&mirror.store, BatchId::new(batch), None, Timestamp::now()).unwrap().0;
     assert_eq!(kinds(&of(0)), ["jobs_to_do", "jobs_held"]);
-    assert_eq!(of(0).causes[0].sentence, "9 of its 12 jobs are still to do.");
+    assert_eq!(of(0).causes[0].sentence, "9 of its 12 jobs have not finished.");
     assert_eq!(of(0).causes[0].evidence, "1 completed, 1 failed, 1 deleted.");
     let note = r#"{"who":"ann","why":"a court order."}"#;
     world.set("/locks/collections/c10", note).await;
-    let held = "Collection “c10” is held. By “ann”, because of “a court order”. It does not come free";
+    let held = "Collection “c10” is held. By “ann”, because of “a court order”. A held job is not released";
     eventually(LIMIT, "the hold is named", async || of(0).causes[1].evidence.starts_with(held)).await;
     world.delete("/batches/bid0000000001/states/batch-processing").await;
     for folder in ["batch-failed", "batch-completed", "batch-deleted"] {

@@ -31,7 +31,7 @@ async fn a_job_that_an_operator_held_or_failed_names_them_and_is_counted_apart()
 
     let held = job_in(&world, "jid0000000001", "held").await;
     assert_eq!(held["message"], "By oscar with queuekeeper: a court <order>");
-    assert_eq!(held["diagnosis"]["headline"], "An operator holds it.");
+    assert_eq!(held["diagnosis"]["headline"], "An operator is holding it.");
     let moved = held["history"].as_array().unwrap().last().unwrap();
     assert_eq!(
         (&moved["to"], &moved["actor"], &moved["reason"]),
@@ -43,10 +43,10 @@ async fn a_job_that_an_operator_held_or_failed_names_them_and_is_counted_apart()
     }
 
     let failed = job_in(&world, "jid0000000002", "failed").await;
-    assert_eq!(failed["diagnosis"]["headline"], "An operator set it Failed.");
+    assert_eq!(failed["diagnosis"]["headline"], "An operator moved it to Failed.");
     let cause = failed["diagnosis"]["causes"][0]["sentence"].as_str().unwrap();
     assert!(
-        cause.starts_with("“oscar” set it Failed in Downloading") && cause.ends_with("“the wrong file”"),
+        cause.starts_with("“oscar” moved it to Failed in Downloading") && cause.ends_with("“the wrong file”"),
         "{cause}"
     );
 

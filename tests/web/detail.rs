@@ -132,7 +132,7 @@ async fn a_job_is_shown_whatever_it_holds() {
 
     let page = world.page("/jobs/jid0000000042").await;
     for told in [
-        "It failed in Downloading and waits for an operator.",
+        "It failed in Downloading and needs an operator.",
         "&#60;script&#62;alert(1)&#60;/script&#62;&#34;&#39;&#38;\\u{202e}evil\\u{2066}\\u{1b}[31m",
         "class=\"failed\">Downloading",
         "created in Failed",
@@ -140,7 +140,7 @@ async fn a_job_is_shown_whatever_it_holds() {
         "href=\"../tree/jobs/jid0000000042/%3Cimg%20src%3Dx%20onerror%3Dalert%281%29%3E%20a%3Fb%23c%25\"",
         "&#60;/pre&#62;&#60;script&#62;&#34;\n  ]\n}</pre>",
         "these are 1,000,002 bytes in all; not UTF-8",
-        "Its batch bid0000000007 is not there.",
+        "Its batch bid0000000007 does not exist.",
     ] {
         assert!(page.contains(told), "{told:?} is not in {page}");
     }

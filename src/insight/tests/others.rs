@@ -9,8 +9,8 @@ fn a_state_tells_the_same_for_all_of_its_jobs() {
     assert_eq!(
         of(&state(JobState::Storing)),
         [
-            "moving: Storing flows.",
-            "flowing: 100 jobs are in it, 2 at work. Jobs leave it at about 120 an hour. | The last one left 30 s ago.",
+            "moving: Storing is moving.",
+            "flowing: 100 jobs are in it, 2 being worked on. Jobs leave it at about 120 an hour. | The last one left 30 s ago.",
         ]
     );
     let mut stuck = state(JobState::Provisioning);
@@ -21,27 +21,27 @@ fn a_state_tells_the_same_for_all_of_its_jobs() {
     assert_eq!(
         of(&stuck)[..2],
         [
-            "stopped: Provisioning has not moved for 55 min.",
-            "waiting_for_space: 5 jobs wait for working storage: it is at 85 %, the limit is 80 %. | The first for 55 min. The \
-             98 jobs that no daemon has taken yet would need 6.0 TiB more.",
+            "stopped: No job has left Provisioning for 55 min.",
+            "waiting_for_space: 5 jobs are waiting for working storage: it is 85 % full; the limit is 80 %. | The \
+             first one has been waiting for 55 min. The 98 jobs that no daemon has taken yet need another 6.0 TiB.",
         ]
     );
-    assert!(of(&stuck)[2].starts_with("pool_full: 5 jobs wait"));
+    assert!(of(&stuck)[2].starts_with("pool_full: 5 jobs are waiting"));
     let paused = StateSituation { pause: Some(pause()), ..state(JobState::Storing) };
-    assert_eq!(of(&paused)[0], "stopped: Storing waits until the ingest queue is released.");
+    assert_eq!(of(&paused)[0], "stopped: Storing is waiting for the ingest queue to be released.");
     let empty = StateSituation { jobs: 0, locked: 0, ..state(JobState::Storing) };
     assert_eq!(of(&empty), ["moving: No job is in Storing.", "empty: No job is in Storing."]);
     assert_eq!(
         of(&StateSituation { jobs: 1, ..state(JobState::Failed) }),
         [
-            "stopped: 1 job is failed and waits for an operator.",
-            "waits_for_operator: 1 job is failed and waits for an operator."
+            "stopped: 1 job is failed and needs an operator.",
+            "waits_for_operator: 1 job is failed and needs an operator."
         ]
     );
     assert_eq!(of(&state(JobState::Completed))[0], "done: 100 jobs are completed.");
     let slow =
         StateSituation { flow: StateFlow { left_1h: pace(0), ..StateFlow::default() }, ..state(JobState::Storing) };
-    assert_eq!(of(&slow)[0], "waiting: Storing waits.");
+    assert_eq!(of(&slow)[0], "waiting: Storing is waiting.");
 }
 
 fn batch(of: BatchState, references: [Option<u32>; 4]) -> BatchSituation {
@@ -75,7 +75,7 @@ fn a_batch_tells_how_far_it_is() {
         of(&running),
         [
             "moving: It is moving.",
-            "jobs_to_do: 1,391 of its 7,515 jobs are still to do. | 6,120 completed, 4 failed. At about 600 an hour they end in \
+            "jobs_to_do: 1,391 of its 7,515 jobs have not finished. | 6,120 completed, 4 failed. At about 600 an hour, they finish in \
              about 2.3 h.",
         ]
     );
@@ -83,14 +83,14 @@ fn a_batch_tells_how_far_it_is() {
         rates: Some(Rates { recent: Pace::default(), longer: pace(0), latest: Pace::default() }),
         ..running.clone()
     };
-    assert_eq!(of(&still)[0], "waiting: It waits for its jobs.");
-    assert!(of(&still)[1].ends_with("None has ended lately."));
+    assert_eq!(of(&still)[0], "waiting: It is waiting for its jobs.");
+    assert!(of(&still)[1].ends_with("None has finished recently."));
     counts[Outcome::Processing as usize] = Some(0);
     assert_eq!(
         of(&batch(BatchState::Reporting, counts)),
         [
-            "waiting: It waits for its report.",
-            "report_due: All its jobs are done, and its report is due. | 6,120 completed, 4 failed."
+            "waiting: It is waiting for its report.",
+            "report_due: All its jobs are done. The report is still to be made. | 6,120 completed, 4 failed."
         ]
     );
     let overdue = BatchSituation {
@@ -99,23 +99,23 @@ fn a_batch_tells_how_far_it_is() {
     };
     assert_eq!(of(&overdue)[0], "stopped: Batch without end.");
     let new = BatchSituation { is_acquired: false, pause: Some(pause()), ..batch(BatchState::Pending, [None; 4]) };
-    assert_eq!(of(&new)[0], "stopped: It waits until the ingest queue is released.");
-    assert!(of(&new)[2].starts_with("batch_not_acquired: It waits for 1.0 h for a daemon to acquire it."));
+    assert_eq!(of(&new)[0], "stopped: It is waiting for the ingest queue to be released.");
+    assert!(of(&new)[2].starts_with("batch_not_acquired: It has been waiting for 1.0 h for a daemon to acquire it."));
     let held = BatchSituation { is_acquired: false, ..batch(BatchState::Held, [None; 4]) };
-    assert_eq!(of(&held), ["stopped: It is held for 1.0 h.", "held: It is held for 1.0 h."]);
+    assert_eq!(of(&held), ["stopped: It has been held for 1.0 h.", "held: It has been held for 1.0 h."]);
     let creating = BatchSituation { lock: Some(lock(0)), ..batch(BatchState::Processing, [Some(0); 4]) };
     assert_eq!(
         of(&creating),
         [
-            "moving: A daemon works on it for 1.5 h.",
-            "in_work: A daemon works on it for 1.5 h. | Locked by session 0x1000a3f. Its jobs are being created.",
+            "moving: A daemon has been working on it for 1.5 h.",
+            "in_work: A daemon has been working on it for 1.5 h. | Locked by session 0x1000a3f. Its jobs are being created.",
         ]
     );
     let mut failed = batch(BatchState::Failed, counts);
     failed.message = "mail server".into();
-    assert_eq!(of(&failed)[0], "stopped: It failed and waits for an operator.");
+    assert_eq!(of(&failed)[0], "stopped: It failed and needs an operator.");
     assert!(of(&failed)[1].starts_with("failed: It failed 1.0 h ago: “mail server” | 6,120 completed, 4 failed."));
-    assert_eq!(of(&batch(BatchState::Completed, counts))[0], "done: It is done, and its report is made.");
+    assert_eq!(of(&batch(BatchState::Completed, counts))[0], "done: It is done, and its report has been made.");
 }
 
 #[test]
@@ -129,16 +129,16 @@ fn a_batch_whose_jobs_stand_is_not_moving_and_has_no_time_to_end_in() {
     assert_eq!(
         of(&BatchSituation { held: 3, ..moving.clone() }),
         [
-            "stopped: It waits for jobs that are Held.",
-            "jobs_held: 3 jobs of it are Held. | They do not come free by themselves, and the batch is not done before they \
-             are.",
-            "jobs_to_do: 3 of its 63 jobs are still to do. | 60 completed, 0 failed.",
+            "stopped: It is waiting for jobs that are Held.",
+            "jobs_held: 3 of its jobs are Held. | Held jobs are not released automatically, and the batch cannot complete \
+             before them.",
+            "jobs_to_do: 3 of its 63 jobs have not finished. | 60 completed, 0 failed.",
         ]
     );
-    // Some are: the others move, and yet nobody can say when it ends.
+    // Some are: the others move, and yet the end cannot be estimated.
     assert_eq!(
         of(&BatchSituation { held: 1, ..moving.clone() })[..2],
-        ["moving: It is moving.", "jobs_to_do: 3 of its 63 jobs are still to do. | 60 completed, 0 failed."]
+        ["moving: It is moving.", "jobs_to_do: 3 of its 63 jobs have not finished. | 60 completed, 0 failed."]
     );
     let mut blocked = state(JobState::Storing);
     blocked.locked = 0;
@@ -147,13 +147,13 @@ fn a_batch_whose_jobs_stand_is_not_moving_and_has_no_time_to_end_in() {
     assert_eq!(
         of(&stopped)[..2],
         [
-            "stopped: It waits for jobs in a state that nothing leaves.",
-            "jobs_stopped: 3 jobs of it wait in Storing: No daemon has taken a job from Storing for 20 s. | None of its 100 \
+            "stopped: It is waiting for jobs in a state that is stuck.",
+            "jobs_stopped: 3 of its jobs are waiting in Storing: No daemon has taken a job from Storing for 20 s. | None of its 100 \
              jobs is locked.",
         ]
     );
     let partly = BatchSituation { states: vec![(blocked, 1), (state(JobState::Notify), 2)], ..moving };
     assert_eq!(of(&partly)[0], "moving: It is moving.");
-    assert_eq!(of(&partly)[1], "jobs_to_do: 3 of its 63 jobs are still to do. | 60 completed, 0 failed.");
-    assert!(of(&partly)[2].starts_with("jobs_stopped: 1 job of it waits in Storing: "));
+    assert_eq!(of(&partly)[1], "jobs_to_do: 3 of its 63 jobs have not finished. | 60 completed, 0 failed.");
+    assert!(of(&partly)[2].starts_with("jobs_stopped: 1 of its jobs is waiting in Storing: "));
 }

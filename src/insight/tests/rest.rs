@@ -1,4 +1,4 @@
-//! Jobs that nobody works on.
+//! Jobs that no daemon works on.
 
 use super::*;
 
@@ -9,36 +9,39 @@ fn holds_are_told_with_who_and_why() {
     assert_eq!(
         of_job(&pending)[..2],
         [
-            "stopped: It waits to be held: its collection is.",
-            "collection_held: Its collection “demo” is held for 2.0 h. | By “alice”, because of “the volume is\\u{202e} \
-             enlarged”. When its turn comes it is set Held instead of being worked on.",
+            "stopped: It will be held: its collection is held.",
+            "collection_held: Its collection “demo” has been held for 2.0 h. | By “alice”, because of “the volume is\\u{202e} \
+             enlarged”. When its turn comes, it is moved to Held instead of being processed.",
         ]
     );
     let mut held = job(JobState::Held);
     assert_eq!(
         of_job(&held),
         [
-            "stopped: It is held, and nothing but an operator releases it.",
-            "held: It is held for 12 min. | Its collection “demo” is free; a held job does not come free by itself.",
+            "stopped: It is held, and only an operator can release it.",
+            "held: It has been held for 12 min. | Its collection “demo” is not held; a held job is not released automatically.",
         ]
     );
     held.hold = Some(Pause::default());
     assert_eq!(
         of_job(&held),
-        ["stopped: It is held with its collection.", "held: It is held for 12 min. | Its collection “demo” is held."]
+        [
+            "stopped: It is held with its collection.",
+            "held: It has been held for 12 min. | Its collection “demo” is held."
+        ]
     );
     held.message = "By alice with queuekeeper: a court order".into();
     assert_eq!(
         of_job(&held),
         [
-            "stopped: An operator holds it.",
-            "held: “alice” has held it for 12 min: “a court order” | Its collection “demo” is held, too.",
+            "stopped: An operator is holding it.",
+            "held: “alice” has held it for 12 min: “a court order” | Its collection “demo” is held too.",
         ]
     );
     (held.hold, held.message) = (None, "a court order".into());
     assert_eq!(
         of_job(&held)[1],
-        "held: It is held for 12 min: “a court order” | Its collection “demo” is free; a held job does not come free by itself."
+        "held: It has been held for 12 min: “a court order” | Its collection “demo” is not held; a held job is not released automatically."
     );
     // Of those that delay the ones behind them, how many are ahead says more.
     let mut behind = job(JobState::Pending);
@@ -46,7 +49,7 @@ fn holds_are_told_with_who_and_why() {
     assert_eq!(
         of_job(&behind).last().map(String::as_str),
         Some(
-            "held_backlog: 212 pending jobs of the held collection “ucla” are set Held when their turn comes, one a poll, and delay all behind them."
+            "held_backlog: 212 pending jobs of the held collection “ucla” are moved to Held when their turn comes, one per poll, and delay all behind them."
         )
     );
 }
@@ -62,10 +65,10 @@ fn a_failed_job_tells_where_and_how_many_with_it() {
     assert_eq!(
         of_job(&failed),
         [
-            "stopped: It failed in Downloading and waits for an operator.",
+            "stopped: It failed in Downloading and needs an operator.",
             "failed: It failed in Downloading 12 min ago: “404 for https://deposit.example.edu/<x>” | 37 other jobs failed \
-             with the same message, numbers and names aside. It was resumed 3 times.",
-            "retries_exhausted: It was resumed 3 times and failed again. | It fails whenever it is resumed. Only a person can \
+             with the same message (numbers and names ignored). It has been resumed 3 times.",
+            "retries_exhausted: It has been resumed 3 times and failed again. | It fails whenever it is resumed. Only a person can \
              help.",
             "batch_at_rest: Its batch bid0000000007 failed 1.0 h ago.",
         ]
@@ -74,8 +77,8 @@ fn a_failed_job_tells_where_and_how_many_with_it() {
     assert_eq!(
         of_job(&failed)[..2],
         [
-            "stopped: An operator set it Failed.",
-            "failed: “alice” set it Failed in Downloading 12 min ago: “wrong <file>” | No daemon reported an error.",
+            "stopped: An operator moved it to Failed.",
+            "failed: “alice” moved it to Failed in Downloading 12 min ago: “wrong <file>” | No daemon reported an error.",
         ]
     );
     failed.message = " ".into();
