@@ -28,11 +28,7 @@ fn known(value: Option<&'static str>) -> &'static str {
 /// Registers `queuekeeper_build_info`.
 pub fn register(registry: &mut Registry) {
     let labels = vec![("version", VERSION), ("revision", revision()), ("rustc", rustc())];
-    registry.register(
-        "queuekeeper_build",
-        "The version, its revision and the compiler it was built with",
-        Info::new(labels),
-    );
+    registry.register("queuekeeper_build", "Version, revision and compiler of this build", Info::new(labels));
 }
 
 #[cfg(test)]

@@ -66,8 +66,8 @@ impl Http {
     /// Registers the families, with every route there is.
     ///
     /// Each has one answer from the start, of those that it can give; the others appear when they are seen. A histogram
-    /// is eight series: it appears with the first request, since most routes are never asked for and no alert needs one,
-    /// and those have none whose answers are bytes that the program carries.
+    /// is eight series: it appears with the first request, since most routes are never asked for and no alert needs
+    /// one, and those have none whose answers are bytes that the program carries.
     #[must_use]
     pub fn register<'a>(registry: &mut Registry, routes: impl IntoIterator<Item = Known<'a>>) -> Self {
         let durations: Durations = Family::new_with_constructor(|| Histogram::new(BUCKETS));
@@ -87,10 +87,10 @@ impl Http {
         let refused = Arc::new(route(REFUSED, "GET", 421, true));
         registry.register(
             "queuekeeper_http_request_duration_seconds",
-            "Time from a request's head to its response's head",
+            "Time from receiving the head of a request to sending the head of its response in seconds",
             durations.clone(),
         );
-        registry.register("queuekeeper_http_requests", "Requests answered", requests.clone());
+        registry.register("queuekeeper_http_requests", "HTTP requests answered", requests.clone());
         Self { routes, unmatched, refused, requests, durations }
     }
 

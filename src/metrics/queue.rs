@@ -39,7 +39,7 @@ impl Queue {
         registry.register_collector(Box::new(self));
     }
 
-    /// Everything that a scrape at `now` tells, at one moment.
+    /// Everything that a scrape at `now` exports, at one moment.
     #[must_use]
     pub fn view(&self, now: Timestamp) -> View {
         let freshness = self.store.freshness();
@@ -62,7 +62,7 @@ impl Collector for Queue {
     }
 }
 
-/// What one scrape tells of the queue and of its image.
+/// What one scrape exports of the queue and of its mirror.
 #[derive(Debug)]
 pub struct View {
     /// How the image stands.
@@ -85,7 +85,7 @@ impl Collector for View {
         let mut families = Families::new(encoder);
         let families = &mut families;
         if let Some(summary) = self.summary.as_ref().filter(|_| !self.dropped) {
-            // Without a volume that answers nobody knows who waits for it.
+            // Without a volume that answers it is not known which jobs wait for it.
             let waiting = self.storage.and_then(|(_, space)| space).map(|_| summary.waiting_for_space);
             jobs::write(families, summary, waiting)?;
             batches::write(families, summary)?;

@@ -1,7 +1,7 @@
 //! Working storage: how full the volume is that the daemons work on.
 //!
 //! Such a volume is often on NFS, and asking a file system whose server is gone blocks for minutes. So it is asked
-//! from time to time on a thread of its own, and a scrape is told the last answer, while that is not too old.
+//! from time to time on a thread of its own, and a scrape exports the last answer while that is not too old.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ const STALE_AFTER: Duration = Duration::from_mins(1);
 /// The volume and what is known of it; clones share it.
 #[derive(Clone, Debug)]
 pub struct Storage {
-    /// `None` where its owner tells how full it is, and no file system is asked.
+    /// `None` where its owner sets how full it is, and no file system is asked.
     path: Option<Arc<Path>>,
     threshold: f64,
     latest: Arc<Mutex<Option<(Instant, Space)>>>,
@@ -89,12 +89,12 @@ impl Storage {
 
     /// A volume that is on no file system, such as a simulated one: how full it is, is what [`Self::tell`] said last.
     #[must_use]
-    pub fn told(threshold: f64) -> Self {
+    pub fn reported(threshold: f64) -> Self {
         Self { path: None, threshold, latest: Arc::default(), failure: Arc::default(), made: Instant::now() }
     }
 
-    /// The volume that holds `path`, asked once: for a process that ends before the answer is old. A file system that is
-    /// dead may take for ever.
+    /// The volume that holds `path`, asked once: for a process that ends before the answer is old. A file system that
+    /// is dead may take for ever.
     #[must_use]
     pub fn measured(path: PathBuf, threshold: f64) -> Self {
         let answer = Space::of(&path);
@@ -106,7 +106,7 @@ impl Storage {
         storage
     }
 
-    /// Says how full a volume made by [`Self::told`] is; it holds until something else is said.
+    /// Says how full a volume made by [`Self::reported`] is; it holds until something else is said.
     pub fn tell(&self, space: Space) {
         *self.latest.lock() = Some((Instant::now(), space));
     }
@@ -141,7 +141,7 @@ impl Storage {
         Some(self.space()?.left_below(self.threshold()))
     }
 
-    /// Asks the file system from time to time, until `shutdown`. Of a volume that is told there is nothing to ask.
+    /// Asks the file system from time to time, until `shutdown`. A volume whose usage is set has nothing to ask.
     ///
     /// A call that hangs is not waited for at the end: nothing can take it back, and the process may go without it.
     pub async fn poll(self, shutdown: CancellationToken) {
@@ -162,7 +162,7 @@ impl Storage {
                     *self.latest.lock() = None;
                     // Once for each failure, not every 15 seconds for as long as it lasts.
                     if self.failure.lock().replace(error.to_string()).is_none() {
-                        tracing::warn!(path = %volume.display(), %error, "working storage cannot be measured");
+                        tracing::warn!(path = %volume.display(), %error, "failed to measure working storage");
                     }
                 }
             }
@@ -178,17 +178,17 @@ impl Storage {
 pub(super) fn write(families: &mut Families<'_>, threshold: f64, space: Option<Space>) -> fmt::Result {
     families.gauge(
         "merritt_working_storage_size_bytes",
-        "The size of the volume that the daemons work on.",
+        "Size of the daemons' working volume in bytes.",
         space.map(|space| space.size_bytes as f64),
     )?;
     families.gauge(
         "merritt_working_storage_free_bytes",
-        "What is free on that volume, with what is reserved for root.",
+        "Free space on the daemons' working volume in bytes, including the reserve for root.",
         space.map(|space| space.free_bytes as f64),
     )?;
     families.gauge(
         "merritt_working_storage_threshold_ratio",
-        "The part of that volume above which the daemons keep jobs in Provisioning.",
+        "Used fraction of the daemons' working volume above which they keep jobs in Provisioning.",
         threshold,
     )
 }
@@ -214,8 +214,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_told_of_a_volume_does_not_age() {
-        let storage = Storage::told(0.8);
+    async fn a_reported_volume_does_not_age() {
+        let storage = Storage::reported(0.8);
         assert_eq!(storage.space(), None);
         let space = Space { size_bytes: 100, free_bytes: 40 };
         storage.tell(space);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_is_told_until_it_is_old_and_a_failure_takes_it_back() {
+    async fn an_answer_is_exported_until_it_is_old_and_a_failure_takes_it_back() {
         let here = tempfile::tempdir().unwrap();
         let storage = Storage::new(here.path().to_owned(), 0.8);
         assert_eq!(storage.space(), None);

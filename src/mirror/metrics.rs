@@ -8,7 +8,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use super::image::{Change, Seen};
+use super::image::{Change, ObservedState};
 use queuekeeper_queue::state::{BatchState, JobState, State};
 
 /// From a watch event's tenth of a second, which is the promise, both ways.
@@ -18,8 +18,9 @@ const MINUTE: f64 = 60.0;
 const HOUR: f64 = 60.0 * MINUTE;
 const DAY: f64 = 24.0 * HOUR;
 
-/// From a lock-step of the daemons to an object of 500 GB: seconds, minutes, hours, days. A quantile is estimated within its
-/// bucket and may be as wrong as that is wide, so no bound but the second is more than three times the one before it.
+/// From a lock-step of the daemons to an object of 500 GB: seconds, minutes, hours, days. A quantile is estimated
+/// within its bucket and may be as wrong as that is wide, so no bound but the second is more than three times the one
+/// before it.
 const STATE_BUCKETS: [f64; 17] = [
     1.0,
     5.0,
@@ -125,36 +126,36 @@ impl Metrics {
         let Self { events, reads, drift, walks, delay, .. } = metrics.clone();
         registry.register(
             "merritt_job_transitions",
-            "Changes of jobs' states seen by this process; none stands for created or gone, and a jump along the \
+            "State changes of jobs seen by this process; none stands for created or deleted, and a jump along the \
              success path counts each step",
             metrics.job_transitions.clone(),
         );
         registry.register(
             "merritt_jobs_failed_by_operator",
-            "Jobs that an operator was seen to set Failed with queuekeeper; the transitions to failed count them too",
+            "Jobs that an operator moved to Failed with queuekeeper; also counted as transitions to failed",
             metrics.failed_by_operator.clone(),
         );
         registry.register(
             "merritt_job_state_duration_seconds",
-            "Time that jobs spent in a state, observed when they leave it",
+            "Time that jobs spent in a state in seconds, observed when they leave it",
             metrics.state_duration.clone(),
         );
         registry.register(
             "merritt_batch_transitions",
-            "Changes of batches' states seen by this process; none stands for created or gone",
+            "State changes of batches seen by this process; none stands for created or deleted",
             metrics.batch_transitions.clone(),
         );
-        registry.register("queuekeeper_mirror_events", "Watch events taken", events);
+        registry.register("queuekeeper_mirror_events", "Watch events received", events);
         registry.register("queuekeeper_mirror_reads", "Znodes read", reads);
-        registry.register("queuekeeper_mirror_walks", "Walks of the whole tree begun", walks);
+        registry.register("queuekeeper_mirror_walks", "Walks of the whole tree started", walks);
         registry.register(
             "queuekeeper_mirror_delay_seconds",
-            "Time from a change in ZooKeeper to its being visible here, by the servers' clock",
+            "Time from a change in ZooKeeper until the mirror shows it in seconds, by the servers' clock",
             delay,
         );
         registry.register(
             "queuekeeper_mirror_drift",
-            "Differences between image and tree that watch events should have brought",
+            "Differences between the mirror and the tree that no watch event reported",
             drift,
         );
         metrics
@@ -174,22 +175,22 @@ impl Metrics {
             Change::Nothing | Change::Quiet => {}
             Change::Job { from, to, spent, is_by_operator, is_new: _ } => {
                 count(&self.job_transitions, from, to);
-                if is_by_operator && to == Seen::In(JobState::Failed) {
+                if is_by_operator && to == ObservedState::In(JobState::Failed) {
                     self.failed_by_operator.inc();
                 }
-                if let (Seen::In(state), Some(spent)) = (from, spent) {
+                if let (ObservedState::In(state), Some(spent)) = (from, spent) {
                     let histogram = self.state_duration.get_or_create_owned(&StateLabel { state: state.label() });
                     histogram.observe(spent.as_secs_f64());
                 }
             }
             Change::OtherJob { from, to } => {
-                count(&self.job_transitions, from, Seen::Nowhere);
-                count(&self.job_transitions, Seen::Nowhere, to);
+                count(&self.job_transitions, from, ObservedState::Nowhere);
+                count(&self.job_transitions, ObservedState::Nowhere, to);
             }
             Change::Batch { from, to } => count(&self.batch_transitions, from, to),
             Change::OtherBatch { from, to } => {
-                count(&self.batch_transitions, from, Seen::Nowhere);
-                count(&self.batch_transitions, Seen::Nowhere, to);
+                count(&self.batch_transitions, from, ObservedState::Nowhere);
+                count(&self.batch_transitions, ObservedState::Nowhere, to);
             }
         }
     }
@@ -207,11 +208,11 @@ fn prepare<S: State>(family: &Family<StepLabels, Counter>) {
 
 /// Counts a change of state. A jump along the success path is the steps that it passed; another one that the state
 /// machine does not have is counted as what was seen.
-fn count<S: State>(family: &Family<StepLabels, Counter>, from: Seen<S>, to: Seen<S>) {
+fn count<S: State>(family: &Family<StepLabels, Counter>, from: ObservedState<S>, to: ObservedState<S>) {
     let step = |from: &'static str, to: &'static str| {
         family.get_or_create_owned(&StepLabels { from, to }).inc();
     };
-    if let (Seen::In(from), Seen::In(to)) = (from, to) {
+    if let (ObservedState::In(from), ObservedState::In(to)) = (from, to) {
         let steps = from.steps_to(to);
         if !steps.is_empty() {
             let mut at = from;
@@ -233,8 +234,8 @@ mod tests {
     fn what_an_operator_fails_is_counted_among_the_failures_and_by_itself() {
         let metrics = Metrics::register(&mut Registry::default());
         let failed = |is_by_operator| Change::Job {
-            from: Seen::In(JobState::Storing),
-            to: Seen::In(JobState::Failed),
+            from: ObservedState::In(JobState::Storing),
+            to: ObservedState::In(JobState::Failed),
             spent: None,
             is_by_operator,
             is_new: false,

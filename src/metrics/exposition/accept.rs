@@ -20,7 +20,7 @@ impl Weight {
     pub(super) const NONE: Self = Self(0);
     const FULL: Self = Self(1000);
 
-    /// A weight that is none takes its wish with it: whoever sent it did not mean what we would guess.
+    /// A weight that is none takes its wish with it: its sender did not mean what we would guess.
     fn read(text: &str) -> Self {
         let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
         if decimals.len() > 3 || !decimals.bytes().all(|byte| byte.is_ascii_digit()) {

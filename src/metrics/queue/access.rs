@@ -27,13 +27,13 @@ pub(super) fn write(families: &mut Families<'_>, summary: &Summary) -> fmt::Resu
     let mut figures = |name: &str, help: &str, figure: fn(&ItemFigures) -> u64| {
         families.gauges(name, help, each().map(|(labels, figures)| (labels, figure(figures))))
     };
-    figures("merritt_access_requests", "Access requests in each state.", |requests| requests.count)?;
-    figures("merritt_access_requested_bytes", "What those requests ask for, in all.", |requests| {
+    figures("merritt_access_requests", "Number of access requests by state.", |requests| requests.count)?;
+    figures("merritt_access_requested_bytes", "Size of the requested objects in bytes.", |requests| {
         requests.requested_bytes
     })?;
     families.gauges(
         "merritt_access_oldest_entered_timestamp_seconds",
-        "When the access request longest in the state entered it.",
+        "Unix time at which the access request longest in the state entered it.",
         each().filter_map(|(labels, figures)| Some((labels, seconds(figures.oldest?)))),
     )
 }

@@ -1,6 +1,6 @@
 //! Jobs by collection.
 //!
-//! A collection's name is text of a znode: anything may stand there, as often as somebody likes. So only the largest
+//! A collection's name is text of a znode: anything may stand there, any number of times. So only the largest
 //! get series, and the rest are one.
 
 use std::borrow::Cow;
@@ -20,14 +20,14 @@ type Jobs = ByState<JobState, u64>;
 
 pub(super) fn write(families: &mut Families<'_>, figures: &[CollectionFigures], limit: usize) -> fmt::Result {
     let distinct = figures.iter().filter(|figures| !figures.collection.is_empty()).count();
-    families.count("merritt_collections", "Collections that have jobs here.", distinct as u64)?;
+    families.count("merritt_collections", "Number of collections that have jobs in the queue.", distinct as u64)?;
     let members = members(figures, limit);
     let samples = members.iter().flat_map(|(collection, jobs)| {
         jobs.iter().map(move |(state, count)| ([("collection", &**collection), ("state", state_label(state))], *count))
     });
     families.gauges(
         "merritt_collection_jobs",
-        "Jobs of the collections with the most, in each state; all others are the collection overflow.",
+        "Number of jobs by collection and state, for the collections with the most jobs; all others are counted as overflow.",
         samples,
     )
 }
@@ -55,8 +55,8 @@ fn members(figures: &[CollectionFigures], limit: usize) -> Vec<(Cow<'_, str>, Jo
     members
 }
 
-/// Whether a name can be a label value of its own. To Prometheus an empty one is no label at all. A collection of the overflow's name would make its series come
-/// twice, and Prometheus would refuse the whole scrape.
+/// Whether a name can be a label value of its own. To Prometheus an empty one is no label at all. A collection of the
+/// overflow's name would make its series come twice, and Prometheus would refuse the whole scrape.
 fn is_label(collection: &str) -> bool {
     !collection.is_empty() && collection != OVERFLOW && collection.len() <= LONGEST
 }

@@ -13,33 +13,37 @@ pub(super) fn write(families: &mut Families<'_>, freshness: &Freshness, summary:
     )?;
     families.count(
         "queuekeeper_mirror_synced",
-        "Whether there is an image of the queue and it follows the tree.",
+        "Whether the mirror is complete and follows the ZooKeeper tree.",
         u64::from(freshness.is_synced()),
     )?;
     families.gauge(
         "queuekeeper_mirror_last_event_timestamp_seconds",
-        "When the last watch event came.",
+        "Unix time of the last watch event.",
         freshness.last_event.map(seconds),
     )?;
     families.gauge(
         "queuekeeper_mirror_last_walk_timestamp_seconds",
-        "When the last walk through the tree ended.",
+        "Unix time at which the last walk of the tree finished.",
         freshness.last_walk.map(seconds),
     )?;
     families.gauge(
         "queuekeeper_mirror_walk_duration_seconds",
-        "How long the last walk through the tree took.",
+        "Duration of the last walk of the tree in seconds.",
         freshness.last_walk_duration.map(|duration| duration.as_secs_f64()),
     )?;
     families.gauge(
         "queuekeeper_zookeeper_clock_offset_seconds",
-        "By how much the clock of the ZooKeeper servers is ahead of the clock of this host; negative where it is behind.",
+        "Offset of the ZooKeeper servers' clock from the clock of this host in seconds; positive when the servers are ahead.",
         freshness.clock.ahead_ms.map(|ahead_ms| ahead_ms as f64 / 1_000.0),
     )?;
-    families.count("queuekeeper_mirror_znodes", "Znodes in the image.", summary.map_or(0, |summary| summary.znodes))?;
+    families.count(
+        "queuekeeper_mirror_znodes",
+        "Number of znodes in the mirror.",
+        summary.map_or(0, |summary| summary.znodes),
+    )?;
     families.count(
         "queuekeeper_mirror_unreadable_znodes",
-        "Znodes that hold garbage, are not ours to read, or have a name that nobody expects.",
+        "Number of znodes that hold garbage, are not readable with these credentials, or have an unexpected name.",
         summary.map_or(0, |summary| summary.unreadable),
     )
 }

@@ -14,35 +14,27 @@ pub(super) fn write(families: &mut Families<'_>, summary: &Summary, waiting: Opt
         let samples = summary.jobs.iter().map(|(state, jobs)| ([("state", state_label(state))], figure(jobs)));
         families.gauges(name, help, samples)
     };
-    by_state("merritt_jobs", "Jobs in each state, by their status.", |jobs| jobs.count)?;
-    by_state("merritt_jobs_locked", "Jobs that a daemon holds now.", |jobs| jobs.locked)?;
-    by_state("merritt_jobs_retried", "Jobs that were resumed at least once.", |jobs| jobs.retried)?;
-    by_state("merritt_job_retries", "The sum of the retries of the jobs present.", |jobs| jobs.retries)?;
-    by_state("merritt_jobs_space_needed_bytes", "The working storage that the jobs need, in all.", |jobs| {
+    by_state("merritt_jobs", "Number of jobs by state.", |jobs| jobs.count)?;
+    by_state("merritt_jobs_locked", "Number of jobs locked by a daemon.", |jobs| jobs.locked)?;
+    by_state("merritt_jobs_retried", "Number of jobs that have been resumed at least once.", |jobs| jobs.retried)?;
+    by_state("merritt_job_retries", "Sum of the retry counts of all jobs.", |jobs| jobs.retries)?;
+    by_state("merritt_jobs_space_needed_bytes", "Working storage that the jobs need in bytes.", |jobs| {
         jobs.space_needed_bytes
     })?;
     let by_operator = [JobState::Failed, JobState::Held].map(|state| {
         let figures = summary.jobs.get(Some(state));
         ([("state", state.label())], figures.by_operator)
     });
-    families.gauges(
-        "merritt_jobs_by_operator",
-        "Of the jobs in the state, those that an operator put there.",
-        by_operator,
-    )?;
-    families.count(
-        "merritt_job_retries_max",
-        "The highest number of retries of any job present.",
-        summary.retries_max,
-    )?;
+    families.gauges("merritt_jobs_by_operator", "Number of jobs that an operator moved to the state.", by_operator)?;
+    families.count("merritt_job_retries_max", "Highest retry count of any job.", summary.retries_max)?;
     families.gauges(
         "merritt_jobs_by_retries",
-        "Jobs by number of retries.",
+        "Number of jobs by retry count.",
         RETRIES.into_iter().zip(summary.by_retries).map(|(retries, count)| ([("retries", retries)], count)),
     )?;
     families.gauges(
         "merritt_jobs_waiting_for_space",
-        "Jobs in Provisioning that the threshold of working storage keeps back.",
+        "Number of jobs in Provisioning that are kept back by the threshold of working storage.",
         waiting.map(|count| ([], count)),
     )?;
     let waiting_and_worked_on = summary.jobs.iter().flat_map(|(state, jobs)| {
@@ -52,7 +44,7 @@ pub(super) fn write(families: &mut Families<'_>, summary: &Summary, waiting: Opt
     });
     families.gauges(
         "merritt_job_oldest_entered_timestamp_seconds",
-        "When the job longest in the state entered it; jobs that wait and jobs that a daemon holds apart.",
+        "Unix time at which the job longest in the state entered it, for locked and unlocked jobs.",
         waiting_and_worked_on,
     )?;
     let bands = summary.jobs.iter().flat_map(|(state, jobs)| {
@@ -61,14 +53,18 @@ pub(super) fn write(families: &mut Families<'_>, summary: &Summary, waiting: Opt
             .zip(jobs.by_age)
             .map(move |(age, count)| ([("state", state_label(state)), ("age", age)], count))
     });
-    families.gauges("merritt_jobs_by_age", "Jobs by time in their state; the bands do not overlap.", bands)?;
+    families.gauges(
+        "merritt_jobs_by_age",
+        "Number of jobs by time in their state, in bands that do not overlap.",
+        bands,
+    )?;
     let locks = summary
         .jobs
         .iter()
         .filter_map(|(state, jobs)| Some(([("state", state_label(state))], seconds(jobs.oldest_lock?))));
     families.gauges(
         "merritt_job_lock_oldest_created_timestamp_seconds",
-        "When the oldest lock on a job of the state was created.",
+        "Unix time at which the oldest lock on a job in the state was created.",
         locks,
     )
 }
