@@ -1,80 +1,20 @@
 //! The queue entries of a state in the order of work, with the position of each.
 //!
-//! "How many are ahead of it?" is asked for every job that waits. Counting would cost more the longer the queue is;
-//! here the entries lie sorted in blocks of some hundreds, and a position is the sum of the blocks before it.
+//! "How many are ahead of it?" is asked for every job that waits. Counting would cost more the longer the queue is.
 
+use crate::mirror::ranked::Ranked;
 use crate::mirror::summary::ByState;
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::{EntryName, StateFolder};
 use queuekeeper_queue::state::JobState;
 
-/// A block is split when it grows beyond this.
-const FULL: usize = 1_024;
-
-/// A block joins its neighbour when both together have no more than this.
-const SMALL: usize = 512;
-
-/// Numbers in order, some of them perhaps twice.
-#[derive(Debug, Default)]
-struct Ranked {
-    /// None of them empty.
-    blocks: Vec<Vec<u64>>,
-}
-
-impl Ranked {
-    fn of(mut keys: Vec<u64>) -> Self {
-        keys.sort_unstable();
-        Self { blocks: keys.chunks(SMALL).map(<[u64]>::to_vec).collect() }
-    }
-
-    fn insert(&mut self, key: u64) {
-        let at = self.blocks.partition_point(|block| block[0] <= key).saturating_sub(1);
-        let Some(block) = self.blocks.get_mut(at) else {
-            self.blocks.push(vec![key]);
-            return;
-        };
-        block.insert(block.partition_point(|other| *other <= key), key);
-        if block.len() > FULL {
-            let rest = block.split_off(FULL / 2);
-            self.blocks.insert(at + 1, rest);
-        }
-    }
-
-    fn remove(&mut self, key: u64) {
-        let at = self.block_of(key);
-        let Some(block) = self.blocks.get_mut(at) else { return };
-        let Ok(position) = block.binary_search(&key) else { return };
-        block.remove(position);
-        let (len, next) = (block.len(), self.blocks.get(at + 1).map_or(usize::MAX, Vec::len));
-        if len == 0 {
-            self.blocks.remove(at);
-        } else if len.saturating_add(next) <= SMALL {
-            let next = self.blocks.remove(at + 1);
-            self.blocks[at].extend(next);
-        }
-    }
-
-    /// The block that has the key, if any has it.
-    fn block_of(&self, key: u64) -> usize {
-        self.blocks.partition_point(|block| block.last().is_some_and(|last| *last < key))
-    }
-
-    /// How many numbers are smaller.
-    fn rank(&self, key: u64) -> usize {
-        let at = self.block_of(key);
-        let before: usize = self.blocks[..at].iter().map(Vec::len).sum();
-        before + self.blocks.get(at).map_or(0, |block| block.partition_point(|other| *other < key))
-    }
-
-    fn iter(&self) -> impl Iterator<Item = u64> {
-        self.blocks.iter().flatten().copied()
-    }
-}
+/// Below the bits of a key that sort entries as their names are those that tell one faulty entry from another.
+const TIE_BITS: u32 = 24;
 
 /// Every queue entry in the folder of a state that we know, by state.
 #[derive(Debug, Default)]
 pub(super) struct Order {
-    states: ByState<JobState, Ranked>,
+    states: ByState<JobState, Ranked<u64>>,
 }
 
 impl Order {
@@ -107,26 +47,29 @@ impl Order {
     /// How many entries of the state are more urgent, and how many as urgent ones come earlier.
     pub(super) fn ahead(&self, state: JobState, entry: EntryName) -> (usize, usize) {
         let ranked = self.states.get(Some(state));
-        let more_urgent = ranked.rank(key(entry) & !(u64::from(u32::MAX)));
-        (more_urgent, ranked.rank(key(entry)) - more_urgent)
+        let own = key(entry);
+        let first_of_priority = own >> (TIE_BITS + 32) << (TIE_BITS + 32);
+        let more_urgent = ranked.rank(|other| *other < first_of_priority);
+        (more_urgent, ranked.rank(|other| *other < own) - more_urgent)
     }
 
     /// The jobs that have an entry in a state, in the order of work.
     pub(super) fn jobs(&self, state: JobState) -> impl Iterator<Item = JobId> {
-        let number = |key: u64| u32::try_from(key & u64::from(u32::MAX)).expect("32 bits are kept");
+        let number = |key: u64| u32::try_from(key >> TIE_BITS & u64::from(u32::MAX)).expect("32 bits are kept");
         self.states.get(Some(state)).iter().map(move |key| JobId::new(number(key)))
     }
 }
 
 /// Whether one entry comes before another in the order of work.
 pub(super) fn is_before(entry: EntryName, other: EntryName) -> bool {
-    key(entry) < key(other)
+    key(entry) >> TIE_BITS < key(other) >> TIE_BITS
 }
 
 /// A number by which entries sort as their names do, `PP-jidNNNNNNNNNN`.
 ///
 /// A priority of three digits sorts by the first two, behind the healthy entries of these: `100-` comes after every
-/// `10-` and before `11-`. A negative one comes before all others.
+/// `10-` and before `11-`. A negative one comes before all others. Entries of one job that sort alike so, such as those
+/// of priorities 100 and 101, are kept apart by the lowest bits.
 fn key(entry: EntryName) -> u64 {
     let (digits, is_long) = match entry.priority {
         priority @ 0..=99 => (priority.unsigned_abs() + 1, false),
@@ -138,7 +81,9 @@ fn key(entry: EntryName) -> u64 {
             (priority.unsigned_abs() + 1, true)
         }
     };
-    u64::from(digits) << 33 | u64::from(is_long) << 32 | u64::from(entry.job.number())
+    let by_name = u64::from(digits) << 33 | u64::from(is_long) << 32 | u64::from(entry.job.number());
+    let tie = u64::from(entry.priority.cast_unsigned()) & ((1 << TIE_BITS) - 1);
+    by_name << TIE_BITS | if is_long { tie } else { 0 }
 }
 
 #[cfg(test)]
@@ -154,7 +99,7 @@ mod tests {
     proptest! {
         #[test]
         fn positions_are_those_of_a_sorted_list(
-            steps in proptest::collection::vec((any::<bool>(), 0i32..4, 0u32..3_000), 0..4_000),
+            steps in proptest::collection::vec((any::<bool>(), 0i32..4, 0u32..3_000), 0..1_500),
         ) {
             let folder = StateFolder::from(JobState::Pending);
             let mut order = Order::default();
@@ -187,5 +132,17 @@ mod tests {
                 prop_assert_eq!(is_before(one, other), one.to_string() < other.to_string());
             }
         }
+    }
+
+    #[test]
+    fn entries_of_one_job_with_impossible_priorities_are_counted_one_by_one() {
+        let folder = StateFolder::from(JobState::Pending);
+        let odd = [entry(100, 7), entry(101, 7), entry(-1, 7), entry(-2, 7)];
+        let mut order = Order::default();
+        odd.iter().for_each(|entry| order.note(&folder, *entry, true));
+        let jobs = |order: &Order| order.jobs(JobState::Pending).count();
+        assert_eq!((jobs(&order), order.ahead(JobState::Pending, entry(11, 0))), (4, (4, 0)));
+        order.note(&folder, odd[0], false);
+        assert_eq!((jobs(&order), order.ahead(JobState::Pending, entry(10, 9))), (3, (2, 0)));
     }
 }
