@@ -28,7 +28,6 @@ mod ranked;
 mod read;
 mod read_nodes;
 mod run;
-mod searches;
 mod situation;
 mod store;
 mod summary;
@@ -50,8 +49,8 @@ pub use read::READ_BUDGET_BYTES;
 pub use read_nodes::{Children, Item, Node, NodeError, NodeStat, Nodes};
 pub use run::run;
 pub use situation::{
-    Backlog, BatchContext, BatchSituation, Head, Hold, Holding, JobSituation, Pause, Place, Pool, StateSituation,
-    Volume,
+    Backlog, BatchContext, BatchSituation, Head, Hold, Holding, JobSituation, Pause, Pool, QueuePosition,
+    StateSituation, Volume,
 };
 pub use store::{Store, Writer};
 pub use summary::{

@@ -28,7 +28,7 @@ pub(super) struct Volume {
 impl Volume {
     /// An empty one.
     pub(super) fn new() -> Self {
-        let volume = Self { taken: Arc::default(), measured: Storage::told(THRESHOLD) };
+        let volume = Self { taken: Arc::default(), measured: Storage::reported(THRESHOLD) };
         volume.measure(&volume.taken.lock());
         volume
     }

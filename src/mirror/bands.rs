@@ -4,11 +4,11 @@ use std::ops::RangeInclusive;
 
 use super::ranked::Ranked;
 
-/// Items ordered by a number (an instant in milliseconds, a size in bytes), told apart by a second one.
+/// Items ordered by a number (an instant in milliseconds, a size in bytes), distinguished by a second one.
 ///
 /// The age of a job changes while nothing happens, so jobs by age cannot be counted as changes come in; counting them
 /// anew for every scrape would cost more the longer the queue is. This keeps, for each mark, the number of items above
-/// it. Only for a mark that has moved is that told anew, from where it is in the order.
+/// it. Only for a mark that has moved is that counted anew, from where it is in the order.
 #[derive(Clone, Debug)]
 pub(super) struct Bands<const N: usize> {
     items: Ranked<(i64, u32)>,

@@ -1,4 +1,4 @@
-//! What applying a change costs, for the benchmark: outside the crate nobody sees an image without a server.
+//! What applying a change costs, for the benchmark: outside the crate no code sees an image without a server.
 
 use std::time::Duration;
 
@@ -49,7 +49,8 @@ impl Applied {
 }
 
 /// Leads `jobs` jobs from Pending to Completed, one step of each after the other as daemons make them, and takes the
-/// processor time of applying that: to the image alone, or (`is_kept`) with faults, history and all that is kept beside it.
+/// processor time of applying that: to the image alone, or (`is_kept`) with faults, history and all that is kept beside
+/// it.
 #[must_use]
 pub fn apply_steps(jobs: u32, is_kept: bool) -> Applied {
     let limits = Limits::default();

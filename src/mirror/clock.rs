@@ -3,7 +3,7 @@
 //! The instants of the tree are the servers', and the ages that people read are counted by our clock. ZooKeeper has no
 //! request for the time, and the mirror writes nothing, so the difference is learnt from changes as they are seen: a
 //! change cannot be seen before it was made. On a quiet tree nothing changes; there it is learnt from a write that
-//! somebody else makes for us (see [`Timekeeper`](super::Timekeeper)), which lies between two moments of ours.
+//! another part makes for us (see [`Timekeeper`](super::Timekeeper)), which lies between two moments of ours.
 
 use std::time::Duration;
 
@@ -87,8 +87,8 @@ impl Moment {
     }
 }
 
-/// The offset as it was at a moment, for whoever asks later: our clock may have been set since, and nothing changed from
-/// which that could be seen.
+/// The offset as it was at a moment, for later callers: our clock may have been set since, and nothing changed
+/// from which that could be seen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OffsetAt {
     offset: Offset,
@@ -115,7 +115,7 @@ impl OffsetAt {
 
 /// Learns the [`Offset`] from changes and the moments at which they were seen.
 ///
-/// Seen `s` by our clock, made `m` by the servers', the offset is at least `m - s`; the largest of many such bounds is
+/// ObservedState `s` by our clock, made `m` by the servers', the offset is at least `m - s`; the largest of many such bounds is
 /// nearly exact, short by the fastest way of the news. What is remembered counts `s` by the time that has gone by, so
 /// that our clock may be set at any time. Bounds are forgotten after one to two windows, since the servers' clocks are
 /// corrected now and then, too.

@@ -1,5 +1,5 @@
 //! Since when there is what a walk found broken: the walk itself learns no more than the names of queue entries,
-//! references and znodes that nobody expects.
+//! references and unexpected znodes.
 
 use hashbrown::HashMap;
 use zookeeper_client::Client;

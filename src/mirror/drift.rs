@@ -77,16 +77,16 @@ impl Follower {
         if drifted.differences > 0 {
             self.metrics.drift.inc_by(drifted.differences);
             let near = drifted.first.map(|path| path.to_string()).unwrap_or_default();
-            warn!(differences = drifted.differences, near, "the image had drifted from the tree and was repaired");
+            warn!(differences = drifted.differences, near, "mirror had drifted from the tree, repaired it");
         }
         Ok(())
     }
 
     /// Applies what a second read has confirmed.
     fn repair(&mut self, reads: Vec<(Path, Found)>, drifted: &mut Drifted) {
-        // No event tells of what is closed to us: servers keep them to themselves since CVE-2024-23944 was repaired, and a
-        // change of permissions is no event at all. Nor is the end of a batch one below its references, which nobody
-        // has looked at until then.
+        // No event reports what is closed to us: servers withhold them since CVE-2024-23944 was repaired,
+        // and a change of permissions is no event at all. Nor is the end of a batch one below its references, which
+        // nobody has looked at until then.
         let is_untold = |path: &Path, found: &Found| {
             let was_unreadable = self.writer.with_image(|image| image.is_unreadable(path)).unwrap_or(false);
             was_unreadable || matches!(found, Found::Denied) || matches!(path.parent(), Some(Path::Reference(..)))

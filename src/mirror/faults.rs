@@ -31,7 +31,7 @@ pub struct FoundFault {
     /// What shows it: a job, batch, request, lock, UUID or folder. A stuck state is its folder, and a collection with a
     /// backlog its lock, whether that is there or not.
     pub item: Path,
-    /// Since when. Where it was there at the first sight and no znode's time tells more, since that.
+    /// Since when. Where it was there at the first sight and no znode's time says more, since that.
     pub since: Timestamp,
     /// How it shows, in a sentence.
     pub how: &'static str,
@@ -317,7 +317,7 @@ mod tests {
         ];
         suspects.note(&JOB, &found, 2_000, false);
         assert_eq!(suspects.count(Fault::LeakedLock, 2_999).0, 0);
-        assert_eq!(suspects.unconfirmed(Fault::LeakedLock, 2_999), (0, 0), "its own time tells since when it is there");
+        assert_eq!(suspects.unconfirmed(Fault::LeakedLock, 2_999), (0, 0), "its own time shows since when it is there");
         assert_eq!(suspects.count(Fault::LeakedLock, 3_000), (1, Some(1_000)));
         assert_eq!(suspects.count(Fault::LeakedLock, 99_000), (1, Some(1_000)));
     }

@@ -178,8 +178,8 @@ impl Default for JobQuery {
 
 /// Where a page of jobs begins: behind a job, or before it.
 ///
-/// It says where that job stood in the order. So it stays good while jobs come, go and move: what was behind it is still
-/// behind it, unless it moved itself.
+/// It says where that job stood in the order. So it stays good while jobs come, go and move: what was behind it is
+/// still behind it, unless it moved itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobCursor {
     pub(super) sort: JobSort,

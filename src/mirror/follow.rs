@@ -73,12 +73,12 @@ impl Follower {
                 Interrupted::SessionOver => return,
                 Interrupted::Disconnected => Cause::Reconnect,
                 Interrupted::Overflow => {
-                    warn!(limit = DIRTY_LIMIT, "more znodes changed than are remembered, walking the whole tree again");
+                    warn!(limit = DIRTY_LIMIT, "too many znodes changed at once, walking the whole tree again");
                     Cause::Overflow
                 }
                 Interrupted::Failed(_) if client.state().is_terminated() => return,
                 Interrupted::Failed(reason) => {
-                    warn!("the image is behind, trying again: {reason}");
+                    warn!("mirror is behind, trying again: {reason}");
                     self.writer.with_freshness(|freshness| freshness.problem = Some(reason));
                     sleep(RETRY_PAUSE).await;
                     Cause::Reconnect
@@ -146,7 +146,8 @@ impl Follower {
             let paths = paths.join(" ");
             warn!(
                 unreadable,
-                paths, "some znodes hold garbage, are closed to our credentials, or have a name that nobody expects",
+                paths,
+                "found znodes that hold garbage, are not readable with these credentials, or have an unexpected name",
             );
         }
         if let Some((znodes, first)) = denied {
@@ -214,7 +215,7 @@ impl Follower {
                     self.metrics.reads.inc_by(walked.reads);
                     Box::pin(self.repair_drift(client, watch, &walked.image)).await?;
                     self.walked(walked.duration);
-                    // No event tells of a folder that was closed to us, or is not any more.
+                    // No event reports a folder that was closed to us, or is not any more.
                     self.gain_sync();
                     watch.forget_touched();
                     next_check = self.drift_interval.map(|interval| Instant::now() + interval);
@@ -261,7 +262,7 @@ impl Follower {
     /// Applies reads of what has changed.
     fn take_changes(&mut self, reads: Vec<(Path, Found)>) {
         let read_at = Moment::now();
-        // Of a znode that nobody expects the event may have told of something far below it: its own last change may be
+        // Of an unexpected znode the event may have told of something far below it: its own last change may be
         // months ago.
         let dated = reads.iter().filter(|(path, _)| !matches!(path, Path::Unexpected(_)));
         self.writer.saw(dated.filter_map(|(_, found)| Some(found.node()?.1.mtime)), read_at);
@@ -277,8 +278,8 @@ impl Follower {
         });
     }
 
-    /// Applies what the server says of znodes that no event told of. Gives those that are ours to read and whose values the
-    /// image does not have.
+    /// Applies what the server says of znodes that no event reported. Gives those that are readable and whose values
+    /// the image does not have.
     fn take_permissions(&mut self, answers: Vec<Answer>) -> Vec<Path> {
         let found = answers.into_iter().filter_map(|answer| match answer {
             Answer::Permission(path, found) => Some((path, found)),
@@ -293,8 +294,8 @@ impl Follower {
         unknown.unwrap_or_default()
     }
 
-    /// Reads what was closed to us and is not any more. Its values may be old: the sizes of those that were just written
-    /// tell nothing of theirs.
+    /// Reads what was closed to us and is not any more. Its values may be old: the sizes of those that were just
+    /// written tell nothing of theirs.
     async fn read_opened(&mut self, client: &Client, watch: &mut Watch, opened: Vec<Path>) -> Result<u32, Interrupted> {
         let mut reader = Reader::for_changes(client, self.writer.read_budget(), Estimates::default(), None);
         for path in opened {
@@ -307,7 +308,7 @@ impl Follower {
         Ok(reader.full_requests())
     }
 
-    /// Applies reads of what no event told of: when it changed is nobody's news.
+    /// Applies reads of what no event reported: when it changed is nobody's news.
     pub(super) fn apply_untold(&mut self, reads: Vec<(Path, Found)>) {
         self.note_closed(&reads);
         let metrics = &self.metrics;
@@ -319,12 +320,12 @@ impl Follower {
         self.writer.with_image(|image| closed.note(reads, image));
     }
 
-    /// Logs each state that we do not know, once while it is there: whoever writes it has outgrown us. A name is anybody's
-    /// text, so it is written with escapes.
+    /// Logs each state that we do not know, once while it is there: its writer is newer than we are. A name is
+    /// anybody's text, so it is written with escapes.
     fn name_unknown_states(&mut self) {
         let names = self.writer.with_image(Image::unknown_states).unwrap_or_default();
         for state in names.iter().filter(|name| !self.unknown_states.contains(name)) {
-            warn!(?state, "there is a state that we do not know; what is in it is counted as other");
+            warn!(?state, "found an unknown state, counting its items as other");
         }
         self.unknown_states = names;
     }
@@ -347,7 +348,7 @@ impl Follower {
                 warn!("{problem}");
             }
             if problem.is_none() && freshness.stale_since.is_some() {
-                info!("the image follows the tree");
+                info!("mirror is in sync with the tree");
             }
             if problem.is_none() {
                 freshness.was_synced = true;

@@ -29,11 +29,12 @@ pub struct Freshness {
 /// What is known of the clock of the ZooKeeper servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerClock {
-    /// By how many milliseconds it is ahead of ours; `None` while nothing tells. Ages are counted as if they agreed then.
+    /// By how many milliseconds it is ahead of ours; `None` while it is unknown. Ages are counted as if they agreed
+    /// then.
     pub ahead_ms: Option<i64>,
     /// Whether that was measured by a write. If not, it was learnt from changes and may be more.
     pub is_measured: bool,
-    /// Why it cannot be measured, as long as that is so and somebody tries.
+    /// Why it cannot be measured, as long as that is so and it is being tried.
     pub problem: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! An image of any znodes, for the fuzzing and for the tests that repeat what it found: outside the crate nobody else
+//! An image of any znodes, for the fuzzing and for the tests that repeat what it found: outside the crate no other code
 //! sees an image without a server.
 
 use std::time::Duration;
@@ -26,7 +26,8 @@ pub struct Znode {
 }
 
 impl Znode {
-    /// What reading it finds. The times follow from its place in the tree, so they are the same whichever way it is read.
+    /// What reading it finds. The times follow from its place in the tree, so they are the same whichever way it is
+    /// read.
     fn found(&self, at: usize) -> Found {
         let at = i64::try_from(at).unwrap_or_default();
         let ms = FIRST_MS + at * 1_000;

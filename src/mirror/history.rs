@@ -1,7 +1,7 @@
 //! What the queue looked like over the last hours, and how fast it moves now.
 //!
-//! A fixed number of steps of ten seconds by our own clock, whatever the queue holds: each has the figures at its end and
-//! counts what was seen to move in it. While there is no connection there are no steps, and a gap stays a gap. What
+//! A fixed number of steps of ten seconds by our own clock, whatever the queue holds: each has the figures at its end
+//! and counts what was seen to move in it. While there is no connection there are no steps, and a gap stays a gap. What
 //! happened meanwhile is learnt from the next walk and counted in its step, which says how many steps it covers.
 
 mod batches;
@@ -20,7 +20,7 @@ pub(super) use step::{Figures, STATES, Sample, index, saturated};
 
 use self::batches::Batches;
 use self::step::Step;
-use super::image::{Change, Seen};
+use super::image::{Change, ObservedState};
 use super::summary::ByState;
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::state::{JobState, State};
@@ -45,8 +45,8 @@ pub(super) struct Record {
     until: Option<Timestamp>,
     /// When a job was last seen to leave each state.
     left: ByState<JobState, Option<Timestamp>>,
-    /// When one must have, by what the tree says of the jobs; in milliseconds by the servers' clock, of which more may be
-    /// known later than now.
+    /// When one must have, by what the tree says of the jobs; in milliseconds by the servers' clock, of which more may
+    /// be known later than now.
     inferred_ms: ByState<JobState, Option<i64>>,
     batches: Batches,
 }
@@ -69,11 +69,11 @@ impl Record {
                 | Change::OtherBatch { .. } => continue,
             };
             let step = self.step(now);
-            let has_moved = from != Seen::Nowhere;
-            if to == Seen::In(JobState::Completed) && has_moved {
+            let has_moved = from != ObservedState::Nowhere;
+            if to == ObservedState::In(JobState::Completed) && has_moved {
                 step.completed = step.completed.saturating_add(1);
             }
-            if to == Seen::In(JobState::Failed) && has_moved {
+            if to == ObservedState::In(JobState::Failed) && has_moved {
                 step.failed = step.failed.saturating_add(1);
             }
             for state in passed(from, to) {
@@ -92,8 +92,8 @@ impl Record {
         self.batches.sample(batches, now);
     }
 
-    /// Takes note of when a job last left each state, as far as the jobs of an image tell; in milliseconds by the servers'
-    /// clock.
+    /// Takes note of when a job last left each state, as far as the jobs of an image tell; in milliseconds by the
+    /// servers' clock.
     pub(super) fn infer_left(&mut self, left_ms: &ByState<JobState, Option<i64>>) {
         for (state, left_ms) in left_ms.iter() {
             let known = self.inferred_ms.get_mut(state);
@@ -168,15 +168,19 @@ fn is_of_job(change: Change) -> bool {
 }
 
 /// The states that a job has left: where it was, and what it was seen to jump over.
-fn passed(from: Seen<JobState>, to: Seen<JobState>) -> impl Iterator<Item = Option<JobState>> {
+fn passed(from: ObservedState<JobState>, to: ObservedState<JobState>) -> impl Iterator<Item = Option<JobState>> {
     let (left, jumped) = match (from, to) {
-        (Seen::Nowhere, _) => (None, Vec::new()),
-        (Seen::Other, _) => (Some(None), Vec::new()),
+        (ObservedState::Nowhere, _) => (None, Vec::new()),
+        (ObservedState::Other, _) => (Some(None), Vec::new()),
         // Nearly all jobs are seen in each of their states.
-        (Seen::In(from), Seen::In(to)) if from.success() != Some(to) => (Some(Some(from)), from.steps_to(to)),
-        (Seen::In(from), Seen::In(_) | Seen::Nowhere | Seen::Other) => (Some(Some(from)), Vec::new()),
+        (ObservedState::In(from), ObservedState::In(to)) if from.success() != Some(to) => {
+            (Some(Some(from)), from.steps_to(to))
+        }
+        (ObservedState::In(from), ObservedState::In(_) | ObservedState::Nowhere | ObservedState::Other) => {
+            (Some(Some(from)), Vec::new())
+        }
     };
-    let is_left = move |state: &JobState| to != Seen::In(*state);
+    let is_left = move |state: &JobState| to != ObservedState::In(*state);
     left.into_iter().chain(jumped.into_iter().filter(is_left).map(Some))
 }
 

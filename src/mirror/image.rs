@@ -35,7 +35,7 @@ use std::collections::BTreeSet;
 
 use hashbrown::HashSet;
 
-pub(super) use change::{Change, Seen};
+pub(super) use change::{Change, ObservedState};
 pub(super) use faults::{FaultQuery, Undated};
 pub(super) use figures::age_marks;
 pub(super) use find::TextMatches;
@@ -68,12 +68,12 @@ pub(super) struct Image {
     uuids: Uuids,
     /// Folders that are there, the root among them.
     folders: BTreeSet<Path>,
-    /// Of these, those that are not ours to read.
+    /// Of these, those that are not readable.
     denied: HashSet<Path>,
-    /// Znodes with names that nobody expects.
+    /// Znodes with unexpected names.
     unexpected: BTreeSet<Box<str>>,
     /// Children of references. A walk looks for those below batches that have ended, which they keep from being cleaned
-    /// up; below others only watch events tell of them.
+    /// up; below others only watch events report them.
     below_references: BTreeSet<(BatchId, Box<str>)>,
     faults: Faults,
     notes: Notes,
@@ -158,12 +158,12 @@ impl Image {
         self.folders.contains(&Path::Root)
     }
 
-    /// Whether the root is there and ours to read. Otherwise the image is empty, which is not to say that the queue is.
+    /// Whether the root is there and readable. Otherwise the image is empty, which is not to say that the queue is.
     pub(super) fn is_read(&self) -> bool {
         self.has_root() && !self.denied.contains(&Path::Root)
     }
 
-    /// A folder that is not ours to read, if there is one: what lies below is missing from the image.
+    /// A folder that is not readable, if there is one: what lies below is missing from the image.
     pub(super) fn denied_folder(&self) -> Option<&Path> {
         self.denied.iter().min()
     }
@@ -212,7 +212,7 @@ impl Image {
     }
 }
 
-/// The znode above one that nobody expects.
+/// The znode above an unexpected one.
 fn parent(path: &str) -> Path {
     Path::parse(path.rsplit_once('/').map_or("", |(parent, _)| parent))
 }

@@ -125,7 +125,7 @@ pub struct ListedLock {
     pub kind: LockKind,
     /// Its path.
     pub path: Path,
-    /// Who holds it; `None` where it is not ours to read.
+    /// Who holds it; `None` where it is not readable.
     pub stat: Option<LockStat>,
     /// When it was created, by our own clock.
     pub created: Option<Timestamp>,

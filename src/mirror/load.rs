@@ -1,6 +1,6 @@
-//! The tree as it is at one moment, for whoever asks once and goes: walked or read without a watch.
+//! The tree as it is at one moment, for a caller that asks once: walked or read without a watch.
 //!
-//! What comes of it is a [`Store`] as any other, and behind from its first moment on: nobody follows the tree.
+//! What comes of it is a [`Store`] as any other, and behind from its first moment on: no watch follows the tree.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::{EntryName, JobNode, Path, StateFolder};
 use queuekeeper_queue::state::{JobState, Outcome, State as _};
 
-/// Longer than any grace, and no longer than somebody at a terminal waits for an answer.
+/// Longer than any grace, and no longer than a user at a terminal waits for an answer.
 const LONGEST_GRACE: Duration = Duration::from_secs(10);
 
 /// Why the tree could not be read.
@@ -51,9 +51,9 @@ impl From<ReadError> for LoadError {
 
 /// Walks the whole tree once.
 ///
-/// A fault by shape counts only when it has lasted for the grace of `limits`, since the daemons change a job in separate
-/// writes. With `confirm` the tree is walked again after that time, if the first walk has shown any: what is told then is
-/// a fault and no passing thing.
+/// A fault by shape counts only when it has lasted for the grace of `limits`, since the daemons change a job in
+/// separate writes. With `confirm` the tree is walked again after that time, if the first walk has shown any: what is
+/// told then is a fault and no passing thing.
 ///
 /// Ages go by a clock that was `measured`. Without that, the clocks are taken to agree unless the tree shows otherwise.
 ///
@@ -102,7 +102,8 @@ async fn look(client: &Client, writer: &Writer) -> Result<(), LoadError> {
 
 /// Puts an image in place.
 fn put(writer: &Writer, client: &Client, image: Image, duration: Duration) {
-    // Who only looks writes nothing to learn the servers' time: that it is no earlier than what they dated is all there is.
+    // Who only looks writes nothing to learn the servers' time: that it is no earlier than what they dated is all there
+    // is.
     writer.saw_latest(image.latest_ms(), Moment::now());
     let now = Timestamp::now();
     drop(writer.swap(image, now));

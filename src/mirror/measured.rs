@@ -1,4 +1,4 @@
-//! One measurement of the servers' clock, for whoever asks once and goes.
+//! One measurement of the servers' clock, for a caller that asks once.
 
 use jiff::Timestamp;
 

@@ -1,7 +1,7 @@
 //! Lists in pages.
 //!
 //! A page goes on after the key of the last item of the page before, and not after a number of items: items that come
-//! and go meanwhile neither show twice nor are left out. Every key ends with what tells items apart, such as an id.
+//! and go meanwhile neither show twice nor are left out. Every key ends with what distinguishes items, such as an id.
 
 use std::collections::BinaryHeap;
 use std::fmt;
@@ -32,7 +32,7 @@ impl Part {
 /// Why there is no page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ListError {
-    /// Nobody knows yet what is in the queue.
+    /// It is not known yet what is in the queue.
     #[error("the queue has not been read yet")]
     NoImage,
     /// The cursor is none of this list.
@@ -154,7 +154,8 @@ impl<K: Ord> Picker<K> {
         self.first.peek().filter(|_| self.first.len() > self.size)
     }
 
-    /// Says how many items the list has, where not all of them were offered, and how many of those come before the page.
+    /// Says how many items the list has, where not all of them were offered, and how many of those come before the
+    /// page.
     pub(super) fn of(self, total: usize, skipped: usize) -> Self {
         Self { total: total as u64, before: self.before + skipped as u64, ..self }
     }

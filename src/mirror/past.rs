@@ -13,7 +13,8 @@ pub struct PastEvent {
     pub at: Timestamp,
     /// What.
     pub what: Happening,
-    /// The message of a change of state that an operator made, an [`OperatorNote`](queuekeeper_queue::record::OperatorNote).
+    /// The message of a change of state that an operator made, an
+    /// [`OperatorNote`](queuekeeper_queue::record::OperatorNote).
     pub note: Option<Arc<str>>,
 }
 

@@ -106,7 +106,7 @@ impl<K: Copy + Ord> Ranked<K> {
         self.blocks.iter().flatten().copied()
     }
 
-    /// The items that do not come first, in order; which do is told as for [`Ranked::rank`].
+    /// The items that do not come first, in order; `is_before` is as for [`Ranked::rank`].
     pub(super) fn behind(&self, is_before: impl Fn(&K) -> bool) -> impl Iterator<Item = K> {
         let (at, offset) = self.place(is_before);
         let block = self.blocks.get(at).map_or(&[][..], |block| &block[offset..]);
@@ -114,7 +114,7 @@ impl<K: Copy + Ord> Ranked<K> {
         block.iter().chain(rest.iter().flatten()).copied()
     }
 
-    /// The items that come first, last one first; which do is told as for [`Ranked::rank`].
+    /// The items that come first, last one first; `is_before` is as for [`Ranked::rank`].
     pub(super) fn before(&self, is_before: impl Fn(&K) -> bool) -> impl Iterator<Item = K> {
         let (at, offset) = self.place(is_before);
         let block = self.blocks.get(at).map_or(&[][..], |block| &block[..offset]);

@@ -1,7 +1,7 @@
 //! Reading many znodes at once, without asking the server for more than it can hold.
 //!
-//! All answers that are under way are in the server's memory beside the tree, so what they are expected to bring together
-//! stays within a budget. Sizes are learnt from answers, which is safe in random order only; see
+//! All answers that are under way are in the server's memory beside the tree, so what they are expected to bring
+//! together stays within a budget. Sizes are learnt from answers, which is safe in random order only; see
 //! [`queuekeeper_queue::pace`].
 
 mod kind;
@@ -34,7 +34,7 @@ const REQUEST_BYTES: usize = 256 << 10;
 /// seen is no sample of them: this bounds how many reads are made at once before the next ones are known by themselves.
 const REMEMBERED_CHANGES: f64 = 1.0;
 
-/// The same while changes are read all the time: since the last look nobody can have written much.
+/// The same while changes are read all the time: since the last look not much can have been written.
 const REMEMBERED_LATELY: f64 = 256.0;
 
 /// How long ago that look may be. A server takes some 100 MB of values a second.
@@ -46,8 +46,8 @@ pub const READ_BUDGET_BYTES: u64 = 8 << 20;
 /// A request made while disconnected waits until the session ends; this one does not.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
-/// How many bytes of answers all our reads may have under way at once, by what is expected of them: the sum of the parts
-/// that the mirror's tasks take, as these work side by side. One read is always allowed.
+/// How many bytes of answers all our reads may have under way at once, by what is expected of them: the sum of the
+/// parts that the mirror's tasks take, as these work side by side. One read is always allowed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadBudget(u64);
 

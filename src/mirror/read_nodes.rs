@@ -1,8 +1,8 @@
 //! Reads of znodes that the mirror does not hold, for pages that show one item or one place in the tree.
 //!
 //! They go over the mirror's own session and cost the tree what a careful person at a shell would: few at a time, none
-//! for long, and of what they bring only so much is kept as anybody can read. The size of each is asked for before it is
-//! read, so that many large ones come one after the other.
+//! for long, and of what they bring only so much is kept as anybody can read. The size of each is asked for before it
+//! is read, so that many large ones come one after the other.
 
 mod cache;
 
@@ -24,7 +24,7 @@ use queuekeeper_queue::path::NodePath;
 /// How many reads are in flight at once.
 const IN_FLIGHT: usize = 8;
 
-/// How many wait for their turn at most; whoever comes then is told to come back.
+/// How many wait for their turn at most; further requests are refused until later.
 const WAITING: usize = 64;
 
 /// How long a read takes at most, waiting for its turn included.
@@ -213,7 +213,7 @@ impl Nodes {
     /// Reads a znode.
     ///
     /// # Errors
-    /// When it is not there, not ours to read, or nobody answers in time.
+    /// When it is not there, not readable, or no server answers in time.
     pub async fn node(&self, path: &NodePath) -> Result<Node, NodeError> {
         self.within(path, async |client| self.read(client, path).await).await
     }
@@ -290,7 +290,7 @@ impl Nodes {
     /// Waits until an answer of so many bytes may be under way. What is larger than all of it goes alone.
     async fn room(&self, bytes: u64) -> SemaphorePermit<'_> {
         let kib = u32::try_from(bytes / 1024 + 1).unwrap_or(u32::MAX).min(self.shared.room_kib);
-        self.shared.room.acquire_many(kib).await.expect("nobody closes the semaphore")
+        self.shared.room.acquire_many(kib).await.expect("the semaphore is never closed")
     }
 
     fn found(&self, path: NodePath, (mut data, stat): (Vec<u8>, Stat)) -> Node {
@@ -323,9 +323,9 @@ impl Nodes {
         let timed_out = || NodeError::TimedOut { path: path.clone() };
         let _place = self.shared.waiting.try_acquire().map_err(|_| NodeError::Busy { path: path.clone() })?;
         let turn = timeout_at(deadline, self.shared.in_flight.acquire()).await.map_err(|_| timed_out())?;
-        let _turn = turn.expect("nobody closes the semaphore");
+        let _turn = turn.expect("the semaphore is never closed");
         let client = self.shared.client.read().clone();
-        // A request made while disconnected waits for the connection, and nobody knows for how long.
+        // A request made while disconnected waits for the connection, for an unknown time.
         let connected =
             |client: &Client| matches!(client.state(), SessionState::SyncConnected | SessionState::ConnectedReadOnly);
         let client = client.filter(connected).ok_or_else(|| NodeError::NotConnected { path: path.clone() })?;

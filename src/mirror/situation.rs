@@ -43,7 +43,7 @@ impl Volume {
 /// An admin's action to stop: a paused queue, or a held collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pause {
-    /// Since when; `None` where its lock is not ours to read.
+    /// Since when; `None` where its lock is not readable.
     pub since: Option<Timestamp>,
     /// Who requested it; empty where that is not said.
     pub who: Box<str>,
@@ -90,7 +90,7 @@ pub struct Holding {
 
 /// Where a job is in the order of work of its state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct QueuePosition {
     /// Entries of higher priority.
     pub more_urgent: u64,
     /// Entries of the same priority that come earlier.
@@ -174,7 +174,7 @@ pub struct StateSituation {
     pub pools: Vec<Pool>,
     /// The held collection with the most Pending jobs; only in Pending.
     pub backlog: Option<Backlog>,
-    /// What its jobs that nobody holds need, in bytes; only in Provisioning.
+    /// What its unlocked jobs need, in bytes; only in Provisioning.
     pub space_needed_bytes: u64,
     /// Since when the ingest queue is paused.
     pub pause: Option<Pause>,
@@ -214,7 +214,7 @@ pub struct JobSituation {
     /// How long a daemon may hold it in this state, usually.
     pub usual_lock: Duration,
     /// Its own entry in the folder of its state, and its place there.
-    pub place: Option<(Path, Place)>,
+    pub place: Option<(Path, QueuePosition)>,
     /// Its batch, where it names one.
     pub batch: Option<BatchContext>,
     /// Its faults.

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use tokio::sync::watch;
 
 use self::clock::{FirstTime, Learnt};
@@ -25,19 +25,12 @@ use super::history::{Flow, History, Rates, Record};
 use super::image::{Batch, FaultQuery, Image, Job, Lock, Request, TextMatches};
 use super::read::ReadBudget;
 use super::read_nodes::Nodes;
-use super::searches::Searches;
 use super::situation::Pause;
 use super::summary::{ByState, CollectionFigures, Summary};
 use queuekeeper_queue::fault::{Fault, Limits};
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::{Path, Queue};
 use queuekeeper_queue::state::JobState;
-
-/// How many bytes of text are looked through under one lock: about half a millisecond.
-const SEARCHED_AT_ONCE: usize = 4 << 20;
-
-/// After so many pieces the rest is looked through at once, so that a search comes to an end whatever happens meanwhile.
-const SEARCH_ROUNDS: usize = 64;
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -56,7 +49,6 @@ struct Shared {
     /// How many bytes of answers reading the tree may have under way.
     read_budget: ReadBudget,
     nodes: Nodes,
-    searches: Mutex<Searches>,
     /// Rises with each change that a reader can see.
     version: watch::Sender<u64>,
 }
@@ -69,7 +61,7 @@ impl Shared {
 
 /// A reader's handle to the image; cheap to clone.
 ///
-/// Every call takes what it needs under a short read lock and gives it back as values of its own, so that nobody holds
+/// Every call takes what it needs under a short read lock and gives it back as values of its own, so that no reader holds
 /// the lock while rendering.
 #[derive(Clone, Debug, Default)]
 pub struct Store {
@@ -84,8 +76,8 @@ impl Store {
     }
 
     /// Tells when a reader may see something else than before: a change of the image or of its freshness. What the
-    /// passing of time alone changes, such as ages and faults that begin to count, is not told. The number means nothing
-    /// but that it is another one.
+    /// passing of time alone changes, such as ages and faults that begin to count, is not reported. The number means
+    /// nothing but that it is another one.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.shared.version.subscribe()
@@ -124,15 +116,15 @@ impl Store {
         self.shared.history.read().batch_rates(batch)
     }
 
-    /// The batches that somebody works on, those first that are longest in their state, at most `limit` of them; and how
-    /// many there are. `None` before the first walk.
+    /// The batches in work, those first that are longest in their state, at most `limit` of them; and
+    /// how many there are. `None` before the first walk.
     #[must_use]
     pub fn batches_in_work(&self, limit: usize) -> Option<(Vec<Batch>, usize)> {
         self.read(|image, offset| image.batches_in_work(limit, offset))
     }
 
     /// The figures of the whole queue; `None` before the first walk, and while the tree's root is missing or not ours
-    /// to read: nobody knows how many jobs there are then.
+    /// to read: the number of jobs is unknown then.
     ///
     /// `now` is our own clock. `space` is how many bytes of working storage a job may need and not be kept back; jobs
     /// in Provisioning that need more are counted as waiting for space.
@@ -163,9 +155,9 @@ impl Store {
 
     /// The jobs that a query asks for, a page of them; `None` before the first walk.
     ///
-    /// A page is of one moment. Text is looked for in pieces before, so that the writer can come in between, and what
-    /// changed meanwhile is looked through again at that moment. Pages follow one another by their cursors: a job that
-    /// does not move is on one of them, whatever else comes and goes.
+    /// A page is of one moment: a text is searched for under the same lock, some milliseconds for 200,000 jobs.
+    /// Pages follow one another by their cursors: a job that does not move is on one of them, whatever else comes and
+    /// goes.
     #[must_use]
     pub fn find_jobs(&self, query: &JobQuery, now: Timestamp) -> Option<Page<Job>> {
         self.find(query, now, |image, matches, asked, now_ms| image.find_jobs(query, matches, asked, now_ms))
@@ -191,32 +183,17 @@ impl Store {
         self.find(query, now, |image, matches, asked, now_ms| image.matching(query, matches, asked, now_ms))
     }
 
-    /// Looks for a query's text, and then takes from the image what was found.
+    /// Searches for a query's text, and then takes from the image what was found.
     fn find<T>(
         &self,
         query: &JobQuery,
         now: Timestamp,
-        take: impl Fn(&Image, Option<&TextMatches>, FaultQuery<'_>, i64) -> T,
+        take: impl FnOnce(&Image, Option<&TextMatches>, FaultQuery<'_>, i64) -> T,
     ) -> Option<T> {
-        let mut matches = query.text.as_ref().map(|text| self.shared.searches.lock().take(text.as_str()));
-        for round in 0.. {
-            let most = if round < SEARCH_ROUNDS { SEARCHED_AT_ONCE } else { usize::MAX };
-            let found = self.ask(now, None, |image, asked| {
-                if let Some((text, matches)) = query.text.as_ref().zip(matches.as_mut())
-                    && image.search(text, matches, most)
-                {
-                    return None;
-                }
-                Some(take(image, matches.as_ref(), asked, asked.offset.to_server(now)))
-            })?;
-            if let Some(found) = found {
-                if let Some((text, matches)) = query.text.as_ref().zip(matches) {
-                    self.shared.searches.lock().keep(text.as_str(), matches);
-                }
-                return Some(found);
-            }
-        }
-        None
+        self.ask(now, None, |image, asked| {
+            let matches = query.text.as_ref().map(|text| image.search(text));
+            take(image, matches.as_ref(), asked, asked.offset.to_server(now))
+        })
     }
 
     /// Groups of failed jobs, the largest first, a page of them; `None` before the first walk.
@@ -274,7 +251,7 @@ impl Store {
         self.read(|image, _| image.strays())
     }
 
-    /// The paths of znodes with names that nobody expects, at most `limit` of them.
+    /// The paths of znodes with unexpected names, at most `limit` of them.
     #[must_use]
     pub fn unexpected(&self, limit: usize) -> Option<Vec<Box<str>>> {
         self.read(|image, _| image.unexpected(limit))
@@ -312,8 +289,8 @@ impl Store {
         [stale_since, behind_since].into_iter().flatten().fold(now, Timestamp::min)
     }
 
-    /// Takes note of how we stand with ZooKeeper. This is the connection's word, not the image's, so the writer need not
-    /// be asked.
+    /// Takes note of how we stand with ZooKeeper. This is the connection's word, not the image's, so the writer need
+    /// not be asked.
     pub(super) fn set_connection(&self, session: Option<String>, problem: Option<String>, now: Timestamp) {
         let mut freshness = self.shared.freshness.write();
         if session.is_none() {

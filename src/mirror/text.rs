@@ -1,17 +1,15 @@
-//! Where the image keeps text: one arena for what is each job's own, one table for what many share.
+//! The text that the mirror holds: of each job its own, and one table of what many jobs share.
 //!
-//! Both lie on [`Folded`] text, which a search reads from end to end whatever the case of its letters.
+//! Both keep [`Folded`] text in a [`TextColumn`], which a search scans whatever the case of its letters.
 
-mod arena;
 mod bits;
+mod column;
 mod folded;
-mod grams;
-mod search;
 mod shared;
 
-pub(super) use arena::{Arena, Record};
 pub(super) use bits::Bits;
-pub(super) use search::{Matches, Needle};
+pub(super) use column::TextColumn;
+pub(super) use folded::{Folded, Needle};
 pub(super) use shared::{TextId, Texts};
 
 /// The longest text kept of one field, in bytes. A znode's page reads the whole value from ZooKeeper.

@@ -1,7 +1,7 @@
 //! Asking for the servers' time, where the tree is too quiet to tell it.
 //!
-//! ZooKeeper has no request for the time, but it dates every write. The mirror writes nothing; whoever runs this gives it
-//! the instant of a write that is made for this purpose alone.
+//! ZooKeeper has no request for the time, but it dates every write. The mirror writes nothing; the caller gives
+//! it the instant of a write that is made for this purpose alone.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const SPACING: Duration = Duration::from_secs(10);
 /// Why the servers' time is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoTime {
-    /// Nobody answers at the moment.
+    /// No server answers at the moment.
     #[error("{0}")]
     Unanswered(String),
     /// The write that would tell it is refused.
@@ -42,8 +42,8 @@ impl Timekeeper {
         Self { store }
     }
 
-    /// Asks for the time each `period` and whenever there is reason to, until `shutdown`. `ask` makes a write and gives the
-    /// instant at which it was made, by the servers' clock.
+    /// Asks for the time each `period` and whenever there is reason to, until `shutdown`. `ask` makes a write and gives
+    /// the instant at which it was made, by the servers' clock.
     pub async fn run<F>(self, period: Duration, ask: impl Fn() -> F, shutdown: CancellationToken)
     where
         F: Future<Output = Result<Timestamp, NoTime>>,

@@ -37,7 +37,7 @@ pub(super) async fn walk(client: &Client, budget: ReadBudget) -> Result<Walk, Re
     walk_with(Reader::new(client, budget)).await
 }
 
-/// The same beside other work, for which nobody waits: it takes longer, and keeps nothing else from the server.
+/// The same beside other work, for which no reader waits: it takes longer, and keeps nothing else from the server.
 ///
 /// # Errors
 /// As [`walk`].
@@ -119,7 +119,7 @@ fn look_below(path: &Path, found: &Found, found_below: usize, waiting: &mut Wait
 }
 
 /// Asks for the children that a znode may have and does not let us list. Each znode has permissions of its own, so they
-/// may be ours to read; watch events tell of them in any case.
+/// may be readable; watch events report them in any case.
 fn ask_blindly(path: &Path, waiting: &mut Waiting) {
     match *path {
         Path::Job(job) => {

@@ -40,13 +40,13 @@ impl From<RequestError> for Interrupted {
     }
 }
 
-/// A recursive watch on the whole tree, and what it has told that was not read yet.
+/// A recursive watch on the whole tree, and what it has reported that was not read yet.
 #[derive(Debug)]
 pub(super) struct Watch {
     watcher: PersistentWatcher,
     events: Counter,
     dirty: HashSet<Path>,
-    /// Everything that events told of since it was asked for; see [`Watch::keep_touched`].
+    /// Everything that events reported since it was asked for; see [`Watch::keep_touched`].
     touched: Option<HashSet<Path>>,
     pub(super) last_event: Option<Timestamp>,
 }
@@ -59,7 +59,7 @@ impl Watch {
     /// Waits for an event and takes note of it.
     ///
     /// # Errors
-    /// When it tells of the session and not of a znode. It must not be called again then: the client library panics
+    /// When it reports the session and not a znode. It must not be called again then: the client library panics
     /// after a terminal event.
     pub(super) async fn next(&mut self) -> Result<(), Interrupted> {
         let event = self.watcher.changed().await;
@@ -132,12 +132,12 @@ impl Watch {
         self.dirty.drain().collect()
     }
 
-    /// Remembers from now on which paths events told of.
+    /// Remembers from now on which paths events reported.
     pub(super) fn keep_touched(&mut self) {
         self.touched = Some(HashSet::new());
     }
 
-    /// Whether an event told of a path since [`Watch::keep_touched`], or before that and it was not read yet.
+    /// Whether an event reported a path since [`Watch::keep_touched`], or before that and it was not read yet.
     pub(super) fn is_touched(&self, path: &Path) -> bool {
         self.dirty.contains(path) || self.touched.as_ref().is_some_and(|touched| touched.contains(path))
     }

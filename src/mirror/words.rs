@@ -66,7 +66,7 @@ pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 
-/// So many an hour, or whatever it is that a number tells: `3.2`, `64`, `1,204`.
+/// So many an hour, or whatever else is counted: `3.2`, `64`, `1,204`.
 pub(crate) fn about(number: f64) -> String {
     if number < 9.95 {
         return format!("{number:.1}");
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_told_short() {
+    fn figures_are_short() {
         for (seconds, text) in
             [(59, "59 s"), (3_599, "59 min"), (11_530, "3.2 h"), (172_799, "47 h"), (172_800, "2 days")]
         {

@@ -9,8 +9,8 @@ fn ends_word(c: char) -> bool {
 
 /// A message with `#` in the place of each number and each id, and without what follows the host of an address.
 ///
-/// Status codes of HTTP stay where they can be told from other numbers, at the start and behind words such as `status`:
-/// a file that is missing and a server that is down are two causes.
+/// Status codes of HTTP stay where they can be distinguished from other numbers, at the start and behind words such as
+/// `status`: a file that is missing and a server that is down are two causes.
 pub(in crate::mirror) fn pattern(message: &str) -> String {
     let mut pattern = String::with_capacity(message.len());
     let mut rest = message.trim();

@@ -1,5 +1,6 @@
-//! Where permissions were taken from us, or given: no event tells of that, and servers keep events of what a client may
-//! not read to themselves (CVE-2024-23944). What stays open tells of it: who changes a status changes something beside it.
+//! Where permissions were taken from us, or given: no event reports that, and servers keep events of what a client may
+//! not read to themselves (CVE-2024-23944). What stays open tells of it: who changes a status changes something beside
+//! it.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -14,8 +15,8 @@ use queuekeeper_queue::path::{BatchNode, EntryName, JobNode, Path, RequestNode};
 /// How far apart the log names what has been closed to us.
 const WARN_SPACING: Duration = Duration::from_mins(1);
 
-/// The znodes that may have changed by what has, although no event told of them: of each item of which one did, the status
-/// and whatever is closed to us as far as we know.
+/// The znodes that may have changed by what has, although no event reported them: of each item of which one did, the
+/// status and whatever is closed to us as far as we know.
 pub(super) fn implied(dirty: &[Path], image: &Image) -> HashSet<Path> {
     let mut implied = HashSet::new();
     for item in dirty.iter().flat_map(items).flatten().collect::<HashSet<_>>() {

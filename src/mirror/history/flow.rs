@@ -113,8 +113,8 @@ pub struct StateFlow {
     pub left_5m: Pace,
     /// In the last hour, or since this process began to look.
     pub left_1h: Pace,
-    /// When one was last seen to leave it, or must have by what the others tell; `None` where nothing tells. By our own
-    /// clock.
+    /// When one was last seen to leave it, or must have by what the others show; `None` where nothing shows it. By our
+    /// own clock.
     pub last_left: Option<Timestamp>,
     /// When one was last seen to leave it. By our own clock.
     pub seen_left: Option<Timestamp>,

@@ -71,7 +71,7 @@ impl Record {
         History { from: Some(begin(first * width)), since: self.since, step, points }
     }
 
-    /// The figures of some steps together; `None` where nobody looked at their ends.
+    /// The figures of some steps together; `None` where no sample was taken at their ends.
     fn point(&self, at: Timestamp, steps: &[&Step]) -> Option<Point> {
         let sampled: Vec<&Figures> = steps.iter().filter_map(|step| step.figures.as_ref()).collect();
         let last = sampled.last()?;
@@ -94,7 +94,8 @@ impl Record {
         })
     }
 
-    /// Over how many seconds the counts of a step were collected: the last one is not over, and the first one began late.
+    /// Over how many seconds the counts of a step were collected: the last one is not over, and the first one began
+    /// late.
     fn seconds(&self, step: &Step) -> f64 {
         let end = begin(step.number + 1).min(self.until.unwrap_or(Timestamp::MAX));
         let start = begin(step.number + 1 - i64::from(step.covers)).max(self.since.unwrap_or(Timestamp::MIN));

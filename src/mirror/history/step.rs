@@ -20,7 +20,7 @@ pub(in crate::mirror) fn saturated(count: u64) -> u32 {
 #[derive(Debug)]
 pub(in crate::mirror) struct Sample {
     pub(in crate::mirror) figures: Figures,
-    /// Batches in work, with how many of their jobs have ended. Their number is limited by whoever makes this.
+    /// Batches in work, with how many of their jobs have ended. Their number is limited by the caller.
     pub(in crate::mirror) batches: Vec<(BatchId, u32)>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Step {
     pub(super) number: i64,
     /// Over how many steps its counts were collected: more than one after a gap.
     pub(super) covers: u32,
-    /// `None` where nobody looked before the step was over.
+    /// `None` where no sample was taken before the step was over.
     pub(super) figures: Option<Figures>,
     /// Jobs that left each state.
     pub(super) left: [u32; STATES],

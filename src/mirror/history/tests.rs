@@ -14,13 +14,13 @@ fn flow(record: &Record) -> Flow {
     record.flow(Offset::default(), at(24 * HOUR))
 }
 
-fn job(from: Seen<JobState>, to: Seen<JobState>) -> Change {
+fn job(from: ObservedState<JobState>, to: ObservedState<JobState>) -> Change {
     Change::Job { from, to, spent: None, is_by_operator: false, is_new: false }
 }
 
 const DONE: Change = Change::Job {
-    from: Seen::In(JobState::Notify),
-    to: Seen::In(JobState::Completed),
+    from: ObservedState::In(JobState::Notify),
+    to: ObservedState::In(JobState::Completed),
     spent: None,
     is_by_operator: false,
     is_new: false,
@@ -40,21 +40,21 @@ fn each_kind_of_transition_counts_where_it_left_and_where_it_came_to() {
     let changes = [
         Change::Nothing,
         Change::Quiet,
-        job(Seen::Nowhere, Seen::In(JobState::Pending)),
-        // Created as it is, as a restored one: nobody completed it here.
-        job(Seen::Nowhere, Seen::In(JobState::Completed)),
+        job(ObservedState::Nowhere, ObservedState::In(JobState::Pending)),
+        // Created as it is, as a restored one: it was not completed here.
+        job(ObservedState::Nowhere, ObservedState::In(JobState::Completed)),
         // The same, read before its status was there.
         Change::Job {
-            from: Seen::Other,
-            to: Seen::In(JobState::Completed),
+            from: ObservedState::Other,
+            to: ObservedState::In(JobState::Completed),
             spent: None,
             is_by_operator: false,
             is_new: true,
         },
-        job(Seen::In(JobState::Recording), Seen::In(JobState::Completed)),
-        job(Seen::Other, Seen::In(JobState::Failed)),
-        job(Seen::In(JobState::Failed), Seen::In(JobState::Recording)),
-        Change::OtherJob { from: Seen::In(JobState::Failed), to: Seen::In(JobState::Pending) },
+        job(ObservedState::In(JobState::Recording), ObservedState::In(JobState::Completed)),
+        job(ObservedState::Other, ObservedState::In(JobState::Failed)),
+        job(ObservedState::In(JobState::Failed), ObservedState::In(JobState::Recording)),
+        Change::OtherJob { from: ObservedState::In(JobState::Failed), to: ObservedState::In(JobState::Pending) },
     ];
     record.note(changes, at(60));
     record.sample(sample(0), at(60));

@@ -29,7 +29,7 @@ pub(super) struct Entry {
     pub(super) folded: Arc<str>,
     /// Which folders of outcomes are there.
     pub(super) folders: [bool; 4],
-    /// Of these, those that are not ours to read.
+    /// Of these, those that are not readable.
     pub(super) denied: [bool; 4],
     /// How many references each of them holds.
     pub(super) references: [u32; 4],
@@ -41,8 +41,8 @@ impl Entry {
         self.item.nodes.is_empty() && self.folders == [false; 4] && self.references == [0; 4]
     }
 
-    /// Whether its jobs are being created or worked on, or its report is due. A failed one is again, once an operator has
-    /// resumed a job of it.
+    /// Whether its jobs are being created or worked on, or its report is due. A failed one is again, once an operator
+    /// has resumed a job of it.
     fn is_in_work(&self) -> bool {
         let has_jobs = self.references[Outcome::Processing as usize] > 0;
         !self.item.nodes.is_empty()
@@ -91,7 +91,7 @@ impl Entry {
 pub(super) struct Batches {
     entries: HashMap<BatchId, Entry>,
     pub(super) entered: ByState<BatchState, BTreeSet<(i64, BatchId)>>,
-    /// The batches that somebody works on, by the instant of entering their state.
+    /// The batches in work, by the instant of entering their state.
     pub(super) in_work: BTreeSet<(i64, BatchId)>,
     pub(super) locks: HashMap<BatchId, LockStat>,
     /// How many batches each collection has.
@@ -160,7 +160,7 @@ impl Batches {
         self.count_collection(&old, &new);
         self.znodes += znodes(&new) - znodes(&old);
         self.unreadable += unreadable(&new) - unreadable(&old);
-        let result = Change::of_batch(old.item.sight(), new.item.sight()).or_quiet(old != new);
+        let result = Change::of_batch(old.item.observation(), new.item.observation()).or_quiet(old != new);
         if !new.is_gone() {
             // A folder or reference whose batch is gone is a fault of the tree, but no batch to count.
             if !new.item.nodes.is_empty() {

@@ -11,12 +11,12 @@ use queuekeeper_queue::state::JobState;
 
 /// What of a job is counted here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sight {
+pub(super) struct CountedBy {
     batch: Option<(u32, Option<JobState>)>,
     session: Option<i64>,
 }
 
-impl Sight {
+impl CountedBy {
     /// A row without znodes is no job, or not yet one.
     pub(super) fn of(row: Row<'_>) -> Self {
         let batch = row.batch.filter(|_| !row.nodes.is_empty());
@@ -36,7 +36,7 @@ pub(super) struct Beside {
 
 impl Beside {
     /// Takes note of a row's change.
-    pub(super) fn moved(&mut self, row: u32, from: Sight, to: Sight) {
+    pub(super) fn moved(&mut self, row: u32, from: CountedBy, to: CountedBy) {
         if from.batch != to.batch {
             if let Some((batch, state)) = to.batch {
                 *self.batches.entry(batch).or_default().get_mut(state) += 1;

@@ -6,7 +6,7 @@ use queuekeeper_queue::state::{BatchState, JobState, State};
 
 /// Where an item was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::mirror) enum Seen<S> {
+pub(in crate::mirror) enum ObservedState<S> {
     /// It does not exist, or has no status yet.
     Nowhere,
     /// In a state.
@@ -15,7 +15,7 @@ pub(in crate::mirror) enum Seen<S> {
     Other,
 }
 
-impl<S: State> Seen<S> {
+impl<S: State> ObservedState<S> {
     /// Where an item of this state is; `None` is a state that we do not know, or none where it has no status.
     pub(in crate::mirror) fn of(state: Option<S>, has_status: bool) -> Self {
         match state {
@@ -37,9 +37,9 @@ impl<S: State> Seen<S> {
 
 /// One sight of a job or batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::mirror) struct Sight<S> {
+pub(in crate::mirror) struct Observation<S> {
     /// Where it was.
-    pub(in crate::mirror) seen: Seen<S>,
+    pub(in crate::mirror) seen: ObservedState<S>,
     /// Since when, in milliseconds by the servers' clock.
     pub(in crate::mirror) entered_ms: i64,
     /// The version of its status; -1 for none.
@@ -48,10 +48,10 @@ pub(in crate::mirror) struct Sight<S> {
     pub(in crate::mirror) is_by_operator: bool,
 }
 
-impl<S> Sight<S> {
+impl<S> Observation<S> {
     /// The sight of an item that is not there.
     pub(in crate::mirror) const NOWHERE: Self =
-        Self { seen: Seen::Nowhere, entered_ms: 0, version: -1, is_by_operator: false };
+        Self { seen: ObservedState::Nowhere, entered_ms: 0, version: -1, is_by_operator: false };
 
     /// Whether what was seen later is another item of the same id: the version of a status only grows while it exists.
     fn is_replaced_by(&self, later: &Self) -> bool {
@@ -71,9 +71,9 @@ pub(in crate::mirror) enum Change {
     /// A job changed its state.
     Job {
         /// Where it was.
-        from: Seen<JobState>,
+        from: ObservedState<JobState>,
         /// Where it is.
-        to: Seen<JobState>,
+        to: ObservedState<JobState>,
         /// How long it was in `from`; `None` where it may have been elsewhere between.
         spent: Option<Duration>,
         /// Whether an operator held or failed it.
@@ -84,29 +84,29 @@ pub(in crate::mirror) enum Change {
     /// A job is gone, and another one has its id.
     OtherJob {
         /// Where the old one was.
-        from: Seen<JobState>,
+        from: ObservedState<JobState>,
         /// Where the new one is.
-        to: Seen<JobState>,
+        to: ObservedState<JobState>,
     },
     /// A batch changed its state.
     Batch {
         /// Where it was.
-        from: Seen<BatchState>,
+        from: ObservedState<BatchState>,
         /// Where it is.
-        to: Seen<BatchState>,
+        to: ObservedState<BatchState>,
     },
     /// A batch is gone, and another one has its id.
     OtherBatch {
         /// Where the old one was.
-        from: Seen<BatchState>,
+        from: ObservedState<BatchState>,
         /// Where the new one is.
-        to: Seen<BatchState>,
+        to: ObservedState<BatchState>,
     },
 }
 
 impl Change {
     /// The change of a job between two sights of it.
-    pub(in crate::mirror) fn of_job(from: Sight<JobState>, to: Sight<JobState>) -> Self {
+    pub(in crate::mirror) fn of_job(from: Observation<JobState>, to: Observation<JobState>) -> Self {
         if from.is_replaced_by(&to) {
             return Self::OtherJob { from: from.seen, to: to.seen };
         }
@@ -116,17 +116,17 @@ impl Change {
         // A status is written on a change of state and at no other time: one version is one step.
         let is_one_step = from.version.checked_add(1) == Some(to.version);
         let spent = match (from.seen, to.seen) {
-            (Seen::In(before), Seen::In(after)) if is_one_step && before.may_become(after) => {
+            (ObservedState::In(before), ObservedState::In(after)) if is_one_step && before.may_become(after) => {
                 u64::try_from(to.entered_ms - from.entered_ms).ok().map(Duration::from_millis)
             }
-            (Seen::Nowhere | Seen::In(_) | Seen::Other, _) => None,
+            (ObservedState::Nowhere | ObservedState::In(_) | ObservedState::Other, _) => None,
         };
         let is_new = from.version < 0 && to.version == 0;
         Self::Job { from: from.seen, to: to.seen, spent, is_by_operator: to.is_by_operator, is_new }
     }
 
     /// The change of a batch between two sights of it.
-    pub(in crate::mirror) fn of_batch(from: Sight<BatchState>, to: Sight<BatchState>) -> Self {
+    pub(in crate::mirror) fn of_batch(from: Observation<BatchState>, to: Observation<BatchState>) -> Self {
         if from.is_replaced_by(&to) {
             Self::OtherBatch { from: from.seen, to: to.seen }
         } else if from.seen == to.seen {

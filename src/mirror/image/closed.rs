@@ -5,8 +5,8 @@ use super::row::Nodes;
 use queuekeeper_queue::path::{BatchNode, JobNode, Path, RequestNode};
 
 impl Image {
-    /// Whether the image knows a znode of a job, batch or request by what was read there. It does not where there is none,
-    /// or one that is closed to us.
+    /// Whether the image knows a znode of a job, batch or request by what was read there. It does not where there is
+    /// none, or one that is closed to us.
     pub(in crate::mirror) fn knows(&self, path: &Path) -> bool {
         let Some((present, closed)) = self.nodes_of(path) else { return false };
         let node = match path {

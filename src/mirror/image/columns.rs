@@ -4,8 +4,8 @@
 //! where the rows themselves would be 40 MB of memory.
 
 use super::row::UNKNOWN_MS;
-use crate::mirror::text::TextId;
-use queuekeeper_queue::id::BatchId;
+use crate::mirror::text::{TextColumn, TextId};
+use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::{JobState, State};
 
 /// A byte that says in which state a row is and three facts about it.
@@ -86,6 +86,8 @@ pub(super) struct Columns {
     pub(super) collection: Vec<TextId>,
     pub(super) submitter: Vec<TextId>,
     pub(super) message: Vec<TextId>,
+    /// The id and what no other job shares.
+    pub(super) text: TextColumn,
 }
 
 /// The priority of a job without one.
@@ -111,13 +113,14 @@ impl Columns {
     }
 
     /// Makes a row that of a job of which nothing is known yet.
-    pub(super) fn begin(&mut self, row: usize, number: u32) {
+    pub(super) fn begin(&mut self, row: usize, job: JobId) {
         self.clear(row);
-        self.number[row] = number;
+        self.number[row] = job.number();
+        self.text.put(row, &[job.to_string()]);
         self.kind[row].set(Kind::USED, true);
     }
 
-    /// Makes a row wait for a job. Its texts have been given up.
+    /// Makes a row wait for a job. Its shared texts have been released.
     pub(super) fn clear(&mut self, row: usize) {
         self.kind[row] = Kind(Kind::STATE);
         self.number[row] = 0;
@@ -126,6 +129,7 @@ impl Columns {
         self.retries[row] = 0;
         self.priority[row] = NO_PRIORITY;
         self.batch[row] = 0;
+        self.text.clear(row);
     }
 
     pub(super) fn set_state(&mut self, row: usize, state: Option<JobState>) {
@@ -163,5 +167,6 @@ impl Columns {
         self.collection.shrink_to_fit();
         self.submitter.shrink_to_fit();
         self.message.shrink_to_fit();
+        self.text.shrink();
     }
 }

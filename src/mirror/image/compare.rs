@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::change::{Change, Sight};
+use super::change::{Change, Observation};
 use super::jobs::Jobs;
 use super::row::{Row, text};
 use super::{Image, batches};
-use crate::mirror::text::Record;
+use crate::mirror::text::TextColumn;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::{AccessQueue, BatchNode, JobNode, Path, RequestNode};
 use queuekeeper_queue::state::Outcome;
@@ -21,21 +21,22 @@ impl Image {
             let before = old.jobs.get(row.id());
             match before {
                 Some(before) if before.created_ms == row.created_ms => {
-                    changes.push(Change::of_job(before.sight(), row.sight()));
+                    changes.push(Change::of_job(before.observation(), row.observation()));
                 }
                 Some(before) => {
-                    changes.push(Change::of_job(before.sight(), Sight::NOWHERE));
-                    changes.push(Change::of_job(Sight::NOWHERE, row.sight()));
+                    changes.push(Change::of_job(before.observation(), Observation::NOWHERE));
+                    changes.push(Change::of_job(Observation::NOWHERE, row.observation()));
                 }
-                None => changes.push(Change::of_job(Sight::NOWHERE, row.sight())),
+                None => changes.push(Change::of_job(Observation::NOWHERE, row.observation())),
             }
         }
         let gone = old.jobs.slice(0..old.jobs.slots()).filter(|row| self.jobs.get(row.id()).is_none());
-        changes.extend(gone.map(|row| Change::of_job(row.sight(), Sight::NOWHERE)));
+        changes.extend(gone.map(|row| Change::of_job(row.observation(), Observation::NOWHERE)));
         let batches: BTreeSet<_> = self.batches.iter().chain(old.batches.iter()).map(|(batch, _)| batch).collect();
         for batch in batches {
             let (before, after) = (old.batches.get(batch), self.batches.get(batch));
-            let sight = |entry: Option<&batches::Entry>| entry.map_or(Sight::NOWHERE, |entry| entry.item.sight());
+            let sight =
+                |entry: Option<&batches::Entry>| entry.map_or(Observation::NOWHERE, |entry| entry.item.observation());
             changes.push(Change::of_batch(sight(before), sight(after)));
         }
         changes.retain(|change| *change != Change::Nothing);
@@ -132,8 +133,7 @@ fn same_job(own: &Jobs, row: Row<'_>, others: &Jobs) -> bool {
         (entries, references)
     };
     // `text` names the fields; all of them are compared.
-    let texts_alike = (text::FILENAME..Record::FIELDS)
-        .all(|field| own.arena.field(&row.text, field) == others.arena.field(&other.text, field));
+    let texts_alike = (text::ID..TextColumn::FIELDS).all(|field| row.text.field(field) == other.text.field(field));
     standing(row) == standing(other)
         && plain(row) == plain(other)
         && row.status_version() == other.status_version()

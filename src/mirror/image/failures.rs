@@ -28,7 +28,8 @@ pub(super) struct Failed {
 }
 
 impl Failed {
-    /// What is counted of a row, if its job has failed and was not set Failed by an operator. `key` names the group by last successful state and message.
+    /// What is counted of a row, if its job has failed and was not set Failed by an operator. `key` names the group by
+    /// last successful state and message.
     pub(super) fn of(row: Row<'_>, key: impl FnOnce(Option<JobState>, TextId) -> FailureKey) -> Option<Self> {
         let standing = row.standing;
         (standing.state == Some(JobState::Failed) && !standing.is_by_operator).then(|| Self {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use hashbrown::{DefaultHashBuilder, HashMap, HashSet};
 
 use super::Image;
-use super::change::{Change, Seen};
+use super::change::{Change, ObservedState};
 use super::row::{Row, UNKNOWN_MS};
 use crate::mirror::faults::{Raw, Suspects};
 use crate::mirror::read::Found;
@@ -85,7 +85,9 @@ impl Image {
         if change != Change::Nothing {
             self.faults.touched.insert_job(job);
         }
-        if let Change::Job { from: Seen::In(state), .. } | Change::OtherJob { from: Seen::In(state), .. } = change {
+        if let Change::Job { from: ObservedState::In(state), .. }
+        | Change::OtherJob { from: ObservedState::In(state), .. } = change
+        {
             *self.faults.left.get_mut(Some(state)) = true;
         }
         change
@@ -295,7 +297,7 @@ impl Image {
         }
     }
 
-    /// When a job last went on from a state, as far as the jobs themselves tell: whoever entered a later state has.
+    /// When a job last went on from a state, as far as the jobs themselves show: a job that entered a later state has.
     pub(super) fn last_passed(&self, state: JobState) -> Option<i64> {
         let later = state.steps_to(JobState::Completed);
         later.into_iter().filter_map(|later| self.last_entered(later)).max()

@@ -38,7 +38,8 @@ pub(super) struct Figures {
     pub(super) collections: HashMap<TextId, ByState<JobState, u64>>,
     /// Of the Held jobs of each collection, those that an operator held by themselves; a zero is kept out.
     pub(super) held_by_operator: HashMap<TextId, u64>,
-    /// Collections whose first Pending job, or Held one that no operator held by itself, came or whose last one left, since somebody took note of them.
+    /// Collections whose first Pending job, or Held one that no operator held by itself, came or whose last one left,
+    /// since they were last read.
     pub(super) crossed: HashSet<TextId>,
 }
 

@@ -8,7 +8,7 @@ use super::faults::FaultQuery;
 use super::view::Job;
 use crate::mirror::bands::Bands;
 use crate::mirror::find::{Direction, JobCursor, JobQuery, JobSort, PAGE_LIMIT, Page, SearchText};
-use crate::mirror::text::{Bits, Matches, TextId};
+use crate::mirror::text::{Bits, TextId};
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::state::JobState;
@@ -23,26 +23,28 @@ mod tests;
 use scan::Order;
 use select::Selection;
 
-/// In which jobs a text was found, as far as it was looked for.
-#[derive(Clone, Debug, Default)]
+/// Where a text was found.
+#[derive(Debug)]
 pub(in crate::mirror) struct TextMatches {
-    own: Matches,
-    shared: Matches,
+    /// Rows of jobs that have it in their own text.
+    own: Bits,
+    /// The texts that have it of those that jobs share.
+    shared: Bits,
 }
 
 impl TextMatches {
     fn has(&self, columns: &Columns, row: usize) -> bool {
-        self.own.owners().has(row) || self.has_shared(columns, row)
+        self.own.has(row) || self.has_shared(columns, row)
     }
 
     fn has_shared(&self, columns: &Columns, row: usize) -> bool {
-        let has = |id: TextId| id.slot().is_some_and(|slot| self.shared.owners().has(slot));
+        let has = |id: TextId| id.slot().is_some_and(|slot| self.shared.has(slot));
         has(columns.message[row]) || has(columns.submitter[row])
     }
 
     /// The texts that jobs share in which it was found.
     fn shared_texts(&self) -> impl Iterator<Item = TextId> {
-        self.shared.owners().iter().map(TextId::at)
+        self.shared.iter().map(TextId::at)
     }
 }
 
@@ -63,10 +65,10 @@ struct Filter<'a> {
 }
 
 impl Image {
-    /// Looks for a text further, in about `most` bytes. Gives whether there are more.
-    pub(in crate::mirror) fn search(&self, text: &SearchText, matches: &mut TextMatches, most: usize) -> bool {
-        let has_more_own = self.jobs.arena.search(text.needle(), &mut matches.own, most);
-        has_more_own || self.jobs.texts.search(text.needle(), &mut matches.shared, most)
+    /// Scans the text of all jobs.
+    pub(in crate::mirror) fn search(&self, text: &SearchText) -> TextMatches {
+        let needle = text.needle();
+        TextMatches { own: self.jobs.columns.text.search(needle), shared: self.jobs.texts.search(needle) }
     }
 
     /// The page that a query asks for. `matches` says where its text was found; `asked` is by whose clock faults count,
@@ -119,8 +121,8 @@ impl Image {
         }
     }
 
-    /// All jobs that a query asks for, in the order of their ids, with the versions of their statuses. Its order, cursor
-    /// and limit do not matter.
+    /// All jobs that a query asks for, in the order of their ids, with the versions of their statuses. Its order,
+    /// cursor and limit do not matter.
     pub(in crate::mirror) fn matching(
         &self,
         query: &JobQuery,
@@ -206,23 +208,15 @@ impl Image {
         }
         let columns = &self.jobs.columns;
         let is_few = |rows: usize| rows <= columns.len() / FEW_OF;
-        if let Some(text) = text.filter(|text| text.shared.owners().is_empty() && is_few(text.own.owners().len())) {
-            // A row may be noted from a job that is gone.
-            let rows = text.own.owners().iter().filter(|row| *row < columns.len());
-            lists.push(rows.map(|row| u32::try_from(row).expect("rows are numbered by 32 bits")).collect());
+        if let Some(text) = text.filter(|text| text.shared.is_empty() && is_few(text.own.len())) {
+            lists.push(text.own.iter().map(|row| u32::try_from(row).expect("rows are numbered by 32 bits")).collect());
         }
         if lists.iter().any(Vec::is_empty) {
             return None;
         }
         lists.sort_unstable_by_key(|list| std::cmp::Reverse(list.len()));
         let few = lists.pop_if(|list| is_few(list.len()));
-        let sets = lists.iter().map(|list| {
-            let mut rows = Bits::default();
-            for row in list {
-                rows.insert(*row as usize);
-            }
-            rows
-        });
+        let sets = lists.iter().map(|list| list.iter().map(|row| *row as usize).collect());
         let age_ms = query.min_age.map(|age| i64::try_from(age.as_millis()).unwrap_or(i64::MAX));
         Some(Filter {
             kinds: Kinds::new(&query.states, query.locked, batch.is_some()),

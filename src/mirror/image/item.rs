@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use zookeeper_client::Stat;
 
-use super::change::{Seen, Sight};
+use super::change::{Observation, ObservedState};
 use super::row::{LockStat, Nodes, UNKNOWN_MS};
 use crate::mirror::read::Found;
 use crate::mirror::text::cut;
@@ -17,7 +17,7 @@ use queuekeeper_queue::state::State;
 pub(super) struct Item<S> {
     pub(super) nodes: Nodes,
     pub(super) unreadable: Nodes,
-    /// Of these, the ones that hold something else than they should; the others are not ours to read.
+    /// Of these, the ones that hold something else than they should; the others are not readable.
     pub(super) malformed: Nodes,
     pub(super) has_status: bool,
     pub(super) state: Option<S>,
@@ -49,13 +49,18 @@ impl<S> Default for Item<S> {
 }
 
 impl<S: State> Item<S> {
-    pub(super) fn seen(&self) -> Seen<S> {
-        Seen::of(self.state, self.has_status)
+    pub(super) fn seen(&self) -> ObservedState<S> {
+        ObservedState::of(self.state, self.has_status)
     }
 
-    /// Where it is, with what tells how it came there.
-    pub(super) fn sight(&self) -> Sight<S> {
-        Sight { seen: self.seen(), entered_ms: self.entered_ms, version: self.status_version, is_by_operator: false }
+    /// Where it is, with what shows how it came there.
+    pub(super) fn observation(&self) -> Observation<S> {
+        Observation {
+            seen: self.seen(),
+            entered_ms: self.entered_ms,
+            version: self.status_version,
+            is_by_operator: false,
+        }
     }
 
     /// Takes note of a znode being there or not, and of its being readable.
@@ -68,7 +73,7 @@ impl<S: State> Item<S> {
     /// Sets what the item's own znode says.
     pub(super) fn set_own(&mut self, stat: Option<&Stat>) {
         self.created_ms = stat.map_or(UNKNOWN_MS, |stat| stat.ctime);
-        // A status that is there and not ours to read dates nothing either.
+        // A status that is there and not readable dates nothing either.
         if self.status_version < 0 {
             self.entered_ms = self.created_ms;
         }

@@ -8,7 +8,7 @@ use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
-use super::beside::{Beside, Sight};
+use super::beside::{Beside, CountedBy};
 use super::change::Change;
 use super::columns::Columns;
 use super::failures::{Failed, Failures};
@@ -17,7 +17,7 @@ use super::order::Order;
 use super::row::{LockStat, Nodes, Rest, Row, Standing};
 use crate::mirror::failures::{FailureKey, pattern};
 use crate::mirror::read::Found;
-use crate::mirror::text::{Arena, TextId, Texts};
+use crate::mirror::text::{TextId, Texts};
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::{EntryName, JobNode, StateFolder};
 use queuekeeper_queue::state::{JobState, Outcome};
@@ -30,7 +30,6 @@ pub(super) struct Jobs {
     by_id: HashTable<u32>,
     free: Vec<u32>,
     hasher: DefaultHashBuilder,
-    pub(super) arena: Arena,
     pub(super) texts: Texts,
     /// Entries that do not fit into a row: of a job that has another one or is gone, with an impossible priority, or in
     /// a folder of an unknown state. Few on a healthy tree.
@@ -44,7 +43,8 @@ pub(super) struct Jobs {
     pub(super) failures: Failures,
     /// The entries in the order of work; follows every change like `figures`.
     pub(super) order: Order,
-    /// Whether `figures` and `failures` follow every change. A walk fills the rows first and counts them once, at its end.
+    /// Whether `figures` and `failures` follow every change. A walk fills the rows first and counts them once, at its
+    /// end.
     is_counted: bool,
     pub(super) znodes: i64,
     pub(super) unreadable: i64,
@@ -69,8 +69,8 @@ impl Jobs {
             self.rest.push(Rest::default());
             u32::try_from(self.rest.len() - 1).expect("there is a row a job id, and these are 32 bits")
         });
-        self.columns.begin(row as usize, number);
-        self.rest[row as usize] = Rest { text: self.arena.add(row, job), ..Rest::unknown() };
+        self.columns.begin(row as usize, job);
+        self.rest[row as usize] = Rest::unknown();
         let Self { columns, by_id, hasher, .. } = self;
         by_id.insert_unique(hasher.hash_one(number), row, |row| hasher.hash_one(columns.number[*row as usize]));
         if self.is_counted {
@@ -140,9 +140,9 @@ impl Jobs {
         let bit = node.map_or(Nodes::SELF, |node| node as u8);
         let had = self.rest[at].nodes.has(bit);
         // Where the job was is asked before its status is noted as there: without one it was nowhere.
-        let was = self.at(row).sight();
+        let was = self.at(row).observation();
         let before = self.counted(row);
-        let beside = Sight::of(self.at(row));
+        let beside = CountedBy::of(self.at(row));
         self.znodes += self.rest[at].nodes.set(bit, found.is_present());
         let (changed, malformed) = self.set(row, node, found);
         let unreadable = malformed || matches!(found, Found::Denied);
@@ -150,21 +150,13 @@ impl Jobs {
         self.rest[at].malformed.set(bit, malformed);
         self.unreadable += reread;
         self.settle(row, before);
-        self.beside.moved(row, beside, Sight::of(self.at(row)));
-        let moved = Change::of_job(was, self.at(row).sight());
+        self.beside.moved(row, beside, CountedBy::of(self.at(row)));
+        let moved = Change::of_job(was, self.at(row).observation());
         let is_gone = self.rest[at].nodes.is_empty();
         if is_gone {
             self.forget(row);
         }
-        if self.arena.is_sparse() {
-            self.squeeze();
-        }
         (moved.or_quiet(changed || had != found.is_present() || reread != 0), (!is_gone).then_some(row))
-    }
-
-    pub(super) fn squeeze(&mut self) {
-        let Self { arena, rest, .. } = self;
-        arena.squeeze(rest);
     }
 
     /// What the figures count a row by; and the failures, if it has failed.
@@ -200,14 +192,13 @@ impl Jobs {
                 self.failures.leave(row, failed);
             }
         }
-        let Self { columns, rest, by_id, hasher, arena, texts, .. } = self;
+        let Self { columns, rest, by_id, hasher, texts, .. } = self;
         let at = row as usize;
         let number = columns.number[at];
         if let Ok(entry) = by_id.find_entry(hasher.hash_one(number), |other| *other == row) {
             entry.remove();
         }
         let mut gone = std::mem::take(&mut rest[at]);
-        arena.release(&mut gone.text);
         let shared = [&mut columns.submitter[at], &mut columns.message[at], &mut columns.collection[at]];
         shared.into_iter().chain([&mut gone.odd_status]).for_each(|text| texts.release(text));
         columns.clear(at);
@@ -249,7 +240,6 @@ impl Jobs {
         self.is_counted = true;
         self.rest.shrink_to_fit();
         self.columns.shrink();
-        self.arena.settle();
-        self.texts.settle();
+        self.texts.shrink();
     }
 }

@@ -18,15 +18,15 @@ mod tests;
 
 /// A path as a cursor has it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place(Path);
+struct PathKey(Path);
 
-impl Serialize for Place {
+impl Serialize for PathKey {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&self.0)
     }
 }
 
-impl<'de> Deserialize<'de> for Place {
+impl<'de> Deserialize<'de> for PathKey {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer).map(|text| Self(Path::parse(&text)))
     }

@@ -27,7 +27,7 @@ pub(super) struct Locks {
 #[derive(Debug)]
 struct Held {
     kind: LockKind,
-    /// `None` for a lock that is there, but not ours to read.
+    /// `None` for a lock that is there, but not readable.
     stat: Option<LockStat>,
     /// Tells apart locks that were created in the same millisecond.
     number: u32,
@@ -68,17 +68,17 @@ impl Locks {
         changed
     }
 
-    /// Whether a lock is there, ours to read or not.
+    /// Whether a lock is there, readable or not.
     pub(super) fn has(&self, path: &Path) -> bool {
         self.held.contains_key(path)
     }
 
-    /// A lock that is there and ours to read.
+    /// A lock that is there and readable.
     pub(super) fn get(&self, path: &Path) -> Option<LockStat> {
         self.held.get(path).and_then(|held| held.stat)
     }
 
-    /// Whether a lock is there and not ours to read.
+    /// Whether a lock is there and not readable.
     pub(super) fn is_unreadable(&self, path: &Path) -> bool {
         self.held.get(path).is_some_and(|held| held.stat.is_none())
     }
@@ -87,7 +87,7 @@ impl Locks {
         self.held.len()
     }
 
-    /// Every lock with its stat; `None` for one that is not ours to read.
+    /// Every lock with its stat; `None` for one that is not readable.
     pub(super) fn iter(&self) -> impl Iterator<Item = (LockKind, &Path, Option<LockStat>)> {
         self.held.iter().map(|(path, held)| (held.kind, path, held.stat))
     }

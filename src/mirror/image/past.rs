@@ -1,8 +1,8 @@
 //! What was seen of each present job: a few records a job, of eight bytes each.
 //!
-//! A daemon locks a job, changes its state and lets it go. Seen in a row, these are one record, the change of state with
-//! the session that made it, so that eight of them hold the whole way from Pending to Completed. Records lie by the row
-//! of their job, so that noting one looks nothing up, and go with the job.
+//! A daemon locks a job, changes its state and lets it go. ObservedState in a row, these are one record, the change of state
+//! with the session that made it, so that eight of them hold the whole way from Pending to Completed. Records lie by
+//! the row of their job, so that noting one looks nothing up, and go with the job.
 
 mod sessions;
 
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 
 use self::sessions::Sessions;
-use super::change::Seen;
+use super::change::ObservedState;
 use super::row::UNKNOWN_MS;
 use crate::mirror::clock::Offset;
 use crate::mirror::past::{Happening, PastEvent};
@@ -21,11 +21,11 @@ use queuekeeper_queue::state::{JobState, State};
 /// How many records a job has at most; the oldest goes when another comes.
 const RECORDS: usize = 8;
 
-/// The records of how many rows are allocated at once, when something is first seen of one of them. A table that doubled
-/// would set aside as much again as it needs; this is a page of memory.
+/// The records of how many rows are allocated at once, when something is first seen of one of them. A table that
+/// doubled would set aside as much again as it needs; this is a page of memory.
 const CHUNK: usize = 64;
 
-/// No session, or one that nobody has room to remember: the last number of thirteen bits.
+/// No session, or one for which there is no room: the last number of thirteen bits.
 const NOBODY: u16 = (1 << SESSION_BITS) - 1;
 
 /// How many bits of a record say which session it was; the others of sixteen say what was seen.
@@ -37,7 +37,7 @@ const NOWHERE: u8 = u8::MAX;
 /// What a job showed at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Glance {
-    pub(super) seen: Seen<JobState>,
+    pub(super) seen: ObservedState<JobState>,
     /// When it entered its state, in milliseconds by the servers' clock.
     pub(super) entered_ms: i64,
     pub(super) retries: u32,
@@ -290,8 +290,8 @@ impl Noted<'_> {
     /// A change of state. The lock under which it was made needs no record of its own any more, and neither does its
     /// end, which may have been read first.
     fn step(&mut self, before: Glance, after: Glance, now_ms: i64, note: Option<&str>) {
-        let is_resumed = before.seen == Seen::In(JobState::Failed) && after.retries > before.retries;
-        let is_dated = after.seen != Seen::Nowhere && after.entered_ms != UNKNOWN_MS;
+        let is_resumed = before.seen == ObservedState::In(JobState::Failed) && after.retries > before.retries;
+        let is_dated = after.seen != ObservedState::Nowhere && after.entered_ms != UNKNOWN_MS;
         let mut record = Record {
             at_s: seconds(if is_dated { after.entered_ms } else { now_ms }),
             kind: if is_resumed { Kind::Resumed } else { Kind::State },
@@ -354,10 +354,10 @@ fn seconds(at_ms: i64) -> u32 {
     u32::try_from(at_ms.max(0) / 1_000).unwrap_or(u32::MAX)
 }
 
-fn state_code(seen: Seen<JobState>) -> u8 {
+fn state_code(seen: ObservedState<JobState>) -> u8 {
     match seen {
-        Seen::In(state) => u8::try_from(state.index()).expect("there are a dozen states"),
-        Seen::Nowhere | Seen::Other => NOWHERE,
+        ObservedState::In(state) => u8::try_from(state.index()).expect("there are a dozen states"),
+        ObservedState::Nowhere | ObservedState::Other => NOWHERE,
     }
 }
 

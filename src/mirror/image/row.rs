@@ -4,9 +4,9 @@ use std::ops::Deref;
 
 use zookeeper_client::Stat;
 
-use super::change::{Seen, Sight};
+use super::change::{Observation, ObservedState};
 use super::columns::Columns;
-use crate::mirror::text::{Record, TextId};
+use crate::mirror::text::{Folded, TextId};
 use queuekeeper_queue::fault::NodeSet;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::{EntryName, JobNode, StateFolder};
@@ -19,7 +19,7 @@ pub struct LockStat {
     pub session: i64,
     /// When it was created, in milliseconds by the servers' clock.
     pub created_ms: i64,
-    /// The transaction that created it: what tells one lock from the next of the same name.
+    /// The transaction that created it: which distinguishes one lock from the next of the same name.
     pub czxid: i64,
 }
 
@@ -74,19 +74,21 @@ impl Nodes {
     }
 }
 
-/// The fields of a job's [`Record`] in the arena.
+/// The fields of a job's own text.
 pub(super) mod text {
-    pub(in crate::mirror) const FILENAME: usize = 0;
-    pub(in crate::mirror) const TITLE: usize = 1;
+    /// The id, so that it is found as if it were a text.
+    pub(in crate::mirror) const ID: usize = 0;
+    pub(in crate::mirror) const FILENAME: usize = 1;
+    pub(in crate::mirror) const TITLE: usize = 2;
     /// ARK and local ids as the depositor named them, in the configuration.
-    pub(in crate::mirror) const OBJECT_ID: usize = 2;
-    pub(in crate::mirror) const NAMED_LOCAL_IDS: usize = 3;
+    pub(in crate::mirror) const OBJECT_ID: usize = 3;
+    pub(in crate::mirror) const NAMED_LOCAL_IDS: usize = 4;
     /// ARK and local ids as the queue knows them, in the identifiers.
-    pub(in crate::mirror) const ARK: usize = 4;
-    pub(in crate::mirror) const LOCAL_IDS: usize = 5;
+    pub(in crate::mirror) const ARK: usize = 5;
+    pub(in crate::mirror) const LOCAL_IDS: usize = 6;
     /// The same under the name that an older form used. Kept apart, since both znodes may be there, and either may go.
-    pub(in crate::mirror) const OLD_ARK: usize = 6;
-    pub(in crate::mirror) const OLD_LOCAL_IDS: usize = 7;
+    pub(in crate::mirror) const OLD_ARK: usize = 7;
+    pub(in crate::mirror) const OLD_LOCAL_IDS: usize = 8;
 }
 
 /// Where a job stands in the figures and indexes. Compared before and after a change, so that only what moved is moved.
@@ -107,7 +109,7 @@ pub(super) struct Standing {
 pub(super) struct Rest {
     pub(super) nodes: Nodes,
     pub(super) unreadable: Nodes,
-    /// Of these, the ones that hold something else than they should; the others are not ours to read.
+    /// Of these, the ones that hold something else than they should; the others are not readable.
     pub(super) malformed: Nodes,
     pub(super) last_successful: Option<JobState>,
     /// Where its queue entry is, if it has just one with a possible priority in a known folder; others are kept apart.
@@ -127,7 +129,6 @@ pub(super) struct Rest {
     pub(super) lock: Option<Box<LockStat>>,
     /// The status text, where it names no state that we know or is spelled as the daemons do not.
     pub(super) odd_status: TextId,
-    pub(super) text: Record,
 }
 
 impl Rest {
@@ -146,12 +147,6 @@ impl Rest {
     }
 }
 
-impl AsMut<Record> for Rest {
-    fn as_mut(&mut self) -> &mut Record {
-        &mut self.text
-    }
-}
-
 /// One job, put together from its columns and the rest of it. A value that could not be read is at its default, and its
 /// bit in `unreadable`.
 #[derive(Clone, Copy, Debug)]
@@ -161,6 +156,7 @@ pub(super) struct Row<'a> {
     pub(super) batch: Option<BatchId>,
     pub(super) submitter: TextId,
     pub(super) message: TextId,
+    pub(super) text: Folded<'a>,
     pub(super) standing: Standing,
     rest: &'a Rest,
 }
@@ -174,7 +170,7 @@ impl Deref for Row<'_> {
 }
 
 impl<'a> Row<'a> {
-    pub(super) fn of(columns: &Columns, row: usize, rest: &'a Rest) -> Self {
+    pub(super) fn of(columns: &'a Columns, row: usize, rest: &'a Rest) -> Self {
         let kind = columns.kind[row];
         let standing = Standing {
             state: kind.state(),
@@ -191,16 +187,17 @@ impl<'a> Row<'a> {
             batch: columns.batch(row),
             submitter: columns.submitter[row],
             message: columns.message[row],
+            text: columns.text.get(row),
             standing,
             rest,
         }
     }
 
-    /// A job that is not there, `nothing` being what is known of it.
-    pub(super) fn absent(nothing: &'a Rest) -> Self {
+    /// A job that is not there; `rest` is that of a job of which nothing is known.
+    pub(super) fn absent(rest: &'a Rest) -> Self {
         let standing = Standing { entered_ms: UNKNOWN_MS, ..Standing::default() };
         let (submitter, message) = (TextId::default(), TextId::default());
-        Self { number: 0, priority: None, batch: None, submitter, message, standing, rest: nothing }
+        Self { number: 0, priority: None, batch: None, submitter, message, text: Folded::default(), standing, rest }
     }
 
     pub(super) fn id(self) -> JobId {
@@ -213,14 +210,14 @@ impl<'a> Row<'a> {
         Some((state.into(), EntryName { priority: i32::from(priority), job: self.id() }))
     }
 
-    pub(super) fn seen(self) -> Seen<JobState> {
-        Seen::of(self.standing.state, self.has(JobNode::Status))
+    pub(super) fn seen(self) -> ObservedState<JobState> {
+        ObservedState::of(self.standing.state, self.has(JobNode::Status))
     }
 
-    /// Where it is, with what tells how it came there.
-    pub(super) fn sight(self) -> Sight<JobState> {
+    /// Where it is, with what shows how it came there.
+    pub(super) fn observation(self) -> Observation<JobState> {
         let (entered_ms, is_by_operator) = (self.standing.entered_ms, self.standing.is_by_operator);
-        Sight { seen: self.seen(), entered_ms, version: self.status_version(), is_by_operator }
+        Observation { seen: self.seen(), entered_ms, version: self.status_version(), is_by_operator }
     }
 
     /// The znodes that could not be read; `None` for the job's own.
@@ -242,7 +239,8 @@ mod tests {
 
     #[test]
     fn a_row_stays_small() {
-        // 800 bytes a job are the limit for everything: row, columns, indexes, text. What is added here is paid 200,000 times.
-        assert!(size_of::<Rest>() <= 96, "{}", size_of::<Rest>());
+        // 800 bytes a job are the limit for everything: row, columns, indexes, text. What is added here is paid 200,000
+        // times.
+        assert!(size_of::<Rest>() <= 88, "{}", size_of::<Rest>());
     }
 }

@@ -14,7 +14,8 @@ use crate::mirror::clock::Offset;
 use crate::mirror::failures::{FailureKey, pattern};
 use crate::mirror::history::{Flow, Rates};
 use crate::mirror::situation::{
-    Backlog, BatchContext, BatchSituation, Head, Hold, Holding, JobSituation, Pause, Place, Pool, StateSituation,
+    Backlog, BatchContext, BatchSituation, Head, Hold, Holding, JobSituation, Pause, Pool, QueuePosition,
+    StateSituation,
 };
 use crate::mirror::summary::LockKind;
 use queuekeeper_queue::fault::Fault;
@@ -214,7 +215,7 @@ impl Image {
     }
 
     /// A job's own entry in a state and its place there.
-    fn place(&self, row: Row<'_>, state: JobState) -> Option<(Path, Place)> {
+    fn place(&self, row: Row<'_>, state: JobState) -> Option<(Path, QueuePosition)> {
         let folder = StateFolder::from(state);
         let own = self.jobs.entries(row.id()).filter(|(of, _)| *of == folder).map(|(_, entry)| entry).min()?;
         let (more_urgent, earlier) = self.jobs.order.ahead(state, own);
@@ -229,7 +230,7 @@ impl Image {
             *ahead = ahead.saturating_sub(1);
         }
         let held_ahead = if state == JobState::Pending { self.held_before(row.id(), state) } else { 0 };
-        let place = Place { more_urgent, earlier, locked, held_ahead };
+        let place = QueuePosition { more_urgent, earlier, locked, held_ahead };
         Some((Path::Entry(folder, own), place))
     }
 

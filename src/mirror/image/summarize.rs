@@ -65,7 +65,7 @@ impl Image {
             znodes: u64::try_from(self.znodes()).unwrap_or(0),
             unreadable: u64::try_from(self.unreadable()).unwrap_or(0),
             unknown_states: self.unknown_states(),
-            // The store adds these: they are told for the instant up to which the image is known to be right.
+            // The store adds these: they are counted for the instant up to which the image is known to be right.
             faults: <[FaultFigures; Fault::ALL.len()]>::default(),
         }
     }
@@ -133,7 +133,7 @@ impl Image {
         self.jobs.znodes + self.batches.znodes + self.access.znodes + i64::try_from(folders).unwrap_or(i64::MAX)
     }
 
-    /// How many znodes are garbage, not ours to read, or have a name that nobody expects.
+    /// How many znodes are garbage, not readable, or have an unexpected name.
     pub(in crate::mirror) fn unreadable(&self) -> i64 {
         let folders = self.denied.len() + self.unexpected.len();
         self.jobs.unreadable

@@ -12,7 +12,7 @@ use queuekeeper_queue::record;
 /// What one entry says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Leads {
-    /// It is not ours to read.
+    /// It is not readable.
     Unknown,
     /// Its text is no name of a batch.
     Nowhere,
@@ -47,7 +47,7 @@ impl Leads {
 pub(super) struct Uuids {
     entries: HashMap<Box<str>, (Leads, i64)>,
     by_batch: BTreeSet<(BatchId, Box<str>)>,
-    /// How many of them are not ours to read.
+    /// How many of them are not readable.
     pub(super) unreadable: i64,
 }
 
@@ -82,7 +82,7 @@ impl Uuids {
         self.entries.len()
     }
 
-    /// Whether an entry is there and not ours to read.
+    /// Whether an entry is there and not readable.
     pub(super) fn is_unreadable(&self, uuid: &str) -> bool {
         matches!(self.get(uuid), Some((Leads::Unknown, _)))
     }

@@ -141,7 +141,7 @@ pub struct Lock {
     pub kind: LockKind,
     /// Its path.
     pub path: Path,
-    /// Who holds it since when; `None` where it is not ours to read.
+    /// Who holds it since when; `None` where it is not readable.
     pub stat: Option<LockStat>,
 }
 
@@ -167,9 +167,9 @@ impl Image {
     }
 
     pub(super) fn view(&self, row: Row<'_>, offset: Offset) -> Job {
-        let field = |field| self.jobs.arena.field(&row.text, field).into_owned();
+        let field = |field| row.text.field(field).into_owned();
         let first_of = |fields: [usize; 3]| {
-            let named = fields.into_iter().find(|field| !self.jobs.arena.field(&row.text, *field).is_empty());
+            let named = fields.into_iter().find(|field| !row.text.field(*field).is_empty());
             named.map(field).unwrap_or_default()
         };
         let id = row.id();
@@ -211,8 +211,8 @@ impl Image {
         known.map(|(id, entry)| self.batch_view(id, entry, offset)).collect()
     }
 
-    /// The batches that somebody works on, those first that are longest in their state, at most `limit` of them; and how
-    /// many there are.
+    /// The batches in work, those first that are longest in their state, at most `limit` of them; and
+    /// how many there are.
     pub(in crate::mirror) fn batches_in_work(&self, limit: usize, offset: Offset) -> (Vec<Batch>, usize) {
         let ids = self.batches.in_work.iter().take(limit);
         let entries = ids.filter_map(|(_, id)| Some((*id, self.batches.get(*id)?)));
@@ -296,7 +296,7 @@ impl Image {
         entries.chain(references).collect()
     }
 
-    /// The znodes with names that nobody expects, at most `limit` of them.
+    /// The znodes with unexpected names, at most `limit` of them.
     pub(in crate::mirror) fn unexpected(&self, limit: usize) -> Vec<Box<str>> {
         self.unexpected.iter().take(limit).cloned().collect()
     }

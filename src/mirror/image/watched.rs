@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use super::Image;
-use super::change::{Change, Seen};
+use super::change::{Change, ObservedState};
 use super::jobs::Jobs;
 use super::past::{Glance, Past};
 use super::row::UNKNOWN_MS;
@@ -38,7 +38,7 @@ impl Image {
         self.apply_found(path, found)
     }
 
-    /// Takes note of what a read found at a job's znode (`None`) or one of its children, and remembers what it told.
+    /// Takes note of what a read found at a job's znode (`None`) or one of its children, and remembers what it said.
     pub(super) fn apply_to_job(&mut self, job: JobId, node: Option<JobNode>, found: &Found) -> Change {
         let row = self.jobs.find(job);
         // With its last znode a job is gone, whichever that is; else most znodes tell nothing worth remembering.
@@ -119,12 +119,13 @@ impl Watched {
 
 impl Glance {
     /// At a job that is not there.
-    const NOTHING: Self = Self { seen: Seen::Nowhere, entered_ms: UNKNOWN_MS, retries: 0, priority: None, lock: None };
+    const NOTHING: Self =
+        Self { seen: ObservedState::Nowhere, entered_ms: UNKNOWN_MS, retries: 0, priority: None, lock: None };
 
     fn state(self) -> Option<JobState> {
         match self.seen {
-            Seen::In(state) => Some(state),
-            Seen::Nowhere | Seen::Other => None,
+            ObservedState::In(state) => Some(state),
+            ObservedState::Nowhere | ObservedState::Other => None,
         }
     }
 }
@@ -140,7 +141,7 @@ impl Jobs {
     fn glance(&self, row: u32) -> Glance {
         let (columns, rest, at) = (&self.columns, self.rest(row), row as usize);
         Glance {
-            seen: Seen::of(columns.kind[at].state(), rest.has(JobNode::Status)),
+            seen: ObservedState::of(columns.kind[at].state(), rest.has(JobNode::Status)),
             entered_ms: columns.entered_ms[at],
             retries: columns.retries[at],
             priority: columns.priority(at),

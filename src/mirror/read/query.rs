@@ -85,8 +85,8 @@ pub(in crate::mirror) enum Query {
     Item(Path),
     /// The names of a znode's children, of which there are about so many.
     Names(Path, usize),
-    /// Whether a znode without children is there and ours to read, but none of its data. To list children needs the same
-    /// permission.
+    /// Whether a znode without children is there and readable, but none of its data. To list children needs the
+    /// same permission.
     Permission(Path),
 }
 
@@ -142,8 +142,8 @@ impl Query {
         self.reads() * (KNOWN + named)
     }
 
-    /// Adds its reads to a request. `text` is where paths are written: each of its own would grow from nothing, letter by
-    /// letter, a million times in a walk.
+    /// Adds its reads to a request. `text` is where paths are written: each of its own would grow from nothing, letter
+    /// by letter, a million times in a walk.
     pub(super) fn add(&self, children: &[Path], reader: &mut MultiReader<'_>, text: &mut String) -> Result<(), Error> {
         let path = written(self.path(), text);
         match self {

@@ -19,10 +19,10 @@ pub(super) struct Learnt {
     problem: Option<String>,
 }
 
-/// Whether somebody asks for the servers' time, and has not come back from it yet.
+/// Whether the servers' time is being asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum FirstTime {
-    /// No: nobody asks, or somebody has.
+    /// No: nothing asks for it, or it is known.
     #[default]
     Over,
     /// Yes.
@@ -81,15 +81,15 @@ impl Shared {
 }
 
 impl Writer {
-    /// What learns the servers' time by asking for it, where somebody can be asked. The image waits for its first answer,
-    /// for two seconds at most, so that nothing is called old that only seems so.
+    /// What learns the servers' time by asking for it, where there is a server to ask. The image waits for its first
+    /// answer, for two seconds at most, so that nothing is called old that only seems so.
     #[must_use]
     pub fn timekeeper(&self) -> Timekeeper {
         self.shared.first_time.send_replace(FirstTime::Awaited);
         Timekeeper::new(self.store())
     }
 
-    /// Waits until the servers' time is known, if somebody asks for it.
+    /// Waits until the servers' time is known, if it is being asked for.
     pub(in crate::mirror) async fn first_time(&self) {
         /// A connection that takes longer may never come.
         const LIMIT: std::time::Duration = std::time::Duration::from_secs(2);
@@ -98,14 +98,15 @@ impl Writer {
         let _ = tokio::time::timeout(LIMIT, first_time.wait_for(|first| *first == FirstTime::Over)).await;
     }
 
-    /// Takes note of changes made at instants of the servers' clock, in milliseconds, which were all seen at one moment.
+    /// Takes note of changes made at instants of the servers' clock, in milliseconds, which were all seen at one
+    /// moment.
     pub(in crate::mirror) fn saw(&self, made_ms: impl Iterator<Item = i64>, seen: Moment) {
         self.shared.learn(|learnt| made_ms.for_each(|made_ms| learnt.clock.saw(made_ms, seen)));
     }
 
-    /// Takes note of the latest instant that the tree tells of, which was seen at a moment. One that is still to come by
-    /// our clock shows that the servers' is ahead, unless that was set since: a measurement is better. One that lies back
-    /// shows nothing.
+    /// Takes note of the latest instant that the tree shows, which was seen at a moment. One that is still to come
+    /// by our clock shows that the servers' is ahead, unless that was set since: a measurement is better. One that lies
+    /// back shows nothing.
     pub(in crate::mirror) fn saw_latest(&self, made_ms: Option<i64>, seen: Moment) {
         let to_come = made_ms.filter(|made_ms| *made_ms > seen.own().as_millisecond());
         let Some(made_ms) = to_come else { return };

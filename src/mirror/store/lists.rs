@@ -74,37 +74,38 @@ impl Store {
         Ok(page.ok_or(ListError::NoImage)??)
     }
 
-    /// When a lock was created, by our own clock; `None` for one that is not there or not ours to read.
+    /// When a lock was created, by our own clock; `None` for one that does not exist or is not readable.
     #[must_use]
     pub fn locked_since(&self, lock: &Path) -> Option<Timestamp> {
         self.read(|image, offset| image.lock_stat(lock).map(|stat| offset.to_own(stat.created_ms))).flatten()
     }
 
-    /// When a lock was created, by the servers' clock: to be compared with other instants of theirs, since what we think
-    /// of the distance to ours changes.
+    /// When a lock was created, by the servers' clock: to be compared with other instants of theirs, since what we
+    /// think of the distance to ours changes.
     #[must_use]
     pub fn locked_by_servers(&self, lock: &Path) -> Option<Timestamp> {
         let created = self.read(|image, _| image.lock_stat(lock).map(|stat| stat.created_ms)).flatten();
         Timestamp::from_millisecond(created?).ok()
     }
 
-    /// When a job entered its state, by the servers' clock; `None` for one that is not there, or of which it is not known.
+    /// When a job entered its state, by the servers' clock; `None` for one that is not there, or of which it is not
+    /// known.
     #[must_use]
     pub fn entered_by_servers(&self, job: JobId) -> Option<Timestamp> {
         let entered = self.read(|image, _| image.entered_ms(job)).flatten();
         Timestamp::from_millisecond(entered?).ok()
     }
 
-    /// The faults that items show and that do not count yet only because they have not been seen for long enough: of each
-    /// kind how many items, and for how long they must be seen. A single look confirms none that must last for longer
-    /// than it takes. `None` before the first walk.
+    /// The faults that items show and that do not count yet only because they have not been seen for long enough: of
+    /// each kind how many items, and for how long they must be seen. A single look confirms none that must last for
+    /// longer than it takes. `None` before the first walk.
     #[must_use]
     pub fn unconfirmed(&self, now: Timestamp) -> Option<Vec<(Fault, u64, Duration)>> {
         self.ask(now, None, |image, asked| image.unconfirmed(asked.now_ms))
     }
 
-    /// The znodes that hold garbage, are not ours to read, or have a name that nobody expects: the first hundred. `None`
-    /// before the first walk.
+    /// The znodes that hold garbage, are not readable, or have an unexpected name: the first hundred.
+    /// `None` before the first walk.
     #[must_use]
     pub fn unreadable(&self) -> Option<Vec<Path>> {
         self.read(|image, _| image.unreadable_paths(NAMED))

@@ -9,8 +9,8 @@ use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::JobState;
 
 impl Store {
-    /// What is known of a job; `None` where there is no such job. `space` is how many bytes a job may need and not be kept
-    /// back, where working storage is measured; `now` is our own clock.
+    /// What is known of a job; `None` where there is no such job. `space` is how many bytes a job may need and not be
+    /// kept back, where working storage is measured; `now` is our own clock.
     #[must_use]
     pub fn job_situation(&self, id: JobId, space: Option<i64>, now: Timestamp) -> Option<JobSituation> {
         let flow = self.flow();

@@ -154,12 +154,12 @@ impl Writer {
         }
     }
 
-    /// Changes what readers are told of connection and age.
+    /// Changes what readers see of connection and age.
     pub(in crate::mirror) fn with_freshness(&self, change: impl FnOnce(&mut Freshness)) {
         let mut freshness = self.shared.freshness.write();
         let before = freshness.clone();
         change(&mut freshness);
-        // An event alone is nothing to see; what it brings is told when it is applied.
+        // An event alone is nothing to see; what it brings is reported when it is applied.
         if *freshness != (Freshness { last_event: freshness.last_event, ..before }) {
             self.shared.has_changed();
         }

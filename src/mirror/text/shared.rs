@@ -6,21 +6,22 @@ use std::sync::Arc;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
+use super::bits::Bits;
+use super::column::TextColumn;
 use super::cut;
-use super::folded::Folded;
-use super::search::{Matches, Needle};
+use super::folded::Needle;
 
 /// A text in a [`Texts`] table. The default is the empty text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::mirror) struct TextId(u32);
 
 impl TextId {
-    /// Where [`Texts::search`] notes this text; `None` for the empty one, in which nothing is found.
+    /// The number of this text in what [`Texts::search`] returns; `None` for the empty one, in which nothing is found.
     pub(in crate::mirror) fn slot(self) -> Option<usize> {
         self.0.checked_sub(1).map(|slot| slot as usize)
     }
 
-    /// The text that is noted there.
+    /// The text of that number.
     pub(in crate::mirror) fn at(slot: usize) -> Self {
         Self(u32::try_from(slot + 1).expect("texts are numbered by 32 bits"))
     }
@@ -29,9 +30,9 @@ impl TextId {
 /// Collections, submitters, messages: each text is kept once, for as long as someone uses it.
 #[derive(Debug, Default)]
 pub(in crate::mirror) struct Texts {
-    text: Folded,
-    /// Where each text starts, and how often it is used.
-    slots: Vec<(usize, u32)>,
+    text: TextColumn,
+    /// How often each text is used.
+    uses: Vec<u32>,
     by_text: HashTable<u32>,
     free: Vec<u32>,
     hasher: DefaultHashBuilder,
@@ -43,12 +44,12 @@ impl Texts {
     }
 
     pub(in crate::mirror) fn str(&self, id: TextId) -> Cow<'_, str> {
-        id.slot().map_or(Cow::Borrowed(""), |slot| self.text.field(self.slots[slot].0, 0))
+        id.slot().map_or(Cow::Borrowed(""), |slot| self.text.get(slot).field(0))
     }
 
-    /// The id of a text that somebody uses; `None` for the empty text and for one that nobody does.
+    /// The id of a text in use; `None` for the empty text and for an unused one.
     pub(in crate::mirror) fn find(&self, text: &str) -> Option<TextId> {
-        let of = |slot: &u32| self.text.field(self.slots[*slot as usize].0, 0) == text;
+        let of = |slot: &u32| self.text.get(*slot as usize).field(0) == text;
         self.by_text.find(self.hasher.hash_one(text), of).map(|slot| TextId(slot + 1))
     }
 
@@ -68,16 +69,17 @@ impl Texts {
             return TextId::default();
         }
         if let Some(id) = self.find(text) {
-            self.slots[id.0 as usize - 1].1 += 1;
+            self.uses[id.0 as usize - 1] += 1;
             return id;
         }
-        let Self { text: folded, slots, by_text, free, hasher } = self;
+        let Self { text: column, uses, by_text, free, hasher } = self;
         let slot = free.pop().unwrap_or_else(|| {
-            slots.push((0, 0));
-            u32::try_from(slots.len() - 1).expect("there are fewer texts than bytes in 4 GiB")
+            uses.push(0);
+            u32::try_from(uses.len() - 1).expect("there are fewer texts than bytes in 4 GiB")
         });
-        slots[slot as usize] = (folded.push(slot, &[text]), 1);
-        let rehash = |slot: &u32| hasher.hash_one(&*folded.field(slots[*slot as usize].0, 0));
+        column.put(slot as usize, &[text]);
+        uses[slot as usize] = 1;
+        let rehash = |slot: &u32| hasher.hash_one(&*column.get(*slot as usize).field(0));
         by_text.insert_unique(hasher.hash_one(text), slot, rehash);
         TextId(slot + 1)
     }
@@ -85,31 +87,28 @@ impl Texts {
     pub(in crate::mirror) fn release(&mut self, id: &mut TextId) {
         let Some(slot) = id.0.checked_sub(1) else { return };
         *id = TextId::default();
-        let Self { text, slots, by_text, free, hasher } = self;
-        let (start, uses) = &mut slots[slot as usize];
-        *uses -= 1;
-        if *uses == 0 {
-            let hash = hasher.hash_one(&*text.field(*start, 0));
+        let Self { text: column, uses, by_text, free, hasher } = self;
+        let at = slot as usize;
+        uses[at] -= 1;
+        if uses[at] == 0 {
+            let hash = hasher.hash_one(&*column.get(at).field(0));
             if let Ok(entry) = by_text.find_entry(hash, |other| *other == slot) {
                 entry.remove();
             }
-            text.release(*start);
+            column.clear(at);
             free.push(slot);
-            if text.is_sparse() {
-                text.squeeze(|slot, start| slots[slot as usize].0 = start);
-            }
         }
     }
 
-    /// Reads on for a search. The owners that are found are [`TextId::slot`]s.
-    pub(in crate::mirror) fn search(&self, needle: &Needle, matches: &mut Matches, most: usize) -> bool {
-        matches.read_on(&self.text, needle, most)
+    /// The texts that contain another one, as [`TextId::slot`]s.
+    pub(in crate::mirror) fn search(&self, needle: &Needle) -> Bits {
+        self.text.search(needle)
     }
 
     /// Gives back the memory that growing has set aside.
-    pub(in crate::mirror) fn settle(&mut self) {
-        self.text.settle();
-        self.slots.shrink_to_fit();
+    pub(in crate::mirror) fn shrink(&mut self) {
+        self.text.shrink();
+        self.uses.shrink_to_fit();
     }
 
     /// How many texts are in use.
@@ -129,12 +128,8 @@ mod tests {
         #[test]
         fn shared_texts_live_as_long_as_they_are_used(
             steps in proptest::collection::vec((0usize..6, "[aAb]{0,2}"), 0..100),
-            is_settled: bool,
         ) {
             let mut texts = Texts::default();
-            if is_settled {
-                texts.settle();
-            }
             let mut ids = [TextId::default(); 6];
             let mut plain: [String; 6] = Default::default();
             for (item, text) in steps {
@@ -146,6 +141,11 @@ mod tests {
                 }
                 let used: std::collections::HashSet<_> = plain.iter().filter(|text| !text.is_empty()).collect();
                 prop_assert_eq!(texts.len(), used.len());
+                let found = texts.search(&Needle::new("Ab"));
+                for (id, plain) in ids.iter().zip(&plain) {
+                    let is_found = id.slot().is_some_and(|slot| found.has(slot));
+                    prop_assert_eq!(is_found, plain.to_lowercase().contains("ab"));
+                }
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What the rules are told of each item.
+//! What the rules know of each item.
 
 use std::borrow::Cow;
 use std::hash::BuildHasher;
@@ -83,8 +83,8 @@ impl Image {
         limits: &Limits,
         sink: &mut dyn FnMut(Finding<'_>),
     ) {
-        let nothing = Rest::unknown();
-        let row = row.unwrap_or(Row::absent(&nothing));
+        let rest = Rest::unknown();
+        let row = row.unwrap_or(Row::absent(&rest));
         let (entry, reference) = (row.entry_name(), row.reference_of());
         let entries = together(entry.as_slice(), self.jobs.odd_entries(id));
         let references = together(reference.as_slice(), self.jobs.odd_references(id));
@@ -118,7 +118,7 @@ impl Image {
     fn batch_findings(&self, id: BatchId, limits: &Limits, sink: &mut dyn FnMut(Finding<'_>)) {
         let Some(entry) = self.batches.get(id) else { return };
         let item = &entry.item;
-        // A text that was cut is not the one that the entry is named by, and without the folder nobody keeps entries.
+        // A text that was cut is not the one that the entry is named by, and without the folder there are no entries.
         let can_be_told = self.folders.contains(&Path::BatchUuids)
             && !self.denied.contains(&Path::BatchUuids)
             && entry.uuid.len() < FIELD_LIMIT - '…'.len_utf8();
@@ -198,7 +198,7 @@ impl Image {
             return None;
         }
         let fields = [text::ARK, text::OLD_ARK, text::OBJECT_ID].into_iter();
-        let mut fields = fields.map(|field| self.jobs.arena.field(&row.text, field));
+        let mut fields = fields.map(|field| row.text.field(field));
         fields.find(|ark| !ark.is_empty()).map(|ark| lock_name(&ark))
     }
 }

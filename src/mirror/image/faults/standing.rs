@@ -42,7 +42,7 @@ impl Image {
             self.judge_item(faults, &item, now_ms, limits, at_first_sight);
         }
         let collection = |mnemonic: &str| Path::NamedLock(LockFolder::Collections, mnemonic.into());
-        // Jobs that name no collection are nobody's to hold.
+        // Jobs that name no collection cannot be held.
         let names = crossed.iter().map(|id| self.jobs.texts.str(*id)).filter(|name| !name.is_empty());
         let mut items: Vec<_> = names.map(|name| collection(&name)).collect();
         items.extend(faults.suspects.suspected(Fault::HeldCollectionBacklog).cloned());

@@ -8,8 +8,8 @@ use crate::mirror::summary::ByState;
 use queuekeeper_queue::state::JobState;
 
 impl Image {
-    /// The jobs that a query would find, whatever states it asks for, by state. It takes no longer than the query itself
-    /// does without them: by state alone everything lies in order, else it is one look at the columns.
+    /// The jobs that a query would find, whatever states it asks for, by state. It takes no longer than the query
+    /// itself does without them: by state alone everything lies in order, else it is one look at the columns.
     pub(in crate::mirror) fn count_by_state(
         &self,
         query: &JobQuery,

@@ -18,8 +18,8 @@ impl Filter<'_> {
         set.items().rank(|(entered_ms, _)| *entered_ms <= until)
     }
 
-    /// Counts the jobs that pass, and puts those before a selection that may be on its page, with their numbers in place
-    /// of their rows. The sets have all the jobs of the states that are asked for.
+    /// Counts the jobs that pass, and puts those before a selection that may be on its page, with their numbers in
+    /// place of their rows. The sets have all the jobs of the states that are asked for.
     pub(super) fn take_in_order<'a>(
         &self,
         sets: impl Iterator<Item = &'a Bands<5>>,

@@ -1,7 +1,7 @@
 //! Going through all rows, block by block, with nothing but comparisons of whole columns.
 //!
-//! Each step leaves a mark for the rows that are still wanted, one byte each. Its loop has no branches, so that many rows
-//! are looked at at once; a row by itself is looked at only if it may be on the page.
+//! Each step leaves a mark for the rows that are still wanted, one byte each. Its loop has no branches, so that many
+//! rows are looked at at once; a row by itself is looked at only if it may be on the page.
 
 use std::ops::Range;
 
@@ -168,8 +168,8 @@ impl Filter<'_> {
         let blocks = columns.len().div_ceil(BLOCK);
         let mut marks = [0; BLOCK];
         for block in 0..blocks {
-            // The rows are mostly in the order of the ids, and so of time. Whoever wants the last ones first finds them at
-            // the end, and then everything else can be told to be no better at a glance.
+            // The rows are mostly in the order of the ids, and so of time. Whoever wants the last ones first finds them
+            // at the end, and then everything else can be told to be no better at a glance.
             let start = if order.is_turned { blocks - 1 - block } else { block } * BLOCK;
             let rows = start..(start + BLOCK).min(columns.len());
             marks[rows.len()..].fill(0);
@@ -236,7 +236,7 @@ impl TextMatches {
 
     fn mark(&self, columns: &Columns, rows: Range<usize>, marks: &mut Marks) {
         let mut found = [0; BLOCK];
-        unpack(rows.clone(), |at| self.own.owners().window(at), &mut found);
+        unpack(rows.clone(), |at| self.own.window(at), &mut found);
         let mut shared = self.shared_texts().take(Self::FEW + 1);
         let few: [_; Self::FEW] = std::array::from_fn(|_| shared.next());
         if shared.next().is_none() {

@@ -16,7 +16,7 @@ use crate::mirror::failures::{FailureGroup, FailureKey, pattern};
 use crate::mirror::find::Direction;
 use crate::mirror::image::tests::{empty, new_stat};
 use crate::mirror::read::Found;
-use crate::mirror::text::Record;
+use crate::mirror::text::TextColumn;
 use queuekeeper_queue::fault::{Fault, Limits};
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::JobNode;
@@ -110,9 +110,8 @@ fn millis(at: Option<Timestamp>) -> Option<i64> {
 /// Whether a job is wanted, by what readers see of it.
 fn is_wanted(image: &Image, job: &Job, query: &JobQuery, asked: FaultQuery<'_>) -> bool {
     let row = image.jobs.get(job.id).unwrap();
-    let own = (0..Record::FIELDS).map(|field| image.jobs.arena.field(&row.text, field).into_owned());
-    let texts: Vec<String> =
-        own.chain([job.id.to_string(), job.message.to_string(), job.submitter.to_string()]).collect();
+    let own = (0..TextColumn::FIELDS).map(|field| row.text.field(field).into_owned());
+    let texts: Vec<String> = own.chain([job.message.to_string(), job.submitter.to_string()]).collect();
     let faults = || image.faults_of(&Path::Job(job.id), asked);
     let failure =
         || (job.state == Some(JobState::Failed)).then(|| FailureKey::of(job.last_successful, &pattern(&job.message)));
@@ -232,7 +231,6 @@ proptest! {
             image = Image::default();
         }
         let limits = Limits::default();
-        let mut going_on: BTreeMap<String, TextMatches> = BTreeMap::new();
         let mut queries = queries.iter().cycle();
         let changed = changes.len();
         for (at, (job, (node, data))) in (1..).zip(changes) {
@@ -247,17 +245,10 @@ proptest! {
                 continue;
             }
             while image.judge(at * 1000, &limits, 100) {}
-            if at % 3 == 0 {
-                image.jobs.squeeze();
-            }
             let asked = asked(at * 1000 + 5_000, &limits);
             let query = queries.next().unwrap();
-            let matches = query.text.as_ref().map(|text| {
-                let matches = going_on.entry(text.as_str().to_owned()).or_default();
-                while image.search(text, matches, 50) {}
-                &*matches
-            });
-            check_pages(&image, query, matches, asked)?;
+            let matches = query.text.as_ref().map(|text| image.search(text));
+            check_pages(&image, query, matches.as_ref(), asked)?;
 
             let expected = groups(&image);
             let (mut cursor, mut seen, mut sizes) = (None, BTreeSet::new(), Vec::new());
@@ -284,7 +275,7 @@ proptest! {
             }
         }
         prop_assert_eq!(image.failures(10, None, Offset::default()).total, 0);
-        prop_assert_eq!(image.jobs.arena.used(), 0);
+        prop_assert_eq!(image.jobs.texts.len(), 0);
     }
     #[test]
     fn many_jobs_that_are_much_alike_are_found_as_a_plain_filter_and_sort_finds_them(
@@ -312,11 +303,8 @@ proptest! {
         while image.judge(now_ms, &limits, 1000) {}
         let asked = asked(now_ms + 5_000, &limits);
         for query in queries {
-            let mut matches = TextMatches::default();
-            if let Some(text) = &query.text {
-                while image.search(text, &mut matches, 1_000) {}
-            }
-            let matches = query.text.as_ref().map(|_| &matches);
+            let matches = query.text.as_ref().map(|text| image.search(text));
+            let matches = matches.as_ref();
             let query = JobQuery { limit: query.limit * 20, ..query };
             check_pages(&image, &query, matches, asked)?;
             // From a place where no job stands, too.

@@ -15,14 +15,14 @@ impl Jobs {
     /// Sets what a node says in the row. Gives whether that changed anything, and whether the value was malformed.
     pub(super) fn set(&mut self, row: u32, node: Option<JobNode>, found: &Found) -> (bool, bool) {
         let (data, stat) = found.node().map_or((None, None), |(data, stat)| (Some(data), Some(stat)));
-        let Self { columns, rest, arena, texts, .. } = self;
+        let Self { columns, rest, texts, .. } = self;
         let at = row as usize;
         let rest = &mut rest[at];
         let refused = |node| data.is_some_and(|data| record::check_job_node(node, data).is_err());
         match node {
             None => {
                 let changed = replace(&mut rest.created_ms, stat.map_or(UNKNOWN_MS, |stat| stat.ctime));
-                // A status that is there and not ours to read dates nothing either.
+                // A status that is there and not readable dates nothing either.
                 if rest.status_version() < 0 {
                     columns.entered_ms[at] = rest.created_ms;
                 }
@@ -55,15 +55,15 @@ impl Jobs {
                     (text::NAMED_LOCAL_IDS, &*local_ids),
                 ];
                 let changed = [
-                    arena.set(row, &mut rest.text, &fields),
+                    columns.text.set(at, &fields),
                     texts.set(&mut columns.collection[at], &value.collection),
                     texts.set(&mut columns.submitter[at], &value.submitter),
                     replace(&mut rest.submitted_ms, submitted),
                 ];
                 (changed.contains(&true), data.is_some_and(|data| record::refused(data, malformed).is_err()))
             }
-            Some(JobNode::Identifiers) => self.set_identifiers(row, data, [text::ARK, text::LOCAL_IDS]),
-            Some(JobNode::Identifier) => self.set_identifiers(row, data, [text::OLD_ARK, text::OLD_LOCAL_IDS]),
+            Some(JobNode::Identifiers) => self.set_identifiers(at, data, [text::ARK, text::LOCAL_IDS]),
+            Some(JobNode::Identifier) => self.set_identifiers(at, data, [text::OLD_ARK, text::OLD_LOCAL_IDS]),
             Some(node @ (JobNode::Metadata | JobNode::Store | JobNode::Inventory)) => (false, refused(node)),
             Some(JobNode::Lock) => {
                 let lock = stat.map(LockStat::of);
@@ -73,11 +73,10 @@ impl Jobs {
         }
     }
 
-    fn set_identifiers(&mut self, row: u32, data: Option<&[u8]>, fields: [usize; 2]) -> (bool, bool) {
+    fn set_identifiers(&mut self, at: usize, data: Option<&[u8]>, fields: [usize; 2]) -> (bool, bool) {
         let Decoded { value, malformed } = data.map_or_else(nothing, Identifiers::decode);
         let local_ids = value.local_ids.join("; ");
-        let record = &mut self.rest[row as usize].text;
-        let changed = self.arena.set(row, record, &[(fields[0], &*value.ark), (fields[1], &*local_ids)]);
+        let changed = self.columns.text.set(at, &[(fields[0], &*value.ark), (fields[1], &*local_ids)]);
         (changed, data.is_some_and(|data| record::refused(data, malformed).is_err()))
     }
 
@@ -103,7 +102,7 @@ impl Jobs {
     }
 }
 
-/// What is known of a znode that is not there, or not ours to read.
+/// What is known of a znode that is not there, or not readable.
 fn nothing<T: Default>() -> Decoded<T> {
     Decoded { value: T::default(), malformed: None }
 }

@@ -1,6 +1,6 @@
 //! The list of faults: by kind, and of each kind those first that count for the longest time.
 
-use super::Place;
+use super::PathKey;
 use crate::mirror::faults::FoundFault;
 use crate::mirror::image::{FaultQuery, Image};
 use crate::mirror::page::{InvalidCursor, Page, Part, Picker};
@@ -10,11 +10,11 @@ use queuekeeper_queue::fault::Fault;
 const ORDER: &str = "faults";
 
 /// What faults are ordered by: their kind, from when on they count, and what shows them.
-type Key = (usize, i64, Place);
+type Key = (usize, i64, PathKey);
 
 impl Image {
-    /// A page of the faults of one kind, or of all of them. One that has just been repaired and is still to be judged is
-    /// counted and not shown.
+    /// A page of the faults of one kind, or of all of them. One that has just been repaired and is still to be judged
+    /// is counted and not shown.
     pub(in crate::mirror) fn fault_page(
         &self,
         fault: Option<Fault>,
@@ -45,10 +45,10 @@ impl Image {
                 if picker.limit().is_some_and(is_behind) {
                     break;
                 }
-                picker.offer((kind as usize, suspicion.due_ms, Place(item.clone())));
+                picker.offer((kind as usize, suspicion.due_ms, PathKey(item.clone())));
             }
         }
-        let found = |(kind, _, Place(item)): &Key| self.fault_of(item, Fault::ALL[*kind], asked);
+        let found = |(kind, _, PathKey(item)): &Key| self.fault_of(item, Fault::ALL[*kind], asked);
         Ok(picker.of(total, skipped).page(ORDER, found).flatten())
     }
 }

@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use hashbrown::HashMap;
 use jiff::Timestamp;
 
-use super::{Place, began};
+use super::{PathKey, began};
 use crate::mirror::bands::Bands;
 use crate::mirror::clock::Offset;
 use crate::mirror::image::Image;
@@ -23,7 +23,7 @@ use queuekeeper_queue::path::{AccessQueue, BatchNode, JobNode, Path, RequestNode
 const ORDER: &str = "locks";
 
 /// What locks are ordered by: when they were created, their kind, and their path.
-type Key = (i64, usize, Place);
+type Key = (i64, usize, PathKey);
 
 /// A page under way.
 struct Picking {
@@ -49,7 +49,7 @@ impl Picking {
                 break;
             }
             if let Some(path) = path(number) {
-                self.picker.offer((at, kind as usize, Place(path)));
+                self.picker.offer((at, kind as usize, PathKey(path)));
             }
         }
     }
@@ -58,7 +58,7 @@ impl Picking {
     fn one(&mut self, kind: LockKind, path: Path, created_ms: i64) {
         if self.created.contains(&created_ms) {
             self.total += 1;
-            self.picker.offer((created_ms, kind as usize, Place(path)));
+            self.picker.offer((created_ms, kind as usize, PathKey(path)));
         }
     }
 }
@@ -106,7 +106,7 @@ impl Image {
             }
         }
         let Picking { picker, total, skipped, .. } = picking;
-        Ok(picker.of(total, skipped).page(ORDER, |(created_ms, kind, Place(path))| {
+        Ok(picker.of(total, skipped).page(ORDER, |(created_ms, kind, PathKey(path))| {
             let (kind, path) = (LockKind::ALL[*kind], path.clone());
             ListedLock { kind, stat: self.lock_stat(&path), path, created: own(*created_ms, offset) }
         }))
@@ -142,7 +142,7 @@ impl Image {
         (locks.take(most).collect(), count)
     }
 
-    /// What is known of a lock; `None` for one that is not there, or not ours to read.
+    /// What is known of a lock; `None` for one that is not there, or not readable.
     pub(in crate::mirror) fn lock_stat(&self, path: &Path) -> Option<LockStat> {
         match path {
             Path::JobNode(job, JobNode::Lock) => self.jobs.get(*job)?.lock.as_deref().copied(),

@@ -27,7 +27,7 @@ fn now() -> Timestamp {
 }
 
 /// Few of each, so that they meet and tie: a path, what it holds, when it was written (in hours before now), and by
-/// which session. What holds nothing is gone, and `None` for a session is one that is not ours to read.
+/// which session. What holds nothing is gone, and `None` for a session is one that is not readable.
 fn any_znode() -> impl Strategy<Value = (String, Option<String>, i64, Option<i64>)> {
     let status = select(vec!["Pending", "Processing", "Completed", "Failed", "Odd", "Deleted"]);
     let status = status.prop_map(|status| format!(r#"{{"status":"{status}","retry_count":0}}"#));

@@ -1,11 +1,11 @@
-//! What is told of a job after it was looked at.
+//! What is shown of a job after it was looked at.
 
 use super::*;
 
 const ROW: u32 = 7;
 
 fn glance(state: JobState, entered_ms: i64, lock: Option<(i64, i64)>) -> Glance {
-    Glance { seen: Seen::In(state), entered_ms, retries: 0, priority: Some(5), lock }
+    Glance { seen: ObservedState::In(state), entered_ms, retries: 0, priority: Some(5), lock }
 }
 
 fn told(past: &Past) -> Vec<String> {
@@ -91,7 +91,7 @@ fn what_a_new_image_takes_over_is_told_as_before_and_the_sessions_of_the_rest_ar
     old.forget(0);
     let mut new = Past::heir(&old);
     new.take_over(ROW, &old, 900);
-    // What came meanwhile: a session that nobody has taken over yet is let go and taken again.
+    // What came meanwhile: a session that was not taken over yet is let go and taken again.
     new.note(8, (held(71), glance(JobState::Pending, 0, None)), 2_000, || None);
     new.forget(8);
     new.take_over(8, &old, 1);
