@@ -2,12 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails by panicking, as the test itself does")]
 
-#[path = "support"]
-mod support {
-    pub(crate) mod prometheus;
-    pub(crate) mod wait;
-}
-
 #[path = "alerts"]
 mod alerts {
     mod rules;

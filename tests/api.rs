@@ -2,11 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
-#[path = "support"]
-mod support {
-    pub(crate) mod wait;
-}
-
 #[path = "api"]
 mod api {
     mod described;

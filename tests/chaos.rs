@@ -7,9 +7,6 @@
 #[path = "support"]
 mod support {
     pub(crate) mod prometheus;
-    pub(crate) mod proxy;
-    pub(crate) mod tree;
-    pub(crate) mod wait;
 }
 
 #[path = "mirror"]

@@ -6,7 +6,6 @@
 #[path = "support"]
 mod support {
     pub(crate) mod prometheus;
-    pub(crate) mod wait;
 }
 
 #[path = "dashboards"]

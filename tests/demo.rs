@@ -2,12 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails by panicking, as the test itself does")]
 
-#[path = "support"]
-mod support {
-    pub(crate) mod tree;
-    pub(crate) mod wait;
-}
-
 #[path = "demo"]
 mod demo {
     mod consistent;

@@ -1,11 +1,6 @@
 //! Dumps and loads, by the program as an operator runs it and by the library, against a real server. What is compared is
 //! read in the plainest way there is.
 
-#[path = "support"]
-mod support {
-    pub(crate) mod tree;
-}
-
 #[path = "dump"]
 mod dump {
     mod interrupted;

@@ -1,10 +1,5 @@
 //! The faults of a queue, each made on a real tree; and none on a tree that healthy daemons work on.
 
-#[path = "support"]
-mod support {
-    pub(crate) mod wait;
-}
-
 #[path = "faults"]
 mod faults {
     mod cases;

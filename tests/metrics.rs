@@ -5,10 +5,10 @@
 #[path = "support"]
 mod support {
     pub(crate) mod figures;
-    pub(crate) mod readers;
 }
 
 #[path = "metrics"]
 mod metrics {
     mod exposition;
+    mod prometheus;
 }

@@ -1,12 +1,5 @@
 //! The mirror against real servers: it equals the tree, whatever happens to the tree, the connection and the server.
 
-#[path = "support"]
-mod support {
-    pub(crate) mod proxy;
-    pub(crate) mod tree;
-    pub(crate) mod wait;
-}
-
 #[path = "mirror"]
 mod mirror {
     mod chaos;

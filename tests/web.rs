@@ -4,11 +4,7 @@
 
 #[path = "support"]
 mod support {
-    pub(crate) mod certs;
     pub(crate) mod figures;
-    pub(crate) mod tree;
-    pub(crate) mod wait;
-    pub(crate) mod wording;
 }
 
 #[path = "web"]

@@ -9,7 +9,7 @@ use queuekeeper::actions::{Action, ActionKind, Outcome, Reason, Role, Target};
 use queuekeeper_queue::id::BatchId;
 
 use super::served::{Served, action_on, actor};
-use crate::queue::world::{World, base, borrowed, job, now};
+use queuekeeper_testkit::queue::{World, base, borrowed, job, now};
 
 const JOBS: u32 = 7;
 

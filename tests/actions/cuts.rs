@@ -16,10 +16,11 @@ use queuekeeper_queue::id::JobId;
 use zookeeper_client::Client;
 
 use super::served::{Served, actor, with};
-use crate::queue::world::{EPHEMERAL, World, base, borrowed, connect, data, job, now, server};
-use crate::support::tree::Tree;
-use crate::support::wait::eventually;
-use crate::support::wire::{Cut, Point, Wire};
+use queuekeeper_testkit::queue::{EPHEMERAL, World, base, borrowed, data, job, now};
+use queuekeeper_testkit::server::{connect, shared};
+use queuekeeper_testkit::tree::Tree;
+use queuekeeper_testkit::wait::eventually;
+use queuekeeper_testkit::wire::{Cut, Point, Wire};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -109,7 +110,7 @@ impl CutAction {
 async fn uncut(case: CutAction) -> (BTreeMap<String, String>, usize) {
     let world = case.world().await;
     let before = world.tree().await;
-    let wire = Wire::start(server().await.port()).await;
+    let wire = Wire::start(shared().await.port()).await;
     let served = Served::on(queue_over(&world, &wire.connect_string(), LIMIT).await);
     wire.arm(None);
     let result = case.action(&served).await;
@@ -148,7 +149,7 @@ impl CutTest {
         let what = format!("{case:?} {point:?} {cut:?}");
         let world = case.world().await;
         let before = world.tree().await;
-        let wire = Wire::start(server().await.port()).await;
+        let wire = Wire::start(shared().await.port()).await;
         // During a long cut there is no response, which is not awaited.
         let limit = if cut == Cut::Long { Duration::from_millis(400) } else { LIMIT };
         let queue = queue_over(&world, &wire.connect_string(), limit).await;
@@ -170,7 +171,7 @@ impl CutTest {
         let again = match cut {
             Cut::Short => served,
             Cut::Long => {
-                let another = Served::on(queue_over(&world, &server().await.connect_string(), LIMIT).await);
+                let another = Served::on(queue_over(&world, &shared().await.connect_string(), LIMIT).await);
                 case.action(&another).await;
                 another
             }
@@ -328,7 +329,7 @@ async fn each_job_of_a_list_is_resumed_once_wherever_the_connection_is_cut() {
 async fn cut_list(comes_back_after: Option<Duration>) -> (Progress, Outcome, u64) {
     let (_, requests) = uncut(CutAction::List).await;
     let world = CutAction::List.world().await;
-    let wire = Wire::start(server().await.port()).await;
+    let wire = Wire::start(shared().await.port()).await;
     let limit = Duration::from_secs(1);
     let served = Served::on(queue_over(&world, &wire.connect_string(), limit).await);
     wire.arm(Some((Point::Unanswered(requests), Cut::Long)));

@@ -15,8 +15,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::served::{action_on, actor};
-use crate::queue::world::{base, borrowed, connect, job, make, now};
-use crate::support::wait::eventually;
+use queuekeeper_testkit::queue::{base, borrowed, job, make, now};
+use queuekeeper_testkit::server::connect;
+use queuekeeper_testkit::wait::eventually;
 
 /// Both sessions last longer than this.
 const LIMIT: Duration = Duration::from_secs(30);

@@ -17,7 +17,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use tokio::task::JoinSet;
 
 use super::served::{Served, least, with};
-use crate::queue::world::{World, base, borrowed};
+use queuekeeper_testkit::queue::{World, base, borrowed};
 
 const JOBS: u32 = 2_000;
 const DAEMONS: u64 = 8;

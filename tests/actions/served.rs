@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::queue::world::{World, now};
+use queuekeeper_testkit::queue::{World, now};
 
 pub(crate) struct Served {
     pub(crate) actions: Actions,

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::served::{Served, action_on, actor};
-use crate::queue::world::{PERSISTENT, World, base, borrowed, job, now};
+use queuekeeper_testkit::queue::{PERSISTENT, World, base, borrowed, job, now};
 
 /// The action with the precondition from a dry run.
 async fn looked_at(served: &Served, action: &Action) -> Action {

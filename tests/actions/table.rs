@@ -9,7 +9,7 @@ use queuekeeper_queue::state::{JobState, State as _};
 use serde_json::json;
 
 use super::served::{Served, action_on, actor, least, with};
-use crate::queue::world::{EPHEMERAL, World, base, borrowed, data, folder, job, now, outcome};
+use queuekeeper_testkit::queue::{EPHEMERAL, World, base, borrowed, data, folder, job, now, outcome};
 
 const JID: &str = "jid0000000001";
 

@@ -17,9 +17,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::served::{Served, actor, least, with};
-use crate::queue::world::{World, base, borrowed, connect, folder, job, now, server};
-use crate::support::wait::eventually;
-use crate::support::wire::Wire;
+use queuekeeper_testkit::queue::{World, base, borrowed, folder, job, now};
+use queuekeeper_testkit::server::{connect, shared};
+use queuekeeper_testkit::wait::eventually;
+use queuekeeper_testkit::wire::Wire;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -55,7 +56,7 @@ async fn world_and_wire() -> (World, Wire) {
     // Jobs are purged after the report of their batch.
     let status = nodes.iter_mut().find(|(path, _)| path == "/batches/bid0000000000/status").unwrap();
     status.1 = status.1.replace("Reporting", "Completed");
-    (World::new(&borrowed(&nodes)).await, Wire::start(server().await.port()).await)
+    (World::new(&borrowed(&nodes)).await, Wire::start(shared().await.port()).await)
 }
 
 /// Whether an action was executed: the job has left its state, or has the new priority.
@@ -73,7 +74,7 @@ async fn an_action_on_a_job_costs_a_server_two_round_trips() {
     };
     let (writer, mut registry, shutdown) = (Writer::new(), Registry::default(), CancellationToken::new());
     let (store, seen) = (writer.store(), mirror::Metrics::register(&mut registry));
-    let direct = Sessions::new(config(server().await.connect_string()));
+    let direct = Sessions::new(config(shared().await.connect_string()));
     let mirrored = mirror::run(direct, writer, seen, None, shutdown.clone());
     let files = tempfile::tempdir().unwrap();
     let file = files.path().join("audit.jsonl");

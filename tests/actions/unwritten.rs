@@ -5,7 +5,7 @@ use queuekeeper::actions::{ActionKind, Refusal, Role, Target};
 use queuekeeper_queue::id::JobId;
 
 use super::served::{Served, action_on};
-use crate::queue::world::{World, base, borrowed, job};
+use queuekeeper_testkit::queue::{World, base, borrowed, job};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_action_that_cannot_be_recorded_is_not_executed() {

@@ -1,7 +1,6 @@
 //! The notifications of a real Alertmanager with the shipped configuration.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -9,8 +8,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::prometheus::Program;
-use crate::support::wait::{eventually, eventually_some};
+use queuekeeper_testkit::process::{Program, free_port};
+use queuekeeper_testkit::wait::{eventually, eventually_some};
 
 const LIMIT: Duration = Duration::from_mins(1);
 
@@ -41,7 +40,7 @@ fn started(directory: &Path, port: u16) -> Child {
 impl Alertmanager {
     async fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let program = Program(started(directory.path(), port));
         let started =
             Self { _program: program, base: format!("http://127.0.0.1:{port}/api/v2"), _directory: directory };

@@ -7,7 +7,7 @@ use queuekeeper_zookeeper::{Config, PrivateServer};
 use serde_json::{Value, json};
 use zookeeper_client::{Acls, Client, CreateMode};
 
-use crate::support::wait::eventually;
+use queuekeeper_testkit::wait::eventually;
 
 const LIMIT: Duration = Duration::from_mins(1);
 

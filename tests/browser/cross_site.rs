@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 
 use super::chromium::{Browser, LIMIT};
 use super::served::Served;
-use crate::support::wait::{eventually, eventually_some};
+use queuekeeper_testkit::wait::{eventually, eventually_some};
 
 /// A name of ours, and one of somebody else. To a browser neither is this machine: of a connection that is not
 /// encrypted it says less then.

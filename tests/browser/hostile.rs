@@ -7,7 +7,7 @@ use zookeeper_client::{Acls, Client, CreateMode};
 
 use super::chromium::{Browser, LIMIT, Look, TOO_WIDE};
 use super::served::Served;
-use crate::support::wait::eventually;
+use queuekeeper_testkit::wait::eventually;
 
 /// Markup that would run, in every way that a page may take it for its own.
 const MARKUP: &str = r#"</title></script><script>window.owned=1</script><img src=x onerror="window.owned=2">'"><svg onload=window.owned=3><!--/live jobs--><a href="javascript:window.owned=4">{{7*7}}"#;

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::chromium::{Browser, LIMIT, Look};
 use super::served::Served;
-use crate::support::wait::eventually;
+use queuekeeper_testkit::wait::eventually;
 
 const WIDE: Look = Look { scheme: "light", width: 1440, scripts: true };
 

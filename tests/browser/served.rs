@@ -1,20 +1,19 @@
 //! A queue in a private ZooKeeper, and the pages over it.
 
-use std::time::Duration;
-
 use queuekeeper::config::Config;
 use queuekeeper::demo;
 use queuekeeper::server;
 use queuekeeper_queue::Queue;
+use queuekeeper_testkit::server::connect;
 use queuekeeper_zookeeper::PrivateServer;
 use queuekeeper_zookeeper::server::Options;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use zookeeper_client::{Acls, Client, CreateMode};
+use zookeeper_client::{Acls, CreateMode};
 
 use super::chromium::LIMIT;
-use crate::support::wait::eventually;
+use queuekeeper_testkit::wait::eventually;
 
 /// The pages over a queue, until it is stopped.
 pub(crate) struct Served {
@@ -52,7 +51,7 @@ impl Served {
     /// The same on a server that has these names.
     pub(crate) async fn still_at(names: Vec<String>) -> Self {
         let (zookeeper, listener, shutdown) = parts().await;
-        let client = connect(&zookeeper).await;
+        let client = connect(&zookeeper.connect_string()).await;
         for path in ["/batches", "/batch-uuids", "/jobs", "/jobs/states", "/access", "/locks"] {
             client.create(path, b"", &CreateMode::Persistent.with_acls(Acls::anyone_all())).await.unwrap();
         }
@@ -68,7 +67,7 @@ impl Served {
 
     /// Somebody else who changes the queue.
     pub(crate) async fn queue(&self) -> Queue {
-        Queue::new(connect(&self.zookeeper).await)
+        Queue::new(connect(&self.zookeeper.connect_string()).await)
     }
 
     async fn is_ready(&self) {
@@ -92,9 +91,4 @@ async fn parts() -> (PrivateServer, TcpListener, CancellationToken) {
 
 fn base(listener: &TcpListener) -> String {
     format!("http://{}", listener.local_addr().unwrap())
-}
-
-async fn connect(zookeeper: &PrivateServer) -> Client {
-    let config = queuekeeper_zookeeper::Config::new(zookeeper.connect_string().parse().unwrap());
-    queuekeeper_zookeeper::Config { session_timeout: Duration::from_secs(30), ..config }.connect().await.unwrap()
 }

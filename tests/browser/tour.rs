@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::chromium::{Browser, LIMIT, Look, TOO_WIDE};
 use super::served::Served;
-use crate::support::wait::eventually;
+use queuekeeper_testkit::wait::eventually;
 
 /// The checker of accessibility that `.ci/install` fetches.
 const AXE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/tools/node_modules/axe-core/axe.min.js");

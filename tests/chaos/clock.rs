@@ -14,8 +14,8 @@ use zookeeper_client::{Acl, Acls, AuthId, Client, CreateMode, Permission};
 
 use super::program::{Program, command_at};
 use crate::mirror::harness::{LIMIT, connect, create};
-use crate::support::tree::read_tree;
-use crate::support::wait::{eventually, eventually_some};
+use queuekeeper_testkit::tree::read_tree;
+use queuekeeper_testkit::wait::{eventually, eventually_some};
 
 const HOUR: i64 = 3_600;
 

@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use zookeeper_client::Client;
 
-use crate::support::proxy::Proxy;
+use queuekeeper_testkit::proxy::Proxy;
 
 /// Generous: three servers share two cores with everything else.
 pub(super) const LIMIT: Duration = Duration::from_mins(1);

@@ -8,7 +8,7 @@ use rand::RngExt;
 use tokio::time::{Instant, sleep};
 
 use super::world::World;
-use crate::support::proxy::{Direction, Newcomers, Proxy};
+use queuekeeper_testkit::proxy::{Direction, Newcomers, Proxy};
 
 /// How many jobs move before, during and after what happens.
 const MOVED: usize = 25;

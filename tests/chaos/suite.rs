@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::episode::Episode;
 use super::world::{Recovery, World};
 use crate::support::prometheus::{Alerts, Prometheus};
-use crate::support::proxy::Proxy;
+use queuekeeper_testkit::proxy::Proxy;
 
 /// Within which the mirror should say what the tree says.
 const GOAL: Duration = Duration::from_secs(2);

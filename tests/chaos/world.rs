@@ -19,7 +19,7 @@ use super::program::Program;
 use super::samples::{Holds, Samples};
 use super::sentry::Sentry;
 use crate::mirror::harness::{Mirror, config};
-use crate::support::tree::{Tree, read_tree};
+use queuekeeper_testkit::tree::{Tree, read_tree};
 
 /// How long it may take until all is as it should be again, on however busy a machine. The goal is two seconds, and
 /// how often it was reached is told at the end.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::program::queuekeeper;
 use super::world::World;
-use crate::support::wait::eventually;
+use queuekeeper_testkit::wait::eventually;
 
 /// A server process, killed when dropped.
 pub(crate) struct Server {

@@ -16,7 +16,7 @@ use tokio::task::spawn_blocking;
 
 use super::program::queuekeeper;
 use super::world::World;
-use crate::support::wait::eventually;
+use queuekeeper_testkit::wait::eventually;
 
 const LIMIT: Duration = Duration::from_mins(1);
 

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::program::run;
 use super::world::World;
-use crate::support::tree::read_tree;
+use queuekeeper_testkit::tree::read_tree;
 
 const SHIPPED: &str = include_str!("../../dashboards/queuekeeper/config.yml");
 

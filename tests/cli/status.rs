@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::api::Server;
 use super::world::World;
-use crate::support::wait::eventually;
+use queuekeeper_testkit::wait::eventually;
 
 const RULES: &str = "alerts:
   rules:

@@ -1,7 +1,7 @@
 //! The output for a queue with one job in each state: plurals and punctuation are right.
 
 use super::world::World;
-use crate::support::wording::wrong;
+use queuekeeper_testkit::wording::wrong;
 
 #[tokio::test]
 async fn no_command_prints_a_wrong_plural_or_mark_if_there_is_one_of_everything() {

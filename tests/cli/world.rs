@@ -1,21 +1,11 @@
 //! A queue created with raw writes, below a chroot of its own.
 
-use std::time::Duration;
-
-use queuekeeper_zookeeper::server::Options;
-use queuekeeper_zookeeper::{Config, PrivateServer};
+use queuekeeper_testkit::server::{connect, shared};
+use queuekeeper_testkit::tree::{Tree, read_tree};
 use tempfile::TempDir;
-use tokio::sync::OnceCell;
 use zookeeper_client::{Acls, Client, CreateMode};
 
 use super::program::{Ran, run};
-use crate::support::tree::{Tree, read_tree};
-
-/// One server for all tests of this binary, stopped at the end of the process.
-async fn server() -> &'static PrivateServer {
-    static SERVER: OnceCell<PrivateServer> = OnceCell::const_new();
-    SERVER.get_or_init(async || PrivateServer::start(Options::default()).await.unwrap()).await
-}
 
 /// A queue, and a home directory for the command line.
 pub(crate) struct World {
@@ -42,7 +32,7 @@ pub(crate) const STATES: [&str; 12] = [
 impl World {
     /// A queue with one batch in Reporting, a job of it in each state, and a failed access request.
     pub(crate) async fn new(name: &str) -> Self {
-        let server = server().await.connect_string();
+        let server = shared().await.connect_string();
         let root = connect(&server).await;
         let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
         root.create(&format!("/{name}"), b"", &options).await.unwrap();
@@ -166,9 +156,4 @@ pub(crate) fn status(state: &str, message: &str) -> String {
     let last = (state == "Failed").then_some("Processing");
     serde_json::json!({"status": state, "last_successful_status": last, "retry_count": 0, "message": message})
         .to_string()
-}
-
-async fn connect(address: &str) -> Client {
-    let config = Config { session_timeout: Duration::from_secs(30), ..Config::new(address.parse().unwrap()) };
-    config.connect().await.unwrap()
 }

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use super::board::{NAMES, Query, list, queries, read, strings, text};
 use super::running::Demo;
 use crate::support::prometheus::{Alerts, Prometheus};
-use crate::support::wait::{eventually, eventually_some};
+use queuekeeper_testkit::wait::{eventually, eventually_some};
 
 const LIMIT: Duration = Duration::from_mins(1);
 

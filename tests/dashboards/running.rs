@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::support::prometheus::Program;
+use queuekeeper_testkit::process::Program;
 
 pub(super) struct Demo {
     _program: Program,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::tree::Tree;
+use queuekeeper_testkit::tree::Tree;
 
 /// All contradictions to a job's status, in words, except for the demo's own fault, one orphan entry.
 pub(super) fn contradictions(tree: &Tree) -> Vec<String> {

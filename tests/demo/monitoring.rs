@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::program::Demo;
-use crate::support::wait::{eventually, eventually_some};
+use queuekeeper_testkit::wait::{eventually, eventually_some};
 
 const LIMIT: Duration = Duration::from_secs(90);
 

@@ -6,7 +6,7 @@ use queuekeeper_queue::state::{JobState, State as _};
 use serde_json::Value;
 
 use super::program::Demo;
-use crate::support::wait::eventually_some;
+use queuekeeper_testkit::wait::eventually_some;
 
 const LIMIT: Duration = Duration::from_secs(40);
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::support::wait::eventually_some;
+use queuekeeper_testkit::wait::eventually_some;
 
 /// A demo process, killed by its id when dropped.
 pub(super) struct Demo {

@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use super::program::Demo;
-use crate::support::wait::eventually;
+use queuekeeper_testkit::wait::eventually;
 
 const LIMIT: Duration = Duration::from_secs(40);
 

@@ -14,8 +14,8 @@ use zookeeper_client::{Acls, Client, CreateMode};
 
 use super::consistent::contradictions;
 use super::program::Demo;
-use crate::support::tree::read_tree;
-use crate::support::wait::{eventually, eventually_some};
+use queuekeeper_testkit::tree::read_tree;
+use queuekeeper_testkit::wait::{eventually, eventually_some};
 
 const LIMIT: Duration = Duration::from_secs(40);
 

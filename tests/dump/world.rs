@@ -7,29 +7,19 @@ use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use futures::stream;
 use jiff::Timestamp;
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::dump::{DumpOptions, Redaction};
 use queuekeeper_queue::load::{self, LoadError, LoadLimits, LoadOptions, Loaded};
-use queuekeeper_zookeeper::server::Options;
-use queuekeeper_zookeeper::{Config, PrivateServer};
-use tokio::sync::OnceCell;
+use queuekeeper_testkit::server::{connect, shared};
+use queuekeeper_testkit::tree::{Tree, read_tree};
 use zookeeper_client::{Acls, Client, CreateMode, CreateOptions};
-
-use crate::support::tree::{Tree, read_tree};
 
 pub(crate) const PERSISTENT: CreateOptions<'static> = CreateMode::Persistent.with_acls(Acls::anyone_all());
 pub(crate) const EPHEMERAL: CreateOptions<'static> = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
 pub(crate) const SEQUENTIAL: CreateOptions<'static> = CreateMode::PersistentSequential.with_acls(Acls::anyone_all());
-
-/// One server for all tests of this binary; it ends with the process.
-async fn server() -> &'static PrivateServer {
-    static SERVER: OnceCell<PrivateServer> = OnceCell::const_new();
-    SERVER.get_or_init(async || PrivateServer::start(Options::default()).await.unwrap()).await
-}
 
 /// A queue of its own below a chroot.
 pub(crate) struct World {
@@ -49,7 +39,7 @@ impl World {
     /// The address of a chroot that does not exist, and a client of the server's root.
     pub(crate) async fn nowhere() -> (Client, String) {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let server = server().await.connect_string();
+        let server = shared().await.connect_string();
         let address = format!("{server}/t{}", NUMBER.fetch_add(1, Ordering::Relaxed));
         (connect(&server).await, address)
     }
@@ -94,11 +84,6 @@ impl World {
         let options = LoadOptions { now: now(), resume, limits, sha256 };
         self.queue().load(stream::iter(blocks), &options, |_| {}).await
     }
-}
-
-async fn connect(address: &str) -> Client {
-    let config = Config { session_timeout: Duration::from_secs(30), ..Config::new(address.parse().unwrap()) };
-    config.connect().await.unwrap()
 }
 
 fn now() -> Timestamp {

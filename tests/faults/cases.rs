@@ -10,7 +10,7 @@ use queuekeeper_queue::path::Path;
 use super::table::CASES;
 use super::table::Do::{self, Delete, Make, MakeEphemeral, Set};
 use super::world::{LIMIT, Mirror, World, status, without_daemons};
-use crate::support::wait::{eventually, eventually_some};
+use queuekeeper_testkit::wait::{eventually, eventually_some};
 
 pub(super) async fn change(world: &World, changes: &[Do]) {
     for change in changes {

@@ -11,7 +11,7 @@ use queuekeeper_queue::state::State;
 use super::cases::{TEN_MINUTES, change};
 use super::table::{CASES, Do};
 use super::world::{LIMIT, Mirror, World, without_daemons};
-use crate::support::wait::eventually;
+use queuekeeper_testkit::wait::eventually;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_loaded_redacted_dump_has_the_same_states_and_the_same_faults() {

@@ -9,7 +9,7 @@ use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::JobState;
 
 use super::world::{LIMIT, Mirror, World, status, without_daemons};
-use crate::support::wait::{eventually, eventually_some};
+use queuekeeper_testkit::wait::{eventually, eventually_some};
 
 const TEN_MINUTES: i64 = 600;
 

@@ -8,23 +8,15 @@ use jiff::{SignedDuration, Timestamp};
 use prometheus_client::registry::Registry;
 use queuekeeper::mirror::{self, FoundFault, Metrics, Store, Writer};
 use queuekeeper_queue::fault::{Fault, Limits};
-use queuekeeper_zookeeper::server::Options;
-use queuekeeper_zookeeper::{Config, PrivateServer, Sessions};
-use tokio::sync::OnceCell;
+use queuekeeper_testkit::server::{config, connect, shared};
+use queuekeeper_testkit::wait::eventually;
+use queuekeeper_zookeeper::Sessions;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use zookeeper_client::{Acls, Client, CreateMode};
 
-use crate::support::wait::eventually;
-
 /// Generous: the machine may be busy with other servers.
 pub(crate) const LIMIT: Duration = Duration::from_mins(1);
-
-/// One server for all tests of this binary; it ends with the process.
-async fn server() -> &'static PrivateServer {
-    static SERVER: OnceCell<PrivateServer> = OnceCell::const_new();
-    SERVER.get_or_init(async || PrivateServer::start(Options::default()).await.unwrap()).await
-}
 
 /// As usual, but that the absence of daemons is no fault for a day: in these tests there are none.
 pub(crate) fn without_daemons() -> Limits {
@@ -70,7 +62,7 @@ impl World {
 
     /// A chroot without anything in it.
     pub(crate) async fn empty(name: &str) -> Self {
-        let server = server().await.connect_string();
+        let server = shared().await.connect_string();
         let root = connect(&server).await;
         root.create(&format!("/{name}"), b"", &CreateMode::Persistent.with_acls(Acls::anyone_all())).await.unwrap();
         let address = format!("{server}/{name}");
@@ -167,14 +159,6 @@ pub(crate) fn outcome(state: &str) -> &'static str {
 
 pub(crate) fn status(state: &str, retries: u32) -> String {
     format!(r#"{{"status":"{state}","last_successful_status":null,"retry_count":{retries},"message":""}}"#)
-}
-
-async fn connect(address: &str) -> Client {
-    config(address).connect().await.unwrap()
-}
-
-fn config(address: &str) -> Config {
-    Config { session_timeout: Duration::from_secs(30), ..Config::new(address.parse().unwrap()) }
 }
 
 /// A mirror at work; it ends when dropped.

@@ -6,7 +6,7 @@ use queuekeeper::mirror::{ByState, CollectionFigures, Freshness, Summary};
 use queuekeeper_queue::state::JobState;
 
 use crate::support::figures;
-use crate::support::readers::{promtool_is_content, python_reads};
+use queuekeeper_testkit::readers::{promtool_is_content, python_reads};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/metrics.txt");
 

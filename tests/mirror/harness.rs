@@ -15,8 +15,8 @@ use zookeeper_client::{Acls, Client, CreateMode};
 
 use super::facts::{self, Difference, Facts, differences};
 use super::oracle;
-use crate::support::tree::{Tree, read_tree};
-use crate::support::wait::eventually;
+use queuekeeper_testkit::tree::{Tree, read_tree};
+use queuekeeper_testkit::wait::eventually;
 
 /// How long the mirror may take until it equals a tree that has come to rest: far more than it needs.
 pub(crate) const SETTLES: Duration = Duration::from_secs(5);

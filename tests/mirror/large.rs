@@ -21,8 +21,8 @@ use zookeeper_client::{Acls, Client, CreateMode};
 
 use super::chaos::{Write, folders, new_batch, new_job, play};
 use super::harness::{LIMIT, Mirror, config, connect, create};
-use crate::support::tree::read_tree;
-use crate::support::wait::eventually;
+use queuekeeper_testkit::tree::read_tree;
+use queuekeeper_testkit::wait::eventually;
 
 /// How many jobs are small. They come first, by their ids and in time: a reader learns from them what the large ones
 /// contradict.

@@ -10,7 +10,7 @@ use zookeeper_client::Stat;
 use self::items::{batch, job, request};
 use super::facts::{Facts, say};
 use super::grammar::{Kind, OUTCOMES, is_known_folder, kind};
-use crate::support::tree::Tree;
+use queuekeeper_testkit::tree::Tree;
 
 /// The bounds of the age bands in milliseconds, and their labels.
 const AGES: [(i64, &str); 6] = [

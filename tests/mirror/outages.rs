@@ -14,8 +14,8 @@ use zookeeper_client::Client;
 
 use super::chaos::{delete_all, folders, new_batch, new_job, play, status};
 use super::harness::{LIMIT, Mirror, config, connect, create};
-use crate::support::proxy::{Direction, Newcomers, Proxy};
-use crate::support::wait::{eventually, eventually_some};
+use queuekeeper_testkit::proxy::{Direction, Newcomers, Proxy};
+use queuekeeper_testkit::wait::{eventually, eventually_some};
 
 /// What a script has done to the jobs, to be compared with what the mirror has counted.
 #[derive(Default)]

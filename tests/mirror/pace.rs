@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use super::chaos::{Write, folders, new_batch, new_job, play, status};
 use super::grammar::Machine;
 use super::harness::{LIMIT, Mirror, config, connect, create};
-use crate::support::wait::eventually;
+use queuekeeper_testkit::wait::eventually;
 
 /// What the server says of one connection.
 #[derive(Clone, Copy, Debug)]

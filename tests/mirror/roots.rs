@@ -15,7 +15,7 @@ use zookeeper_client::{Acl, Acls, AuthId, Client, CreateMode, Permission};
 
 use super::chaos::{Write, delete_all, folders, new_batch, new_job, play, status};
 use super::harness::{LIMIT, Mirror, SETTLES, config, connect, connect_as, create};
-use crate::support::wait::eventually;
+use queuekeeper_testkit::wait::eventually;
 
 async fn has_problem(mirror: &Mirror, what: &str) {
     eventually(LIMIT, what, async || {

@@ -12,8 +12,8 @@ use zookeeper_client::Client;
 
 use super::chaos::{Chaos, delete_all, folders, new_batch, play};
 use super::harness::{LIMIT, Mirror, config, connect, create};
-use crate::support::proxy::{Newcomers, Proxy};
-use crate::support::wait::eventually;
+use queuekeeper_testkit::proxy::{Newcomers, Proxy};
+use queuekeeper_testkit::wait::eventually;
 
 /// How many storms there are. The long form, by hand: `QUEUEKEEPER_TEST_STORMS=200`.
 fn storms() -> u64 {

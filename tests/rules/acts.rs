@@ -11,8 +11,8 @@ use queuekeeper_queue::state::JobState;
 use serde_json::json;
 
 use super::world::{LIMIT, PERSISTENT, World, alert, failed_jobs, operator, resume, rules, stuck};
-use crate::support::tree::read_tree;
-use crate::support::wait::eventually;
+use queuekeeper_testkit::tree::read_tree;
+use queuekeeper_testkit::wait::eventually;
 
 const TWENTY: &str = "mode: enforce\nselect: {max_retries: 2, limit: 20}\nbudget: {items: 20, per: 1h}\ncooldown: 1s";
 

@@ -6,9 +6,10 @@ use jiff::Timestamp;
 use queuekeeper::alerts::NotReceived;
 use queuekeeper_queue::state::JobState;
 
-use super::world::{Keeper, LIMIT, World, failed_jobs, operator, resume, server};
-use crate::support::proxy::{Newcomers, Proxy};
-use crate::support::wait::eventually;
+use super::world::{Keeper, LIMIT, World, failed_jobs, operator, resume};
+use queuekeeper_testkit::proxy::{Newcomers, Proxy};
+use queuekeeper_testkit::server::shared;
+use queuekeeper_testkit::wait::eventually;
 
 const ALL: &str = "mode: enforce\nselect: {limit: 100}\nbudget: {items: 200, per: 1h}\ncooldown: 1m";
 
@@ -46,7 +47,7 @@ async fn two_alertmanagers_and_a_replay_are_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn after_the_leader_is_killed_another_process_continues_with_the_frozen_list() {
     let world = World::new().await;
-    let address = world.address(None, &server().await.connect_string());
+    let address = world.address(None, &shared().await.connect_string());
     // Its session ends soon after it does.
     let one = Keeper::start(&address, resume(ALL), Duration::from_secs(4)).await;
     one.ready(true).await;
@@ -152,7 +153,7 @@ async fn a_pause_stops_everything_everywhere_at_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_connection_repeats_nothing_and_a_decision_that_cannot_be_recorded_is_retried() {
     let world = World::new().await;
-    let port = server().await.connect_string().rsplit_once(':').unwrap().1.parse().unwrap();
+    let port = shared().await.connect_string().rsplit_once(':').unwrap().1.parse().unwrap();
     let proxy = Proxy::start(port).await;
     let address = format!("{}{}", proxy.connect_string(), world.chroot);
     let keeper = Keeper::start(&address, resume(ALL), Duration::from_secs(30)).await;

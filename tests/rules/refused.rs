@@ -9,7 +9,7 @@ use serde_json::json;
 use zookeeper_client::{Acl, Acls, AuthId, CreateMode, Permission};
 
 use super::world::{LIMIT, PERSISTENT, World, failed_jobs, resume};
-use crate::support::wait::eventually;
+use queuekeeper_testkit::wait::eventually;
 
 const ALL: &str = "mode: enforce\nselect: {limit: 100}\nbudget: {items: 200, per: 1h}\ncooldown: 1m";
 

@@ -18,26 +18,18 @@ use queuekeeper_queue::fault::Limits;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::JobState;
 use queuekeeper_queue::{Due, JobChange, JobValue, NewJob, Queue};
+use queuekeeper_testkit::server::{connect, shared};
+use queuekeeper_testkit::wait::{eventually, eventually_some};
 use queuekeeper_zookeeper::coordination::Coordination;
-use queuekeeper_zookeeper::server::Options;
 use queuekeeper_zookeeper::{PrivateServer, Sessions};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use zookeeper_client::{Acls, Client, CreateMode, CreateOptions};
 
-use crate::support::wait::{eventually, eventually_some};
-
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 pub(crate) const PERSISTENT: CreateOptions<'static> = CreateMode::Persistent.with_acls(Acls::anyone_all());
-
-/// One server for all tests of this binary, stopped at the end of the process.
-pub(crate) async fn server() -> &'static PrivateServer {
-    static SERVER: OnceCell<PrivateServer> = OnceCell::const_new();
-    SERVER.get_or_init(async || PrivateServer::start(Options::default()).await.unwrap()).await
-}
 
 /// A queue below a chroot of its own.
 pub(crate) struct World {
@@ -67,10 +59,6 @@ fn config(address: &str, session_timeout: Duration) -> queuekeeper_zookeeper::Co
     queuekeeper_zookeeper::Config { session_timeout, ..queuekeeper_zookeeper::Config::new(address.parse().unwrap()) }
 }
 
-pub(crate) async fn connect(address: &str) -> Client {
-    config(address, Duration::from_secs(30)).connect().await.unwrap()
-}
-
 /// Rules as the configuration file has them.
 pub(crate) fn rules(yaml: &str) -> Rules {
     let folder = tempfile::tempdir().unwrap();
@@ -90,7 +78,7 @@ pub(crate) fn resume(more: &str) -> Rules {
 impl World {
     /// An empty queue with one batch.
     pub(crate) async fn new() -> Self {
-        Self::on(server().await).await
+        Self::on(shared().await).await
     }
 
     /// The same on a server that is not shared with other tests.
@@ -170,13 +158,13 @@ impl World {
 
     /// A queuekeeper on this queue.
     pub(crate) async fn keeper(&self, rules: Rules) -> Keeper {
-        let address = self.address(None, &server().await.connect_string());
+        let address = self.address(None, &shared().await.connect_string());
         Keeper::start(&address, rules, Duration::from_secs(30)).await
     }
 
     /// A queuekeeper that accepts alerts and never executes decisions.
     pub(crate) async fn answering(&self, rules: Rules) -> Keeper {
-        let address = self.address(None, &server().await.connect_string());
+        let address = self.address(None, &shared().await.connect_string());
         let mut keeper = Keeper::start(&address, rules, Duration::from_secs(30)).await;
         keeper.only_answers();
         keeper

@@ -2,23 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails by panicking, as the test itself does")]
 
-use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
+use queuekeeper_testkit::process::{Program, free_port};
 use serde_json::Value;
 use tempfile::TempDir;
-
-/// A child process, killed by its id when dropped.
-pub(crate) struct Program(pub(crate) Child);
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to kill.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// When alerts are raised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +41,7 @@ impl Prometheus {
         );
         let file = directory.path().join("prometheus.yml");
         std::fs::write(&file, config).unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let child = Command::new("prometheus")
             .arg(format!("--config.file={}", file.display()))
             .arg(format!("--storage.tsdb.path={}", directory.path().join("data").display()))

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::world::{ADMIN, LIMIT, OPERATOR, Page, VIEWER, World, with};
-use crate::support::wait::eventually;
+use queuekeeper_testkit::wait::eventually;
 
 const RESUME: &str = "/action?action=resume&on=jid0000000001";
 const OWN: &str = "same-origin";

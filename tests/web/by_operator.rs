@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::world::{LIMIT, OPERATOR, World};
-use crate::support::wait::eventually;
+use queuekeeper_testkit::wait::eventually;
 
 async fn act(world: &World, action: &str, job: &str, reason: &str) {
     let action = json!({"action": action, "on": job, "reason": reason});

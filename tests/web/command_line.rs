@@ -2,7 +2,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::wait::eventually_some;
+use queuekeeper_testkit::wait::eventually_some;
 
 /// The program, with nothing of our own environment that it would heed.
 pub(crate) fn queuekeeper(arguments: &[&str]) -> Command {

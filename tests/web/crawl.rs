@@ -14,7 +14,7 @@ use url::Url;
 use super::command_line::queuekeeper;
 use super::world::{ADMIN, LIMIT, World};
 use super::{reverse_proxy, site};
-use crate::support::wait::eventually;
+use queuekeeper_testkit::wait::eventually;
 
 const PREFIX: &str = "/some/prefix";
 

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use zookeeper_client::{Acls, Client, CreateMode};
 
-use crate::support::wait::eventually;
+use queuekeeper_testkit::wait::eventually;
 
 const LIMIT: Duration = Duration::from_mins(1);
 

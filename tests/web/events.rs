@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Acls, Client, CreateMode};
 
-use crate::support::wait::eventually;
+use queuekeeper_testkit::wait::eventually;
 
 /// Far more than anything here takes, also beside other tests.
 const LIMIT: Duration = Duration::from_secs(30);

@@ -6,7 +6,7 @@ use base64::prelude::BASE64_STANDARD;
 use queuekeeper::config::{self, WebFile};
 
 use super::harness::Server;
-use crate::support::wait::eventually;
+use queuekeeper_testkit::wait::eventually;
 
 fn basic(user: &str, password: &str) -> String {
     format!("Authorization: Basic {}", BASE64_STANDARD.encode(format!("{user}:{password}")))

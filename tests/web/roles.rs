@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::site::{Answer, Asker, Examples, FORM, JSON, Route, Site};
 use super::world::World;
-use crate::support::tree::{Tree, read_tree};
+use queuekeeper_testkit::tree::{Tree, read_tree};
 
 /// Methods that nothing here takes, besides those that something does.
 const METHODS: [Method; 6] = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];

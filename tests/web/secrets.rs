@@ -11,8 +11,8 @@ use queuekeeper_zookeeper::server::Options;
 use reqwest::{Client, Method};
 
 use super::command_line::queuekeeper;
-use crate::support::certs::Authority;
-use crate::support::wait::eventually;
+use queuekeeper_testkit::certs::Authority;
+use queuekeeper_testkit::wait::eventually;
 
 /// What a password is hashed with in this test: cheap, since strength is not what is tried.
 const COST: u32 = 4;

@@ -15,8 +15,8 @@ use tokio_rustls::TlsConnector;
 
 use super::command_line::queuekeeper;
 use super::harness::converse;
-use crate::support::certs::Authority;
-use crate::support::wait::{eventually, eventually_some};
+use queuekeeper_testkit::certs::Authority;
+use queuekeeper_testkit::wait::{eventually, eventually_some};
 
 const LIMIT: Duration = Duration::from_secs(30);
 

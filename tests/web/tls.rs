@@ -11,8 +11,8 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::harness::{Answer, Server, converse};
-use crate::support::certs::{Authority, Certified};
-use crate::support::wait::eventually;
+use queuekeeper_testkit::certs::{Authority, Certified};
+use queuekeeper_testkit::wait::eventually;
 
 /// A client that trusts an authority, with or without a certificate of its own.
 struct Client<'a> {

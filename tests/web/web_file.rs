@@ -3,7 +3,7 @@ use std::path::Path;
 use queuekeeper::config::WebFile;
 
 use super::command_line::queuekeeper;
-use crate::support::certs::Authority;
+use queuekeeper_testkit::certs::Authority;
 
 const HASH: &str = "$2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi";
 

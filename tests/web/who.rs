@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::harness::{Answer, Server};
-use crate::support::wait::eventually;
+use queuekeeper_testkit::wait::eventually;
 
 const LIMIT: Duration = Duration::from_secs(20);
 

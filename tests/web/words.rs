@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::page::page_of;
 use super::world::{ADMIN, LIMIT, World};
 use crate::support::figures;
-use crate::support::wait::eventually;
-use crate::support::wording::{lines_of, wrong};
+use queuekeeper_testkit::wait::eventually;
+use queuekeeper_testkit::wording::{lines_of, wrong};
 
 /// Every page that lists or counts something, and what the API says of the same.
 /// Beside the pages that need no id.

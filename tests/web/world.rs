@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use zookeeper_client::{Acls, Client, CreateMode};
 
-use crate::support::wait::eventually;
+use queuekeeper_testkit::wait::eventually;
 
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 

@@ -1,0 +1,15 @@
+//! The queue against a real server: what each operation leaves behind, who wins, and what a lost connection does.
+
+#[path = "queue"]
+mod queue {
+    mod cases;
+    mod faults;
+    mod locks;
+    mod numbers;
+    mod outcome;
+    mod plans;
+    mod purge;
+    mod repairs;
+    mod transitions;
+    mod workers;
+}

@@ -1,0 +1,106 @@
+//! One attempt: chroot, credentials, and what is said when there is no session.
+
+#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
+use std::time::Duration;
+
+use queuekeeper_zookeeper::diagnose::Symptom;
+use queuekeeper_zookeeper::server::Options;
+use queuekeeper_zookeeper::{Auth, Config, ConnectError, PrivateServer, within};
+use zookeeper_client::{Acls, Client, CreateMode, Error};
+
+use queuekeeper_testkit::proxy::{Newcomers, Proxy};
+use queuekeeper_testkit::tree::read_tree;
+
+/// With time enough for a first handshake on a busy machine: a connection may take two fifths of the session timeout.
+pub(crate) fn config(connect_string: &str) -> Config {
+    Config { session_timeout: Duration::from_secs(30), ..Config::new(connect_string.parse().unwrap()) }
+}
+
+pub(crate) async fn create(client: &Client, path: &str, data: &[u8]) {
+    let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    client.create(path, data, &options).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_chroot_is_below_what_a_client_without_sees() {
+    let server = PrivateServer::start(Options::default()).await.unwrap();
+    let root = config(&server.connect_string()).connect().await.unwrap();
+    create(&root, "/merritt", b"").await;
+    let below = config(&format!("{}/merritt/", server.connect_string())).connect().await.unwrap();
+    create(&below, "/jobs", b"x").await;
+    create(&below, "/jobs/jid0000000000", b"y").await;
+
+    let seen_below = read_tree(&below, "/", &[]).await;
+    let seen: Vec<_> = read_tree(&root, "/", &[]).await.into_keys().collect();
+    assert_eq!(seen, ["/", "/merritt", "/merritt/jobs", "/merritt/jobs/jid0000000000"]);
+    assert_eq!(seen_below.keys().collect::<Vec<_>>(), ["/", "/jobs", "/jobs/jid0000000000"]);
+    assert_eq!(seen_below["/jobs/jid0000000000"], root.get_data("/merritt/jobs/jid0000000000").await.unwrap());
+    assert_eq!(read_tree(&root, "/", &["/merritt/jobs"]).await.len(), 2);
+
+    // A chroot that is not there is no error of the connection: the znodes are missing.
+    let nowhere = config(&format!("{}/nowhere", server.connect_string())).connect().await.unwrap();
+    assert_eq!(within(Duration::from_secs(5), nowhere.check_stat("/")).await.unwrap(), None);
+    assert!(read_tree(&nowhere, "/", &[]).await.is_empty());
+}
+
+#[tokio::test]
+async fn credentials_open_the_nodes_of_their_owner_and_wrong_ones_show_as_no_auth() {
+    let server = PrivateServer::start(Options::default()).await.unwrap();
+    let files = tempfile::tempdir().unwrap();
+    let connect = async |line: &str| {
+        let file = files.path().join("auth");
+        std::fs::write(&file, line).unwrap();
+        let auth = Auth::read_file(&file).unwrap();
+        Config { auth, ..config(&server.connect_string()) }.connect().await
+    };
+    let owner = connect("digest:keeper:right").await.unwrap();
+    let private = CreateMode::Persistent.with_acls(Acls::creator_all());
+    owner.create("/private", b"x", &private).await.unwrap();
+
+    assert_eq!(connect("digest:keeper:right").await.unwrap().get_data("/private").await.unwrap().0, b"x");
+    for stranger in
+        [connect("digest:keeper:wrong").await.unwrap(), config(&server.connect_string()).connect().await.unwrap()]
+    {
+        assert_eq!(stranger.get_data("/private").await.unwrap_err(), Error::NoAuth);
+    }
+
+    let refused = connect("nosuchscheme:x").await.unwrap_err();
+    assert!(matches!(refused, ConnectError::AuthRefused { .. }), "{refused}");
+    assert!(!refused.is_retryable());
+    assert!(refused.to_string().contains("nosuchscheme"), "{refused}");
+}
+
+#[tokio::test]
+async fn what_does_not_serve_is_named_host_by_host_in_one_line() {
+    let mut server = PrivateServer::start(Options::default()).await.unwrap();
+    let proxy = Proxy::start(server.port()).await;
+    proxy.cut(Newcomers::Close);
+    server.kill().unwrap();
+    let both = format!("{},localhost:{},{}", server.connect_string(), server.port(), proxy.connect_string());
+    let error = config(&both).connect().await.unwrap_err();
+    assert!(error.is_retryable());
+    let said = error.to_string();
+    let symptoms: Vec<_> = error.failures().expect(&said).iter().map(|(_, symptom)| symptom).collect();
+    assert_eq!(symptoms, [&Symptom::Refused, &Symptom::Refused, &Symptom::NoAnswer]);
+    let listed = format!("{0}, localhost:{1}: nothing listens there", server.connect_string(), server.port());
+    assert!(said.contains(&listed) && !said.contains('\n'), "{said}");
+    assert!(said.contains("does not answer as ZooKeeper"), "{said}");
+}
+
+#[tokio::test]
+async fn timeouts_that_cannot_work_are_refused_before_any_attempt() {
+    let base = config("127.0.0.1:1");
+    for (session, connection, allowed) in [
+        (Duration::from_millis(99), None, "100 ms to one hour"),
+        (Duration::from_hours(2), None, "100 ms to one hour"),
+        (Duration::from_secs(10), Some(Duration::from_secs(7)), "10 ms to 6000 ms"),
+        (Duration::from_secs(10), Some(Duration::ZERO), "10 ms to 6000 ms"),
+    ] {
+        let config = Config { session_timeout: session, connection_timeout: connection, ..base.clone() };
+        let error = config.connect().await.unwrap_err();
+        assert!(matches!(error, ConnectError::Config(_)) && !error.is_retryable());
+        assert!(error.to_string().contains(allowed), "{error}");
+        assert_eq!(config.check().unwrap_err().to_string(), error.to_string());
+    }
+}
