@@ -1,86 +1,54 @@
 //! What is served over HTTP: the metrics, the probes and the status page.
 //!
-//! Handlers are thin: they take a view from the mirror and render it. None of them asks ZooKeeper anything.
+//! Handlers are thin: they take a view from the mirror and render it. None of them sends a request to ZooKeeper.
+//!
+//! Each module names only those below it (`.ci/layers` checks that): this one assembles `events` and `errors`, `pages`,
+//! `api`, the small handlers (`health`, `scrape`, `dashboards`, `assets`), `actions`, `state`, `reload`, `http`,
+//! `routes`.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::middleware;
 use axum::routing::{MethodRouter, get};
-use jiff::Timestamp;
-use parking_lot::RwLock;
+use axum::{Extension, Router};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
-use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::limit::RequestBodyLimitLayer;
 use tower_http::timeout::TimeoutLayer;
 
-use self::http::{auth, connection, guard, host, layers, prefix};
+use self::http::layers::{ALERTS_BODY_LIMIT, BODY_LIMIT};
+use self::http::{auth, connection, csrf, layers, prefix};
+use self::routes::{HEALTHY, READY, Route};
 use crate::actions::Actions;
-use crate::alerts::Alerts;
 use crate::config;
-use crate::metrics::http::{Http, Known};
+use crate::metrics::http::Known;
 use crate::metrics::storage::Storage;
 use crate::mirror::Store;
-use crate::views::Source;
+
+pub use self::state::State;
 
 mod actions;
 mod api;
 mod assets;
 pub(crate) mod dashboards;
+mod errors;
 mod events;
 pub mod health;
 mod http;
 mod links;
 pub mod pages;
 mod reload;
+mod routes;
 mod scrape;
+mod state;
 
-/// No request carries more, in bytes.
-const BODY_LIMIT: usize = 64 * 1024;
-
-/// But Alertmanager's, which carries many alerts at once.
-const ALERTS_LIMIT: usize = 1024 * 1024;
-
-/// No answer takes longer: the client is asked to retry.
-const ANSWER_LIMIT: Duration = Duration::from_secs(10);
-
-/// What the handlers need; cheap to clone.
-#[derive(Clone, Debug)]
-pub struct State {
-    shared: Arc<Shared>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    store: Store,
-    registry: Registry,
-    http: Http,
-    storage: Option<Storage>,
-    /// `None` for a server that only shows.
-    actions: Option<Actions>,
-    /// Empty for a server that takes no alerts.
-    alerts: OnceLock<Alerts>,
-    config: config::Config,
-    hub: events::Hub,
-    hosts: host::Hosts,
-    authenticator: auth::Authenticator,
-    /// TLS and passwords as they are now; what `config` says of them is what there was at the start.
-    web_file: RwLock<Option<Arc<config::WebFile>>>,
-    /// Who may request something, as it is now.
-    file: RwLock<Option<Arc<config::ConfigFile>>>,
-    reloaded: reload::Reloaded,
-    /// Changes each time that one of these files was taken up.
-    reloads: watch::Sender<()>,
-    /// Wakes whatever looks at the files.
-    look: Notify,
-    ending: CancellationToken,
-}
+/// How long a handler may take until the request is answered with 503.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl State {
     /// The state of a server. `registry` is complete: what is registered later is not served.
@@ -90,97 +58,26 @@ impl State {
         store: Store,
         storage: Option<Storage>,
         actions: Option<Actions>,
-        mut registry: Registry,
+        registry: Registry,
     ) -> Self {
         let routes = assemble(&config.web).1;
-        let http = Http::register(&mut registry, routes.iter().map(Route::known));
-        let web_file = config.web.file.clone().map(Arc::new);
-        let file = config.file.clone().map(Arc::new);
-        let reloaded = reload::Reloaded::register(&mut registry, &config);
-        let authenticator = auth::Authenticator::register(&mut registry);
-        let shared = Shared {
-            store,
-            registry,
-            http,
-            storage,
-            actions,
-            alerts: OnceLock::new(),
-            hosts: host::Hosts::new(&config.web),
-            authenticator,
-            web_file: RwLock::new(web_file),
-            file: RwLock::new(file),
-            reloaded,
-            reloads: watch::Sender::new(()),
-            look: Notify::new(),
-            ending: CancellationToken::new(),
-            hub: events::Hub::default(),
-            config,
-        };
-        Self { shared: Arc::new(shared) }
-    }
-
-    /// Takes alerts, too.
-    #[must_use]
-    pub fn with_alerts(self, alerts: Alerts) -> Self {
-        // It is new, so that there are none yet.
-        let _ = self.shared.alerts.set(alerts);
-        self
-    }
-
-    /// Looks at once whether the files of the configuration have changed, and not only when it is time.
-    pub fn reload(&self) {
-        self.shared.look.notify_one();
-    }
-
-    /// Cancelled when the server is asked to end. Answers without an end of their own watch it and end then: the others
-    /// have a second.
-    fn ending(&self) -> &CancellationToken {
-        &self.shared.ending
-    }
-
-    /// TLS and passwords as they are now; `None` where there is no web configuration.
-    fn web_file(&self) -> Option<Arc<config::WebFile>> {
-        self.shared.web_file.read().clone()
-    }
-
-    /// Who may request something, as it is now; `None` where there is no such file.
-    fn file(&self) -> Option<Arc<config::ConfigFile>> {
-        self.shared.file.read().clone()
-    }
-
-    /// What every page is made of at `now`.
-    fn view(&self, now: Timestamp) -> pages::View {
-        let Shared { store, config, .. } = &*self.shared;
-        pages::View {
-            now,
-            servers: config.zookeeper.servers.to_string(),
-            telemetry_path: config.web.telemetry_path.as_str().to_owned(),
-            notice: config.web.loopback.as_ref().map(|loopback| loopback.notice),
-            freshness: store.freshness(),
-            summary: self.source().summary(now).ok(),
-        }
-    }
-
-    /// What views are worked out from.
-    fn source(&self) -> Source<'_> {
-        let Shared { store, storage, alerts, config, .. } = &*self.shared;
-        Source { store, storage: storage.as_ref(), alerts: alerts.get(), servers: &config.zookeeper.servers }
+        Self::with_routes(config, store, storage, actions, registry, routes.iter().map(known))
     }
 }
 
-/// Everything that has a route of its own and is neither page nor API.
+/// The routes of what is neither page nor API.
 fn own_routes(config: &config::Web) -> Vec<(&str, MethodRouter<State>)> {
     vec![
         (config.telemetry_path.as_str(), get(scrape::metrics)),
-        ("/-/healthy", get(health::healthy)),
-        ("/-/ready", get(health::ready)),
+        (HEALTHY, get(health::healthy)),
+        (READY, get(health::ready)),
         (events::ROUTE, get(events::events)),
         (assets::ROUTE, get(assets::asset)),
         (dashboards::ROUTE, get(dashboards::file)),
     ]
 }
 
-/// Every route there is, and what is known of each.
+/// All routes.
 fn assemble(config: &config::Web) -> (Router<State>, Vec<Route>) {
     let (document, mut known, mut router) = api::described();
     let read = own_routes(config).into_iter().chain(pages::read()).chain([api::document_route(&document)]);
@@ -192,76 +89,70 @@ fn assemble(config: &config::Web) -> (Router<State>, Vec<Route>) {
     (router, known)
 }
 
-/// A route's pattern, and whether it answers GET; one that does not takes POST.
-#[derive(Debug)]
-struct Route {
-    pattern: String,
-    is_read: bool,
+/// The routes that serve bytes embedded in the binary, which do not depend on the queue.
+const EMBEDDED: [&str; 8] =
+    [assets::ROUTE, dashboards::ROUTE, routes::API_DOCUMENT, "/api", "/api/bodies", "/dashboards", "/runbook", HEALTHY];
+
+/// What the metrics of requests need to know of a route.
+fn known(route: &Route) -> Known<'_> {
+    let is_timed = !EMBEDDED.contains(&&*route.pattern);
+    Known { pattern: &route.pattern, is_read: route.is_read, is_timed }
 }
 
-impl Route {
-    /// The routes whose answers are bytes that the binary carries, with nothing of the queue in them.
-    const CARRIED: [&str; 8] = [
-        assets::ROUTE,
-        dashboards::ROUTE,
-        api::DOCUMENT,
-        "/api",
-        "/api/bodies",
-        "/dashboards",
-        "/runbook",
-        "/-/healthy",
-    ];
-
-    fn known(&self) -> Known<'_> {
-        let is_timed = !Self::CARRIED.contains(&&*self.pattern);
-        Known { pattern: &self.pattern, is_read: self.is_read, is_timed }
-    }
-}
-
-/// The router with everything that stands before its handlers.
+/// The router with all layers.
 pub fn router(state: State) -> Router {
-    let config = &state.shared.config.web;
+    with_layers(state, Arc::default())
+}
+
+fn with_layers(state: State, hub: Arc<events::Hub>) -> Router {
+    let context = Arc::clone(state.http());
+    let config = &context.config;
     prefix::below(&config.route_prefix, assemble(config).0)
         .fallback(|| async { StatusCode::NOT_FOUND })
-        .layer(middleware::from_fn_with_state(state.clone(), layers::limit))
-        .layer(RequestBodyLimitLayer::new(ALERTS_LIMIT))
+        .layer(Extension(hub))
+        .layer(middleware::from_fn_with_state(Arc::clone(&context), layers::limit_body))
+        .layer(RequestBodyLimitLayer::new(ALERTS_BODY_LIMIT))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
-        .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, ANSWER_LIMIT))
-        .layer(middleware::from_fn_with_state(state.clone(), auth::check))
-        .layer(middleware::from_fn_with_state(state.clone(), guard::check))
-        .layer(middleware::from_fn_with_state(state.clone(), host::check))
-        .layer(middleware::from_fn(layers::head))
+        .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, REQUEST_TIMEOUT))
+        .layer(middleware::from_fn_with_state(Arc::clone(&context), auth::check))
+        .layer(middleware::from_fn_with_state(Arc::clone(&context), csrf::check))
+        .layer(middleware::from_fn_with_state(Arc::clone(&context), layers::check_host))
+        .layer(middleware::from_fn(layers::limit_head))
         .layer(CatchPanicLayer::custom(layers::on_panic))
-        .layer(middleware::from_fn_with_state(state.clone(), layers::describe_errors))
+        .layer(middleware::from_fn_with_state(state.clone(), errors::describe))
         .layer(layers::compression())
-        .layer(middleware::map_response_with_state(state.clone(), layers::secure))
-        .layer(middleware::from_fn_with_state(state.clone(), layers::count))
+        .layer(middleware::map_response_with_state(Arc::clone(&context), layers::secure))
+        .layer(middleware::from_fn_with_state(state.clone(), api::count_unauthorized_alerts))
+        .layer(middleware::from_fn_with_state(context, layers::count))
         .with_state(state)
 }
 
-/// Serves on every listener until `shutdown`, and then ends within a second, whatever clients are still connected.
+/// Serves on every listener until `shutdown`, and then stops within a second, even with clients still connected.
 ///
-/// The caller binds the listeners and decides when to end.
+/// The caller binds the listeners and decides when to stop.
 ///
 /// # Errors
-/// When a listener can take no more connections for good.
+/// When a listener fails for good.
 pub async fn run(listeners: Vec<TcpListener>, state: State, shutdown: CancellationToken) -> std::io::Result<()> {
-    let ending = state.ending().clone();
+    let stopping = state.http().shutdown().clone();
     let relayed = async {
-        ending.run_until_cancelled(shutdown.cancelled()).await;
-        ending.cancel();
+        stopping.run_until_cancelled(shutdown.cancelled()).await;
+        stopping.cancel();
     };
-    // A stream would be waited for until it is cut, so all of them end first.
+    // Connections wait for their event streams, so these end first.
+    let hub = Arc::<events::Hub>::default();
     let streams = async {
-        ending.cancelled().await;
-        state.shared.hub.end().await;
+        stopping.cancelled().await;
+        hub.end().await;
     };
     let served = async {
-        let served = connection::serve(listeners, router(state.clone()), state.clone()).await;
-        ending.cancel();
+        let router = with_layers(state.clone(), Arc::clone(&hub));
+        let served = connection::serve(listeners, router, Arc::clone(state.http())).await;
+        stopping.cancel();
         served
     };
-    let (served, (), (), ()) = tokio::join!(served, reload::keep_up(&state), relayed, streams);
+    let reloading = state.shared.reloader.run(state.http(), &state.shared.alerts);
+    let (served, (), (), ()) = tokio::join!(served, reloading, relayed, streams);
     served
 }
 
@@ -270,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_metrics_take_the_place_of_no_route() {
+    fn the_telemetry_path_cannot_be_that_of_another_route() {
         let (_, routes) = assemble(&config::Web::default());
         let patterns = routes.iter().map(|route| &*route.pattern);
         for pattern in patterns.filter(|pattern| !matches!(*pattern, "/" | "/metrics")) {
@@ -280,14 +171,14 @@ mod tests {
     }
 
     #[test]
-    fn what_the_binary_carries_has_no_histogram_and_what_takes_only_post_is_not_read() {
+    fn embedded_files_have_no_histogram_and_routes_for_post_are_not_read() {
         let (_, routes) = assemble(&config::Web::default());
-        let known: Vec<Known<'_>> = routes.iter().map(Route::known).collect();
-        assert_eq!(known.iter().filter(|known| !known.is_timed).count(), Route::CARRIED.len(), "{known:#?}");
+        let all: Vec<Known<'_>> = routes.iter().map(known).collect();
+        assert_eq!(all.iter().filter(|known| !known.is_timed).count(), EMBEDDED.len(), "{all:#?}");
         for (pattern, is_read) in
-            [("/jobs", true), ("/lists/{id}", true), ("/lists", false), (api::ALERTS, false), ("/api/v1/jobs", true)]
+            [("/jobs", true), ("/lists/{id}", true), ("/lists", false), (routes::ALERTS, false), ("/api/v1/jobs", true)]
         {
-            let found = known.iter().find(|known| known.pattern == pattern);
+            let found = all.iter().find(|known| known.pattern == pattern);
             assert_eq!(found, Some(&Known { pattern, is_read, is_timed: true }));
         }
     }

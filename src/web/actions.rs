@@ -40,9 +40,17 @@ impl State {
             .ok_or_else(|| Problem::missing("Alerts are not enabled on this server: it has no rules."))
     }
 
+    /// Authorizes a client for what needs a role.
+    ///
+    /// # Errors
+    /// When its role is not enough: a problem that names what is missing and how to get it.
+    pub(super) fn authorize(&self, who: &Identity, needed: Role, source: Source) -> Result<Actor, Problem> {
+        self.http().authorize(who, needed, source)
+    }
+
     /// The role by which pages offer what may be requested. Whether he may is decided again when he requests it.
     pub(super) fn rights(&self, who: &Identity) -> Role {
-        let are_taken = self.shared.actions.is_some() && self.takes_actions();
+        let are_taken = self.shared.actions.is_some() && self.http().takes_actions();
         if are_taken { who.role } else { Role::Viewer }
     }
 

@@ -10,9 +10,10 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::State;
 use super::http::json::Json;
 use super::http::problem::Problem;
-use super::{Route, State};
+use super::routes::Route;
 
 mod access;
 pub(super) mod actions;
@@ -31,16 +32,9 @@ mod rules;
 mod status;
 pub(super) mod tree;
 
+pub(super) use super::routes::{API as PREFIX, API_DOCUMENT as DOCUMENT};
+pub(super) use alerts::count_unauthorized as count_unauthorized_alerts;
 pub(super) use audit::list as audit_list;
-
-/// Where the API is.
-pub(super) const PREFIX: &str = "/api/v1";
-
-/// Where Alertmanager calls.
-pub(super) const ALERTS: &str = "/api/v1/alerts";
-
-/// Where its description is.
-pub(super) const DOCUMENT: &str = "/api/v1/openapi.json";
 
 #[derive(OpenApi)]
 #[openapi(

@@ -1,7 +1,7 @@
-//! What the pages are made with, served from the binary itself.
+//! Style sheets, scripts and pictures, embedded in the binary.
 //!
-//! The address of each holds a fingerprint of its content: a browser keeps it for ever, and never sees a new binary in
-//! old clothes.
+//! The address of each contains a fingerprint of its content: browsers cache it without a limit, and never use an old one
+//! with a new page.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::LazyLock;
@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::http::problem::Problem;
 
-/// Where all of them are.
+/// The path of all of them.
 pub(super) const ROUTE: &str = "/static/{asset}";
 
 macro_rules! assets {
@@ -51,7 +51,7 @@ fn fingerprinted(file: &str, content: &[u8]) -> String {
 pub(super) async fn asset(Path(asset): Path<String>) -> Response {
     let found = ALL.iter().find(|(path, ..)| path.strip_prefix("static/") == Some(asset.as_str()));
     let Some((_, content_type, content)) = found else {
-        return Problem::missing("A page of another version asked for this. Load the page again.").into_response();
+        return Problem::missing("This file belongs to another version. Reload the page.").into_response();
     };
     let headers =
         [(header::CONTENT_TYPE, *content_type), (header::CACHE_CONTROL, "public, max-age=31536000, immutable")];

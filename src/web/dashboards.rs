@@ -1,5 +1,5 @@
-//! What a person needs around queuekeeper, carried by the binary: dashboards for Grafana, rules for Prometheus with their
-//! runbook, and example configurations.
+//! Files for the programs around queuekeeper, embedded in the binary: dashboards for Grafana, rules for Prometheus with
+//! their runbook, and example configurations.
 
 use std::sync::LazyLock;
 
@@ -15,22 +15,22 @@ mod addresses;
 
 pub(crate) use addresses::Addresses;
 
-/// Where each of them is, by its name without its folder.
+/// The path of each, by its name without its folder.
 pub(super) const ROUTE: &str = "/dashboards/{file}";
 
-/// Every file of `dashboards/` but those that only we need, by its path, and what it holds.
+/// The files of `dashboards/` that are for users, by path, with their content.
 const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/dashboards.rs"));
 
-/// A file that the binary carries.
+/// An embedded file.
 #[derive(Debug)]
 pub(crate) struct File {
     /// Its path below `dashboards/`.
     pub(crate) path: &'static str,
-    /// What it holds.
+    /// Its content.
     pub(crate) text: &'static str,
-    /// What it is called by people; the file's name for all but dashboards.
+    /// The title of a dashboard; the file's name for all others.
     pub(crate) title: String,
-    /// What it is for, in the file's own words.
+    /// What it is for, from the file itself.
     pub(crate) description: String,
 }
 
@@ -49,12 +49,12 @@ impl File {
         Self { path, text, title, description }
     }
 
-    /// Its name, which no other has.
+    /// Its unique name.
     pub(crate) fn name(&self) -> &'static str {
         file_name(self.path)
     }
 
-    /// The folder that it is in, without those in between.
+    /// The topmost folder of its path.
     pub(crate) fn folder(&self) -> &'static str {
         self.path.split_once('/').map_or("", |(folder, _)| folder)
     }
@@ -83,7 +83,7 @@ fn ending(path: &str) -> &str {
     path.rsplit_once('.').map_or("", |(_, ending)| ending)
 }
 
-/// What a dashboard says of itself.
+/// The title and description of a dashboard.
 fn titled(json: &str) -> Option<(String, String)> {
     #[derive(Deserialize)]
     struct Board {
@@ -93,12 +93,12 @@ fn titled(json: &str) -> Option<(String, String)> {
     serde_json::from_str(json).ok().map(|Board { title, description }| (title, description))
 }
 
-/// What a file says of itself in the comment that it begins with, up to the comment's first empty line.
+/// The first paragraph of the comment at the beginning of a file.
 fn leading_comment(text: &str) -> String {
     joined(text.lines().map_while(|line| line.strip_prefix('#')))
 }
 
-/// What a text says below its heading, without marks for code.
+/// The first paragraph below the heading, without code marks.
 fn first_paragraph(text: &str) -> String {
     joined(text.lines().skip_while(|line| line.starts_with('#') || line.trim().is_empty())).replace('`', "")
 }
@@ -110,7 +110,7 @@ fn joined<'a>(lines: impl Iterator<Item = &'a str>) -> String {
 /// `GET /dashboards/NAME`: a file with the addresses of this server, to be downloaded or pointed at.
 pub(super) async fn file(FromState(state): FromState<State>, Path(name): Path<String>) -> Response {
     let Some(found) = FILES.iter().find(|file| file.name() == name) else {
-        let problem = Problem::missing("There is no such file. The page of dashboards lists all files.");
+        let problem = Problem::missing("Unknown file. The page Dashboards lists all files.");
         return problem.allowing(FILES.iter().map(|file| file.name().to_owned())).into_response();
     };
     let text = Addresses::of(&state.shared.config.web).put_into(found.text);
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_has_a_name_of_its_own_and_says_what_it_is_for() {
+    fn every_file_has_a_unique_name_and_a_description() {
         let names: BTreeSet<_> = FILES.iter().map(File::name).collect();
         assert_eq!(names.len(), FILES.len(), "{names:?}");
         for file in &*FILES {

@@ -1,8 +1,8 @@
-//! Live pages: what changes on a page that somebody looks at, as server-sent events.
+//! Live pages: changes of an open page as server-sent events.
 //!
-//! A page marks what changes (see [`super::pages`]) and knows nothing of this. For each distinct page that is looked at
-//! by readers of one role a task renders it again through the pages' own routes when the image has changed, and all of
-//! them get the regions that differ. Neither holds a lock while it renders or sends.
+//! A page marks its live regions (see [`super::pages`]) and does not depend on this module. For each distinct page that
+//! readers of one role have open, a task renders it again through the pages' own routes when the mirror has changed, and
+//! all of these readers get the regions that differ. No lock is held while rendering or sending.
 
 mod hub;
 mod page;
@@ -23,28 +23,28 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 pub(super) use self::hub::Hub;
-use self::hub::{Full, Place, Reader};
-use self::page::{Refused, Seen, render};
-use self::regions::Shot;
+use self::hub::{LimitReached, Reader, StreamSlot};
+use self::page::{PageView, RenderError, render};
+use self::regions::Snapshot;
 use super::State;
-use super::http::auth::Standing;
+use super::http::auth::Authentication;
 use super::http::params::Params;
 use super::http::problem::Problem;
 use crate::actions::Role;
 
-/// Where the events are.
+/// The path of the events.
 pub(super) const ROUTE: &str = "/events";
 
-/// How often a stream says that it is still there, and how far behind it is.
-const BEAT: Duration = Duration::from_secs(5);
+/// The interval of heartbeats, which also report how far the page is behind.
+const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// When to come back after being turned away, in seconds.
+/// The `Retry-After` of a refused stream, in seconds.
 const RETRY_AFTER: &str = "30";
 
 /// The longest address of a page, in bytes.
-const LONGEST: usize = 2_048;
+const MAX_ADDRESS_BYTES: usize = 2_048;
 
-/// Which page.
+/// The page to follow.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PageQuery {
@@ -52,108 +52,122 @@ pub(super) struct PageQuery {
     page: String,
 }
 
-/// One reader: his place, what he looks at, and by what he was let in.
-struct Seat {
-    #[expect(dead_code, reason = "it is given back by being dropped")]
-    place: Place,
-    shots: watch::Receiver<Arc<Shot>>,
-    standing: Standing,
+/// One reader of one page.
+struct Subscription {
+    #[expect(dead_code, reason = "it is released when dropped")]
+    slot: StreamSlot,
+    snapshots: watch::Receiver<Arc<Snapshot>>,
+    authentication: Authentication,
     role: Role,
 }
 
-/// `GET /events?page=PAGE`: what changes on a page, for as long as somebody listens and may.
+/// `GET /events?page=PAGE`: the changes of a page, for as long as the client listens and its credentials are valid.
 pub(super) async fn events(
     FromState(state): FromState<State>,
-    Extension(standing): Extension<Standing>,
-    Params(asked): Params<PageQuery>,
+    Extension(hub): Extension<Arc<Hub>>,
+    Extension(authentication): Extension<Authentication>,
+    Params(query): Params<PageQuery>,
 ) -> Response {
-    match listen(&state, &asked.page, standing).await {
-        Ok(seat) => stream(state, seat),
-        Err(refused) => refused,
+    match subscribe(&state, &hub, &query.page, authentication).await {
+        Ok(subscription) => stream(state, hub, subscription),
+        Err(response) => response,
     }
 }
 
-async fn listen(state: &State, page: &str, standing: Standing) -> Result<Seat, Response> {
-    let (hub, role) = (&state.shared.hub, state.rights(&standing.identity));
+async fn subscribe(
+    state: &State,
+    hub: &Arc<Hub>,
+    page: &str,
+    authentication: Authentication,
+) -> Result<Subscription, Response> {
+    let role = state.rights(&authentication.identity);
     let page = page.trim_start_matches('/');
-    if page.len() > LONGEST {
-        return Err(Problem::bad(format!("No page has an address of more than {LONGEST} bytes.")).into_response());
+    if page.len() > MAX_ADDRESS_BYTES {
+        return Err(
+            Problem::bad(format!("The address of the page is longer than {MAX_ADDRESS_BYTES} bytes.")).into_response()
+        );
     }
-    let seen = Seen { address: format!("/{page}"), role };
-    let place = hub.enter(Reader::of(&standing.identity), &seen).map_err(turned_away)?;
-    if let Some(shots) = hub.join(&seen) {
-        return Ok(Seat { place, shots, standing, role });
+    let view = PageView { address: format!("/{page}"), role };
+    let slot = hub.enter(Reader::of(&authentication.identity), &view).map_err(refused)?;
+    if let Some(snapshots) = hub.join(&view) {
+        return Ok(Subscription { slot, snapshots, authentication, role });
     }
-    // Whoever asks first renders it, and so learns what is wrong with the address.
-    let first = render(&page::router(state), &seen, None).await.map_err(Refused::response)?;
-    let shots = hub.open(state, seen, Arc::new(first)).map_err(turned_away)?;
-    Ok(Seat { place, shots, standing, role })
+    // The first reader's request renders the page, so that an invalid address is answered with its error.
+    let first = render(&page::router(state), &view, None).await.map_err(RenderError::response)?;
+    let snapshots = hub.open(state, view, Arc::new(first)).map_err(refused)?;
+    Ok(Subscription { slot, snapshots, authentication, role })
 }
 
-fn turned_away(full: Full) -> Response {
-    let status = if full.is_own_share() { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::SERVICE_UNAVAILABLE };
-    let mut response = Problem::new(status, full.to_string()).into_response();
+fn refused(limit: LimitReached) -> Response {
+    let status = if limit.is_own_share() { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::SERVICE_UNAVAILABLE };
+    let mut response = Problem::new(status, limit.to_string()).into_response();
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
     response
 }
 
-fn stream(state: State, seat: Seat) -> Response {
+fn stream(state: State, hub: Arc<Hub>, subscription: Subscription) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
         (header::CACHE_CONTROL, "no-store"),
-        // Said to nginx, which would keep the events to itself until there are 4 KiB of them.
+        // Otherwise nginx buffers events until it has 4 KiB.
         (header::HeaderName::from_static("x-accel-buffering"), "no"),
     ];
-    (headers, Body::from_stream(told(state, seat))).into_response()
+    (headers, Body::from_stream(event_stream(state, hub, subscription))).into_response()
 }
 
-/// The events of one reader: all regions at first, and then what differs; in between, signs of life.
+/// The events of one reader: first all regions, then those that differ, and heartbeats.
 ///
-/// Nothing is sent to a reader whom the same credentials would not let in any more, or who would see another page: his
-/// stream ends when the files have changed, and at the latest with the first beat after his token's time is over.
-fn told(state: State, mut seat: Seat) -> impl Stream<Item = Result<Bytes, Infallible>> {
-    // What is there already is news to a reader who has just come.
-    seat.shots.mark_changed();
-    let reloads = state.shared.reloads.subscribe();
-    let reader = (state, seat, reloads, None::<Arc<Shot>>, Instant::now());
-    unfold(reader, async |(state, mut seat, mut reloads, mut seen, mut next_beat)| {
-        let end = state.shared.hub.ended();
+/// The stream ends when the reader's credentials are not valid any more or its role has changed: after a reload of the
+/// files, and at the latest at the first heartbeat after its token expired.
+fn event_stream(
+    state: State,
+    hub: Arc<Hub>,
+    mut subscription: Subscription,
+) -> impl Stream<Item = Result<Bytes, Infallible>> {
+    // The present rendering is new to this reader.
+    subscription.snapshots.mark_changed();
+    let reloads = state.shared.reloader.subscribe();
+    let reader = (state, hub, subscription, reloads, None::<Arc<Snapshot>>, Instant::now());
+    unfold(reader, async |(state, hub, mut subscription, mut reloads, mut sent, mut next_heartbeat)| {
+        let end = hub.ended();
         loop {
-            let news = tokio::select! {
+            let changes = tokio::select! {
                 () = end.cancelled() => return None,
-                // The state is ours too, and with it the sender.
+                // The sender is part of the state and outlives this stream.
                 _ = reloads.changed() => None,
-                changed = seat.shots.changed() => {
-                    // The page is gone when its task is, and the reader comes back to be told so.
+                changed = subscription.snapshots.changed() => {
+                    // The task has ended because the page is gone: the reader reconnects and gets the error.
                     changed.ok()?;
-                    let shot = Arc::clone(&seat.shots.borrow_and_update());
-                    let news = shot.since(seen.as_deref());
-                    seen = Some(shot);
-                    news
+                    let snapshot = Arc::clone(&subscription.snapshots.borrow_and_update());
+                    let changes = snapshot.since(sent.as_deref());
+                    sent = Some(snapshot);
+                    changes
                 }
-                () = sleep_until(next_beat) => {
-                    next_beat = Instant::now() + BEAT;
-                    Some(beat(&state, seat.shots.borrow().waited))
+                () = sleep_until(next_heartbeat) => {
+                    next_heartbeat = Instant::now() + HEARTBEAT;
+                    Some(heartbeat(&state, subscription.snapshots.borrow().waited))
                 }
             };
-            if state.still_is(&seat.standing, Timestamp::now()) != Some(seat.role) {
-                let name = &seat.standing.identity.name;
-                tracing::debug!(name, "ended a live page whose reader is not let in any more, or has another role");
+            let authentication = &subscription.authentication;
+            let is_valid = state.http().is_still_valid(authentication, Timestamp::now());
+            if !is_valid || state.rights(&authentication.identity) != subscription.role {
+                let name = &authentication.identity.name;
+                tracing::debug!(name, "closed an event stream: credentials not valid any more, or another role");
                 return None;
             }
-            if let Some(news) = news {
-                return Some((Ok(news), (state, seat, reloads, seen, next_beat)));
+            if let Some(changes) = changes {
+                return Some((Ok(changes), (state, hub, subscription, reloads, sent, next_heartbeat)));
             }
         }
     })
 }
 
-/// That the stream lives, what time it is here, and how far the page is behind: for how long changes wait for the image
-/// now, and how long the last one had to wait for the page; null while the image follows nothing.
-fn beat(state: &State, waited: Duration) -> Bytes {
+/// The server's time, and how far the page is behind: how long changes have been waiting for the mirror, plus how long
+/// the last one waited for the page; null while the mirror is stale.
+fn heartbeat(state: &State, waited: Duration) -> Bytes {
     let now = Timestamp::now();
     let store = &state.shared.store;
-    // Of figures that follow nothing the header says how old they are, and there may never have been any.
+    // The header of a page shows the age of a stale mirror.
     let behind = if store.freshness().is_synced() {
         format!("{:.1}", (store.behind(now) + waited).as_secs_f64())
     } else {

@@ -8,16 +8,16 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 
 use super::State;
-use super::http::layers::HasMessage;
+use super::http::problem::HasMessage;
 use crate::mirror::Freshness;
 use crate::views::show::Ago;
 
-/// `GET /-/healthy`: the process is there and answers.
+/// `GET /-/healthy`: the process is alive.
 pub(super) async fn healthy() -> Response {
     plain(StatusCode::OK, "healthy\n".to_owned())
 }
 
-/// `GET /-/ready`: there is an image of the queue, and it is not stale for longer than `--mirror.stale-after`.
+/// `GET /-/ready`: the mirror is loaded, and not stale for longer than `--mirror.stale-after`.
 pub(super) async fn ready(FromState(state): FromState<State>) -> Response {
     let freshness = state.shared.store.freshness();
     match readiness(&freshness, Timestamp::now(), state.shared.config.mirror.stale_after) {
@@ -32,10 +32,10 @@ fn plain(status: StatusCode, body: String) -> Response {
     response
 }
 
-/// Whether the image serves, and if not why, in one line.
+/// Whether the mirror is usable, and if not why, in one line.
 ///
 /// # Errors
-/// Where there is no image, or it has been stale for longer than `stale_after`.
+/// Where there is no mirror, or it has been stale for longer than `stale_after`.
 pub fn readiness(freshness: &Freshness, now: Timestamp, stale_after: Duration) -> Result<(), String> {
     let connection = if freshness.is_connected() { "connected to ZooKeeper" } else { "not connected to ZooKeeper" };
     let because = freshness.problem.as_deref().map(|problem| format!(": {}", one_line(problem))).unwrap_or_default();
@@ -49,7 +49,7 @@ pub fn readiness(freshness: &Freshness, now: Timestamp, stale_after: Duration) -
     Ok(())
 }
 
-/// A problem's words may come from a server: in a probe's answer they stay on its line.
+/// The text of a problem may come from a server: the response of a probe is one line.
 fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_ready_once_there_is_an_image_that_is_not_too_old() {
+    fn it_is_ready_once_the_mirror_is_loaded_and_not_too_old() {
         let now = Timestamp::from_second(1_000_000).unwrap();
         let limit = Duration::from_secs(10);
         let mut freshness = Freshness::default();
@@ -82,7 +82,7 @@ mod tests {
         freshness.stale_since = Some(now - Duration::from_secs(72));
         assert_eq!(
             readiness(&freshness, now, limit),
-            Err("the image has not followed the queue for 1 min, not connected to ZooKeeper".to_owned())
+            Err("the mirror has been stale for 1 min, not connected to ZooKeeper".to_owned())
         );
     }
 }

@@ -1,8 +1,12 @@
-//! What stands before every handler: connections, TLS, the names of hosts, who asks, and the form of requests and errors.
+//! What stands before every handler: connections, TLS, host names, authentication, and the form of requests and errors.
+//!
+//! It knows neither pages nor API, but for the addresses in [`super::routes`].
 
+pub(in crate::web) mod address;
 pub(in crate::web) mod auth;
 pub(in crate::web) mod connection;
-pub(in crate::web) mod guard;
+pub(in crate::web) mod context;
+pub(in crate::web) mod csrf;
 pub(in crate::web) mod host;
 pub(in crate::web) mod identity;
 pub(in crate::web) mod json;

@@ -1,8 +1,8 @@
-//! Where a znode is looked at, relative to the root.
+//! Links to the pages of znodes, relative to the root.
 
 use queuekeeper_queue::path::{NodePath, Path};
 
-/// A part of a path as it stands in a URL.
+/// A path segment, percent-encoded for a URL.
 pub(super) fn segment(text: &str) -> String {
     let mut segment = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -24,7 +24,7 @@ pub(super) fn tree(path: &NodePath) -> String {
     if names.is_empty() { "tree".to_owned() } else { format!("tree/{}", names.join("/")) }
 }
 
-/// The page that says most of a znode: that of its job or batch, or of the znode itself.
+/// The most detailed page of a znode: that of its job or batch, or of the znode itself.
 pub(super) fn best(path: &Path) -> String {
     match path {
         Path::Job(job) | Path::JobNode(job, _) => format!("jobs/{job}"),

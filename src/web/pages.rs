@@ -15,7 +15,6 @@ use super::State;
 use super::http::identity::Identity;
 use super::http::params::Params;
 use super::http::problem::Problem;
-use crate::mirror::{Freshness, Summary};
 use crate::views::PageQuery;
 use crate::views::access::AccessFilter;
 use crate::views::audit::AuditFilter;
@@ -51,24 +50,8 @@ mod tree;
 use frame::{root_from, ways};
 pub use overview::Overview;
 
+pub use super::state::View;
 pub use crate::views::overview::{Recent, Stopped};
-
-/// What every page is made of, at one moment.
-#[derive(Clone, Debug)]
-pub struct View {
-    /// Our own clock.
-    pub now: Timestamp,
-    /// The connect string.
-    pub servers: String,
-    /// Where the metrics are.
-    pub telemetry_path: String,
-    /// What everyone has to know who looks at this server.
-    pub notice: Option<&'static str>,
-    /// How the image stands.
-    pub freshness: Freshness,
-    /// The figures; `None` before the first walk.
-    pub summary: Option<Summary>,
-}
 
 /// Every page that can be looked at, and its route.
 pub(super) fn read() -> Vec<(&'static str, MethodRouter<State>)> {

@@ -1,36 +1,47 @@
-//! Renewed certificates, passwords, roles and tokens.
+//! Reloading of certificates, passwords, roles, tokens and rules.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use parking_lot::RwLock;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use tokio::sync::{Notify, watch};
 
-use super::State;
+use super::http::context::HttpContext;
+use crate::alerts::Alerts;
 use crate::config::{self, Config, FileError, Validity};
 
-/// How often the files are looked at.
-const EVERY: Duration = Duration::from_secs(2);
+/// How often the files are checked for changes.
+const INTERVAL: Duration = Duration::from_secs(2);
 
 type Successful = Gauge<u64, AtomicU64>;
 type Seconds = Gauge<f64, AtomicU64>;
 
+/// Reloads the files of the configuration when they change.
+#[derive(Debug)]
+pub(super) struct Reloader {
+    metrics: ReloadMetrics,
+    /// Notified after each reload.
+    reloads: watch::Sender<()>,
+    /// Ends the wait for the next check.
+    requested: Notify,
+}
+
 /// `queuekeeper_*config_last_reload_successful`, of the files that there are.
 #[derive(Debug)]
-pub(super) struct Reloaded {
+struct ReloadMetrics {
     web: Option<Successful>,
     config: Option<Successful>,
     /// `queuekeeper_web_certificate_not_after_timestamp_seconds`.
     not_after: Option<Seconds>,
 }
 
-impl Reloaded {
-    /// Registers the gauges, at 1: a server does not begin with a file that is wrong.
-    pub(super) fn register(registry: &mut Registry, config: &Config) -> Self {
+impl ReloadMetrics {
+    /// Registers the gauges, at 1: a server does not start with an invalid file.
+    fn register(registry: &mut Registry, config: &Config) -> Self {
         let mut successful = |name, help| {
             let successful = Successful::default();
             successful.set(1);
@@ -41,13 +52,13 @@ impl Reloaded {
         let web = config.web.file.as_ref().map(|_| {
             successful(
                 "queuekeeper_web_config_last_reload_successful",
-                "Whether the last reload of the web configuration and its files was successful.",
+                "Whether the last reload of the web configuration and its files succeeded",
             )
         });
         let config = config.file.as_ref().map(|_| {
             successful(
                 "queuekeeper_config_last_reload_successful",
-                "Whether the configuration and its files, as they are now, are in use and name no unknown users",
+                "Whether the last reload of the configuration and its files succeeded, and all users it names exist",
             )
         });
         let not_after = validity.map(|validity| {
@@ -55,7 +66,7 @@ impl Reloaded {
             not_after.set(validity.not_after.as_second() as f64);
             registry.register(
                 "queuekeeper_web_certificate_not_after_timestamp_seconds",
-                "Unix time at which the TLS certificate of the web server expires.",
+                "Unix time at which the server certificate expires",
                 not_after.clone(),
             );
             not_after
@@ -64,58 +75,78 @@ impl Reloaded {
     }
 }
 
-/// Of a file, what was said last.
+/// The last error of reloading a file, so that it is logged once.
 struct LastReloadError {
     what: &'static str,
     successful: Option<Successful>,
-    before: String,
+    message: String,
 }
 
-/// Takes up each configuration whenever it or a file that it names has changed, until the server ends. One that is wrong
-/// is last_error and left where it is.
-pub(super) async fn keep_up(state: &State) {
-    let last_error = |what, successful: &Option<Successful>| LastReloadError {
-        what,
-        successful: successful.clone(),
-        before: String::new(),
-    };
-    let mut web = last_error("the web configuration", &state.shared.reloaded.web);
-    let mut config = last_error("the configuration", &state.shared.reloaded.config);
-    let mut refused = None;
-    let ending = state.ending();
-    ending
-        .run_until_cancelled(async {
+impl Reloader {
+    /// Registers the gauges.
+    pub(super) fn register(registry: &mut Registry, config: &Config) -> Self {
+        Self {
+            metrics: ReloadMetrics::register(registry, config),
+            reloads: watch::Sender::new(()),
+            requested: Notify::new(),
+        }
+    }
+
+    /// Checks the files at once.
+    pub(super) fn request(&self) {
+        self.requested.notify_one();
+    }
+
+    /// Notified after each reload.
+    pub(super) fn subscribe(&self) -> watch::Receiver<()> {
+        self.reloads.subscribe()
+    }
+
+    /// Reloads each file when it or a file that it names has changed, until the server stops. An invalid one is logged,
+    /// and the previous version stays in use.
+    pub(super) async fn run(&self, context: &HttpContext, alerts: &OnceLock<Alerts>) {
+        let last_error = |what, successful: &Option<Successful>| LastReloadError {
+            what,
+            successful: successful.clone(),
+            message: String::new(),
+        };
+        let mut web = last_error("the web configuration", &self.metrics.web);
+        let mut config = last_error("the configuration", &self.metrics.config);
+        let mut refused = None;
+        let checks = async {
             loop {
-                look_at_certificate(state, &mut refused, Timestamp::now());
-                // Whichever comes first: the next look, or somebody who asks for it.
-                let _ = tokio::time::timeout(EVERY, state.shared.look.notified()).await;
-                let before = (state.web_file(), state.file());
-                look_at_web(state, &mut web).await;
-                look_at_config(state, &mut config).await;
-                if !is_same(before.0.as_ref(), state.web_file().as_ref())
-                    || !is_same(before.1.as_ref(), state.file().as_ref())
+                self.check_certificate(context, &mut refused, Timestamp::now());
+                // Whichever comes first: the next check, or a request for one.
+                let _ = tokio::time::timeout(INTERVAL, self.requested.notified()).await;
+                let before = (context.web_file(), context.config_file());
+                check_web_file(context, &mut web).await;
+                check_config_file(context, alerts.get(), &mut config).await;
+                if !is_same(before.0.as_ref(), context.web_file().as_ref())
+                    || !is_same(before.1.as_ref(), context.config_file().as_ref())
                 {
-                    state.shared.reloads.send_replace(());
+                    self.reloads.send_replace(());
                 }
             }
-        })
-        .await;
-}
-
-/// Exports until when the certificate is valid, and logs once of each that it has expired or is not valid yet.
-fn look_at_certificate(state: &State, refused: &mut Option<(Validity, &'static str)>, now: Timestamp) {
-    let Some((file, validity)) = state.web_file().and_then(|file| file.certificate_validity().map(|when| (file, when)))
-    else {
-        return;
-    };
-    let Validity { not_before, not_after } = validity;
-    if let Some(gauge) = &state.shared.reloaded.not_after {
-        gauge.set(not_after.as_second() as f64);
+        };
+        context.shutdown().run_until_cancelled(checks).await;
     }
-    let before = std::mem::replace(refused, validity.refusal(now).map(|why| (validity, why)));
-    if let Some((_, why)) = refused.filter(|_| *refused != before) {
-        let path = file.path().display();
-        tracing::warn!(%path, %not_before, %not_after, "the certificate of the web configuration {why}, and clients refuse it");
+
+    /// Exports when the certificate expires, and logs once for each that it has expired or is not valid yet.
+    fn check_certificate(&self, context: &HttpContext, refused: &mut Option<(Validity, &'static str)>, now: Timestamp) {
+        let file = context.web_file();
+        let Some((file, validity)) = file.and_then(|file| file.certificate_validity().map(|validity| (file, validity)))
+        else {
+            return;
+        };
+        let Validity { not_before, not_after } = validity;
+        if let Some(gauge) = &self.metrics.not_after {
+            gauge.set(not_after.as_second() as f64);
+        }
+        let before = std::mem::replace(refused, validity.refusal(now).map(|why| (validity, why)));
+        if let Some((_, why)) = refused.filter(|_| *refused != before) {
+            let path = file.path().display();
+            tracing::warn!(%path, %not_before, %not_after, "the certificate of the web configuration {why}: clients reject it");
+        }
     }
 }
 
@@ -123,61 +154,61 @@ fn is_same<T>(one: Option<&Arc<T>>, other: Option<&Arc<T>>) -> bool {
     one.map(Arc::as_ptr) == other.map(Arc::as_ptr)
 }
 
-async fn look_at_web(state: &State, last_error: &mut LastReloadError) {
-    let Some(file) = state.web_file() else { return };
+async fn check_web_file(context: &HttpContext, last_error: &mut LastReloadError) {
+    let Some(file) = context.web_file() else { return };
     let path = file.path().to_owned();
-    last_error.hear(take(&state.shared.web_file, &path, last_error.what, move || file.read_again()).await);
+    let read = read_again(&path, last_error.what, move || file.read_again()).await;
+    last_error.update(read.map(|new| {
+        new.map(|new| context.set_web_file(new));
+    }));
 }
 
-async fn look_at_config(state: &State, last_error: &mut LastReloadError) {
-    let Some(file) = state.file() else { return };
+async fn check_config_file(context: &HttpContext, alerts: Option<&Alerts>, last_error: &mut LastReloadError) {
+    let Some(file) = context.config_file() else { return };
     let path = file.path().to_owned();
-    let before = Arc::clone(&file);
-    let taken = take(&state.shared.file, &path, last_error.what, move || before.read_again()).await;
-    if let Some((alerts, now)) = state.shared.alerts.get().zip(state.file()).filter(|(_, now)| !Arc::ptr_eq(now, &file))
-    {
-        alerts.set_rules(now.rules().clone());
-    }
-    // A role of nobody, as of a user who was taken out of the other file first, does no harm; to leave the whole file
-    // where it is for that could leave a token valid that was taken out of it.
-    let web = state.web_file();
-    let fits =
-        || state.file().map_or(Ok(()), |file| file.check_users(web.as_deref()).map_err(|error| error.to_string()));
-    last_error.hear(taken.and_then(|()| fits()));
+    let read = read_again(&path, last_error.what, move || file.read_again()).await;
+    let outcome = read.and_then(|new| {
+        if let Some(new) = new {
+            if let Some(alerts) = alerts {
+                alerts.set_rules(new.rules().clone());
+            }
+            context.set_config_file(new);
+        }
+        // A role of an unknown user, as of one that was removed from the other file first, does no harm. Keeping the
+        // previous version for that could keep a token valid that was removed from it.
+        let web = context.web_file();
+        context.config_file().map_or(Ok(()), |file| file.check_users(web.as_deref()).map_err(|error| error.to_string()))
+    });
+    last_error.update(outcome);
 }
 
-/// Reads a file again, and takes what is new for what there was.
-async fn take<T: Send + 'static>(
-    present: &RwLock<Option<Arc<T>>>,
+/// Reads a file again; `None` where nothing has changed.
+async fn read_again<T: Send + 'static>(
     path: &Path,
     what: &'static str,
     read: impl FnOnce() -> Result<Option<T>, FileError> + Send + 'static,
-) -> Result<(), String> {
-    // The files may be on a volume that hangs.
+) -> Result<Option<T>, String> {
+    // The volume of the files may hang.
     let read = tokio::task::spawn_blocking(read).await.map_err(|error| error.to_string())?;
-    match read {
-        Ok(Some(new)) => {
-            *present.write() = Some(Arc::new(new));
-            tracing::info!(path = %path.display(), "reloaded {what}");
-            Ok(())
-        }
-        Ok(None) => Ok(()),
-        Err(error) => Err(format!("the previous one stays in use: {error}")),
+    let new = read.map_err(|error| format!("the previous version stays in use: {error}"))?;
+    if new.is_some() {
+        tracing::info!(path = %path.display(), "reloaded {what}");
     }
+    Ok(new)
 }
 
 impl LastReloadError {
-    fn hear(&mut self, outcome: Result<(), String>) {
+    fn update(&mut self, outcome: Result<(), String>) {
         if let Some(successful) = &self.successful {
             successful.inner().store(u64::from(outcome.is_ok()), Ordering::Relaxed);
         }
         match outcome {
-            Ok(()) => self.before.clear(),
-            // Once, and not each time.
-            Err(why) if why == self.before => {}
+            Ok(()) => self.message.clear(),
+            // Logged already.
+            Err(why) if why == self.message => {}
             Err(why) => {
-                tracing::warn!("{} was changed and cannot be used as it is: {why}", self.what);
-                self.before = why;
+                tracing::warn!("failed to reload {}: {why}", self.what);
+                self.message = why;
             }
         }
     }

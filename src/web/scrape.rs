@@ -1,4 +1,4 @@
-//! The metrics.
+//! The metrics endpoint.
 
 use axum::extract::State as FromState;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -14,7 +14,7 @@ pub(super) async fn metrics(FromState(state): FromState<State>, headers: HeaderM
     match metrics::expose(&state.shared.registry, format) {
         Ok(body) => ([(header::CONTENT_TYPE, format.content_type()), (header::VARY, "accept")], body).into_response(),
         Err(error) => {
-            tracing::error!(%error, "the metrics could not be written");
+            tracing::error!(%error, "failed to encode the metrics");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }

@@ -73,7 +73,7 @@ async fn a_stall_fires_the_alert_and_the_rule_holds_and_releases_a_collection() 
     let asked = client.get(format!("{}/api/v1/identity", demo.web)).header("authorization", format!("Bearer {token}"));
     let answer: Value = serde_json::from_str(&asked.send().await.unwrap().text().await.unwrap()).unwrap();
     let detail = answer["detail"].as_str().unwrap_or_default();
-    assert!(detail.starts_with("alertmanager tells of alerts, and may do nothing else"), "{answer}");
+    assert!(detail.starts_with("The token alertmanager may only send alerts"), "{answer}");
 
     eventually(LIMIT, "the stall is told to Alertmanager", async || {
         let alerts = get(&format!("{alertmanager}/api/v2/alerts?active=true")).await.unwrap_or_default();

@@ -215,13 +215,13 @@ async fn streams_and_pages_are_limited_for_all_and_for_each_and_all_of_them_end_
         status
     };
     assert_eq!(
-        refused(&web, 48, "48 different live pages open, the most for one").await,
+        refused(&web, 48, "48 different live pages open, the limit for one").await,
         StatusCode::TOO_MANY_REQUESTS
     );
     for reader in 48..192 {
         streams.push(web.stream(&format!("?page=%3Fn={}", reader % 48)).await);
     }
-    assert_eq!(refused(&web, 0, "192 live pages open, the most for one").await, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(refused(&web, 0, "192 live pages open, the limit for one").await, StatusCode::TOO_MANY_REQUESTS);
 
     // Then so many distinct pages, and no more; those who look at one of them already are not concerned.
     web.come_from(3);

@@ -135,7 +135,7 @@ async fn no_secret_is_in_a_log_an_answer_a_metric_the_audit_trail_or_a_dump() {
 
     served.0.kill().unwrap();
     let log = said + &rest.join().unwrap().unwrap();
-    assert!(log.contains("a request was answered"), "it is the whole log: {log}");
+    assert!(log.contains("handled a request"), "it is the whole log: {log}");
     planted.are_not_in("the log", &log);
 }
 

@@ -72,10 +72,10 @@ async fn probes_and_pages_say_what_is_there_and_errors_what_to_do() {
     lost.has(&SAFE);
     assert!(lost.text().contains(r#"<a href="../../">Overview</a>"#), "{}", lost.text());
     let plain = server.ask("GET /nothing HTTP/1.1", &[]).await;
-    assert!(plain.text().starts_with("There is nothing at this address."), "{}", plain.text());
+    assert!(plain.text().starts_with("There is no page at this address."), "{}", plain.text());
     let method = server.ask("POST /metrics HTTP/1.1", &["Content-Length: 0", OURS, FORM]).await;
     method.has(&["http/1.1 405 method not allowed", "allow: get,head"]);
-    assert!(method.text().starts_with("This address does not take that method."), "{}", method.text());
+    assert!(method.text().starts_with("This address does not support that method."), "{}", method.text());
     let large = server.ask("POST /metrics HTTP/1.1", &["Content-Length: 9999999", OURS, FORM]).await;
     large.has(&["http/1.1 413 payload too large"]);
     assert!(large.text().contains("Send less."), "{}", large.text());

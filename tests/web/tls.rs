@@ -89,7 +89,7 @@ async fn it_speaks_tls_from_the_lowest_version_that_is_wanted() {
         // Whoever forgot the s in https is told so.
         let plain = running.ask("GET / HTTP/1.1", &[]).await;
         plain.has(&["http/1.1 400 bad request"]);
-        assert_eq!(plain.text(), "This server speaks TLS here. Ask it with https.\n");
+        assert_eq!(plain.text(), "This server requires TLS. Use https.\n");
         running.stop().await;
     }
 

@@ -91,7 +91,7 @@ async fn who(server: &Server, headers: &[&str]) -> Value {
     let found: Value = serde_json::from_slice(&answer.body).unwrap();
     let is_all = found["may_operate"] == true && found["may_destroy"] == true;
     assert_eq!(found["refusal"].is_null(), is_all, "{found}");
-    json!([found["name"], found["means"], found["role"], found["may_operate"], found["may_destroy"]])
+    json!([found["name"], found["auth_method"], found["role"], found["may_operate"], found["may_destroy"]])
 }
 
 /// The value of a series.
@@ -138,18 +138,18 @@ async fn each_is_known_for_who_he_is_and_nobody_else_comes_in() {
     assert!(expired.text().contains("expired at") && !expired.text().contains("old"), "{}", expired.text());
 
     for (labels, least) in [
-        (r#"means="password",outcome="right""#, 2),
-        (r#"means="password",outcome="wrong""#, 2),
-        (r#"means="password",outcome="busy""#, 0),
-        (r#"means="token",outcome="right""#, 2),
-        (r#"means="token",outcome="wrong""#, 2),
-        (r#"means="token",outcome="expired""#, 1),
+        (r#"method="password",outcome="accepted""#, 2),
+        (r#"method="password",outcome="rejected""#, 2),
+        (r#"method="password",outcome="busy""#, 0),
+        (r#"method="token",outcome="accepted""#, 2),
+        (r#"method="token",outcome="rejected""#, 2),
+        (r#"method="token",outcome="expired""#, 1),
     ] {
         let count = counted(&server, &format!("queuekeeper_http_logins_total{{{labels}}}")).await;
         // Asking for the figures is a login too.
         assert!(if labels.contains("right") { count >= least } else { count == least }, "{labels}: {count}");
     }
-    assert_eq!(counted(&server, "queuekeeper_http_logins_slowed_total").await, 1, "the fourth guess waited");
+    assert_eq!(counted(&server, "queuekeeper_http_logins_throttled_total").await, 1, "the fourth guess waited");
     server.stop().await;
 }
 
@@ -158,7 +158,7 @@ async fn without_users_all_may_read_and_only_tokens_action() {
     let files = Files::new();
     files.write("config.yml", "tokens_file: tokens.yml\n");
     let server = Server::under(config::Web::default(), Some(files.config())).await;
-    let nobody = json!([null, "nobody", "viewer", false, false]);
+    let nobody = json!([null, "anonymous", "viewer", false, false]);
     assert_eq!(who(&server, &[]).await, nobody);
     // Of a proxy, perhaps: there is nobody here who could have that password.
     assert_eq!(who(&server, &[&basic("alice:secret")]).await, nobody);
@@ -296,7 +296,7 @@ async fn where_everyone_on_the_machine_is_trusted_every_page_says_so() {
     let loopback = Some(Loopback { role: Role::Admin, notice });
     let server = Server::with(config::Web { loopback, ..config::Web::default() }).await;
     assert_eq!(who(&server, &[]).await, json!(["loopback", "loopback", "admin", true, true]));
-    assert_eq!(who(&server, &["X-Forwarded-For: 192.0.2.1"]).await, json!([null, "nobody", "viewer", false, false]));
+    assert_eq!(who(&server, &["X-Forwarded-For: 192.0.2.1"]).await, json!([null, "anonymous", "viewer", false, false]));
     for path in ["/", "/api"] {
         let page = server.ask(&format!("GET {path} HTTP/1.1"), &["Accept: text/html"]).await;
         assert!(page.text().contains("Whoever is here may do &#60;everything&#62;."), "{path}: {}", page.text());

@@ -177,7 +177,7 @@ def of_server():
                 series(
                     "Logins",
                     "Requests with a password or a token, in a minute. Many wrong ones are somebody who guesses; after some, each waits.",
-                    query(per_minute("means, outcome", "queuekeeper_http_logins_total"), "{{means}}, {{outcome}}"),
+                    query(per_minute("method, outcome", "queuekeeper_http_logins_total"), "{{method}}, {{outcome}}"),
                     "suffix:/min",
                     width=8,
                 ),

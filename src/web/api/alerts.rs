@@ -2,8 +2,10 @@
 
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{DefaultBodyLimit, State as FromState};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::extract::{DefaultBodyLimit, Request, State as FromState};
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
 use jiff::Timestamp;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -13,14 +15,16 @@ use super::Answer;
 use crate::actions::{Actor, Role, Source};
 use crate::alerts::NotReceived;
 use crate::views::rules::ReceivedView;
+use crate::web::State;
 use crate::web::http::identity::{AuthMethod, Identity};
 use crate::web::http::json::Json;
+use crate::web::http::layers::ALERTS_BODY_LIMIT;
 use crate::web::http::problem::Problem;
-use crate::web::{ALERTS_LIMIT, State};
+use crate::web::routes::ALERTS;
 
 /// The route, which takes larger bodies than the others.
 pub(super) fn router() -> OpenApiRouter<State> {
-    OpenApiRouter::new().routes(routes!(alerts)).layer(DefaultBodyLimit::max(ALERTS_LIMIT))
+    OpenApiRouter::new().routes(routes!(alerts)).layer(DefaultBodyLimit::max(ALERTS_BODY_LIMIT))
 }
 
 /// A message of Alertmanager's webhook, version 4, as far as it is used.
@@ -86,11 +90,33 @@ async fn alerts(
     Ok(Json(received.into()))
 }
 
+/// Counts requests that are refused before they get here.
+pub(in crate::web) async fn count_unauthorized(
+    FromState(state): FromState<State>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let path = state.http().strip_prefix(request.uri().path());
+    let is_alerts = request.method() == Method::POST && path == Some(ALERTS);
+    let response = next.run(request).await;
+    if is_alerts
+        && matches!(response.status().as_u16(), 401 | 403 | 421)
+        && let Some(alerts) = state.shared.alerts.get()
+    {
+        alerts.count_unauthorized();
+    }
+    response
+}
+
 /// Nobody else tells of alerts, whatever he may request himself: who reads the audit trail must be able to rely on it.
 fn refused(state: &State, identity: &Identity) -> Problem {
     let why = "Telling of alerts needs a token of the role alertmanager, and nothing else has it: queuekeeper token \
                alertmanager --role alertmanager makes one, for credentials_file in Alertmanager's http_config.";
-    if identity.means == AuthMethod::Nobody { state.challenge(why) } else { Problem::new(StatusCode::FORBIDDEN, why) }
+    if identity.method == AuthMethod::Anonymous {
+        state.http().challenge(why)
+    } else {
+        Problem::new(StatusCode::FORBIDDEN, why)
+    }
 }
 
 impl From<NotReceived> for Problem {

@@ -20,8 +20,9 @@ pub(super) async fn identity(FromState(state): FromState<State>, who: Identity) 
 pub(crate) struct Myself {
     /// The name of the user or the token; `null` for a caller that is not logged in.
     pub(crate) name: Option<String>,
-    /// How the server knows: `nobody` (it does not), `password`, `token`, or `loopback` (any caller on the server's machine).
-    pub(crate) means: &'static str,
+    /// How the server knows: `anonymous` (it does not), `password`, `token`, or `loopback` (any caller on
+    /// the server's machine).
+    pub(crate) auth_method: &'static str,
     /// The caller's role: `viewer`, `operator` or `admin`.
     pub(crate) role: &'static str,
     /// Whether they may request what can be undone.
@@ -39,7 +40,7 @@ impl Myself {
         let (operate, destroy) = (refusal(Role::Operator), refusal(Role::Admin));
         Self {
             name: Some(who.name.clone()).filter(|name| !name.is_empty()),
-            means: who.means.label(),
+            auth_method: who.method.label(),
             role: who.role.label(),
             may_operate: operate.is_none(),
             may_destroy: destroy.is_none(),

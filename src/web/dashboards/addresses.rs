@@ -1,27 +1,27 @@
-//! The addresses in the files: where people reach the status page, and where programs reach the server.
+//! The addresses in the files: of the status page, and of the server for programs.
 
 use std::borrow::Cow;
 
 use crate::config::Web;
 
-/// Where the files expect the status page.
+/// The address of the status page in the embedded files.
 const LOCAL: &str = "http://127.0.0.1:12181";
 
-/// Where the alerts' links lead: to the queuekeeper that was scraped.
+/// The address in links of alerts: the scraped instance.
 const SCRAPED: &str = "http://{{ $labels.instance }}";
 
-/// Where Prometheus expects the metrics.
+/// The path of the metrics in the embedded files.
 const METRICS_PATH: &str = "metrics_path: /metrics\n";
 
-/// How the server that the files are for is reached.
+/// The addresses of this server.
 #[derive(Debug)]
 pub(crate) struct Addresses {
-    /// Where the status page is, without a slash at the end.
+    /// The address of the status page, without a slash at the end.
     page: String,
-    /// What the links of alerts begin with.
+    /// The beginning of links in alerts.
     of_alerts: String,
-    /// The line that says where Prometheus finds the metrics. It scrapes the server itself, whatever proxy stands before
-    /// the page, so only the prefix that the server knows stands before their path.
+    /// The line with the path of the metrics. Prometheus scrapes the server itself and not through a proxy, so the path
+    /// has only the server's own prefix.
     metrics_path: String,
 }
 
@@ -34,7 +34,7 @@ impl Addresses {
         Self { page: or(LOCAL), of_alerts: or(SCRAPED), metrics_path }
     }
 
-    /// What a file says, with these addresses in it.
+    /// A file with these addresses in it.
     pub(crate) fn put_into(&self, text: &'static str) -> Cow<'static, str> {
         let mut text = Cow::Borrowed(text);
         for (there, wanted) in [(SCRAPED, &self.of_alerts), (LOCAL, &self.page), (METRICS_PATH, &self.metrics_path)] {

@@ -1,4 +1,4 @@
-//! Who looks at which page.
+//! Readers of live pages, and one renderer for each distinct page.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -12,149 +12,152 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::page::{self, Seen, render};
-use super::regions::Shot;
+use super::page::{self, PageView, render};
+use super::regions::Snapshot;
 use crate::web::State;
-use crate::web::http::host::network;
+use crate::web::http::address::network;
 use crate::web::http::identity::{AuthMethod, Identity};
 
-/// How many streams are open at once. Each is a connection, and others want to be served too.
-const MOST_STREAMS: usize = 256;
+/// How many streams are open at once: half of the connections.
+const MAX_STREAMS: usize = 256;
 
 /// How many distinct pages are rendered for them.
-const MOST_PAGES: usize = 64;
+const MAX_PAGES: usize = 64;
 
-/// How many streams, and how many distinct pages, are one user's or one token's: a quarter.
-const SHARE_OF_ACTOR: [usize; 2] = [MOST_STREAMS / 4, MOST_PAGES / 4];
+/// How many streams, and how many distinct pages, one user or token may have: a quarter.
+const MAX_PER_ACTOR: [usize; 2] = [MAX_STREAMS / 4, MAX_PAGES / 4];
 
-/// The same of one address from which people read without logging in: three quarters, as it may be the proxy that all of
-/// them come through.
-const SHARE_OF_ADDRESS: [usize; 2] = [MOST_STREAMS / 4 * 3, MOST_PAGES / 4 * 3];
+/// The same for one address without login: three quarters, as it may be a proxy for all readers.
+const MAX_PER_ADDRESS: [usize; 2] = [MAX_STREAMS / 4 * 3, MAX_PAGES / 4 * 3];
 
 /// The shortest time between two renderings of a page.
-const SPACING: Duration = Duration::from_millis(500);
+const MIN_INTERVAL: Duration = Duration::from_millis(500);
 
-/// All renderings together take at most this part of a core: one in so many. The more pages there are and the longer
-/// they take, the longer each waits for its next turn.
-const SHARE: u32 = 10;
+/// All renderings together use at most one part in so many of a core. The more pages there are and the longer they take,
+/// the longer is the interval of each.
+const MAX_CORE_SHARE: u32 = 10;
 
-/// How long nothing may change until a page is rendered again, for what the passing of time changes.
-const IDLE: Duration = Duration::from_secs(5);
+/// The longest time between two renderings of a page, for what changes with time alone.
+const MAX_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Why there is no stream for somebody.
+/// Why a stream is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Full {
+pub(super) enum LimitReached {
     /// There are as many streams as there may be.
     Streams,
     /// There are as many distinct pages as there may be.
     Pages,
-    /// The reader has as many streams as one may have.
+    /// The reader has its share of the streams.
     OwnStreams(usize),
-    /// The reader has as many distinct pages as one may have.
+    /// The reader has its share of the distinct pages.
     OwnPages(usize),
-    /// The server is about to end.
+    /// The server is shutting down.
     Ending,
 }
 
-impl Full {
+impl LimitReached {
     /// Whether others would be served.
     pub(super) fn is_own_share(self) -> bool {
         matches!(self, Self::OwnStreams(_) | Self::OwnPages(_))
     }
 }
 
-impl fmt::Display for Full {
+impl fmt::Display for LimitReached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Streams => write!(f, "{MOST_STREAMS} live pages are open already. Come back later, or reload."),
-            Self::Pages => write!(f, "{MOST_PAGES} different live pages are open already. Come back later, or reload."),
+            Self::Streams => {
+                write!(f, "{MAX_STREAMS} live pages are open, the limit. Try again later, or reload the page.")
+            }
+            Self::Pages => {
+                write!(f, "{MAX_PAGES} different live pages are open, the limit. Try again later, or reload the page.")
+            }
             Self::OwnStreams(share) => {
-                write!(f, "This user, token or address has {share} live pages open, the most for one. Close some.")
+                write!(f, "This user, token or address has {share} live pages open, the limit for one. Close some.")
             }
             Self::OwnPages(share) => {
                 write!(
                     f,
-                    "This user, token or address has {share} different live pages open, the most for one. Close some."
+                    "This user, token or address has {share} different live pages open, the limit for one. Close some."
                 )
             }
-            Self::Ending => f.write_str("The server is about to end. Come back in a moment."),
+            Self::Ending => f.write_str("The server is shutting down. Try again in a moment."),
         }
     }
 }
 
-/// Who has a share of the streams.
+/// What a share of the streams belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Reader {
     /// A user or a token, wherever it is.
     Actor(String),
-    /// Whoever reads from there without logging in.
+    /// All clients of an address that do not log in.
     Address(Option<IpAddr>),
 }
 
 impl Reader {
     pub(super) fn of(identity: &Identity) -> Self {
-        match identity.means {
+        match identity.method {
             AuthMethod::Password | AuthMethod::Token => Self::Actor(identity.name.clone()),
-            AuthMethod::Nobody | AuthMethod::Loopback => Self::Address(identity.peer.map(network)),
+            AuthMethod::Anonymous | AuthMethod::Loopback => Self::Address(identity.peer.map(network)),
         }
     }
 
     /// The most streams and the most distinct pages.
     fn share(&self) -> [usize; 2] {
         match self {
-            Self::Actor(_) => SHARE_OF_ACTOR,
-            Self::Address(_) => SHARE_OF_ADDRESS,
+            Self::Actor(_) => MAX_PER_ACTOR,
+            Self::Address(_) => MAX_PER_ADDRESS,
         }
     }
 }
 
-/// One reader's place among the streams, until it is dropped.
+/// One reader's slot among the streams, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct StreamSlot {
     readers: Arc<Mutex<Readers>>,
     reader: Reader,
-    seen: Seen,
+    view: PageView,
 }
 
-impl Drop for Place {
+impl Drop for StreamSlot {
     fn drop(&mut self) {
-        self.readers.lock().leave(&self.reader, &self.seen);
+        self.readers.lock().leave(&self.reader, &self.view);
     }
 }
 
-/// The streams that are open: how many each reader has of each page.
+/// The open streams: how many each reader has of each page.
 #[derive(Debug, Default)]
 struct Readers {
     streams: usize,
-    by_reader: HashMap<Reader, HashMap<Seen, usize>>,
+    by_reader: HashMap<Reader, HashMap<PageView, usize>>,
 }
 
 impl Readers {
-    fn enter(&mut self, reader: &Reader, seen: &Seen) -> Result<(), Full> {
+    fn enter(&mut self, reader: &Reader, view: &PageView) -> Result<(), LimitReached> {
         let [most_streams, most_pages] = reader.share();
         if let Some(own) = self.by_reader.get(reader) {
             if own.values().sum::<usize>() >= most_streams {
-                return Err(Full::OwnStreams(most_streams));
+                return Err(LimitReached::OwnStreams(most_streams));
             }
-            if own.len() >= most_pages && !own.contains_key(seen) {
-                return Err(Full::OwnPages(most_pages));
+            if own.len() >= most_pages && !own.contains_key(view) {
+                return Err(LimitReached::OwnPages(most_pages));
             }
         }
-        if self.streams >= MOST_STREAMS {
-            return Err(Full::Streams);
+        if self.streams >= MAX_STREAMS {
+            return Err(LimitReached::Streams);
         }
         self.streams += 1;
-        *self.by_reader.entry(reader.clone()).or_default().entry(seen.clone()).or_default() += 1;
+        *self.by_reader.entry(reader.clone()).or_default().entry(view.clone()).or_default() += 1;
         Ok(())
     }
 
-    fn leave(&mut self, reader: &Reader, seen: &Seen) {
+    fn leave(&mut self, reader: &Reader, view: &PageView) {
         self.streams -= 1;
         let Some(own) = self.by_reader.get_mut(reader) else { return };
-        if let Some(count) = own.get_mut(seen) {
+        if let Some(count) = own.get_mut(view) {
             *count -= 1;
             if *count == 0 {
-                own.remove(seen);
+                own.remove(view);
             }
         }
         if own.is_empty() {
@@ -163,17 +166,17 @@ impl Readers {
     }
 }
 
-/// The pages that are looked at, each with its latest rendering.
+/// The open pages, each with its latest rendering.
 #[derive(Debug, Default)]
 pub(in crate::web) struct Hub {
-    pages: Mutex<HashMap<Seen, watch::Sender<Arc<Shot>>>>,
+    pages: Mutex<HashMap<PageView, watch::Sender<Arc<Snapshot>>>>,
     readers: Arc<Mutex<Readers>>,
     tasks: TaskTracker,
     end: CancellationToken,
 }
 
 impl Hub {
-    /// Ends all streams, and with them whatever renders for them.
+    /// Ends all streams and renderers.
     pub(in crate::web) async fn end(&self) {
         self.end.cancel();
         self.tasks.close();
@@ -185,54 +188,58 @@ impl Hub {
         self.end.clone()
     }
 
-    /// Takes a place among the streams, of the reader's share.
-    pub(super) fn enter(&self, reader: Reader, seen: &Seen) -> Result<Place, Full> {
+    /// Opens a stream, of the reader's share.
+    pub(super) fn enter(&self, reader: Reader, view: &PageView) -> Result<StreamSlot, LimitReached> {
         if self.end.is_cancelled() {
-            return Err(Full::Ending);
+            return Err(LimitReached::Ending);
         }
-        self.readers.lock().enter(&reader, seen)?;
-        Ok(Place { readers: Arc::clone(&self.readers), reader, seen: seen.clone() })
+        self.readers.lock().enter(&reader, view)?;
+        Ok(StreamSlot { readers: Arc::clone(&self.readers), reader, view: view.clone() })
     }
 
-    /// Joins those who look at a page already.
-    pub(super) fn join(&self, seen: &Seen) -> Option<watch::Receiver<Arc<Shot>>> {
-        self.pages.lock().get(seen).map(watch::Sender::subscribe)
+    /// Subscribes to a page that is rendered already.
+    pub(super) fn join(&self, view: &PageView) -> Option<watch::Receiver<Arc<Snapshot>>> {
+        self.pages.lock().get(view).map(watch::Sender::subscribe)
     }
 
-    /// Begins to render a page of which this is the first rendering.
-    pub(super) fn open(&self, state: &State, seen: Seen, first: Arc<Shot>) -> Result<watch::Receiver<Arc<Shot>>, Full> {
+    /// Starts the renderer of a page, of which this is the first rendering.
+    pub(super) fn open(
+        self: &Arc<Self>,
+        state: &State,
+        view: PageView,
+        first: Arc<Snapshot>,
+    ) -> Result<watch::Receiver<Arc<Snapshot>>, LimitReached> {
         let mut pages = self.pages.lock();
-        // Somebody else may have been quicker.
-        if let Some(page) = pages.get(&seen) {
+        // Another request may have been faster.
+        if let Some(page) = pages.get(&view) {
             return Ok(page.subscribe());
         }
-        if pages.len() >= MOST_PAGES {
-            return Err(Full::Pages);
+        if pages.len() >= MAX_PAGES {
+            return Err(LimitReached::Pages);
         }
         let (sender, receiver) = watch::channel(first);
-        pages.insert(seen.clone(), sender.clone());
-        self.tasks.spawn(follow(state.clone(), seen, sender));
+        pages.insert(view.clone(), sender.clone());
+        self.tasks.spawn(follow(Arc::clone(self), state.clone(), view, sender));
         Ok(receiver)
     }
 
-    /// Forgets a page that nobody looks at. Gives whether that is so.
-    fn close(&self, seen: &Seen) -> bool {
+    /// Removes a page without readers; returns whether it did.
+    fn close(&self, view: &PageView) -> bool {
         let mut pages = self.pages.lock();
-        let is_left = pages.get(seen).is_none_or(|page| page.receiver_count() == 0);
+        let is_left = pages.get(view).is_none_or(|page| page.receiver_count() == 0);
         if is_left {
-            pages.remove(seen);
+            pages.remove(view);
         }
         is_left
     }
 
-    fn turns(&self) -> u32 {
+    fn page_count(&self) -> u32 {
         u32::try_from(self.pages.lock().len()).unwrap_or(u32::MAX)
     }
 }
 
-/// Renders a page again and again while somebody looks at it.
-async fn follow(state: State, seen: Seen, sender: watch::Sender<Arc<Shot>>) {
-    let hub = &state.shared.hub;
+/// Renders a page repeatedly while it has readers.
+async fn follow(hub: Arc<Hub>, state: State, view: PageView, sender: watch::Sender<Arc<Snapshot>>) {
     let router = page::router(&state);
     let mut changes = state.shared.store.changes();
     let (mut rendered, mut took) = (Instant::now(), Duration::ZERO);
@@ -242,36 +249,36 @@ async fn follow(state: State, seen: Seen, sender: watch::Sender<Arc<Shot>>) {
             tokio::select! {
                 // The store outlives us: its sender is never gone.
                 _ = changes.changed() => changed = Some(Instant::now()),
-                () = sleep(IDLE) => {}
+                () = sleep(MAX_INTERVAL) => {}
             }
-            sleep_until(rendered + SPACING.max(took * SHARE.saturating_mul(hub.turns()))).await;
+            sleep_until(rendered + MIN_INTERVAL.max(took * MAX_CORE_SHARE.saturating_mul(hub.page_count()))).await;
         };
         tokio::select! {
             () = hub.end.cancelled() => return,
             () = sender.closed() => {
-                if hub.close(&seen) {
+                if hub.close(&view) {
                     return;
                 }
                 continue;
             }
             () = due => {}
         }
-        // What comes while it is being rendered may not be on it.
+        // Changes during the rendering may not be included.
         changes.mark_unchanged();
         rendered = Instant::now();
         let last = Arc::clone(&sender.borrow());
-        match render(&router, &seen, Some(&last)).await {
-            Ok(mut shot) => {
-                shot.waited = changed.map_or(Duration::ZERO, |changed| changed.elapsed());
-                sender.send_replace(Arc::new(shot));
+        match render(&router, &view, Some(&last)).await {
+            Ok(mut snapshot) => {
+                snapshot.waited = changed.map_or(Duration::ZERO, |changed| changed.elapsed());
+                sender.send_replace(Arc::new(snapshot));
             }
-            // The readers come back, and are told by the page itself.
+            // The readers reconnect and get the error of the page.
             Err(refused) if refused.is_gone() => {
-                hub.pages.lock().remove(&seen);
+                hub.pages.lock().remove(&view);
                 return;
             }
-            // What was shown stays until it can be rendered again.
-            Err(refused) => tracing::debug!(address = seen.address, ?refused, "a live page could not be rendered"),
+            // The last rendering stays until the next succeeds.
+            Err(refused) => tracing::debug!(address = view.address, ?refused, "failed to render a live page"),
         }
         took = rendered.elapsed();
     }

@@ -7,22 +7,23 @@ use axum::response::{IntoResponse, Response};
 use tower::ServiceExt as _;
 use tower_http::catch_panic::CatchPanicLayer;
 
-use super::regions::Shot;
+use super::regions::Snapshot;
 use crate::actions::Role;
 use crate::web::http::identity::Identity;
+use crate::web::http::layers;
 use crate::web::http::problem::Problem;
-use crate::web::{State, layers, pages};
+use crate::web::{State, pages};
 
-/// No page of ours is larger, in bytes.
-const LARGEST: usize = 4 * 1024 * 1024;
+/// The largest page, in bytes.
+const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// Marks the answer to an address that is no page's.
+/// Marks the response to an address that is not a page.
 #[derive(Clone, Copy, Debug)]
-struct NoPage;
+struct NotAPage;
 
-/// A page as some readers see it: whoever may request more is offered more.
+/// A page as readers of one role see it: the role decides which buttons there are.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Seen {
+pub(super) struct PageView {
     /// Its path with its query.
     pub(super) address: String,
     /// The role of its readers.
@@ -31,27 +32,27 @@ pub(super) struct Seen {
 
 /// Why a page was not rendered.
 #[derive(Debug)]
-pub(super) enum Refused {
-    /// There is no such page, or it cannot be an address.
-    NoPage,
-    /// The page itself says so, as for an unknown job.
+pub(super) enum RenderError {
+    /// There is no such page, or the address is invalid.
+    NotAPage,
+    /// The page answered with an error, as for an unknown job.
     ByPage(StatusCode, Option<Problem>),
 }
 
-impl Refused {
-    /// Whether what the page was about is not there any more.
+impl RenderError {
+    /// Whether the subject of the page does not exist any more.
     pub(super) fn is_gone(&self) -> bool {
         match self {
-            Self::NoPage => true,
+            Self::NotAPage => true,
             Self::ByPage(status, _) => status.is_client_error(),
         }
     }
 
     pub(super) fn response(self) -> Response {
         match self {
-            Self::NoPage => Problem::bad(
-                "This is no page that can be followed. `page` is a page's path with its query, relative to the \
-                 overview, as in /events?page=jobs.",
+            Self::NotAPage => Problem::bad(
+                "This is not a live page. `page` is the path and query of a page, relative to the overview, as in \
+                 /events?page=jobs.",
             )
             .into_response(),
             Self::ByPage(_, Some(problem)) => problem.into_response(),
@@ -60,11 +61,11 @@ impl Refused {
     }
 }
 
-/// The pages, and nothing else: neither metrics nor API nor events.
+/// The router of the live pages only.
 pub(super) fn router(state: &State) -> Router {
     let no_page = || async {
         let mut response = StatusCode::NOT_FOUND.into_response();
-        response.extensions_mut().insert(NoPage);
+        response.extensions_mut().insert(NotAPage);
         response
     };
     let pages =
@@ -73,21 +74,21 @@ pub(super) fn router(state: &State) -> Router {
 }
 
 /// Renders a page and takes its regions. `last` is its rendering before this one.
-pub(super) async fn render(router: &Router, seen: &Seen, last: Option<&Shot>) -> Result<Shot, Refused> {
-    let Seen { address, role } = seen;
+pub(super) async fn render(router: &Router, view: &PageView, last: Option<&Snapshot>) -> Result<Snapshot, RenderError> {
+    let PageView { address, role } = view;
     let request = Request::builder().method(Method::GET).uri(address).extension(Identity::of_role(*role));
-    let request = request.body(Body::empty()).map_err(|_| Refused::NoPage)?;
+    let request = request.body(Body::empty()).map_err(|_| RenderError::NotAPage)?;
     let response = router.clone().oneshot(request).await.unwrap_or_else(|never| match never {});
     let (mut parts, body) = response.into_parts();
-    if parts.extensions.get::<NoPage>().is_some() {
-        return Err(Refused::NoPage);
+    if parts.extensions.get::<NotAPage>().is_some() {
+        return Err(RenderError::NotAPage);
     }
     if parts.status != StatusCode::OK {
-        return Err(Refused::ByPage(parts.status, parts.extensions.remove()));
+        return Err(RenderError::ByPage(parts.status, parts.extensions.remove()));
     }
-    let html = to_bytes(body, LARGEST).await.map_err(|error| {
-        tracing::warn!(address, %error, "a live page is larger than any page should be");
-        Refused::ByPage(StatusCode::INTERNAL_SERVER_ERROR, None)
+    let html = to_bytes(body, MAX_BYTES).await.map_err(|error| {
+        tracing::warn!(address, %error, "a live page is too large");
+        RenderError::ByPage(StatusCode::INTERNAL_SERVER_ERROR, None)
     })?;
-    Ok(Shot::new(&String::from_utf8_lossy(&html), last))
+    Ok(Snapshot::new(&String::from_utf8_lossy(&html), last))
 }

@@ -1,4 +1,4 @@
-//! The regions of a rendered page, and which of them differ.
+//! The live regions of a rendered page, and which of them differ.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
@@ -9,48 +9,48 @@ use serde::Serialize;
 const OPEN: &str = "<!--live ";
 const OPEN_END: &str = "-->";
 
-/// A page as it was rendered once.
+/// One rendering of a page.
 #[derive(Debug)]
-pub(super) struct Shot {
-    /// Rises by one with each rendering of a page.
+pub(super) struct Snapshot {
+    /// Increases by one with each rendering of a page.
     number: u64,
     /// For how long the first change on it had been waiting to be rendered.
     pub(super) waited: Duration,
     regions: Vec<Region>,
-    /// What differs from the rendering before, as most readers get it.
-    news: Bytes,
+    /// What differs from the previous rendering, as most readers get it.
+    changes: Bytes,
 }
 
-/// What stands between a region's marks.
+/// The content between a region's marks.
 #[derive(Debug)]
 struct Region {
     name: String,
-    /// What it says, but for how long ago things were: that the reader's own clock tells.
+    /// A hash of the content without ages, which scripts on the page update.
     fingerprint: u64,
     event: Bytes,
 }
 
-impl Shot {
+impl Snapshot {
     pub(super) fn new(html: &str, last: Option<&Self>) -> Self {
         let regions: Vec<_> = split(html).map(|(name, html)| Region::new(name, html)).collect();
         let number = last.map_or(0, |last| last.number + 1);
-        let mut shot = Self { number, waited: Duration::ZERO, regions, news: Bytes::new() };
-        shot.news = shot.differing(last);
-        shot
+        let mut snapshot = Self { number, waited: Duration::ZERO, regions, changes: Bytes::new() };
+        snapshot.changes = snapshot.differing(last);
+        snapshot
     }
 
-    /// The events for a reader who saw this rendering before, if any; `None` where there is nothing to tell.
-    pub(super) fn since(&self, seen: Option<&Self>) -> Option<Bytes> {
-        let news = match seen {
-            Some(seen) if seen.number + 1 == self.number => self.news.clone(),
-            seen => self.differing(seen),
+    /// The events for a reader that has this earlier rendering, if any; `None` where nothing differs.
+    pub(super) fn since(&self, known_by: Option<&Self>) -> Option<Bytes> {
+        let changes = match known_by {
+            Some(known_by) if known_by.number + 1 == self.number => self.changes.clone(),
+            known_by => self.differing(known_by),
         };
-        (!news.is_empty()).then_some(news)
+        (!changes.is_empty()).then_some(changes)
     }
 
-    fn differing(&self, seen: Option<&Self>) -> Bytes {
+    fn differing(&self, known_by: Option<&Self>) -> Bytes {
         let is_known = |region: &&Region| {
-            let known = seen.and_then(|seen| seen.regions.iter().find(|known| known.name == region.name));
+            let known = known_by.and_then(|known_by| known_by.regions.iter().find(|known| known.name == region.name));
             known.is_some_and(|known| known.fingerprint == region.fingerprint)
         };
         let new = self.regions.iter().filter(|region| !is_known(region));
@@ -74,8 +74,8 @@ impl Region {
     }
 }
 
-/// The regions of a page: each name with what stands between its marks. What znodes hold cannot make a mark, because
-/// every `<` of theirs is escaped.
+/// The regions of a page: each name with the content between its marks. Data of znodes cannot contain a mark, because
+/// every `<` in it is escaped.
 fn split(html: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = html;
     std::iter::from_fn(move || {
@@ -121,9 +121,9 @@ mod tests {
         )
     }
 
-    fn names(news: Option<Bytes>) -> Vec<String> {
-        let news = String::from_utf8(news.unwrap_or_default().to_vec()).unwrap();
-        let events = news.split("\n\n").filter(|event| !event.is_empty());
+    fn names(changes: Option<Bytes>) -> Vec<String> {
+        let changes = String::from_utf8(changes.unwrap_or_default().to_vec()).unwrap();
+        let events = changes.split("\n\n").filter(|event| !event.is_empty());
         let data = events.map(|event| event.strip_prefix("event: region\ndata: ").unwrap().to_owned());
         data.map(|data| serde_json::from_str::<serde_json::Value>(&data).unwrap()["name"].as_str().unwrap().to_owned())
             .collect()
@@ -131,23 +131,23 @@ mod tests {
 
     #[test]
     fn a_reader_gets_everything_once_and_then_what_differs_from_what_he_saw() {
-        let first = Shot::new(&page(5, "3 s", "T1", "N1"), None);
+        let first = Snapshot::new(&page(5, "3 s", "T1", "N1"), None);
         assert_eq!(names(first.since(None)), ["nav", "pipe", "fresh"]);
-        let aged = Shot::new(&page(5, "4 s", "T1", "N2"), Some(&first));
-        assert_eq!(names(aged.since(Some(&first))), [""; 0], "the passing of time is no news");
-        let changed = Shot::new(&page(6, "4 s", "T1", "N3"), Some(&aged));
+        let aged = Snapshot::new(&page(5, "4 s", "T1", "N2"), Some(&first));
+        assert_eq!(names(aged.since(Some(&first))), [""; 0], "the passing of time is no changes");
+        let changed = Snapshot::new(&page(6, "4 s", "T1", "N3"), Some(&aged));
         assert_eq!(names(changed.since(Some(&aged))), ["pipe"]);
-        let back = Shot::new(&page(5, "4 s", "T1", "N4"), Some(&changed));
+        let back = Snapshot::new(&page(5, "4 s", "T1", "N4"), Some(&changed));
         assert_eq!(names(back.since(Some(&changed))), ["pipe"]);
         assert_eq!(names(back.since(Some(&aged))), [""; 0], "who was slow has nothing to catch up with");
-        let dated = Shot::new(&page(5, "4 s", "T2", "N5"), Some(&back));
-        assert_eq!(names(dated.since(Some(&first))), ["pipe"], "another instant is news");
+        let dated = Snapshot::new(&page(5, "4 s", "T2", "N5"), Some(&back));
+        assert_eq!(names(dated.since(Some(&first))), ["pipe"], "another instant is changes");
     }
 
     #[test]
     fn an_event_is_one_line_with_what_stands_between_the_marks() {
-        let shot = Shot::new(&page(5, "3 s", "T1", "N1"), None);
-        let event = String::from_utf8(shot.regions[0].event.to_vec()).unwrap();
+        let snapshot = Snapshot::new(&page(5, "3 s", "T1", "N1"), None);
+        let event = String::from_utf8(snapshot.regions[0].event.to_vec()).unwrap();
         let expected = r#"{"name":"nav","html":"<nav id=\"nav\">Jobs\n</nav>"}"#;
         assert_eq!(event, format!("event: region\ndata: {expected}\n\n"));
     }

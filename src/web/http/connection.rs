@@ -1,11 +1,11 @@
-//! Taking connections, and letting go of them.
+//! Accepting and serving connections.
 //!
-//! `axum::serve` has no limit for a client that sends its head byte by byte or never, and waits for it at the end. What
-//! there is here against clients that waste others' time:
+//! `axum::serve` has no time limit for a client that sends its request head slowly or never, and waits for it at shutdown.
+//! Against such clients there are:
 //!
-//! - a head, the first or the next, has `HEAD_LIMIT` and `HEAD_BYTES`, and so has a handshake its own limit;
-//! - who reads next to nothing of an answer is given up ([`stall`]);
-//! - connections are limited in number, and the idle ones make room ([`limiter`]).
+//! - a time limit for each request head, `HEAD_TIMEOUT`, and for each TLS handshake; and a size limit, `HEAD_BYTES`;
+//! - a minimum rate at which a client must read a response ([`write_timeout`]);
+//! - a limit for the number of connections, at which idle ones are evicted ([`limiter`]).
 
 use std::io;
 use std::sync::Arc;
@@ -25,49 +25,51 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use self::limiter::{Answer, Busy, ConnectionLimiter, Place, RequestBody};
-use self::stall::Stalling;
-use super::host::Ends;
+use self::limiter::{ActiveRequest, ConnectionLimiter, ConnectionSlot, RequestBody, ResponseBody};
+use self::write_timeout::WriteTimeout;
+use super::address::ConnectionAddresses;
+use super::context::HttpContext;
+use super::layers::HEAD_BYTES;
 use super::tls;
-use crate::web::State;
 
 mod limiter;
-pub(in crate::web) mod stall;
+pub(in crate::web) mod write_timeout;
 
-/// How many connections are open at once, on all listeners; more wait in the kernel's queue.
-const MOST_CONNECTIONS: usize = 512;
+/// How many connections are open at once, on all listeners; more wait in the kernel's accept queue.
+const MAX_CONNECTIONS: usize = 512;
 
-/// How long a connection may be without a whole request head, the first one or the next.
-const HEAD_LIMIT: Duration = Duration::from_secs(30);
+/// How long a connection may take to send a complete request head, the first one or the next.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The longest request head, in bytes. What is read at once may be more, and is measured again (`layers::head`).
-pub(in crate::web) const HEAD_BYTES: usize = 32 * 1024;
+/// How long requests in flight may take after shutdown was requested.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
 
-/// How long answers under way may take once the end was asked for.
-const GRACE: Duration = Duration::from_secs(1);
-
-/// How long a listener rests that cannot take a connection, as when the process has no file descriptor left.
-const REST: Duration = Duration::from_millis(100);
+/// How long a listener waits after it could not accept a connection, as when the process has no file descriptor left.
+const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 
 /// What every connection is served with.
 #[derive(Clone)]
 struct Server {
     router: Router,
-    state: State,
+    context: Arc<HttpContext>,
     limiter: Arc<ConnectionLimiter>,
-    end: CancellationToken,
+    shutdown: CancellationToken,
 }
 
-/// Serves on every listener until the state's token says to end.
-pub(in crate::web) async fn serve(listeners: Vec<TcpListener>, router: Router, state: State) -> io::Result<()> {
-    let end = state.ending().clone();
-    let server = Server { router, state, limiter: ConnectionLimiter::new(MOST_CONNECTIONS), end };
+/// Serves on every listener until the context's shutdown token is cancelled.
+pub(in crate::web) async fn serve(
+    listeners: Vec<TcpListener>,
+    router: Router,
+    context: Arc<HttpContext>,
+) -> io::Result<()> {
+    let shutdown = context.shutdown().clone();
+    let server = Server { router, context, limiter: ConnectionLimiter::new(MAX_CONNECTIONS), shutdown };
     let mut accepting = JoinSet::new();
     for listener in listeners {
         accepting.spawn(server.clone().accept(listener));
     }
     while let Some(ended) = accepting.join_next().await {
-        // A listener that panicked would leave its address dead in a process that looks well.
+        // A listener that panicked would leave its address dead in a process that looks healthy.
         ended.map_err(io::Error::other)?;
     }
     Ok(())
@@ -78,94 +80,102 @@ impl Server {
         let mut connections = JoinSet::new();
         loop {
             while connections.try_join_next().is_some() {}
-            let taken = tokio::select! {
-                () = self.end.cancelled() => break,
-                taken = self.take(&listener) => taken,
+            let accepted = tokio::select! {
+                () = self.shutdown.cancelled() => break,
+                accepted = self.accept_next(&listener) => accepted,
             };
-            match taken {
-                Ok((stream, ends, place)) => {
-                    connections.spawn(self.clone().attend(stream, ends, place));
+            match accepted {
+                Ok((stream, addresses, slot)) => {
+                    connections.spawn(self.clone().serve_stream(stream, addresses, slot));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "a connection could not be taken");
-                    tokio::time::sleep(REST).await;
+                    tracing::warn!(%error, "failed to accept a connection");
+                    tokio::time::sleep(ACCEPT_BACKOFF).await;
                 }
             }
         }
-        // Nobody may connect any more while the answers under way are finished.
+        // New connections are refused while the requests in flight complete.
         drop(listener);
         let finished = async { while connections.join_next().await.is_some() {} };
-        if tokio::time::timeout(GRACE, finished).await.is_err() {
-            tracing::debug!(connections = connections.len(), "connections were cut");
+        if tokio::time::timeout(SHUTDOWN_GRACE, finished).await.is_err() {
+            tracing::debug!(connections = connections.len(), "closed connections with requests in flight");
         }
         connections.shutdown().await;
     }
 
-    /// Takes the next connection, and then a place for it: nobody has to leave for a client that is not there.
-    async fn take(&self, listener: &TcpListener) -> io::Result<(TcpStream, Ends, Place)> {
+    /// Accepts the next connection, and then a slot for it: none is evicted before there is a client for its slot.
+    async fn accept_next(
+        &self,
+        listener: &TcpListener,
+    ) -> io::Result<(TcpStream, ConnectionAddresses, ConnectionSlot)> {
         loop {
             let (stream, peer) = listener.accept().await?;
-            // Small answers would wait for the client's delayed acknowledgement otherwise, some 40 ms. Where this
-            // fails, the client has gone again.
+            // Otherwise small responses would wait for the client's delayed acknowledgement, some 40 ms. This fails where
+            // the client has disconnected already.
             let Ok(local) = stream.set_nodelay(true).and_then(|()| stream.local_addr()) else { continue };
-            let ends = Ends { local, peer: peer.ip().to_canonical() };
-            if let Some(place) = self.limiter.enter(ends.peer).await {
-                return Ok((stream, ends, place));
+            let addresses = ConnectionAddresses { local, peer: peer.ip().to_canonical() };
+            if let Some(slot) = self.limiter.acquire(addresses.peer).await {
+                return Ok((stream, addresses, slot));
             }
-            // It is closed at once: to answer it would cost what it has too much of.
-            tracing::debug!(peer = %ends.peer, "a connection was refused, its address has too many");
+            // It is closed without a response, which would need a connection.
+            tracing::debug!(peer = %addresses.peer, "refused a connection: too many from its address");
         }
     }
 
-    /// Serves a connection until it ends or has to leave.
-    async fn attend(self, stream: TcpStream, ends: Ends, place: Place) {
-        let leave = place.leave.clone();
-        let stream = Stalling::new(stream);
-        let attended = async {
-            match self.state.web_file().and_then(|file| file.tls().cloned()) {
-                None => self.converse(stream, ends, place).await,
+    /// Serves a connection until it is closed or evicted.
+    async fn serve_stream(self, stream: TcpStream, addresses: ConnectionAddresses, slot: ConnectionSlot) {
+        let evicted = slot.evicted.clone();
+        let stream = WriteTimeout::new(stream);
+        let served = async {
+            match self.context.web_file().and_then(|file| file.tls().cloned()) {
+                None => self.serve_requests(stream, addresses, slot).await,
                 Some(config) => {
-                    let stream = self.end.run_until_cancelled(tls::accept(stream, config)).await;
+                    let stream = self.shutdown.run_until_cancelled(tls::accept(stream, config)).await;
                     let Some(stream) = stream.transpose()? else { return Ok(()) };
-                    self.converse(stream, ends, place).await
+                    self.serve_requests(stream, addresses, slot).await
                 }
             }
         };
-        match leave.run_until_cancelled(attended).await {
-            // A client that goes away or talks nonsense is its own affair.
-            Some(Err(error)) => tracing::debug!(%error, peer = %ends.peer, "a connection ended early"),
-            None => tracing::debug!(peer = %ends.peer, "evicted an idle connection"),
+        match evicted.run_until_cancelled(served).await {
+            // Clients that disconnect or send invalid data are not errors of this server.
+            Some(Err(error)) => tracing::debug!(%error, peer = %addresses.peer, "connection failed"),
+            None => tracing::debug!(peer = %addresses.peer, "evicted an idle connection"),
             Some(Ok(())) => {}
         }
     }
 
-    async fn converse<S>(&self, stream: S, ends: Ends, place: Place) -> anyhow::Result<()>
+    async fn serve_requests<S>(
+        &self,
+        stream: S,
+        addresses: ConnectionAddresses,
+        slot: ConnectionSlot,
+    ) -> anyhow::Result<()>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let (place, router) = (Arc::new(place), TowerToHyperService::new(self.router.clone()));
-        let answer = service_fn(move |mut request: Request<Incoming>| {
-            let busy = Busy::new(Arc::clone(&place));
+        let (slot, router) = (Arc::new(slot), TowerToHyperService::new(self.router.clone()));
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            let active = ActiveRequest::new(Arc::clone(&slot));
             if request.body().is_end_stream() {
-                busy.begin();
+                active.start();
             }
-            request.extensions_mut().insert(ends);
-            let answer = router.call(request.map(|body| RequestBody { body, busy: Arc::clone(&busy) }));
+            request.extensions_mut().insert(addresses);
+            let response = router.call(request.map(|body| RequestBody { body, active: Arc::clone(&active) }));
             async move {
-                let answer: Response<Body> = answer.await?;
-                busy.begin();
-                Ok::<_, std::convert::Infallible>(answer.map(|body| Answer { body, _busy: busy }))
+                let response: Response<Body> = response.await?;
+                active.start();
+                Ok::<_, std::convert::Infallible>(response.map(|body| ResponseBody { body, _active: active }))
             }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_LIMIT)
+            .header_read_timeout(HEAD_TIMEOUT)
             .max_buf_size(HEAD_BYTES)
-            .serve_connection(TokioIo::new(stream), answer);
+            .serve_connection(TokioIo::new(stream), service);
         let mut connection = std::pin::pin!(connection);
         tokio::select! {
             ended = connection.as_mut() => ended?,
-            () = self.end.cancelled() => {
+            () = self.shutdown.cancelled() => {
                 connection.as_mut().graceful_shutdown();
                 connection.await?;
             }

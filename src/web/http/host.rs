@@ -1,51 +1,31 @@
-//! Which hosts are ours.
+//! Validation of the `Host` header.
 //!
-//! A page of somebody else whose name suddenly points at this machine would otherwise be read by us as our own: the
-//! browser believes that both are one site.
+//! It defends against DNS rebinding: a page of another site, whose name suddenly resolves to this machine, would be
+//! same-origin with this server for the browser.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use axum::extract::{Request, State as FromState};
+use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, Version, header};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::layers::Refused;
+use super::address::ConnectionAddresses;
 use super::problem::Problem;
 use crate::config::{self, Authority, ExternalUrl};
-use crate::web::State;
 
-/// A request that is refused is logged no more often, so that nobody fills the log from outside.
+/// Refused requests are logged at most this often, so that no client can fill the log.
 const LOG_EVERY: Duration = Duration::from_mins(1);
 
-/// The ends of the connection that a request came on; an extension of the request.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::web) struct Ends {
-    /// Our own.
-    pub(in crate::web) local: SocketAddr,
-    /// The client's, or a proxy's.
-    pub(in crate::web) peer: IpAddr,
-}
-
-/// What counts as one address: of IPv6, everybody has 2^64 to himself.
-pub(in crate::web) fn network(peer: IpAddr) -> IpAddr {
-    match peer {
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
-        IpAddr::V4(_) => peer,
-    }
-}
-
-/// The hosts that are ours whichever address a connection was made to.
+/// The names of this server, whichever address a connection was made to.
 #[derive(Debug)]
 pub(in crate::web) struct Hosts {
     external: Option<Authority>,
     is_external_https: bool,
     /// The names in the addresses to listen on.
-    given: Vec<String>,
-    /// What the machine calls itself, where others may reach it.
+    listen: Vec<String>,
+    /// The name of the machine, accepted on addresses that other machines can reach.
     machine: Vec<String>,
     logged: Mutex<Option<Instant>>,
 }
@@ -60,7 +40,7 @@ impl Hosts {
     fn with_machine(config: &config::Web, machine: &str) -> Self {
         let normal = |name: &str| name.parse::<Authority>().ok().map(|authority| authority.host);
         // An IPv6 address in an address to listen on has lost its brackets.
-        let given = config.names.iter().filter_map(|name| normal(name).or_else(|| normal(&format!("[{name}]"))));
+        let listen = config.names.iter().filter_map(|name| normal(name).or_else(|| normal(&format!("[{name}]"))));
         let machine = normal(machine).into_iter().flat_map(|name| {
             let short = name.split('.').next().unwrap_or_default().to_owned();
             [name, short]
@@ -71,15 +51,15 @@ impl Hosts {
                 .as_ref()
                 .map(|url| Authority { host: url.host().to_owned(), port: Some(url.port()) }),
             is_external_https: config.external_url.as_ref().is_some_and(ExternalUrl::is_https),
-            given: given.collect(),
+            listen: listen.collect(),
             machine: machine.collect(),
             logged: Mutex::new(None),
         }
     }
 
-    /// Whether a host is ours, on a connection that was made to `local`.
+    /// Whether a host names this server, on a connection that was made to `local`.
     fn has(&self, asked: &Authority, local: Option<SocketAddr>) -> bool {
-        // A proxy may leave the port out, whatever it is; nobody is deceived by that.
+        // A proxy may leave the port out; the name decides.
         let is_port = |port: Option<u16>| asked.port.is_none() || asked.port == port;
         let local_port = local.map(|local| local.port());
         if self.external.as_ref().is_some_and(|ours| ours.host == asked.host && is_port(ours.port)) {
@@ -90,14 +70,14 @@ impl Hosts {
         let host = asked.host.as_str();
         matches!(host, "localhost" | "127.0.0.1" | "[::1]")
             || host == text(local_ip)
-            || self.given.iter().any(|given| given == host)
+            || self.listen.iter().any(|name| name == host)
             || self.external.as_ref().is_some_and(|ours| ours.host == host)
             || (!local_ip.is_loopback() && self.machine.iter().any(|machine| machine == host))
     }
 
-    /// Whether a page of that origin is ours, and the one that the request was made to, as the server is reached on a
-    /// connection to `local`. Other than a host, an origin is of one scheme and of one port; and it is not enough that it
-    /// is one of ours: what a reader has at his own localhost is somebody else's.
+    /// Whether an origin is this server, at the host that the request names, on a connection to `local`. Unlike a host, an
+    /// origin has a scheme and a port. That it is one of this server's names is not enough: `localhost` in a browser is
+    /// the reader's machine.
     pub(in crate::web) fn has_origin(
         &self,
         origin: &str,
@@ -122,31 +102,31 @@ impl Hosts {
         is_same_host && is_local_port && is_https == is_tls && self.has(&asked, local)
     }
 
-    /// Why a request is refused; `None` for one that is meant for us.
-    fn judge(&self, request: &Request) -> Option<Problem> {
-        let local = request.extensions().get::<Ends>().map(|ends| ends.local);
+    /// Why a request is refused; `None` for one to a host of this server.
+    pub(super) fn refusal(&self, request: &Request) -> Option<Problem> {
+        let local = request.extensions().get::<ConnectionAddresses>().map(|addresses| addresses.local);
         let bad = |why: &'static str| Some(Problem::new(StatusCode::BAD_REQUEST, why));
         let mut headers = request.headers().get_all(header::HOST).iter();
         let host = match (headers.next(), headers.next()) {
-            (Some(_), Some(_)) => return bad("The header Host is there twice. Send it once."),
-            // Whoever speaks HTTP/1.0 and names no host is no browser, and cannot be deceived.
+            (Some(_), Some(_)) => return bad("The request has more than one Host header. Send one."),
+            // An HTTP/1.0 client without a Host header is no browser, so that there is nothing to rebind.
             (None, _) if request.version() >= Version::HTTP_11 => {
-                return bad("The header Host is missing. HTTP/1.1 asks for it.");
+                return bad("The Host header is missing. HTTP/1.1 requires it.");
             }
             (host, _) => host,
         };
-        // A proxy's form of the request has the host in its first line too; there it counts, and both must be ours.
+        // The absolute form of a request has a host in its first line too, which takes precedence: both are checked.
         let in_line = request.uri().authority().map(|authority| authority.as_str().as_bytes());
         for asked in [host.map(HeaderValue::as_bytes), in_line].into_iter().flatten() {
             let asked = std::str::from_utf8(asked).ok().filter(|asked| asked.len() <= 255);
             let Some(asked) = asked.and_then(|asked| asked.parse::<Authority>().ok()) else {
-                return bad("The host of the request cannot be understood. It is a name or an address, and a port.");
+                return bad("The Host header is invalid. It is a name or an address, and optionally a port.");
             };
             if !self.has(&asked, local) {
                 self.log(&asked);
                 let why = format!(
-                    "This server is not known as {}. Ask it by an address that it listens on, or have it started with \
-                     --web.external-url set to the one that it is reached by.",
+                    "{} is not a name of this server. Use an address it listens on, or set --web.external-url to the \
+                     address that clients use.",
                     shown(&asked)
                 );
                 return Some(Problem::new(StatusCode::MISDIRECTED_REQUEST, why));
@@ -155,12 +135,15 @@ impl Hosts {
         None
     }
 
-    /// A scraper shows its operator the status and no more: the reason must be found here.
+    /// Prometheus shows only the status of a failed scrape: the reason must be in the log.
     fn log(&self, asked: &Authority) {
         let mut logged = self.logged.lock();
         if logged.is_none_or(|logged| logged.elapsed() >= LOG_EVERY) {
             *logged = Some(Instant::now());
-            tracing::warn!(host = shown(asked), "refused a request for a host that --web.external-url does not name");
+            tracing::warn!(
+                host = shown(asked),
+                "refused a request: its host is not a name of this server, see --web.external-url"
+            );
         }
     }
 }
@@ -176,24 +159,12 @@ fn shown(asked: &Authority) -> String {
     asked.port.map_or_else(|| asked.host.clone(), |port| format!("{}:{port}", asked.host))
 }
 
-/// Lets those requests in that are meant for us.
-pub(in crate::web) async fn check(FromState(state): FromState<State>, request: Request, next: Next) -> Response {
-    match state.shared.hosts.judge(&request) {
-        None => next.run(request).await,
-        Some(problem) => {
-            let mut response = problem.into_response();
-            response.extensions_mut().insert(Refused);
-            response
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn only_our_own_hosts_are_ours() {
+    fn only_names_of_this_server_are_accepted() {
         let config = config::Web {
             external_url: Some("https://Ops.example.org/queue".parse().unwrap()),
             names: vec!["queue.internal".to_owned(), "fd00::0:1".to_owned()],

@@ -1,4 +1,4 @@
-//! Who asks, and what he may request.
+//! The identity of a client, and what it may do.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -7,11 +7,11 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 
+use super::context::HttpContext;
 use super::problem::Problem;
 use crate::actions::{Actor, Role, Source};
-use crate::web::State;
 
-/// What a proxy on this machine says of somebody who is elsewhere.
+/// Headers that a proxy on this machine adds for a client elsewhere.
 const FORWARDED: [HeaderName; 5] = [
     header::FORWARDED,
     header::VIA,
@@ -20,24 +20,24 @@ const FORWARDED: [HeaderName; 5] = [
     HeaderName::from_static("x-real-ip"),
 ];
 
-/// How we know who asks.
+/// How a client was authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AuthMethod {
-    /// We do not.
-    Nobody,
+    /// It was not.
+    Anonymous,
     /// By a user's password.
     Password,
     /// By a token.
     Token,
-    /// He is on this machine, and this server trusts whoever is.
+    /// It connects from this machine, and the server trusts all such clients.
     Loopback,
 }
 
 impl AuthMethod {
-    /// The name in answers.
+    /// The name in the API.
     pub(crate) fn label(self) -> &'static str {
         match self {
-            Self::Nobody => "nobody",
+            Self::Anonymous => "anonymous",
             Self::Password => "password",
             Self::Token => "token",
             Self::Loopback => "loopback",
@@ -45,68 +45,68 @@ impl AuthMethod {
     }
 }
 
-/// Who asks; an extension of every request that is let in, and an argument of handlers.
+/// The client of a request; an extension of every request that passes authentication, and an argument of handlers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
-    /// His name, or that of the token; empty for nobody.
+    /// The name of the user or the token; empty for an anonymous client.
     pub(crate) name: String,
-    /// What he may request.
+    /// What the client may do.
     pub(crate) role: Role,
-    /// How we know.
-    pub(crate) means: AuthMethod,
-    /// Where he is.
+    /// How the client was authenticated.
+    pub(crate) method: AuthMethod,
+    /// The address of the client, or of a proxy.
     pub(crate) peer: Option<IpAddr>,
 }
 
 impl Identity {
-    pub(in crate::web) fn known(name: String, role: Role, means: AuthMethod, peer: Option<IpAddr>) -> Self {
-        Self { name, role, means, peer }
+    pub(in crate::web) fn known(name: String, role: Role, method: AuthMethod, peer: Option<IpAddr>) -> Self {
+        Self { name, role, method, peer }
     }
 
-    /// Anybody of a role, for whom something is only shown.
+    /// An anonymous client of a role, to render pages for.
     pub(in crate::web) fn of_role(role: Role) -> Self {
-        Self::known(String::new(), role, AuthMethod::Nobody, None)
+        Self::known(String::new(), role, AuthMethod::Anonymous, None)
     }
 
-    /// The role of whoever was given none.
-    pub(in crate::web) fn least() -> Role {
+    /// The role of users that the configuration gives none.
+    pub(in crate::web) fn default_role() -> Role {
         Role::Viewer
     }
 
-    fn nobody(peer: Option<IpAddr>) -> Self {
-        Self::known(String::new(), Self::least(), AuthMethod::Nobody, peer)
+    fn anonymous(peer: Option<IpAddr>) -> Self {
+        Self::known(String::new(), Self::default_role(), AuthMethod::Anonymous, peer)
     }
 }
 
 impl<S: Sync> FromRequestParts<S> for Identity {
     type Rejection = Infallible;
 
-    /// Who asks, as the layer before all handlers found out; nobody, where it did not.
+    /// The client as [`super::auth::check`] authenticated it; anonymous without that layer.
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(parts.extensions.get::<Self>().cloned().unwrap_or_else(|| Self::nobody(None)))
+        Ok(parts.extensions.get::<Self>().cloned().unwrap_or_else(|| Self::anonymous(None)))
     }
 }
 
-impl State {
-    /// Somebody who does not log in where nobody has to.
-    pub(in crate::web) fn nobody(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> Identity {
-        match &self.shared.config.web.loopback {
-            Some(loopback) if is_here(peer, headers) => {
+impl HttpContext {
+    /// The identity of a client that sends no credentials, where reading needs no login.
+    pub(in crate::web) fn anonymous(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> Identity {
+        match &self.config.loopback {
+            Some(loopback) if is_local(peer, headers) => {
                 Identity::known("loopback".to_owned(), loopback.role, AuthMethod::Loopback, peer)
             }
-            Some(_) | None => Identity::nobody(peer),
+            Some(_) | None => Identity::anonymous(peer),
         }
     }
 
-    /// Whether anybody may request anything.
+    /// Whether any client may request an action.
     pub(crate) fn takes_actions(&self) -> bool {
-        self.shared.config.web.loopback.is_some() || self.file().is_some_and(|file| file.allows_actions())
+        self.config.loopback.is_some() || self.config_file().is_some_and(|file| file.allows_actions())
     }
 
-    /// Lets somebody action what needs that role.
+    /// Authorizes a client for what needs a role.
     ///
     /// # Errors
-    /// When he may not: a problem that says what is missing and how to get it.
+    /// When its role is not enough: a problem that names what is missing and how to get it.
     pub(crate) fn authorize(&self, who: &Identity, needed: Role, source: Source) -> Result<Actor, Problem> {
         if who.role >= needed && (needed == Role::Viewer || self.takes_actions()) {
             return Ok(Actor { name: who.name.clone(), role: who.role, source, from: who.peer });
@@ -114,39 +114,39 @@ impl State {
         let forbidden = |why: String| Err(Problem::new(StatusCode::FORBIDDEN, why));
         if !self.takes_actions() {
             return forbidden(
-                "This server takes no actions, since nobody was named who may give them. Start it with --config.file, a \
-                 file that gives users of --web.config.file a role (users: {alice: operator}) or names a file of tokens \
-                 (tokens_file: tokens.yml), which queuekeeper token makes."
+                "This server takes no actions, since no user or token has a role that allows them. Start it with \
+                 --config.file: a file that gives users of --web.config.file a role (users: {alice: operator}) or names a \
+                 file of tokens (tokens_file: tokens.yml), which queuekeeper token creates."
                     .to_owned(),
             );
         }
         let (name, role) = (&who.name, who.role);
-        match who.means {
-            AuthMethod::Nobody if self.shared.config.web.loopback.is_some() => forbidden(format!(
-                "This needs the role {needed}, which only those have who are on the server's machine."
+        match who.method {
+            AuthMethod::Anonymous if self.config.loopback.is_some() => forbidden(format!(
+                "This requires the role {needed}, which only clients on the server's machine have."
             )),
-            AuthMethod::Nobody if self.has_users() => {
-                Err(self.challenge(format!("This needs the role {needed}. Log in.")))
+            AuthMethod::Anonymous if self.has_users() => {
+                Err(self.challenge(format!("This requires the role {needed}. Log in.")))
             }
-            AuthMethod::Nobody => Err(self.challenge(format!(
-                "This needs the role {needed}, and so a token that has it: send it as Authorization: Bearer. A browser \
-                 needs a user and a password, of which --web.config.file has none."
+            AuthMethod::Anonymous => Err(self.challenge(format!(
+                "This requires a token of the role {needed}: send it as Authorization: Bearer. A browser needs a user and \
+                 a password, of which --web.config.file has none."
             ))),
             AuthMethod::Password => forbidden(format!(
-                "This needs the role {needed}, and {name} is {role}. Whoever runs the server gives it in the file of \
-                 --config.file, below users."
+                "This requires the role {needed}, and {name} is {role}. An administrator of the server assigns roles in \
+                 the file of --config.file, below users."
             )),
             AuthMethod::Token => forbidden(format!(
-                "This needs the role {needed}, and the token {name} is one of {role}. Whoever runs the server makes one \
-                 with queuekeeper token."
+                "This requires the role {needed}, and the token {name} has the role {role}. An administrator of the \
+                 server creates one with queuekeeper token."
             )),
-            AuthMethod::Loopback => forbidden(format!("This needs the role {needed}, and whoever is here is {role}.")),
+            AuthMethod::Loopback => forbidden(format!("This requires the role {needed}, and clients on this machine have {role}.")),
         }
     }
 }
 
-/// Whether somebody is on this machine, as far as can be told.
-fn is_here(peer: Option<IpAddr>, headers: &HeaderMap) -> bool {
+/// Whether a client is on this machine, as far as the connection and the headers show.
+fn is_local(peer: Option<IpAddr>, headers: &HeaderMap) -> bool {
     peer.is_some_and(|peer| peer.is_loopback()) && !FORWARDED.iter().any(|name| headers.contains_key(name))
 }
 
@@ -156,11 +156,10 @@ mod tests {
 
     use super::*;
     use crate::config::{Config, ConfigFile, Loopback, Secret, TokenLine, Web, WebFile};
-    use crate::mirror::Store;
 
     const WEB: &str = "basic_auth_users: {alice: $2b$04$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi}";
 
-    fn state(web: &str, file: &str, loopback: Option<Loopback>) -> State {
+    fn context(web: &str, file: &str, loopback: Option<Loopback>) -> HttpContext {
         let directory = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             let path = directory.path().join(name);
@@ -174,32 +173,40 @@ mod tests {
         file.check_users(Some(&web)).unwrap();
         let base = Config::new(queuekeeper_zookeeper::Config::new("127.0.0.1:1".parse().unwrap()));
         let config = Config { web: Web { file: Some(web), loopback, ..Web::default() }, file: Some(file), ..base };
-        State::new(config, Store::default(), None, None, Registry::default())
+        HttpContext::register(&mut Registry::default(), &config, [])
     }
 
-    fn told(state: &State, who: &Identity, needed: Role) -> Result<(), (u16, usize, String)> {
-        state.authorize(who, needed, Source::Api).map(drop).map_err(|problem| {
+    fn authorized(context: &HttpContext, who: &Identity, needed: Role) -> Result<(), (u16, usize, String)> {
+        context.authorize(who, needed, Source::Api).map(drop).map_err(|problem| {
             let challenges = problem.headers.iter().filter(|(name, _)| name == header::WWW_AUTHENTICATE).count();
             (problem.status, challenges, problem.detail.into_owned())
         })
     }
 
     #[test]
-    fn whoever_may_not_is_told_what_is_missing_and_how_to_get_it() {
-        let someone = |means, role| {
-            let name = if means == AuthMethod::Nobody { "" } else { "alice" };
-            Identity::known(name.to_owned(), role, means, Some("192.0.2.1".parse().unwrap()))
+    fn a_refusal_names_what_is_missing_and_how_to_get_it() {
+        let someone = |method, role| {
+            let name = if method == AuthMethod::Anonymous { "" } else { "alice" };
+            Identity::known(name.to_owned(), role, method, Some("192.0.2.1".parse().unwrap()))
         };
         let trusted = Loopback { role: Role::Operator, notice: "" };
-        let (nobody, viewer) = (someone(AuthMethod::Nobody, Role::Viewer), someone(AuthMethod::Password, Role::Viewer));
+        let (anonymous, viewer) =
+            (someone(AuthMethod::Anonymous, Role::Viewer), someone(AuthMethod::Password, Role::Viewer));
         let (open, closed) = ("", "{}");
         for (web, file, loopback, who, needed, expected) in [
             (WEB, "users: {alice: viewer}", None, &viewer, Role::Operator, (403, 0, "takes no actions")),
-            // A role that is left over from a time when actions were taken is none.
+            // A role alone is not enough where the server takes no actions any more.
             (open, closed, None, &someone(AuthMethod::Password, Role::Admin), Role::Admin, (403, 0, "--config.file")),
-            (WEB, "users: {alice: operator}", None, &nobody, Role::Operator, (401, 1, "Log in")),
-            (WEB, "users: {alice: operator}\ntokens_file: tokens.yml", None, &nobody, Role::Admin, (401, 2, "Log in")),
-            (open, "tokens_file: tokens.yml", None, &nobody, Role::Operator, (401, 1, "Authorization: Bearer")),
+            (WEB, "users: {alice: operator}", None, &anonymous, Role::Operator, (401, 1, "Log in")),
+            (
+                WEB,
+                "users: {alice: operator}\ntokens_file: tokens.yml",
+                None,
+                &anonymous,
+                Role::Admin,
+                (401, 2, "Log in"),
+            ),
+            (open, "tokens_file: tokens.yml", None, &anonymous, Role::Operator, (401, 1, "Authorization: Bearer")),
             (WEB, "users: {alice: admin}", None, &viewer, Role::Operator, (403, 0, "alice is viewer")),
             (
                 WEB,
@@ -207,57 +214,57 @@ mod tests {
                 None,
                 &someone(AuthMethod::Token, Role::Operator),
                 Role::Admin,
-                (403, 0, "the token alice is one of operator"),
+                (403, 0, "the token alice has the role operator"),
             ),
-            (open, closed, Some(&trusted), &nobody, Role::Operator, (403, 0, "on the server's machine")),
+            (open, closed, Some(&trusted), &anonymous, Role::Operator, (403, 0, "on the server's machine")),
             (
                 open,
                 closed,
                 Some(&trusted),
                 &someone(AuthMethod::Loopback, Role::Operator),
                 Role::Admin,
-                (403, 0, "needs the role admin"),
+                (403, 0, "requires the role admin"),
             ),
         ] {
-            let state = state(web, file, loopback.cloned());
-            let (status, challenges, text) = told(&state, who, needed).unwrap_err();
+            let context = context(web, file, loopback.cloned());
+            let (status, challenges, text) = authorized(&context, who, needed).unwrap_err();
             assert_eq!((status, challenges), (expected.0, expected.1), "{file:?}: {text}");
             assert!(text.contains(expected.2), "{text}");
         }
     }
 
     #[test]
-    fn each_role_may_what_it_and_those_below_it_may_and_the_actor_is_who_asked() {
-        let state = state(WEB, "users: {alice: operator}", None);
+    fn each_role_includes_those_below_it_and_the_actor_is_the_client() {
+        let context = context(WEB, "users: {alice: operator}", None);
         for role in Role::ALL {
             let peer = "192.0.2.1".parse().unwrap();
             let who = Identity::known("alice".to_owned(), role, AuthMethod::Password, Some(peer));
             for needed in Role::ALL {
-                assert_eq!(told(&state, &who, needed).is_ok(), needed <= role, "{role} {needed}");
+                assert_eq!(authorized(&context, &who, needed).is_ok(), needed <= role, "{role} {needed}");
             }
-            let actor = state.authorize(&who, role, Source::Web).unwrap();
+            let actor = context.authorize(&who, role, Source::Web).unwrap();
             assert_eq!(actor, Actor { name: "alice".to_owned(), role, source: Source::Web, from: Some(peer) });
         }
     }
 
     #[test]
-    fn whoever_is_here_is_trusted_only_where_that_was_said_and_through_no_proxy() {
+    fn local_clients_are_trusted_only_where_configured_and_not_through_a_proxy() {
         let admin = Some(Loopback { role: Role::Admin, notice: "" });
-        for (loopback, peer, header, means) in [
-            (None, "127.0.0.1", None, AuthMethod::Nobody),
+        for (loopback, peer, header, method) in [
+            (None, "127.0.0.1", None, AuthMethod::Anonymous),
             (admin.clone(), "127.0.0.1", None, AuthMethod::Loopback),
             (admin.clone(), "::1", None, AuthMethod::Loopback),
-            (admin.clone(), "192.0.2.1", None, AuthMethod::Nobody),
-            (admin.clone(), "127.0.0.1", Some("X-Forwarded-For"), AuthMethod::Nobody),
-            (admin, "127.0.0.1", Some("Forwarded"), AuthMethod::Nobody),
+            (admin.clone(), "192.0.2.1", None, AuthMethod::Anonymous),
+            (admin.clone(), "127.0.0.1", Some("X-Forwarded-For"), AuthMethod::Anonymous),
+            (admin, "127.0.0.1", Some("Forwarded"), AuthMethod::Anonymous),
         ] {
             let mut headers = HeaderMap::new();
             if let Some(name) = header {
                 let name: HeaderName = name.parse().unwrap();
                 headers.insert(name, "192.0.2.1".parse().unwrap());
             }
-            let identity = state("", "", loopback).nobody(&headers, Some(peer.parse().unwrap()));
-            assert_eq!(identity.means, means, "{peer} {header:?}");
+            let identity = context("", "", loopback).anonymous(&headers, Some(peer.parse().unwrap()));
+            assert_eq!(identity.method, method, "{peer} {header:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! JSON as it is answered.
+//! JSON responses.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::views::show::visible_json;
 
-/// A value as JSON, in which every character that does not show is escaped.
+/// A value as JSON, with all invisible characters escaped.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::web) struct Json<T>(pub(in crate::web) T);
 
@@ -18,7 +18,7 @@ impl<T: Serialize> IntoResponse for Json<T> {
                 ([(header::CONTENT_TYPE, kind)], visible_json(json)).into_response()
             }
             Err(error) => {
-                tracing::error!(%error, "an answer cannot be written as JSON");
+                tracing::error!(%error, "failed to serialize a response as JSON");
                 StatusCode::INTERNAL_SERVER_ERROR.into_response()
             }
         }

@@ -1,15 +1,14 @@
-//! Everything below a prefix.
+//! `--web.route-prefix`.
 
 use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::routing::{MethodRouter, get};
 
 use crate::config::RoutePrefix;
-use crate::web::State;
 
 /// The routes below the prefix, with redirects to it: as in Prometheus, from the server's root, and from the prefix
 /// without the slash that relative links need.
-pub(in crate::web) fn below(prefix: &RoutePrefix, routes: Router<State>) -> Router<State> {
+pub(in crate::web) fn below<S: Clone + Send + Sync + 'static>(prefix: &RoutePrefix, routes: Router<S>) -> Router<S> {
     let prefix = prefix.as_str();
     let Some((_, last)) = prefix.rsplit_once('/') else { return routes };
     Router::new()
@@ -18,7 +17,7 @@ pub(in crate::web) fn below(prefix: &RoutePrefix, routes: Router<State>) -> Rout
         .route(prefix, redirect(format!("{last}/")))
 }
 
-/// To a place relative to the present one, since a proxy may have put more before it.
-fn redirect(to: String) -> MethodRouter<State> {
+/// A relative redirect, since a reverse proxy may add a prefix of its own.
+fn redirect<S: Clone + Send + Sync + 'static>(to: String) -> MethodRouter<S> {
     get(async || (StatusCode::FOUND, [(header::LOCATION, to)]))
 }

@@ -1,4 +1,4 @@
-//! What a request gets that cannot be served: a problem document, a page, or a line, as it was asked for.
+//! Error responses: a problem document, a page, or a line of text.
 
 use std::borrow::Cow;
 
@@ -14,12 +14,20 @@ use crate::views::error::Explained;
 /// The media type of a problem document (RFC 9457).
 pub(in crate::web) const MEDIA_TYPE: &str = "application/problem+json";
 
-/// Why a request was not served, and what to do. As JSON it is a problem document (RFC 9457).
-// As a response it carries itself in the extensions; the layer that describes errors writes the body, because only it
-// knows who asked. The description of the API takes over what stands above, and this is nothing for its readers.
+/// Marks an error response that already has a body.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::web) struct HasMessage;
+
+/// Marks a response to a request that was refused before it reached its route.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::web) struct Refused;
+
+/// Why a request was refused or failed, and what to do. As JSON it is a problem document (RFC 9457).
+// As a response it is put into the extensions; `web::errors` writes the body, since its form depends on the request. This
+// is not part of the doc comment, which becomes a description in the API document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct Problem {
-    /// What kind of problem this is: a URI; `about:blank` adds nothing to `status`.
+    /// The type of the problem, a URI; `about:blank` where `status` says all.
     #[serde(rename = "type")]
     pub(crate) kind: &'static str,
     /// The status in words.
@@ -32,16 +40,16 @@ pub(crate) struct Problem {
     /// The values that are allowed, where the problem is one that is not.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) allowed: Vec<Cow<'static, str>>,
-    /// How the target of an action is now, where that stands against it.
+    /// The present state of the target, where it conflicts with the action.
     // Boxed, since every handler's result carries a problem and few problems carry this.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub(crate) present: Option<Box<Present>>,
-    // Headers of the response, such as how to log in.
+    // Further headers, such as how to log in.
     #[serde(skip)]
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-/// How the target of an action is now.
+/// The present state of the target of an action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct Present {
     /// Its state.
@@ -53,7 +61,7 @@ pub(crate) struct Present {
 }
 
 impl Problem {
-    /// A problem with no more to its kind than the status.
+    /// A problem that the status describes.
     pub(in crate::web) fn new(status: StatusCode, detail: impl Into<Cow<'static, str>>) -> Self {
         Self {
             kind: "about:blank",
@@ -66,12 +74,12 @@ impl Problem {
         }
     }
 
-    /// A parameter that cannot be taken.
+    /// An invalid parameter.
     pub(in crate::web) fn bad(detail: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, detail)
     }
 
-    /// Something that is not there.
+    /// Something that does not exist.
     pub(in crate::web) fn missing(detail: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::NOT_FOUND, detail)
     }
@@ -98,6 +106,13 @@ impl Problem {
         let allowed =
             if self.allowed.is_empty() { String::new() } else { format!(" Allowed: {}.", self.allowed.join(", ")) };
         format!("{}{allowed}\n", self.detail)
+    }
+
+    /// The response to a request that does not get to its route.
+    pub(super) fn refuse(self) -> Response {
+        let mut response = self.into_response();
+        response.extensions_mut().insert(Refused);
+        response
     }
 
     /// The problem document.

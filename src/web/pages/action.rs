@@ -17,9 +17,8 @@ use crate::views::show::{Shown, shown, visible};
 use crate::web::State;
 use crate::web::actions::{ActionRequest, action_kind, job_state, plan, priority, target};
 use crate::web::http::identity::Identity;
-use crate::web::http::layers::HasMessage;
 use crate::web::http::params::{Params, Sent};
-use crate::web::http::problem::Problem;
+use crate::web::http::problem::{HasMessage, Problem};
 use crate::web::http::query::{Pairs, address, given, refuse};
 use queuekeeper_queue::state::{JobState, State as _};
 

@@ -1,13 +1,13 @@
-//! What a request says of who asks.
+//! The credentials of a request.
 
 use axum::http::{HeaderMap, header};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
-/// Users and passwords longer than this together are not looked at, and no longer tokens, in bytes.
-const LONGEST: usize = 1024;
+/// The longest user and password together, and the longest token, in bytes; longer ones are ignored.
+const MAX_BYTES: usize = 1024;
 
-/// A user and a password, or a token; without `Debug`, so that no log shows it.
+/// A user and a password, or a token; without `Debug`, so that it cannot be logged.
 pub(in crate::web) enum Credentials {
     Password(Login),
     Token(Vec<u8>),
@@ -26,13 +26,13 @@ impl Credentials {
         let (scheme, given) = value.to_str().ok()?.split_once(' ')?;
         let given = given.trim();
         if scheme.eq_ignore_ascii_case("bearer") {
-            let is_token = (1..=LONGEST).contains(&given.len());
+            let is_token = (1..=MAX_BYTES).contains(&given.len());
             return is_token.then(|| Self::Token(given.as_bytes().to_vec()));
         }
         if !scheme.eq_ignore_ascii_case("basic") {
             return None;
         }
-        let decoded = BASE64_STANDARD.decode(given).ok().filter(|decoded| decoded.len() <= LONGEST)?;
+        let decoded = BASE64_STANDARD.decode(given).ok().filter(|decoded| decoded.len() <= MAX_BYTES)?;
         let colon = decoded.iter().position(|byte| *byte == b':')?;
         let user = String::from_utf8(decoded[..colon].to_vec()).ok()?;
         Some(Self::Password(Login { user, password: decoded[colon + 1..].to_vec() }))
@@ -57,14 +57,14 @@ mod tests {
     }
 
     #[test]
-    fn only_a_user_and_a_password_or_a_token_are_taken_for_such() {
+    fn only_valid_basic_and_bearer_credentials_are_read() {
         let basic = |text: &[u8]| format!("Basic {}", BASE64_STANDARD.encode(text));
         assert_eq!(read(&["bAsIc YWxpY2U6YTpi"]), Some(("alice".to_owned(), b"a:b".to_vec())));
         assert_eq!(read(&[&basic(b":")]), Some((String::new(), Vec::new())));
         assert_eq!(read(&[&basic("jörg:ß".as_bytes())]), Some(("jörg".to_owned(), "ß".into())));
         assert_eq!(read(&["bEARER  abc "]), Some(("a token".to_owned(), b"abc".to_vec())));
-        let long = basic(&[b':'; LONGEST + 1]);
-        let long_token = format!("Bearer {}", "x".repeat(LONGEST + 1));
+        let long = basic(&[b':'; MAX_BYTES + 1]);
+        let long_token = format!("Bearer {}", "x".repeat(MAX_BYTES + 1));
         for values in [
             &[][..],
             &["Basic"],

@@ -1,4 +1,4 @@
-//! ConnectionLimiter for connections, and who leaves when there is none.
+//! The limit for connections, and which one is evicted when it is reached.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -14,152 +14,151 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::web::http::host::network;
+use crate::web::http::address::network;
 
-/// ConnectionLimiter for so many connections at once.
+/// A limit for connections open at once.
 ///
-/// When it is full, the one that has waited longest for its client to ask for something, or to send the body that it said
-/// would come, leaves for the next: a thousand connections that do nothing keep nobody out. Where all of them are being
-/// answered, the next waits.
+/// At the limit, a new connection evicts the one that has been idle for longest: that waits for a request, or for the rest
+/// of one. So any number of idle connections cannot lock others out. Where all have a request in flight, a new one waits.
 ///
-/// One address has three quarters of it at most, so that nobody alone can keep all others waiting.
+/// One address has three quarters of the slots at most, so that it cannot make all others wait.
 #[derive(Debug)]
 pub(super) struct ConnectionLimiter {
     limit: usize,
-    /// The most places of one address.
+    /// The most slots of one address.
     share: usize,
-    places: Mutex<Places>,
-    /// Somebody has left or has become idle.
+    slots: Mutex<Slots>,
+    /// A slot was released or has become idle.
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Places {
-    next: u64,
-    taken: HashMap<u64, Taken>,
+struct Slots {
+    next_id: u64,
+    used: HashMap<u64, SlotState>,
 }
 
 #[derive(Debug)]
-struct Taken {
-    /// Where its client is.
+struct SlotState {
+    /// The address of the client.
     peer: IpAddr,
-    /// How many requests are being answered.
-    busy: usize,
+    /// How many complete requests are in flight.
+    active: usize,
     /// Since when there is none.
     idle_since: Instant,
-    leave: CancellationToken,
+    evicted: CancellationToken,
 }
 
-/// The place of a connection, until it is dropped.
+/// The slot of a connection, released when it is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ConnectionSlot {
     limiter: Arc<ConnectionLimiter>,
-    number: u64,
-    /// Cancelled when it has to leave.
-    pub(super) leave: CancellationToken,
+    id: u64,
+    /// Cancelled when the connection is evicted.
+    pub(super) evicted: CancellationToken,
 }
 
-/// A request, until it is answered and this is dropped.
+/// A request, until its response was sent and this is dropped.
 #[derive(Debug)]
-pub(super) struct Busy {
-    place: Arc<Place>,
-    /// Whether it is our turn: all of it has come.
-    has_begun: AtomicBool,
+pub(super) struct ActiveRequest {
+    slot: Arc<ConnectionSlot>,
+    /// Whether all of it was received, so that its connection is not idle.
+    has_started: AtomicBool,
 }
 
-/// Whether there is a place.
-enum Entered {
-    Yes(Place),
-    /// As soon as somebody leaves.
-    Later,
-    /// Its address has as many as it may have, and all of them are busy.
-    No,
+/// The outcome of asking for a slot.
+enum Admission {
+    Admitted(ConnectionSlot),
+    /// All slots are active.
+    Wait,
+    /// Its address has its share of the slots, and all of them are active.
+    Refused,
 }
 
 impl ConnectionLimiter {
     pub(super) fn new(limit: usize) -> Arc<Self> {
-        Arc::new(Self { limit, share: (limit * 3 / 4).max(1), places: Mutex::default(), changed: Notify::new() })
+        Arc::new(Self { limit, share: (limit * 3 / 4).max(1), slots: Mutex::default(), changed: Notify::new() })
     }
 
-    /// Takes a place for a client at that address, as soon as there is one; `None` where it has too many of them.
-    pub(super) async fn enter(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
+    /// Acquires a slot for a client at that address, as soon as there is one; `None` where the address has too many.
+    pub(super) async fn acquire(self: &Arc<Self>, peer: IpAddr) -> Option<ConnectionSlot> {
         loop {
-            match self.try_enter(peer) {
-                Entered::Yes(place) => return Some(place),
-                Entered::No => return None,
-                // Who leaves in between is remembered.
-                Entered::Later => self.changed.notified().await,
+            match self.try_acquire(peer) {
+                Admission::Admitted(slot) => return Some(slot),
+                Admission::Refused => return None,
+                // A notification in between is stored.
+                Admission::Wait => self.changed.notified().await,
             }
         }
     }
 
-    fn try_enter(self: &Arc<Self>, peer: IpAddr) -> Entered {
+    fn try_acquire(self: &Arc<Self>, peer: IpAddr) -> Admission {
         let peer = network(peer);
-        let mut places = self.places.lock();
-        let is_over = places.taken.values().filter(|taken| taken.peer == peer).count() >= self.share;
-        if is_over || places.taken.len() >= self.limit {
-            let may_leave = |taken: &Taken| taken.busy == 0 && (!is_over || taken.peer == peer);
-            let idle = places.taken.iter().filter(|(_, taken)| may_leave(taken));
-            let Some(number) = idle.min_by_key(|(_, taken)| taken.idle_since).map(|(number, _)| *number) else {
-                return if is_over { Entered::No } else { Entered::Later };
+        let mut slots = self.slots.lock();
+        let is_over = slots.used.values().filter(|slot| slot.peer == peer).count() >= self.share;
+        if is_over || slots.used.len() >= self.limit {
+            let is_evictable = |slot: &SlotState| slot.active == 0 && (!is_over || slot.peer == peer);
+            let idle = slots.used.iter().filter(|(_, slot)| is_evictable(slot));
+            let Some(id) = idle.min_by_key(|(_, slot)| slot.idle_since).map(|(id, _)| *id) else {
+                return if is_over { Admission::Refused } else { Admission::Wait };
             };
-            if let Some(gone) = places.taken.remove(&number) {
-                gone.leave.cancel();
+            if let Some(idle) = slots.used.remove(&id) {
+                idle.evicted.cancel();
             }
         }
-        let number = places.next;
-        places.next += 1;
-        let leave = CancellationToken::new();
-        places.taken.insert(number, Taken { peer, busy: 0, idle_since: Instant::now(), leave: leave.clone() });
-        drop(places);
-        Entered::Yes(Place { limiter: Arc::clone(self), number, leave })
+        let id = slots.next_id;
+        slots.next_id += 1;
+        let evicted = CancellationToken::new();
+        slots.used.insert(id, SlotState { peer, active: 0, idle_since: Instant::now(), evicted: evicted.clone() });
+        drop(slots);
+        Admission::Admitted(ConnectionSlot { limiter: Arc::clone(self), id, evicted })
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.limiter.places.lock().taken.remove(&self.number);
+        self.limiter.slots.lock().used.remove(&self.id);
         self.limiter.changed.notify_one();
     }
 }
 
-impl Busy {
-    /// A request that came on that place, and of which there may be more to come.
-    pub(super) fn new(place: Arc<Place>) -> Arc<Self> {
-        if let Some(taken) = place.limiter.places.lock().taken.get_mut(&place.number) {
-            taken.idle_since = Instant::now();
+impl ActiveRequest {
+    /// A request on that connection, whose body may not be complete yet.
+    pub(super) fn new(slot: Arc<ConnectionSlot>) -> Arc<Self> {
+        if let Some(state) = slot.limiter.slots.lock().used.get_mut(&slot.id) {
+            state.idle_since = Instant::now();
         }
-        Arc::new(Self { place, has_begun: AtomicBool::new(false) })
+        Arc::new(Self { slot, has_started: AtomicBool::new(false) })
     }
 
-    /// Keeps the place from now on, as long as the answer takes.
-    pub(super) fn begin(&self) {
-        if self.has_begun.swap(true, Ordering::Relaxed) {
+    /// Keeps the connection from being evicted from now on, until the response was sent.
+    pub(super) fn start(&self) {
+        if self.has_started.swap(true, Ordering::Relaxed) {
             return;
         }
-        if let Some(taken) = self.place.limiter.places.lock().taken.get_mut(&self.place.number) {
-            taken.busy += 1;
+        if let Some(state) = self.slot.limiter.slots.lock().used.get_mut(&self.slot.id) {
+            state.active += 1;
         }
     }
 }
 
-impl Drop for Busy {
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
-        let limiter = &self.place.limiter;
-        if self.has_begun.load(Ordering::Relaxed)
-            && let Some(taken) = limiter.places.lock().taken.get_mut(&self.place.number)
+        let limiter = &self.slot.limiter;
+        if self.has_started.load(Ordering::Relaxed)
+            && let Some(state) = limiter.slots.lock().used.get_mut(&self.slot.id)
         {
-            taken.busy -= 1;
-            taken.idle_since = Instant::now();
+            state.active -= 1;
+            state.idle_since = Instant::now();
         }
         limiter.changed.notify_one();
     }
 }
 
-/// The body of a request, whose answer begins when all of it has come.
+/// The body of a request, which starts the request when all of it was received.
 pub(super) struct RequestBody {
     pub(super) body: Incoming,
-    pub(super) busy: Arc<Busy>,
+    pub(super) active: Arc<ActiveRequest>,
 }
 
 impl HttpBody for RequestBody {
@@ -169,7 +168,7 @@ impl HttpBody for RequestBody {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let frame = Pin::new(&mut self.body).poll_frame(cx);
         if matches!(frame, Poll::Ready(None)) || (frame.is_ready() && self.body.is_end_stream()) {
-            self.busy.begin();
+            self.active.start();
         }
         frame
     }
@@ -183,13 +182,13 @@ impl HttpBody for RequestBody {
     }
 }
 
-/// The body of an answer, whose connection is busy until it was given away.
-pub(super) struct Answer {
+/// The body of a response, whose connection is active until it was sent.
+pub(super) struct ResponseBody {
     pub(super) body: Body,
-    pub(super) _busy: Arc<Busy>,
+    pub(super) _active: Arc<ActiveRequest>,
 }
 
-impl HttpBody for Answer {
+impl HttpBody for ResponseBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -218,79 +217,79 @@ mod tests {
         IpAddr::from([192, 0, 2, last])
     }
 
-    async fn enter(limiter: &Arc<ConnectionLimiter>, last: u8) -> Arc<Place> {
-        Arc::new(limiter.enter(address(last)).await.unwrap())
+    async fn acquire(limiter: &Arc<ConnectionLimiter>, last: u8) -> Arc<ConnectionSlot> {
+        Arc::new(limiter.acquire(address(last)).await.unwrap())
     }
 
-    fn busy(place: &Arc<Place>) -> Arc<Busy> {
-        let busy = Busy::new(Arc::clone(place));
-        busy.begin();
-        busy
+    fn start(slot: &Arc<ConnectionSlot>) -> Arc<ActiveRequest> {
+        let active = ActiveRequest::new(Arc::clone(slot));
+        active.start();
+        active
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_is_idle_for_longest_leaves_and_who_is_busy_stays() {
+    async fn the_connection_idle_for_longest_is_evicted_and_active_ones_stay() {
         let limiter = ConnectionLimiter::new(2);
-        let first = enter(&limiter, 1).await;
+        let first = acquire(&limiter, 1).await;
         tokio::time::advance(Duration::from_secs(1)).await;
-        let second = enter(&limiter, 2).await;
-        let of_first = busy(&first);
-        // The first is older, but busy.
-        let third = enter(&limiter, 3).await;
-        assert!(second.leave.is_cancelled() && !first.leave.is_cancelled());
-        // One that had to leave frees nothing when it ends.
+        let second = acquire(&limiter, 2).await;
+        let of_first = start(&first);
+        // The first is older, but active.
+        let third = acquire(&limiter, 3).await;
+        assert!(second.evicted.is_cancelled() && !first.evicted.is_cancelled());
+        // An evicted connection releases nothing when it is closed.
         drop(second);
-        assert_eq!(limiter.places.lock().taken.len(), 2);
+        assert_eq!(limiter.slots.lock().used.len(), 2);
 
-        let of_third = busy(&third);
-        let mut fourth = std::pin::pin!(limiter.enter(address(4)));
-        assert!(fourth.as_mut().now_or_never().is_none(), "everyone is busy");
+        let of_third = start(&third);
+        let mut fourth = std::pin::pin!(limiter.acquire(address(4)));
+        assert!(fourth.as_mut().now_or_never().is_none(), "all are active");
         drop(of_first);
         let fourth = fourth.await;
-        assert!(first.leave.is_cancelled() && !third.leave.is_cancelled());
+        assert!(first.evicted.is_cancelled() && !third.evicted.is_cancelled());
         drop((of_third, third, fourth, first));
-        assert!(limiter.places.lock().taken.is_empty());
+        assert!(limiter.slots.lock().used.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_has_not_sent_all_of_a_request_is_not_busy_yet() {
+    async fn a_connection_is_idle_until_all_of_a_request_was_received() {
         let limiter = ConnectionLimiter::new(1);
-        let first = enter(&limiter, 1).await;
-        let sending = Busy::new(Arc::clone(&first));
-        let second = enter(&limiter, 2).await;
-        assert!(first.leave.is_cancelled());
-        // What comes too late changes nothing.
-        sending.begin();
+        let first = acquire(&limiter, 1).await;
+        let sending = ActiveRequest::new(Arc::clone(&first));
+        let second = acquire(&limiter, 2).await;
+        assert!(first.evicted.is_cancelled());
+        // After the eviction this changes nothing.
+        sending.start();
         drop((sending, first));
-        let _of_second = busy(&second);
-        assert!(limiter.enter(address(3)).now_or_never().is_none());
+        let _of_second = start(&second);
+        assert!(limiter.acquire(address(3)).now_or_never().is_none());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_address_has_three_quarters_of_the_room_and_no_more() {
+    async fn one_address_has_three_quarters_of_the_slots_at_most() {
         let limiter = ConnectionLimiter::new(8);
         let mut kept = Vec::new();
         for _ in 0..6 {
-            let place = enter(&limiter, 1).await;
-            kept.push((busy(&place), place));
+            let slot = acquire(&limiter, 1).await;
+            kept.push((start(&slot), slot));
         }
-        assert!(limiter.enter(address(1)).await.is_none(), "it has as many as it may have, and all are busy");
+        assert!(limiter.acquire(address(1)).await.is_none(), "it has its share, and all are active");
         for last in [2, 3] {
-            let place = enter(&limiter, last).await;
-            kept.push((busy(&place), place));
+            let slot = acquire(&limiter, last).await;
+            kept.push((start(&slot), slot));
         }
-        // One of its own makes room for it, and none of the others'.
+        // It evicts one of its own, and none of the others.
         drop(kept.remove(0).0);
-        let next = enter(&limiter, 1).await;
-        assert!(!next.leave.is_cancelled() && kept.iter().all(|(_, place)| !place.leave.is_cancelled()));
-        // Whoever has a network of IPv6 is one.
+        let next = acquire(&limiter, 1).await;
+        assert!(!next.evicted.is_cancelled() && kept.iter().all(|(_, slot)| !slot.evicted.is_cancelled()));
+        // An IPv6 network counts as one address.
         let limiter = ConnectionLimiter::new(4);
         let of = |last: u16| IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, last]);
         let mut kept = Vec::new();
         for last in 0..3 {
-            let place = Arc::new(limiter.enter(of(last)).await.unwrap());
-            kept.push((busy(&place), place));
+            let slot = Arc::new(limiter.acquire(of(last)).await.unwrap());
+            kept.push((start(&slot), slot));
         }
-        assert!(limiter.enter(of(3)).await.is_none());
+        assert!(limiter.acquire(of(3)).await.is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! Clients that ask and do not read.
+//! A time-out for clients that do not read the response.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -8,34 +8,33 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-/// How long is waited for a client to take something more.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a write may wait until the client has read the minimum.
+const INTERVAL: Duration = Duration::from_secs(20);
 
-/// How much a client takes in that time at least, in bytes. One that reads a byte a second does not; a telephone at the
-/// edge of nowhere does.
-const LEAST: usize = 8 * 1024;
+/// How much a client must read in that time, in bytes: more than one that reads a byte a second, less than any slow
+/// mobile connection.
+const MIN_BYTES: usize = 8 * 1024;
 
-/// A stream whose writing fails once the other side takes next to nothing.
+/// A stream whose writes fail once the peer reads too slowly.
 ///
-/// The clock runs only while the system's own buffers are full, so that an event stream on which nothing happens is left
-/// alone.
+/// Time counts only while the socket's send buffer is full, so that an event stream without events does not time out.
 #[derive(Debug)]
-pub(crate) struct Stalling<S> {
+pub(crate) struct WriteTimeout<S> {
     stream: S,
-    stalled: Option<Stalled>,
+    blocked: Option<BlockedWrite>,
 }
 
-/// Writing has to wait.
+/// A write that waits for the peer.
 #[derive(Debug)]
-struct Stalled {
-    until: Pin<Box<Sleep>>,
-    /// What was taken since the clock was set, in bytes.
-    taken: usize,
+struct BlockedWrite {
+    deadline: Pin<Box<Sleep>>,
+    /// Bytes written since the deadline was set.
+    written: usize,
 }
 
-impl<S> Stalling<S> {
+impl<S> WriteTimeout<S> {
     pub(crate) fn new(stream: S) -> Self {
-        Self { stream, stalled: None }
+        Self { stream, blocked: None }
     }
 
     pub(crate) fn get_ref(&self) -> &S {
@@ -45,22 +44,23 @@ impl<S> Stalling<S> {
     fn written(&mut self, written: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         match written {
             Poll::Ready(Ok(bytes)) => {
-                if let Some(stalled) = &mut self.stalled {
-                    stalled.taken += bytes;
+                if let Some(blocked) = &mut self.blocked {
+                    blocked.written += bytes;
                 }
                 Poll::Ready(Ok(bytes))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => {
-                let stalled = self
-                    .stalled
-                    .get_or_insert_with(|| Stalled { until: Box::pin(tokio::time::sleep(PATIENCE)), taken: 0 });
-                while stalled.until.as_mut().poll(cx).is_ready() {
-                    if stalled.taken < LEAST {
-                        return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")));
+                let blocked = self.blocked.get_or_insert_with(|| BlockedWrite {
+                    deadline: Box::pin(tokio::time::sleep(INTERVAL)),
+                    written: 0,
+                });
+                while blocked.deadline.as_mut().poll(cx).is_ready() {
+                    if blocked.written < MIN_BYTES {
+                        return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "client reads too slowly")));
                     }
-                    stalled.taken = 0;
-                    stalled.until.as_mut().reset(Instant::now() + PATIENCE);
+                    blocked.written = 0;
+                    blocked.deadline.as_mut().reset(Instant::now() + INTERVAL);
                 }
                 Poll::Pending
             }
@@ -68,13 +68,13 @@ impl<S> Stalling<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Stalling<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buffer)
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Stalling<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.written(written, cx)
@@ -93,9 +93,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Stalling<S> {
         self.stream.is_write_vectored()
     }
 
-    /// Everything was written before: the client keeps up.
+    /// All of it was written before: the client keeps up.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.stalled = None;
+        self.blocked = None;
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
@@ -110,8 +110,8 @@ mod tests {
 
     use super::*;
 
-    /// What comes of writing 256 KiB to one who takes `bytes` once a second.
-    async fn written_to_one_who_reads(bytes: usize) -> (io::Result<()>, Duration) {
+    /// The result of writing 256 KiB to a peer that reads `bytes` once a second.
+    async fn write_to_peer_reading(bytes: usize) -> (io::Result<()>, Duration) {
         let (ours, mut theirs) = tokio::io::duplex(1024);
         let reading = tokio::spawn(async move {
             let mut some = vec![0; bytes];
@@ -120,26 +120,26 @@ mod tests {
             }
         });
         let started = Instant::now();
-        let mut ours = Stalling::new(ours);
+        let mut ours = WriteTimeout::new(ours);
         let written = ours.write_all(&vec![0; 256 * 1024]).await;
         reading.abort();
         (written, started.elapsed())
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_reads_next_to_nothing_is_given_up_and_who_reads_slowly_is_not() {
-        let (given_up, after) = written_to_one_who_reads(1).await;
-        assert_eq!(given_up.unwrap_err().kind(), io::ErrorKind::TimedOut);
-        assert!(after < PATIENCE * 2, "{after:?}");
-        let (slow, after) = written_to_one_who_reads(1024).await;
+    async fn a_peer_that_hardly_reads_times_out_and_a_slow_one_does_not() {
+        let (timed_out, after) = write_to_peer_reading(1).await;
+        assert_eq!(timed_out.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert!(after < INTERVAL * 2, "{after:?}");
+        let (slow, after) = write_to_peer_reading(1024).await;
         slow.unwrap();
-        assert!(after > PATIENCE * 5, "{after:?}");
+        assert!(after > INTERVAL * 5, "{after:?}");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stream_on_which_nothing_happens_is_left_alone() {
+    async fn an_idle_stream_does_not_time_out() {
         let (ours, mut theirs) = tokio::io::duplex(8);
-        let mut ours = Stalling::new(ours);
+        let mut ours = WriteTimeout::new(ours);
         for _ in 0..3 {
             let write = async {
                 ours.write_all(b"0123456789").await.unwrap();
@@ -147,7 +147,7 @@ mod tests {
             };
             let mut read = [0; 10];
             tokio::join!(write, async { theirs.read_exact(&mut read).await.unwrap() });
-            tokio::time::sleep(PATIENCE * 10).await;
+            tokio::time::sleep(INTERVAL * 10).await;
         }
     }
 }

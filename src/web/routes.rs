@@ -1,0 +1,25 @@
+//! Addresses that more than one room names, and what is known of every route.
+
+/// Where the API is.
+pub(super) const API: &str = "/api/v1";
+
+/// Where Alertmanager calls.
+pub(super) const ALERTS: &str = "/api/v1/alerts";
+
+/// Where the description of the API is.
+pub(super) const API_DOCUMENT: &str = "/api/v1/openapi.json";
+
+/// Below this, errors are problem documents and bodies are JSON.
+pub(super) const API_ROOT: &str = "/api/";
+
+/// The probes, which need no login.
+pub(super) const HEALTHY: &str = "/-/healthy";
+/// See [`HEALTHY`].
+pub(super) const READY: &str = "/-/ready";
+
+/// A route's pattern, and whether it answers GET; one that does not takes POST.
+#[derive(Debug)]
+pub(super) struct Route {
+    pub(super) pattern: String,
+    pub(super) is_read: bool,
+}

@@ -1,0 +1,107 @@
+//! What handlers need: the mirror, the actions, the configuration.
+
+use std::sync::{Arc, OnceLock};
+
+use jiff::Timestamp;
+use prometheus_client::registry::Registry;
+
+use super::http::context::HttpContext;
+use super::reload::Reloader;
+use crate::actions::Actions;
+use crate::alerts::Alerts;
+use crate::config;
+use crate::metrics::http::Known;
+use crate::metrics::storage::Storage;
+use crate::mirror::{Freshness, Store, Summary};
+use crate::views::Source;
+
+/// What the handlers need; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct State {
+    pub(super) shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) store: Store,
+    pub(super) registry: Registry,
+    pub(super) storage: Option<Storage>,
+    /// `None` for a read-only server.
+    pub(super) actions: Option<Actions>,
+    /// Empty for a server without rules.
+    pub(super) alerts: OnceLock<Alerts>,
+    pub(super) config: config::Config,
+    pub(super) http: Arc<HttpContext>,
+    pub(super) reloader: Reloader,
+}
+
+/// What every page is rendered from, at one moment.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// The server's clock.
+    pub now: Timestamp,
+    /// The connect string.
+    pub servers: String,
+    /// The path of the metrics.
+    pub telemetry_path: String,
+    /// A notice for all users of this server.
+    pub notice: Option<&'static str>,
+    /// The freshness of the mirror.
+    pub freshness: Freshness,
+    /// The figures; `None` before the first walk.
+    pub summary: Option<Summary>,
+}
+
+impl State {
+    /// The state of a server with these routes. `registry` is complete: what is registered later is not served.
+    pub(super) fn with_routes<'a>(
+        config: config::Config,
+        store: Store,
+        storage: Option<Storage>,
+        actions: Option<Actions>,
+        mut registry: Registry,
+        routes: impl IntoIterator<Item = Known<'a>>,
+    ) -> Self {
+        let http = Arc::new(HttpContext::register(&mut registry, &config, routes));
+        let reloader = Reloader::register(&mut registry, &config);
+        let alerts = OnceLock::new();
+        Self { shared: Arc::new(Shared { store, registry, storage, actions, alerts, config, http, reloader }) }
+    }
+
+    /// Accepts alerts, too.
+    #[must_use]
+    pub fn with_alerts(self, alerts: Alerts) -> Self {
+        // It is new, so that there are none yet.
+        let _ = self.shared.alerts.set(alerts);
+        self
+    }
+
+    /// Checks at once whether the files of the configuration have changed, without waiting for the next interval.
+    pub fn reload(&self) {
+        self.shared.reloader.request();
+    }
+
+    /// What connections and layers share.
+    pub(super) fn http(&self) -> &Arc<HttpContext> {
+        &self.shared.http
+    }
+
+    /// What every page is rendered from, at `now`.
+    pub(super) fn view(&self, now: Timestamp) -> View {
+        let Shared { store, config, .. } = &*self.shared;
+        View {
+            now,
+            servers: config.zookeeper.servers.to_string(),
+            telemetry_path: config.web.telemetry_path.as_str().to_owned(),
+            notice: config.web.loopback.as_ref().map(|loopback| loopback.notice),
+            freshness: store.freshness(),
+            summary: self.source().summary(now).ok(),
+        }
+    }
+
+    /// What views are made from.
+    pub(super) fn source(&self) -> Source<'_> {
+        let Shared { store, storage, alerts, config, .. } = &*self.shared;
+        Source { store, storage: storage.as_ref(), alerts: alerts.get(), servers: &config.zookeeper.servers }
+    }
+}
