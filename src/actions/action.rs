@@ -276,9 +276,12 @@ impl Requested {
     }
 
     /// Its row in the table of actions.
+    ///
+    /// # Panics
+    /// If the table has no row for it; a test checks that it has one for each variant.
     #[must_use]
     pub fn spec(&self) -> &'static ActionSpec {
-        self.target().spec(self.kind()).expect("every variant has a row in the table; a test checks all")
+        self.target().spec(self.kind()).expect("every variant has a row in the table")
     }
 
     /// The role that the action requires.

@@ -11,9 +11,9 @@ pub enum Role {
     Alertmanager,
     /// Read.
     Viewer,
-    /// Request what can be not_done: resume, hold, release, fail, set a priority, pause, report again, repair.
+    /// Request what can be undone: resume, hold, release, fail, set a priority, pause, report again, repair.
     Operator,
-    /// Request what cannot be not_done as well: delete, purge, break a lock, remove broken items.
+    /// Request what cannot be undone as well: delete, purge, break a lock, remove broken items.
     Admin,
 }
 

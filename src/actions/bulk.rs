@@ -297,7 +297,7 @@ impl Shared {
                 let (before, after) = prepared.values();
                 let steps = async {
                     prepared.check_listed()?;
-                    self.audit.write_all(context.begun_item(&prepared)).await?;
+                    self.audit.write_all(context.started_item(&prepared)).await?;
                     let queue = self.connected.queue()?;
                     self.steps(&queue, &prepared, ActionContext { execution: &unseen, ..context }).await?;
                     Ok(ItemChange { after, written: prepared.repaired() })

@@ -55,7 +55,7 @@ impl Shared {
         let prepared = self.prepare(action, actor, reason.as_str(), now).await?;
         let queue = self.connected.queue()?;
         let mut records = vec![context.requested_one(action, &prepared)];
-        records.extend(context.begun(&prepared.with_it));
+        records.extend(context.started(&prepared.with_it));
         self.audit.write_all(records).await?;
         let mut outcome = self.steps(&queue, &prepared, context).await;
         let done = outcome.as_ref().ok();
@@ -178,7 +178,7 @@ impl Shared {
                 }
                 Step::ThenPurge(batch) => {
                     let plan = queue.plan_purge(batch_target(self.store.as_ref(), *batch, context.now)).await?;
-                    self.audit.write_all(context.begun(&jobs_of(plan.each_job()))).await?;
+                    self.audit.write_all(context.started(&jobs_of(plan.each_job()))).await?;
                     let done = queue.execute(&plan, 0, |progress| report(progress.jobs.min(total))).await?;
                     pass += 1;
                     done == plan.chunks.len()
@@ -193,7 +193,7 @@ impl Shared {
                 Step::ReleaseJobs(collection) => {
                     let jobs = self.held_jobs(collection, context.now);
                     let held: Vec<_> = jobs.iter().map(|(job, _)| (job.clone(), JobState::Held.label())).collect();
-                    self.audit.write_all(context.begun(&held)).await?;
+                    self.audit.write_all(context.started(&held)).await?;
                     self.all(ActionKind::Release, &jobs, context, &mut outcome).await
                 }
             };
@@ -295,29 +295,29 @@ impl ActionContext<'_> {
     }
 
     /// The records of what is about to be changed besides an action's target, each with the label of its state before.
-    pub(super) fn begun(&self, items: &[(Target, &'static str)]) -> Vec<Record> {
+    pub(super) fn started(&self, items: &[(Target, &'static str)]) -> Vec<Record> {
         let record = |some: &[(Target, &'static str)]| {
             let before: Vec<_> = some.iter().map(|(_, before)| (*before).to_owned()).collect();
             let is_known = before.iter().any(|before| !before.is_empty());
             let targets = some.iter().map(|(target, _)| target.to_string()).collect();
-            self.begun_with(targets, if is_known { before } else { Vec::new() }, Vec::new())
+            self.started_with(targets, if is_known { before } else { Vec::new() }, Vec::new())
         };
         items.chunks(TARGETS_PER_RECORD).map(record).collect()
     }
 
     /// The records of further changes of one item of a list, and of what a repair writes and replaces.
-    pub(super) fn begun_item(&self, prepared: &Prepared) -> Vec<Record> {
-        let mut records = self.begun(&prepared.with_it);
+    pub(super) fn started_item(&self, prepared: &Prepared) -> Vec<Record> {
+        let mut records = self.started(&prepared.with_it);
         if prepared.action.kind() == ActionKind::Repair && !prepared.steps.is_empty() {
             let targets = vec![prepared.action.target().to_string()];
-            records.push(self.begun_with(targets, Vec::new(), prepared.recorded()));
+            records.push(self.started_with(targets, Vec::new(), prepared.recorded()));
         }
         records
     }
 
-    fn begun_with(&self, targets: Vec<String>, before_each: Vec<String>, operations: Vec<String>) -> Record {
+    fn started_with(&self, targets: Vec<String>, before_each: Vec<String>, operations: Vec<String>) -> Record {
         let by_alert = self.actor.source == Source::Alert;
-        Record::Begun { id: self.execution.id, at: self.now, targets, before_each, operations, by_alert }
+        Record::Started { id: self.execution.id, at: self.now, targets, before_each, operations, by_alert }
     }
 
     /// The first record of the action, without its targets.

@@ -134,7 +134,7 @@ impl ActionKind {
         self.row().question.replacen("{}", on, 1)
     }
 
-    /// Whether it cannot be not_done.
+    /// Whether it cannot be undone.
     #[must_use]
     pub fn is_destructive(self) -> bool {
         self.row().is_destructive

@@ -8,7 +8,7 @@ use super::actor::Role;
 use super::actor::Role::{Admin, Operator};
 use super::kind::ActionKind;
 use super::target::TargetKind;
-use queuekeeper_queue::state::{AccessState, BatchState, JobState, State as _};
+use queuekeeper_queue::state::{AccessState, BatchState, JobState, State};
 
 /// An action on one kind of target.
 #[derive(Debug)]
@@ -115,7 +115,7 @@ const JOB: &[ActionSpec] = &[
         kind: ActionKind::Delete,
         role: Admin,
         summary: "Mark a failed or held job Deleted",
-        effect: "It is marked Deleted and will never be completed. This cannot be not_done.",
+        effect: "It is marked Deleted and will never be completed. This cannot be undone.",
         takes: &[],
         applies: Applies::ToJob(|state| state.may_become(JobState::Deleted), ""),
     },
@@ -123,9 +123,9 @@ const JOB: &[ActionSpec] = &[
         kind: ActionKind::Purge,
         role: Admin,
         summary: "Remove the znodes of a finished job",
-        effect: "Its znodes are removed with all their data. This cannot be not_done.",
+        effect: "Its znodes are removed with all their data. This cannot be undone.",
         takes: &[PURGE_LOCKED],
-        applies: Applies::ToJob(|state| state.is_final(), ""),
+        applies: Applies::ToJob(State::is_final, ""),
     },
 ];
 
@@ -150,7 +150,7 @@ const BATCH: &[ActionSpec] = &[
         kind: ActionKind::Delete,
         role: Admin,
         summary: "Delete a failed or held batch with all its jobs",
-        effect: "All its jobs are deleted with it, and the znodes of all are removed. This cannot be not_done.",
+        effect: "All its jobs are deleted with it, and the znodes of all are removed. This cannot be undone.",
         takes: &[],
         applies: Applies::ToBatch(|state| state.may_become(BatchState::Deleted)),
     },
@@ -158,9 +158,9 @@ const BATCH: &[ActionSpec] = &[
         kind: ActionKind::Purge,
         role: Admin,
         summary: "Remove the znodes of a finished batch and of its jobs",
-        effect: "Its znodes are removed with all their data. This cannot be not_done.",
+        effect: "Its znodes are removed with all their data. This cannot be undone.",
         takes: &[PURGE_LOCKED],
-        applies: Applies::ToBatch(|state| state.is_final()),
+        applies: Applies::ToBatch(State::is_final),
     },
 ];
 
@@ -177,7 +177,7 @@ const REQUEST: &[ActionSpec] = &[
         kind: ActionKind::Delete,
         role: Admin,
         summary: "Mark an access request Deleted",
-        effect: "It is marked Deleted and will never be completed. This cannot be not_done.",
+        effect: "It is marked Deleted and will never be completed. This cannot be undone.",
         takes: &[],
         applies: Applies::ToRequest(|state| state.may_become(AccessState::Deleted)),
     },
@@ -185,9 +185,9 @@ const REQUEST: &[ActionSpec] = &[
         kind: ActionKind::Purge,
         role: Admin,
         summary: "Remove the znodes of a finished access request",
-        effect: "Its znodes are removed with all their data. This cannot be not_done.",
+        effect: "Its znodes are removed with all their data. This cannot be undone.",
         takes: &[PURGE_LOCKED],
-        applies: Applies::ToRequest(|state| state.is_final()),
+        applies: Applies::ToRequest(State::is_final),
     },
 ];
 
@@ -252,7 +252,7 @@ const BATCHES: &[ActionSpec] = &[ActionSpec {
     role: Admin,
     summary: "Purge every batch that is Completed or Deleted, with its jobs",
     effect: "The znodes of every batch that is Completed or Deleted are removed, with those of its jobs. This cannot be \
-             not_done.",
+             undone.",
     takes: &[],
     applies: Applies::Always,
 }];

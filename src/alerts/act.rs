@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::decision::{Decision, DecisionKind};
 use super::foreign::{Foreign, foreign};
-use super::guard::{self, Bound};
+use super::guard;
 use super::memory::{Memory, SharedBudget, memory_of};
 use super::metrics::RuleFigures;
 use super::outcome::Outcome;
@@ -19,8 +19,11 @@ use super::time::later;
 use crate::actions::audit::{Decided, Record};
 use queuekeeper_zookeeper::coordination::{self, CoordinationError, Lead, Node, Snapshot, Write};
 
+mod active;
 mod begin;
 mod item;
+
+pub(super) use active::ActiveDecision;
 
 /// How long a decision waits for a rule that this process does not have: another process may, during a rollout of a new
 /// configuration.
@@ -28,25 +31,6 @@ const UNKNOWN_RULE_TIMEOUT: Duration = Duration::from_hours(1);
 
 /// After how many failures a decision is abandoned.
 const MAX_FAILURES: u32 = 6;
-
-/// A decision that is being executed, with its rule's state, each with the version of its znode.
-pub(super) struct ActiveDecision<'a> {
-    pub(super) lead: &'a Lead,
-    pub(super) rules: &'a Rules,
-    pub(super) rule: &'a Rule,
-    pub(super) node: String,
-    pub(super) decision: Decision,
-    pub(super) version: i32,
-    pub(super) memory: Memory,
-    /// `None` if the znode does not exist yet.
-    pub(super) memory_version: Option<i32>,
-    pub(super) shared_budget: SharedBudget,
-    pub(super) shared_budget_version: i32,
-    /// The jobs released just now, each with its version before: the mirror may not show it yet.
-    pub(super) released: BTreeSet<(String, Option<i32>)>,
-    /// The collections released just now.
-    pub(super) freed: BTreeSet<String>,
-}
 
 /// How the execution of a decision proceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -375,33 +359,5 @@ impl Shared {
                 tracing::debug!(rule = active.rule.name, "a decision is waiting: {error}");
             }
         }
-    }
-}
-
-impl ActiveDecision<'_> {
-    /// The writes that store the decision and the state of rules; the last ones delete the decision.
-    pub(super) fn writes(&self, is_last: bool) -> Vec<Write> {
-        let pending = coordination::pending(&self.node);
-        let decision = if is_last {
-            Write::Delete(pending, self.version)
-        } else {
-            Write::Set(pending, self.decision.data(), self.version)
-        };
-        let version = self.memory_version.unwrap_or(0);
-        let memory = Write::Set(coordination::rule(&self.rule.name), self.memory.data(), version);
-        let shared_budget = Write::Set(coordination::rules(), self.shared_budget.data(), self.shared_budget_version);
-        vec![decision, memory, shared_budget]
-    }
-
-    /// Increments the versions after [`Self::writes`] were committed.
-    pub(super) fn written(&mut self) {
-        self.version += 1;
-        self.memory_version = self.memory_version.map(|version| version + 1);
-        self.shared_budget_version += 1;
-    }
-
-    /// How many items the budgets allow, with this many jobs in the rule's states, and what limits them.
-    pub(super) fn room(&self, present: u64, now: Timestamp) -> (u64, Bound) {
-        guard::room(self.rule, &self.memory, (&self.shared_budget, self.rules.budget), present, now)
     }
 }

@@ -182,7 +182,7 @@ impl Decision {
     }
 
     /// Whether something of it was done, or may have been.
-    pub(super) fn is_begun(&self) -> bool {
+    pub(super) fn is_started(&self) -> bool {
         self.list.is_some()
     }
 

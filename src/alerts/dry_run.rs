@@ -38,7 +38,7 @@ impl Shared {
             if bound.trips() {
                 memory.trip(why, now);
             }
-            return Stop::new(Outcome::Budget, format!("{why}, and {wanted} items are selected")).into();
+            return Stop::new(Outcome::Budget, bound.refusal(wanted)).into();
         }
         for item in &items {
             guard::take(rule, memory, shared_budget, all, &item.on, now);

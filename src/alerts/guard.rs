@@ -8,6 +8,7 @@ use super::decision::Trigger;
 use super::memory::{MAX_ATTEMPTED, Memory, PreviousAction, SharedBudget};
 use super::outcome::Outcome;
 use super::rule::{Budget, Rule};
+use crate::mirror::words::counted;
 
 /// The period to which a share of a state applies.
 const SHARE_SPAN: Duration = Duration::from_hours(1);
@@ -69,6 +70,12 @@ impl Bound {
             Self::Share => "its share of the jobs is used up for this hour",
             Self::Memory => "the rule has touched the maximum number of items that its state can hold",
         }
+    }
+
+    /// Why none of so many selected items can be touched.
+    pub(super) fn refusal(self, selected: usize) -> String {
+        let selected = counted(selected as u64, "item is", "items are");
+        format!("{}, and {selected} selected", self.why())
     }
 
     /// Whether a user has to reset the rule.

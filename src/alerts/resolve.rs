@@ -30,7 +30,7 @@ impl Shared {
         let mut is_kept = false;
         for node in &snapshot.pending {
             let Ok(decision) = Decision::read(&node.data) else { continue };
-            if decision.rule == rule.name && decision.kind == DecisionKind::Undo && !decision.is_begun() {
+            if decision.rule == rule.name && decision.kind == DecisionKind::Undo && !decision.is_started() {
                 let delete = Write::Delete(coordination::pending(&node.name), node.version);
                 match self.coordination.commit(&[delete]).await {
                     Ok(()) => {

@@ -105,7 +105,7 @@ impl RuleTest {
         let wanted = choice.items.len();
         if room == 0 {
             let open = if bound.trips() { ": the breaker would open" } else { "" };
-            let why = format!("{}, and {wanted} items are selected{open}", bound.why());
+            let why = format!("{}{open}", bound.refusal(wanted));
             return Self::of(alert, Some(rule), Some("budget"), why);
         }
         let items = choice.items.into_iter().take(usize::try_from(room).unwrap_or(usize::MAX));

@@ -103,9 +103,9 @@ impl FromStr for Authority {
             None | Some("") => None,
             // `parse` alone would accept a sign.
             Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-                Some(digits.parse().map_err(|_| "the port is no number from 0 to 65535")?)
+                Some(digits.parse().map_err(|_| "the port is not a number from 0 to 65535")?)
             }
-            Some(_) => return Err("the port is no number from 0 to 65535"),
+            Some(_) => return Err("the port is not a number from 0 to 65535"),
         };
         if let Some(inner) = host.strip_prefix('[') {
             let address = inner.strip_suffix(']').and_then(|inner| inner.parse::<std::net::Ipv6Addr>().ok());

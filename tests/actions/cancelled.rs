@@ -63,7 +63,7 @@ async fn a_deletion_that_is_cancelled_leaves_a_batch_that_can_be_deleted_again()
     let jobs = |numbers: RangeInclusive<u32>, state: &str| -> Vec<_> {
         numbers.map(|number| (format!("jid{number:010}"), state.to_owned())).collect()
     };
-    assert_eq!(begun(&records), [jobs(1..=JOBS, "failed")]);
+    assert_eq!(started(&records), [jobs(1..=JOBS, "failed")]);
     assert_eq!((id, &**outcome, cancelled_by.as_deref()), (of, "cancelled", Some("tester")));
     assert_eq!(after.as_deref(), Some("failed"));
 
@@ -71,13 +71,13 @@ async fn a_deletion_that_is_cancelled_leaves_a_batch_that_can_be_deleted_again()
     assert!(!outcome.is_cancelled && outcome.after.is_none(), "{outcome:?}");
     assert!(world.tree().await.keys().all(|path| !path.contains("bid0000000000") && !path.contains("jid")));
     // A deletion marks the remaining jobs Deleted, and then purges all of them.
-    assert_eq!(begun(&served.records()[3..]), [jobs(3..=JOBS, "failed"), jobs(1..=JOBS, "deleted")]);
+    assert_eq!(started(&served.records()[3..]), [jobs(3..=JOBS, "failed"), jobs(1..=JOBS, "deleted")]);
 }
 
 /// The items that are recorded before they are changed, each with its state, by record.
-fn begun(records: &[Record]) -> Vec<Vec<(String, String)>> {
+fn started(records: &[Record]) -> Vec<Vec<(String, String)>> {
     let of = |record: &Record| match record {
-        Record::Begun { targets, before_each, .. } => {
+        Record::Started { targets, before_each, .. } => {
             Some(targets.iter().cloned().zip(before_each.iter().cloned()).collect())
         }
         _ => None,
@@ -108,5 +108,5 @@ async fn a_clean_up_that_is_cancelled_reports_what_it_left() {
     assert_eq!((reached.done, reached.failed, reached.of), (3, 0, 3));
     assert!(world.tree().await.keys().all(|path| !path.ends_with("/status")));
     let batches: Vec<_> = (0..3).map(|number| (format!("bid{number:010}"), "completed".to_owned())).collect();
-    assert_eq!(begun(&served.records()), [batches.clone(), batches]);
+    assert_eq!(started(&served.records()), [batches.clone(), batches]);
 }

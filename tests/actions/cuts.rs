@@ -212,10 +212,11 @@ fn check(
     let records = served.records();
     match &records[..] {
         [] => assert!(after == before && result.is_err(), "{what}: {result:?}, and no line of it"),
-        [Record::Requested { id, operations, .. }, begun @ .., Record::Outcome { id: same, outcome, detail, .. }] => {
+        [Record::Requested { id, operations, .. }, started @ .., Record::Outcome { id: same, outcome, detail, .. }] => {
             assert_eq!((id, outcome.as_str()), (same, label), "{what}");
-            let is_named = begun.iter().all(|record| matches!(record, Record::Begun { id: same, .. } if same == id));
-            assert!(is_named, "{what}: {begun:?}");
+            let is_named =
+                started.iter().all(|record| matches!(record, Record::Started { id: same, .. } if same == id));
+            assert!(is_named, "{what}: {started:?}");
             assert!(!operations.is_empty(), "{what}");
             if let Err(refusal) = result {
                 assert_eq!(detail.as_deref(), Some(refusal.to_string().as_str()), "{what}");

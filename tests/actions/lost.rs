@@ -47,7 +47,7 @@ async fn after_a_server_has_lost_its_data_actions_are_accepted_long_before_the_s
         make(&client, &borrowed(&nodes)).await;
         let id = JobId::new(number);
         let action = || action_on(ActionKind::Resume, Target::Job(id));
-        eventually(LIMIT, "the job is in the image, and can be resumed", async || {
+        eventually(LIMIT, "the job is in the mirror, and can be resumed", async || {
             store.job(id).is_some() && actions.plan(&action(), &actor(Role::Operator), "", now()).await.is_ok()
         })
         .await;

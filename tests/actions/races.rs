@@ -98,7 +98,7 @@ async fn daemons_and_operators_at_the_same_jobs_lose_none_and_double_none() {
     let (done, refused) = requested.iter().fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
     assert!(
         stepped > 0 && done > 0 && refused > 0,
-        "nobody got into another's way: {stepped} steps, {done} actions done, {refused} refused"
+        "no conflicts: {stepped} steps, {done} actions done, {refused} refused"
     );
 
     let trail = Trail::of(&served.records());
@@ -132,7 +132,7 @@ impl Trail {
                     });
                     assert!(open.insert(*id, (action, &targets[0], set)).is_none(), "an id is there twice");
                 }
-                other @ (Record::Begun { .. }
+                other @ (Record::Started { .. }
                 | Record::Alerts { .. }
                 | Record::AlertsUnchanged { .. }
                 | Record::Decision { .. }

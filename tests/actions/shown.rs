@@ -93,17 +93,17 @@ async fn repairs_name_what_they_write_and_one_write_that_repairs_two_faults_coun
     assert!(why.to_string().contains("configuration is not JSON"), "{why}");
     assert!(world.exists("/jobs/jid0000000003").await);
     let written: Vec<_> = work.written().into_iter().map(|(on, what)| format!("{on}: {what}")).collect();
-    let told = |records: &[String], what: &str| records.iter().filter(|record| record.contains(what)).count();
+    let count = |records: &[String], what: &str| records.iter().filter(|record| record.contains(what)).count();
     let lines = served.records().into_iter().map(|record| serde_json::to_string(&record).unwrap());
-    let (begun, audit): (Vec<_>, Vec<_>) = lines.partition(|line| line.contains(r#""record":"begun""#));
+    let (started, audit): (Vec<_>, Vec<_>) = lines.partition(|line| line.contains(r#""record":"started""#));
     // Repairs are recorded before they are executed, and refused ones are not.
-    assert_eq!(told(&begun, "/jobs/jid0000000002/space_needed was much"), 1, "{begun:?}");
-    assert_eq!(told(&begun, "/jobs/jid0000000003"), 0, "{begun:?}");
+    assert_eq!(count(&started, "/jobs/jid0000000002/space_needed was much"), 1, "{started:?}");
+    assert_eq!(count(&started, "/jobs/jid0000000003"), 0, "{started:?}");
     for records in [&written, &audit] {
-        assert_eq!(told(records, "delete /jobs/states/storing/05-jid0000000001"), 1, "{records:?}");
-        assert_eq!(told(records, "the fault is not present now"), 1, "{records:?}");
-        assert_eq!(told(records, "set /jobs/jid0000000002/space_needed at version 1 = 0"), 1, "{records:?}");
-        assert_eq!(told(records, "/jobs/jid0000000002/space_needed was much"), 1, "{records:?}");
+        assert_eq!(count(records, "delete /jobs/states/storing/05-jid0000000001"), 1, "{records:?}");
+        assert_eq!(count(records, "the fault is not present now"), 1, "{records:?}");
+        assert_eq!(count(records, "set /jobs/jid0000000002/space_needed at version 1 = 0"), 1, "{records:?}");
+        assert_eq!(count(records, "/jobs/jid0000000002/space_needed was much"), 1, "{records:?}");
     }
 
     // One after the other, the second one is not needed either.
@@ -227,5 +227,5 @@ async fn a_list_is_cancelled_when_its_outcomes_cannot_be_recorded() {
     assert!(outcome.is_cancelled && outcome.warnings.iter().any(|said| said.contains("not recorded")), "{outcome:?}");
     let held = world.tree().await.keys().filter(|path| path.starts_with("/jobs/states/held/")).count();
     assert_eq!(held as u64, work.progress().done, "what is said to be done is done");
-    assert!(held < jobs.len(), "nothing more was begun");
+    assert!(held < jobs.len(), "nothing more was started");
 }

@@ -86,7 +86,7 @@ async fn an_action_on_a_job_costs_a_server_two_round_trips() {
         AbortOnDropHandle::new(tokio::spawn(async move { mirrored.await.unwrap() })),
         AbortOnDropHandle::new(tokio::spawn(async move { requested.await.unwrap() })),
     ];
-    eventually(LIMIT, "all jobs are in the image, and the connection is there", async || {
+    eventually(LIMIT, "all jobs are in the mirror, and the connection is there", async || {
         let known = (0..ACTIONS.len()).all(|index| store.job(id(index)).is_some_and(|job| job.priority.is_some()));
         known && actions.plan(&action(0, None), &actor(Role::Admin), "", now()).await.is_ok()
     })

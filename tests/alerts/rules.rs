@@ -17,8 +17,8 @@ fn scenarios() -> Vec<PathBuf> {
 fn promtool(arguments: &[&str], files: &[PathBuf]) {
     let output = Command::new("promtool").args(arguments).args(files).current_dir(rules().join("tests")).output();
     let output = output.expect("promtool is installed: .ci/install prometheus");
-    let told = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
-    assert!(output.status.success(), "promtool {arguments:?}: {told}");
+    let printed = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    assert!(output.status.success(), "promtool {arguments:?}: {printed}");
 }
 
 #[test]

@@ -129,17 +129,17 @@ async fn one_notification_is_sent_for_each_queue_and_none_for_alerts_that_anothe
     })
     .await;
     assert_eq!(alertmanager.inhibited().await, Some(expected));
-    let mut told: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    let mut sent: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for group in groups.as_array().unwrap() {
         let number = group["alerts"].as_array().unwrap().len();
         let of = |label: &str| group["labels"][label].as_str().unwrap_or_default().to_owned();
         let key = format!("{} {} {}", group["receiver"]["name"].as_str().unwrap(), of("alertname"), of("job"));
-        told.entry(key).or_default().push(number);
+        sent.entry(key).or_default().push(number);
     }
     // Both instances in one notification, and none about alerts for scaling.
-    assert_eq!(told["people MerrittStateStuck ingest"], [2], "{told:?}");
-    assert_eq!(told["people MerrittJobsFailed other"], [1], "{told:?}");
-    assert_eq!(told["queuekeeper MerrittJobsFailed ingest"], [2], "{told:?}");
-    assert_eq!(told["null MerrittVolumeLow ingest"], [2], "{told:?}");
-    assert!(!told.keys().any(|key| key.starts_with("people MerrittVolume")), "{told:?}");
+    assert_eq!(sent["people MerrittStateStuck ingest"], [2], "{sent:?}");
+    assert_eq!(sent["people MerrittJobsFailed other"], [1], "{sent:?}");
+    assert_eq!(sent["queuekeeper MerrittJobsFailed ingest"], [2], "{sent:?}");
+    assert_eq!(sent["null MerrittVolumeLow ingest"], [2], "{sent:?}");
+    assert!(!sent.keys().any(|key| key.starts_with("people MerrittVolume")), "{sent:?}");
 }

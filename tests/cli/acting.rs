@@ -13,7 +13,7 @@ async fn each_action_does_what_its_name_says_or_is_refused_with_its_code() {
     world.batch(2, "Completed").await;
     world.batch(3, "Held").await;
     world.batch(4, "Held").await;
-    for (line, code, told) in [
+    for (line, code, printed) in [
         ("job 9 resume", 0, &["resume jid0000000009, failed to storing: done"][..]),
         ("job 9 fail", 0, &["storing to failed"]),
         ("job 9 resume --to downloading", 0, &["failed to downloading"]),
@@ -53,7 +53,7 @@ async fn each_action_does_what_its_name_says_or_is_refused_with_its_code() {
         ("collection release demo", 0, &["release collection:demo: done"]),
         ("collection hold a/b", 2, &["no collection can have the mnemonic a/b"]),
     ] {
-        world.run_with(line, &SURE).await.is(code, told);
+        world.run_with(line, &SURE).await.is(code, printed);
     }
     assert_eq!(world.state(9).await["status"], "Downloading");
     assert_eq!(world.state(9).await["retry_count"], 2);
@@ -117,7 +117,7 @@ async fn without_a_terminal_nothing_is_done_and_a_dry_run_only_shows() {
         world.run(&format!("{line} --yes")).await.is(2, &["--reason"]);
         world.run_with(&format!("{line} --yes"), &["--reason", " "]).await.is(2, &["--reason", "in a few words"]);
     }
-    for (line, code, told) in [
+    for (line, code, printed) in [
         ("job 9 resume", 0, &["resume jid0000000009, failed to storing", "/jobs/jid0000000009/status"][..]),
         ("queue pause ingest", 0, &["This stops every daemon", "/locks/queue/ingest"]),
         ("collection release c10 --with-jobs", 0, &["1 of its jobs", "/locks/collections/c10", "released with it"]),
@@ -126,7 +126,7 @@ async fn without_a_terminal_nothing_is_done_and_a_dry_run_only_shows() {
         ("faults --repair", 0, &["/jobs/states/storing/05-jid0000000001"]),
         ("job 9 hold", 3, &["jid0000000009"]),
     ] {
-        world.run(&format!("{line} --dry-run")).await.is(code, told);
+        world.run(&format!("{line} --dry-run")).await.is(code, printed);
     }
     let view = world.run("job 9 resume --dry-run -o json").await.json();
     assert_eq!((&view["outcome"], &view["operations"].as_array().unwrap().len()), (&"dry_run".into(), &7));
@@ -173,8 +173,9 @@ async fn repairs_fix_faults_name_them_and_remove_no_job() {
     world.client.delete("/jobs/states/pending/05-jid0000000000", None).await.unwrap();
     let spent = status("Failed", "").replace("\"retry_count\":0", "\"retry_count\":3");
     set("/jobs/jid0000000009/status", &spent).await;
-    let told = ["retries_exhausted: no writing repairs it", "create /jobs/states/pending/05-jid0000000000", "3 done"];
-    world.run_with("faults --repair", &SURE).await.is(0, &told);
+    let printed =
+        ["retries_exhausted: no writing repairs it", "create /jobs/states/pending/05-jid0000000000", "3 done"];
+    world.run_with("faults --repair", &SURE).await.is(0, &printed);
     world.run("faults").await.is(0, &["retries_exhausted", "jid0000000009"]);
     let faults = world.run("faults -o json").await.json();
     assert_eq!(faults["total"], 1, "{faults:#}");
@@ -189,7 +190,7 @@ async fn repairs_fix_faults_name_them_and_remove_no_job() {
     world.client.delete("/jobs/jid0000000002/space_needed", None).await.unwrap();
     world.create("/jobs/jid0000000003/metadata", "[]").await;
     set("/jobs/jid0000000004/configuration", "{").await;
-    let told = [
+    let printed = [
         "jid0000000000: set /jobs/jid0000000000/status at version 1 = {\"status\":\"Pending\"",
         "set /jobs/jid0000000001/priority at version 1 = 5; /jobs/jid0000000001/priority was high",
         "create /jobs/jid0000000002/space_needed = 0",
@@ -198,7 +199,7 @@ async fn repairs_fix_faults_name_them_and_remove_no_job() {
         "configuration is not JSON",
         "4 done, 1 not done",
     ];
-    world.run_with("faults unloadable_job --repair", &SURE).await.is(6, &told);
+    world.run_with("faults unloadable_job --repair", &SURE).await.is(6, &printed);
     assert_eq!(world.state(0).await["by"], "ruby");
     let before = world.tree().await;
     let alone = "faults unloadable_job --repair --item /jobs/jid0000000004";

@@ -63,7 +63,7 @@ async fn a_collection_is_released_with_its_jobs_in_that_order() {
     // The job is recorded before it is released.
     let lines = world.audit();
     let records: Vec<_> = lines.iter().map(|line| line["record"].as_str().unwrap()).collect();
-    assert_eq!(records, ["requested", "begun", "outcome", "outcome"]);
+    assert_eq!(records, ["requested", "started", "outcome", "outcome"]);
     assert_eq!([&lines[1]["targets"][0], &lines[1]["before_each"][0]], ["jid0000000010", "held"]);
 }
 
@@ -125,16 +125,16 @@ async fn the_audit_trail_and_the_tree_show_what_a_killed_process_did_and_a_hangu
     for number in jobs {
         let jid = format!("jid{number:010}");
         let has = |priority: &str| tree.contains_key(&format!("/jobs/states/failed/{priority}-{jid}"));
-        let is_told = outcomes.iter().any(|outcome| outcome["target"] == jid);
-        assert!(has("01") || (has("05") && !is_told), "{jid}");
+        let is_recorded = outcomes.iter().any(|outcome| outcome["target"] == jid);
+        assert!(has("01") || (has("05") && !is_recorded), "{jid}");
     }
 
     // The next process records the unknown outcome, and SIGHUP cancels an action as Ctrl-C does.
     let child = begin_priority(&world, 2).await;
     kill_process(Pid::from_child(&child), Signal::HUP).unwrap();
     let ended = tokio::task::spawn_blocking(move || child.wait_with_output()).await.unwrap().unwrap();
-    let told = String::from_utf8_lossy(&ended.stderr).into_owned();
-    assert!(ended.status.code() == Some(6) && told.contains("not started"), "{ended:?}");
+    let printed = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(ended.status.code() == Some(6) && printed.contains("not started"), "{ended:?}");
     let lines = audited(&world);
     let whole: Vec<_> = lines.iter().filter(|line| line["record"] == "outcome" && line["target"].is_null()).collect();
     assert_eq!([&whole[0]["outcome"], &whole[1]["outcome"]], ["unknown", "cancelled"], "{whole:?}");
@@ -156,7 +156,7 @@ async fn the_data_that_a_killed_repair_has_replaced_is_in_the_audit_trail() {
     .await;
     kill(begin(&world, "faults unloadable_job --repair", |line| line["target"].is_string()).await);
 
-    let begun: Vec<_> = audited(&world).into_iter().filter(|line| line["record"] == "begun").collect();
+    let started: Vec<_> = audited(&world).into_iter().filter(|line| line["record"] == "started").collect();
     let mut repaired = 0;
     for number in jobs {
         let (now, _) = world.client.get_data(&space(number)).await.unwrap();
@@ -165,7 +165,7 @@ async fn the_data_that_a_killed_repair_has_replaced_is_in_the_audit_trail() {
         }
         repaired += 1;
         let target = format!("fault:unloadable_job:/jobs/jid{number:010}");
-        let line = begun.iter().find(|line| line["targets"][0] == target).unwrap_or_else(|| panic!("{target}"));
+        let line = started.iter().find(|line| line["targets"][0] == target).unwrap_or_else(|| panic!("{target}"));
         let operations = line["operations"].to_string();
         assert!(operations.contains(&format!("{} was {}", space(number), lost(number))), "{operations}");
     }

@@ -10,8 +10,8 @@ use super::program::run;
 fn is_right(program: &str, arguments: &[&str], file: &Path) {
     let output = Command::new(program).args(arguments).arg(file).output();
     let output = output.unwrap_or_else(|error| panic!("{program} cannot be run (.ci/install): {error}"));
-    let told = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
-    assert!(output.status.success(), "{program} of {}: {told}", file.display());
+    let printed = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    assert!(output.status.success(), "{program} of {}: {printed}", file.display());
 }
 
 #[tokio::test]

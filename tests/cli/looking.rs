@@ -16,7 +16,7 @@ async fn each_command_shows_its_data_and_ends_with_its_exit_code() {
     world.create("/queuekeeper", "").await;
     world.create("/queuekeeper/election", "").await;
     world.create("/queuekeeper/election/\u{202e}candidate-0000000000", "").await;
-    for (line, code, told) in [
+    for (line, code, printed) in [
         ("status", 0, &["12 jobs in 1 batch at", "The small access queue is paused", "STATE", "provisioning"][..]),
         (
             "status",
@@ -85,7 +85,7 @@ async fn each_command_shows_its_data_and_ends_with_its_exit_code() {
         ("status", 0, &["(no_daemon): ", "a fault after 5 min", "Not looked at: working storage"]),
         ("faults nothing", 2, &["possible values", "orphan_entry"]),
     ] {
-        world.run(line).await.is(code, told);
+        world.run(line).await.is(code, printed);
     }
 }
 
@@ -109,12 +109,12 @@ async fn all_pages_of_a_list_are_shown_with_all() {
 
 #[tokio::test]
 async fn without_zookeeper_or_its_chroot_the_error_has_one_line_with_the_remedy() {
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let world = World::new("chroot").await;
     let elsewhere = format!("{}/nowhere", world.address);
     for command in ["status", "jobs", "job 1", "queue", "faults", "faults --repair --yes --reason tried"] {
         let words: Vec<_> = command.split(' ').collect();
-        let ran = run(world.home.path(), &[&words[..], &["--zookeeper", &nobody]].concat()).await;
+        let ran = run(world.home.path(), &[&words[..], &["--zookeeper", &unused]].concat()).await;
         ran.is(1, &["no ZooKeeper server can be used", "connection refused"]);
         assert_eq!((ran.err.lines().count(), &*ran.out), (1, ""), "{ran:?}");
         if command != "queue" {
@@ -129,13 +129,13 @@ async fn without_zookeeper_or_its_chroot_the_error_has_one_line_with_the_remedy(
 #[tokio::test]
 async fn completions_are_generated_and_the_help_has_the_exit_codes() {
     let home = Path::new("/");
-    for (shell, told) in [
+    for (shell, printed) in [
         ("bash", &["complete -F", "break-lock", "min-age"][..]),
         ("zsh", &["#compdef queuekeeper", "break-lock", "min-age"]),
         // Values of positional arguments are not completed.
         ("fish", &["complete -c queuekeeper", "min-age"]),
     ] {
-        run(home, &["completion", shell]).await.is(0, told);
+        run(home, &["completion", shell]).await.is(0, printed);
     }
     for command in ["status", "jobs", "job", "batch", "locks", "queue", "collection", "faults"] {
         run(home, &[command, "--help"])

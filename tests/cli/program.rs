@@ -39,10 +39,10 @@ pub(crate) async fn run(home: &Path, arguments: &[&str]) -> Ran {
 impl Ran {
     /// Fails unless it ended with this exit code, and printed each of these texts.
     #[track_caller]
-    pub(crate) fn is(&self, code: i32, told: &[&str]) -> &Self {
+    pub(crate) fn is(&self, code: i32, printed: &[&str]) -> &Self {
         assert_eq!(self.code, code, "{self:?}");
-        for part in told {
-            assert!(self.out.contains(part) || self.err.contains(part), "{part:?} is not told by {self:#?}");
+        for part in printed {
+            assert!(self.out.contains(part) || self.err.contains(part), "{part:?} is not printed by {self:#?}");
         }
         self
     }

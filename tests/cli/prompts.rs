@@ -67,8 +67,8 @@ impl PromptingCommand {
     /// Waits for its end; returns the exit code, standard output, and the screen.
     async fn ends(self) -> (Option<i32>, String, String) {
         let ended = spawn_blocking(|| self.child.wait_with_output()).await.unwrap().unwrap();
-        let is_told = || self.screen.lock().contains("error: ");
-        eventually(LIMIT, "the last line", async || is_told()).await;
+        let is_printed = || self.screen.lock().contains("error: ");
+        eventually(LIMIT, "the last line", async || is_printed()).await;
         let shown = self.screen.lock().clone();
         (ended.status.code(), String::from_utf8(ended.stdout).unwrap(), shown)
     }

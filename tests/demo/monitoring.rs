@@ -40,7 +40,7 @@ fn shipped(file: &str, mark: &str) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stall_fires_the_alert_and_the_rule_holds_and_releases_a_collection() {
     let mut demo = Demo::start(&["--with-prometheus", "--jobs", "300", "--rate", "40"]);
-    let [prometheus, alertmanager, directory] = demo.monitoring.clone().expect("they are told of");
+    let [prometheus, alertmanager, directory] = demo.monitoring.clone().expect("they are printed");
 
     eventually(LIMIT, "the demo is scraped", async || {
         let answer = get(&format!("{prometheus}/api/v1/query?query=up")).await;
@@ -67,7 +67,7 @@ async fn a_stall_fires_the_alert_and_the_rule_holds_and_releases_a_collection() 
     assert_eq!(all.len() - alerts, records);
 
     let mode = std::fs::metadata(&directory).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o700, "nobody else on the machine sees what is in it");
+    assert_eq!(mode & 0o777, 0o700, "no other user can read it");
     let token = std::fs::read_to_string(Path::new(&directory).join("alertmanager.token")).unwrap();
     let client = reqwest::Client::new();
     let asked = client.get(format!("{}/api/v1/identity", demo.web)).header("authorization", format!("Bearer {token}"));
@@ -75,7 +75,7 @@ async fn a_stall_fires_the_alert_and_the_rule_holds_and_releases_a_collection() 
     let detail = answer["detail"].as_str().unwrap_or_default();
     assert!(detail.starts_with("The token alertmanager may only send alerts"), "{answer}");
 
-    eventually(LIMIT, "the stall is told to Alertmanager", async || {
+    eventually(LIMIT, "the alert of the stall is sent to Alertmanager", async || {
         let alerts = get(&format!("{alertmanager}/api/v2/alerts?active=true")).await.unwrap_or_default();
         alerts.as_array().is_some_and(|alerts| alerts.iter().map(|alert| &alert["labels"]).any(is_stall))
     })
@@ -107,7 +107,7 @@ async fn a_stall_fires_the_alert_and_the_rule_holds_and_releases_a_collection() 
         None
     })
     .await;
-    eventually(LIMIT, "the end of the stall is told to Alertmanager", async || {
+    eventually(LIMIT, "the resolved alert is sent to Alertmanager", async || {
         let alerts = get(&format!("{alertmanager}/api/v2/alerts?active=true")).await;
         alerts.is_some_and(|alerts| !alerts.as_array().unwrap().iter().map(|alert| &alert["labels"]).any(is_stall))
     })
@@ -121,15 +121,15 @@ async fn a_stall_fires_the_alert_and_the_rule_holds_and_releases_a_collection() 
             break;
         }
         let is_late = tokio::time::Instant::now() > deadline;
-        let told = if is_late { get(&format!("{}/api/v1/rules", demo.web)).await } else { None };
-        assert!(!is_late, "nothing is released: {held} is {state:?}, {hold:?}; {told:#?}");
+        let rules = if is_late { get(&format!("{}/api/v1/rules", demo.web)).await } else { None };
+        assert!(!is_late, "nothing is released: {held} is {state:?}, {hold:?}; {rules:#?}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     // The state of the rule is read again each second.
-    let rule = eventually_some(LIMIT, "it is told that it held and released", async || {
+    let rule = eventually_some(LIMIT, "the rule reports that it held and released", async || {
         let rules = get(&format!("{}/api/v1/rules", demo.web)).await?;
         let rule = rules["rules"].as_array()?.iter().find(|rule| rule["name"] == "make-room")?.clone();
-        let executed = rule["told"].as_array()?.iter().filter(|told| told["outcome"] == "executed").count();
+        let executed = rule["told"].as_array()?.iter().filter(|event| event["outcome"] == "executed").count();
         Some(rule).filter(|_| executed >= 2)
     })
     .await;

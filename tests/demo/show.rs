@@ -65,7 +65,7 @@ async fn a_demo_shows_every_step_a_stall_and_a_pause_and_leaves_nothing_behind()
         demo_ref.metrics().await.waiting() >= 5.0
     })
     .await;
-    eventually(LIMIT, "the stall is over", async || demo_ref.metrics().await.waiting() == 0.0).await;
+    eventually(LIMIT, "the stall has ended", async || demo_ref.metrics().await.waiting() == 0.0).await;
 
     pause(&demo).await;
     assert_eq!(demo.end(Signal::INT).await.code(), Some(0));
@@ -87,7 +87,7 @@ async fn pause(demo: &Demo) {
 
     let job = job_in_recording(&queue).await;
     let state = async || queue.load_job(job).await.unwrap().state();
-    eventually(LIMIT, "Recording goes on", async || state().await == Some(JobState::Notify)).await;
+    eventually(LIMIT, "Recording continues", async || state().await == Some(JobState::Notify)).await;
     let at_rest = paused_steps(demo).await;
     let until = Instant::now() + Duration::from_secs(2);
     while Instant::now() < until {
@@ -103,7 +103,7 @@ async fn pause(demo: &Demo) {
     .await;
 
     queue.unlock(&pause.lock).await.unwrap();
-    eventually(LIMIT, "the queue goes on", async || state().await == Some(JobState::Completed)).await;
+    eventually(LIMIT, "the queue continues", async || state().await == Some(JobState::Completed)).await;
 }
 
 /// A job of our own, moved to Recording. It is larger than any that the demo fails.

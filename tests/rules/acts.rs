@@ -53,7 +53,7 @@ async fn failed_jobs_are_resumed_within_the_budget_and_no_further() {
     assert_eq!(keeper.outcome_when_cool(failed_jobs("02")).await, "accepted");
     keeper.settled(&world).await;
     assert_eq!((keeper.counted("budget"), keeper.done()), (1, 20));
-    eventually(LIMIT, "the breaker is told", async || {
+    eventually(LIMIT, "the breaker is exported", async || {
         keeper.series("queuekeeper_alert_rule_breaker_open{rule=\"again\"}") == Some(1.0)
     })
     .await;
@@ -122,7 +122,7 @@ async fn the_neediest_collection_is_held_and_what_the_rule_held_is_released() {
         "aa",
         "2026-11-21T10:00:00Z",
     );
-    assert_eq!(keeper.tell(&[other]).await.unmatched, 1);
+    assert_eq!(keeper.send(&[other]).await.unmatched, 1);
     assert_eq!(keeper.outcome(stuck("firing")).await, "accepted");
     keeper.settled(&world).await;
     let hold = world.queue.held_collection("large").await.unwrap().unwrap();
@@ -279,7 +279,7 @@ async fn a_dry_run_changes_nothing_and_reports_what_it_would_have_done() {
     world.failed(30).await;
     keeper.sees(JobState::Failed, 30).await;
     let before = read_tree(&world.raw, "/jobs", &[]).await;
-    let received = keeper.tell(&[failed_jobs("01")]).await;
+    let received = keeper.send(&[failed_jobs("01")]).await;
     let [decided] = &received.decisions[..] else { panic!("{received:?}") };
     assert_eq!((decided.outcome.as_str(), decided.targets.len()), ("dry_run", 20));
     assert!(decided.detail.starts_with("would resume 20 of 30: jid0000000000, "), "{}", decided.detail);
@@ -293,7 +293,7 @@ async fn a_dry_run_changes_nothing_and_reports_what_it_would_have_done() {
     let made = ours.iter().filter(|name| ["pending", "rules", "election"].contains(&name.as_str()));
     assert_eq!(made.count(), 0, "nothing of ours is made for it: {ours:?}");
     // It is in the audit trail, although no action was requested.
-    let told = keeper.records().into_iter().filter(|record| matches!(record, Record::Alerts { decisions, .. } if decisions.iter().any(|decided| decided.outcome == "dry_run" && decided.targets.len() == 20)));
-    assert_eq!((told.count(), keeper.done()), (1, 0));
+    let dry_runs = keeper.records().into_iter().filter(|record| matches!(record, Record::Alerts { decisions, .. } if decisions.iter().any(|decided| decided.outcome == "dry_run" && decided.targets.len() == 20)));
+    assert_eq!((dry_runs.count(), keeper.done()), (1, 0));
     keeper.end().await;
 }

@@ -127,8 +127,10 @@ async fn a_pause_stops_everything_everywhere_at_once() {
     assert!(left > 0, "it was paused in the middle");
     for keeper in [&one, &two] {
         assert_eq!(keeper.outcome(failed_jobs("02")).await, "paused");
-        eventually(LIMIT, "the pause is told", async || keeper.series("queuekeeper_alert_actions_paused") == Some(1.0))
-            .await;
+        eventually(LIMIT, "the pause is exported", async || {
+            keeper.series("queuekeeper_alert_actions_paused") == Some(1.0)
+        })
+        .await;
     }
     assert_eq!(world.count(&jobs, JobState::Failed).await, left, "nothing since");
     // A decision whose alert is resolved in the meantime is not continued.
@@ -137,7 +139,7 @@ async fn a_pause_stops_everything_everywhere_at_once() {
     assert_eq!(two.outcome(resolved).await, "resolved");
     one.alerts.unpause(&actor, &reason, Timestamp::now()).await.unwrap();
     one.settled(&world).await;
-    assert_eq!(world.count(&jobs, JobState::Failed).await, left, "nor when it goes on");
+    assert_eq!(world.count(&jobs, JobState::Failed).await, left, "nor when it is unpaused");
     eventually(LIMIT, "it is acted upon anew", async || {
         let received = two.receive(&[failed_jobs("03")]).await;
         received.is_ok_and(|received| received.decisions[0].outcome == "accepted")
@@ -163,7 +165,7 @@ async fn a_lost_connection_repeats_nothing_and_a_decision_that_cannot_be_recorde
     assert_eq!(keeper.outcome(failed_jobs("01")).await, "accepted");
     // Cut in the middle, repeatedly.
     for left in [95, 70, 40, 10] {
-        eventually(LIMIT, "it goes on", async || world.count(&jobs, JobState::Failed).await < left).await;
+        eventually(LIMIT, "it continues", async || world.count(&jobs, JobState::Failed).await < left).await;
         proxy.cut(Newcomers::Close);
         eventually(LIMIT, "the loss is seen", async || !keeper.store.freshness().is_synced()).await;
         let refused = keeper.receive(&[failed_jobs("02")]).await.unwrap_err();

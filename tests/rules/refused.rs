@@ -47,7 +47,7 @@ async fn foreign_znodes_among_ours_trigger_nothing() {
         world.raw.create(path, b"", &PERSISTENT).await.unwrap();
     }
     world.raw.set_data(path, b"garbage", None).await.unwrap();
-    let received = keeper.tell(&[failed_jobs("01")]).await;
+    let received = keeper.send(&[failed_jobs("01")]).await;
     assert_eq!(received.decisions[0].outcome, "failed");
     assert!(received.decisions[0].detail.contains("delete /queuekeeper/rules/again"), "{received:?}");
     world.raw.delete(path, None).await.unwrap();
@@ -59,7 +59,7 @@ async fn foreign_znodes_among_ours_trigger_nothing() {
     world.raw.set_data("/queuekeeper/rules", b"", None).await.unwrap();
     assert_eq!(keeper.outcome(failed_jobs("01")).await, "accepted");
     eventually(LIMIT, "it is done", async || world.count(&jobs, JobState::Failed).await == 0).await;
-    eventually(LIMIT, "it is over", async || world.pending().await == ["UPPER"]).await;
+    eventually(LIMIT, "it has finished", async || world.pending().await == ["UPPER"]).await;
 
     // The parent znode of pending decisions is removed manually: it is created again when needed.
     for name in world.pending().await {
@@ -117,8 +117,8 @@ async fn foreign_data_in_our_znodes_is_reported_and_stops_nothing_else() {
     // rule.
     put("/queuekeeper/pending/garbage", b"{").await;
     put("/queuekeeper/pending/garbage/child", b"").await;
-    let somebody = Acl::new(Permission::ALL, AuthId::new("digest", CLOSED.strip_prefix("digest:").unwrap()));
-    let closed = CreateMode::Persistent.with_acls(Acls::from(std::slice::from_ref(&somebody)));
+    let other_user = Acl::new(Permission::ALL, AuthId::new("digest", CLOSED.strip_prefix("digest:").unwrap()));
+    let closed = CreateMode::Persistent.with_acls(Acls::from(std::slice::from_ref(&other_user)));
     world.raw.create("/queuekeeper/pending/closed", b"", &closed).await.unwrap();
     world.raw.create("/queuekeeper/rules/another", b"", &closed).await.unwrap();
     let end = "9999-12-30T22:00:00Z";
@@ -139,7 +139,7 @@ async fn foreign_data_in_our_znodes_is_reported_and_stops_nothing_else() {
     keeper.sees(JobState::Failed, 3).await;
     put("/queuekeeper/pending/again.act.e3b0c44298fc1c14", later.as_bytes()).await;
     eventually(LIMIT, "the decision is carried out", async || world.count(&jobs, JobState::Failed).await == 0).await;
-    eventually(LIMIT, "it is over", async || world.pending().await.len() == 2).await;
+    eventually(LIMIT, "it has finished", async || world.pending().await.len() == 2).await;
     // The rule continues with its state, which has no date at the end of time.
     world.raw.set_data("/queuekeeper/rules/again", &memory_of(end), None).await.unwrap();
     let more = world.failed(1).await;
@@ -200,7 +200,7 @@ async fn foreign_data_in_our_znodes_is_reported_and_stops_nothing_else() {
     assert!(again.contains("not paused"), "{again}");
 
     // A znode without access stops all rules, and is reported.
-    world.raw.set_acl("/queuekeeper/pending", std::slice::from_ref(&somebody), None).await.unwrap();
+    world.raw.set_acl("/queuekeeper/pending", std::slice::from_ref(&other_user), None).await.unwrap();
     eventually(LIMIT, "it is named", async || {
         let found = keeper.alerts.overview(Timestamp::now()).foreign;
         found.iter().any(|found| found.path == "/queuekeeper/pending" && found.stops)

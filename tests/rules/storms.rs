@@ -37,7 +37,7 @@ async fn ten_thousand_alerts_do_what_one_does() {
     let mut outcomes = std::collections::BTreeMap::new();
     for group in 0..100 {
         let alerts: Vec<Value> = (0..100).map(|number| one(group * 100 + number)).collect();
-        let received = keeper.tell(&alerts).await;
+        let received = keeper.send(&alerts).await;
         for decided in received.decisions {
             *outcomes.entry(decided.outcome).or_insert(0) += 1;
         }
@@ -54,7 +54,7 @@ async fn ten_thousand_alerts_do_what_one_does() {
         alert("firing", &labels, &format!("{number:016x}"), "2026-11-21T10:00:00Z")
     };
     let alerts: Vec<Value> = (0..500).map(invented).collect();
-    let received = keeper.tell(&alerts).await;
+    let received = keeper.send(&alerts).await;
     assert!(received.decisions.iter().all(|decided| decided.outcome == "no_match"));
     assert!(world.pending().await.is_empty());
     keeper.end().await;
@@ -92,7 +92,7 @@ async fn a_thousand_alerts_in_one_call_cost_as_much_as_one() {
         created.0.czxid
     };
     let before = zxid().await;
-    let received = keeper.tell(&call("Failed", "firing")).await;
+    let received = keeper.send(&call("Failed", "firing")).await;
     let count = |outcome: &str| received.decisions.iter().filter(|decided| decided.outcome == outcome).count();
     assert_eq!((count("accepted"), count("duplicate")), (1, 999));
     assert_eq!(world.pending().await.len(), 1);
@@ -100,8 +100,8 @@ async fn a_thousand_alerts_in_one_call_cost_as_much_as_one() {
     let records = keeper.records();
     let Some(Record::Alerts { decisions, more, .. }) = records.last() else { panic!("{records:?}") };
     assert_eq!((decisions.len(), &*decisions[0].outcome, *more), (1, "accepted", 999));
-    keeper.tell(&call("Full", "resolved")).await;
-    keeper.tell(&call("Nobody", "firing")).await;
+    keeper.send(&call("Full", "resolved")).await;
+    keeper.send(&call("Nobody", "firing")).await;
     // As many calls as the rate limit allows: nothing in them is new, and so they are counted, or refused.
     let (actor, reason) = operator();
     keeper.alerts.pause(&actor, &reason, Timestamp::now()).await.unwrap();

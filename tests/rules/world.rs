@@ -200,7 +200,7 @@ impl Keeper {
         ];
         let acting = Some(AbortOnDropHandle::new(tokio::spawn(ran)));
         let keeper = Self { alerts, actions, store, space, registry, audit, _folder: folder, shutdown, tasks, acting };
-        eventually(LIMIT, "the image follows the tree", async || keeper.store.freshness().is_synced()).await;
+        eventually(LIMIT, "the mirror follows the tree", async || keeper.store.freshness().is_synced()).await;
         keeper
     }
 
@@ -220,7 +220,7 @@ impl Keeper {
 
     /// Waits until its mirror has this many jobs in a state.
     pub(crate) async fn sees(&self, state: JobState, count: u64) {
-        eventually(LIMIT, "the jobs are in the image", async || {
+        eventually(LIMIT, "the jobs are in the mirror", async || {
             let summary = self.store.summary(Timestamp::now(), None);
             summary.is_some_and(|summary| summary.jobs.get(Some(state)).count == count)
         })
@@ -232,7 +232,7 @@ impl Keeper {
     }
 
     /// The same, retried while nothing can be decided, as by Alertmanager.
-    pub(crate) async fn tell(&self, alerts: &[Value]) -> Received {
+    pub(crate) async fn send(&self, alerts: &[Value]) -> Received {
         eventually_some(LIMIT, "it can be decided", async || match self.receive(alerts).await {
             Ok(received) => Some(received),
             Err(NotReceived::NotSynced(_) | NotReceived::Full(_)) => None,
@@ -243,14 +243,14 @@ impl Keeper {
 
     /// The outcome of one alert by one rule.
     pub(crate) async fn outcome(&self, alert: Value) -> String {
-        let received = self.tell(&[alert]).await;
+        let received = self.send(&[alert]).await;
         assert_eq!(received.decisions.len(), 1, "{received:?}");
         received.decisions[0].outcome.clone()
     }
 
     /// The same after the rule's cooldown.
     pub(crate) async fn outcome_when_cool(&self, alert: Value) -> String {
-        eventually_some(LIMIT, "the cooldown is over", async || {
+        eventually_some(LIMIT, "the cooldown has passed", async || {
             let outcome = self.outcome(alert.clone()).await;
             Some(outcome).filter(|outcome| outcome != "cooldown" && outcome != "duplicate")
         })

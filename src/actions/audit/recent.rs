@@ -45,7 +45,7 @@ pub struct Entry {
     pub reason: String,
     /// The state before.
     pub before: Option<String>,
-    /// The state after: planned, or, once the action has finished, progress.
+    /// The state after: planned, or, once the action has finished, reached.
     pub after: Option<String>,
     /// The planned writes, in words.
     pub operations: Vec<String>,
@@ -160,7 +160,7 @@ impl Recent {
                 }
             }
             // The record of the request names the targets already, and the file has the details.
-            Record::Begun { .. }
+            Record::Started { .. }
             // These are no actions; the page of rules shows them.
             | Record::Alerts { .. }
             | Record::AlertsUnchanged { .. }

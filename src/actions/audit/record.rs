@@ -97,7 +97,7 @@ pub enum Record {
     /// Further items are about to be changed, or items of a list in a way that the request does not show: the jobs of a
     /// batch, or what a bulk repair writes and replaces. If the process ends before the outcome is recorded, this and
     /// the znodes show what was done.
-    Begun {
+    Started {
         /// The action's id.
         id: ActionId,
         /// When it was recorded.
@@ -308,7 +308,7 @@ impl Record {
     pub fn id(&self) -> ActionId {
         match self {
             Self::Requested { id, .. }
-            | Self::Begun { id, .. }
+            | Self::Started { id, .. }
             | Self::Outcome { id, .. }
             | Self::Alerts { id, .. }
             | Self::AlertsUnchanged { id, .. }
@@ -322,7 +322,7 @@ impl Record {
         match self {
             Self::Alerts { .. } | Self::AlertsUnchanged { .. } | Self::Decision { .. } => true,
             Self::Requested { source, .. } => source == Source::Alert.label(),
-            Self::Begun { by_alert, .. } | Self::Outcome { by_alert, .. } => *by_alert,
+            Self::Started { by_alert, .. } | Self::Outcome { by_alert, .. } => *by_alert,
             Self::Settled { .. } => false,
         }
     }

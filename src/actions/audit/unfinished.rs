@@ -45,7 +45,7 @@ impl Unfinished {
     pub(super) fn add(&mut self, line: &[u8]) {
         self.read_bytes += line.len() as u64;
         // Most records of a bulk action are about its items; they are not parsed.
-        let is_item = line.starts_with(br#"{"record":"begun""#)
+        let is_item = line.starts_with(br#"{"record":"started""#)
             || line.starts_with(br#"{"record":"outcome""#) && memchr::memmem::find(line, br#","target":""#).is_some();
         if is_item {
             return;

@@ -51,7 +51,7 @@ impl Shared {
         let (room, bound) = active.room(choice.present, now);
         let wanted = choice.items.len();
         if room == 0 {
-            let why = format!("{}, and {wanted} items are selected", bound.why());
+            let why = bound.refusal(wanted);
             if bound.trips() {
                 tracing::warn!(rule = rule.name, "opened the breaker of a rule: {why}");
                 active.memory.trip(why.clone(), now);

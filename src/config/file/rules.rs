@@ -362,26 +362,6 @@ mod tests {
             (", limit: 20", "", "line 5: rule again: limit is missing"),
             ("limit: 20", "limit: 501", "line 6: rule again: limit must be a number from 1 to 500"),
             (
-                "cooldown: 30m",
-                "cooldown: 30m\n      mode: on",
-                "line 10: rule again: mode must be one of off, dry-run, enforce",
-            ),
-            (
-                "cooldown: 30m",
-                "cooldown: 30m\n      on_resolved: resume",
-                "line 10: rule again: on_resolved must be release",
-            ),
-            (
-                "cooldown: 30m",
-                "cooldown: 30m\n      narrow_by: [fault]",
-                "line 10: rule again: resume_jobs cannot be narrowed",
-            ),
-            (
-                "cooldown: 30m",
-                "cooldown: 30m\n      attempts: 0",
-                "line 10: rule again: attempts must be a number from 1",
-            ),
-            (
                 "action: resume_jobs",
                 "action: delete_jobs\n      mode: enforce",
                 "line 5: rule again: delete_jobs cannot be undone",
@@ -393,6 +373,16 @@ mod tests {
             assert_ne!(text, RULE);
             let error = read(&text).unwrap_err();
             assert!(error.contains(why), "{to}: {error}");
+        }
+        for (key, why) in [
+            ("mode: on", "mode must be one of off, dry-run, enforce"),
+            ("on_resolved: resume", "on_resolved must be release"),
+            ("narrow_by: [fault]", "resume_jobs cannot be narrowed"),
+            ("attempts: 0", "attempts must be a number from 1"),
+        ] {
+            let text = RULE.replacen("cooldown: 30m", &format!("cooldown: 30m\n      {key}"), 1);
+            let error = read(&text).unwrap_err();
+            assert!(error.contains(&format!("line 10: rule again: {why}")), "{key}: {error}");
         }
         let twice = format!("{RULE}{}", RULE.split_once("rules:\n").unwrap().1);
         assert!(read(&twice).unwrap_err().contains("line 10: there are two rules again"), "{:?}", read(&twice));

@@ -1,4 +1,4 @@
-//! What is done about alerts, and what keeps it from being done.
+//! The rules for alerts: their state, the reset of a breaker, and the pause of automatic actions.
 
 use axum::extract::{Path, State as FromState};
 use axum::http::StatusCode;
@@ -17,12 +17,12 @@ use crate::web::http::json::Json;
 use crate::web::http::params::Body;
 use crate::web::http::problem::Problem;
 
-/// `GET /api/v1/rules`: what may be done about alerts, what was, and why not.
+/// `GET /api/v1/rules`: the rules for alerts, their state and their recent decisions.
 #[utoipa::path(
     get, path = "/rules",
     responses(
         (status = 200, body = RulesView),
-        (status = 404, body = Problem, content_type = "application/problem+json", description = "This server takes no alerts"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "This server accepts no alerts"),
     ),
 )]
 pub(super) async fn rules(FromState(state): FromState<State>) -> Answer<RulesView> {
@@ -30,15 +30,15 @@ pub(super) async fn rules(FromState(state): FromState<State>) -> Answer<RulesVie
     Ok(Json(RulesView::new(state.alerts()?.overview(now))))
 }
 
-/// `POST /api/v1/rules/{rule}/reset`: closes a rule's breaker.
+/// `POST /api/v1/rules/{rule}/reset`: closes the breaker of a rule.
 #[utoipa::path(
     post, path = "/rules/{rule}/reset",
     params(("rule" = String, Path, description = "The rule's name", example = "make-room")),
     request_body = ReasonBody,
     responses(
         (status = 200, body = RulesView),
-        (status = 400, body = Problem, content_type = "application/problem+json", description = "There is no reason"),
-        (status = 404, body = Problem, content_type = "application/problem+json", description = "There is no such rule"),
+        (status = 400, body = Problem, content_type = "application/problem+json", description = "The reason is missing or invalid"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "Unknown rule"),
         (status = 409, body = Problem, content_type = "application/problem+json", description = "Its breaker is not open"),
     ),
 )]
@@ -48,22 +48,18 @@ pub(super) async fn reset(
     Path(rule): Path<String>,
     Body(body): Body<ReasonBody>,
 ) -> Answer<RulesView> {
-    let actor = state.authorize(&identity, Role::Operator, Source::Api)?;
-    let now = Timestamp::now();
-    let alerts = state.alerts()?;
-    alerts.reset(&rule, &actor, &reason(&body.reason)?, now).await?;
-    Ok(Json(RulesView::new(alerts.overview(now))))
+    change(&state, &identity, &body, Change::Reset(&rule)).await
 }
 
-/// `POST /api/v1/rules/pause`: stops all automatic action, of all processes, until it is unpaused.
+/// `POST /api/v1/rules/pause`: pauses automatic actions of all processes.
 #[utoipa::path(
     post, path = "/rules/pause",
     request_body = ReasonBody,
     responses(
         (status = 200, body = RulesView),
-        (status = 400, body = Problem, content_type = "application/problem+json", description = "There is no reason"),
+        (status = 400, body = Problem, content_type = "application/problem+json", description = "The reason is missing or invalid"),
         (status = 404, body = Problem, content_type = "application/problem+json", description = "This server has no rules"),
-        (status = 409, body = Problem, content_type = "application/problem+json", description = "It is paused already"),
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "Automatic actions are paused already"),
     ),
 )]
 pub(super) async fn pause(
@@ -71,22 +67,18 @@ pub(super) async fn pause(
     identity: Identity,
     Body(body): Body<ReasonBody>,
 ) -> Answer<RulesView> {
-    let actor = state.authorize(&identity, Role::Operator, Source::Api)?;
-    let now = Timestamp::now();
-    let alerts = state.alerts()?;
-    alerts.pause(&actor, &reason(&body.reason)?, now).await?;
-    Ok(Json(RulesView::new(alerts.overview(now))))
+    change(&state, &identity, &body, Change::Pause).await
 }
 
-/// `POST /api/v1/rules/unpause`: lets automatic action go on.
+/// `POST /api/v1/rules/unpause`: resumes automatic actions.
 #[utoipa::path(
     post, path = "/rules/unpause",
     request_body = ReasonBody,
     responses(
         (status = 200, body = RulesView),
-        (status = 400, body = Problem, content_type = "application/problem+json", description = "There is no reason"),
+        (status = 400, body = Problem, content_type = "application/problem+json", description = "The reason is missing or invalid"),
         (status = 404, body = Problem, content_type = "application/problem+json", description = "This server has no rules"),
-        (status = 409, body = Problem, content_type = "application/problem+json", description = "It is not paused"),
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "Automatic actions are not paused"),
     ),
 )]
 pub(super) async fn unpause(
@@ -94,10 +86,26 @@ pub(super) async fn unpause(
     identity: Identity,
     Body(body): Body<ReasonBody>,
 ) -> Answer<RulesView> {
-    let actor = state.authorize(&identity, Role::Operator, Source::Api)?;
+    change(&state, &identity, &body, Change::Unpause).await
+}
+
+/// A change of how rules act.
+enum Change<'a> {
+    Reset(&'a str),
+    Pause,
+    Unpause,
+}
+
+/// Changes how rules act, and responds with the state after the change.
+async fn change(state: &State, identity: &Identity, body: &ReasonBody, change: Change<'_>) -> Answer<RulesView> {
+    let actor = state.authorize(identity, Role::Operator, Source::Api)?;
     let now = Timestamp::now();
-    let alerts = state.alerts()?;
-    alerts.unpause(&actor, &reason(&body.reason)?, now).await?;
+    let (alerts, reason) = (state.alerts()?, reason(&body.reason)?);
+    match change {
+        Change::Reset(rule) => alerts.reset(rule, &actor, &reason, now).await?,
+        Change::Pause => alerts.pause(&actor, &reason, now).await?,
+        Change::Unpause => alerts.unpause(&actor, &reason, now).await?,
+    }
     Ok(Json(RulesView::new(alerts.overview(now))))
 }
 
