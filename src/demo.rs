@@ -34,6 +34,7 @@ use crate::config::{Config, Loopback};
 use crate::server;
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::path::AccessQueue;
+use queuekeeper_queue::state::JobState;
 use queuekeeper_zookeeper::{ConnectError, ServerError, Servers};
 
 mod access;
@@ -165,6 +166,10 @@ async fn run_in(
     }
     // The token of Alertmanager, and the rules.
     config.file = monitoring.as_ref().map(|monitoring| monitoring.config.clone());
+    if let Some(monitoring) = &monitoring {
+        // A stall of the demo lasts for a few of its hours.
+        config.mirror.fault_limits.stuck.set(JobState::Provisioning, monitoring.hour());
+    }
     config.web.loopback = Some(Loopback { role: Role::Admin, notice: NOTICE });
     let served = async {
         let _first = first;

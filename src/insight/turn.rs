@@ -21,7 +21,7 @@ pub(super) fn is_paused_with_the_queue(state: JobState) -> bool {
 
 /// Whether daemons take jobs of a state.
 pub(super) fn is_worked_on(state: JobState) -> bool {
-    state.success().is_some() && state != JobState::Held
+    state.is_worked_on()
 }
 
 /// The ingest queue is paused. `what` says what that means for the item asked about.

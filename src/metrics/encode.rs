@@ -10,6 +10,8 @@ use prometheus_client::metrics::exemplar::Exemplar;
 /// The labels of a sample, in the order in which they are written.
 pub(super) type Labels<'a, const N: usize> = [(&'static str, &'a str); N];
 
+const NONE: Labels<'static, 0> = [];
+
 /// Writes families one after the other.
 pub(super) struct Families<'a> {
     encoder: DescriptorEncoder<'a>,
@@ -21,11 +23,11 @@ impl<'a> Families<'a> {
     }
 
     /// Writes a family of gauges; nothing at all where there is no sample.
-    pub(super) fn gauges<'l, const N: usize, V: EncodeGaugeValue>(
+    pub(super) fn gauges<'l, L: AsRef<[(&'static str, &'l str)]>, V: EncodeGaugeValue>(
         &mut self,
         name: &str,
         help: &str,
-        samples: impl IntoIterator<Item = (Labels<'l, N>, V)>,
+        samples: impl IntoIterator<Item = (L, V)>,
     ) -> fmt::Result {
         let mut samples = samples.into_iter().peekable();
         if samples.peek().is_none() {
@@ -33,7 +35,8 @@ impl<'a> Families<'a> {
         }
         let mut family = self.encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
         for (labels, value) in samples {
-            if N == 0 {
+            let labels = labels.as_ref();
+            if labels.is_empty() {
                 // An empty label set would be written as a pair of braces.
                 family.encode_gauge(&value)?;
             } else {
@@ -45,12 +48,12 @@ impl<'a> Families<'a> {
 
     /// Writes a gauge without labels; nothing where it has no value.
     pub(super) fn gauge(&mut self, name: &str, help: &str, value: impl Into<Option<f64>>) -> fmt::Result {
-        self.gauges(name, help, value.into().map(|value| ([], value)))
+        self.gauges(name, help, value.into().map(|value| (NONE, value)))
     }
 
     /// Writes a gauge without labels that counts something.
     pub(super) fn count(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
-        self.gauges(name, help, [([], value)])
+        self.gauges(name, help, [(NONE, value)])
     }
 
     /// Writes a counter without labels; `name` is without `_total`.

@@ -11,6 +11,7 @@ use prometheus_client::registry::Registry;
 use super::encode::Families;
 use super::storage::{self, Space, Storage};
 use crate::mirror::{CollectionFigures, Freshness, Store, Summary};
+use queuekeeper_queue::fault::FaultLimit;
 
 mod access;
 mod batches;
@@ -51,6 +52,7 @@ impl Queue {
             collections: (self.collections > 0).then(|| self.store.collections()).flatten(),
             collections_limit: self.collections,
             storage: space,
+            fault_limits: self.store.fault_limits().by_fault(),
             freshness,
         }
     }
@@ -69,6 +71,8 @@ pub struct View {
     pub freshness: Freshness,
     /// The figures; `None` before the first walk.
     pub summary: Option<Summary>,
+    /// The limits after which an item counts as faulty.
+    pub fault_limits: Vec<FaultLimit>,
     /// Whether the image has been stale for so long that the queue's own series are left out rather than frozen.
     pub dropped: bool,
     /// Jobs by collection; `None` where they are not wanted or not there.
@@ -96,6 +100,8 @@ impl Collector for View {
                 collections::write(families, figures, self.collections_limit)?;
             }
         }
+        // What was configured is true without an image, too.
+        faults::write_limits(families, &self.fault_limits)?;
         // The volume is measured by ourselves: it is true however the image stands.
         if let Some((threshold, space)) = self.storage {
             storage::write(families, threshold, space)?;

@@ -270,6 +270,12 @@ impl Store {
         self.ask(now, space, |image, asked| image.faults_of(item, asked))
     }
 
+    /// The limits after which something counts as a fault.
+    #[must_use]
+    pub fn fault_limits(&self) -> &Limits {
+        &self.shared.limits
+    }
+
     pub(super) fn ask<T>(
         &self,
         now: Timestamp,

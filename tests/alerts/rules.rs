@@ -4,6 +4,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use queuekeeper_queue::fault::{Fault, Stops};
+use queuekeeper_queue::state::{JobState, State as _};
+
 fn rules() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/dashboards/prometheus"))
 }
@@ -52,7 +55,7 @@ fn each_alert_is_tested_and_leads_to_a_section_of_the_runbook_that_names_it() {
     let (alerts, runbook) = (read("alerts.yml"), read("runbook.md"));
     let tests: String = scenarios().iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
     let names = values(&alerts, "- alert:");
-    let links = values(&alerts, " runbook: ");
+    let links = values(&alerts, " runbook_url: ");
     assert!(names.len() > 15 && names.len() == links.len(), "{names:?}");
     for (name, link) in names.into_iter().zip(links) {
         assert!(tests.contains(&format!("alertname=\"{name}\"")), "{name} is raised in no test");
@@ -84,4 +87,72 @@ fn an_alert_about_the_queue_outlasts_a_failed_scrape() {
         number += 1;
     }
     assert!(number > 15, "{number}");
+}
+
+/// The faults that an expression asks for: those that a matcher names, or all but those, and the ones of these that
+/// block the head of their queue, or do not.
+fn faults_of(rule: &str) -> Vec<Fault> {
+    let all = Fault::ALL.into_iter();
+    let Some((_, matcher)) = rule.split_once("merritt_faults") else { return Vec::new() };
+    let matched: Vec<_> = match matcher.strip_prefix("{fault").and_then(|rest| rest.split_once("\"}")) {
+        Some((matcher, _)) => {
+            let (operator, names) = matcher.split_once('"').unwrap();
+            let names: Vec<_> = names.split('|').map(|name| Fault::from_label(name).expect(name)).collect();
+            all.filter(|fault| names.contains(fault) != operator.starts_with('!')).collect()
+        }
+        None => all.collect(),
+    };
+    let blocks = |fault: &Fault| fault.stops(Stops::Head);
+    let with = |operator: &str| {
+        let join = format!("{operator} ignoring (severity, blocks_head) merritt_fault_info{{blocks_head=\"true\"}}");
+        rule.contains(&join)
+    };
+    match (with("and"), with("unless")) {
+        (true, false) => matched.into_iter().filter(blocks).collect(),
+        (false, true) => matched.into_iter().filter(|fault| !blocks(fault)).collect(),
+        (false, false) => matched,
+        (true, true) => panic!("both at once: {rule}"),
+    }
+}
+
+#[test]
+fn each_fault_raises_one_alert() {
+    let alerts = read("alerts.yml");
+    let rules: Vec<_> = alerts.split("- alert: ").skip(1).map(|rule| (rule.lines().next().unwrap(), rule)).collect();
+    for fault in Fault::ALL {
+        let raised: Vec<_> =
+            rules.iter().filter(|(_, rule)| faults_of(rule).contains(&fault)).map(|(name, _)| *name).collect();
+        // A stuck state has alerts by its cause, from the ages of its jobs.
+        let expected = usize::from(fault != Fault::StuckState);
+        assert_eq!(raised.len(), expected, "alerts.yml raises {raised:?} for {fault}; it should raise {expected}");
+    }
+}
+
+#[test]
+fn a_fault_that_is_named_beside_the_program_exists() {
+    let mut texts = vec![read("alerts.yml"), read("recording.yml"), read("runbook.md")];
+    let boards = std::fs::read_dir(rules().join("../grafana")).unwrap().map(|entry| entry.unwrap().path());
+    texts.extend(boards.filter(|path| path.extension().is_some()).map(|path| std::fs::read_to_string(path).unwrap()));
+    let mut named = BTreeSet::new();
+    for part in texts.iter().flat_map(|text| text.split("fault").skip(1)) {
+        let Some(names) = part.trim_start_matches('!').strip_prefix('=') else { continue };
+        let names = names.trim_start_matches(['~', '\\', '"']);
+        let end = names.find(|next: char| !next.is_ascii_lowercase() && !"_|".contains(next)).unwrap_or(names.len());
+        named.extend(names[..end].split('|').filter(|name| !name.is_empty()));
+    }
+    assert!(named.len() > 5, "{named:?}");
+    for name in named {
+        assert!(Fault::from_label(name).is_some(), "{name} is no fault of crates/queue/src/fault/table.rs");
+    }
+}
+
+#[test]
+fn the_states_that_daemons_work_on_are_those_of_the_queue() {
+    let labels: Vec<_> = JobState::ALL.iter().filter(|state| state.is_worked_on()).map(|state| state.label()).collect();
+    let recording = read("recording.yml");
+    let under_way = format!("state=~\"{}\"", labels.join("|"));
+    assert!(recording.contains(&under_way), "merritt:jobs_under_way of recording.yml should have {under_way}");
+    let words = std::fs::read_to_string(rules().join("../grafana/generate/words.py")).unwrap();
+    let path = format!("PATH = [{}]", labels.iter().map(|label| format!("\"{label}\"")).collect::<Vec<_>>().join(", "));
+    assert!(words.contains(&path), "words.py should have {path}");
 }

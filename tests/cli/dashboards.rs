@@ -51,7 +51,7 @@ async fn a_file_with_other_contents_is_kept_unless_forced() {
     assert!(directory.join("prometheus/alerts.yml").exists(), "all others are written");
 
     run(home.path(), &["dashboards", at, "--force"]).await.is(0, &["wrote", "recording.yml"]);
-    assert!(std::fs::read_to_string(&limits).unwrap().contains("merritt:state_age:limit_seconds"));
+    assert!(std::fs::read_to_string(&limits).unwrap().contains("merritt:state_drain:limit_seconds"));
 
     // A directory in the place of a file cannot be replaced.
     std::fs::remove_file(&limits).unwrap();
@@ -71,7 +71,7 @@ async fn links_have_the_public_address() {
     let (at, url) = (home.path().join("files"), "https://queue.example/merritt");
     run(home.path(), &["dashboards", at.to_str().unwrap(), "--url", &format!("{url}/")]).await.is(0, &["wrote"]);
     let read = |name: &str| std::fs::read_to_string(at.join(name)).unwrap();
-    assert!(read("prometheus/alerts.yml").contains(&format!("runbook: {url}/runbook#failed-jobs\n")));
+    assert!(read("prometheus/alerts.yml").contains(&format!("runbook_url: {url}/runbook#failed-jobs\n")));
     assert!(read("alertmanager/alertmanager.yml").contains(&format!("url: {url}/api/v1/alerts\n")));
     assert!(read("grafana/overview.json").contains(&format!("\"query\": \"{url}\"")));
     assert!(read("prometheus/prometheus.yml").contains("    metrics_path: /merritt/metrics\n"));
@@ -81,5 +81,5 @@ async fn links_have_the_public_address() {
     let arguments = ["dashboards", at.to_str().unwrap(), "--force", "--url", url, "--route-prefix", "/"];
     run(home.path(), &arguments).await.is(0, &["wrote"]);
     assert!(read("prometheus/prometheus.yml").contains("    metrics_path: /metrics\n"));
-    assert!(read("prometheus/alerts.yml").contains(&format!("runbook: {url}/runbook#failed-jobs\n")));
+    assert!(read("prometheus/alerts.yml").contains(&format!("runbook_url: {url}/runbook#failed-jobs\n")));
 }

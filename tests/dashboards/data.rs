@@ -144,7 +144,7 @@ async fn the_alerts_lead_to_the_runbook(prometheus: &Prometheus, demo: &Demo) {
         let alerts = prometheus.ask("alerts", &[]).await?;
         let failed =
             list(&alerts, "/alerts").iter().find(|alert| text(alert, "/labels/alertname") == "MerrittJobsFailed");
-        failed.map(|alert| text(alert, "/annotations/runbook").to_owned())
+        failed.map(|alert| text(alert, "/annotations/runbook_url").to_owned())
     });
     let link = link.await;
     let (address, path) = link.strip_prefix("http://").unwrap().split_once('/').unwrap();

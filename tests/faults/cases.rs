@@ -78,7 +78,7 @@ async fn faults_by_time_count_from_their_limit_on() {
 
     let provisioning = "/jobs/states/provisioning";
     let stuck = found(&mirror, 7 * HOUR, Fault::StuckState, provisioning).await;
-    assert_eq!((stuck.how, stuck.remedy), (Provisioning::NobodyLooks.how(), Provisioning::NobodyLooks.remedy()));
+    assert_eq!((stuck.how, stuck.remedy), (Provisioning::NoDaemon.how(), Provisioning::NoDaemon.remedy()));
     assert!(stuck.nodes.contains(&Path::parse("/jobs/jid0000000002/status")));
     let all = mirror.after(90 * 60);
     let of = |fault: Fault| all.iter().filter(move |found| found.fault == fault);

@@ -3,6 +3,7 @@ use queuekeeper::metrics::queue::View;
 use queuekeeper::metrics::storage::Space;
 use queuekeeper::metrics::{Format, expose, registry};
 use queuekeeper::mirror::{ByState, CollectionFigures, Freshness, Summary};
+use queuekeeper_queue::fault::Limits;
 use queuekeeper_queue::state::JobState;
 
 use crate::support::figures;
@@ -29,6 +30,7 @@ fn full() -> View {
         dropped: false,
         collections: Some(collections()),
         collections_limit: 3,
+        fault_limits: Limits::default().by_fault(),
         storage: Some((0.8, Some(Space { size_bytes: 64 << 40, free_bytes: 6 << 40 }))),
     }
 }
@@ -41,6 +43,7 @@ fn bare() -> View {
         dropped: false,
         collections: None,
         collections_limit: 0,
+        fault_limits: Limits::default().by_fault(),
         storage: None,
     }
 }

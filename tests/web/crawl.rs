@@ -309,7 +309,7 @@ async fn behind_a_proxy_everything_stays_below_its_prefix_and_is_there() {
         let url = served.home.as_str().trim_end_matches('/');
         let (_, alerts) = served.get("dashboards/alerts.yml").await;
         let runbook: BTreeSet<&str> =
-            alerts.lines().filter_map(|line| line.trim().strip_prefix("runbook: http")).collect();
+            alerts.lines().filter_map(|line| line.trim().strip_prefix("runbook_url: http")).collect();
         assert!(runbook.len() > 15, "{alerts}");
         for link in runbook {
             assert!(link.starts_with(&url["http".len()..]), "{link}");

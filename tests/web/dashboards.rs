@@ -55,7 +55,7 @@ async fn the_runbook_has_a_section_for_each_link_of_an_alert_and_leads_to_pages_
     let get = async |path: &str| server.ask(&format!("GET {path} HTTP/1.1"), &[]).await;
     let (page, alerts) = (get("/runbook").await, get("/dashboards/alerts.yml").await);
     page.has(&["http/1.1 200 ok", "content-type: text/html; charset=utf-8"]);
-    let wanted = alerts.text().split(" runbook: ").skip(1).map(|rest| {
+    let wanted = alerts.text().split(" runbook_url: ").skip(1).map(|rest| {
         let link = rest.lines().next().unwrap();
         link.split_once("runbook#").or(link.split_once("runbook.md#")).unwrap().1
     });
@@ -92,7 +92,7 @@ async fn a_prefix_and_another_place_of_the_metrics_are_in_the_files_that_need_th
     };
     let local = "http://127.0.0.1:12181/ops/queue";
     let alerts = get("alerts.yml").await;
-    assert!(alerts.contains("runbook: http://{{ $labels.instance }}/ops/queue/runbook#failed-jobs\n"), "{alerts}");
+    assert!(alerts.contains("runbook_url: http://{{ $labels.instance }}/ops/queue/runbook#failed-jobs\n"), "{alerts}");
     assert!(get("prometheus.yml").await.contains("    metrics_path: /ops/queue/figures\n"));
     assert!(get("alertmanager.yml").await.contains(&format!("url: {local}/api/v1/alerts\n")));
     assert!(get("overview.json").await.contains(&format!("\"query\": \"{local}\"")));

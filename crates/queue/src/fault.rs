@@ -1,7 +1,7 @@
 //! What goes wrong with a queue: the kinds of faults, and the pure rules that tell them.
 //!
 //! Each kind is a real failure of this queue that operators used to find by hand. The rules look at one item at a time
-//! ([`judge_job`], [`judge_batch`], [`judge_request`], [`judge_lock`] and their like), given what its znodes say and a
+//! ([`detect_job`], [`detect_batch`], [`detect_request`], [`detect_lock`] and their like), given what its znodes say and a
 //! few facts about its neighbours. What they tell is a [`Finding`]: a fault that is there, and from when on it counts.
 //!
 //! That instant is the heart of it. The daemons make five or more separate writes for one change, so a tree that they
@@ -22,20 +22,21 @@ mod request;
 mod stuck;
 mod table;
 
-pub use batch::{BatchFacts, judge_batch};
+pub use batch::{BatchFacts, detect_batch};
 pub use finding::{Finding, NodeSet, Since};
-pub use folder::judge_folder;
+pub use folder::detect_folder;
 pub use item::LockFacts;
-pub use job::{JobFacts, judge_job};
-pub use limits::{Limits, StateLimits};
+pub use job::{JobFacts, detect_job};
+pub use limits::{FaultLimit, Limits, StateLimits};
 pub use lock::{
-    CollectionFacts, UuidFacts, UuidLeads, judge_collection, judge_lock, judge_pause, judge_storage_lock, judge_uuid,
+    CollectionFacts, UuidFacts, UuidLeads, detect_collection, detect_lock, detect_pause, detect_storage_lock,
+    detect_uuid,
 };
-pub use name::{Misnamed, judge_name};
-pub use request::{RequestFacts, judge_request};
-pub use stuck::{Provisioning, StateFacts, judge_state};
+pub use name::{Misnamed, detect_name};
+pub use request::{RequestFacts, detect_request};
+pub use stuck::{Provisioning, StateFacts, detect_state};
 pub(super) use table::PURGE_UNFINISHED;
-pub use table::{Fault, RepairKind, Severity};
+pub use table::{Fault, RepairKind, Severity, Stops};
 
 impl Fault {
     /// The fault of that name.

@@ -5,6 +5,7 @@
 //! this crate in places, so callers keep the text and count the item as `other`.
 
 use std::fmt;
+use std::time::Duration;
 
 /// What the state machines of jobs, batches and access requests have in common.
 pub trait State: Copy + Eq + Ord + fmt::Debug + fmt::Display + Send + Sync + 'static {
@@ -25,6 +26,12 @@ pub trait State: Copy + Eq + Ord + fmt::Debug + fmt::Display + Send + Sync + 'st
 
     /// The next state on the success path, if the item is on it.
     fn success(self) -> Option<Self>;
+
+    /// Whether daemons work on items of this state: those of the success path, but not of its end. Items of the others
+    /// wait for an operator, or for nothing.
+    fn is_worked_on(self) -> bool {
+        self.success().is_some()
+    }
 
     /// Whether the item is done with: nothing follows, and it may be purged.
     fn is_final(self) -> bool {
@@ -125,7 +132,7 @@ macro_rules! state_machine {
 state_machine! {
     /// The states of a job.
     JobState,
-    /// Submitted; nobody has looked at it yet.
+    /// Submitted; no daemon has taken it yet.
     Pending "pending" -> Estimating, normal [Held, Failed], admin [];
     /// Its space is being estimated.
     Estimating "estimating" -> Provisioning, normal [Failed], admin [];
@@ -135,11 +142,11 @@ state_machine! {
     Downloading "downloading" -> Processing, normal [Failed], admin [];
     /// Its content is being checked and described.
     Processing "processing" -> Storing, normal [Failed], admin [];
-    /// The storage service takes it.
+    /// The storage service is storing it.
     Storing "storing" -> Recording, normal [Failed], admin [];
     /// The inventory records it.
     Recording "recording" -> Notify, normal [Failed], admin [];
-    /// The depositor is told, and its space freed.
+    /// Its callback is called, and its space freed.
     Notify "notify" -> Completed, normal [Failed], admin [];
     /// Done.
     Completed "completed", normal [], admin [];
@@ -160,7 +167,7 @@ state_machine! {
     Pending "pending" -> Processing, normal [Held], admin [];
     /// Its jobs are being created.
     Processing "processing" -> Reporting, normal [Failed], admin [];
-    /// Its jobs are running, or its report is due: only its job references tell which.
+    /// Its jobs are running, or its report is due: only its job references show which.
     Reporting "reporting" -> Completed, normal [Failed], admin [];
     /// Reported again after an operator repaired its jobs.
     UpdateReporting "update-reporting" -> Completed, normal [Failed], admin [];
@@ -190,6 +197,36 @@ state_machine! {
 }
 
 impl JobState {
+    /// How long a job may be locked in the state by default: long enough for an object of 500 GB, and in Provisioning,
+    /// where a job stays locked while it waits for space, for two days.
+    #[must_use]
+    pub fn default_lock_limit(self) -> Duration {
+        self.default_limits().0
+    }
+
+    /// How long the oldest job may be in the state by default while none leaves it.
+    #[must_use]
+    pub fn default_stuck_limit(self) -> Duration {
+        self.default_limits().1
+    }
+
+    fn default_limits(self) -> (Duration, Duration) {
+        let (minutes, hours) = (Duration::from_mins, Duration::from_hours);
+        match self {
+            Self::Pending => (minutes(10), hours(1)),
+            Self::Estimating | Self::Notify => (hours(1), hours(1)),
+            Self::Provisioning => (hours(48), hours(6)),
+            Self::Recording => (hours(2), hours(2)),
+            Self::Downloading
+            | Self::Processing
+            | Self::Storing
+            | Self::Completed
+            | Self::Failed
+            | Self::Held
+            | Self::Deleted => (hours(24), hours(24)),
+        }
+    }
+
     /// In which state a failed job failed, by its last successful one: where it resumes, but that a job which failed
     /// behind Notify does so at the start.
     #[must_use]
@@ -203,19 +240,8 @@ impl JobState {
     /// Where a failed job resumes: the state after its last successful one, and Pending where that says nothing.
     #[must_use]
     pub fn resume_after(last_successful: Option<JobState>) -> JobState {
-        match last_successful {
-            Some(
-                state @ (Self::Pending
-                | Self::Estimating
-                | Self::Provisioning
-                | Self::Downloading
-                | Self::Processing
-                | Self::Storing
-                | Self::Recording),
-            ) => state.success().unwrap_or(Self::Pending),
-            // After Notify only Completed is left, and resuming there would leave the depositor untold.
-            None | Some(Self::Notify | Self::Completed | Self::Held | Self::Failed | Self::Deleted) => Self::Pending,
-        }
+        // After Notify only Completed is left, and resuming there would leave the depositor without a report.
+        last_successful.and_then(Self::success).filter(|next| next.is_worked_on()).unwrap_or(Self::Pending)
     }
 
     /// Whether a change from `self` to `to` makes `self` the last successful status. A step to or from Failed, Held or
@@ -234,14 +260,14 @@ impl JobState {
             Self::Completed => Outcome::Completed,
             Self::Deleted => Outcome::Deleted,
             Self::Pending
-            | Self::Held
             | Self::Estimating
             | Self::Provisioning
             | Self::Downloading
             | Self::Processing
             | Self::Storing
             | Self::Recording
-            | Self::Notify => Outcome::Processing,
+            | Self::Notify
+            | Self::Held => Outcome::Processing,
         }
     }
 }
@@ -360,6 +386,64 @@ mod tests {
         ];
         for (last, expected) in rows {
             assert_eq!(S::resume_after(last), expected, "after {last:?}");
+        }
+    }
+
+    #[test]
+    fn daemons_work_on_the_success_path_only_and_each_of_its_states_has_limits() {
+        let worked_on: Vec<_> = JobState::ALL.iter().filter(|state| state.is_worked_on()).map(|s| s.label()).collect();
+        let path =
+            ["pending", "estimating", "provisioning", "downloading", "processing", "storing", "recording", "notify"];
+        assert_eq!(worked_on, path);
+        let hours = |limit: Duration| limit.as_secs_f64() / 3600.0;
+        let limits: Vec<_> = JobState::ALL
+            .iter()
+            .map(|state| (hours(state.default_lock_limit()), hours(state.default_stuck_limit())))
+            .collect();
+        let day = (24.0, 24.0);
+        let sixth = 1.0 / 6.0;
+        let path = [(sixth, 1.0), (1.0, 1.0), (48.0, 6.0), day, day, day, (2.0, 2.0), (1.0, 1.0)];
+        assert_eq!(limits, [&path[..], &[day; 4]].concat());
+    }
+
+    #[test]
+    fn a_job_has_failed_in_the_state_after_its_last_success_and_in_notify_behind_that() {
+        use JobState as S;
+        for (last, expected) in [
+            (None, S::Pending),
+            (Some(S::Storing), S::Recording),
+            (Some(S::Recording), S::Notify),
+            (Some(S::Notify), S::Notify),
+        ] {
+            assert_eq!(S::failed_in(last), expected, "after {last:?}");
+        }
+    }
+
+    #[test]
+    fn a_step_aside_or_back_is_no_success() {
+        use JobState as S;
+        assert!(S::Pending.is_success_before(S::Estimating) && S::Notify.is_success_before(S::Completed));
+        for aside in [S::Failed, S::Held, S::Deleted] {
+            assert!(!S::Pending.is_success_before(aside) && !aside.is_success_before(S::Pending), "{aside}");
+        }
+    }
+
+    #[test]
+    fn each_state_has_one_folder_of_references() {
+        let names = Outcome::ALL.map(Outcome::folder);
+        assert_eq!(names, ["batch-processing", "batch-failed", "batch-completed", "batch-deleted"]);
+        for outcome in Outcome::ALL {
+            assert_eq!(Outcome::from_folder(outcome.folder()), Some(outcome));
+        }
+        assert_eq!(Outcome::from_folder("batch-teleporting"), None);
+        for state in JobState::ALL.iter().copied() {
+            let expected = match state {
+                JobState::Failed => Outcome::Failed,
+                JobState::Completed => Outcome::Completed,
+                JobState::Deleted => Outcome::Deleted,
+                _ => Outcome::Processing,
+            };
+            assert_eq!(state.outcome(), expected, "{state}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 from frame import board
 from panels import bars, link, query, says, series, stat, steps, table, timeline
-from words import AGES, BLOCKING, GREEN, ORANGE, RED, YELLOW, age, top, total
+from words import AGES, GREEN, ORANGE, RED, YELLOW, age, of, top, total
 
 # Locks that daemons take. The others are set by people.
 DAEMONS = 'kind!~"queue|collection"'
@@ -15,20 +15,27 @@ def count(fault):
     return total("fault", "merritt_faults", f'fault=~"{fault}"')
 
 
+def blocking():
+    """How many items block the head of their queue."""
+    faults = top("merritt_faults", by="fault")
+    info = of("merritt_fault_info", 'blocks_head="true"')
+    return f"sum({faults} and on (fault) {info})"
+
+
 def figures():
     """What is worth a number of its own."""
     none = steps((None, GREEN), (1, RED))
     return [
         stat(
             "Locks",
-            "Locks that are held now, of all kinds. Locks of daemons are no trouble as such: each ends with its session.",
+            "Locks held now, of all kinds. A lock of a daemon is normal: it ends with the session of its daemon.",
             total("kind", "merritt_locks"),
             "short",
             links=[link("Locks", "/locks")],
         ),
         stat(
             "Leaked locks",
-            "Locks that nobody will release. What they lock is never acquired again. See that the daemon does not work on it, then break the lock.",
+            "Locks that will not be released. The items that they lock are never acquired again. Make sure that no daemon is working on the item, then break the lock.",
             count("leaked_lock|leaked_storage_lock"),
             "short",
             thresholds=none,
@@ -36,15 +43,15 @@ def figures():
         ),
         stat(
             "Blocking",
-            "Items at which a daemon fails and ends its poll, each time: nothing behind them is looked at. Repair these first.",
-            count(BLOCKING),
+            "Items that make a daemon fail and end its poll, each time: it never reaches the items behind them. Repair these first.",
+            blocking(),
             "short",
             thresholds=none,
             links=[link("Faults", "/faults")],
         ),
         stat(
             "Faults",
-            "Items that show something known to be broken, of all kinds.",
+            "Items with a fault, of all kinds.",
             total("fault", "merritt_faults"),
             "short",
             thresholds=none,
@@ -52,7 +59,7 @@ def figures():
         ),
         stat(
             "Queues paused",
-            "Queues that somebody has paused.",
+            "Queues that are paused.",
             total("queue", "merritt_queue_paused"),
             "short",
             thresholds=steps((None, GREEN), (1, ORANGE)),

@@ -8,7 +8,7 @@ TRUST = says(_1=("Synced", GREEN), _0=("Behind", RED))
 PAUSED = says(_0=("Takes jobs", GREEN), _1=("Paused", ORANGE))
 TO_STATE = link("This state in depth", "state?var-state=${__field.labels.state}")
 TO_JOBS = link("The jobs in this state", "/jobs?state=${__field.labels.state}")
-LIMITS = "Limits stand at the top of recording.yml; without those rules there is nothing to compare with."
+LIMITS = "The limits are those of --faults.stuck; the ages need the recording rules."
 
 
 def figures():
@@ -113,9 +113,10 @@ def now():
 
 def part_of_limit(name):
     """The age of a state's oldest job as part of the state's limit; 0 for an idle state, and nothing without rules."""
-    limit = "max by (state) (merritt:state_age:limit_seconds)"
+    limit = top("queuekeeper_fault_limit_seconds", 'fault="stuck_state"', by="state")
     oldest = top("merritt:state_age:seconds", state(name), by="state")
-    return f"{oldest} / on (state) {limit} or 0 * {top('merritt_jobs', state(name), by='state')} and on (state) {limit}"
+    loaded = "max(merritt:state_drain:limit_seconds)"
+    return f"{oldest} / on (state) {limit} or 0 * {top('merritt_jobs', state(name), by='state')} and on () {loaded}"
 
 
 def curves():

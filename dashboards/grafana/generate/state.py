@@ -6,7 +6,7 @@ from words import GREEN, RED, YELLOW, age, of, per_minute, top
 
 THIS = 'state="$state"'
 ENTERED = "merritt_job_oldest_entered_timestamp_seconds"
-LIMIT = "max(merritt:state_age:limit_seconds{" + THIS + "})"
+LIMIT = top("queuekeeper_fault_limit_seconds", 'fault="stuck_state"', THIS)
 NAMED = 'collection!="overflow"'
 TO_JOBS = link("The jobs in this state", "/jobs?state=${state}")
 TO_LOCKED = link("Those that daemons hold", "/jobs?state=${state}&locked=true")

@@ -34,12 +34,6 @@ AGES = {
 
 GREEN, YELLOW, ORANGE, RED, GREY, BLUE = "#56A64B", "#F2CC0C", "#FF9830", "#E02F44", "#8F9BB3", "#5794F2"
 
-# The faults that starve what is behind them, as the alert MerrittQueueHeadBlocked has them.
-BLOCKING = (
-    "orphan_entry|unloadable_job|unloadable_batch|unloadable_request|unfinished_creation"
-    "|priority_out_of_range|deleted_batch_blocks_reporting"
-)
-
 # Alerts of our rules that fire, but for those that are for scaling: one of each, however many queuekeepers it is on. One
 # on a queue that was never scraped has no job.
 FIRING = (

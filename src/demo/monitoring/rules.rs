@@ -1,8 +1,8 @@
 //! The shipped rules, for a queue whose hours last seconds.
 //!
 //! Expressions and names stay as they are. An hour becomes that of the demo, in `for`, in `keep_firing_for` and in the
-//! windows and offsets of expressions; and of the limits at their top the one of Provisioning is set to an hour, since
-//! a stall of the demo lasts for a few. Everything that is to be changed must be found, or it is an error.
+//! windows and offsets of expressions. The limit of Provisioning is not in the rules: the demo's server has it from
+//! [`Lapse::hour`].
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,9 +27,6 @@ const SHORTEST_WINDOW: Duration = Duration::from_secs(4);
 
 /// The minimum of `for`: a server that has just started is absent until the first scrape.
 const SHORTEST_FOR: Duration = Duration::from_secs(2);
-
-/// The limit that is changed.
-const LIMIT: (&str, &str) = ("merritt:state_age:limit_seconds", "provisioning");
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -99,33 +96,17 @@ impl Lapse {
 
     /// The shipped rules scaled to the demo, each file as its name and text.
     pub(super) fn rules(self) -> Result<Vec<(&'static str, String)>, RulesError> {
-        let mut limits = 0;
         let mut files = Vec::new();
         for (file, text) in SHIPPED {
             let mut rules = read(file, text)?;
             for rule in rules.groups.iter_mut().flat_map(|group| &mut group.rules) {
-                limits += usize::from(self.set_limit(rule));
                 self.shorten(rule).map_err(|why| RulesError { file, why })?;
             }
             let text = serde_json::to_string_pretty(&rules);
             // Prometheus reads YAML, and JSON is YAML.
             files.push((file, text.map_err(|error| RulesError { file, why: error.to_string() })?));
         }
-        if limits != 1 {
-            let why = format!("expected {} once, found it {limits} times", LIMIT.0);
-            return Err(RulesError { file: SHIPPED[0].0, why });
-        }
         Ok(files)
-    }
-
-    fn set_limit(self, rule: &mut Rule) -> bool {
-        let is_limit = rule.record.as_deref() == Some(LIMIT.0)
-            && rule.labels.get("state").map(String::as_str) == Some(LIMIT.1)
-            && rule.expr.starts_with("vector(");
-        if is_limit {
-            rule.expr = format!("vector({})", self.hour().as_secs_f64());
-        }
-        is_limit
     }
 
     fn shorten(self, rule: &mut Rule) -> Result<(), String> {
@@ -203,7 +184,6 @@ mod tests {
     fn rules_differ_from_the_shipped_ones_only_in_their_times() {
         let (ours, shipped) = (ours(10.0), shipped());
         assert_eq!(ours.len(), shipped.len());
-        let mut changed = Vec::new();
         for (ours, shipped) in ours.iter().zip(&shipped) {
             let times =
                 |rule: &Rule| Rule { expr: String::new(), lasting: None, keep_firing_for: None, ..rule.clone() };
@@ -224,12 +204,10 @@ mod tests {
                     .chain([("offset 1h", "offset 24s"), ("offset 6h", "offset 2m24s")])
                     .fold(shipped.expr.clone(), |expr, (from, to)| expr.replace(from, to));
                 assert_eq!(ours.expr, expected);
-            } else if ours.expr != shipped.expr {
-                changed.push((ours.record.clone().unwrap(), ours.expr.clone()));
+            } else {
+                assert_eq!(ours.expr, shipped.expr);
             }
         }
-        let [(limit, is)] = &changed[..] else { panic!("{changed:?}") };
-        assert_eq!((limit.as_str(), is.as_str()), ("merritt:state_age:limit_seconds", "vector(24)"));
     }
 
     fn duration(text: &str) -> Duration {

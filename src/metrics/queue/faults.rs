@@ -1,12 +1,31 @@
-//! Faults.
+//! Faults, what each of them stops, and the limits after which an item counts as faulty.
 
 use std::fmt;
 
-use crate::metrics::encode::Families;
+use crate::metrics::encode::{Families, truth};
 use crate::mirror::Summary;
-use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::fault::{Fault, FaultLimit, Stops};
 
 pub(super) fn write(families: &mut Families<'_>, summary: &Summary) -> fmt::Result {
     let faults = Fault::ALL.into_iter().map(|fault| ([("fault", fault.label())], summary.faults(fault).count));
-    families.gauges("merritt_faults", "Number of items by fault.", faults)
+    families.gauges("merritt_faults", "Number of items by fault.", faults)?;
+    let info = Fault::ALL.into_iter().map(|fault| {
+        let labels = [
+            ("fault", fault.label()),
+            ("severity", fault.severity().label()),
+            ("blocks_head", truth(fault.stops(Stops::Head))),
+        ];
+        (labels, 1_u64)
+    });
+    families.gauges("merritt_fault_info", "Severity of each fault and whether it blocks the head of a queue; always 1.", info)
+}
+
+pub(super) fn write_limits(families: &mut Families<'_>, limits: &[FaultLimit]) -> fmt::Result {
+    let limits = limits.iter().map(|limit| {
+        let labels = [("item", limit.item), ("state", limit.state)];
+        let labels = labels.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let labels: Vec<_> = std::iter::once(("fault", limit.fault.label())).chain(labels).collect();
+        (labels, limit.limit.as_secs_f64())
+    });
+    families.gauges("queuekeeper_fault_limit_seconds", "Time after which an item counts as faulty, by fault.", limits)
 }

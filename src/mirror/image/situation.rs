@@ -18,7 +18,7 @@ use crate::mirror::situation::{
     StateSituation,
 };
 use crate::mirror::summary::LockKind;
-use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::fault::{Fault, Stops};
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::{BatchNode, EntryName, JobNode, LockFolder, Path, Queue, StateFolder};
 use queuekeeper_queue::state::{JobState, State as _};
@@ -27,8 +27,9 @@ use queuekeeper_queue::state::{JobState, State as _};
 pub(super) fn blocks(fault: Fault, row: Row<'_>, state: JobState) -> bool {
     match fault {
         Fault::OrphanEntry => row.standing.state.is_some_and(|of| of != state),
-        Fault::UnloadableJob | Fault::UnfinishedCreation => true,
-        _ => false,
+        // Where the daemons look for it is not where its priority has it in the order of a state.
+        Fault::PriorityOutOfRange => false,
+        _ => fault.stops(Stops::Head),
     }
 }
 
@@ -123,7 +124,7 @@ impl Image {
         let item = &entry.item;
         let jobs = self.jobs.beside.of(id);
         let worked_on = jobs.iter().filter_map(|(state, jobs)| {
-            let state = state.filter(|state| *jobs > 0 && state.success().is_some() && *state != JobState::Held)?;
+            let state = state.filter(|state| *jobs > 0 && state.is_worked_on())?;
             Some((self.state_situation(state, flow, asked), u64::from(*jobs)))
         });
         Some(BatchSituation {

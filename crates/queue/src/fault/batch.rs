@@ -1,8 +1,9 @@
 //! The faults of a batch.
 
 use super::finding::{Finding, NodeSet, Sink};
-use super::item::{LockFacts, by_shape, by_time, judge_bare, judge_item_lock, known};
-use super::{Fault, Limits, judge_folder};
+use super::item::{LockFacts, by_shape, by_time, detect_bare, detect_item_lock, known};
+use super::limits::may_be_locked;
+use super::{Fault, Limits, detect_folder};
 use crate::id::BatchId;
 use crate::path::{BatchNode, Path};
 use crate::state::{BatchState, Outcome, State};
@@ -16,7 +17,7 @@ pub struct BatchFacts<'a> {
     pub present: NodeSet,
     /// Of these, the ones that hold something else than they should.
     pub malformed: NodeSet,
-    /// Of these, the ones that are not ours to read, of which nothing is said.
+    /// Of these, the ones that are not readable with these credentials, and not reported.
     pub denied: NodeSet,
     /// Its state; `None` for one that is missing or not known.
     pub state: Option<BatchState>,
@@ -50,24 +51,24 @@ impl BatchFacts<'_> {
     }
 }
 
-/// Tells the faults of a batch.
-pub fn judge_batch(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
+/// Detects the faults of a batch.
+pub fn detect_batch(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
     if batch.present.is_empty() {
         return;
     }
     if batch.present.is_bare(BatchNode::Lock as u8) {
-        return judge_bare(&Path::Batch(batch.id), batch.created_ms, limits, sink);
+        return detect_bare(&Path::Batch(batch.id), batch.created_ms, limits, sink);
     }
-    judge_form(batch, limits, sink);
-    judge_end(batch, limits, sink);
+    detect_form(batch, limits, sink);
+    detect_end(batch, limits, sink);
     for (outcome, children) in Outcome::ALL.into_iter().zip(batch.references) {
-        judge_folder(&Path::BatchOutcome(batch.id, outcome), children.unwrap_or(0).into(), limits, sink);
+        detect_folder(&Path::BatchOutcome(batch.id, outcome), children.unwrap_or(0).into(), limits, sink);
     }
     if let Some(lock) = batch.lock {
-        let at_rest = batch.state.is_some_and(|state| state.is_final() || state == BatchState::Held);
+        let at_rest = batch.state.is_some_and(|state| !may_be_locked(state));
         let entered_ms = known(batch.entered_ms).unwrap_or(lock.created_ms);
         let limit = limits.batch_lock.get(batch.state);
-        judge_item_lock(lock, &batch.node(BatchNode::Lock), entered_ms, at_rest, limit, limits, sink);
+        detect_item_lock(lock, &batch.node(BatchNode::Lock), entered_ms, at_rest, limit, limits, sink);
     }
     if !batch.uuid.is_empty() && batch.is_found_by_uuid == Some(false) {
         // Whoever purges a batch may begin with its UUID and have thousands of jobs to delete after it.
@@ -80,69 +81,60 @@ pub fn judge_batch(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>)
 }
 
 /// Whether the Java daemons can load it. They do without a submission, and not with one that is not JSON.
-fn judge_form(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
+fn detect_form(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
     const READ: [BatchNode; 2] = [BatchNode::Status, BatchNode::Submission];
-    let mut tell = |how, hint, nodes: &dyn Fn() -> Vec<Path>| {
+    let mut report = |how, hint, nodes: &dyn Fn() -> Vec<Path>| {
         sink(by_shape(Fault::UnloadableBatch, how, limits.grace, hint, nodes));
     };
     let missing = |node: &BatchNode| !batch.present.has(*node as u8);
     if missing(&BatchNode::Status) {
         let nodes = || vec![batch.node(BatchNode::Status)];
-        tell("A znode is missing without which the daemons cannot load it.", known(batch.created_ms), &nodes);
+        report("A znode is missing without which the daemons cannot load it.", known(batch.created_ms), &nodes);
     }
     let malformed = |node: &BatchNode| batch.malformed.has(*node as u8);
     if READ.iter().any(malformed) {
         let nodes = || READ.into_iter().filter(malformed).map(|node| batch.node(node)).collect();
-        tell("A znode holds something that the daemons cannot read.", batch.hint(), &nodes);
+        report("A znode holds something that the daemons cannot read.", batch.hint(), &nodes);
     } else if batch.present.minus(batch.denied).has(BatchNode::Status as u8) && !batch.is_canonical {
-        let how = "Its status is none that the daemons know, or is spelled otherwise.";
-        tell(how, batch.hint(), &|| vec![batch.node(BatchNode::Status)]);
+        let how = "Its status is unknown to the daemons, or is spelled differently.";
+        report(how, batch.hint(), &|| vec![batch.node(BatchNode::Status)]);
     }
     if batch.state == Some(BatchState::Held) && missing(&BatchNode::States) {
         let nodes = || vec![batch.node(BatchNode::Status), batch.node(BatchNode::States)];
-        tell("It is held and has no states.", batch.hint(), &nodes);
+        report("It is held and has no states.", batch.hint(), &nodes);
     }
 }
 
 /// Whether it will come to its report and its clean-up.
-fn judge_end(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
+fn detect_end(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
     let Some(state) = batch.state else { return };
     let folder = Path::BatchOutcome(batch.id, Outcome::Processing);
     let status_and_folder = || vec![batch.node(BatchNode::Status), folder.clone()];
     let processing = batch.references[Outcome::Processing as usize];
-    let is_due = match state {
-        BatchState::Pending | BatchState::Processing | BatchState::Reporting | BatchState::UpdateReporting => {
-            processing == Some(0)
-        }
-        BatchState::Completed | BatchState::Failed | BatchState::Held | BatchState::Deleted => false,
-    };
+    let is_due = state.is_worked_on() && processing == Some(0);
     if is_due && batch.lock.is_none() && !batch.is_paused {
-        let how = "All its jobs are done, and no daemon makes its report.";
+        let how = "All its jobs are finished, and no daemon reports it.";
         let mark = batch.entered_ms.cast_unsigned();
         let finding = by_shape(Fault::BatchWithoutEnd, how, limits.report, None, &status_and_folder);
         sink(Finding { mark, ..finding });
     }
     if let (BatchState::Processing, Some(lock)) = (state, batch.lock) {
-        let how = "Its jobs are being created for hours.";
+        let how = "Its jobs have been in creation for hours.";
         let from_ms = known(batch.entered_ms).unwrap_or(lock.created_ms).max(lock.created_ms);
         let nodes = || vec![batch.node(BatchNode::Status), batch.node(BatchNode::Lock)];
         sink(by_time(Fault::BatchWithoutEnd, how, from_ms, from_ms, limits.batch_processing, &nodes));
     }
     let is_begun = batch.present.has(BatchNode::States as u8) && batch.lock.is_none() && processing.is_none();
-    let is_in_work = matches!(
-        state,
-        BatchState::Pending | BatchState::Processing | BatchState::Reporting | BatchState::UpdateReporting
-    );
-    if is_begun && is_in_work {
-        let how = "It was acquired and has no batch-processing: whoever creates its jobs ended before that.";
+    if is_begun && state.is_worked_on() {
+        let how = "It was acquired and has no batch-processing: the daemon that creates its jobs ended before that.";
         let nodes = || vec![batch.node(BatchNode::States), folder.clone()];
         sink(by_shape(Fault::UnfinishedCreation, how, limits.creation, batch.hint(), &nodes));
     }
     if matches!(state, BatchState::Completed | BatchState::Failed | BatchState::Deleted) && processing.is_none() {
-        let how = "It has no batch-processing, without which the daemons' clean-up passes it over.";
+        let how = "It has no batch-processing, without which the daemons' cleanup skips it.";
         sink(by_shape(Fault::BatchWithoutEnd, how, limits.grace, batch.hint(), &status_and_folder));
     }
-    judge_contradictions(batch, state, limits, sink);
+    detect_contradictions(batch, state, limits, sink);
     if state == BatchState::Deleted && processing == Some(0) {
         let how = "It is deleted and has an empty batch-processing, as if its report were due.";
         sink(by_shape(Fault::DeletedBatchBlocksReporting, how, limits.grace, batch.hint(), &status_and_folder));
@@ -150,12 +142,12 @@ fn judge_end(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
 }
 
 /// Whether what it says of itself can be.
-fn judge_contradictions(batch: &BatchFacts<'_>, state: BatchState, limits: &Limits, sink: &mut Sink<'_>) {
+fn detect_contradictions(batch: &BatchFacts<'_>, state: BatchState, limits: &Limits, sink: &mut Sink<'_>) {
     let status = || batch.node(BatchNode::Status);
     let open = [Outcome::Processing, Outcome::Failed];
     let is_open = |outcome: &Outcome| batch.references[*outcome as usize].is_some_and(|jobs| jobs > 0);
     if state == BatchState::Completed && open.iter().any(is_open) {
-        let how = "It is Completed and has jobs that are not.";
+        let how = "It is Completed and has unfinished jobs.";
         let folders = open.into_iter().filter(is_open).map(|outcome| Path::BatchOutcome(batch.id, outcome));
         let nodes: Vec<_> = std::iter::once(status()).chain(folders).collect();
         sink(by_shape(Fault::ContradictingBatch, how, limits.grace, batch.hint(), &|| nodes.clone()));

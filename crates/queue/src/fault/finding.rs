@@ -1,24 +1,24 @@
-//! What the rules tell.
+//! What the rules find.
 
 use super::Fault;
 use crate::path::Path;
 
-/// Since when something is as it is.
+/// Since when a fault has been there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Since {
-    /// A znode's own time says it, in milliseconds by the servers' clock.
+    /// From a znode's own time, in milliseconds by the servers' clock.
     Known(i64),
-    /// Since it was first seen. Where it was there already at the first sight of the item, since this instant at the
-    /// earliest, in milliseconds by the servers' clock: that of the last change that may have caused it.
+    /// Since it was first seen. If it was there when the item was first read, since this instant at the earliest, in
+    /// milliseconds by the servers' clock: that of the last change that may have caused it.
     Seen(Option<i64>),
 }
 
-/// A fault that is there.
+/// A fault that was found.
 #[derive(Clone, Copy)]
 pub struct Finding<'a> {
     /// Which.
     pub fault: Fault,
-    /// How it shows, in a sentence.
+    /// What is seen, in a sentence.
     pub how: &'static str,
     /// Since when it is there.
     pub since: Since,
@@ -29,7 +29,7 @@ pub struct Finding<'a> {
     /// Tells apart two faults of the same kind that one item shows one after the other. A job that hurries through its
     /// states may show an orphan in each of them, and none of them lasts.
     pub mark: u64,
-    /// The znodes that show it. Worked out only when somebody asks.
+    /// The znodes that show it. Worked out only on demand.
     pub nodes: &'a dyn Fn() -> Vec<Path>,
 }
 
@@ -54,7 +54,7 @@ impl std::fmt::Debug for Finding<'_> {
     }
 }
 
-/// Takes findings as the rules tell them.
+/// Takes findings as the rules report them.
 pub(super) type Sink<'s> = dyn FnMut(Finding<'_>) + 's;
 
 /// A set of the znodes of one item: its own, and its children by their position in `JobNode::ALL` and its like.

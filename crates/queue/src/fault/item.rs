@@ -42,7 +42,7 @@ pub(super) fn by_time<'a>(
 }
 
 /// An item that exists and has none of its children.
-pub(super) fn judge_bare(own: &Path, created_ms: i64, limits: &Limits, sink: &mut Sink<'_>) {
+pub(super) fn detect_bare(own: &Path, created_ms: i64, limits: &Limits, sink: &mut Sink<'_>) {
     let how = "It exists without any of its children.";
     let nodes = || vec![own.clone()];
     sink(by_time(Fault::UnfinishedCreation, how, created_ms, created_ms, limits.creation, &nodes));
@@ -50,7 +50,7 @@ pub(super) fn judge_bare(own: &Path, created_ms: i64, limits: &Limits, sink: &mu
 
 /// The lock of a job, batch or request. `entered_ms` is when the item entered its state, `at_rest` says that nobody
 /// works on items of that state.
-pub(super) fn judge_item_lock(
+pub(super) fn detect_item_lock(
     lock: LockFacts,
     path: &Path,
     entered_ms: i64,
@@ -64,14 +64,14 @@ pub(super) fn judge_item_lock(
     // A daemon changes the state and releases the lock after it: the new state's limit begins with the state.
     let worked_on_ms = since_ms.max(entered_ms);
     if !lock.is_ephemeral {
-        let how = "The lock is not ephemeral: it stays when the daemon that made it is gone.";
+        let how = "The lock is not ephemeral: it outlives the daemon that created it.";
         sink(by_time(Fault::LeakedLock, how, since_ms, since_ms, limits.grace, &nodes));
     }
     if at_rest {
-        let how = "It is locked in a state in which nobody works on it.";
+        let how = "It is locked in a state in which no daemon works on it.";
         sink(by_time(Fault::LeakedLock, how, since_ms, worked_on_ms, limits.lock_at_rest, &nodes));
     } else {
-        let how = "It is locked for longer than the work of its state takes.";
+        let how = "It has been locked for longer than the work of its state takes.";
         sink(by_time(Fault::LeakedLock, how, since_ms, worked_on_ms, limit, &nodes));
     }
 }

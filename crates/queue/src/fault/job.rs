@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::finding::{Finding, NodeSet, Sink};
-use super::item::{LockFacts, by_shape, by_time, judge_bare, judge_item_lock, known};
+use super::item::{LockFacts, by_shape, by_time, detect_bare, detect_item_lock, known};
 use super::{Fault, Limits};
 use crate::id::{BatchId, JobId};
 use crate::path::{EntryName, JobNode, Path, StateFolder};
@@ -19,7 +19,7 @@ pub struct JobFacts<'a> {
     pub present: NodeSet,
     /// Of these, the ones that hold something else than they should.
     pub malformed: NodeSet,
-    /// Of these, the ones that are not ours to read, of which nothing is said.
+    /// Of these, the ones that are not readable with these credentials, and not reported.
     pub denied: NodeSet,
     /// Its state; `None` for one that is missing or not known.
     pub state: Option<JobState>,
@@ -54,10 +54,6 @@ impl JobFacts<'_> {
         known(self.entered_ms).or(known(self.created_ms))
     }
 
-    fn is_final(&self) -> bool {
-        self.state.is_some_and(State::is_final)
-    }
-
     /// These entries, sorted: they are kept as they came, and who asks twice gets one answer.
     fn entry_paths(&self, which: impl Fn(&(StateFolder, EntryName)) -> bool) -> Vec<Path> {
         let entries: BTreeSet<_> = self.entries.iter().filter(|entry| which(entry)).collect();
@@ -77,81 +73,81 @@ impl JobFacts<'_> {
     }
 }
 
-/// Tells the faults of a job.
-pub fn judge_job(job: &JobFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
+/// Detects the faults of a job.
+pub fn detect_job(job: &JobFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
     if job.present.is_empty() {
-        return judge_gone(job, limits, sink);
+        return detect_gone(job, limits, sink);
     }
     if job.present.is_bare(JobNode::Lock as u8) {
-        return judge_bare(&Path::Job(job.id), job.created_ms, limits, sink);
+        return detect_bare(&Path::Job(job.id), job.created_ms, limits, sink);
     }
-    judge_form(job, limits, sink);
-    judge_entries(job, limits, sink);
-    judge_references(job, limits, sink);
+    detect_form(job, limits, sink);
+    detect_entries(job, limits, sink);
+    detect_references(job, limits, sink);
     if let Some(lock) = job.lock {
-        let at_rest = job.is_final() || matches!(job.state, Some(JobState::Held | JobState::Failed));
+        let at_rest = job.state.is_some_and(|state| !state.is_worked_on());
         let entered_ms = known(job.entered_ms).unwrap_or(lock.created_ms);
         let limit = limits.job_lock.get(job.state);
         let path = Path::JobNode(job.id, JobNode::Lock);
-        judge_item_lock(lock, &path, entered_ms, at_rest, limit, limits, sink);
+        detect_item_lock(lock, &path, entered_ms, at_rest, limit, limits, sink);
     }
     let retries = job.retry_count.unwrap_or(0);
     if job.state == Some(JobState::Failed) && retries >= limits.retries {
-        let how = "It failed again after it was resumed as often as makes sense.";
+        let how = "It failed again after the maximum number of retries.";
         let nodes = || vec![Path::JobNode(job.id, JobNode::Status)];
         sink(by_time(Fault::RetriesExhausted, how, job.entered_ms, job.entered_ms, limits.grace, &nodes));
     }
 }
 
 /// What is left of a job that is gone.
-fn judge_gone(job: &JobFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
+fn detect_gone(job: &JobFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
     if !job.entries.is_empty() {
-        let how = "The job that it queues is gone.";
+        let how = "Its job is gone.";
         sink(by_shape(Fault::StrayEntry, how, limits.grace, None, &|| job.entry_paths(|_| true)));
     }
     if !job.references.is_empty() {
         // Whoever purges a batch of many jobs deletes these one after the other, and what refers to them at the end.
         let lasting = if job.is_leaving { limits.clean_up } else { limits.grace };
-        let how = "The job that it refers to is gone.";
+        let how = "The job that it references is gone.";
         sink(by_shape(Fault::MissingReference, how, lasting, None, &|| job.reference_paths()));
     }
 }
 
 /// Whether the Java daemons can load it.
-fn judge_form(job: &JobFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
+fn detect_form(job: &JobFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
     const NEEDED: [JobNode; 4] = [JobNode::Status, JobNode::Bid, JobNode::Priority, JobNode::SpaceNeeded];
     let node = |node: JobNode| Path::JobNode(job.id, node);
-    let mut tell = |how, hint, nodes: &dyn Fn() -> Vec<Path>| {
+    let mut report = |how, hint, nodes: &dyn Fn() -> Vec<Path>| {
         sink(by_shape(Fault::UnloadableJob, how, limits.grace, hint, nodes));
     };
     let missing = |needed: &JobNode| !job.present.has(*needed as u8);
     if NEEDED.iter().any(missing) {
         let nodes = || NEEDED.into_iter().filter(missing).map(node).collect();
-        tell("A znode is missing without which the daemons cannot load it.", known(job.created_ms), &nodes);
+        report("A znode is missing without which the daemons cannot load it.", known(job.created_ms), &nodes);
     }
     // The daemons read a priority of three digits; what it does is a fault of its own.
     let ranged = if job.is_priority_out_of_range { JobNode::Priority as u8 } else { NodeSet::OWN };
     let malformed = job.malformed.without(ranged);
     if !malformed.is_empty() {
         let nodes = || JobNode::ALL.iter().copied().filter(|node| malformed.has(*node as u8)).map(node).collect();
-        tell("A znode holds something that the daemons cannot read.", job.hint(), &nodes);
+        report("A znode holds something that the daemons cannot read.", job.hint(), &nodes);
     }
     let status = JobNode::Status as u8;
     if job.present.minus(job.denied).minus(malformed).has(status) {
         let nodes = || vec![node(JobNode::Status)];
         if !job.is_canonical {
-            tell("Its status is none that the daemons know, or is spelled otherwise.", job.hint(), &nodes);
+            report("Its status is unknown to the daemons, or is spelled differently.", job.hint(), &nodes);
         } else if job.retry_count.is_none() {
-            tell("Its status has no retry_count.", job.hint(), &nodes);
+            report("Its status has no retry_count.", job.hint(), &nodes);
         }
     }
     if let (Some(batch), false) = (job.batch, job.is_batch_acquired) {
         let nodes = || vec![node(JobNode::Bid), Path::Batch(batch)];
-        tell("Its batch is gone, or has no states.", job.hint(), &nodes);
+        report("Its batch is gone, or has no states.", job.hint(), &nodes);
     }
 }
 
-fn judge_entries(job: &JobFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
+fn detect_entries(job: &JobFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
     let outside = |(_, name): &(StateFolder, EntryName)| !(0..=99).contains(&name.priority);
     if job.is_priority_out_of_range || job.entries.iter().any(outside) {
         let how = "Its priority is not within 0 to 99.";
@@ -161,7 +157,7 @@ fn judge_entries(job: &JobFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
         };
         sink(by_shape(Fault::PriorityOutOfRange, how, limits.grace, job.hint(), &nodes));
     }
-    let mut tell = |fault, how, mark, nodes: &dyn Fn() -> Vec<Path>| {
+    let mut report = |fault, how, mark, nodes: &dyn Fn() -> Vec<Path>| {
         sink(Finding { mark, ..by_shape(fault, how, limits.grace, job.hint(), nodes) });
     };
     // An entry in another state than the job's is an orphan, and no duplicate as well.
@@ -170,35 +166,35 @@ fn judge_entries(job: &JobFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
     if job.entries.iter().filter(|entry| is_like_own(entry)).count() > 1 {
         let how = "It has more than one queue entry.";
         let mark = mark(job.entries.iter().filter(|entry| is_like_own(entry)));
-        tell(Fault::DuplicateEntry, how, mark, &|| job.entry_paths(is_like_own));
+        report(Fault::DuplicateEntry, how, mark, &|| job.entry_paths(is_like_own));
     }
     // Of a job whose state nobody can tell nothing can be said but that, and it is said.
     let Some(state) = job.state else { return };
     if job.entries.iter().any(is_orphan) {
-        let how = "Its entry is in another state than its status says.";
+        let how = "Its entry is in a state other than that of its status.";
         let mark = mark(job.entries.iter().filter(|entry| is_orphan(entry)));
         let nodes = || job.entry_paths(is_orphan).into_iter().chain([Path::JobNode(job.id, JobNode::Status)]).collect();
-        tell(Fault::OrphanEntry, how, mark, &nodes);
+        report(Fault::OrphanEntry, how, mark, &nodes);
     }
     if !state.is_final() && !job.entries.iter().any(|entry| job.is_own_entry(entry)) {
-        let how = "It has no queue entry of its state and priority.";
+        let how = "It has no queue entry for its state and priority.";
         let nodes = || {
             let priority = job.priority.and_then(|priority| crate::id::Priority::new(priority.into()));
             let entry = priority.map(|priority| Path::entry(state, priority, job.id));
             [Path::Job(job.id)].into_iter().chain(entry).collect()
         };
-        tell(Fault::MissingEntry, how, job.entered_ms.cast_unsigned(), &nodes);
+        report(Fault::MissingEntry, how, job.entered_ms.cast_unsigned(), &nodes);
     }
 }
 
-fn judge_references(job: &JobFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
-    let mut tell = |fault, how, nodes: &dyn Fn() -> Vec<Path>| {
+fn detect_references(job: &JobFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
+    let mut report = |fault, how, nodes: &dyn Fn() -> Vec<Path>| {
         let mark = job.entered_ms.cast_unsigned();
         sink(Finding { mark, ..by_shape(fault, how, limits.grace, job.hint(), nodes) });
     };
     if job.references.len() > 1 {
         let how = "More than one reference leads to it.";
-        tell(Fault::DuplicateReference, how, &|| job.reference_paths());
+        report(Fault::DuplicateReference, how, &|| job.reference_paths());
     }
     let Some(outcome) = job.state.map(JobState::outcome) else { return };
     let is_own = |(batch, of): &(BatchId, Outcome)| job.batch.is_none_or(|own| own == *batch) && *of == outcome;
@@ -206,13 +202,13 @@ fn judge_references(job: &JobFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
         let how = if job.references.is_empty() {
             "Its batch has no reference to it."
         } else {
-            "The reference to it is not where its status and batch say."
+            "The reference to it does not match its status and batch."
         };
         let nodes = || {
             let wanted = job.batch.map(|batch| Path::Reference(batch, outcome, job.id));
             [Path::Job(job.id)].into_iter().chain(wanted).chain(job.reference_paths()).collect()
         };
-        tell(Fault::MissingReference, how, &nodes);
+        report(Fault::MissingReference, how, &nodes);
     }
 }
 

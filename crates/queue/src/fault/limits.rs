@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::Fault;
 use crate::state::{AccessState, BatchState, JobState, State};
 
 /// A duration for each state, and one for states that we do not know.
@@ -20,6 +21,13 @@ impl<S: State> StateLimits<S> {
             all.set(*state, *limit);
         }
         all
+    }
+
+    /// The limit that `of` gives for each state, and `unknown` for states that we do not know.
+    #[must_use]
+    pub fn of(unknown: Duration, of: impl Fn(S) -> Duration) -> Self {
+        let limits = S::ALL.iter().map(|state| of(*state)).chain([unknown]).collect();
+        Self { limits, states: std::marker::PhantomData }
     }
 
     /// The limit of a state; `None` is a state that we do not know.
@@ -77,6 +85,68 @@ pub struct Limits {
     pub retries: u32,
 }
 
+/// One of the limits in time, as it is exported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FaultLimit {
+    /// The fault that counts from it on.
+    pub fault: Fault,
+    /// What it is about, where the fault has limits of several kinds.
+    pub item: Option<&'static str>,
+    /// The label of the state that it holds for; `None` for one that holds for every state.
+    pub state: Option<&'static str>,
+    /// The limit.
+    pub limit: Duration,
+}
+
+impl Limits {
+    /// Every limit in time after which an item counts as faulty. Those that only give the daemons time for their own
+    /// writes ([`Limits::grace`], [`Limits::creation`], [`Limits::clean_up`]) are none of them.
+    #[must_use]
+    pub fn by_fault(&self) -> Vec<FaultLimit> {
+        let plain = |fault, item, limit| FaultLimit { fault, item, state: None, limit };
+        let stuck = JobState::ALL.iter().filter(|state| state.is_worked_on()).map(|state| FaultLimit {
+            fault: Fault::StuckState,
+            item: None,
+            state: Some(state.label()),
+            limit: self.stuck.get(Some(*state)),
+        });
+        let mut all: Vec<_> = stuck.collect();
+        all.extend(leaked("job", &self.job_lock, State::is_worked_on));
+        all.extend(leaked("batch", &self.batch_lock, may_be_locked));
+        all.extend(leaked("request", &self.request_lock, State::is_worked_on));
+        all.extend([
+            plain(Fault::LeakedLock, Some("object"), self.object_lock),
+            plain(Fault::LeakedStorageLock, None, self.storage_lock),
+            plain(Fault::BatchWithoutEnd, Some("report"), self.report),
+            plain(Fault::BatchWithoutEnd, Some("processing"), self.batch_processing),
+            plain(Fault::ContradictingBatch, None, self.report),
+            plain(Fault::NoDaemon, None, self.no_daemon),
+            plain(Fault::HeldCollectionBacklog, None, self.held_backlog),
+            plain(Fault::ForgottenPause, None, self.pause),
+        ]);
+        all
+    }
+}
+
+/// Whether a daemon may have reason to lock a batch of that state: a Failed one is reported again, or cleaned up.
+pub(super) fn may_be_locked(state: BatchState) -> bool {
+    state.is_worked_on() || state == BatchState::Failed
+}
+
+fn leaked<S: State>(
+    item: &'static str,
+    limits: &StateLimits<S>,
+    is_worked_on: impl Fn(S) -> bool,
+) -> impl Iterator<Item = FaultLimit> {
+    let states = S::ALL.iter().copied().filter(move |state| is_worked_on(*state));
+    states.map(move |state| FaultLimit {
+        fault: Fault::LeakedLock,
+        item: Some(item),
+        state: Some(state.label()),
+        limit: limits.get(Some(state)),
+    })
+}
+
 impl Default for Limits {
     fn default() -> Self {
         let (minutes, hours) = (Duration::from_mins, Duration::from_hours);
@@ -85,16 +155,7 @@ impl Default for Limits {
             creation: Duration::from_secs(5),
             clean_up: minutes(5),
             lock_at_rest: Duration::from_secs(30),
-            job_lock: StateLimits::new(
-                hours(24),
-                &[
-                    (JobState::Pending, minutes(10)),
-                    (JobState::Estimating, hours(1)),
-                    (JobState::Provisioning, hours(48)),
-                    (JobState::Recording, hours(2)),
-                    (JobState::Notify, hours(1)),
-                ],
-            ),
+            job_lock: StateLimits::of(hours(24), JobState::default_lock_limit),
             batch_lock: StateLimits::new(hours(1), &[(BatchState::Processing, hours(12))]),
             request_lock: StateLimits::new(minutes(10), &[(AccessState::Processing, hours(24))]),
             object_lock: hours(2),
@@ -102,16 +163,7 @@ impl Default for Limits {
             report: minutes(5),
             no_daemon: minutes(5),
             batch_processing: hours(4),
-            stuck: StateLimits::new(
-                hours(24),
-                &[
-                    (JobState::Pending, hours(1)),
-                    (JobState::Estimating, hours(1)),
-                    (JobState::Provisioning, hours(6)),
-                    (JobState::Recording, hours(2)),
-                    (JobState::Notify, hours(1)),
-                ],
-            ),
+            stuck: StateLimits::of(hours(24), JobState::default_stuck_limit),
             held_backlog: minutes(5),
             pause: hours(24),
             folder_children: 45_000,

@@ -6,20 +6,20 @@ use super::limits::ms;
 use super::{Fault, Limits, Since};
 use crate::path::Path;
 
-/// Tells the faults of the lock of an object being recorded, or of a local id being minted.
-pub fn judge_lock(path: &Path, lock: LockFacts, limits: &Limits, sink: &mut Sink<'_>) {
+/// Detects the faults of the lock of an object being recorded, or of a local id being minted.
+pub fn detect_lock(path: &Path, lock: LockFacts, limits: &Limits, sink: &mut Sink<'_>) {
     let nodes = || vec![path.clone()];
     let at_ms = lock.created_ms;
     if !lock.is_ephemeral {
-        let how = "The lock is not ephemeral: it stays when the daemon that made it is gone.";
+        let how = "The lock is not ephemeral: it outlives the daemon that created it.";
         sink(by_time(Fault::LeakedLock, how, at_ms, at_ms, limits.grace, &nodes));
     }
-    let how = "It is held for longer than such work takes.";
+    let how = "It has been held for longer than such work takes.";
     sink(by_time(Fault::LeakedLock, how, at_ms, at_ms, limits.object_lock, &nodes));
 }
 
-/// Tells the faults of the lock of an object being stored. `is_stored` says whether a job in Storing has that object.
-pub fn judge_storage_lock(path: &Path, lock: LockFacts, is_stored: bool, limits: &Limits, sink: &mut Sink<'_>) {
+/// Detects the faults of the lock of an object being stored. `is_stored` says whether a job in Storing has that object.
+pub fn detect_storage_lock(path: &Path, lock: LockFacts, is_stored: bool, limits: &Limits, sink: &mut Sink<'_>) {
     if is_stored {
         return;
     }
@@ -35,10 +35,10 @@ pub fn judge_storage_lock(path: &Path, lock: LockFacts, is_stored: bool, limits:
     });
 }
 
-/// Tells the faults of a paused queue or a held collection, by the lock that makes it one.
-pub fn judge_pause(path: &Path, lock: LockFacts, limits: &Limits, sink: &mut Sink<'_>) {
+/// Detects the faults of a paused queue or a held collection, by the lock that makes it one.
+pub fn detect_pause(path: &Path, lock: LockFacts, limits: &Limits, sink: &mut Sink<'_>) {
     let at_ms = lock.created_ms;
-    let how = "It is in force for a long time.";
+    let how = "It has been in force for a long time.";
     sink(by_time(Fault::ForgottenPause, how, at_ms, at_ms, limits.pause, &|| vec![path.clone()]));
 }
 
@@ -53,8 +53,8 @@ pub struct CollectionFacts {
     pub held: u64,
 }
 
-/// Tells the faults of a collection. `nodes` gives its lock and some of the jobs that show it.
-pub fn judge_collection(
+/// Detects the faults of a collection. `nodes` gives its lock and some of the jobs that show it.
+pub fn detect_collection(
     collection: CollectionFacts,
     limits: &Limits,
     nodes: &dyn Fn() -> Vec<Path>,
@@ -62,7 +62,9 @@ pub fn judge_collection(
 ) {
     let how = match collection {
         CollectionFacts { is_held: true, pending: 1.., .. } => "The collection is held and has pending jobs.",
-        CollectionFacts { is_held: false, held: 1.., .. } => "The collection is free, and jobs of it are still held.",
+        CollectionFacts { is_held: false, held: 1.., .. } => {
+            "The collection is not held, and some of its jobs still are."
+        }
         CollectionFacts { .. } => return,
     };
     let mark = collection.is_held.into();
@@ -90,8 +92,8 @@ pub enum UuidLeads {
     Nowhere,
 }
 
-/// Tells the faults of an entry below `/batch-uuids`.
-pub fn judge_uuid(path: &Path, uuid: UuidFacts, limits: &Limits, sink: &mut Sink<'_>) {
+/// Detects the faults of an entry below `/batch-uuids`.
+pub fn detect_uuid(path: &Path, uuid: UuidFacts, limits: &Limits, sink: &mut Sink<'_>) {
     let how = match uuid.leads {
         UuidLeads::ToBatch => return,
         UuidLeads::InSpaces => "There is white space around the batch's id, and the daemons find no such batch.",

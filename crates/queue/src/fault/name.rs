@@ -32,15 +32,15 @@ impl Misnamed {
 
     fn how(self) -> &'static str {
         match self {
-            Self::Entry => "It is no queue entry: these are named by two digits, - and a job's id.",
-            Self::Job => "It is no job's id: jid and ten digits.",
-            Self::Batch => "It is no batch's id: bid and ten digits.",
+            Self::Entry => "It is not a queue entry, which is named by two digits, - and a job's id.",
+            Self::Job => "It is not a job's id, which is jid and ten digits.",
+            Self::Batch => "It is not a batch's id, which is bid and ten digits.",
         }
     }
 }
 
-/// Tells whether the name of a znode is one that the daemons cannot read.
-pub fn judge_name(path: &Path, limits: &Limits, sink: &mut Sink<'_>) {
+/// Detects a name of a znode that the daemons cannot parse.
+pub fn detect_name(path: &Path, limits: &Limits, sink: &mut Sink<'_>) {
     if let Some(misnamed) = Misnamed::of(path) {
         sink(by_shape(Fault::MalformedName, misnamed.how(), limits.grace, None, &|| vec![path.clone()]));
     }

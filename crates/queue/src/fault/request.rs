@@ -1,7 +1,7 @@
 //! The faults of an access request.
 
 use super::finding::{NodeSet, Sink};
-use super::item::{LockFacts, by_shape, judge_bare, judge_item_lock, known};
+use super::item::{LockFacts, by_shape, detect_bare, detect_item_lock, known};
 use super::{Fault, Limits};
 use crate::id::RequestId;
 use crate::path::{AccessQueue, Path, RequestNode};
@@ -18,7 +18,7 @@ pub struct RequestFacts {
     pub present: NodeSet,
     /// Of these, the ones that hold something else than they should.
     pub malformed: NodeSet,
-    /// Of these, the ones that are not ours to read, of which nothing is said.
+    /// Of these, the ones that are not readable with these credentials, and not reported.
     pub denied: NodeSet,
     /// Its state; `None` for one that is missing or not known.
     pub state: Option<AccessState>,
@@ -32,38 +32,38 @@ pub struct RequestFacts {
     pub lock: Option<LockFacts>,
 }
 
-/// Tells the faults of an access request.
-pub fn judge_request(request: &RequestFacts, limits: &Limits, sink: &mut Sink<'_>) {
+/// Detects the faults of an access request.
+pub fn detect_request(request: &RequestFacts, limits: &Limits, sink: &mut Sink<'_>) {
     const READ: [RequestNode; 2] = [RequestNode::Status, RequestNode::Token];
     if request.present.is_empty() {
         return;
     }
     if request.present.is_bare(RequestNode::Lock as u8) {
-        return judge_bare(&Path::Request(request.queue, request.id), request.created_ms, limits, sink);
+        return detect_bare(&Path::Request(request.queue, request.id), request.created_ms, limits, sink);
     }
     let node = |node: RequestNode| Path::RequestNode(request.queue, request.id, node);
     let hint = known(request.entered_ms).or(known(request.created_ms));
-    let mut tell = |how, hint, nodes: &dyn Fn() -> Vec<Path>| {
+    let mut report = |how, hint, nodes: &dyn Fn() -> Vec<Path>| {
         sink(by_shape(Fault::UnloadableRequest, how, limits.grace, hint, nodes));
     };
     let missing = |node: &RequestNode| !request.present.has(*node as u8);
     // They do without a token.
     if missing(&RequestNode::Status) {
         let nodes = || vec![node(RequestNode::Status)];
-        tell("A znode is missing without which the daemons cannot load it.", known(request.created_ms), &nodes);
+        report("A znode is missing without which the daemons cannot load it.", known(request.created_ms), &nodes);
     }
     let malformed = |node: &RequestNode| request.malformed.has(*node as u8);
     if READ.iter().any(malformed) {
         let nodes = || READ.into_iter().filter(malformed).map(node).collect();
-        tell("A znode holds something that the daemons cannot read.", hint, &nodes);
+        report("A znode holds something that the daemons cannot read.", hint, &nodes);
     } else if request.present.minus(request.denied).has(RequestNode::Status as u8) && !request.is_canonical {
-        let how = "Its status is none that the daemons know, or is spelled otherwise.";
-        tell(how, hint, &|| vec![node(RequestNode::Status)]);
+        let how = "Its status is unknown to the daemons, or is spelled differently.";
+        report(how, hint, &|| vec![node(RequestNode::Status)]);
     }
     if let Some(lock) = request.lock {
-        let at_rest = request.state.is_some_and(|state| state.is_final() || state == AccessState::Failed);
+        let at_rest = request.state.is_some_and(|state| !state.is_worked_on());
         let entered_ms = known(request.entered_ms).unwrap_or(lock.created_ms);
         let limit = limits.request_lock.get(request.state);
-        judge_item_lock(lock, &node(RequestNode::Lock), entered_ms, at_rest, limit, limits, sink);
+        detect_item_lock(lock, &node(RequestNode::Lock), entered_ms, at_rest, limit, limits, sink);
     }
 }

@@ -1,51 +1,39 @@
-//! States that nothing leaves.
+//! States that no job leaves.
 
 use super::finding::{Finding, Sink};
 use super::item::{by_shape, by_time};
 use super::{Fault, Limits};
 use crate::path::Path;
-use crate::state::JobState;
+use crate::state::{JobState, State};
 
 /// What is known of the jobs of one state. Instants are milliseconds by the servers' clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateFacts {
     /// When the job longest in the state entered it; `None` where there is no job.
     pub oldest_ms: Option<i64>,
-    /// When a job last left the state, as far as anybody knows; `i64::MIN` where nobody does.
+    /// When a job last left the state, as far as that is known; `i64::MIN` if it is not.
     pub left_ms: i64,
     /// When a daemon last took a job of it, likewise.
     pub taken_ms: i64,
     /// How many of its jobs are locked.
     pub locked: u64,
-    /// Whether the entry that the daemons try first ends each poll of theirs.
+    /// Whether the entry that the daemons try first ends each of their polls.
     pub is_head_blocked: bool,
     /// Whether all daemons are stopped by an admin.
     pub is_paused: bool,
 }
 
-/// Tells whether a state is stuck. `oldest` gives the znodes of the jobs longest in it.
-pub fn judge_state(
+/// Detects whether a state is stuck. `oldest` gives the znodes of the jobs longest in it.
+pub fn detect_state(
     state: JobState,
     facts: StateFacts,
     limits: &Limits,
     oldest: &dyn Fn() -> Vec<Path>,
     sink: &mut Sink<'_>,
 ) {
-    let is_worked_on = match state {
-        JobState::Pending
-        | JobState::Estimating
-        | JobState::Provisioning
-        | JobState::Downloading
-        | JobState::Processing
-        | JobState::Storing
-        | JobState::Recording
-        | JobState::Notify => true,
-        // Jobs of these wait for an operator, or for nothing.
-        JobState::Completed | JobState::Failed | JobState::Held | JobState::Deleted => false,
-    };
-    let Some(oldest_ms) = facts.oldest_ms.filter(|_| is_worked_on && !facts.is_paused) else { return };
+    let Some(oldest_ms) = facts.oldest_ms.filter(|_| state.is_worked_on() && !facts.is_paused) else { return };
     let since_ms = oldest_ms.max(facts.left_ms);
-    let how = "Nothing has left the state for longer than its work takes.";
+    let how = "No job has left the state for longer than its work takes.";
     let nodes = || {
         let folder = Path::StateFolder(state.into());
         std::iter::once(folder).chain(oldest()).collect()
@@ -60,61 +48,61 @@ pub fn judge_state(
     }
 }
 
-/// Why nothing leaves Provisioning.
+/// Why no job leaves Provisioning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Provisioning {
     /// A locked job needs more space than there is below the threshold.
     WaitingForSpace,
-    /// Jobs are locked, and there is space enough for all of them.
+    /// Jobs are locked, and there is enough space for all of them.
     LockedWithSpace,
-    /// Jobs are locked, and nobody knows how much space there is.
+    /// Jobs are locked, and the space is not known.
     Locked,
     /// No job is locked.
-    NobodyLooks,
+    NoDaemon,
 }
 
 impl Provisioning {
-    /// Tells the causes apart. `locked` is what each locked job needs, `space` what a job may need and not be kept back,
-    /// both in bytes; `None` where the volume cannot be seen.
+    /// The cause. `locked` is what each locked job needs, `space` what a job may need without being kept back, both in
+    /// bytes; `None` if the volume is not visible.
     #[must_use]
     pub fn cause(locked: impl IntoIterator<Item = u64>, space: Option<i64>) -> Self {
         let mut locked = locked.into_iter().peekable();
         let Some(space) = space else {
-            return if locked.peek().is_some() { Self::Locked } else { Self::NobodyLooks };
+            return if locked.peek().is_some() { Self::Locked } else { Self::NoDaemon };
         };
         let keeps_back = |needed: u64| i64::try_from(needed).unwrap_or(i64::MAX) > space;
         match (locked.peek().is_some(), locked.any(keeps_back)) {
-            (false, _) => Self::NobodyLooks,
+            (false, _) => Self::NoDaemon,
             (true, true) => Self::WaitingForSpace,
             (true, false) => Self::LockedWithSpace,
         }
     }
 
-    /// How it shows, in a sentence.
+    /// What is seen, in a sentence.
     #[must_use]
     pub fn how(self) -> &'static str {
         match self {
             Self::WaitingForSpace => "Jobs are locked and wait for working storage.",
-            Self::LockedWithSpace => "Jobs are locked, and there is working storage enough for them.",
-            Self::Locked => "Jobs are locked; whether they wait for working storage cannot be seen from here.",
-            Self::NobodyLooks => "No job is locked: nobody looks at the state.",
+            Self::LockedWithSpace => "Jobs are locked, and there is enough working storage for them.",
+            Self::Locked => "Jobs are locked; the working storage is not visible from here.",
+            Self::NoDaemon => "No job is locked: no daemon takes jobs from the state.",
         }
     }
 
-    /// What repairs it.
+    /// How it is fixed.
     #[must_use]
     pub fn remedy(self) -> &'static str {
         match self {
             Self::WaitingForSpace => {
-                "Free working storage, or enlarge it. It comes free by itself only as jobs pass Notify: look whether \
-                 those do. The daemons look again every five minutes, and five waiting jobs fill a daemon."
+                "Free working storage, or enlarge it. Otherwise it is freed only when jobs pass Notify: check whether \
+                 they do. The daemons check again every five minutes, and five waiting jobs fill a daemon."
             }
             Self::LockedWithSpace => {
-                "The daemons look at the space every five minutes. After that, look at the log of the one that holds \
-                 the locks, and restart it where it hangs."
+                "The daemons check the space every five minutes. After that, look at the log of the daemon that holds \
+                 the locks, and restart it if it hangs."
             }
-            Self::Locked => "Look how full the working storage is, and at the log of the daemon that holds the locks.",
-            Self::NobodyLooks => "Look whether an ingest daemon runs, and what stands at the head of the state.",
+            Self::Locked => "Check how full the working storage is, and the log of the daemon that holds the locks.",
+            Self::NoDaemon => "Check whether an ingest daemon is running, and what is at the head of the state.",
         }
     }
 }

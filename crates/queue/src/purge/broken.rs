@@ -9,7 +9,7 @@ use zookeeper_client::Stat;
 use super::Chunk;
 use super::item::check_removable;
 use crate::error::{ConflictKind, Error};
-use crate::fault::{Fault, judge_batch, judge_job, judge_request};
+use crate::fault::{Fault, detect_batch, detect_job, detect_request};
 use crate::handle::{Found, Queue, Read};
 use crate::id::{BatchId, JobId, RequestId};
 use crate::job::Job;
@@ -75,7 +75,7 @@ impl Queue {
         let look = self.look_at_job(id, None).await?;
         let job = look.job.as_ref().ok_or_else(|| Error::Missing(item.clone()))?;
         let fault =
-            action.broken(&item, Fault::UnloadableJob, |limits, sink| judge_job(&look.facts(), limits, sink))?;
+            action.broken(&item, Fault::UnloadableJob, |limits, sink| detect_job(&look.facts(), limits, sink))?;
         if fault == Fault::UnloadableJob && look.is_repairable(job, action.now) {
             return Err(repairable(item, fault));
         }
@@ -100,7 +100,7 @@ impl Queue {
         let (request, created_ms) = self.look_at_request(queue, id).await?;
         let facts = request_facts(&request, created_ms);
         let fault =
-            action.broken(&item, Fault::UnloadableRequest, |limits, sink| judge_request(&facts, limits, sink))?;
+            action.broken(&item, Fault::UnloadableRequest, |limits, sink| detect_request(&facts, limits, sink))?;
         if fault == Fault::UnloadableRequest && is_repairable(&request, action.now) {
             return Err(repairable(item, fault));
         }
@@ -118,7 +118,7 @@ impl Queue {
         let (item, lock) = (Path::Batch(id), Path::BatchNode(id, BatchNode::Lock));
         let look = self.look_at_batch(id).await?;
         let fault =
-            action.broken(&item, Fault::UnloadableBatch, |limits, sink| judge_batch(&look.facts(), limits, sink))?;
+            action.broken(&item, Fault::UnloadableBatch, |limits, sink| detect_batch(&look.facts(), limits, sink))?;
         if fault == Fault::UnloadableBatch && look.is_repairable(action.now) {
             return Err(repairable(item, fault));
         }

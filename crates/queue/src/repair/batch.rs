@@ -6,7 +6,7 @@ use super::facts::BatchLook;
 use super::status::loadable_status;
 use super::{Repair, RepairOptions, gone, too_large_to_lose, underivable, unfinished};
 use crate::error::Error;
-use crate::fault::{Fault, UuidFacts, UuidLeads, judge_batch, judge_uuid};
+use crate::fault::{Fault, UuidFacts, UuidLeads, detect_batch, detect_uuid};
 use crate::handle::{Found, Queue};
 use crate::id::BatchId;
 use crate::path::{BatchNode, Path};
@@ -23,7 +23,7 @@ impl Queue {
     ) -> Result<Repair, Error> {
         let item = Path::Batch(id);
         let look = self.look_at_batch(id).await?;
-        action.confirm(fault, &item, |limits, sink| judge_batch(&look.facts(), limits, sink))?;
+        action.confirm(fault, &item, |limits, sink| detect_batch(&look.facts(), limits, sink))?;
         let invalid = |reason: &str| Err(Error::Invalid { path: item.clone(), reason: reason.to_owned() });
         let processing = Path::BatchOutcome(id, Outcome::Processing);
         let mut changes = Transaction::new();
@@ -134,7 +134,7 @@ impl Queue {
             _ => UuidLeads::Nowhere,
         };
         let facts = UuidFacts { written_ms: stat.mtime, leads };
-        action.confirm(fault, item, |limits, sink| judge_uuid(item, facts, limits, sink))?;
+        action.confirm(fault, item, |limits, sink| detect_uuid(item, facts, limits, sink))?;
         if let Some(id) = canonical {
             let summary = format!("Writes {id} into {item}, without the white space around it.");
             let mut transaction = Transaction::new();

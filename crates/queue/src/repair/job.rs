@@ -3,7 +3,7 @@
 use super::facts::JobLook;
 use super::{Repair, RepairOptions, Survey, gone};
 use crate::error::Error;
-use crate::fault::{Fault, judge_job};
+use crate::fault::{Fault, detect_job};
 use crate::handle::Queue;
 use crate::id::{JobId, Priority};
 use crate::job::{Job, state_of};
@@ -25,7 +25,7 @@ impl Queue {
         if look.job.is_none() && !matches!(fault, Fault::StrayEntry | Fault::MissingReference) {
             return Err(Error::Missing(item));
         }
-        action.confirm(fault, &item, |limits, sink| judge_job(&look.facts(), limits, sink))?;
+        action.confirm(fault, &item, |limits, sink| detect_job(&look.facts(), limits, sink))?;
         let job = match (fault, &look.job) {
             (Fault::StrayEntry, None) => {
                 let summary = format!("Removes the queue entries of job {id}, which is gone.");

@@ -3,7 +3,7 @@
 use super::facts::{lock_facts, request_facts};
 use super::{Repair, RepairOptions, Survey, gone};
 use crate::error::Error;
-use crate::fault::{Fault, judge_batch, judge_job, judge_lock, judge_request, judge_storage_lock};
+use crate::fault::{Fault, detect_batch, detect_job, detect_lock, detect_request, detect_storage_lock};
 use crate::handle::{Found, Queue, Read};
 use crate::lock::Lock;
 use crate::path::{BatchNode, JobNode, LockFolder, Path, RequestNode, lock_name};
@@ -25,24 +25,24 @@ impl Queue {
         let lock = match item {
             Path::Job(job) => {
                 let look = self.look_at_job(*job, survey).await?;
-                action.confirm(fault, item, |limits, sink| judge_job(&look.facts(), limits, sink))?;
+                action.confirm(fault, item, |limits, sink| detect_job(&look.facts(), limits, sink))?;
                 Path::JobNode(*job, JobNode::Lock)
             }
             Path::Batch(batch) => {
                 let look = self.look_at_batch(*batch).await?;
-                action.confirm(fault, item, |limits, sink| judge_batch(&look.facts(), limits, sink))?;
+                action.confirm(fault, item, |limits, sink| detect_batch(&look.facts(), limits, sink))?;
                 Path::BatchNode(*batch, BatchNode::Lock)
             }
             Path::Request(queue, request) => {
                 // That it has children is known: one of them is its lock.
                 let found = self.load_request(*queue, *request).await?;
                 let facts = request_facts(&found, i64::MAX);
-                action.confirm(fault, item, |limits, sink| judge_request(&facts, limits, sink))?;
+                action.confirm(fault, item, |limits, sink| detect_request(&facts, limits, sink))?;
                 Path::RequestNode(*queue, *request, RequestNode::Lock)
             }
             Path::NamedLock(LockFolder::Inventory | LockFolder::LocalId, _) | Path::PublishedLocalId(_) => {
                 let lock = self.find_lock(item).await?.ok_or_else(|| gone(fault, item))?;
-                action.confirm(fault, item, |limits, sink| judge_lock(item, lock_facts(&lock), limits, sink))?;
+                action.confirm(fault, item, |limits, sink| detect_lock(item, lock_facts(&lock), limits, sink))?;
                 item.clone()
             }
             _ => return Err(gone(fault, item)),
@@ -62,7 +62,7 @@ impl Queue {
         let lock = self.find_lock(item).await?.ok_or_else(|| gone(fault, item))?;
         let is_stored = self.is_stored(name).await?;
         let facts = lock_facts(&lock);
-        action.confirm(fault, item, |limits, sink| judge_storage_lock(item, facts, is_stored, limits, sink))?;
+        action.confirm(fault, item, |limits, sink| detect_storage_lock(item, facts, is_stored, limits, sink))?;
         self.repair_by_breaking(fault, item, &lock).await
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Repair, RepairOptions, gone, too_large_to_lose};
 use crate::error::Error;
-use crate::fault::{Fault, judge_name};
+use crate::fault::{Fault, detect_name};
 use crate::handle::Queue;
 use crate::path::Path;
 use crate::transaction::Transaction;
@@ -13,7 +13,7 @@ impl Queue {
     pub(super) async fn repair_name(&self, item: &Path, action: RepairOptions<'_>) -> Result<Repair, Error> {
         let fault = Fault::MalformedName;
         let Some((data, stat)) = self.read_data(item.clone()).await?.data() else { return Err(gone(fault, item)) };
-        action.confirm(fault, item, |limits, sink| judge_name(item, limits, sink))?;
+        action.confirm(fault, item, |limits, sink| detect_name(item, limits, sink))?;
         let refused = |reason: String| Err(Error::Invalid { path: item.clone(), reason });
         if stat.num_children > 0 {
             return refused("it has children: look at them, and delete it by hand".to_owned());

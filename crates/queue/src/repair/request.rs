@@ -7,7 +7,7 @@ use super::status::{StatusWrite, loadable_status};
 use super::{Repair, RepairOptions, gone, underivable};
 use crate::access::Request;
 use crate::error::Error;
-use crate::fault::{Fault, judge_request};
+use crate::fault::{Fault, detect_request};
 use crate::handle::Queue;
 use crate::id::RequestId;
 use crate::path::{AccessQueue, Path, RequestNode};
@@ -25,7 +25,7 @@ impl Queue {
         let item = Path::Request(queue, id);
         let (request, created_ms) = self.look_at_request(queue, id).await?;
         let facts = request_facts(&request, created_ms);
-        action.confirm(fault, &item, |limits, sink| judge_request(&facts, limits, sink))?;
+        action.confirm(fault, &item, |limits, sink| detect_request(&facts, limits, sink))?;
         let write = loadable(&request, action.now)?.ok_or_else(|| gone(fault, &item))?;
         let (mut changes, mut loses, mut words) = (Transaction::new(), Vec::new(), Vec::new());
         write.add(&mut changes, &mut loses, &mut words);

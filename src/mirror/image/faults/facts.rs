@@ -9,8 +9,9 @@ use crate::mirror::image::row::{LockStat, Rest, Row, text};
 use crate::mirror::image::uuids::Leads;
 use crate::mirror::text::{FIELD_LIMIT, TextId};
 use queuekeeper_queue::fault::{
-    BatchFacts, CollectionFacts, Finding, JobFacts, Limits, LockFacts, RequestFacts, UuidFacts, UuidLeads, judge_batch,
-    judge_collection, judge_job, judge_lock, judge_name, judge_pause, judge_request, judge_storage_lock, judge_uuid,
+    BatchFacts, CollectionFacts, Finding, JobFacts, Limits, LockFacts, RequestFacts, UuidFacts, UuidLeads,
+    detect_batch, detect_collection, detect_job, detect_lock, detect_name, detect_pause, detect_request,
+    detect_storage_lock, detect_uuid,
 };
 use queuekeeper_queue::id::{BatchId, JobId, RequestId};
 use queuekeeper_queue::path::{AccessQueue, JobNode, LockFolder, Path, Queue, lock_name};
@@ -38,27 +39,27 @@ impl Image {
                     Leads::Misnamed(name) if self.has_misnamed_batch(name) => UuidLeads::ToBatch,
                     Leads::To(_) | Leads::InSpaces(_) | Leads::Misnamed(_) | Leads::Nowhere => UuidLeads::Nowhere,
                 };
-                judge_uuid(item, UuidFacts { written_ms, leads }, limits, sink);
+                detect_uuid(item, UuidFacts { written_ms, leads }, limits, sink);
             }
             Path::NamedLock(LockFolder::Collections, mnemonic) => {
                 if let Some(lock) = self.locks.get(item) {
-                    judge_pause(item, facts_of(lock), limits, sink);
+                    detect_pause(item, facts_of(lock), limits, sink);
                 }
                 let nodes = || self.collection_nodes(item, mnemonic);
-                judge_collection(self.collection_facts(item, mnemonic), limits, &nodes, sink);
+                detect_collection(self.collection_facts(item, mnemonic), limits, &nodes, sink);
             }
             Path::QueueLock(_) | Path::NamedLock(..) | Path::PublishedLocalId(_) => {
                 let Some(lock) = self.locks.get(item).map(facts_of) else { return };
                 match item {
-                    Path::QueueLock(_) => judge_pause(item, lock, limits, sink),
+                    Path::QueueLock(_) => detect_pause(item, lock, limits, sink),
                     Path::NamedLock(LockFolder::Storage, name) => {
                         let is_stored = faults.stored.contains_key(&faults.hasher.hash_one(&**name));
-                        judge_storage_lock(item, lock, is_stored, limits, sink);
+                        detect_storage_lock(item, lock, is_stored, limits, sink);
                     }
-                    _ => judge_lock(item, lock, limits, sink),
+                    _ => detect_lock(item, lock, limits, sink),
                 }
             }
-            Path::Unexpected(path) if self.unexpected.contains(path) => judge_name(item, limits, sink),
+            Path::Unexpected(path) if self.unexpected.contains(path) => detect_name(item, limits, sink),
             _ => self.standing_findings(faults, item, limits, sink),
         }
     }
@@ -112,7 +113,7 @@ impl Image {
             references: &references,
             lock: row.lock.as_deref().copied().map(facts_of),
         };
-        judge_job(&facts, limits, sink);
+        detect_job(&facts, limits, sink);
     }
 
     fn batch_findings(&self, id: BatchId, limits: &Limits, sink: &mut dyn FnMut(Finding<'_>)) {
@@ -149,7 +150,7 @@ impl Image {
             is_paused: self.is_paused(),
             lock: item.lock.map(facts_of),
         };
-        judge_batch(&facts, limits, sink);
+        detect_batch(&facts, limits, sink);
     }
 
     fn request_findings(&self, queue: AccessQueue, id: RequestId, limits: &Limits, sink: &mut dyn FnMut(Finding<'_>)) {
@@ -167,7 +168,7 @@ impl Image {
             created_ms: item.created_ms,
             lock: item.lock.map(facts_of),
         };
-        judge_request(&facts, limits, sink);
+        detect_request(&facts, limits, sink);
     }
 
     fn collection_facts(&self, lock: &Path, mnemonic: &str) -> CollectionFacts {

@@ -9,7 +9,7 @@ use crate::mirror::image::row::{Row, UNKNOWN_MS};
 use crate::mirror::image::situation::blocks;
 use crate::mirror::summary::LockKind;
 use crate::mirror::text::TextId;
-use queuekeeper_queue::fault::{Fault, Finding, Limits, StateFacts, judge_folder, judge_state};
+use queuekeeper_queue::fault::{Fault, Finding, Limits, StateFacts, detect_folder, detect_state};
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::{AccessQueue, JobNode, LockFolder, Path, StateFolder};
 use queuekeeper_queue::state::{JobState, State};
@@ -61,7 +61,7 @@ impl Image {
         sink: &mut dyn FnMut(Finding<'_>),
     ) {
         if let Some(children) = self.children(item) {
-            judge_folder(item, children, limits, sink);
+            detect_folder(item, children, limits, sink);
         }
         if let Path::StateFolder(StateFolder::Known(state)) = item {
             let [unlocked, locked] = &self.jobs.figures.states.get(Some(*state)).entered;
@@ -77,7 +77,7 @@ impl Image {
                     && self.is_head_blocked(faults, *state),
                 is_paused: self.is_paused(),
             };
-            judge_state(*state, facts, limits, &|| self.oldest_jobs(*state), sink);
+            detect_state(*state, facts, limits, &|| self.oldest_jobs(*state), sink);
         }
     }
 
