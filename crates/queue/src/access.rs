@@ -4,13 +4,14 @@ use jiff::Timestamp;
 use zookeeper_client::Stat;
 
 use super::batch::{ItemChange, ItemChanged, check_status, check_version, readable_state};
-use super::error::{ConflictKind, Error};
+use super::error::Error;
 use super::handle::{Found, Queue, Read, instant};
 use super::id::RequestId;
-use super::lock::{Lock, Tried, Tries, Unlocked};
+use super::lock::{ChangeTarget, Lock, Tried, Tries, Unlocked};
 use super::path::{AccessQueue, Path, RequestNode};
 use super::record::{self, Decoded, ItemStatus, Token};
 use super::state::AccessState;
+use super::status::impl_status;
 use super::transaction::Transaction;
 
 /// An access request as one request found it.
@@ -68,39 +69,18 @@ impl RequestTarget {
     }
 
     pub(super) fn check(&self, request: &Request) -> Result<(), Error> {
-        if let Some(lock) = &self.lock {
-            lock.confirm(request.lock.as_ref())?;
-        } else if let Some(lock) = request.lock() {
-            return Err(Error::conflict(lock.path, ConflictKind::Locked { session: lock.session, since: lock.since }));
-        }
+        self.check_lock(request.lock.as_ref())?;
         check_version(request.path(RequestNode::Status), self.version, request.status.as_ref().map(|(_, stat)| stat))
     }
+}
 
-    pub(super) fn open(&self, transaction: &mut Transaction) {
-        match &self.lock {
-            Some(lock) => lock.hold(transaction),
-            None => {
-                transaction.create_ephemeral(self.lock_path());
-            }
-        }
-    }
-
-    fn close(&self, transaction: &mut Transaction) {
-        if self.lock.is_none() {
-            transaction.delete(self.lock_path(), None);
-        }
-    }
-
-    /// Ends the lock, that which we hold as well as that for the time of the transaction.
-    pub(crate) fn release(&self, transaction: &mut Transaction) {
-        self.close(transaction);
-        if let Some(lock) = &self.lock {
-            lock.release(transaction);
-        }
-    }
-
+impl ChangeTarget for RequestTarget {
     fn lock_path(&self) -> Path {
         Path::RequestNode(self.queue, self.id, RequestNode::Lock)
+    }
+
+    fn held(&self) -> Option<&Lock> {
+        self.lock.as_ref()
     }
 }
 
@@ -144,35 +124,6 @@ impl Request {
         let mut next = || found.next().flatten();
         let (token, token_stat) = next().unzip();
         Some(Self { queue, id, token, token_stat, status: next(), lock: next().map(|(_, stat)| stat) })
-    }
-
-    /// What its status says.
-    #[must_use]
-    pub fn status(&self) -> Decoded<ItemStatus<'_, AccessState>> {
-        ItemStatus::decode(self.status.as_ref().map(|(data, _)| data.as_slice()).unwrap_or_default())
-    }
-
-    /// The state that its status names, in any spelling; `None` for one that we do not know, or none.
-    #[must_use]
-    pub fn state(&self) -> Option<AccessState> {
-        self.status().value.status.state
-    }
-
-    /// The data of its status as it stands, with its stat; `None` where it has none.
-    pub(super) fn status_found(&self) -> Option<&(Vec<u8>, Stat)> {
-        self.status.as_ref()
-    }
-
-    /// The version of its status; `None` where it has none.
-    #[must_use]
-    pub fn version(&self) -> Option<i32> {
-        self.status.as_ref().map(|(_, stat)| stat.version)
-    }
-
-    /// When it entered its state, by the server's clock; `None` where it has no status.
-    #[must_use]
-    pub fn entered(&self) -> Option<Timestamp> {
-        self.status.as_ref().map(|(_, stat)| instant(stat.mtime))
     }
 
     /// What is to be assembled; empty where that cannot be read.
@@ -326,3 +277,5 @@ impl Queue {
         self.give_up(&locked.tries, &locked.lock).await
     }
 }
+
+impl_status!(Request, AccessState);

@@ -11,17 +11,15 @@
 use std::collections::VecDeque;
 
 use super::error::{Cause, Conflict, ConflictKind, Error};
+use super::lock::{Lock, Taken};
 use super::path::Path;
 
 mod batches;
 mod jobs;
 mod requests;
 
-pub(super) use batches::BatchClaim;
 pub use batches::{BatchPoll, Due};
-pub(super) use jobs::JobClaim;
 pub use jobs::JobPoll;
-pub(super) use requests::RequestClaim;
 pub use requests::RequestPoll;
 
 /// How many items a poll reads at first, and how many at most: most often the first is taken, but behind many locked
@@ -75,6 +73,28 @@ impl<T> Window<T> {
         let size = self.size.min(self.waiting.len());
         self.size = (self.size * 4).min(LAST_WINDOW);
         self.waiting.drain(..size).collect()
+    }
+}
+
+/// What became of an attempt of a poll to lock an item.
+enum Attempt<T> {
+    /// The item is locked.
+    Locked(T, Lock),
+    /// The item is passed over.
+    Passed(Reason),
+    /// Another was quicker.
+    Missed,
+}
+
+impl<T> Attempt<T> {
+    fn from_taken(taken: Result<Taken<T>, Error>) -> Result<Self, Error> {
+        match taken {
+            Ok(Taken::Ours(claim, lock)) => Ok(Self::Locked(claim, lock)),
+            Ok(Taken::Lost(_)) => Ok(Self::Passed(Reason::LockBroken)),
+            Err(Error::Conflict(conflict)) if conflict.path.is_held() => Ok(Self::Passed(Reason::StillHeld(conflict))),
+            Err(error) if was_quicker(&error) => Ok(Self::Missed),
+            Err(error) => Err(error),
+        }
     }
 }
 

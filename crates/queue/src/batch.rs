@@ -6,10 +6,11 @@ use zookeeper_client::Stat;
 use super::error::{ConflictKind, Error};
 use super::handle::{Found, Queue, Read, instant};
 use super::id::{BatchId, JobId};
-use super::lock::{Lock, Tries};
+use super::lock::{ChangeTarget, Lock, Tries};
 use super::path::{BatchNode, Path};
 use super::record::{self, Decoded, ItemStatus, Malformed, Submission};
 use super::state::{BatchState, Outcome, State};
+use super::status::impl_status;
 
 mod change;
 mod plan;
@@ -79,11 +80,7 @@ impl BatchTarget {
 
     /// Confirms that the batch is still what its caller saw, and still ours where we hold it.
     pub(super) fn check(&self, batch: &Batch) -> Result<(), Error> {
-        if let Some(lock) = &self.lock {
-            lock.confirm(batch.lock.as_ref())?;
-        } else if let Some(lock) = batch.lock() {
-            return Err(Error::conflict(lock.path, ConflictKind::Locked { session: lock.session, since: lock.since }));
-        }
+        self.check_lock(batch.lock.as_ref())?;
         let path = Path::BatchNode(self.id, BatchNode::Status);
         check_version(path, self.version, batch.status.as_ref().map(|(_, stat)| stat))
     }
@@ -140,35 +137,6 @@ impl Batch {
         let (acquired, lock) = (next().map(|(_, stat)| stat), next().map(|(_, stat)| stat));
         let references = Outcome::ALL.map(|_| next().map(|(_, stat)| stat.num_children.unsigned_abs()));
         Some(Self { id, submission, references, status, report, states: acquired, lock })
-    }
-
-    /// What its status says.
-    #[must_use]
-    pub fn status(&self) -> Decoded<ItemStatus<'_, BatchState>> {
-        ItemStatus::decode(self.status.as_ref().map(|(data, _)| data.as_slice()).unwrap_or_default())
-    }
-
-    /// The state that its status names, in any spelling; `None` for one that we do not know, or none.
-    #[must_use]
-    pub fn state(&self) -> Option<BatchState> {
-        self.status().value.status.state
-    }
-
-    /// The data of its status as it stands, with its stat; `None` where it has none.
-    pub(super) fn status_found(&self) -> Option<&(Vec<u8>, Stat)> {
-        self.status.as_ref()
-    }
-
-    /// The version of its status; `None` where it has none.
-    #[must_use]
-    pub fn version(&self) -> Option<i32> {
-        self.status.as_ref().map(|(_, stat)| stat.version)
-    }
-
-    /// When it entered its state, by the server's clock; `None` where it has no status.
-    #[must_use]
-    pub fn entered(&self) -> Option<Timestamp> {
-        self.status.as_ref().map(|(_, stat)| instant(stat.mtime))
     }
 
     /// What was submitted; empty where that cannot be read.
@@ -286,3 +254,5 @@ impl Queue {
         record::bid(&data).map(Some).map_err(|malformed| Error::Decode { path, malformed })
     }
 }
+
+impl_status!(Batch, BatchState);

@@ -9,9 +9,9 @@ use rand::seq::SliceRandom as _;
 use zookeeper_client::{Acl, Acls, Client, MultiReadResult, SessionId, Stat};
 
 use super::error::{Cause, Error};
-use super::lock::Claims;
 use super::pace::{EXPECTED_BYTES, Estimate, LARGEST_DATA, PART_A_REQUEST, REQUESTS_IN_FLIGHT, VALUES_IN_FLIGHT};
 use super::path::Path;
+use super::shelf::Shelf;
 
 /// How many reads go into one request at most.
 const READS_A_REQUEST: usize = 128;
@@ -38,15 +38,16 @@ pub struct Queue {
     acl: Option<Arc<[Acl]>>,
     time_limit: Duration,
     jobs_per_transaction: usize,
-    claims: Arc<Claims>,
+    /// Attempts to lock an item whose outcome is not known: at most one for each worker.
+    attempts: Arc<Shelf>,
 }
 
 impl Queue {
     /// The queue that the client sees, whose new znodes are open to anyone.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        let claims = Arc::default();
-        Self { client, acl: None, time_limit: TIME_LIMIT, jobs_per_transaction: JOBS_PER_TRANSACTION, claims }
+        let attempts = Arc::default();
+        Self { client, acl: None, time_limit: TIME_LIMIT, jobs_per_transaction: JOBS_PER_TRANSACTION, attempts }
     }
 
     /// Gives new znodes this ACL; an empty one leaves it at that everyone may do everything.
@@ -83,8 +84,8 @@ impl Queue {
         self.client.session_id()
     }
 
-    pub(super) fn claims(&self) -> &Arc<Claims> {
-        &self.claims
+    pub(super) fn attempts(&self) -> &Arc<Shelf> {
+        &self.attempts
     }
 
     pub(super) fn acls(&self) -> Acls<'_> {

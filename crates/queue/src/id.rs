@@ -150,6 +150,13 @@ mod tests {
     }
 
     #[test]
+    fn a_priority_is_read_and_written_as_its_number() {
+        let priority: Priority = "42".parse().unwrap();
+        assert_eq!((priority.number(), priority.to_string().as_str()), (42, "42"));
+        assert_eq!(Priority::default().number(), 5);
+    }
+
+    #[test]
     fn a_priority_stays_within_two_digits() {
         assert_eq!(Priority::new(99), Some(Priority::MAX));
         assert_eq!(Priority::new(100), None);

@@ -16,12 +16,14 @@ use super::transaction::{Committed, Operation, Transaction};
 
 mod around;
 mod change;
+mod edit;
 mod plan;
 mod target;
 mod update;
 
 pub(super) use around::{Place, Surroundings};
-pub use change::{JobChange, JobChanged};
+pub use change::JobChanged;
+pub use edit::JobChange;
 pub use plan::JobPlan;
 pub(super) use plan::state_of;
 pub use target::{JobTarget, LockedJob};

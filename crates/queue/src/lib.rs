@@ -121,7 +121,9 @@ pub mod path;
 mod purge;
 pub mod record;
 mod repair;
+mod shelf;
 pub mod state;
+mod status;
 pub mod time;
 mod transaction;
 

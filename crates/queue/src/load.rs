@@ -32,9 +32,9 @@ pub use counters::Counter;
 pub use limits::LoadLimits;
 pub use whole::{Checked, check};
 
-use check::{NodeOf, Parsed};
+use check::Parsed;
 use nodes::Chunks;
-use place::Place;
+use place::{NodeOf, Place};
 use split::Lines;
 
 /// How many transactions are in flight: enough to hide the way there and back.

@@ -15,12 +15,14 @@ use super::transaction::Transaction;
 mod broken;
 mod claim;
 mod pause;
+mod target;
 mod tried;
 
 use claim::Named;
 
-pub(super) use claim::{Claim, Claims, Mark, OURS, Taken};
+pub(super) use claim::{Claim, OURS, Taken};
 pub use pause::Pause;
+pub(super) use target::ChangeTarget;
 pub(super) use tried::{Tried, Tries};
 
 /// How often a lock is looked at and its deletion tried: it may end, or its outcome be lost, in between.

@@ -70,6 +70,9 @@ mod tests {
             pace.saw(64, 64 * 150);
         }
         assert_eq!(pace.reads(), Sampled::READS);
+        // An answer should have 512 KiB.
+        let at = |bytes_a_read| Sampled { bytes_a_read }.reads();
+        assert_eq!((at(131_072.0), at(65_536.0), at(524_288.0)), (4, 8, 1));
         pace.saw(64, 64 << 20);
         assert_eq!(pace.reads(), 1);
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use super::connect::ConfigError;
+use super::config_error::ConfigError;
 use crate::files;
 
 /// No file of credentials is larger, in bytes.

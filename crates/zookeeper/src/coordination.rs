@@ -24,8 +24,7 @@ mod time;
 
 pub use election::Lead;
 pub use keeper::{Coordination, CoordinationError, Keeper, Wanted};
-pub use nodes::{CLOCK, PAUSED, is_name, pending, rule, rules};
-pub use pause::MOST_BELOW;
+pub use nodes::{CLOCK, MOST_BELOW, PAUSED, is_name, pending, rule, rules};
 pub use snapshot::{Node, Snapshot, Strange, Stranger};
 
 pub use crate::Write;

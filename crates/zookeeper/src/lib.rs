@@ -20,6 +20,7 @@ pub mod acl;
 pub mod address;
 pub mod auth;
 pub mod child;
+mod config_error;
 pub mod connect;
 pub mod coordination;
 pub mod diagnose;
@@ -32,7 +33,8 @@ mod write;
 
 pub use address::{Host, Servers, ServersError};
 pub use auth::Auth;
-pub use connect::{Config, ConfigError, ConnectError};
+pub use config_error::ConfigError;
+pub use connect::{Config, ConnectError};
 pub use request::{RequestError, within};
 pub use server::{PrivateServer, ServerError};
 pub use session::{Connection, SessionEnd, Sessions};

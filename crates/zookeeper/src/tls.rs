@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 use zookeeper_client::TlsOptions;
 
-use super::connect::ConfigError;
+use super::config_error::ConfigError;
 use crate::files;
 
 /// No file of certificates is larger, in bytes; what systems trust takes a few hundred KiB.

@@ -1,14 +1,13 @@
 //! The next batch to be acquired, or to be reported.
 
 use jiff::Timestamp;
-use parking_lot::Mutex;
 
-use super::{PassedOver, Reason, Window, was_quicker};
+use super::{Attempt, PassedOver, Reason, Window};
 use crate::batch::{Batch, LockedBatch};
 use crate::error::Error;
 use crate::handle::{Queue, Read};
 use crate::id::BatchId;
-use crate::lock::{Claim, Claims, Lock, Mark, Pause, Taken, Tries};
+use crate::lock::{Claim, Lock, Pause, Taken, Tries};
 use crate::path::{self, BatchNode, Path};
 use crate::state::{BatchState, State};
 use crate::transaction::Transaction;
@@ -158,19 +157,15 @@ impl BatchPoll {
                 (state, version)
             }
         };
-        match self.queue.take(transaction, BatchClaim { due: self.due, batch, state, version }).await {
-            Ok(Taken::Ours(claim, lock)) => Ok(Some(claim.locked(lock))),
-            Ok(Taken::Lost(_)) => {
-                self.pass(id, Reason::LockBroken);
-                Ok(None)
+        let taken = self.queue.take(transaction, BatchClaim { due: self.due, batch, state, version }).await;
+        Ok(match Attempt::from_taken(taken)? {
+            Attempt::Locked(claim, lock) => Some(claim.locked(lock)),
+            Attempt::Passed(reason) => {
+                self.pass(id, reason);
+                None
             }
-            Err(Error::Conflict(conflict)) if conflict.path.is_held() => {
-                self.pass(id, Reason::StillHeld(conflict));
-                Ok(None)
-            }
-            Err(error) if was_quicker(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
+            Attempt::Missed => None,
+        })
     }
 }
 
@@ -193,9 +188,5 @@ impl BatchClaim {
 impl Claim for BatchClaim {
     fn lock(&self) -> Path {
         Path::BatchNode(self.batch.id, BatchNode::Lock)
-    }
-
-    fn shelf(claims: &Claims) -> &Mutex<Vec<(Self, Mark)>> {
-        &claims.batches
     }
 }

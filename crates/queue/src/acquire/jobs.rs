@@ -3,14 +3,13 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use parking_lot::Mutex;
 
-use super::{PassedOver, Reason, Window, was_quicker};
+use super::{Attempt, PassedOver, Reason, Window, was_quicker};
 use crate::error::Error;
 use crate::handle::{Queue, Read};
 use crate::id::{JobId, Priority};
 use crate::job::{Job, JobChange, LockedJob};
-use crate::lock::{Claim, Claims, Lock, Mark, Pause, Taken, Tries};
+use crate::lock::{Claim, Lock, Pause, Taken, Tries};
 use crate::path::{self, BatchNode, EntryName, JobNode, LockFolder, Path};
 use crate::state::JobState;
 use crate::transaction::Transaction;
@@ -171,23 +170,19 @@ impl JobPoll {
         transaction
             .check_exists(states.clone())
             .check(Path::JobNode(job.id, JobNode::Status), job.version().unwrap_or_default());
-        match self.queue.take(transaction, JobClaim { state: self.state, entry, job }).await {
-            Ok(Taken::Ours(claim, lock)) => Ok(Some(claim.locked(lock))),
-            Ok(Taken::Lost(claim)) => {
-                self.pass(claim.entry, Reason::LockBroken);
-                Ok(None)
+        let taken = self.queue.take(transaction, JobClaim { state: self.state, entry, job }).await;
+        let attempt = match taken {
+            Err(Error::Missing(path)) if path == states => Attempt::Passed(Reason::Unloadable(Error::Missing(path))),
+            taken => Attempt::from_taken(taken)?,
+        };
+        Ok(match attempt {
+            Attempt::Locked(claim, lock) => Some(claim.locked(lock)),
+            Attempt::Passed(reason) => {
+                self.pass(entry, reason);
+                None
             }
-            Err(Error::Missing(path)) if path == states => {
-                self.pass(entry, Reason::Unloadable(Error::Missing(path)));
-                Ok(None)
-            }
-            Err(Error::Conflict(conflict)) if conflict.path.is_held() => {
-                self.pass(entry, Reason::StillHeld(conflict));
-                Ok(None)
-            }
-            Err(error) if was_quicker(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
+            Attempt::Missed => None,
+        })
     }
 }
 
@@ -209,10 +204,6 @@ impl JobClaim {
 impl Claim for JobClaim {
     fn lock(&self) -> Path {
         Path::JobNode(self.job.id, JobNode::Lock)
-    }
-
-    fn shelf(claims: &Claims) -> &Mutex<Vec<(Self, Mark)>> {
-        &claims.jobs
     }
 }
 

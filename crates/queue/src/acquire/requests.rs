@@ -1,13 +1,11 @@
 //! The next access request of a queue.
 
-use parking_lot::Mutex;
-
-use super::{PassedOver, Reason, Window, was_quicker};
+use super::{Attempt, PassedOver, Reason, Window};
 use crate::access::{LockedRequest, Request};
 use crate::error::Error;
 use crate::handle::{Queue, Read};
 use crate::id::RequestId;
-use crate::lock::{Claim, Claims, Lock, Mark, Pause, Taken, Tries};
+use crate::lock::{Claim, Lock, Pause, Taken, Tries};
 use crate::path::{self, AccessQueue, Path, RequestNode};
 use crate::state::AccessState;
 use crate::transaction::Transaction;
@@ -126,19 +124,15 @@ impl RequestPoll {
         let status = Path::RequestNode(self.access, id, RequestNode::Status);
         let mut transaction = Transaction::new();
         transaction.check(status, request.version().unwrap_or_default());
-        match self.queue.take(transaction, RequestClaim(request)).await {
-            Ok(Taken::Ours(claim, lock)) => Ok(Some(claim.locked(lock))),
-            Ok(Taken::Lost(_)) => {
-                self.pass(id, Reason::LockBroken);
-                Ok(None)
+        let taken = self.queue.take(transaction, RequestClaim(request)).await;
+        Ok(match Attempt::from_taken(taken)? {
+            Attempt::Locked(claim, lock) => Some(claim.locked(lock)),
+            Attempt::Passed(reason) => {
+                self.pass(id, reason);
+                None
             }
-            Err(Error::Conflict(conflict)) if conflict.path.is_held() => {
-                self.pass(id, Reason::StillHeld(conflict));
-                Ok(None)
-            }
-            Err(error) if was_quicker(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
+            Attempt::Missed => None,
+        })
     }
 }
 
@@ -156,9 +150,5 @@ impl RequestClaim {
 impl Claim for RequestClaim {
     fn lock(&self) -> Path {
         Path::RequestNode(self.0.queue, self.0.id, RequestNode::Lock)
-    }
-
-    fn shelf(claims: &Claims) -> &Mutex<Vec<(Self, Mark)>> {
-        &claims.requests
     }
 }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{Batch, BatchReport, BatchTarget, LockedBatch};
 use crate::error::Error;
 use crate::handle::Queue;
-use crate::lock::{Tried, Unlocked};
+use crate::lock::{ChangeTarget, Lock, Tried, Unlocked};
 use crate::path::{BatchNode, Path};
 use crate::record;
 use crate::state::{BatchState, State};
@@ -228,28 +228,12 @@ impl Batch {
     }
 }
 
-impl BatchTarget {
-    /// Takes the lock for the time of the transaction, or proves that it is still held.
-    pub(crate) fn open(&self, transaction: &mut Transaction) {
-        match &self.lock {
-            Some(lock) => lock.hold(transaction),
-            None => {
-                transaction.create_ephemeral(Path::BatchNode(self.id, BatchNode::Lock));
-            }
-        }
+impl ChangeTarget for BatchTarget {
+    fn lock_path(&self) -> Path {
+        Path::BatchNode(self.id, BatchNode::Lock)
     }
 
-    pub(crate) fn close(&self, transaction: &mut Transaction) {
-        if self.lock.is_none() {
-            transaction.delete(Path::BatchNode(self.id, BatchNode::Lock), None);
-        }
-    }
-
-    /// Ends the lock, that which we hold as well as that for the time of the transaction.
-    pub(crate) fn release(&self, transaction: &mut Transaction) {
-        self.close(transaction);
-        if let Some(lock) = &self.lock {
-            lock.release(transaction);
-        }
+    fn held(&self) -> Option<&Lock> {
+        self.lock.as_ref()
     }
 }

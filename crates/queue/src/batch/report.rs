@@ -6,6 +6,7 @@ use super::{Batch, BatchTry, ItemChange, ItemChanged, LockedBatch};
 use crate::error::Error;
 use crate::handle::{Found, Queue, Read};
 use crate::id::{BatchId, JobId};
+use crate::lock::ChangeTarget as _;
 use crate::path::{BatchNode, Path};
 use crate::record;
 use crate::state::{BatchState, Outcome};

@@ -1,10 +1,8 @@
 //! What lies around a job: its batch, the references to it, and its queue entries.
 
-use super::plan::JobEdit;
-use super::{Job, JobPlan, JobTarget};
 use crate::handle::{Found, Read};
 use crate::id::BatchId;
-use crate::path::{BatchNode, EntryName, JobNode, Path};
+use crate::path::{BatchNode, EntryName, Path};
 use crate::record::ItemStatus;
 use crate::state::{BatchState, JobState, Outcome, State};
 
@@ -72,42 +70,5 @@ impl Surroundings {
             references: Outcome::ALL.into_iter().filter(|_| is_there()).collect(),
             entries: place.entries().filter(|_| is_there()).collect(),
         }
-    }
-
-    pub(super) fn fill(&self, plan: &mut JobPlan, target: &JobTarget, job: &Job, place: &Place, edit: JobEdit<'_>) {
-        let node = |node| Path::JobNode(job.id, node);
-        plan.version = job.version().unwrap_or_default();
-        plan.batch_state = self.batch_status.and_then(|(state, _)| state);
-        let transaction = &mut plan.transaction;
-        target.open(transaction);
-        if let Some((change, now)) = edit.change {
-            plan.status_at = Some(transaction.operations().len());
-            transaction.set(node(JobNode::Status), change.status(job, plan.from, plan.to, now), plan.version);
-        } else {
-            transaction.check(node(JobNode::Status), plan.version);
-        }
-        if let Some(priority) = edit.priority {
-            match job.stat(JobNode::Priority) {
-                Some(stat) => transaction.set(node(JobNode::Priority), priority.to_string(), stat.version),
-                None => transaction.create(node(JobNode::Priority), priority.to_string()),
-            };
-        }
-        let entry = (plan.to, place.new);
-        for (state, old) in self.entries.iter().filter(|old| **old != entry) {
-            transaction.delete(Path::Entry((*state).into(), *old), None);
-        }
-        if !self.entries.contains(&entry) {
-            transaction.create(Path::Entry(plan.to.into(), place.new), Vec::new());
-        }
-        if self.is_batch_acquired {
-            let outcome = plan.to.outcome();
-            for other in self.references.iter().filter(|other| **other != outcome) {
-                transaction.delete(place.reference(*other), None);
-            }
-            if !self.references.contains(&outcome) {
-                transaction.create(place.reference(outcome), Vec::new());
-            }
-        }
-        target.close(transaction);
     }
 }

@@ -2,104 +2,15 @@
 
 use jiff::Timestamp;
 
-use super::plan::JobEdit;
+use super::edit::{JobChange, JobEdit};
 use super::{Job, JobPlan, JobTarget, LockedJob};
 use crate::error::Error;
 use crate::handle::{Queue, instant};
 use crate::id::{JobId, Priority};
 use crate::lock::{Tried, Unlocked};
 use crate::path::{EntryName, JobNode, Path};
-use crate::state::{JobState, State};
+use crate::state::JobState;
 use crate::transaction::Committed;
-
-/// A change of a job's state, and with it of its priority.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JobChange {
-    pub(super) step: Step,
-    pub(super) message: String,
-    pub(super) priority: Option<Priority>,
-    pub(super) operator: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    Success,
-    Resume,
-    To(JobState),
-}
-
-impl JobChange {
-    /// To the next state on the success path.
-    #[must_use]
-    pub fn success() -> Self {
-        Self { step: Step::Success, message: "Success".to_owned(), priority: None, operator: false }
-    }
-
-    /// To Failed, with what went wrong.
-    #[must_use]
-    pub fn failure(message: impl Into<String>) -> Self {
-        Self::to(JobState::Failed).with_message(message)
-    }
-
-    /// To a named state.
-    #[must_use]
-    pub fn to(state: JobState) -> Self {
-        Self { step: Step::To(state), message: String::new(), priority: None, operator: false }
-    }
-
-    /// From Failed to the state after the last successful one, at an operator's request. It counts as a retry, as does
-    /// every change by which an operator takes a job from Failed back to work.
-    #[must_use]
-    pub fn resume() -> Self {
-        Self { step: Step::Resume, message: String::new(), priority: None, operator: true }
-    }
-
-    /// Says so in the status.
-    #[must_use]
-    pub fn with_message(mut self, message: impl Into<String>) -> Self {
-        self.message = message.into();
-        self
-    }
-
-    /// Gives the job another priority with it.
-    #[must_use]
-    pub fn with_priority(mut self, priority: Priority) -> Self {
-        self.priority = Some(priority);
-        self
-    }
-
-    /// Allows what only an operator may request.
-    #[must_use]
-    pub fn by_operator(mut self) -> Self {
-        self.operator = true;
-        self
-    }
-
-    /// The state that it leads to, if it may.
-    pub(super) fn target(&self, job: &Job, from: JobState) -> Result<JobState, Error> {
-        let to = match self.step {
-            Step::Success => from.success(),
-            Step::Resume if from == JobState::Failed => {
-                Some(JobState::resume_after(job.status().value.last_successful))
-            }
-            Step::Resume => None,
-            Step::To(to) => Some(to),
-        };
-        let operator_may = to.is_some_and(|to| from.is_admin(to));
-        match to {
-            Some(to) if from.may_become(to) && (self.operator || !operator_may) => Ok(to),
-            to => {
-                let asked = match self.step {
-                    Step::Success => "the next state",
-                    Step::Resume => "where it failed",
-                    Step::To(_) => "another state",
-                };
-                let to = to.map_or_else(|| asked.to_owned(), |to| to.to_string());
-                Err(Error::Transition { item: Path::Job(job.id), from: from.to_string(), to, operator_may })
-            }
-        }
-    }
-}
 
 /// A change of a job that was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

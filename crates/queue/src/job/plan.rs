@@ -6,15 +6,15 @@ use std::collections::hash_map::Entry;
 use jiff::Timestamp;
 
 use super::around::{Place, Surroundings};
-use super::change::Step;
+use super::edit::{JobChange, JobEdit};
 use super::target::Guess;
-use super::{Job, JobChange, JobTarget};
+use super::{Job, JobTarget};
 use crate::error::{ConflictKind, Error};
 use crate::handle::{Found, Queue, Read, instant};
 use crate::id::{BatchId, JobId, Priority};
-use crate::lock::Pause;
+use crate::lock::{ChangeTarget, Lock, Pause};
 use crate::path::{EntryName, JobNode, Path};
-use crate::record::{self, Malformed, StatusChange};
+use crate::record::Malformed;
 use crate::state::{BatchState, JobState};
 use crate::transaction::Transaction;
 
@@ -49,20 +49,43 @@ pub struct JobPlan {
     pub(super) status_at: Option<usize>,
 }
 
-/// What is to be done to a job.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct JobEdit<'a> {
-    pub(super) change: Option<(&'a JobChange, Timestamp)>,
-    pub(super) priority: Option<Priority>,
-}
-
-impl JobEdit<'_> {
-    /// Whether it may take a job to Pending, where a hold on its collection matters.
-    fn may_lead_to_pending(&self) -> bool {
-        self.change.is_some_and(|(change, _)| match change.step {
-            Step::Resume | Step::To(JobState::Pending) => true,
-            Step::Success | Step::To(_) => false,
-        })
+impl JobPlan {
+    /// Fills the transaction, by what is around the job.
+    fn fill(&mut self, around: &Surroundings, target: &JobTarget, job: &Job, place: &Place, edit: JobEdit<'_>) {
+        let node = |node| Path::JobNode(job.id, node);
+        self.version = job.version().unwrap_or_default();
+        self.batch_state = around.batch_status.and_then(|(state, _)| state);
+        let transaction = &mut self.transaction;
+        target.open(transaction);
+        if let Some((change, now)) = edit.change {
+            self.status_at = Some(transaction.operations().len());
+            transaction.set(node(JobNode::Status), change.status(job, self.from, self.to, now), self.version);
+        } else {
+            transaction.check(node(JobNode::Status), self.version);
+        }
+        if let Some(priority) = edit.priority {
+            match job.stat(JobNode::Priority) {
+                Some(stat) => transaction.set(node(JobNode::Priority), priority.to_string(), stat.version),
+                None => transaction.create(node(JobNode::Priority), priority.to_string()),
+            };
+        }
+        let entry = (self.to, place.new);
+        for (state, old) in around.entries.iter().filter(|old| **old != entry) {
+            transaction.delete(Path::Entry((*state).into(), *old), None);
+        }
+        if !around.entries.contains(&entry) {
+            transaction.create(Path::Entry(self.to.into(), place.new), Vec::new());
+        }
+        if around.is_batch_acquired {
+            let outcome = self.to.outcome();
+            for other in around.references.iter().filter(|other| **other != outcome) {
+                transaction.delete(place.reference(*other), None);
+            }
+            if !around.references.contains(&outcome) {
+                transaction.create(place.reference(outcome), Vec::new());
+            }
+        }
+        target.close(transaction);
     }
 }
 
@@ -116,7 +139,7 @@ impl Queue {
         let hold = lock.zip(hold.or_else(|| found.next()).and_then(Found::data));
         plan.hold = hold.map(|(lock, (data, stat))| Pause::from_found(lock, &data, &stat));
         let around = self.complete(around, job.id, plan.from).await?;
-        around.fill(&mut plan, &target, &job, &place, edit);
+        plan.fill(&around, &target, &job, &place, edit);
         Ok((plan, job))
     }
 
@@ -150,7 +173,7 @@ impl Queue {
                 let entries = listed.get(&job.id);
                 around.entries.extend(entries.into_iter().flatten().map(|entry| (plan.from, *entry)));
             }
-            around.fill(&mut plan, &target, job, &place, edit);
+            plan.fill(&around, &target, job, &place, edit);
             plans.push(plan);
         }
         Ok(plans)
@@ -214,12 +237,7 @@ impl JobTarget {
     pub(crate) fn check(&self, job: &Job) -> Result<(), Error> {
         let status = Path::JobNode(self.id, JobNode::Status);
         let Some(stat) = job.stat(JobNode::Status) else { return Err(Error::Missing(status)) };
-        if let Some(lock) = &self.lock {
-            lock.confirm(job.stat(JobNode::Lock))?;
-        } else if let Some(lock) = job.lock() {
-            let kind = ConflictKind::Locked { session: lock.session, since: lock.since };
-            return Err(Error::conflict(lock.path, kind));
-        }
+        self.check_lock(job.stat(JobNode::Lock))?;
         match self.version {
             Some(seen) if seen != stat.version => {
                 let kind = ConflictKind::Changed { seen, found: stat.version, since: instant(stat.mtime) };
@@ -230,46 +248,12 @@ impl JobTarget {
     }
 }
 
-impl JobTarget {
-    /// Takes the lock for the time of the transaction, or proves that it is still held.
-    pub(crate) fn open(&self, transaction: &mut Transaction) {
-        match &self.lock {
-            Some(lock) => lock.hold(transaction),
-            None => {
-                transaction.create_ephemeral(Path::JobNode(self.id, JobNode::Lock));
-            }
-        }
+impl ChangeTarget for JobTarget {
+    fn lock_path(&self) -> Path {
+        Path::JobNode(self.id, JobNode::Lock)
     }
 
-    pub(super) fn close(&self, transaction: &mut Transaction) {
-        if self.lock.is_none() {
-            transaction.delete(Path::JobNode(self.id, JobNode::Lock), None);
-        }
-    }
-
-    /// Ends the lock, that which we hold as well as that for the time of the transaction.
-    pub(crate) fn release(&self, transaction: &mut Transaction) {
-        self.close(transaction);
-        if let Some(lock) = &self.lock {
-            lock.release(transaction);
-        }
-    }
-}
-
-impl JobChange {
-    /// The data of the status after the change.
-    pub(crate) fn status(&self, job: &Job, from: JobState, to: JobState, now: Timestamp) -> Vec<u8> {
-        let before = job.status().value;
-        let retries = before.retry_count.unwrap_or(0);
-        let is_retry = self.operator && from == JobState::Failed && to != JobState::Deleted;
-        let change = StatusChange {
-            from: Some(from),
-            to,
-            last_successful: before.last_successful,
-            retry_count: retries.saturating_add(u32::from(is_retry)),
-            message: &self.message,
-            now,
-        };
-        record::job_status(job.data(JobNode::Status).unwrap_or_default(), &change)
+    fn held(&self) -> Option<&Lock> {
+        self.lock.as_ref()
     }
 }

@@ -7,6 +7,7 @@ use super::{Job, JobTarget};
 use crate::error::Error;
 use crate::handle::Queue;
 use crate::id::JobId;
+use crate::lock::ChangeTarget as _;
 use crate::path::{JobNode, Path};
 use crate::record::{self, Malformed};
 use crate::transaction::Transaction;

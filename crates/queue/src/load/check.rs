@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::limits::{LoadLimits, SERVER_LIMIT_BYTES};
-use super::place::KEPT;
+use super::place::{KEPT, NodeOf};
 use crate::dump::line::{self, BadLine, Line, NodeLine, told};
 use crate::dump::{Checksum, FORMAT, Header, NUMBERED, Trailer};
 use crate::id::{BatchId, JobId, RequestId};
@@ -161,14 +161,6 @@ pub(super) enum Parsed {
     Nothing,
     Node(NodeOf),
     End(Trailer),
-}
-
-/// A znode to be made, and the number of the item whose znodes belong together.
-#[derive(Debug)]
-pub(super) struct NodeOf {
-    pub(super) path: Path,
-    pub(super) data: Vec<u8>,
-    pub(super) unit: u64,
 }
 
 impl DumpReader {

@@ -11,40 +11,27 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
 use zookeeper_client::Stat;
 
 use super::{Lock, holder};
-use crate::acquire::{BatchClaim, JobClaim, RequestClaim};
 use crate::error::{Cause, ConflictKind, Error};
 use crate::handle::{Found, Queue, Read};
 use crate::path::Path;
+use crate::shelf::Shelf;
 use crate::transaction::{CommitError, Committed, Operation, Transaction};
 
 /// The version of a lock of ours.
 pub(crate) const OURS: i32 = 1;
 
 /// What is to be locked, with all that its holder will need but the lock.
-pub(crate) trait Claim: Sized {
+pub(crate) trait Claim: Send + Sized + 'static {
     /// The lock's path.
     fn lock(&self) -> Path;
-
-    /// Where attempts of this kind wait for their outcome.
-    fn shelf(claims: &Claims) -> &Mutex<Vec<(Self, Mark)>>;
 }
 
-/// The attempts of a queue's handles whose outcome is not known: at most one for each worker.
-#[derive(Debug, Default)]
-pub(crate) struct Claims {
-    pub(crate) jobs: Mutex<Vec<(JobClaim, Mark)>>,
-    pub(crate) batches: Mutex<Vec<(BatchClaim, Mark)>>,
-    pub(crate) requests: Mutex<Vec<(RequestClaim, Mark)>>,
-    named: Mutex<Vec<(Named, Mark)>>,
-}
-
-/// What tells an attempt from every other of this process, and so of our session.
+/// Distinguishes an attempt from every other of this process, and so of our session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Mark(String);
+pub(super) struct Mark(String);
 
 impl Mark {
     fn next() -> Self {
@@ -61,15 +48,11 @@ impl Claim for Named {
     fn lock(&self) -> Path {
         self.0.clone()
     }
-
-    fn shelf(claims: &Claims) -> &Mutex<Vec<(Self, Mark)>> {
-        &claims.named
-    }
 }
 
 /// An attempt under way. Dropped before its outcome is known, it is put where the next poll finds it.
 struct Attempt<T: Claim> {
-    claims: Arc<Claims>,
+    shelf: Arc<Shelf>,
     under_way: Option<(T, Mark)>,
 }
 
@@ -87,7 +70,7 @@ impl<T: Claim> Attempt<T> {
 impl<T: Claim> Drop for Attempt<T> {
     fn drop(&mut self) {
         if let Some(under_way) = self.under_way.take() {
-            T::shelf(&self.claims).lock().push(under_way);
+            self.shelf.put(under_way);
         }
     }
 }
@@ -120,7 +103,7 @@ impl Queue {
                 transaction.set(path.clone(), mark.0.clone(), 0);
             }
         }
-        let attempt = Attempt { claims: Arc::clone(self.claims()), under_way: Some((item, mark)) };
+        let attempt = Attempt { shelf: Arc::clone(self.attempts()), under_way: Some((item, mark)) };
         match self.try_commit(&transaction).await {
             Ok(Committed { stats, recovered: false }) => {
                 if let Some(stat) = stats[set_at] {
@@ -144,13 +127,9 @@ impl Queue {
     /// [`Error::Read`] where it cannot be learned yet.
     pub(crate) async fn take_up<T: Claim>(&self, is_wanted: impl Fn(&T) -> bool) -> Result<Option<Taken<T>>, Error> {
         loop {
-            let found = {
-                let mut waiting = T::shelf(self.claims()).lock();
-                let at = waiting.iter().position(|(item, _)| is_wanted(item));
-                at.map(|at| waiting.swap_remove(at))
-            };
+            let found = self.attempts().take(|(item, _): &(T, Mark)| is_wanted(item));
             let Some(under_way) = found else { return Ok(None) };
-            let attempt = Attempt { claims: Arc::clone(self.claims()), under_way: Some(under_way) };
+            let attempt = Attempt { shelf: Arc::clone(self.attempts()), under_way: Some(under_way) };
             if let Some(taken) = self.settle(attempt).await? {
                 return Ok(Some(taken));
             }

@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::handle::Queue;
 use crate::id::JobId;
 use crate::job::{Job, JobChange};
+use crate::lock::ChangeTarget as _;
 use crate::path::{BatchNode, Path};
 use crate::state::{BatchState, JobState, Outcome, State};
 use crate::transaction::Transaction;

@@ -6,6 +6,7 @@ use crate::error::{ConflictKind, Error};
 use crate::handle::{Found, Queue, Read};
 use crate::id::Priority;
 use crate::job::{Job, JobTarget, Place, Surroundings, state_of};
+use crate::lock::ChangeTarget as _;
 use crate::path::{BatchNode, EntryName, JobNode, Path, RequestNode};
 use crate::record::Malformed;
 use crate::state::{AccessState, BatchState, JobState, State};

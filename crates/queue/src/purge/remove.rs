@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::handle::{Found, Queue, Read};
 use crate::id::{BatchId, JobId};
 use crate::job::Job;
+use crate::lock::ChangeTarget as _;
 use crate::path::{BatchNode, JobNode, Path};
 use crate::record;
 use crate::state::State;

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use zookeeper_client::Stat;
 
-use super::survey::Survey;
+use super::survey::{Survey, entry};
 use crate::access::Request;
 use crate::batch::Batch;
 use crate::error::Error;
@@ -74,14 +74,6 @@ impl Queue {
                 .extend(places.into_iter().zip(found).filter(|(_, found)| found.exists()).map(|(place, _)| place));
         }
         Ok(references)
-    }
-}
-
-/// The parts of a queue entry's path.
-pub(crate) fn entry(path: Path) -> Option<(StateFolder, EntryName)> {
-    match path {
-        Path::Entry(folder, name) => Some((folder, name)),
-        _ => None,
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::facts::entry;
 use crate::error::Error;
 use crate::handle::{Found, Queue, Read};
 use crate::id::{BatchId, JobId};
@@ -68,5 +67,13 @@ impl Queue {
         let entries: Vec<_> = entries.into_iter().filter(|_| is_there()).filter_map(entry).collect();
         let references = references.into_iter().filter(|_| is_there()).collect();
         Ok((entries, references))
+    }
+}
+
+/// The parts of a queue entry's path.
+pub(super) fn entry(path: Path) -> Option<(StateFolder, EntryName)> {
+    match path {
+        Path::Entry(folder, name) => Some((folder, name)),
+        _ => None,
     }
 }

@@ -67,7 +67,7 @@ pub enum CoordinationError {
     #[error(
         "{path}: more than {} znodes are below it, which queuekeeper did not put there, so nothing was deleted; look at \
          them, and delete all by hand (zkCli.sh: deleteall {path})",
-        super::pause::MOST_BELOW
+        super::nodes::MOST_BELOW
     )]
     Crowded {
         /// Which.

@@ -86,6 +86,10 @@ pub fn rules() -> String {
     RULES.to_owned()
 }
 
+/// How many znodes below the kill switch are deleted with it. We put none there: a few are somebody's slip; more are
+/// something else, and a person should look at them.
+pub const MOST_BELOW: usize = 100;
+
 #[cfg(test)]
 mod tests {
     use super::*;

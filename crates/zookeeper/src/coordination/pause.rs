@@ -3,12 +3,8 @@
 use zookeeper_client::{Client, Error as ClientError};
 
 use super::keeper::{Coordination, CoordinationError, LIMIT};
-use super::nodes::PAUSED;
+use super::nodes::{MOST_BELOW, PAUSED};
 use crate::{Write, within};
-
-/// How many znodes below the kill switch are deleted with it. We put none there: a few are somebody's slip; more are
-/// something else, and a person should look at them.
-pub const MOST_BELOW: usize = 100;
 
 /// How often it is tried while others put something below it.
 const TRIES: usize = 3;
