@@ -3,9 +3,9 @@
 use axum::http::StatusCode;
 use jiff::Timestamp;
 
-use super::State;
 use super::http::identity::Identity;
 use super::http::problem::{Present, Problem};
+use super::state::State;
 use crate::actions::audit::ActionId;
 use crate::actions::{
     Action, ActionKind, ActionParameters, Actions, Actor, ListOf, MAX_ITEMS, Precondition, Reason, Refusal, Role,

@@ -10,10 +10,10 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::State;
 use super::http::json::Json;
 use super::http::problem::Problem;
 use super::routes::Route;
+use super::state::State;
 
 mod access;
 pub(super) mod actions;

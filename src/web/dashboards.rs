@@ -8,8 +8,8 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 
-use super::State;
 use super::http::problem::Problem;
+use super::state::State;
 
 mod addresses;
 

@@ -7,8 +7,9 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::http::problem::{HasMessage, Problem};
+use super::pages;
 use super::routes::API_ROOT;
-use super::{State, pages};
+use super::state::State;
 
 /// Gives every error a body that says what to do: a problem document below the API, a page for browsers, one line for
 /// all other clients.

@@ -26,10 +26,10 @@ pub(super) use self::hub::Hub;
 use self::hub::{LimitReached, Reader, StreamSlot};
 use self::page::{PageView, RenderError, render};
 use self::regions::Snapshot;
-use super::State;
 use super::http::auth::Authentication;
 use super::http::params::Params;
 use super::http::problem::Problem;
+use super::state::State;
 use crate::actions::Role;
 
 /// The path of the events.

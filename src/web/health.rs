@@ -7,8 +7,8 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 
-use super::State;
 use super::http::problem::HasMessage;
+use super::state::State;
 use crate::mirror::Freshness;
 use crate::views::show::Ago;
 

@@ -11,10 +11,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use jiff::Timestamp;
 
-use super::State;
 use super::http::identity::Identity;
 use super::http::params::Params;
 use super::http::problem::Problem;
+use super::state::State;
 use crate::views::PageQuery;
 use crate::views::access::AccessFilter;
 use crate::views::audit::AuditFilter;

@@ -4,7 +4,7 @@ use axum::extract::State as FromState;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::State;
+use super::state::State;
 use crate::metrics::{self, Format};
 
 /// `GET /metrics`, or wherever `--web.telemetry-path` puts it.

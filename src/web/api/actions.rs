@@ -11,7 +11,6 @@ use super::Answer;
 use crate::actions::audit::ActionId;
 use crate::actions::{ActionParameters, BulkAction, ListOf, Precondition, Role, Source};
 use crate::views::actions::{ActionView, FrozenList};
-use crate::web::State;
 use crate::web::actions::{
     ActionRequest, action_kind, find_action, job_state, no_action, plan, priority, reason, target,
 };
@@ -19,6 +18,7 @@ use crate::web::http::identity::Identity;
 use crate::web::http::json::Json;
 use crate::web::http::params::{Body, pairs_of};
 use crate::web::http::problem::Problem;
+use crate::web::state::State;
 
 /// The header by which an action that is sent twice is done once.
 const KEY: &str = "idempotency-key";

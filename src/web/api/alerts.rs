@@ -15,12 +15,12 @@ use super::Answer;
 use crate::actions::{Actor, Role, Source};
 use crate::alerts::NotReceived;
 use crate::views::rules::ReceivedView;
-use crate::web::State;
 use crate::web::http::identity::{AuthMethod, Identity};
 use crate::web::http::json::Json;
 use crate::web::http::layers::ALERTS_BODY_LIMIT;
 use crate::web::http::problem::Problem;
 use crate::web::routes::ALERTS;
+use crate::web::state::State;
 
 /// The route, which takes larger bodies than the others.
 pub(super) fn router() -> OpenApiRouter<State> {

@@ -4,10 +4,10 @@ use axum::extract::State as FromState;
 
 use super::Answer;
 use crate::views::audit::{AuditFilter, AuditList};
-use crate::web::State;
 use crate::web::http::json::Json;
 use crate::web::http::params::Params;
 use crate::web::http::problem::Problem;
+use crate::web::state::State;
 
 /// The page that a filter asks for. A server that takes no actions has an empty trail.
 pub(in crate::web) fn list(state: &State, filter: &AuditFilter) -> Result<AuditList, Problem> {

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use super::Answer;
 use crate::views::PageQuery;
 use crate::views::batches::{BatchFilter, BatchList, BatchStanding};
-use crate::web::State;
 use crate::web::http::json::Json;
 use crate::web::http::params::Params;
+use crate::web::state::State;
 
 /// `GET /api/v1/batches`: which batches, filtered, sorted and paged.
 #[utoipa::path(get, path = "/batches", params(BatchFilter, PageQuery), responses((status = 200, body = BatchList)))]

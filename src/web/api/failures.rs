@@ -3,9 +3,9 @@ use axum::extract::State as FromState;
 use super::Answer;
 use crate::views::PageQuery;
 use crate::views::failures::FailureList;
-use crate::web::State;
 use crate::web::http::json::Json;
 use crate::web::http::params::Params;
+use crate::web::state::State;
 
 /// `GET /api/v1/failures`: failed jobs, grouped by last successful state and message, the largest group first.
 #[utoipa::path(get, path = "/failures", params(PageQuery), responses((status = 200, body = FailureList)))]

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use super::Answer;
 use crate::views::PageQuery;
 use crate::views::faults::{FaultFilter, FaultList};
-use crate::web::State;
 use crate::web::http::json::Json;
 use crate::web::http::params::Params;
+use crate::web::state::State;
 
 /// `GET /api/v1/faults`: what is broken in the tree, since when, its effect and its fix.
 #[utoipa::path(get, path = "/faults", params(FaultFilter, PageQuery), responses((status = 200, body = FaultList)))]

@@ -5,9 +5,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::actions::{Role, Source};
-use crate::web::State;
 use crate::web::http::identity::Identity;
 use crate::web::http::json::Json;
+use crate::web::state::State;
 
 /// `GET /api/v1/identity`: who asks, and what they may request.
 #[utoipa::path(get, path = "/identity", responses((status = 200, body = Myself)))]

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use super::Answer;
 use crate::views::diagnosis::Diagnosis;
 use crate::views::job::JobDetail;
-use crate::web::State;
 use crate::web::http::json::Json;
+use crate::web::state::State;
 
 /// `GET /api/v1/jobs/{jid}`: everything that is known of one job.
 ///

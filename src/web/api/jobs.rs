@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use super::Answer;
 use crate::views::PageQuery;
 use crate::views::jobs::{JobFilter, JobList};
-use crate::web::State;
 use crate::web::http::json::Json;
 use crate::web::http::params::Params;
+use crate::web::state::State;
 
 /// `GET /api/v1/jobs`: which jobs, filtered, sorted and paged.
 #[utoipa::path(get, path = "/jobs", params(JobFilter, PageQuery), responses((status = 200, body = JobList)))]

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use super::Answer;
 use crate::views::PageQuery;
 use crate::views::locks::{LockFilter, LockList};
-use crate::web::State;
 use crate::web::http::json::Json;
 use crate::web::http::params::Params;
+use crate::web::state::State;
 
 /// `GET /api/v1/locks`: who holds what, oldest first, filtered and paged.
 #[utoipa::path(get, path = "/locks", params(LockFilter, PageQuery), responses((status = 200, body = LockList)))]

@@ -9,9 +9,9 @@ use super::Answer;
 use crate::views::history::History;
 use crate::views::overview::Overview;
 use crate::views::parameter::Within;
-use crate::web::State;
 use crate::web::http::json::Json;
 use crate::web::http::params::Params;
+use crate::web::state::State;
 
 /// How many points there are; the finest history has one every ten seconds.
 type Points = Within<1, 2160, 360>;

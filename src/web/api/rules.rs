@@ -9,13 +9,13 @@ use super::actions::ReasonBody;
 use crate::actions::{Role, Source};
 use crate::alerts::NotChanged;
 use crate::views::rules::RulesView;
-use crate::web::State;
 use crate::web::actions::reason;
 use crate::web::actions::sentence;
 use crate::web::http::identity::Identity;
 use crate::web::http::json::Json;
 use crate::web::http::params::Body;
 use crate::web::http::problem::Problem;
+use crate::web::state::State;
 
 /// `GET /api/v1/rules`: the rules for alerts, their state and their recent decisions.
 #[utoipa::path(

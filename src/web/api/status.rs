@@ -2,8 +2,8 @@ use axum::extract::State as FromState;
 use jiff::Timestamp;
 
 use crate::views::status::Status;
-use crate::web::State;
 use crate::web::http::json::Json;
+use crate::web::state::State;
 
 /// `GET /api/v1/status`: how far the mirror can be trusted.
 #[utoipa::path(get, path = "/status", responses((status = 200, body = Status)))]

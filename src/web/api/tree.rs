@@ -8,10 +8,10 @@ use crate::mirror::{Children, Node, NodeError};
 use crate::views::node::TreePage;
 use crate::views::parameter::Within;
 use crate::views::show::visible;
-use crate::web::State;
 use crate::web::http::json::Json;
 use crate::web::http::params::Params;
 use crate::web::http::problem::Problem;
+use crate::web::state::State;
 use queuekeeper_queue::path::NodePath;
 
 /// How many children a page has.

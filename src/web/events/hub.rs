@@ -14,9 +14,9 @@ use tokio_util::task::TaskTracker;
 
 use super::page::{self, PageView, render};
 use super::regions::Snapshot;
-use crate::web::State;
 use crate::web::http::address::network;
 use crate::web::http::identity::{AuthMethod, Identity};
+use crate::web::state::State;
 
 /// How many streams are open at once: half of the connections.
 const MAX_STREAMS: usize = 256;

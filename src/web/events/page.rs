@@ -12,7 +12,8 @@ use crate::actions::Role;
 use crate::web::http::identity::Identity;
 use crate::web::http::layers;
 use crate::web::http::problem::Problem;
-use crate::web::{State, pages};
+use crate::web::pages;
+use crate::web::state::State;
 
 /// The largest page, in bytes.
 const MAX_BYTES: usize = 4 * 1024 * 1024;

@@ -12,9 +12,9 @@ use crate::mirror::{ItemFigures, Summary, state_label};
 use crate::views::access::{AccessFilter, AccessItem};
 use crate::views::show::{Count, Moment, Size, brief};
 use crate::views::{PageQuery, ViewError};
-use crate::web::State;
 use crate::web::http::problem::Problem;
 use crate::web::http::query::{address, pair};
+use crate::web::state::State;
 use queuekeeper_queue::path::{AccessQueue, Queue};
 use queuekeeper_queue::state::{AccessState, State as _};
 

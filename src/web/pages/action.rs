@@ -14,12 +14,12 @@ use crate::actions::audit::ActionId;
 use crate::actions::{Action, ActionKind, ActionParameters, Actor, Precondition, Prepared, Reason, Refusal, Source};
 use crate::views::actions::plan_text;
 use crate::views::show::{Shown, shown, visible};
-use crate::web::State;
 use crate::web::actions::{ActionRequest, action_kind, job_state, plan, priority, target};
 use crate::web::http::identity::Identity;
 use crate::web::http::params::{Params, Sent};
 use crate::web::http::problem::{HasMessage, Problem};
 use crate::web::http::query::{Pairs, address, given, refuse};
+use crate::web::state::State;
 use queuekeeper_queue::state::{JobState, State as _};
 
 mod words;

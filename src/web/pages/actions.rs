@@ -15,11 +15,11 @@ use crate::actions::audit::ActionId;
 use crate::actions::{ActionKind, Role, Source, Target};
 use crate::views::actions::ActionView;
 use crate::views::show::{Count, Moment, counted, percent, visible};
-use crate::web::State;
 use crate::web::actions::find_action;
 use crate::web::http::identity::Identity;
 use crate::web::http::problem::Problem;
 use crate::web::http::query::{Pairs, address};
+use crate::web::state::State;
 use queuekeeper_queue::state::BatchState;
 
 /// `GET /actions/{id}`: what came of an action, or how far it is.

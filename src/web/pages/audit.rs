@@ -13,9 +13,10 @@ use crate::views::page::Limit;
 use crate::views::parameter::Labelled as _;
 use crate::views::query::Parameters as _;
 use crate::views::show::{Count, Moment, brief, counted, visible};
+use crate::web::api;
 use crate::web::http::problem::Problem;
 use crate::web::http::query::{address, pair};
-use crate::web::{State, api};
+use crate::web::state::State;
 
 /// How many characters of a text stand in the list.
 const LONG: usize = 240;

@@ -14,8 +14,8 @@ use crate::views::NONE;
 use crate::views::batches::BatchStanding;
 use crate::views::diagnosis::{Cause, Diagnosis};
 use crate::views::show::{Count, Moment, counted};
-use crate::web::State;
 use crate::web::http::query::address;
+use crate::web::state::State;
 use queuekeeper_queue::state::{JobState, State as _};
 
 /// One batch, ready to be rendered.

@@ -12,8 +12,8 @@ use crate::mirror::lists::BatchOrder;
 use crate::views::batches::{BatchFilter, BatchItem};
 use crate::views::show::{Count, Moment, brief};
 use crate::views::{NONE, PageQuery, ViewError};
-use crate::web::State;
 use crate::web::http::problem::Problem;
+use crate::web::state::State;
 use queuekeeper_queue::state::{BatchState, State as _};
 
 /// The list of batches, ready to be rendered.

@@ -15,12 +15,12 @@ use crate::actions::{
     ActionKind, ActionParameters, Actor, BulkAction, Frozen, ListOf, Reason, Refusal, Role, Source, Target,
 };
 use crate::views::show::{Count, Moment, visible};
-use crate::web::State;
 use crate::web::actions::{action_kind, job_state, priority, target};
 use crate::web::http::identity::Identity;
 use crate::web::http::params::{Sent, pairs_of};
 use crate::web::http::problem::Problem;
 use crate::web::http::query::{Pairs, number, quoted};
+use crate::web::state::State;
 use queuekeeper_queue::state::JobState;
 
 /// How many items of a list are shown.

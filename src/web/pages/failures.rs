@@ -10,9 +10,9 @@ use crate::views::failures::{FailureItem, FailureList};
 use crate::views::query::Parameters;
 use crate::views::show::{Count, Moment, brief, counted};
 use crate::views::{NONE, PageQuery, ViewError};
-use crate::web::State;
 use crate::web::http::problem::Problem;
 use crate::web::http::query::{address, pair, query_of};
+use crate::web::state::State;
 use queuekeeper_queue::state::{JobState, State as _};
 
 /// How many characters of a message stand in the list.

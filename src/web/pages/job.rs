@@ -17,10 +17,10 @@ use crate::mirror::{self, NodeStat};
 use crate::views::Session;
 use crate::views::job::JobDetail;
 use crate::views::show::{Moment, Shown, Size, shown, visible};
-use crate::web::State;
 use crate::web::http::identity::Identity;
 use crate::web::http::problem::Problem;
 use crate::web::links;
+use crate::web::state::State;
 use queuekeeper_queue::path::Path as Znode;
 
 mod way;

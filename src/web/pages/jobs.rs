@@ -14,9 +14,9 @@ use crate::views::parameter::OneOf;
 use crate::views::query::{self, Parameters as _};
 use crate::views::show::{Count, counted};
 use crate::views::{PageQuery, ViewError};
-use crate::web::State;
 use crate::web::http::problem::Problem;
 use crate::web::http::query::{Pairs, address, pair, query_of};
+use crate::web::state::State;
 
 pub(super) mod form;
 mod row;

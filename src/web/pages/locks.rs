@@ -14,9 +14,9 @@ use crate::views::locks::{LockFilter, LockItem, LockList, SessionItem};
 use crate::views::parameter::Holder;
 use crate::views::show::{Count, Moment, brief, counted};
 use crate::views::{PageQuery, ViewError};
-use crate::web::State;
 use crate::web::http::problem::Problem;
 use crate::web::http::query::{address, pair, query_of};
+use crate::web::state::State;
 use queuekeeper_queue::path::{JobNode, LockFolder, Path, Queue};
 
 /// The locks, ready to be rendered.

@@ -13,11 +13,11 @@ use super::render;
 use crate::actions::{Reason, Refusal, Role, Source};
 use crate::alerts::{EventRow, Mode, Outcome, Overview, RuleOverview};
 use crate::views::show::{Count, Moment, brief, counted};
-use crate::web::State;
 use crate::web::http::identity::Identity;
 use crate::web::http::params::Sent;
 use crate::web::http::problem::Problem;
 use crate::web::http::query::given;
+use crate::web::state::State;
 
 mod words;
 

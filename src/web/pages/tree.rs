@@ -11,10 +11,10 @@ use super::{View, render};
 use crate::mirror::{Children, Node};
 use crate::views::Session;
 use crate::views::show::{Count, Moment, Shown, Size, shown, visible};
-use crate::web::State;
 use crate::web::api::tree::{Which, read};
 use crate::web::http::params::Params;
 use crate::web::links;
+use crate::web::state::State;
 use queuekeeper_queue::path::{NodePath, Path as Znode};
 
 /// How much of the page the data may take, in bytes.

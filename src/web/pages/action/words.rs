@@ -2,7 +2,7 @@
 
 use crate::actions::{ActionKind, Target};
 use crate::views::show::visible;
-use crate::web::State;
+use crate::web::state::State;
 use queuekeeper_queue::id::Priority;
 use queuekeeper_queue::path::{AccessQueue, Queue};
 use queuekeeper_queue::state::{AccessState, BatchState, JobState, State as _};

@@ -9,7 +9,7 @@ use crate::views::page::Limit;
 use crate::views::parameter::{Labelled, OneOf};
 use crate::views::show::{Count, visible};
 use crate::views::{NONE, PageQuery};
-use crate::web::State;
+use crate::web::state::State;
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::state::{JobState, State as _};
 
