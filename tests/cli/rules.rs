@@ -56,7 +56,7 @@ async fn a_test_shows_what_would_happen_now_and_does_nothing() {
     let other = write("other.json", &payload(&json!({"alertname": "Other"}), "firing"));
     test(&other).await.is(0, &["Other (0f1e), no rule: no_match"]);
     let over = write("over.json", &payload(&json!({"alertname": "MerrittJobsFailed"}), "resolved"));
-    test(&over).await.is(0, &["try-again: resolved", "nothing is taken back"]);
+    test(&over).await.is(0, &["try-again: resolved", "nothing is released"]);
     let ran = world.run(&format!("rules test {rules} --alert {failed} -o json")).await;
     assert_eq!(ran.is(0, &[]).json()[0]["outcome"], "would_act");
 
@@ -73,6 +73,6 @@ async fn a_test_shows_what_would_happen_now_and_does_nothing() {
     let future = write("future.json", r#"{"version": "5"}"#);
     test(&future).await.is(2, &["future.json", "\"5\""]);
     let junk = write("junk.json", "{");
-    test(&junk).await.is(2, &["junk.json", "ends too early (line 1"]);
+    test(&junk).await.is(2, &["junk.json", "unexpected end of JSON (line 1"]);
     test("nothing.json").await.is(2, &["--alert", "nothing.json"]);
 }

@@ -129,7 +129,7 @@ async fn a_stall_fires_the_alert_and_the_rule_holds_and_releases_a_collection() 
     let rule = eventually_some(LIMIT, "the rule reports that it held and released", async || {
         let rules = get(&format!("{}/api/v1/rules", demo.web)).await?;
         let rule = rules["rules"].as_array()?.iter().find(|rule| rule["name"] == "make-room")?.clone();
-        let executed = rule["told"].as_array()?.iter().filter(|event| event["outcome"] == "executed").count();
+        let executed = rule["events"].as_array()?.iter().filter(|event| event["outcome"] == "executed").count();
         Some(rule).filter(|_| executed >= 2)
     })
     .await;

@@ -329,7 +329,11 @@ mod tests {
         assert_eq!(acting.events, "1 rule acts.");
         let paused = Known::new(overview(Some(pause)), "./", now);
         assert_eq!(paused.events, "1 rule would act, and is paused.");
-        assert!(paused.leads.starts_with("No process carries anything out while it is paused;"), "{}", paused.leads);
+        assert!(
+            paused.leads.starts_with("No process executes decisions while all automatic action is paused;"),
+            "{}",
+            paused.leads
+        );
         assert_eq!(paused.paused.map(|paused| paused.why).as_deref(), Some("Maintenance"));
     }
 }
