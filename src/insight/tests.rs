@@ -199,8 +199,8 @@ fn a_locked_job_is_worked_on_and_its_session_is_named() {
         of_job(&job),
         [
             "stopped: It is locked, but apparently no daemon is working on it.",
-            "leaked_lock: It has been locked for 1.5 h by session 0x1000a3f, which also holds 4 other locks. | It shows. What it locks \
-             is never acquired again.",
+            "leaked_lock: It has been locked for 1.5 h by session 0x1000a3f, which also holds 4 other locks. | It shows. The item \
+             that it locks is never acquired again.",
         ]
     );
 }

@@ -47,5 +47,6 @@ mod tests {
         assert_eq!(shelf.take(|value: &u32| *value == 2), Some(2));
         assert_eq!(shelf.take(|value: &u32| *value == 2), None);
         assert_eq!(shelf.take(|_: &u32| true), Some(1));
+        assert_eq!(format!("{shelf:?}"), "Shelf { .. }");
     }
 }

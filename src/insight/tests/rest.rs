@@ -68,8 +68,8 @@ fn a_failed_job_tells_where_and_how_many_with_it() {
             "stopped: It failed in Downloading and needs an operator.",
             "failed: It failed in Downloading 12 min ago: “404 for https://deposit.example.edu/<x>” | 37 other jobs failed \
              with the same message (numbers and names ignored). It has been resumed 3 times.",
-            "retries_exhausted: It has been resumed 3 times and failed again. | It fails whenever it is resumed. Only a person can \
-             help.",
+            "retries_exhausted: It has been resumed 3 times and failed again. | It fails each time it is resumed, and \
+             needs an operator.",
             "batch_at_rest: Its batch bid0000000007 failed 1.0 h ago.",
         ]
     );

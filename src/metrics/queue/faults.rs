@@ -17,7 +17,11 @@ pub(super) fn write(families: &mut Families<'_>, summary: &Summary) -> fmt::Resu
         ];
         (labels, 1_u64)
     });
-    families.gauges("merritt_fault_info", "Severity of each fault and whether it blocks the head of a queue; always 1.", info)
+    families.gauges(
+        "merritt_fault_info",
+        "Severity of each fault and whether it blocks the head of a queue; always 1.",
+        info,
+    )
 }
 
 pub(super) fn write_limits(families: &mut Families<'_>, limits: &[FaultLimit]) -> fmt::Result {
@@ -27,5 +31,9 @@ pub(super) fn write_limits(families: &mut Families<'_>, limits: &[FaultLimit]) -
         let labels: Vec<_> = std::iter::once(("fault", limit.fault.label())).chain(labels).collect();
         (labels, limit.limit.as_secs_f64())
     });
-    families.gauges("queuekeeper_fault_limit_seconds", "Time after which an item counts as faulty, by fault.", limits)
+    families.gauges(
+        "queuekeeper_fault_limit_seconds",
+        "Time after which an item counts as faulty, by fault and state.",
+        limits,
+    )
 }

@@ -131,6 +131,12 @@ mod tests {
     use crate::state::JobState;
 
     #[test]
+    fn a_folder_of_jobs_names_its_state_where_that_is_known() {
+        assert_eq!(StateFolder::from(JobState::Storing).state(), Some(JobState::Storing));
+        assert_eq!(StateFolder::Other("teleporting".into()).state(), None);
+    }
+
+    #[test]
     fn every_path_of_the_design_is_read_and_written_alike() {
         let (bid, jid) = (BatchId::new(7), JobId::new(42));
         let rows = [
