@@ -10,6 +10,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use crate::views::show::visible;
+
 mod access;
 mod act;
 mod actions;
@@ -164,22 +166,19 @@ pub fn run() -> ExitCode {
             };
             // The log may be JSON, or not begun yet: what ends the process is for whoever started it. A line of it may
             // hold anybody's text.
-            let line = crate::views::show::visible(&format!("error: {error:#}"));
+            let line = visible(&format!("error: {error:#}"));
             let _ = writeln!(std::io::stderr(), "{line}");
             ExitCode::from(code)
         }
     }
 }
 
-/// Takes out of what is said of a wrong value what stands before an `@`, as a password does in a URL: values come from the
-/// environment, too, and what is said ends up in a log.
+/// Makes a wrong value safe to show: without what stands before an `@`, as a password does in a URL, since values come from
+/// the environment too and errors end up in logs; and with escapes for what a terminal would obey.
 fn conceal(mut error: clap::Error) -> clap::Error {
-    let shown = match error.get(ContextKind::InvalidValue) {
-        Some(ContextValue::String(value)) => value.rsplit_once('@').map(|(_, behind)| format!("…@{behind}")),
-        _other => None,
-    };
-    if let Some(shown) = shown {
-        error.insert(ContextKind::InvalidValue, ContextValue::String(shown));
+    if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) {
+        let shown = value.rsplit_once('@').map_or_else(|| value.clone(), |(_, behind)| format!("…@{behind}"));
+        error.insert(ContextKind::InvalidValue, ContextValue::String(visible(&shown)));
     }
     error
 }

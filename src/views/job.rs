@@ -89,7 +89,7 @@ pub(crate) struct JobDetail {
     pub(crate) title: String,
     /// Its ARK; empty where none is minted yet and none was named.
     pub(crate) ark: String,
-    /// Its local ids, with `; ` between them.
+    /// Its local ids, separated by semicolons.
     pub(crate) local_ids: String,
     /// The lock on it.
     pub(crate) lock: Option<JobLock>,

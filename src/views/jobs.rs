@@ -244,7 +244,7 @@ pub(crate) struct JobItem {
     pub(crate) title: String,
     /// Its ARK: the one minted, else the one that the depositor named; empty for none.
     pub(crate) ark: String,
-    /// Its local ids, with `; ` between them.
+    /// Its local ids, separated by semicolons.
     pub(crate) local_ids: String,
 }
 

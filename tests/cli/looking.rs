@@ -140,7 +140,7 @@ async fn completions_are_generated_and_the_help_has_the_exit_codes() {
     for command in ["status", "jobs", "job", "batch", "locks", "queue", "collection", "faults"] {
         run(home, &[command, "--help"])
             .await
-            .is(0, &["--zookeeper.auth-file", "Exit codes:\n  0  done", "  5  the conn"]);
+            .is(0, &["--zookeeper.auth-file", "Exit codes:\n  0  success", "  5  unknown: the conn"]);
         let short = run(home, &[command, "-h"]).await;
         assert!(short.code == 0 && !short.out.contains("--zookeeper.tls-ca-file"), "{short:?}");
     }

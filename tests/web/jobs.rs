@@ -278,7 +278,7 @@ async fn what_cannot_be_asked_is_told_with_what_can() {
     }
     // Nothing found is no error: it is told which filter leaves how many.
     let html = world.html("/jobs?state=failed&locked=true").await;
-    for told in ["No job matches.", "in Failed: 4 jobs", "locked: no job", "without it 4 jobs"] {
+    for told in ["No job matches.", "in Failed: 4 jobs", "locked: no job", "remove: 4 jobs"] {
         assert!(html.contains(told), "{told}: {html}");
     }
 }
