@@ -15,6 +15,7 @@ mod finding;
 mod folder;
 mod item;
 mod job;
+mod kind;
 mod limits;
 mod lock;
 mod name;
@@ -27,6 +28,7 @@ pub use finding::{Finding, NodeSet, Since};
 pub use folder::detect_folder;
 pub use item::LockFacts;
 pub use job::{JobFacts, detect_job};
+pub use kind::{RepairKind, Severity, Stops};
 pub use limits::{FaultLimit, Limits, StateLimits};
 pub use lock::{
     CollectionFacts, UuidFacts, UuidLeads, detect_collection, detect_lock, detect_pause, detect_storage_lock,
@@ -35,8 +37,8 @@ pub use lock::{
 pub use name::{Misnamed, detect_name};
 pub use request::{RequestFacts, detect_request};
 pub use stuck::{Provisioning, StateFacts, detect_state};
+pub use table::Fault;
 pub(super) use table::PURGE_UNFINISHED;
-pub use table::{Fault, RepairKind, Severity, Stops};
 
 impl Fault {
     /// The fault of that name.
