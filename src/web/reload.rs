@@ -159,7 +159,9 @@ async fn check_web_file(context: &HttpContext, last_error: &mut LastReloadError)
     let path = file.path().to_owned();
     let read = read_again(&path, last_error.what, move || file.read_again()).await;
     last_error.update(read.map(|new| {
-        new.map(|new| context.set_web_file(new));
+        if let Some(new) = new {
+            context.set_web_file(new);
+        }
     }));
 }
 

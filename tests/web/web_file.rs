@@ -116,7 +116,7 @@ fn what_is_not_taken_is_refused_by_name_and_line() {
 fn what_is_taken_is_what_the_exporters_take() {
     let directory = tempfile::tempdir().unwrap();
     let authority = Authority::new(directory.path(), "ca");
-    authority.certify("server");
+    let _ = authority.certify("server");
     let path = directory.path().join("web.yml");
     for text in [
         "{}\n".to_owned(),

@@ -36,6 +36,7 @@ impl Certified {
 
 impl Authority {
     /// Makes one whose files are in `directory` and begin with `name`.
+    #[must_use]
     pub fn new(directory: &Path, name: &str) -> Self {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, name);
@@ -48,11 +49,13 @@ impl Authority {
     }
 
     /// Makes a certificate for `127.0.0.1` and `localhost`.
+    #[must_use]
     pub fn certify(&self, name: &str) -> Certified {
         self.certify_between(name, (1975, 1, 1), (4096, 1, 1))
     }
 
     /// The same, valid from the beginning of one day until that of another.
+    #[must_use]
     pub fn certify_between(&self, name: &str, from: Day, until: Day) -> Certified {
         let date = |(year, month, day)| rcgen::date_time_ymd(year, month, day);
         let mut params = CertificateParams::new(["127.0.0.1".to_owned(), "localhost".to_owned()]).unwrap();

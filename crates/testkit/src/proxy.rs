@@ -69,11 +69,13 @@ impl Proxy {
     }
 
     /// `127.0.0.1:PORT`, for clients.
+    #[must_use]
     pub fn connect_string(&self) -> String {
         format!("{}:{}", Ipv4Addr::LOCALHOST, self.port)
     }
 
     /// How many connections were let in so far, counting those that were thrown out at once.
+    #[must_use]
     pub fn accepted(&self) -> u64 {
         self.accepted.load(Ordering::Relaxed)
     }

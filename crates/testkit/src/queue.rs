@@ -34,6 +34,7 @@ pub const STATES: [&str; 12] = [
 ];
 
 /// The moment of the tests.
+#[must_use]
 pub fn now() -> Timestamp {
     "2026-03-02T18:17:05Z".parse().unwrap()
 }
@@ -119,11 +120,13 @@ pub async fn make(client: &Client, nodes: &[(&str, &str)]) {
 }
 
 /// Data by path, without what differs from run to run.
+#[must_use]
 pub fn data(tree: &Tree) -> BTreeMap<String, String> {
     tree.iter().map(|(path, (data, _))| (path.clone(), String::from_utf8_lossy(data).into_owned())).collect()
 }
 
 /// The queue's folders and one acquired batch in Reporting, without a job.
+#[must_use]
 pub fn base() -> Vec<(String, String)> {
     let text = |path: &str, data: &str| (path.to_owned(), data.to_owned());
     let mut nodes = vec![
@@ -152,6 +155,7 @@ pub fn base() -> Vec<(String, String)> {
 }
 
 /// A job of the base's batch in a state, by the state's name and folder, priority 5.
+#[must_use]
 pub fn job(number: u32, state: &str) -> Vec<(String, String)> {
     let jid = format!("jid{number:010}");
     let node = |name: &str, data: &str| (format!("/jobs/{jid}{name}"), data.to_owned());
@@ -173,11 +177,13 @@ pub fn job(number: u32, state: &str) -> Vec<(String, String)> {
 }
 
 /// The folder of a job state below `/jobs/states`.
+#[must_use]
 pub fn folder(state: &str) -> String {
     state.to_lowercase()
 }
 
 /// The folder of a job state below the `states` of its batch.
+#[must_use]
 pub fn outcome(state: &str) -> &'static str {
     match state {
         "Failed" => "batch-failed",
@@ -188,6 +194,7 @@ pub fn outcome(state: &str) -> &'static str {
 }
 
 /// The same, borrowed.
+#[must_use]
 pub fn borrowed(nodes: &[(String, String)]) -> Vec<(&str, &str)> {
     nodes.iter().map(|(path, data)| (path.as_str(), data.as_str())).collect()
 }

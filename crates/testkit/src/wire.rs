@@ -68,6 +68,7 @@ impl Wire {
     }
 
     /// `127.0.0.1:PORT`, for clients.
+    #[must_use]
     pub fn connect_string(&self) -> String {
         format!("{}:{}", Ipv4Addr::LOCALHOST, self.port)
     }
@@ -84,16 +85,19 @@ impl Wire {
     }
 
     /// Whether an answer is being held back.
+    #[must_use]
     pub fn is_holding(&self) -> bool {
         self.state.lock().is_holding
     }
 
     /// How many requests there were since [`Self::arm`].
+    #[must_use]
     pub fn requests(&self) -> usize {
         self.state.lock().requests
     }
 
     /// Whether the connection was cut since [`Self::arm`].
+    #[must_use]
     pub fn was_cut(&self) -> bool {
         self.state.lock().was_cut
     }

@@ -46,6 +46,7 @@ const SAID_ONCE: &[&str] =
     &["the", "a", "an", "is", "are", "for", "of", "to", "in", "it", "and", "by", "with", "or", "be"];
 
 /// What is wrong with a text, each with what stands around it.
+#[must_use]
 pub fn wrong(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for line in text.lines() {
@@ -99,6 +100,7 @@ fn has_doubled(words: &[&str]) -> bool {
 }
 
 /// The text of a page, with a line for each block of it.
+#[must_use]
 pub fn lines_of(html: &str) -> String {
     const INLINE: &[&str] = &["a", "b", "code", "span", "time", "small", "q", "strong", "em", "i"];
     let mut text = String::new();

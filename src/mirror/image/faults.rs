@@ -240,7 +240,7 @@ impl Image {
         let mut sink = |finding: Finding<'_>| found.push(finding.into());
         if let Path::Job(job) = item {
             let row = self.jobs.get(*job);
-            self.note_storing(faults, *job, row);
+            Self::note_storing(faults, *job, row);
             self.job_findings(*job, row, limits, &mut sink);
         } else {
             self.note_storage_lock(faults, item);
@@ -261,8 +261,8 @@ impl Image {
     }
 
     /// Takes note of the object that a job in Storing has, and that its lock is to be judged.
-    fn note_storing(&self, faults: &mut Faults, job: JobId, row: Option<Row<'_>>) {
-        let name = row.and_then(|row| self.stored_name(row));
+    fn note_storing(faults: &mut Faults, job: JobId, row: Option<Row<'_>>) {
+        let name = row.and_then(Self::stored_name);
         let new = name.map(|name| faults.hasher.hash_one(&*name));
         let old = match new {
             Some(hash) => faults.storing.insert(job, hash),

@@ -139,7 +139,9 @@ mod tests {
         let folder = StateFolder::from(JobState::Pending);
         let odd = [entry(100, 7), entry(101, 7), entry(-1, 7), entry(-2, 7)];
         let mut order = Order::default();
-        odd.iter().for_each(|entry| order.note(&folder, *entry, true));
+        for entry in &odd {
+            order.note(&folder, *entry, true);
+        }
         let jobs = |order: &Order| order.jobs(JobState::Pending).count();
         assert_eq!((jobs(&order), order.ahead(JobState::Pending, entry(11, 0))), (4, (4, 0)));
         order.note(&folder, odd[0], false);

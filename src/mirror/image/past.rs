@@ -1,6 +1,6 @@
 //! What was seen of each present job: a few records a job, of eight bytes each.
 //!
-//! A daemon locks a job, changes its state and lets it go. ObservedState in a row, these are one record, the change of state
+//! A daemon locks a job, changes its state and lets it go. Seen in a row, these are one record, the change of state
 //! with the session that made it, so that eight of them hold the whole way from Pending to Completed. Records lie by
 //! the row of their job, so that noting one looks nothing up, and go with the job.
 

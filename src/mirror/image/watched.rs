@@ -137,7 +137,7 @@ impl Jobs {
         OperatorNote::read(&message).is_some().then_some(message)
     }
 
-    /// What the job in a row shows. FaultQuery twice for most reads, so it looks at no more columns than it must.
+    /// What the job in a row shows. Called twice for most reads, so it looks at no more columns than it must.
     fn glance(&self, row: u32) -> Glance {
         let (columns, rest, at) = (&self.columns, self.rest(row), row as usize);
         Glance {

@@ -157,10 +157,9 @@ impl Why {
             more: cause.more,
         };
         let title = match diagnosis.verdict {
-            insight::Verdict::Moving => "Status",
+            insight::Verdict::Moving | insight::Verdict::Done => "Status",
             insight::Verdict::Waiting => "Waiting for",
             insight::Verdict::Stopped => "Why it is not moving",
-            insight::Verdict::Done => "Status",
         };
         Self {
             title,

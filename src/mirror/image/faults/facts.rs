@@ -194,7 +194,7 @@ impl Image {
     }
 
     /// The name under which the object of a job in Storing is locked.
-    pub(super) fn stored_name(&self, row: Row<'_>) -> Option<String> {
+    pub(super) fn stored_name(row: Row<'_>) -> Option<String> {
         if row.standing.state != Some(JobState::Storing) {
             return None;
         }
