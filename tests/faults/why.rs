@@ -72,8 +72,8 @@ async fn what_a_job_waits_for_is_said_as_it_is_in_the_tree() {
     assert_eq!(cause.items[0].to_string(), "/locks/collections/c0");
     assert_eq!(first(&mirror, 10, 0, &["held"]).await.0.headline, "It is held with its collection.");
     world.delete("/locks/collections/c10").await;
-    eventually(LIMIT, "its collection is free", async || {
-        of_job(&mirror, 10, 0).causes[0].evidence.contains("“c10” is free")
+    eventually(LIMIT, "its collection is not held", async || {
+        of_job(&mirror, 10, 0).causes[0].evidence.contains("“c10” is not held")
     })
     .await;
 
@@ -98,7 +98,7 @@ async fn whoever_holds_a_job_is_named_with_all_else_that_they_hold() {
     eventually(LIMIT, &also, async || of_job(&mirror, 30, 0).causes[0].evidence.ends_with(&also)).await;
     let (diagnosis, cause) = first(&mirror, 30, 0, &["waiting_for_space"]).await;
     assert_eq!((diagnosis.verdict, &*diagnosis.headline), (Verdict::Stopped, "It is waiting for working storage."));
-    assert_eq!(cause.sentence, "With its 1,000 bytes working storage would be at 85 %, the limit is 80 %.");
+    assert_eq!(cause.sentence, "With its 1,000 bytes, working storage would be 85 % full; the limit is 80 %.");
     assert_eq!(cause.items.len(), 4);
 
     let (_, cause) = first(&mirror, 35, 0, &["waiting_for_space", "pool_full", "behind_others"]).await;
