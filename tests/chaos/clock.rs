@@ -187,7 +187,7 @@ async fn a_command_that_acts_by_an_age_goes_by_the_clock_of_the_servers_or_refus
     for seconds in [2 * HOUR, -2 * HOUR] {
         for arguments in BY_AGE {
             let (code, said) = run(seconds, arguments, &SURE);
-            let expected = if arguments[0] == "lock" { (3, "is no fault") } else { (0, "there is nothing") };
+            let expected = if arguments[0] == "lock" { (3, "is not a fault") } else { (0, "there is nothing") };
             assert_eq!(code, expected.0, "{arguments:?} at {seconds}: {said}");
             assert!(said.contains(expected.1) || said.contains("nothing to do"), "{arguments:?} at {seconds}: {said}");
             assert_eq!(tree().await, before, "{arguments:?} at {seconds}");

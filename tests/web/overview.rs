@@ -173,7 +173,7 @@ fn it_draws_what_was_seen_with_its_gaps_and_says_it_in_words() {
     assert!(html.contains("<title>Last 3 min: lowest 4 min, highest 8 min, latest 6 min</title>"), "{html}");
     let told = text(&page_of(figures::live(), Some(figures::full()), &Recent::default()));
     assert!(told.contains("No data yet") && told.contains("No batch is in progress."), "{told}");
-    assert!(told.contains("Last ten minutes watched for 0 s so far"), "{told}");
+    assert!(told.contains("Last ten minutes 0 s of data so far"), "{told}");
     assert!(!told.contains("an hour"), "nothing is known of rates: {told}");
 }
 
