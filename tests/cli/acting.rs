@@ -25,21 +25,21 @@ async fn each_action_does_what_its_name_says_or_is_refused_with_its_code() {
         ("job 1 priority 3", 0, &["set_priority jid0000000001"]),
         ("job 1 priority 100", 2, &["0, the most urgent, to 99"]),
         ("job 1 priority", 2, &["0, the most urgent, to 99"]),
-        ("job 1 hold 3", 2, &["3: only `priority` takes it"]),
-        ("job 1 hold --to pending", 2, &["--to: only `resume` takes it"]),
+        ("job 1 hold 3", 2, &["3: only `priority` supports it"]),
+        ("job 1 hold --to pending", 2, &["--to: only `resume` supports it"]),
         ("job 1 delete", 3, &["jid0000000001"]),
         ("job 99 resume", 4, &["/jobs/jid0000000099"]),
-        ("job 3 break-lock", 3, &["no fault", "by force"]),
+        ("job 3 break-lock", 3, &["is not a fault", "with force"]),
         ("job 3 break-lock --force", 0, &["loses it"]),
         ("job 3 break-lock --force", 4, &["no longer locked"]),
         ("lock /jobs/jid0000000003/lock break", 4, &["no longer locked"]),
-        ("lock /jobs break", 2, &["the path of no lock", "queuekeeper locks"]),
+        ("lock /jobs break", 2, &["not the path of a lock", "queuekeeper locks"]),
         ("batch bid0000000001 report-again", 0, &["failed to update"]),
         ("batch uuid-2 purge", 0, &["purge bid0000000002"]),
         ("batch uuid-2 purge", 4, &["no batch uuid-2"]),
         ("batch bid0000000003 delete", 0, &["delete bid0000000003"]),
         ("batch bid0000000004 release", 0, &["held to pending"]),
-        ("batch bid0000000004 delete --force", 2, &["--force: only `release` takes it"]),
+        ("batch bid0000000004 delete --force", 2, &["--force: only `release` supports it"]),
         ("access small qid0000000000 resume", 0, &["failed to pending"]),
         ("access small qid0000000000 purge", 3, &["qid0000000000"]),
         ("access small qid0000000007 delete", 4, &["qid0000000007"]),
@@ -115,7 +115,7 @@ async fn without_a_terminal_nothing_is_done_and_a_dry_run_only_shows() {
         world.run(line).await.is(2, &["cannot be confirmed", "--yes", "--dry-run"]);
         // An action requires a reason.
         world.run(&format!("{line} --yes")).await.is(2, &["--reason"]);
-        world.run_with(&format!("{line} --yes"), &["--reason", " "]).await.is(2, &["--reason", "in a few words"]);
+        world.run_with(&format!("{line} --yes"), &["--reason", " "]).await.is(2, &["--reason", "requires a reason"]);
     }
     for (line, code, printed) in [
         ("job 9 resume", 0, &["resume jid0000000009, failed to storing", "/jobs/jid0000000009/status"][..]),

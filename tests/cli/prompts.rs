@@ -87,7 +87,7 @@ async fn a_signal_ends_a_command_that_prompts_and_what_it_has_done_is_shown() {
         kill_process(Pid::from_child(&asking.child), signal).unwrap();
         let (code, out, shown) = asking.ends().await;
         assert_eq!((code, &*out), (Some(3), ""), "{signal:?}: {shown}");
-        assert!(shown.contains("error: interrupted, and nothing was done"), "{shown}");
+        assert!(shown.contains("error: interrupted; nothing was done"), "{shown}");
 
         // After the first of three.
         let mut asking = PromptingCommand::start(&world, "faults --repair --reason tried");
