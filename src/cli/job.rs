@@ -187,7 +187,7 @@ pub(super) fn explain(diagnosis: &Diagnosis, now: Timestamp, screen: &mut Screen
             screen.beneath(&format!("Since {}.", moment(cause.since, now)));
         }
         if let Some(remedy) = cause.remedy {
-            screen.beneath(&format!("What repairs it: {remedy}"));
+            screen.beneath(&format!("Fix: {remedy}"));
         }
         for item in &cause.items {
             screen.beneath(item);

@@ -48,7 +48,7 @@ async fn each_command_shows_its_data_and_ends_with_its_exit_code() {
         (
             "job jid0000000001 why",
             0,
-            &["Its entry is in another state", "/jobs/states/storing/05-jid0000000001", "What repairs it:"],
+            &["Its entry is in a state other than", "/jobs/states/storing/05-jid0000000001", "Fix:"],
         ),
         ("job jid0000000999 why", 4, &["There is no job jid0000000999"]),
         ("job jid0000000001 teleport", 2, &["ACTION", "break-lock"]),

@@ -40,7 +40,10 @@ fn what_prevents_a_demo_from_starting_is_reported_in_one_line_with_its_exit_code
     assert!(said.starts_with("error: Prometheus and Alertmanager") && said.lines().count() == 1, "{said}");
     let (code, said) = refused(&["--with-prometheus", "--rate", "41"], |_| {});
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("--rate") && said.contains("at most 40") && said.lines().count() == 1, "{said}");
+    assert!(
+        said.contains("--rate") && said.contains("with --with-prometheus is 40") && said.lines().count() == 1,
+        "{said}"
+    );
 
     let unused = { std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string() };
     let (code, said) = refused(&["--zookeeper", &unused], |_| {});
