@@ -19,7 +19,7 @@ pub(super) fn write(families: &mut Families<'_>, summary: &Summary) -> fmt::Resu
     });
     families.gauges(
         "merritt_fault_info",
-        "Severity of each fault and whether it blocks the head of a queue; always 1.",
+        "Severity of each fault, and whether it blocks the head of its queue; always 1.",
         info,
     )
 }
