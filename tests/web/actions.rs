@@ -11,7 +11,8 @@ const OWN: &str = "same-origin";
 /// Waits until an action is over, and gives its page.
 async fn over(world: &World, place: &str) -> Page {
     let path = format!("/{}", place.trim_start_matches("../"));
-    eventually(LIMIT, "the action is over", async || !world.get(VIEWER, &path).await.text.contains(">Going on<")).await;
+    eventually(LIMIT, "the action is over", async || !world.get(VIEWER, &path).await.text.contains(">In progress<"))
+        .await;
     world.get(VIEWER, &path).await
 }
 
@@ -42,13 +43,13 @@ async fn an_action_is_shown_first_then_executed_once_and_recorded() {
     let given = world.post(OPERATOR, "/action", &sent, OWN).await;
     assert_eq!(given.code, 303, "{}", given.text);
     assert_eq!(world.state(1).await, "Downloading");
-    // The same form again is the same order.
+    // The same form again is the same action.
     let again = world.post(OPERATOR, "/action", &sent, OWN).await;
     assert_eq!((again.code, &again.location), (303, &given.location));
-    assert_eq!(world.audited().len(), 2, "one order, and what came of it");
+    assert_eq!(world.audited().len(), 2, "one action, and its outcome");
 
     let done = over(&world, &given.location).await;
-    for said in [">Done<", "Failed → Downloading", "the &#60;node&#62; is back", "oscar, operator, by web"] {
+    for said in [">Done<", "Failed → Downloading", "the &#60;node&#62; is back", "oscar, operator, via web"] {
         assert!(done.text.contains(said), "{said} is not in {}", done.text);
     }
     let audit = world.get(VIEWER, "/audit?text=jid0000000001&action=resume&outcome=done").await;

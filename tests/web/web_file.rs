@@ -78,7 +78,7 @@ fn what_is_not_taken_is_refused_by_name_and_line() {
         ),
         (
             "basic_auth_users:\n  alice: secret\n".to_owned(),
-            &["line 2: the user alice: the hash is not one of bcrypt", "queuekeeper password alice"],
+            &["line 2: the user alice: not a bcrypt hash", "queuekeeper password alice"],
         ),
         (format!("basic_auth_users:\n  a: {HASH}\n  b: {HASH}x\n"), &["line 3: the user b"]),
         (format!("basic_auth_users:\n  a: {HASH}\n  a: {HASH}\n"), &["line 3: the key a is duplicated"]),

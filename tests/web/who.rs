@@ -147,7 +147,7 @@ async fn each_is_known_for_who_he_is_and_nobody_else_comes_in() {
     ] {
         let count = counted(&server, &format!("queuekeeper_http_logins_total{{{labels}}}")).await;
         // Asking for the figures is a login too.
-        assert!(if labels.contains("right") { count >= least } else { count == least }, "{labels}: {count}");
+        assert!(if labels.contains("accepted") { count >= least } else { count == least }, "{labels}: {count}");
     }
     assert_eq!(counted(&server, "queuekeeper_http_logins_throttled_total").await, 1, "the fourth guess waited");
     server.stop().await;
