@@ -49,7 +49,7 @@ impl Queue {
                 format!("Makes an empty batch-processing for batch {id}, which the daemons' clean-up takes then.")
             }
             (Fault::BatchWithoutEnd, Some(BatchState::Deleted)) => {
-                return invalid("it is Deleted and remains until it is purged: purge it by its name, or clean up");
+                return invalid("it is Deleted and remains until it is purged: purge it by name, or clean up");
             }
             (Fault::BatchWithoutEnd, _) => {
                 return invalid("look at the daemon that reports, and at what stands at its head; break a leaked lock");

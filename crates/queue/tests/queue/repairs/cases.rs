@@ -292,9 +292,9 @@ pub(super) const BEYOND_REPAIR: &[Beyond] = &[
             Make("/jobs/jid0000000050/lock", ""),
             Make("/jobs/states/pending/05-jid0000000050", ""),
         ],
-        "purge it by its name",
+        "purge it by name",
         &[],
     ),
-    ("/batches/bid0000000050", &[Make("/batches/bid0000000050", "")], "purge it by its name", &[]),
-    ("/access/small/qid0000000050", &[Make("/access/small/qid0000000050", "")], "purge it by its name", &[]),
+    ("/batches/bid0000000050", &[Make("/batches/bid0000000050", "")], "purge it by name", &[]),
+    ("/access/small/qid0000000050", &[Make("/access/small/qid0000000050", "")], "purge it by name", &[]),
 ];
