@@ -45,7 +45,7 @@ impl LockArgs {
         let LockAction::Break = self.action;
         let target = format!("lock:{}", self.path).parse();
         let Ok(Target::Lock(path)) = target else {
-            let why = "that is the path of no lock; they are listed by `queuekeeper locks`";
+            let why = "not the path of a lock; `queuekeeper locks` lists them";
             return Err(UsageError(format!("{}: {why}", crate::views::show::brief(&self.path, 128))).into());
         };
         break_lock(&self.client, &self.act, path, self.force).await

@@ -69,7 +69,7 @@ async fn each_command_shows_its_data_and_ends_with_its_exit_code() {
         ("locks --session 7", 2, &["session", "0x100005a3c2e0001"]),
         ("queue", 0, &["ingest       not paused", "accessSmall  paused", "ops@here  a full disk"]),
         ("collection", 0, &["c10         held"]),
-        ("faults", 0, &["orphan_entry", "/jobs/jid0000000001", "What repairs it"]),
+        ("faults", 0, &["orphan_entry", "/jobs/jid0000000001", "Fix:"]),
         ("faults", 0, &["1 znode cannot be read:", "/jobs/strange"]),
         ("faults missing_entry", 0, &["no fault matches"]),
         (
