@@ -82,7 +82,7 @@ fn what_is_not_taken_is_refused_by_name_and_line() {
         ),
         (format!("basic_auth_users:\n  a: {HASH}\n  b: {HASH}x\n"), &["line 3: the user b"]),
         (format!("basic_auth_users:\n  a: {HASH}\n  a: {HASH}\n"), &["line 3: the key a is duplicated"]),
-        (format!("basic_auth_users:\n  'a:b': {HASH}\n"), &["line 2: the user a:b: no browser can send"]),
+        (format!("basic_auth_users:\n  'a:b': {HASH}\n"), &["line 2: the user a:b: a name must not contain a colon"]),
         (
             format!("basic_auth_users:\n  a: {}\n", HASH.replace("$10$", "$31$")),
             &["line 2", "cost of the hash is 31", "4 to 16"],
