@@ -91,7 +91,7 @@ async fn a_load_gives_its_znodes_the_acl_that_it_was_given() {
     let arguments = ["load", "--zookeeper", &address, "--zookeeper.auth-file", &auth, "--zookeeper.acl", &acl, &file];
     let loaded = queuekeeper(&arguments).await;
     assert!(loaded.status.success(), "{}", told(&loaded));
-    assert!(told(&loaded).contains("ACLs: new znodes have that of --zookeeper.acl"), "{}", told(&loaded));
+    assert!(told(&loaded).contains("ACLs (new znodes have that of --zookeeper.acl)"), "{}", told(&loaded));
     let config = Config::new(address.parse().unwrap());
     let stranger = config.connect().await.unwrap();
     assert_eq!(stranger.get_data("/jobs").await.unwrap_err(), zookeeper_client::Error::NoAuth);
