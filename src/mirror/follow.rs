@@ -213,7 +213,12 @@ impl Follower {
                 walked = &mut check => {
                     let walked: Walk = walked?;
                     self.metrics.reads.inc_by(walked.reads);
+                    // What changes meanwhile is noted and read in between: until then the image shows less than there is.
+                    self.writer.falls_behind(Timestamp::now());
                     Box::pin(self.repair_drift(client, watch, &walked.image)).await?;
+                    if watch.is_clean() {
+                        self.writer.set_behind(None);
+                    }
                     self.walked(walked.duration);
                     // No event reports a folder that was closed to us, or is not any more.
                     self.gain_sync();

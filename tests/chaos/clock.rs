@@ -145,8 +145,8 @@ async fn without_the_right_to_write_the_queue_is_shown_and_what_cannot_be_known_
     // That the servers are an hour ahead is seen at what they dated.
     assert_eq!(wrong_ages(&overview), [""; 0]);
     let (_, page) = program.get("/").await.unwrap();
-    assert!(page.contains("ages may be wrong by the difference"), "{page}");
-    let refused = || program.log().matches("ages may be wrong by the difference").count();
+    assert!(page.contains("ages may be off by the difference"), "{page}");
+    let refused = || program.log().matches("ages may be off by the difference").count();
     eventually(LIMIT, "it is logged", async || refused() == 1).await;
 }
 

@@ -63,9 +63,12 @@ impl Mirror {
     }
 
     pub(crate) fn with(config: Config, drift_interval: Option<Duration>) -> Self {
+        Self::with_writer(Writer::new(), config, drift_interval)
+    }
+
+    pub(crate) fn with_writer(writer: Writer, config: Config, drift_interval: Option<Duration>) -> Self {
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
-        let writer = Writer::new();
         let store = writer.store();
         let shutdown = CancellationToken::new();
         let run = mirror::run(Sessions::new(config), writer, metrics, drift_interval, shutdown.clone());

@@ -6,9 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use futures::future::join_all;
+use jiff::Timestamp;
+use queuekeeper::mirror::Writer;
+use queuekeeper_queue::fault::{Fault, Limits};
 use queuekeeper_zookeeper::PrivateServer;
 use queuekeeper_zookeeper::server::Options;
-use zookeeper_client::Client;
+use zookeeper_client::{Acls, Client, CreateMode};
 
 use super::chaos::{Chaos, delete_all, folders, new_batch, play};
 use super::harness::{LIMIT, Mirror, config, connect, create};
@@ -161,4 +165,69 @@ async fn a_storm_is_survived_by_a_mirror_whose_connection_is_cut_all_the_time() 
     create(&client, "/jobs/jid0000000999", b"").await;
     mirror.equals(&client).await;
     assert!(mirror.count("queuekeeper_mirror_events_total") > events);
+}
+
+/// How often many jobs are created at once, and how many.
+const BURSTS: u32 = 4;
+const BURST: u32 = 100;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_job_of_a_burst_shows_a_fault_while_the_tree_is_compared() {
+    let server = PrivateServer::start(Options::default()).await.unwrap();
+    let root = connect(&server.connect_string()).await;
+    create(&root, "/burst", b"").await;
+    let client = connect(&format!("{}/burst", server.connect_string())).await;
+    play(&client, &folders()).await;
+    play(&client, &new_batch("bid0000000000")).await;
+    let proxy = Proxy::start(server.port()).await;
+    // Far less than it takes to read what a burst has changed.
+    let limits = Limits { grace: Duration::from_millis(5), ..Limits::default() };
+    let address = format!("{}/burst", proxy.connect_string());
+    let mirror = Mirror::with_writer(Writer::with_limits(limits), config(&address), Some(Duration::from_millis(1)));
+    mirror.is_synced().await;
+    proxy.slow(Duration::from_millis(10));
+    let checks = mirror.walks("drift_check");
+    let broken = || {
+        let summary = mirror.store.summary(Timestamp::now(), None)?;
+        let counts = [Fault::MissingEntry, Fault::MissingReference].map(|fault| summary.faults[fault as usize].count);
+        counts.iter().any(|count| *count > 0).then_some(counts)
+    };
+    let bursts = async {
+        for burst in 0..BURSTS {
+            join_all((0..BURST).map(|number| create_job(&client, burst * BURST + number))).await;
+            eventually(LIMIT, "all is seen", async || mirror.store.behind(Timestamp::now()).is_zero()).await;
+        }
+    };
+    let watched = async {
+        loop {
+            assert_eq!(broken(), None, "jobs without entry, without reference");
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::select! {
+        () = bursts => {}
+        () = watched => unreachable!("it goes on for ever"),
+    }
+    mirror.equals(&client).await;
+    assert_eq!(broken(), None);
+    let checks = mirror.walks("drift_check") - checks;
+    assert!(checks > 2, "the tree was compared {checks} times meanwhile");
+}
+
+/// A healthy job, in one transaction.
+async fn create_job(client: &Client, job: u32) {
+    let (jid, batch) = (format!("jid{job:010}"), "bid0000000000");
+    let mut writer = client.new_multi_writer();
+    let anyone = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    for (path, data) in [
+        (format!("/jobs/{jid}"), ""),
+        (format!("/jobs/{jid}/bid"), batch),
+        (format!("/jobs/{jid}/priority"), "5"),
+        (format!("/jobs/{jid}/status"), r#"{"status":"Pending","retry_count":0}"#),
+        (format!("/jobs/states/pending/05-{jid}"), ""),
+        (format!("/batches/{batch}/states/batch-processing/{jid}"), ""),
+    ] {
+        writer.add_create(&path, data.as_bytes(), &anyone).unwrap();
+    }
+    writer.commit().await.unwrap();
 }

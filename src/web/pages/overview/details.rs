@@ -103,9 +103,9 @@ fn clock(clock: &ServerClock) -> String {
     match &clock.problem {
         _ if clock.is_measured => offset,
         Some(problem) => {
-            format!("{offset}; not measured, so ages may be wrong by the difference: {}", visible(problem))
+            format!("{offset}; not measured, so ages may be off by the difference: {}", visible(problem))
         }
-        None => format!("{offset}; not measured, so ages may be wrong by the difference"),
+        None => format!("{offset}; not measured, so ages may be off by the difference"),
     }
 }
 
