@@ -19,6 +19,7 @@ mod clock;
 mod execute;
 mod execution;
 mod kind;
+mod lists;
 mod metrics;
 mod precondition;
 mod prepare;
@@ -26,6 +27,7 @@ mod reason;
 mod refusal;
 mod runner;
 mod session;
+mod shared;
 mod spec;
 mod target;
 mod with_writes;
@@ -35,10 +37,10 @@ pub use action::{
     Action, ActionParameters, BatchAction, CollectionAction, JobAction, QueueAction, RequestAction, Requested,
 };
 pub use actor::{Actor, Role, Source, UnknownRole};
-pub use bulk::{BulkAction, Frozen, ListOf, MAX_ITEMS};
 pub use clock::{Clock, MeasureClock};
 pub use execution::{Execution, Outcome, Progress};
 pub use kind::{ActionKind, UnknownAction};
+pub use lists::{BulkAction, Frozen, ListOf, MAX_ITEMS};
 pub use metrics::Metrics;
 pub use precondition::Precondition;
 pub use prepare::Prepared;

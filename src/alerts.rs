@@ -19,6 +19,7 @@ mod audit_check;
 mod call;
 mod decision;
 mod dry_run;
+mod evaluation;
 mod foreign;
 #[doc(hidden)]
 pub mod fuzzing;

@@ -45,6 +45,7 @@ mod details;
 mod dice;
 mod fate;
 mod fill;
+mod findings;
 mod greeting;
 mod janitor;
 mod jobs;

@@ -7,6 +7,7 @@ mod bands;
 #[doc(hidden)]
 pub mod bench;
 mod clock;
+mod cursor;
 mod date;
 mod drift;
 pub mod failures;

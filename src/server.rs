@@ -124,7 +124,8 @@ pub async fn serve_with(
     let (space, counted) = (volume.clone(), alerts::Metrics::register(&mut registry));
     let space = move || space.as_ref().and_then(storage::Storage::left_bytes);
     let rules = config.file.as_ref().map(|file| file.rules().clone()).unwrap_or_default();
-    let (alerts, runner) = Alerts::new(store.clone(), space, actions.clone(), coordination, rules, counted);
+    let alerts = Alerts::new(store.clone(), space, actions.clone(), coordination, rules, counted);
+    let runner = alerts.runner();
     let (sessions, wanted) = (Sessions::new(config.zookeeper.clone()), alerts.wanted());
     tasks.spawn("the coordination", |shutdown| async { Ok(keeper.run(sessions, wanted, shutdown).await?) });
     tasks.spawn("the rules", |shutdown| async {

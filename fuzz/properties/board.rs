@@ -21,7 +21,8 @@ use queuekeeper_zookeeper::coordination::Coordination;
 use tokio::runtime::{Builder as RuntimeBuilder, Runtime};
 use tower::ServiceExt as _;
 
-use super::{shown, tree};
+use super::shown;
+use super::znodes::znodes;
 
 /// No answer is larger, in bytes.
 const LARGEST: usize = 4 * 1024 * 1024;
@@ -48,7 +49,7 @@ thread_local! {
         const { LazyCell::new(|| tempfile::tempdir().expect("a temporary directory can be made")) };
     static BOARD: LazyCell<Board> = const { LazyCell::new(|| {
         let board = Board::new(b"");
-        board.mirrored.walk(&tree::znodes(include_bytes!("../trees/everything.jsonl")));
+        board.mirrored.walk(&znodes(include_bytes!("../trees/everything.jsonl")));
         board
     }) };
 }
@@ -154,7 +155,7 @@ impl Board {
         let (actions, _runner) = Actions::new(store.clone(), Limits::default(), audit, counted);
         let (coordination, _keeper) = Coordination::new(Vec::new());
         let counted = alerts::Metrics::register(&mut registry);
-        let (alerts, _runner) = Alerts::new(store.clone(), || Some(0), actions.clone(), coordination, rules, counted);
+        let alerts = Alerts::new(store.clone(), || Some(0), actions.clone(), coordination, rules, counted);
         let state = web::State::new(config, store, None, Some(actions), registry).with_alerts(alerts.clone());
         let (admin, alertmanager) = (bearer(&admin), bearer(&alertmanager));
         Self { mirrored, alerts, router: web::router(state), runtime, admin, alertmanager }

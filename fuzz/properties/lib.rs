@@ -23,6 +23,7 @@ pub mod shown;
 pub mod tree;
 pub mod web_config_file;
 pub mod webhook;
+mod znodes;
 
 /// A decoder, and what must hold of it.
 pub type Target = (&'static str, fn(&[u8]));

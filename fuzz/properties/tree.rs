@@ -1,31 +1,17 @@
 //! Whole trees: what the mirror makes of them, and what is told of that.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use queuekeeper::mirror::Store;
 use queuekeeper::mirror::find::{Direction, JobQuery, JobSort};
-use queuekeeper::mirror::fuzzing::{Mirrored, Znode};
-use queuekeeper_queue::dump::line::{Line, read_line};
+use queuekeeper::mirror::fuzzing::Mirrored;
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::id::JobId;
 
 use super::board::Board;
 use super::pages::PAGES;
-
-/// The znodes in the lines of a dump; what is no such line is passed over, and of two with one path the last counts.
-#[must_use]
-pub fn znodes(lines: &[u8]) -> Vec<Znode> {
-    // Without a root there is no tree.
-    let mut found = BTreeMap::from([("/".to_owned(), (Vec::new(), false))]);
-    for line in lines.split(|byte| *byte == b'\n') {
-        if let Ok(Line::Node(node)) = read_line(line) {
-            found.insert(node.path.into_owned(), (node.data, node.is_ephemeral));
-        }
-    }
-    let znode = |(path, (data, is_ephemeral))| Znode { path, data, is_ephemeral };
-    found.into_iter().map(znode).collect()
-}
+use super::znodes::znodes;
 
 /// Reads the bytes as the lines of a dump, and shows that tree.
 ///

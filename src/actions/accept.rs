@@ -9,17 +9,17 @@ use tokio_util::task::TaskTracker;
 
 use super::action::Action;
 use super::actor::{Actor, Role};
-use super::audit::{ActionId, Audit, AuditWriter};
-use super::bulk::Lists;
+use super::audit::{ActionId, Audit};
 use super::clock::Clock;
 use super::execute::ActionContext;
 use super::execution::{Admission, Execution, Executions, Key, Outcome};
+use super::lists::Lists;
 use super::metrics::{DRY_RUN, Metrics};
 use super::prepare::Prepared;
 use super::reason::Reason;
 use super::refusal::Refusal;
-use super::runner::Runner;
-use super::session::{Connected, Connection};
+use super::session::Connected;
+use super::shared::Shared;
 use crate::mirror::Store;
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::fault::Limits;
@@ -39,19 +39,6 @@ pub struct Actions {
     pub(super) shared: Arc<Shared>,
 }
 
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) connected: Connected,
-    pub(super) store: Option<Store>,
-    pub(super) clock: Clock,
-    pub(super) limits: Limits,
-    pub(super) audit: Audit,
-    pub(super) metrics: Metrics,
-    pub(super) executions: Executions,
-    pub(super) lists: Lists,
-    pub(super) tasks: TaskTracker,
-}
-
 /// An accepted action.
 #[derive(Clone, Debug)]
 pub struct Accepted {
@@ -62,27 +49,13 @@ pub struct Accepted {
 }
 
 impl Actions {
-    /// Actions of a server: over a connection of its own, which the returned runner maintains, and with the mirror's
-    /// knowledge of paths and states.
-    #[must_use]
-    pub fn new(
-        store: Store,
-        limits: Limits,
-        (audit, writer): (Audit, AuditWriter),
-        metrics: Metrics,
-    ) -> (Self, Runner) {
-        let (connection, connected) = Connection::new();
-        let actions = Self::with(connected, (Some(store), Clock::Mirror), limits, audit, metrics);
-        (actions.clone(), Runner { actions, connection, writer })
-    }
-
     /// Actions of the command line: over a connection of the caller.
     #[must_use]
     pub fn over(queue: Queue, known: (Option<Store>, Clock), limits: Limits, audit: Audit) -> Self {
         Self::with(Connected::to(queue), known, limits, audit, Metrics::default())
     }
 
-    fn with(
+    pub(super) fn with(
         connected: Connected,
         (store, clock): (Option<Store>, Clock),
         limits: Limits,

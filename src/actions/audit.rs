@@ -27,8 +27,9 @@ mod unfinished;
 
 pub use file::Rotation;
 pub use recent::{AuditQuery, Entry, EntryPage};
-pub use record::{ActionId, Decided, Finished, Record};
-pub use tally::{Counted, Unchanged};
+pub(super) use record::TARGETS_PER_RECORD;
+pub use record::{ActionId, Counted, Decided, Finished, Record};
+pub use tally::Unchanged;
 
 use recent::Recent;
 use sinks::{Sinks, Texts};

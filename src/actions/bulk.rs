@@ -1,8 +1,6 @@
 //! Bulk actions: a list is frozen and confirmed first, and then executed item by item. Items that arrive later are not
 //! touched.
 
-mod lists;
-
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -13,28 +11,23 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
-use super::accept::{Actions, Shared, Started};
-use super::action::{Action, ActionParameters};
+use super::accept::{Actions, Started};
 use super::actor::{Actor, Role};
-use super::audit::{ActionId, Finished, Record};
+use super::audit::{ActionId, Finished, Record, TARGETS_PER_RECORD};
 use super::execute::ActionContext;
 use super::execution::{Execution, Key, Outcome};
 use super::kind::ActionKind;
+use super::lists::{BulkAction, Frozen, ListOf, MAX_ITEMS};
 use super::metrics::DONE;
 use super::prepare::priority_text;
 use super::reason::Reason;
 use super::refusal::Refusal;
+use super::shared::Shared;
 use super::target::Target;
 use queuekeeper_queue::state::State as _;
 
-pub(super) use lists::Lists;
-pub use lists::{Frozen, ListOf, MAX_ITEMS};
-
 /// How many items are executed concurrently.
 const IN_FLIGHT: usize = 32;
-
-/// How many targets one record of the audit trail has.
-pub(super) const TARGETS_PER_RECORD: usize = 1_000;
 
 /// How long outcomes of items are collected before they are recorded: one sync for each of thousands per second would
 /// keep the disk and the processor busy.
@@ -42,31 +35,6 @@ const BATCH_WINDOW: Duration = Duration::from_millis(50);
 
 /// What cancels an action whose outcomes cannot be recorded.
 const UNWRITABLE: &str = "the audit trail, which cannot be written";
-
-/// An action on each item of a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct BulkAction {
-    /// The kind of the action.
-    pub kind: ActionKind,
-    /// The parameters besides the target.
-    pub parameters: ActionParameters,
-}
-
-impl BulkAction {
-    /// An action without parameters.
-    #[must_use]
-    pub fn new(kind: ActionKind) -> Self {
-        Self { kind, parameters: ActionParameters::default() }
-    }
-
-    /// The action on one item whose status has this version.
-    ///
-    /// # Errors
-    /// As [`Requested::new`](super::Requested::new).
-    pub fn on(self, target: &Target, version: Option<i32>) -> Result<Action, Refusal> {
-        Ok(Action::new(self.kind, target.clone(), self.parameters)?.at_version(version))
-    }
-}
 
 /// The change of an item.
 struct ItemChange {

@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::accept::Shared;
 use super::action::{Action, ActionParameters};
 use super::actor::{Actor, Role, Source};
-use super::audit::{Finished, NotWritten, Record};
-use super::bulk::{BulkAction, TARGETS_PER_RECORD};
+use super::audit::{Finished, NotWritten, Record, TARGETS_PER_RECORD};
 use super::execution::{Execution, Outcome};
 use super::kind::ActionKind;
+use super::lists::BulkAction;
 use super::prepare::{ActionPlanner, NOT_PRESENT, Prepared, Step, batch_target, held_in, jobs_of};
 use super::reason::Reason;
 use super::refusal::Refusal;
+use super::shared::Shared;
 use super::target::Target;
 use crate::mirror::words::counted;
 use queuekeeper_queue::id::Priority;

@@ -3,16 +3,36 @@
 use tokio_util::sync::CancellationToken;
 
 use super::accept::Actions;
-use super::audit::AuditWriter;
+use super::audit::{Audit, AuditWriter};
+use super::clock::Clock;
+use super::metrics::Metrics;
 use super::session::Connection;
+use crate::mirror::Store;
+use queuekeeper_queue::fault::Limits;
 use queuekeeper_zookeeper::{ConnectError, Sessions};
 
 /// The connection of actions and the writer of the audit trail. Awaited by its owner.
 #[derive(Debug)]
 pub struct Runner {
-    pub(super) actions: Actions,
-    pub(super) connection: Connection,
-    pub(super) writer: AuditWriter,
+    actions: Actions,
+    connection: Connection,
+    writer: AuditWriter,
+}
+
+impl Actions {
+    /// Actions of a server: over a connection of its own, which the returned runner maintains, and with the mirror's
+    /// knowledge of paths and states.
+    #[must_use]
+    pub fn new(
+        store: Store,
+        limits: Limits,
+        (audit, writer): (Audit, AuditWriter),
+        metrics: Metrics,
+    ) -> (Self, Runner) {
+        let (connection, connected) = Connection::new();
+        let actions = Self::with(connected, (Some(store), Clock::Mirror), limits, audit, metrics);
+        (actions.clone(), Runner { actions, connection, writer })
+    }
 }
 
 impl Runner {

@@ -7,7 +7,8 @@
 use super::actor::Role;
 use super::actor::Role::{Admin, Operator};
 use super::kind::ActionKind;
-use super::target::TargetKind;
+use super::target::{Target, TargetKind};
+use queuekeeper_queue::RepairKind;
 use queuekeeper_queue::state::{AccessState, BatchState, JobState, State};
 
 /// An action on one kind of target.
@@ -270,6 +271,30 @@ impl TargetKind {
             Self::Lock => LOCK,
             Self::Fault => FAULT,
             Self::Batches => BATCHES,
+        }
+    }
+}
+
+impl Target {
+    /// The actions that are supported for it, in any state.
+    pub fn actions(&self) -> impl Iterator<Item = &'static ActionSpec> {
+        self.kind().actions().iter()
+    }
+
+    /// The table row of an action on it; `None` if the action is not supported for it.
+    #[must_use]
+    pub fn spec(&self, kind: ActionKind) -> Option<&'static ActionSpec> {
+        self.actions().find(|spec| spec.kind == kind)
+    }
+
+    /// The role that an action on it requires; `None` if the action is not supported for it.
+    #[must_use]
+    pub fn role(&self, kind: ActionKind) -> Option<Role> {
+        let spec = self.spec(kind)?;
+        match self {
+            // Breaking a lock requires the same role, whether as a lock or as a fault.
+            Self::Fault(fault, _) if fault.repair_kind() == RepairKind::BreaksLock => Some(Role::Admin),
+            _ => Some(spec.role),
         }
     }
 }

@@ -3,10 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::actor::Role;
-use super::kind::ActionKind;
-use super::spec::ActionSpec;
-use queuekeeper_queue::RepairKind;
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::id::{BatchId, JobId, RequestId};
 use queuekeeper_queue::path::{self, AccessQueue, Path};
@@ -96,28 +92,6 @@ impl Target {
             Self::Lock(_) => TargetKind::Lock,
             Self::Fault(..) => TargetKind::Fault,
             Self::Batches => TargetKind::Batches,
-        }
-    }
-
-    /// The actions that are supported for it, in any state.
-    pub fn actions(&self) -> impl Iterator<Item = &'static ActionSpec> {
-        self.kind().actions().iter()
-    }
-
-    /// The table row of an action on it; `None` if the action is not supported for it.
-    #[must_use]
-    pub fn spec(&self, kind: ActionKind) -> Option<&'static ActionSpec> {
-        self.actions().find(|spec| spec.kind == kind)
-    }
-
-    /// The role that an action on it requires; `None` if the action is not supported for it.
-    #[must_use]
-    pub fn role(&self, kind: ActionKind) -> Option<Role> {
-        let spec = self.spec(kind)?;
-        match self {
-            // Breaking a lock requires the same role, whether as a lock or as a fault.
-            Self::Fault(fault, _) if fault.repair_kind() == RepairKind::BreaksLock => Some(Role::Admin),
-            _ => Some(spec.role),
         }
     }
 

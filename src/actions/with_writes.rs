@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 
-use super::accept::{Actions, Shared};
+use super::accept::Actions;
 use super::action::Action;
 use super::actor::Actor;
 use super::audit::{ActionId, Finished};
@@ -15,6 +15,7 @@ use super::metrics::DONE;
 use super::prepare::{NOT_PRESENT, Prepared, Step};
 use super::reason::Reason;
 use super::refusal::Refusal;
+use super::shared::Shared;
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::{CommitError, Transaction};
 use queuekeeper_zookeeper::Write;

@@ -5,7 +5,8 @@ use tokio::time::Instant;
 
 use super::call::{ACCEPTED, Call, UnchangedDecisions};
 use super::decision::{Decision, DecisionKind, Scope, Trigger};
-use super::guard::{self, Stop};
+use super::evaluation::{Evaluation, Stop};
+use super::guard;
 use super::memory::{Memory, SharedBudget};
 use super::outcome::Outcome;
 use super::payload::{Alert, BadPayload, Payload, Status};
@@ -46,24 +47,6 @@ pub enum NotReceived {
     /// A decision could not be stored.
     #[error("the decision cannot be stored: {0}; retry")]
     Unrecorded(String),
-}
-
-/// What a rule decides about an alert.
-#[derive(Clone)]
-pub(super) struct Evaluation {
-    /// `None` if it is accepted; its outcome is counted when it has been executed.
-    pub(super) outcome: Option<Outcome>,
-    pub(super) detail: String,
-    pub(super) targets: Vec<String>,
-    /// Whether it changes something, or would in a dry run. It then has a record of its own; other decisions are only
-    /// counted.
-    pub(super) changes: bool,
-}
-
-impl From<Stop> for Evaluation {
-    fn from(stop: Stop) -> Self {
-        Self { outcome: Some(stop.outcome), detail: stop.why, targets: Vec::new(), changes: false }
-    }
 }
 
 impl Alerts {

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::accept::Evaluation;
-use super::guard::Stop;
+use super::evaluation::{Evaluation, Stop};
 use super::memory::{Memory, memory_of};
 use crate::actions::audit::{Counted, Decided};
 use queuekeeper_zookeeper::coordination::Snapshot;

@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 
-use super::accept::Evaluation;
 use super::decision::{Scope, Trigger};
-use super::guard::{self, Stop};
+use super::evaluation::{Evaluation, Stop};
+use super::guard;
 use super::item::DecisionItem;
 use super::memory::Hold;
 use super::outcome::Outcome;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::decision::Trigger;
+use super::evaluation::Stop;
 use super::memory::{MAX_ATTEMPTED, Memory, PreviousAction, SharedBudget};
 use super::outcome::Outcome;
 use super::rule::{Budget, Rule};
@@ -12,21 +13,6 @@ use crate::mirror::words::counted;
 
 /// The period to which a share of a state applies.
 const SHARE_SPAN: Duration = Duration::from_hours(1);
-
-/// Why a rule does not act now, with the detail in words.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stop {
-    pub(super) outcome: Outcome,
-    pub(super) why: String,
-    /// The items that are left to a user.
-    pub(super) left: Vec<String>,
-}
-
-impl Stop {
-    pub(super) fn new(outcome: Outcome, why: impl Into<String>) -> Self {
-        Self { outcome, why: why.into(), left: Vec::new() }
-    }
-}
 
 /// Whether a rule may act on an alert, considering its previous actions.
 pub(super) fn admit(rule: &Rule, memory: &Memory, cause: &Trigger, scope: &str, now: Timestamp) -> Result<(), Stop> {

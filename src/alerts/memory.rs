@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::guard::Stop;
+use super::evaluation::Stop;
 use super::outcome::Outcome;
 use super::time::later;
 use queuekeeper_zookeeper::coordination::{self, Snapshot};

@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 
-use super::accept::{Evaluation, NotReceived};
+use super::accept::NotReceived;
 use super::call::Call;
 use super::decision::{Decision, DecisionKind, Scope, Trigger, act_name};
-use super::guard::Stop;
+use super::evaluation::{Evaluation, Stop};
 use super::outcome::Outcome;
 use super::payload::Alert;
 use super::rule::Rule;

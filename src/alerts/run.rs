@@ -19,11 +19,15 @@ pub struct Runner {
     alerts: Alerts,
 }
 
-impl Runner {
-    pub(super) fn new(alerts: Alerts) -> Self {
-        Self { alerts }
+impl Alerts {
+    /// What executes decisions, once it runs.
+    #[must_use]
+    pub fn runner(&self) -> Runner {
+        Runner { alerts: self.clone() }
     }
+}
 
+impl Runner {
     /// Runs until `shutdown`. The current item is then finished; the rest is left to the next leader.
     pub async fn run(self, shutdown: CancellationToken) {
         let shared = &self.alerts.shared;

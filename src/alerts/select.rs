@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::decision::Scope;
-use super::guard::Stop;
+use super::evaluation::Stop;
 use super::item::DecisionItem;
 use super::memory::{Hold, Memory};
 use super::outcome::Outcome;

@@ -15,7 +15,6 @@ use super::metrics::Metrics;
 use super::rate_limit::CallLimiter;
 use super::recent::RecentDecisions;
 use super::rule::{Mode, Rule, Rules};
-use super::run::Runner;
 use super::select::QueueView;
 use crate::actions::audit::{ActionId, Finished, Record};
 use crate::actions::{Actions, Actor, Reason, Refusal, Role};
@@ -85,7 +84,7 @@ pub enum NotChanged {
 }
 
 impl Alerts {
-    /// Alerts with these rules. The returned runner executes decisions, once it runs.
+    /// Alerts with these rules; [`Alerts::runner`] executes the decisions.
     #[must_use]
     pub fn new(
         store: Store,
@@ -94,7 +93,7 @@ impl Alerts {
         coordination: Coordination,
         rules: Rules,
         metrics: Metrics,
-    ) -> (Self, Runner) {
+    ) -> Self {
         let shared = Shared {
             store,
             space: Arc::new(space),
@@ -112,8 +111,7 @@ impl Alerts {
             pace: CallLimiter::default(),
             wake: Notify::new(),
         };
-        let alerts = Self { shared: Arc::new(shared) };
-        (alerts.clone(), Runner::new(alerts))
+        Self { shared: Arc::new(shared) }
     }
 
     /// The current rules.

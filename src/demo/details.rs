@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::catalogue::{COLLECTIONS, Collection, FILMS};
 use super::dice::Dice;
 use super::fate::Subject;
-use super::shift::Findings;
+use super::findings::Findings;
 use queuekeeper_queue::Job;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::JobNode;

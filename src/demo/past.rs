@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::dice::Dice;
 use super::fate::{self, Subject};
-use super::shift::{Findings, results};
+use super::findings::{Findings, results};
 use super::world::World;
 use queuekeeper_queue::id::{BatchId, JobId, Priority};
 use queuekeeper_queue::path::{JobNode, Path};

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::catalogue::{COLLECTIONS, Collection, FILMS, HELD_IN_TURN, MIB};
 use super::details;
 use super::dice::Dice;
-use super::shift::Findings;
+use super::findings::Findings;
 use queuekeeper_queue::NewJob;
 use queuekeeper_queue::id::Priority;
 

@@ -9,10 +9,11 @@ use tokio::time::sleep;
 use super::daemon::unless_lost;
 use super::details::Details;
 use super::fate;
+use super::findings::results;
 use super::world::World;
 use queuekeeper_queue::path::LockFolder;
 use queuekeeper_queue::state::JobState;
-use queuekeeper_queue::{Error, JobChange, JobValue, Lock, LockedJob, Queue};
+use queuekeeper_queue::{Error, JobChange, Lock, LockedJob, Queue};
 
 /// A job that a daemon has locked, and what it needs to work on it.
 #[derive(Debug)]
@@ -129,46 +130,5 @@ impl Shift {
         }
         let written = self.queue.update_job(&self.job, &values).await;
         Ok(unless_lost("writing results", written)?.is_some())
-    }
-}
-
-/// The results of the work on an object.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Findings<'a> {
-    pub(super) bytes: u64,
-    pub(super) ark: &'a str,
-    pub(super) local_ids: &'a [String],
-    pub(super) title: &'a str,
-    pub(super) creator: &'a str,
-}
-
-/// The values in a job's znodes once it has completed a state.
-pub(super) fn results(state: JobState, found: &Findings<'_>) -> Vec<JobValue> {
-    let Findings { bytes, ark, local_ids, title, creator } = *found;
-    let manifest_url = format!("https://store.example.org/manifest/9501/{}", ark.replace(":/", "%3A%2F"));
-    match state {
-        JobState::Estimating => vec![JobValue::SpaceNeeded((bytes > 0).then_some(bytes))],
-        JobState::Processing => vec![
-            JobValue::Identifiers { ark: ark.to_owned(), local_ids: local_ids.to_vec() },
-            JobValue::Metadata {
-                who: creator.to_owned(),
-                what: title.to_owned(),
-                when: "(:unas)".to_owned(),
-                location: ark.to_owned(),
-            },
-        ],
-        JobState::Storing => vec![
-            JobValue::Store { manifest_url: manifest_url.clone(), mode: format!("add/9501/{ark}"), delete: None },
-            JobValue::Inventory { manifest_url, mode: format!("add/9501/{ark}") },
-        ],
-        JobState::Pending
-        | JobState::Provisioning
-        | JobState::Downloading
-        | JobState::Recording
-        | JobState::Notify
-        | JobState::Completed
-        | JobState::Failed
-        | JobState::Held
-        | JobState::Deleted => Vec::new(),
     }
 }

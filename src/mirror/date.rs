@@ -4,9 +4,8 @@
 use hashbrown::HashMap;
 use zookeeper_client::Client;
 
-use super::follow::nodes;
 use super::image::Undated;
-use super::read::{Estimates, Query, ReadError, Reader};
+use super::read::{Estimates, Query, ReadError, Reader, nodes};
 use super::store::Writer;
 use queuekeeper_queue::path::Path;
 

@@ -1,13 +1,11 @@
 //! Comparing the image with the tree, which should never find anything.
 
-use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 use zookeeper_client::Client;
 
-use super::follow::{Follower, nodes};
+use super::follow::Follower;
 use super::image::{Change, Image};
-use super::read::{Estimates, Found, Query, ReadBudget, Reader};
-use super::walk::{Walk, walk_beside};
+use super::read::{Estimates, Found, Query, Reader, nodes};
 use super::watch::{Interrupted, Watch};
 use queuekeeper_queue::path::Path;
 
@@ -16,19 +14,6 @@ const ROWS_AT_ONCE: usize = 512;
 
 /// How many rows are compared between two looks at what has changed meanwhile, for some ten milliseconds.
 const ROWS_BETWEEN: usize = 32 * ROWS_AT_ONCE;
-
-/// Walks the tree in a task of its own: to fill and sort an image takes a core for a while, in which events are applied
-/// as ever. It ends with the future.
-pub(super) async fn walk_aside(client: Client, budget: ReadBudget) -> Result<Walk, Interrupted> {
-    let walk = tokio::spawn(async move { walk_beside(&client, budget).await });
-    match AbortOnDropHandle::new(walk).await {
-        Ok(walked) => Ok(walked?),
-        Err(ended) => match ended.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(ended) => Err(Interrupted::Failed(ended.to_string())),
-        },
-    }
-}
 
 impl Follower {
     /// Reads what an image from a walk has otherwise than ours, counts what a second read confirms and no event has

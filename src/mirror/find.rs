@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+pub use super::cursor::InvalidCursor;
 use super::failures::FailureKey;
 use super::text::Needle;
 use queuekeeper_queue::fault::Fault;
@@ -188,11 +189,6 @@ pub struct JobCursor {
     /// The value that was sorted by, and the job's number below it.
     pub(super) at: u128,
 }
-
-/// A text that is no cursor, or that of another list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected the cursor that an earlier page of the same list gave")]
-pub struct InvalidCursor;
 
 impl JobCursor {
     /// Whether it is of a list in that order.

@@ -17,12 +17,11 @@ pub(super) use self::closed::Closed;
 use self::closed::implied;
 use super::clock::Moment;
 use super::date::date;
-use super::drift::walk_aside;
 use super::image::{Change, Image, NAMED};
 use super::metrics::{Cause, Metrics};
-use super::read::{Answer, Estimates, Found, Query, Reader};
+use super::read::{Answer, Estimates, Found, Query, Reader, nodes};
 use super::store::Writer;
-use super::walk::{Walk, walk};
+use super::walk::{Walk, walk, walk_aside};
 use super::watch::{DIRTY_LIMIT, Interrupted, Watch};
 use super::words::counted;
 use queuekeeper_queue::path::Path;
@@ -364,13 +363,4 @@ impl Follower {
             freshness.problem = problem;
         });
     }
-}
-
-/// What was found at each path that was asked for by itself.
-pub(super) fn nodes(answers: Vec<Answer>) -> Vec<(Path, Found)> {
-    let node = |answer| match answer {
-        Answer::Node(path, found) | Answer::Item(path, found, _) => Some((path, found)),
-        Answer::Names(..) | Answer::Permission(..) => None,
-    };
-    answers.into_iter().filter_map(node).collect()
 }

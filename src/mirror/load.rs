@@ -9,10 +9,9 @@ use zookeeper_client::Client;
 
 use super::clock::{Moment, Offset};
 use super::date::date;
-use super::follow::nodes;
 use super::image::Image;
 use super::measured::Measured;
-use super::read::{Found, Query, ReadBudget, ReadError, Reader};
+use super::read::{Found, Query, ReadBudget, ReadError, Reader, nodes};
 use super::store::{Store, Writer};
 use super::walk::{Walk, walk};
 use queuekeeper_queue::fault::{Fault, Limits};

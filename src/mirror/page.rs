@@ -10,7 +10,7 @@ use std::str::FromStr;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub use super::find::InvalidCursor;
+pub use super::cursor::InvalidCursor;
 use super::find::PAGE_LIMIT;
 
 /// Which part of a list is asked for.

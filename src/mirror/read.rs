@@ -6,6 +6,7 @@
 
 mod kind;
 mod query;
+mod waiting;
 
 use std::time::Duration;
 
@@ -14,9 +15,9 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::time::timeout;
 use zookeeper_client::{Client, Error};
 
-use self::kind::UnderWay;
-pub(super) use self::kind::{Estimates, Waiting};
-pub(super) use self::query::{Answer, Found, Query, USUAL_BATCH_NODES, USUAL_JOB_NODES, USUAL_REQUEST_NODES};
+pub(super) use self::query::{Answer, Found, Query, USUAL_BATCH_NODES, USUAL_JOB_NODES, USUAL_REQUEST_NODES, nodes};
+use self::waiting::UnderWay;
+pub(super) use self::waiting::{Estimates, Waiting};
 use queuekeeper_queue::pace::PART_A_REQUEST;
 use queuekeeper_queue::path::Path;
 

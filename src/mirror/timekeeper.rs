@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::clock::Moment;
-use super::store::Store;
+use super::store::{Store, Writer};
 
 /// How often our own clock is looked at: how long ages may be wrong after it was set.
 const TICK: Duration = Duration::from_secs(1);
@@ -37,11 +37,17 @@ pub struct Timekeeper {
     store: Store,
 }
 
-impl Timekeeper {
-    pub(super) fn new(store: Store) -> Self {
-        Self { store }
+impl Writer {
+    /// What learns the servers' time by asking for it, where there is a server to ask. The image waits for its first
+    /// answer, for two seconds at most, so that nothing is called old that only seems so.
+    #[must_use]
+    pub fn timekeeper(&self) -> Timekeeper {
+        self.expect_time();
+        Timekeeper { store: self.store() }
     }
+}
 
+impl Timekeeper {
     /// Asks for the time each `period` and whenever there is reason to, until `shutdown`. `ask` makes a write and gives
     /// the instant at which it was made, by the servers' clock.
     pub async fn run<F>(self, period: Duration, ask: impl Fn() -> F, shutdown: CancellationToken)

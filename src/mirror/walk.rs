@@ -6,6 +6,7 @@
 
 use std::time::{Duration, Instant};
 
+use tokio_util::task::AbortOnDropHandle;
 use zookeeper_client::Client;
 
 use super::image::Image;
@@ -13,6 +14,7 @@ use super::read::{
     Answer, Found, Query, ReadBudget, ReadError, Reader, USUAL_BATCH_NODES, USUAL_JOB_NODES, USUAL_REQUEST_NODES,
     Waiting,
 };
+use super::watch::Interrupted;
 use queuekeeper_queue::path::{BatchNode, JobNode, Path, RequestNode};
 use queuekeeper_queue::state::Outcome;
 
@@ -41,8 +43,21 @@ pub(super) async fn walk(client: &Client, budget: ReadBudget) -> Result<Walk, Re
 ///
 /// # Errors
 /// As [`walk`].
-pub(super) async fn walk_beside(client: &Client, budget: ReadBudget) -> Result<Walk, ReadError> {
+async fn walk_beside(client: &Client, budget: ReadBudget) -> Result<Walk, ReadError> {
     walk_with(Reader::patient(client, budget)).await
+}
+
+/// Walks the tree in a task of its own: to fill and sort an image takes a core for a while, in which events are applied
+/// as ever. It ends with the future.
+pub(super) async fn walk_aside(client: Client, budget: ReadBudget) -> Result<Walk, Interrupted> {
+    let walk = tokio::spawn(async move { walk_beside(&client, budget).await });
+    match AbortOnDropHandle::new(walk).await {
+        Ok(walked) => Ok(walked?),
+        Err(ended) => match ended.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(ended) => Err(Interrupted::Failed(ended.to_string())),
+        },
+    }
 }
 
 async fn walk_with(mut reader: Reader<'_>) -> Result<Walk, ReadError> {

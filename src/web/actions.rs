@@ -199,3 +199,9 @@ pub(super) fn plan(text: &str) -> Result<u64, Problem> {
 pub(super) fn reason(text: &str) -> Result<Reason, Problem> {
     Reason::new(text).map_err(|error| Problem::from(Refusal::Invalid(error.to_string())))
 }
+
+/// The states that a failed job may be resumed in: their labels and names.
+pub(in crate::web) fn resumable() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let states = JobState::Failed.next().iter().filter(|state| **state != JobState::Deleted);
+    states.map(|state| (state.label(), state.name()))
+}

@@ -189,7 +189,8 @@ impl Keeper {
         let space = Arc::new(AtomicI64::new(i64::MIN));
         let measured = Arc::clone(&space);
         let space_left = move || Some(measured.load(Ordering::Relaxed)).filter(|space| *space != i64::MIN);
-        let (alerts, runner) = Alerts::new(store.clone(), space_left, actions.clone(), coordination, rules, counted);
+        let alerts = Alerts::new(store.clone(), space_left, actions.clone(), coordination, rules, counted);
+        let runner = alerts.runner();
         let requested = actions_runner.run(Sessions::new(connect()), shutdown.clone());
         let kept = keeper.run(Sessions::new(connect()), alerts.wanted(), shutdown.clone());
         let ran = runner.run(shutdown.clone());

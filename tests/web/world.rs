@@ -132,7 +132,7 @@ impl World {
         let mut registry = metrics::registry();
         let (counted, store) = (alerts::Metrics::register(&mut registry), self.store.clone());
         let rules = Rules::default();
-        let (alerts, _) = Alerts::new(store.clone(), || None, self.actions.clone(), coordination, rules, counted);
+        let alerts = Alerts::new(store.clone(), || None, self.actions.clone(), coordination, rules, counted);
         let config = Config {
             file: Some(file),
             ..Config::new(queuekeeper_zookeeper::Config::new("127.0.0.1:1".parse().unwrap()))

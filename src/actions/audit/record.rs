@@ -8,9 +8,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::tally::Counted;
 use crate::actions::actor::{Actor, Source};
 use crate::actions::reason::Reason;
+
+/// How many targets one record of the audit trail has.
+pub(in crate::actions) const TARGETS_PER_RECORD: usize = 1_000;
 
 /// The id of an action: a UUID version 7, so that ids sort by time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -248,6 +250,19 @@ pub struct Finished {
     pub after: Option<String>,
     /// Who cancelled it.
     pub cancelled_by: Option<String>,
+}
+
+/// How often a rule decided the same without changing anything.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    /// The rule.
+    pub rule: String,
+    /// The outcome.
+    pub outcome: String,
+    /// How often.
+    pub count: u64,
+    /// The detail of the most recent one.
+    pub detail: String,
 }
 
 impl Record {

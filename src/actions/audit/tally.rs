@@ -4,25 +4,11 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 
-use super::record::{ActionId, Record};
+use super::record::{ActionId, Counted, Record};
 
 /// How many different decisions are counted separately until they are written; further ones are counted as others.
 const MAX_KINDS: usize = 1_000;
-
-/// How often a rule decided the same without changing anything.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counted {
-    /// The rule.
-    pub rule: String,
-    /// The outcome.
-    pub outcome: String,
-    /// How often.
-    pub count: u64,
-    /// The detail of the most recent one.
-    pub detail: String,
-}
 
 /// The decisions of one call that change nothing.
 #[derive(Clone, Debug, Default)]

@@ -6,7 +6,8 @@ use jiff::Timestamp;
 
 use super::{ActiveDecision, Next};
 use crate::alerts::decision::{DecisionKind, ItemList};
-use crate::alerts::guard::{self, Stop};
+use crate::alerts::evaluation::Stop;
+use crate::alerts::guard;
 use crate::alerts::item::DecisionItem;
 use crate::alerts::outcome::Outcome;
 use crate::alerts::server::Shared;

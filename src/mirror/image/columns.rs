@@ -3,10 +3,12 @@
 //! A filter reads just the columns that it asks about, from end to end: 200,000 rows are a fraction of a millisecond,
 //! where the rows themselves would be 40 MB of memory.
 
-use super::row::UNKNOWN_MS;
 use crate::mirror::text::{TextColumn, TextId};
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::{JobState, State};
+
+/// An instant that is not known. It sorts behind all others, so that the oldest of several is one that is known.
+pub(in crate::mirror) const UNKNOWN_MS: i64 = i64::MAX;
 
 /// A byte that says in which state a row is and three facts about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use zookeeper_client::Stat;
 
 use super::change::{Observation, ObservedState};
 use super::columns::Columns;
+pub(in crate::mirror) use super::columns::UNKNOWN_MS;
 use crate::mirror::text::{Folded, TextId};
 use queuekeeper_queue::fault::NodeSet;
 use queuekeeper_queue::id::{BatchId, JobId};
@@ -28,9 +29,6 @@ impl LockStat {
         Self { session: stat.ephemeral_owner, created_ms: stat.ctime, czxid: stat.czxid }
     }
 }
-
-/// An instant that is not known. It sorts behind all others, so that the oldest of several is one that is known.
-pub(in crate::mirror) const UNKNOWN_MS: i64 = i64::MAX;
 
 /// A set of the znodes of one job (batch, request), by their position in `ALL`; the item's own znode stands at
 /// [`Nodes::SELF`].

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use zookeeper_client::{Error, MultiReadResult, MultiReader, Stat};
 
 use super::kind::Kind;
-use queuekeeper_queue::path::{BatchNode, JobNode, Path, RequestNode, StateFolder};
+pub(in crate::mirror) use super::kind::{USUAL_BATCH_NODES, USUAL_JOB_NODES, USUAL_REQUEST_NODES};
+use queuekeeper_queue::path::{Path, StateFolder};
 
 /// What a read found at a path.
 #[derive(Debug)]
@@ -57,24 +58,6 @@ impl Found {
         }
     }
 }
-
-/// The children that nearly every job has. The others are few, and found by the number of children.
-pub(in crate::mirror) const USUAL_JOB_NODES: [JobNode; 7] = [
-    JobNode::Bid,
-    JobNode::Configuration,
-    JobNode::Status,
-    JobNode::Priority,
-    JobNode::SpaceNeeded,
-    JobNode::Identifiers,
-    JobNode::Metadata,
-];
-
-/// The same of a batch.
-pub(in crate::mirror) const USUAL_BATCH_NODES: [BatchNode; 3] =
-    [BatchNode::Submission, BatchNode::Status, BatchNode::States];
-
-/// The same of an access request.
-pub(in crate::mirror) const USUAL_REQUEST_NODES: [RequestNode; 2] = [RequestNode::Token, RequestNode::Status];
 
 /// What to read.
 #[derive(Debug)]
@@ -227,4 +210,13 @@ impl Answer {
         let all = own.into_iter().chain(children.iter().map(|(path, found)| (path, found)));
         all.filter(|(_, found)| matches!(found, Found::Denied)).map(|(path, _)| path)
     }
+}
+
+/// What was found at each path that was asked for by itself.
+pub(in crate::mirror) fn nodes(answers: Vec<Answer>) -> Vec<(Path, Found)> {
+    let node = |answer| match answer {
+        Answer::Node(path, found) | Answer::Item(path, found, _) => Some((path, found)),
+        Answer::Names(..) | Answer::Permission(..) => None,
+    };
+    answers.into_iter().filter_map(node).collect()
 }

@@ -6,7 +6,6 @@ use super::{Shared, Store, Writer};
 use crate::mirror::clock::{Clock, Moment, Offset, OffsetAt};
 use crate::mirror::freshness::ServerClock;
 use crate::mirror::history::shifted;
-use crate::mirror::timekeeper::Timekeeper;
 
 /// What was learnt of the servers' clock.
 #[derive(Debug, Default)]
@@ -81,12 +80,9 @@ impl Shared {
 }
 
 impl Writer {
-    /// What learns the servers' time by asking for it, where there is a server to ask. The image waits for its first
-    /// answer, for two seconds at most, so that nothing is called old that only seems so.
-    #[must_use]
-    pub fn timekeeper(&self) -> Timekeeper {
+    /// From now on the image waits for the servers' time: something asks for it.
+    pub(in crate::mirror) fn expect_time(&self) {
         self.shared.first_time.send_replace(FirstTime::Awaited);
-        Timekeeper::new(self.store())
     }
 
     /// Waits until the servers' time is known, if it is being asked for.

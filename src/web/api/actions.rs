@@ -117,11 +117,11 @@ pub(super) struct ReasonBody {
     responses(
         (status = 200, body = ActionView, description = "The action was executed, or this is what it would do"),
         (status = 202, body = ActionView, description = "The action is in progress"),
-        (status = 400, body = Problem, content_type = "application/problem+json", description = "The request is not valid"),
-        (status = 404, body = Problem, content_type = "application/problem+json", description = "The target does not exist"),
-        (status = 409, body = Problem, content_type = "application/problem+json", description = "The state of the queue forbids it: `state` and `version` are those of the target now; or it was executed in part, as `detail` says"),
-        (status = 502, body = Problem, content_type = "application/problem+json", description = "ZooKeeper refused it; nothing was done"),
-        (status = 504, body = Problem, content_type = "application/problem+json", description = "It is unknown whether all of it was executed: the connection was lost"),
+        (status = 400, description = "The request is not valid"),
+        (status = 404, description = "The target does not exist"),
+        (status = 409, description = "The state of the queue forbids it: `state` and `version` are those of the target now; or it was executed in part, as `detail` says"),
+        (status = 502, description = "ZooKeeper refused it; nothing was done"),
+        (status = 504, description = "It is unknown whether all of it was executed: the connection was lost"),
     ),
 )]
 pub(super) async fn action(
@@ -150,7 +150,7 @@ pub(super) async fn action(
     params(("id" = String, Path, description = "The action's id", example = "01938f5e-6c2a-7c3b-9d6e-2f0d1c5b7a90")),
     responses(
         (status = 200, body = ActionView),
-        (status = 404, body = Problem, content_type = "application/problem+json", description = "There is no such action, or it is too old"),
+        (status = 404, description = "There is no such action, or it is too old"),
     ),
 )]
 pub(super) async fn action_by_id(FromState(state): FromState<State>, Path(id): Path<String>) -> Answer<ActionView> {
@@ -163,7 +163,7 @@ pub(super) async fn action_by_id(FromState(state): FromState<State>, Path(id): P
     params(("id" = String, Path, description = "The action's id", example = "01938f5e-6c2a-7c3b-9d6e-2f0d1c5b7a90")),
     responses(
         (status = 200, body = ActionView),
-        (status = 404, body = Problem, content_type = "application/problem+json", description = "There is no such action in progress"),
+        (status = 404, description = "There is no such action in progress"),
     ),
 )]
 pub(super) async fn cancel(
@@ -183,8 +183,8 @@ pub(super) async fn cancel(
     request_body = ListBody,
     responses(
         (status = 201, body = FrozenList),
-        (status = 400, body = Problem, content_type = "application/problem+json", description = "The action is not supported for such a list"),
-        (status = 404, body = Problem, content_type = "application/problem+json", description = "No such collection or group"),
+        (status = 400, description = "The action is not supported for such a list"),
+        (status = 404, description = "No such collection or group"),
     ),
 )]
 pub(super) async fn freeze(
@@ -224,8 +224,8 @@ pub(super) async fn freeze(
     request_body = ReasonBody,
     responses(
         (status = 202, body = ActionView),
-        (status = 400, body = Problem, content_type = "application/problem+json", description = "The reason is missing"),
-        (status = 404, body = Problem, content_type = "application/problem+json", description = "There is no such list: it is older than half an hour, or belongs to another user"),
+        (status = 400, description = "The reason is missing"),
+        (status = 404, description = "There is no such list: it is older than half an hour, or belongs to another user"),
     ),
 )]
 pub(super) async fn execute(

@@ -68,10 +68,10 @@ struct AlertBody {
     request_body = AlertsBody,
     responses(
         (status = 200, body = ReceivedView),
-        (status = 400, body = Problem, content_type = "application/problem+json", description = "It is no message of Alertmanager in version 4, or holds too much"),
-        (status = 404, body = Problem, content_type = "application/problem+json", description = "This server takes no alerts"),
-        (status = 413, body = Problem, content_type = "application/problem+json", description = "It is larger than 1 MiB"),
-        (status = 503, body = Problem, content_type = "application/problem+json", description = "It cannot be decided or written down now: send it again"),
+        (status = 400, description = "It is no message of Alertmanager in version 4, or holds too much"),
+        (status = 404, description = "This server takes no alerts"),
+        (status = 413, description = "It is larger than 1 MiB"),
+        (status = 503, description = "It cannot be decided or written down now: send it again"),
     ),
 )]
 async fn alerts(

@@ -22,7 +22,7 @@ use crate::web::state::State;
     get, path = "/rules",
     responses(
         (status = 200, body = RulesView),
-        (status = 404, body = Problem, content_type = "application/problem+json", description = "This server accepts no alerts"),
+        (status = 404, description = "This server accepts no alerts"),
     ),
 )]
 pub(super) async fn rules(FromState(state): FromState<State>) -> Answer<RulesView> {
@@ -37,9 +37,9 @@ pub(super) async fn rules(FromState(state): FromState<State>) -> Answer<RulesVie
     request_body = ReasonBody,
     responses(
         (status = 200, body = RulesView),
-        (status = 400, body = Problem, content_type = "application/problem+json", description = "The reason is missing or invalid"),
-        (status = 404, body = Problem, content_type = "application/problem+json", description = "Unknown rule"),
-        (status = 409, body = Problem, content_type = "application/problem+json", description = "Its breaker is not open"),
+        (status = 400, description = "The reason is missing or invalid"),
+        (status = 404, description = "Unknown rule"),
+        (status = 409, description = "Its breaker is not open"),
     ),
 )]
 pub(super) async fn reset(
@@ -57,9 +57,9 @@ pub(super) async fn reset(
     request_body = ReasonBody,
     responses(
         (status = 200, body = RulesView),
-        (status = 400, body = Problem, content_type = "application/problem+json", description = "The reason is missing or invalid"),
-        (status = 404, body = Problem, content_type = "application/problem+json", description = "This server has no rules"),
-        (status = 409, body = Problem, content_type = "application/problem+json", description = "Automatic actions are paused already"),
+        (status = 400, description = "The reason is missing or invalid"),
+        (status = 404, description = "This server has no rules"),
+        (status = 409, description = "Automatic actions are paused already"),
     ),
 )]
 pub(super) async fn pause(
@@ -76,9 +76,9 @@ pub(super) async fn pause(
     request_body = ReasonBody,
     responses(
         (status = 200, body = RulesView),
-        (status = 400, body = Problem, content_type = "application/problem+json", description = "The reason is missing or invalid"),
-        (status = 404, body = Problem, content_type = "application/problem+json", description = "This server has no rules"),
-        (status = 409, body = Problem, content_type = "application/problem+json", description = "Automatic actions are not paused"),
+        (status = 400, description = "The reason is missing or invalid"),
+        (status = 404, description = "This server has no rules"),
+        (status = 409, description = "Automatic actions are not paused"),
     ),
 )]
 pub(super) async fn unpause(

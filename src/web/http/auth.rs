@@ -18,13 +18,12 @@ use crate::actions::Role;
 use crate::web::routes::{ALERTS, HEALTHY, READY};
 
 mod authentication;
-mod authenticator;
+pub(super) mod authenticator;
 mod credentials;
 mod metrics;
 mod throttle;
 
 pub(in crate::web) use authentication::Authentication;
-pub(in crate::web) use authenticator::Authenticator;
 pub(in crate::web) use credentials::Credentials;
 
 const BASIC: HeaderValue = HeaderValue::from_static("Basic realm=\"queuekeeper\", charset=\"UTF-8\"");

@@ -6,7 +6,7 @@ use parking_lot::RwLock;
 use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 
-use super::auth::Authenticator;
+use super::auth::authenticator::Authenticator;
 use super::host::Hosts;
 use crate::config::{Config, ConfigFile, Users, Web, WebFile};
 use crate::metrics::http::{Http, Known};

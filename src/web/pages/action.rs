@@ -14,13 +14,13 @@ use crate::actions::audit::ActionId;
 use crate::actions::{Action, ActionKind, ActionParameters, Actor, Precondition, Prepared, Reason, Refusal, Source};
 use crate::views::actions::plan_text;
 use crate::views::show::{Shown, shown, visible};
-use crate::web::actions::{ActionRequest, action_kind, job_state, plan, priority, target};
+use crate::web::actions::{ActionRequest, action_kind, job_state, plan, priority, resumable, target};
 use crate::web::http::identity::Identity;
 use crate::web::http::params::{Params, Sent};
 use crate::web::http::problem::{HasMessage, Problem};
 use crate::web::http::query::{Pairs, address, given, refuse};
 use crate::web::state::State;
-use queuekeeper_queue::state::{JobState, State as _};
+use queuekeeper_queue::state::State as _;
 
 mod words;
 
@@ -264,12 +264,6 @@ impl ActionPage {
             frame,
         }
     }
-}
-
-/// The states that a failed job may be resumed in: their labels and names.
-pub(super) fn resumable() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let states = JobState::Failed.next().iter().filter(|state| **state != JobState::Deleted);
-    states.map(|state| (state.label(), state.name()))
 }
 
 impl Against {

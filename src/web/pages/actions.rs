@@ -62,9 +62,9 @@ struct Page {
     operations: Vec<String>,
     /// How far it is, of an action over many.
     reached: Option<Reached>,
-    undone: Vec<Undone>,
-    more_undone: String,
-    written: Vec<Undone>,
+    not_done: Vec<ItemRow>,
+    more_not_done: String,
+    written: Vec<ItemRow>,
     more_written: String,
     is_going_on: bool,
     may_cancel: bool,
@@ -103,7 +103,7 @@ struct Reached {
 }
 
 #[derive(Debug)]
-struct Undone {
+struct ItemRow {
     on: String,
     href: String,
     why: String,
@@ -165,14 +165,14 @@ impl Page {
         });
         let (on, on_href) = named(&action.on, &frame.root);
         let is_going_on = action.outcome == "running";
-        let undone = action.undone.iter().map(|undone| {
-            let (on, href) = named(&undone.on, &frame.root);
-            Undone { on, href, why: visible(&undone.why) }
+        let not_done = action.not_done_items.iter().map(|item| {
+            let (on, href) = named(&item.on, &frame.root);
+            ItemRow { on, href, why: visible(&item.why) }
         });
-        let left_out = (action.not_done + action.unknown).saturating_sub(action.undone.len() as u64);
+        let left_out = (action.not_done + action.unknown).saturating_sub(action.not_done_items.len() as u64);
         let written = action.written.iter().map(|item| {
             let (on, href) = named(&item.on, &frame.root);
-            Undone { on, href, why: visible(&item.what) }
+            ItemRow { on, href, why: visible(&item.what) }
         });
         let unlisted =
             if action.written.is_empty() { 0 } else { action.done.saturating_sub(action.written.len() as u64) };
@@ -187,8 +187,8 @@ impl Page {
             warnings: action.warnings.iter().map(|warning| visible(warning)).collect(),
             operations: action.operations.iter().map(|line| visible(line)).collect(),
             reached: Reached::new(action),
-            undone: undone.collect(),
-            more_undone: if left_out > 0 { format!("and {} more", Count(left_out)) } else { String::new() },
+            not_done: not_done.collect(),
+            more_not_done: if left_out > 0 { format!("and {} more", Count(left_out)) } else { String::new() },
             written: written.collect(),
             more_written: if unlisted > 0 {
                 format!("and {} more, in the audit file", Count(unlisted))

@@ -4,7 +4,7 @@ use askama::Template;
 use jiff::Timestamp;
 
 use super::frame::{Frame, Section};
-use super::jobs::Pages;
+use super::listing::Pages;
 use crate::actions::Role;
 use crate::views::failures::{FailureItem, FailureList};
 use crate::views::query::Parameters;

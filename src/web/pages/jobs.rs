@@ -3,10 +3,10 @@
 use askama::Template;
 use jiff::Timestamp;
 
-use super::action::resumable;
 use super::frame::{Frame, Section};
 use super::jobs::form::Form;
 use super::jobs::row::Row;
+use super::listing::Pages;
 use crate::actions::{Role, TargetKind};
 use crate::mirror::find::{Direction, JobSort};
 use crate::views::jobs::{JobFilter, JobList};
@@ -14,8 +14,9 @@ use crate::views::parameter::OneOf;
 use crate::views::query::{self, Parameters as _};
 use crate::views::show::{Count, counted};
 use crate::views::{PageQuery, ViewError};
+use crate::web::actions::resumable;
 use crate::web::http::problem::Problem;
-use crate::web::http::query::{Pairs, address, pair, query_of};
+use crate::web::http::query::{Pairs, address, query_of};
 use crate::web::state::State;
 
 pub(super) mod form;
@@ -93,30 +94,6 @@ struct Head {
     href: String,
     /// The value of `aria-sort`; empty where the list is not sorted by it.
     sorted: &'static str,
-}
-
-/// The ways to other pages; empty for none.
-#[derive(Debug, Default)]
-pub(super) struct Pages {
-    pub(super) first: String,
-    pub(super) previous: String,
-    pub(super) next: String,
-}
-
-impl Pages {
-    /// `base` is the address without a cursor, and `pairs` its parameters.
-    pub(super) fn new(base: &str, pairs: &Pairs, previous: Option<&str>, next: Option<&str>) -> Self {
-        let at = |cursor: &str| address(base, pairs.iter().chain([&pair("cursor", cursor)]));
-        Self {
-            first: previous.map(|_| address(base, pairs)).unwrap_or_default(),
-            previous: previous.map(at).unwrap_or_default(),
-            next: next.map(at).unwrap_or_default(),
-        }
-    }
-
-    pub(super) fn are_none(&self) -> bool {
-        self.first.is_empty() && self.next.is_empty()
-    }
 }
 
 impl JobsPage {

@@ -10,13 +10,35 @@ use crate::web::http::query::{Pairs, address, given, pair};
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::state::State as _;
 
-use super::jobs::Pages;
-
 /// How many characters of a text stand in a list.
 pub(super) const SHORT: usize = 60;
 
 /// The same of a message.
 pub(super) const LONG: usize = 160;
+
+/// The ways to other pages; empty for none.
+#[derive(Debug, Default)]
+pub(super) struct Pages {
+    pub(super) first: String,
+    pub(super) previous: String,
+    pub(super) next: String,
+}
+
+impl Pages {
+    /// `base` is the address without a cursor, and `pairs` its parameters.
+    pub(super) fn new(base: &str, pairs: &Pairs, previous: Option<&str>, next: Option<&str>) -> Self {
+        let at = |cursor: &str| address(base, pairs.iter().chain([&pair("cursor", cursor)]));
+        Self {
+            first: previous.map(|_| address(base, pairs)).unwrap_or_default(),
+            previous: previous.map(at).unwrap_or_default(),
+            next: next.map(at).unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn are_none(&self) -> bool {
+        self.first.is_empty() && self.next.is_empty()
+    }
+}
 
 /// A choice of a form.
 #[derive(Clone, Debug)]

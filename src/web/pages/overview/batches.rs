@@ -1,11 +1,11 @@
-//! The batches in work.
+//! The batches in progress.
 
 use jiff::Timestamp;
 
 use crate::views::overview::{BatchInWork, Overview};
 use crate::views::show::{Count, counted};
 
-/// The batches in work that are shown, and how many are not.
+/// The batches in progress that are shown, and how many are not.
 #[derive(Debug)]
 pub(super) struct Batches {
     pub(super) rows: Vec<Row>,

@@ -7,9 +7,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
-use super::BulkAction;
-use crate::actions::audit::ActionId;
-use crate::actions::target::Target;
+use super::action::{Action, ActionParameters};
+use super::audit::ActionId;
+use super::kind::ActionKind;
+use super::refusal::Refusal;
+use super::target::Target;
 
 /// How many items a list may have.
 pub const MAX_ITEMS: usize = 250_000;
@@ -26,6 +28,31 @@ const MAX_ITEMS_PER_ACTOR: usize = 2 * MAX_ITEMS;
 
 /// How long a list is kept.
 const LIST_LIFETIME: Duration = Duration::from_mins(30);
+
+/// An action on each item of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BulkAction {
+    /// The kind of the action.
+    pub kind: ActionKind,
+    /// The parameters besides the target.
+    pub parameters: ActionParameters,
+}
+
+impl BulkAction {
+    /// An action without parameters.
+    #[must_use]
+    pub fn new(kind: ActionKind) -> Self {
+        Self { kind, parameters: ActionParameters::default() }
+    }
+
+    /// The action on one item whose status has this version.
+    ///
+    /// # Errors
+    /// As [`Requested::new`](super::Requested::new).
+    pub fn on(self, target: &Target, version: Option<i32>) -> Result<Action, Refusal> {
+        Ok(Action::new(self.kind, target.clone(), self.parameters)?.at_version(version))
+    }
+}
 
 /// What a list contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +103,7 @@ pub struct Frozen {
 
 /// The lists that are not executed yet.
 #[derive(Debug, Default)]
-pub(in crate::actions) struct Lists(Mutex<VecDeque<Arc<Frozen>>>);
+pub(super) struct Lists(Mutex<VecDeque<Arc<Frozen>>>);
 
 impl Lists {
     pub(super) fn add(&self, frozen: Arc<Frozen>) {
@@ -107,7 +134,6 @@ impl Lists {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::actions::ActionKind;
 
     #[test]
     fn the_lists_of_one_actor_do_not_displace_those_of_others_and_all_are_bounded() {

@@ -1,0 +1,25 @@
+//! What all parts of the actions share.
+
+use tokio_util::task::TaskTracker;
+
+use super::audit::Audit;
+use super::clock::Clock;
+use super::execution::Executions;
+use super::lists::Lists;
+use super::metrics::Metrics;
+use super::session::Connected;
+use crate::mirror::Store;
+use queuekeeper_queue::fault::Limits;
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) connected: Connected,
+    pub(super) store: Option<Store>,
+    pub(super) clock: Clock,
+    pub(super) limits: Limits,
+    pub(super) audit: Audit,
+    pub(super) metrics: Metrics,
+    pub(super) executions: Executions,
+    pub(super) lists: Lists,
+    pub(super) tasks: TaskTracker,
+}
