@@ -335,10 +335,10 @@ pub(super) fn report(view: &ActionView, screen: &mut Screen) {
     if !view.written.is_empty() && unlisted > 0 {
         screen.say(&format!("and {} more: see the audit file", count(unlisted)));
     }
-    for undone in view.undone.iter().take(MAX_LISTED) {
-        screen.beneath(&format!("{}: {}", undone.on, undone.why));
+    for item in view.not_done_items.iter().take(MAX_LISTED) {
+        screen.beneath(&format!("{}: {}", item.on, item.why));
     }
-    if view.undone.len() > MAX_LISTED {
+    if view.not_done_items.len() > MAX_LISTED {
         screen.beneath("and more: see the audit file");
     }
     for warning in &view.warnings {

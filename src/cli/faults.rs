@@ -172,7 +172,7 @@ fn show(list: &FaultList, screen: &mut Screen) {
 }
 
 /// What a walk does not read, as there may be one for each job.
-const UNSEEN: &str = "Not looked for: znodes below the references of batches in work. They matter when the batch has \
+const UNSEEN: &str = "Not looked for: znodes below the references of batches in progress. They matter when the batch has \
                       ended, and are found then.";
 
 /// What has to last for no longer is confirmed by looking twice, in seconds.

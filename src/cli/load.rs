@@ -18,7 +18,7 @@ use super::meter::Meter;
 use super::output::note;
 use super::{ZooKeeperArgs, on_signal};
 use queuekeeper_queue::Queue;
-use queuekeeper_queue::load::{self, Checked, LoadError, LoadLimits, LoadOptions, LoadProgress, Loaded};
+use queuekeeper_queue::load::{self, CheckedDump, LoadError, LoadLimits, LoadOptions, LoadProgress, Loaded};
 use queuekeeper_zookeeper::Config;
 
 /// The size of a read, and how many may be ahead of the load.
@@ -111,7 +111,7 @@ impl LoadArgs {
 
 /// Checks a dump from its first line to its last, and returns it rewound. A pipe can be read once, so its contents are
 /// kept in a temporary file, which has no name and ends with the process.
-fn check(path: Option<&Path>, limits: LoadLimits) -> anyhow::Result<(File, Checked)> {
+fn check(path: Option<&Path>, limits: LoadLimits) -> anyhow::Result<(File, CheckedDump)> {
     let name = path.map_or_else(|| "standard input".to_owned(), |path| path.display().to_string());
     let failed = || format!("cannot read {name}");
     let open = |path| File::open(path).with_context(failed);

@@ -14,13 +14,13 @@ use crate::mirror::{Request, state_label};
 use queuekeeper_queue::path::AccessQueue;
 use queuekeeper_queue::state::AccessState;
 
-// What describes the parameters follows aliases, and not the arguments of types.
+// The derived parameter descriptions resolve aliases, but not type arguments.
 type Queue = OneOf<AccessQueue>;
 type State = OneOf<Option<AccessState>>;
 type Age = OneOf<AgeBand>;
 type Sort = OneOf<RequestOrder>;
 
-/// Which access requests, and in which order: all that is set must hold.
+/// Which access requests, and in which order; all filters must match.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, Args, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default)]
@@ -31,7 +31,7 @@ pub(crate) struct AccessFilter {
     #[param(inline)]
     pub(crate) queue: Option<Queue>,
 
-    /// In this state; `other` for a status that is none of them.
+    /// In this state; `other` for an unknown status.
     #[arg(long, value_name = "STATE")]
     #[param(inline)]
     pub(crate) state: Option<State>,
@@ -41,12 +41,12 @@ pub(crate) struct AccessFilter {
     #[param(inline)]
     pub(crate) age: Option<Age>,
 
-    /// With this text in id or token, in any case.
+    /// With this text in id or token, case-insensitive.
     #[arg(long, value_name = "TEXT")]
     #[param(inline)]
     pub(crate) text: Option<SearchFor>,
 
-    /// The order; `waiting` puts those first that are longest in their state.
+    /// The sort order; `waiting` lists those first that have been in their state longest.
     #[arg(long, value_name = "ORDER", default_value_t)]
     #[param(inline)]
     pub(crate) sort: Sort,
@@ -56,7 +56,7 @@ impl Source<'_> {
     /// A page of the access requests that match.
     ///
     /// # Errors
-    /// For a cursor that is none of this list.
+    /// For a cursor of another list.
     pub(crate) fn access(
         &self,
         filter: &AccessFilter,
@@ -74,22 +74,22 @@ impl Source<'_> {
     }
 }
 
-/// A request for the assembly of an object. Texts are anything at all, cut to 512 bytes each.
+/// A request for the assembly of an object. Texts may hold anything and are cut to 512 bytes each.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct AccessItem {
-    /// Its id, which is of its queue alone.
+    /// Its id, unique within its queue.
     #[schema(example = "qid0000000042")]
     pub(crate) id: String,
     /// Its queue: `small` or `large`.
     #[schema(example = "small")]
     pub(crate) queue: &'static str,
-    /// Its state; `other` where its status is missing, unreadable or unknown.
+    /// Its state; `other` if its status is missing, unreadable or unknown.
     #[schema(example = "pending")]
     pub(crate) state: &'static str,
-    /// The status text, where it names no state that we know or is spelled as the daemons do not.
+    /// The text of its status, if it is not a known state in the daemons' spelling.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) odd_status: Option<String>,
-    /// The version of its status, for actions: they are refused where it has changed. -1 where it has none.
+    /// The version of its status, the precondition of actions; -1 if it has no status.
     pub(crate) status_version: i32,
     /// When it entered its state.
     pub(crate) entered: Option<Timestamp>,
@@ -97,11 +97,11 @@ pub(crate) struct AccessItem {
     pub(crate) message: String,
     /// Whether it is locked.
     pub(crate) locked: bool,
-    /// The session that holds its lock, as ZooKeeper's own log writes it; null for none.
+    /// The session that holds its lock, in the notation of ZooKeeper's log; null for none.
     pub(crate) session: Option<String>,
     /// The token that the requester polls with.
     pub(crate) token: String,
-    /// How many bytes it asks for; 0 where that is unknown.
+    /// The size of the requested object in bytes; 0 if unknown.
     pub(crate) requested_bytes: u64,
 }
 
@@ -112,7 +112,7 @@ pub(crate) struct AccessList {
     pub(crate) total: u64,
     /// How many of them come before this page.
     pub(crate) before: u64,
-    /// The cursor of the page behind; null on the last one.
+    /// The cursor of the next page; null on the last one.
     pub(crate) next: Option<String>,
     /// The requests of this page.
     pub(crate) items: Vec<AccessItem>,

@@ -1,4 +1,4 @@
-//! Actions: what they would do, how far they are, and what came of them.
+//! Actions: their plan, progress and outcome.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -10,20 +10,20 @@ use crate::actions::{Execution, Frozen, Outcome, Precondition, Prepared};
 /// How many targets of a frozen list are shown.
 const SAMPLE: usize = 10;
 
-/// How many characters of data that is lost are shown.
+/// The maximum length of shown data that an action removes, in characters.
 const LOST: usize = 300;
 
-/// An action: one that was carried out, is being carried out, or would be.
+/// An action: planned, running or finished.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub(crate) struct ActionView {
-    /// Its id; absent where it was only to be shown.
+    /// Its id; absent in a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "01938f5e-6c2a-7c3b-9d6e-2f0d1c5b7a90")]
     pub(crate) id: Option<String>,
-    /// What is to be done.
+    /// Which action.
     #[schema(example = "resume")]
     pub(crate) action: String,
-    /// To what; of many, how many there are.
+    /// Its target, or the number of targets.
     #[schema(example = "jid0000000042")]
     pub(crate) on: String,
     /// Why.
@@ -32,7 +32,7 @@ pub(crate) struct ActionView {
     /// `conflict`, `unavailable`, `failed`, `unknown`.
     #[schema(example = "done")]
     pub(crate) outcome: String,
-    /// What was done in figures, or what stood against it.
+    /// What was done, in figures, or why it was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) detail: Option<String>,
     /// The state before.
@@ -43,57 +43,56 @@ pub(crate) struct ActionView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "downloading")]
     pub(crate) after: Option<String>,
-    /// The version of its status after.
+    /// The version of its status after the action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<i32>,
-    /// What its operator should know.
+    /// Warnings for the operator.
     pub(crate) warnings: Vec<String>,
-    /// What is written to ZooKeeper, in words: whole, or of much the first operations.
+    /// The operations in ZooKeeper, in words; of many, the first ones.
     pub(crate) operations: Vec<String>,
     /// Znodes whose data is removed or replaced.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) lost: Vec<LostNode>,
-    /// How many items are done, of an action over many.
+    /// How many items of a bulk action were done.
     pub(crate) done: u64,
     /// How many were not done.
     pub(crate) not_done: u64,
-    /// Of how many it is not known whether they were done: the connection was lost. They count as neither.
+    /// How many have an unknown outcome, because the connection was lost. They count as neither done nor not done.
     pub(crate) unknown: u64,
-    /// How many there are.
+    /// How many items there are.
     pub(crate) count: u64,
-    /// The items that were not done or of which that is unknown, and why; a hundred at most.
+    /// The items that were not done or have an unknown outcome, and why; a hundred at most.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) undone: Vec<Undone>,
-    /// The items that were repaired, of a repair of many, and what was written; a thousand at most, the audit file has
-    /// all.
+    pub(crate) not_done_items: Vec<NotDoneItem>,
+    /// The items that a bulk repair repaired, and what was written; a thousand at most. The audit file has all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) written: Vec<WrittenItem>,
     /// How long it took.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) duration_seconds: Option<f64>,
-    /// What there was of its target when it was only shown: an action with this is refused where that has changed.
+    /// The state of its target, in a dry run: an action with this precondition is refused if the target has changed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) precondition: Option<SeenView>,
+    pub(crate) precondition: Option<PreconditionView>,
 }
 
-/// What an action may say that its operator saw.
+/// The precondition of an action.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
-pub(crate) struct SeenView {
+pub(crate) struct PreconditionView {
     /// The state of its target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<String>,
     /// The version of its status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<i32>,
-    /// Of a lock, the transaction that made it.
+    /// Of a lock, the transaction that created it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) czxid: Option<i64>,
-    /// What was planned, as a number in hexadecimal digits.
+    /// The hash of the plan, in hexadecimal digits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) plan: Option<String>,
 }
 
-impl SeenView {
+impl PreconditionView {
     fn new(precondition: &Precondition) -> Self {
         Self {
             state: precondition.state.as_deref().map(str::to_owned),
@@ -104,7 +103,7 @@ impl SeenView {
     }
 }
 
-/// A plan's number as it is told.
+/// The hash of a plan as text.
 pub(crate) fn plan_text(plan: u64) -> String {
     format!("{plan:x}")
 }
@@ -120,18 +119,18 @@ pub(crate) struct LostNode {
 
 /// An item that was not done.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
-pub(crate) struct Undone {
-    /// Which.
+pub(crate) struct NotDoneItem {
+    /// The item, as a target of actions.
     #[schema(example = "jid0000000042")]
     pub(crate) on: String,
-    /// What stood against it.
+    /// Why it was not done.
     pub(crate) why: String,
 }
 
 /// An item that was repaired.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct WrittenItem {
-    /// Which.
+    /// The item, as a target of actions.
     #[schema(example = "fault:unloadable_job:/jobs/jid0000000042")]
     pub(crate) on: String,
     /// What was written, and the data that was replaced.
@@ -139,18 +138,18 @@ pub(crate) struct WrittenItem {
     pub(crate) what: String,
 }
 
-/// A frozen list: nothing outside of it will be touched.
+/// A frozen list: an action on it changes no other items.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct FrozenList {
-    /// The id of the action that it may become.
+    /// Its id, which becomes that of the action.
     #[schema(example = "01938f5e-6c2a-7c3b-9d6e-2f0d1c5b7a90")]
     pub(crate) id: String,
     /// When it was frozen; it is kept for half an hour.
     pub(crate) at: Timestamp,
-    /// What is to be done to each item.
+    /// The action on each item.
     #[schema(example = "resume")]
     pub(crate) action: String,
-    /// What it is a list of: `jobs`, `chosen jobs` or `chosen items`.
+    /// The kind of its items: `jobs`, `chosen jobs` or `chosen items`.
     pub(crate) of: &'static str,
     /// How many items it has.
     pub(crate) count: usize,
@@ -176,15 +175,15 @@ impl ActionView {
             operations: prepared.operations(),
             lost: lost.collect(),
             count: prepared.jobs() as u64,
-            precondition: Some(SeenView::new(&prepared.precondition)),
+            precondition: Some(PreconditionView::new(&prepared.precondition)),
             ..Self::default()
         }
     }
 
-    /// How far an action is, or what came of it.
+    /// The progress of an action, or its outcome.
     pub(crate) fn of(work: &Execution) -> Self {
         let reached = work.progress();
-        let undone = work.not_done().into_iter().take(100);
+        let not_done = work.not_done().into_iter().take(100);
         let mut view = Self {
             id: Some(work.id.to_string()),
             action: work.action.to_string(),
@@ -195,7 +194,7 @@ impl ActionView {
             not_done: reached.failed,
             unknown: reached.unknown,
             count: reached.of,
-            undone: undone.map(|(on, why)| Undone { on, why: why.to_string() }).collect(),
+            not_done_items: not_done.map(|(on, why)| NotDoneItem { on, why: why.to_string() }).collect(),
             written: work.written().into_iter().map(|(on, what)| WrittenItem { on, what }).collect(),
             ..Self::default()
         };
@@ -212,7 +211,7 @@ impl ActionView {
         view
     }
 
-    /// Counts the one item of an action that has ended and is over no list.
+    /// Counts the only item of a finished action that is not a bulk action.
     fn count_one(&mut self) {
         self.count = 1;
         match &*self.outcome {
@@ -222,7 +221,7 @@ impl ActionView {
         }
     }
 
-    /// Adds what only the audit trail remembers of it.
+    /// Adds the fields that only the audit trail has.
     pub(crate) fn with(mut self, entry: Option<Entry>) -> Self {
         if let Some(entry) = entry {
             (self.operations, self.duration_seconds) = (entry.operations, entry.duration_seconds);
@@ -236,7 +235,7 @@ impl ActionView {
         (self.version, self.warnings, self.detail) = (outcome.version, outcome.warnings, outcome.detail);
     }
 
-    /// The same as the audit trail remembers it.
+    /// An action from the audit trail.
     pub(crate) fn remembered(entry: Entry) -> Self {
         let count = |label: &str| entry.outcomes.get(label).copied().unwrap_or(0);
         let (all, done, unknown) = (entry.outcomes.values().sum::<u64>(), count("done"), count("unknown"));
@@ -254,7 +253,7 @@ impl ActionView {
             not_done: all - done - unknown,
             unknown,
             count: entry.count,
-            undone: entry.not_done.into_iter().take(100).map(|(on, why)| Undone { on, why }).collect(),
+            not_done_items: entry.not_done.into_iter().take(100).map(|(on, why)| NotDoneItem { on, why }).collect(),
             duration_seconds: entry.duration_seconds,
             ..Self::default()
         }

@@ -1,4 +1,4 @@
-//! What was requested lately, by whom, and what came of it.
+//! The audit trail: recent actions, who requested them, and their outcome.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -10,55 +10,55 @@ mod filter;
 
 pub(crate) use filter::AuditFilter;
 
-/// An action as the audit trail has it.
+/// An action in the audit trail.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct AuditItem {
     /// Its id.
     #[schema(example = "01938f5e-6c2a-7c3b-9d6e-2f0d1c5b7a90")]
     pub(crate) id: String,
-    /// When it was given.
+    /// When it was requested.
     pub(crate) at: Timestamp,
-    /// Who gave it: a user, a token, a rule, or `user@host`.
+    /// Who requested it: a user, a token, a rule, or `user@host`.
     #[schema(example = "alice")]
     pub(crate) actor: String,
-    /// With what role.
+    /// The role of the actor.
     #[schema(example = "operator")]
     pub(crate) role: String,
-    /// By what means: `web`, `api`, `alert` or `cli`.
+    /// How it was requested: `web`, `api`, `alert` or `cli`.
     #[schema(example = "web")]
     pub(crate) source: String,
-    /// The address that he asked from; null where that is not known.
+    /// The address of the client; null if unknown.
     pub(crate) from: Option<String>,
-    /// What was to be done.
+    /// Which action.
     #[schema(example = "resume")]
     pub(crate) action: String,
-    /// To what; of many, the first twenty.
+    /// Its targets; of many, the first twenty.
     pub(crate) targets: Vec<String>,
-    /// To how many.
+    /// How many targets there are.
     pub(crate) count: u64,
     /// Why.
     pub(crate) reason: String,
-    /// The state before; null where there is none.
+    /// The state before; null for none.
     pub(crate) before: Option<String>,
-    /// The state after, as it was meant or as it came; null where there is none.
+    /// The state after, intended or actual; null for none.
     pub(crate) after: Option<String>,
-    /// What came of it: `done`, `cancelled`, `in_part`, why not, or `running`.
+    /// The outcome: `done`, `cancelled`, `in_part`, `running`, or why it was refused or failed.
     #[schema(example = "done")]
     pub(crate) outcome: String,
-    /// What stood against it, or what was done in figures; null for neither.
+    /// What was done, in figures, or why it was refused; null for neither.
     pub(crate) detail: Option<String>,
-    /// Who ended it before it was whole; null where nobody did.
+    /// Who cancelled it; null if it was not cancelled.
     pub(crate) cancelled_by: Option<String>,
-    /// How long it took; null where it is going on.
+    /// How long it took; null while it is running.
     pub(crate) duration_seconds: Option<f64>,
 }
 
 /// A page of actions, the newest first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub(crate) struct AuditList {
-    /// How many match on all pages, of those that are remembered.
+    /// How many match on all pages, of those in memory.
     pub(crate) total: usize,
-    /// What `before` has to be for the page behind; null on the last one.
+    /// The value of `before` for the next page; null on the last one.
     pub(crate) next: Option<String>,
     /// The actions of this page.
     pub(crate) items: Vec<AuditItem>,
@@ -90,7 +90,7 @@ impl AuditItem {
 /// The outcome of a running action.
 const RUNNING: &str = "running";
 
-/// The outcomes that an action which is in the audit trail may have.
+/// The outcomes of actions in the audit trail.
 pub(crate) const OUTCOMES: [&str; 9] =
     ["done", RUNNING, "cancelled", "in_part", "conflict", "missing", "unavailable", "failed", "unknown"];
 

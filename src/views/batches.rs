@@ -17,19 +17,19 @@ mod one;
 
 pub(crate) use filter::BatchFilter;
 
-/// A batch. Texts are a depositor's: anything at all, cut to 512 bytes each.
+/// A batch. Texts may hold anything and are cut to 512 bytes each.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct BatchItem {
     /// Its id.
     #[schema(example = "bid0000000042")]
     pub(crate) id: String,
-    /// Its state; `other` where its status is missing, unreadable or unknown.
+    /// Its state; `other` if its status is missing, unreadable or unknown.
     #[schema(example = "reporting")]
     pub(crate) state: &'static str,
-    /// The status text, where it names no state that we know or is spelled as the daemons do not.
+    /// The text of its status, if it is not a known state in the daemons' spelling.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) odd_status: Option<String>,
-    /// The version of its status, for actions: they are refused where it has changed. -1 where it has none.
+    /// The version of its status, the precondition of actions; -1 if it has no status.
     pub(crate) status_version: i32,
     /// When it was created.
     pub(crate) created: Option<Timestamp>,
@@ -39,13 +39,13 @@ pub(crate) struct BatchItem {
     pub(crate) message: String,
     /// Whether it is locked.
     pub(crate) locked: bool,
-    /// The session that holds its lock, as ZooKeeper's own log writes it; null for none.
+    /// The session that holds its lock, in the notation of ZooKeeper's log; null for none.
     pub(crate) session: Option<String>,
     /// The UUID under which the depositor knows it; empty for none.
     pub(crate) uuid: String,
     /// The mnemonic of its collection; empty for none.
     pub(crate) collection: String,
-    /// Who deposited it.
+    /// The depositor.
     pub(crate) submitter: String,
     /// The manifest's name.
     pub(crate) filename: String,
@@ -53,16 +53,16 @@ pub(crate) struct BatchItem {
     pub(crate) title: String,
     /// Whether a daemon has acquired it: before that it has no jobs.
     pub(crate) acquired: bool,
-    /// Its jobs by outcome, as it refers to them.
+    /// Its jobs by outcome, according to its references.
     pub(crate) jobs: Outcomes,
 }
 
-/// The jobs of a batch by outcome, as the batch refers to them. Null for a folder that is not there.
+/// The jobs of a batch by outcome, according to its references. Null if the folder does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct Outcomes {
     /// All of them.
     pub(crate) total: u64,
-    /// Not done yet.
+    /// In progress.
     pub(crate) processing: Option<u32>,
     /// Failed.
     pub(crate) failed: Option<u32>,
@@ -79,7 +79,7 @@ pub(crate) struct BatchList {
     pub(crate) total: u64,
     /// How many of them come before this page.
     pub(crate) before: u64,
-    /// The cursor of the page behind; null on the last one.
+    /// The cursor of the next page; null on the last one.
     pub(crate) next: Option<String>,
     /// The batches of this page.
     pub(crate) items: Vec<BatchItem>,
@@ -92,28 +92,28 @@ pub(crate) struct BatchStanding {
     pub(crate) batch: BatchItem,
     /// When its lock was created.
     pub(crate) locked_since: Option<Timestamp>,
-    /// Its jobs by state, as the jobs themselves say; states without a job of it are left out.
+    /// Its jobs by state, according to the jobs themselves; states without jobs are omitted.
     pub(crate) states: Vec<StateJobs>,
     /// When it ends.
     #[serde(flatten)]
     pub(crate) outlook: Outlook,
-    /// The faults that the batch itself shows; those of its jobs are listed with the jobs.
+    /// The faults of the batch itself; those of its jobs are listed with the jobs.
     pub(crate) faults: Vec<FaultItem>,
-    /// Why it is not moving, or that it is; null where it was purged while this was put together.
+    /// Why it is not moving, or that it is; null if it was purged while this was computed.
     pub(crate) diagnosis: Option<Diagnosis>,
 }
 
-/// When a batch ends, as far as that is known.
+/// The estimated end of a batch.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct Outlook {
-    /// How many of its jobs end an hour, at the present rate; null where that is not known.
+    /// How many of its jobs finish per hour at the present rate; null if unknown.
     pub(crate) ended_per_hour: Option<f64>,
     /// When its last job ends at the higher one of two rates: that of the last minutes, and that of the last hour. Null
     /// where that is not known, where none is left, and where something stops them.
     pub(crate) ends_soonest: Option<Timestamp>,
     /// The same at the lower one.
     pub(crate) ends_latest: Option<Timestamp>,
-    /// The same in a phrase, or what it waits for: `in 12 to 40 min`, `2 jobs are Held`. Empty where no job is left.
+    /// The same in words, or what it waits for: `in 12 to 40 min`, `2 jobs are Held`. Empty if no job is left.
     pub(crate) ends: String,
     #[serde(skip)]
     pub(crate) forecast: Forecast,

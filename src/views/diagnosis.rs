@@ -6,29 +6,29 @@ use utoipa::ToSchema;
 
 use crate::insight;
 
-/// Why something is not moving, or that it is.
+/// Why something is not moving, or that it is moving.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct Diagnosis {
-    /// What it comes to: `moving`, `waiting` for its turn, `stopped` until something changes, or `done`.
+    /// The verdict: `moving`, `waiting` for its turn, `stopped` until something changes, or `done`.
     #[schema(example = "waiting")]
     pub(crate) verdict: &'static str,
-    /// The same in a sentence.
+    /// The verdict in a sentence.
     pub(crate) headline: String,
-    /// Why, the most decisive first.
+    /// The causes, the most decisive first.
     pub(crate) causes: Vec<Cause>,
 }
 
-/// One reason. Texts of znodes in its sentences are cut, with escapes for what does not show.
+/// A cause. Texts from znodes in its sentences are cut, and invisible characters are escaped.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct Cause {
-    /// Which; the name of a fault where it is one.
+    /// Its name; that of a fault if it is one.
     #[schema(example = "behind_others")]
     pub(crate) kind: &'static str,
-    /// What is the case, in a sentence with its figures.
+    /// The cause in a sentence, with figures.
     pub(crate) sentence: String,
-    /// What shows it and what follows from it; empty where there is no more to say.
+    /// The evidence and the consequences; may be empty.
     pub(crate) evidence: String,
-    /// What repairs it; absent where nothing has to be repaired.
+    /// How to fix it; absent if nothing needs to be fixed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) remedy: Option<&'static str>,
     /// Since when.

@@ -10,7 +10,7 @@ use crate::mirror::lists::ListError;
 /// How many characters of a wrong value an error quotes.
 const QUOTED: usize = 64;
 
-/// Why a question about the queue has no answer. The face that asked turns it into a status or an exit code.
+/// Why a question about the queue has no answer. The caller turns it into an HTTP status or an exit code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ViewError {
     /// There is no mirror of the queue yet.
@@ -21,15 +21,15 @@ pub(crate) enum ViewError {
     /// A parameter is unknown, or has a value that is not allowed.
     #[error("{0}")]
     Parameter(Explained),
-    /// What was asked for does not exist.
+    /// The requested item does not exist.
     #[error("{0}")]
     NotFound(Explained),
 }
 
-/// What is wrong, and the values that are allowed, where that helps.
+/// An error, and the allowed values if there are few.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Explained {
-    /// What is wrong, in a sentence.
+    /// The error, in a sentence.
     pub(crate) detail: String,
     /// The values that are allowed.
     pub(crate) allowed: Vec<Cow<'static, str>>,
@@ -43,7 +43,7 @@ impl fmt::Display for Explained {
 }
 
 impl ViewError {
-    /// A value that a parameter does not take.
+    /// A value that is invalid for a parameter.
     pub(crate) fn value(name: &str, value: &str) -> Self {
         Self::parameter(format!("The parameter “{name}” cannot be “{}”.", quoted(value)))
     }
@@ -53,12 +53,12 @@ impl ViewError {
         Self::parameter(format!("The parameter “{name}” cannot be “{}”: {why}.", quoted(value)))
     }
 
-    /// Parameters that are not taken.
+    /// Invalid parameters.
     pub(crate) fn parameter(detail: impl Into<String>) -> Self {
         Self::Parameter(Explained { detail: detail.into(), allowed: Vec::new() })
     }
 
-    /// Something that does not exist.
+    /// An item that does not exist.
     pub(crate) fn not_found(detail: impl Into<String>) -> Self {
         Self::NotFound(Explained { detail: detail.into(), allowed: Vec::new() })
     }
@@ -90,7 +90,7 @@ impl From<ListError> for ViewError {
     }
 }
 
-/// A value out of a request, cut to what is enough to recognise it.
+/// A value from a request, cut to a recognisable length.
 pub(crate) fn quoted(value: &str) -> String {
     visible(&value.chars().take(QUOTED).collect::<String>())
 }

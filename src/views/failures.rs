@@ -1,4 +1,4 @@
-//! Failed jobs by what they have in common.
+//! Failed jobs in groups of one cause.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ impl Source<'_> {
     /// A page of the groups of failed jobs, the largest first. There is nothing to filter them by.
     ///
     /// # Errors
-    /// For a cursor that is none of this list.
+    /// For a cursor of another list.
     pub(crate) fn failures(&self, page: &PageQuery) -> Result<FailureList, ViewError> {
         let found = self.store.failures(page.limit.get(), page.after()?).ok_or(ViewError::NoMirror)?;
         Ok(FailureList::new(found))
@@ -45,17 +45,17 @@ pub(crate) struct CollectionShare {
     pub(crate) count: u64,
 }
 
-/// Failed jobs that did the same last and then failed with the same message, numbers and ids in it aside.
+/// Failed jobs with the same last successful state and the same message, ignoring numbers and ids in it.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct FailureItem {
-    /// The name of the group; the same for the same failures on every day. `/jobs?group=` takes it.
+    /// The key of the group, which is stable: the same failures have the same key every day. See `/jobs?group=`.
     #[schema(example = "6c3ef937cddd415d")]
     pub(crate) group: String,
     /// The last successful state of the jobs.
     pub(crate) last_successful_status: Option<&'static str>,
-    /// The state in which they failed: the one behind the last successful one, or Pending.
+    /// The state in which they failed: the one after the last successful one, or Pending.
     pub(crate) failed_in: &'static str,
-    /// What their messages have in common, with `#` for numbers and ids.
+    /// Their message, with `#` for numbers and ids.
     pub(crate) pattern: String,
     /// The message of the job that failed last.
     pub(crate) message: String,
@@ -67,13 +67,13 @@ pub(crate) struct FailureItem {
     pub(crate) oldest: Option<Timestamp>,
     /// When the last of them failed.
     pub(crate) newest: Option<Timestamp>,
-    /// The jobs that failed last, the very last first; at most five.
+    /// The jobs that failed last, the latest first; at most five.
     pub(crate) jobs: Vec<String>,
-    /// How many batches have some of them.
+    /// How many batches contain some of them.
     pub(crate) batch_count: u64,
     /// The batches with the most of them; at most five.
     pub(crate) batches: Vec<BatchShare>,
-    /// How many collections have some of them.
+    /// How many collections contain some of them.
     pub(crate) collection_count: u64,
     /// The collections with the most of them; at most five.
     pub(crate) collections: Vec<CollectionShare>,
@@ -111,9 +111,9 @@ pub(crate) struct FailureList {
     pub(crate) total: usize,
     /// How many of them come before this page.
     pub(crate) before: usize,
-    /// The cursor of the page behind; null on the last one.
+    /// The cursor of the next page; null on the last one.
     pub(crate) next: Option<String>,
-    /// The cursor of the page before; null on the first one.
+    /// The cursor of the previous page; null on the first one.
     pub(crate) previous: Option<String>,
     /// The groups of this page.
     pub(crate) items: Vec<FailureItem>,

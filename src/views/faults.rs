@@ -16,7 +16,7 @@ use crate::mirror::{FoundFault, Summary};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::path::Path;
 
-// What describes the parameters follows aliases, and not the arguments of types.
+// The derived parameter descriptions resolve aliases, but not type arguments.
 type Kind = OneOf<Fault>;
 
 /// Which faults.
@@ -41,7 +41,7 @@ impl Source<'_> {
     /// A page of the faults of a kind, or of all of them kind by kind; of each kind the oldest first.
     ///
     /// # Errors
-    /// For a cursor that is none of this list.
+    /// For a cursor of another list.
     pub(crate) fn faults(
         &self,
         filter: &FaultFilter,
@@ -62,69 +62,69 @@ pub(crate) struct FaultKind {
     /// Its name, which is the label value of `merritt_faults`.
     #[schema(example = "orphan_entry")]
     pub(crate) fault: &'static str,
-    /// The same in words.
+    /// Its title.
     pub(crate) title: &'static str,
-    /// How many items show it.
+    /// How many items have it.
     pub(crate) count: u64,
-    /// Since when the one shows it that counts for the longest time.
+    /// When the oldest of these faults began.
     pub(crate) since: Option<Timestamp>,
-    /// What it does to the queue.
+    /// Its effect on the queue.
     pub(crate) effect: &'static str,
-    /// What repairs it.
+    /// How to repair it.
     pub(crate) remedy: &'static str,
 }
 
-/// What looks like a fault, and has not been seen for long enough to be one.
+/// A kind of suspected fault: present, but not for long enough to be reported.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct Unconfirmed {
     /// Its name, which is the label value of `merritt_faults`.
     #[schema(example = "no_daemon")]
     pub(crate) fault: &'static str,
-    /// The same in words.
+    /// Its title.
     pub(crate) title: &'static str,
-    /// How many items show it.
+    /// How many items have it.
     pub(crate) count: u64,
-    /// For how long it has to be seen.
+    /// How long it must last to be reported.
     pub(crate) lasting_seconds: f64,
 }
 
-/// A fault that something shows.
+/// A fault of an item.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct FaultItem {
     /// Its kind.
     #[schema(example = "orphan_entry")]
     pub(crate) fault: &'static str,
-    /// What shows it: the path of a job, batch, request, lock, UUID or folder.
+    /// The item: the path of a job, batch, request, lock, UUID or folder.
     #[schema(example = "/jobs/jid0000000042")]
     pub(crate) item: String,
     /// Since when.
     pub(crate) since: Timestamp,
-    /// How it shows, in a sentence.
+    /// The symptom, in a sentence.
     pub(crate) how: &'static str,
-    /// What it does to the queue.
+    /// Its effect on the queue.
     pub(crate) effect: &'static str,
-    /// What repairs it.
+    /// How to repair it.
     pub(crate) remedy: &'static str,
-    /// The znodes that show it, those that are missing among them; twenty at most.
+    /// The znodes involved, including missing ones; twenty at most.
     pub(crate) nodes: Vec<String>,
 }
 
-/// The faults: every kind that is looked for, and a page of what is broken.
+/// The faults: every kind that is checked for, and a page of those that were found.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct FaultList {
-    /// Every kind that is looked for.
+    /// Every kind that is checked for.
     pub(crate) kinds: Vec<FaultKind>,
     /// How many faults match on all pages.
     pub(crate) total: u64,
     /// How many of them come before this page.
     pub(crate) before: u64,
-    /// The cursor of the page behind; null on the last one.
+    /// The cursor of the next page; null on the last one.
     pub(crate) next: Option<String>,
-    /// The faults of this page, kind by kind, those first that count for the longest time. One that has just been repaired
-    /// may be missing, and is gone from the figures a moment later.
+    /// The faults of this page by kind, oldest first. One that has just been repaired may be missing here, and
+    /// disappears from the counts a moment later.
     pub(crate) items: Vec<FaultItem>,
-    /// What looks like a fault of the kinds that are asked for, and has not been seen for long enough to be one. A
-    /// daemon's own writes look so for a moment.
+    /// Suspected faults of the requested kinds, which are not present for long enough to be reported. A daemon's own
+    /// writes look like faults for a moment.
     pub(crate) unconfirmed: Vec<Unconfirmed>,
     /// How many znodes hold garbage, are not readable with these credentials, or have an unexpected name. Not all of
     /// these break something.
@@ -149,7 +149,7 @@ impl FaultItem {
 }
 
 impl FaultList {
-    /// The same with what is not confirmed yet: kinds, items and for how long these must be seen.
+    /// The same with suspected faults: kinds, items and how long they must last.
     pub(crate) fn with(mut self, unconfirmed: impl IntoIterator<Item = (Fault, u64, Duration)>) -> Self {
         let view = |(fault, count, lasting): (Fault, u64, Duration)| Unconfirmed {
             fault: fault.label(),

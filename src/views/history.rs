@@ -6,35 +6,35 @@ use utoipa::ToSchema;
 
 use crate::mirror::{self, state_label};
 
-/// The last six hours in pieces of equal length.
+/// The last six hours in steps of equal length.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct History {
     /// When the first point begins.
     pub(crate) from: Option<Timestamp>,
-    /// Since when this process has watched; null where it has not yet.
+    /// Since when this process has watched the queue; null if it has not yet.
     pub(crate) since: Option<Timestamp>,
-    /// How long a point is.
+    /// The length of a step in seconds.
     pub(crate) step_seconds: u64,
-    /// Oldest first; null for a time of which nothing is known.
+    /// The points, oldest first; null for steps without data.
     pub(crate) points: Vec<Option<HistoryPoint>>,
 }
 
-/// The figures of one piece of time.
+/// The figures of one step.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct HistoryPoint {
     /// When it begins.
     pub(crate) at: Timestamp,
-    /// Jobs that entered Completed, an hour.
+    /// Jobs that entered Completed, per hour.
     pub(crate) completed_per_hour: f64,
-    /// Items that showed a fault, at most.
+    /// The maximum number of faulty items.
     pub(crate) faults: u64,
-    /// Batches in work at its end.
+    /// Batches in progress at its end.
     pub(crate) batches_in_work: u64,
     /// Every state of jobs.
     pub(crate) states: Vec<HistoryState>,
 }
 
-/// The jobs of one state in one piece of time.
+/// The jobs of one state in one step.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct HistoryState {
     /// The state.
@@ -43,9 +43,9 @@ pub(crate) struct HistoryState {
     pub(crate) count: u64,
     /// Of these, held by a daemon.
     pub(crate) locked: u64,
-    /// Jobs that left it, an hour.
+    /// Jobs that left it, per hour.
     pub(crate) left_per_hour: f64,
-    /// The longest time that a job had been in it; null where there was none.
+    /// The age of the job that had been in it longest; null if there was none.
     pub(crate) oldest_seconds: Option<u64>,
 }
 

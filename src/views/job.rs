@@ -1,4 +1,4 @@
-//! One job: what it is, its way so far, why it is not moving, and its znodes.
+//! One job: its facts, its events, why it is not moving, and its znodes.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -47,7 +47,7 @@ fn no_job(name: &str) -> ViewError {
     ))
 }
 
-/// Everything that is known of one job. Texts out of znodes are as they are, cut to 512 bytes each.
+/// All known facts about a job. Texts from znodes are unchanged, but cut to 512 bytes each.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct JobDetail {
     /// Its id.
@@ -61,7 +61,7 @@ pub(crate) struct JobDetail {
     pub(crate) status_text: Option<String>,
     /// When it entered that state.
     pub(crate) entered: Option<Timestamp>,
-    /// The version of its status; -1 where it has none.
+    /// The version of its status; -1 if it has none.
     pub(crate) status_version: i32,
     /// When it was created.
     pub(crate) created: Option<Timestamp>,
@@ -69,17 +69,17 @@ pub(crate) struct JobDetail {
     pub(crate) last_successful_status: Option<&'static str>,
     /// The daemons' message about the last step.
     pub(crate) message: String,
-    /// How often it was resumed; null where its status does not say.
+    /// How often it was resumed; null if its status does not have it.
     pub(crate) retry_count: Option<u32>,
-    /// Its priority, 0 the most urgent; null where it is missing or impossible.
+    /// Its priority, 0 the most urgent; null if it is missing or invalid.
     pub(crate) priority: Option<u8>,
-    /// The working storage that it needs; 0 where that is unknown.
+    /// The working storage that it needs, in bytes; 0 if unknown.
     pub(crate) space_needed_bytes: u64,
     /// Its batch.
     pub(crate) batch: Option<String>,
     /// The mnemonic of its collection.
     pub(crate) collection: String,
-    /// Who deposited it.
+    /// The depositor.
     pub(crate) submitter: String,
     /// When.
     pub(crate) submitted: Option<Timestamp>,
@@ -87,27 +87,27 @@ pub(crate) struct JobDetail {
     pub(crate) filename: String,
     /// Its title.
     pub(crate) title: String,
-    /// Its ARK; empty where none is minted yet and none was named.
+    /// Its ARK; empty if none has been minted or given by the depositor.
     pub(crate) ark: String,
     /// Its local ids, separated by semicolons.
     pub(crate) local_ids: String,
     /// The lock on it.
     pub(crate) lock: Option<JobLock>,
-    /// Its queue entries: one on a healthy tree, while it is not done.
+    /// Its queue entries: one in a healthy tree, while it is not done.
     pub(crate) entries: Vec<String>,
-    /// Its batch's references to it: one on a healthy tree.
+    /// Its batch's references to it: one in a healthy tree.
     pub(crate) references: Vec<String>,
     /// Its znodes that could not be read.
     pub(crate) unreadable: Vec<String>,
-    /// Why it is not moving, or that it is.
+    /// Why it is not moving, or that it is moving.
     pub(crate) diagnosis: Diagnosis,
-    /// What is broken about it.
+    /// Its faults.
     pub(crate) faults: Vec<JobFault>,
-    /// What was seen of it while this process watched, oldest first, at most eight events.
+    /// Its events since this process started to watch, oldest first, eight at most.
     pub(crate) history: Vec<JobEvent>,
     /// Its znodes as they are in ZooKeeper: itself first, then its children, at most sixteen of them.
     pub(crate) nodes: Vec<TreeNode>,
-    /// Why its znodes, or some of them, cannot be shown.
+    /// Why its znodes, or some of them, cannot be read.
     pub(crate) nodes_problem: Option<String>,
     #[serde(skip)]
     pub(crate) known: Known,
@@ -136,24 +136,24 @@ pub(crate) struct JobLock {
 /// A fault of a job.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct JobFault {
-    /// Which.
+    /// Which fault.
     #[schema(example = "missing_entry")]
     pub(crate) fault: &'static str,
     /// What it is called.
     pub(crate) title: &'static str,
     /// Since when.
     pub(crate) since: Timestamp,
-    /// How it shows.
+    /// The symptom.
     pub(crate) how: &'static str,
-    /// What it does.
+    /// Its effect.
     pub(crate) effect: &'static str,
-    /// What repairs it.
+    /// How to repair it.
     pub(crate) remedy: &'static str,
-    /// The znodes that show it, also those that are missing.
+    /// The znodes involved, including missing ones.
     pub(crate) nodes: Vec<String>,
 }
 
-/// Something that was seen of a job.
+/// An event of a job.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct JobEvent {
     /// When, to the second.

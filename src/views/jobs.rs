@@ -20,29 +20,29 @@ use queuekeeper_queue::state::JobState;
 /// How many collections an error names.
 const COLLECTIONS_NAMED: usize = 50;
 
-// What describes the parameters follows aliases, and not the arguments of types.
+// The derived parameter descriptions resolve aliases, but not type arguments.
 type State = OneOf<Option<JobState>>;
 type FaultName = OneOf<Fault>;
 type Sort = OneOf<JobSort>;
 type Way = OneOf<Direction>;
 
-/// Which jobs, and in which order: all that is set must hold.
+/// Which jobs, and in which order; all filters must match.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, Args, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default)]
 #[command(next_help_heading = "Which jobs")]
 pub(crate) struct JobFilter {
-    /// With this text in job id, file name, title, ARK, local ids, submitter or message, in any case.
+    /// With this text in job id, file name, title, ARK, local ids, submitter or message, case-insensitive.
     #[arg(long, value_name = "TEXT")]
     #[param(inline)]
     pub(crate) text: Option<SearchFor>,
 
-    /// In one of these states; `other` for a status that is none of them. May be repeated.
+    /// In one of these states; `other` for an unknown status. May be repeated.
     #[arg(long, value_name = "STATE", value_delimiter = ',')]
     #[param(inline, style = Form, explode, required = false, example = json!(["failed", "held"]))]
     pub(crate) state: Vec<State>,
 
-    /// Of the collection of this mnemonic; `(none)` for jobs that name none.
+    /// In the collection with this mnemonic; `(none)` for jobs without a collection.
     #[arg(long, value_name = "MNEMONIC")]
     pub(crate) collection: Option<String>,
 
@@ -74,12 +74,12 @@ pub(crate) struct JobFilter {
     #[param(value_type = Option<String>, pattern = "^[0-9a-f]{16}$")]
     pub(crate) group: Option<Text<FailureKey>>,
 
-    /// What to sort by; `entered` puts those first that are longest in their state.
+    /// What to sort by; `entered` lists those first that have been in their state longest.
     #[arg(long, value_name = "ORDER", default_value_t)]
     #[param(inline)]
     pub(crate) sort: Sort,
 
-    /// In which direction.
+    /// The sort direction.
     #[arg(long, value_name = "DIRECTION", default_value_t)]
     #[param(inline)]
     pub(crate) direction: Way,
@@ -131,7 +131,7 @@ impl Source<'_> {
     /// A page of the jobs that match.
     ///
     /// # Errors
-    /// For a cursor that is none of this list, and a collection or group that does not exist.
+    /// For a cursor of another list, and for a collection or group that does not exist.
     pub(crate) fn jobs(&self, filter: &JobFilter, page: &PageQuery, now: Timestamp) -> Result<JobList, ViewError> {
         let query = self.job_query(filter, page)?;
         let found = self.store.find_jobs(&query, now).ok_or(ViewError::NoMirror)?;
@@ -197,30 +197,30 @@ impl Source<'_> {
     }
 }
 
-/// A job in a list. Texts are a depositor's: anything at all, cut to 512 bytes each.
+/// A job in a list. Texts may hold anything and are cut to 512 bytes each.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct JobItem {
     /// The job's id.
     #[schema(example = "jid0000000042")]
     pub(crate) id: String,
-    /// Its state; `other` where its status is missing, unreadable or unknown.
+    /// Its state; `other` if its status is missing, unreadable or unknown.
     #[schema(example = "failed")]
     pub(crate) state: &'static str,
-    /// The status text, where it names no state that we know or is spelled as the daemons do not.
+    /// The text of its status, if it is not a known state in the daemons' spelling.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) odd_status: Option<String>,
     /// When it entered that state.
     pub(crate) entered: Option<Timestamp>,
-    /// The version of its status; -1 where it has none.
+    /// The version of its status; -1 if it has none.
     pub(crate) status_version: i32,
-    /// Its priority, 0 (most urgent) to 99; null where it is missing or impossible.
+    /// Its priority, 0 (most urgent) to 99; null if it is missing or invalid.
     pub(crate) priority: Option<u8>,
     /// Whether it is locked.
     pub(crate) locked: bool,
-    /// The session that holds its lock, as ZooKeeper's own log writes it; null for none, and for a lock that will not go
-    /// with its session.
+    /// The session that holds its lock, in the notation of ZooKeeper's log; null for none, and for a persistent
+    /// lock.
     pub(crate) session: Option<String>,
-    /// How often it was resumed; null where its status does not say.
+    /// How often it was resumed; null if its status does not have it.
     pub(crate) retry_count: Option<u32>,
     /// Its last successful state.
     pub(crate) last_successful_status: Option<&'static str>,
@@ -228,13 +228,13 @@ pub(crate) struct JobItem {
     pub(crate) message: String,
     /// The group of failures that it is in, if it has failed.
     pub(crate) group: Option<String>,
-    /// The working storage that it needs, in bytes; 0 where that is unknown.
+    /// The working storage that it needs, in bytes; 0 if unknown.
     pub(crate) space_needed_bytes: u64,
     /// Its batch.
     pub(crate) batch: Option<String>,
     /// The mnemonic of its collection; empty for none.
     pub(crate) collection: String,
-    /// Who deposited it.
+    /// The depositor.
     pub(crate) submitter: String,
     /// When it was deposited.
     pub(crate) submitted: Option<Timestamp>,
@@ -242,7 +242,7 @@ pub(crate) struct JobItem {
     pub(crate) filename: String,
     /// The object's title.
     pub(crate) title: String,
-    /// Its ARK: the one minted, else the one that the depositor named; empty for none.
+    /// Its ARK: the minted one, else the one given by the depositor; empty for none.
     pub(crate) ark: String,
     /// Its local ids, separated by semicolons.
     pub(crate) local_ids: String,
@@ -283,9 +283,9 @@ pub(crate) struct JobList {
     pub(crate) total: usize,
     /// How many of them come before this page.
     pub(crate) before: usize,
-    /// The cursor of the page behind; null on the last one.
+    /// The cursor of the next page; null on the last one.
     pub(crate) next: Option<String>,
-    /// The cursor of the page before; null on the first one.
+    /// The cursor of the previous page; null on the first one.
     pub(crate) previous: Option<String>,
     /// The jobs of this page.
     pub(crate) items: Vec<JobItem>,

@@ -16,11 +16,11 @@ use queuekeeper_queue::path::Path;
 /// How many sessions are listed.
 const SESSIONS: usize = 20;
 
-// What describes the parameters follows aliases, and not the arguments of types.
+// The derived parameter descriptions resolve aliases, but not type arguments.
 type Kind = OneOf<LockKind>;
 type Age = OneOf<AgeBand>;
 
-/// Which locks: all that is set must hold.
+/// Which locks; all filters must match.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, Args, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default)]
@@ -46,7 +46,7 @@ impl Source<'_> {
     /// A page of the locks that match, oldest first.
     ///
     /// # Errors
-    /// For a cursor that is none of this list.
+    /// For a cursor of another list.
     pub(crate) fn locks(&self, filter: &LockFilter, page: &PageQuery, now: Timestamp) -> Result<LockList, ViewError> {
         let LockFilter { kind, age, session } = filter;
         let wanted = lists::LockFilter {
@@ -66,21 +66,21 @@ pub(crate) struct LockItem {
     /// Its kind.
     #[schema(example = "job")]
     pub(crate) kind: &'static str,
-    /// The znode that is the lock.
+    /// The path of the lock.
     #[schema(example = "/jobs/jid0000000042/lock")]
     pub(crate) path: String,
-    /// What it guards: the id of a job, batch or request, the name of an object or local id in the lock's own spelling,
-    /// a queue's name, a collection's mnemonic.
+    /// What it protects: the id of a job, batch or request, the encoded name of an object or local id, a queue's
+    /// name, a collection's mnemonic.
     #[schema(example = "jid0000000042")]
     pub(crate) guards: String,
-    /// The session that holds it, as ZooKeeper's own log writes it. Null for a persistent lock, which no session's end
-    /// releases, and for one that is not readable with these credentials.
+    /// The session that holds it, in the notation of ZooKeeper's log. Null for a persistent lock, which
+    /// belongs to no session, and for one that is not readable with these credentials.
     pub(crate) session: Option<String>,
-    /// Whether it is persistent; null where it is not readable.
+    /// Whether it is persistent; null if it is not readable.
     pub(crate) persistent: Option<bool>,
-    /// When it was created; null where it is not readable.
+    /// When it was created; null if it is not readable.
     pub(crate) created: Option<Timestamp>,
-    /// The transaction that created it, by which an action names the lock; null where it is not readable.
+    /// The transaction that created it, which identifies the lock in actions; null if it is not readable.
     pub(crate) czxid: Option<i64>,
 }
 
@@ -111,7 +111,7 @@ pub(crate) struct AgeCount {
 /// A session that holds locks.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct SessionItem {
-    /// Its id, as ZooKeeper's own log writes it; null stands for the persistent locks, which are no session's.
+    /// Its id, in the notation of ZooKeeper's log; null for persistent locks, which belong to no session.
     pub(crate) session: Option<String>,
     /// All the locks that it holds.
     pub(crate) locks: u64,
@@ -132,7 +132,7 @@ pub(crate) struct LockList {
     pub(crate) total: u64,
     /// How many of them come before this page.
     pub(crate) before: u64,
-    /// The cursor of the page behind; null on the last one.
+    /// The cursor of the next page; null on the last one.
     pub(crate) next: Option<String>,
     /// The locks of this page.
     pub(crate) items: Vec<LockItem>,
@@ -152,7 +152,7 @@ impl LockItem {
     }
 }
 
-/// What a lock guards, by its own name.
+/// What a lock protects, from its name.
 fn guarded(lock: &Path) -> String {
     match lock {
         Path::JobNode(job, _) => job.to_string(),

@@ -12,17 +12,17 @@ pub(crate) struct TreeNode {
     /// Its path below the chroot.
     #[schema(example = "/jobs/jid0000000042/status")]
     pub(crate) path: String,
-    /// Its data as text, the first 64 KiB of it; what is no UTF-8 is replaced by U+FFFD.
+    /// Its data as text, the first 64 KiB of it; invalid UTF-8 is replaced by U+FFFD.
     pub(crate) data: String,
-    /// Whether all of its data is UTF-8, as far as it was looked at.
+    /// Whether the data that was read is valid UTF-8.
     pub(crate) is_utf8: bool,
-    /// Whether `data` is only the beginning.
+    /// Whether `data` is truncated.
     pub(crate) is_cut: bool,
     /// Its stat.
     pub(crate) stat: Stat,
 }
 
-/// What the stat of a znode says.
+/// The stat of a znode.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 pub(crate) struct Stat {
     /// The transaction that created it.
@@ -41,10 +41,10 @@ pub(crate) struct Stat {
     pub(crate) cversion: i32,
     /// How often its ACL was changed.
     pub(crate) aversion: i32,
-    /// The session that it goes away with, as ZooKeeper prints it; null for a persistent one.
+    /// The session that owns it if it is ephemeral, in the notation of ZooKeeper's log; null for a persistent znode.
     #[schema(value_type = Option<String>)]
     pub(crate) ephemeral_owner: Option<crate::views::Session>,
-    /// How long its data is.
+    /// The length of its data in bytes.
     pub(crate) data_length_bytes: u64,
     /// How many children it has.
     pub(crate) children: u64,
@@ -57,11 +57,11 @@ pub(crate) struct TreePage {
     pub(crate) node: TreeNode,
     /// The names of some of its children, sorted.
     pub(crate) children: Vec<String>,
-    /// How many come before these.
+    /// How many come before this page.
     pub(crate) children_before: u64,
     /// How many there are in all.
     pub(crate) children_total: u64,
-    /// What to ask with as `after` for those that follow; null on the last page.
+    /// The value of `after` for the next page; null on the last page.
     pub(crate) next: Option<String>,
 }
 

@@ -25,19 +25,20 @@ pub(crate) use attention::{Attention, Severity, offset};
 pub(crate) use batches::BatchInWork;
 pub(crate) use states::StateFigures;
 
-/// How the queue moves, and what the overview shows of single items. Beside the [`Summary`] this is all that it is made
-/// of, and as small whatever the queue holds.
+/// What the overview shows besides the [`Summary`]: rates, and a limited number of single items. Its size does not
+/// depend on the size of the queue.
 #[derive(Clone, Debug, Default)]
 pub struct Recent {
     /// How fast jobs leave the states.
     pub flow: Flow,
     /// The figures over the last hours.
     pub history: History,
-    /// The batches in work that are longest in their state, each with how fast its jobs end, and when the last one does.
+    /// The batches in progress that have been in their state longest, each with the rate at which its jobs finish and a
+    /// forecast of its end.
     pub batches: Vec<(BatchDetail, Option<Rates>, Forecast)>,
-    /// How many batches are in work.
+    /// How many batches are in progress.
     pub batches_in_work: usize,
-    /// The states that do not move by themselves, for a minute or longer.
+    /// The states that no job has left for a minute or longer without a reason that ends by itself.
     pub stopped: Vec<Stopped>,
     /// The queues that are paused.
     pub pauses: Vec<(Queue, Pause)>,
@@ -45,20 +46,20 @@ pub struct Recent {
     pub failures: Vec<FailureGroup>,
     /// How many groups there are.
     pub failure_groups: usize,
-    /// What is done by itself; `None` for a server that takes no alerts.
+    /// The state of the rules; `None` for a server that accepts no alerts.
     pub automation: Option<crate::alerts::RulesStatus>,
-    /// Unexpected znodes below /queuekeeper that a person should look at, and how many there are beyond those.
+    /// Unexpected znodes below /queuekeeper, and how many there are beyond those.
     pub foreign: (Vec<crate::alerts::Foreign>, usize),
     /// The threshold of working storage, 0 to 1, and how full the volume is; `None` where it is not measured.
     pub storage: Option<(f64, Space)>,
-    /// Why working storage cannot be measured; `None` where it can, and where none was named.
+    /// Why working storage cannot be measured; `None` if it can be, or is not configured.
     pub storage_problem: Option<String>,
 }
 
-/// A state that does not move by itself.
+/// A stuck state.
 #[derive(Clone, Debug)]
 pub struct Stopped {
-    /// Which.
+    /// The state.
     pub state: JobState,
     /// Since when nothing has left it, as far as that is known.
     pub since: Option<Timestamp>,
@@ -69,7 +70,7 @@ pub struct Stopped {
 /// The whole queue at one moment.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Overview {
-    /// How far the figures can be trusted.
+    /// Whether the figures are current.
     pub(crate) status: Status,
     /// Jobs in all.
     pub(crate) jobs: u64,
@@ -87,19 +88,19 @@ pub(crate) struct Overview {
     pub(crate) unfinished: u64,
     /// The working storage that unfinished jobs need together.
     pub(crate) space_needed_bytes: u64,
-    /// Jobs in Provisioning that working storage keeps back; null where it is not measured.
+    /// Jobs in Provisioning that are kept back by the threshold of working storage; null if it is not measured.
     pub(crate) waiting_for_space: Option<u64>,
-    /// Working storage; null where it is not measured.
+    /// Working storage; null if it is not measured.
     pub(crate) storage: Option<StorageFigures>,
-    /// What an operator should look at, the most urgent first.
+    /// What needs attention, the most urgent first.
     pub(crate) attention: Vec<Attention>,
     /// The queues that can be paused.
     pub(crate) queues: Vec<QueueState>,
     /// Collections that are held.
     pub(crate) collections_held: u64,
-    /// Batches in work, at most ten: those that are longest in their state.
+    /// Batches in progress, at most ten: those that have been in their state longest.
     pub(crate) batches_in_work: Vec<BatchInWork>,
-    /// How many batches are in work.
+    /// How many batches are in progress.
     pub(crate) batches_in_work_count: u64,
     /// Batches by state.
     pub(crate) batch_states: Vec<ItemFigures>,
@@ -111,20 +112,20 @@ pub(crate) struct Overview {
     pub(crate) znodes: u64,
     /// Of these, unreadable: garbage, not readable with these credentials, or with an unexpected name.
     pub(crate) unreadable_znodes: u64,
-    /// Unknown states, at most 20; what is in them is counted as `other`.
+    /// Unknown states, at most 20; their items are counted as `other`.
     pub(crate) unknown_states: Vec<String>,
 }
 
 /// The volume that the daemons work on.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct StorageFigures {
-    /// All of it.
+    /// The size of the volume in bytes.
     pub(crate) size_bytes: u64,
-    /// What is free.
+    /// The free space in bytes.
     pub(crate) free_bytes: u64,
-    /// The part of it, 0 to 1, that is used.
+    /// The used fraction, 0 to 1.
     pub(crate) used_ratio: f64,
-    /// The part of it, 0 to 1, above which jobs are kept back.
+    /// The used fraction, 0 to 1, above which the daemons keep jobs back.
     pub(crate) threshold_ratio: f64,
 }
 
@@ -160,7 +161,7 @@ pub(crate) struct AccessFigures {
     /// What is in the state.
     #[serde(flatten)]
     pub(crate) items: ItemFigures,
-    /// The bytes that they ask for together.
+    /// The total size of the requested objects in bytes.
     pub(crate) requested_bytes: u64,
 }
 
@@ -178,7 +179,8 @@ pub(crate) struct LockFigures {
 }
 
 impl Overview {
-    /// The time of which something is said that was seen: `last hour`, or less where it was watched for less.
+    /// The period that the counts of the last hour cover, in words: `last hour`, or less if the queue has been watched
+    /// for less.
     pub(crate) fn watched(&self) -> String {
         match Duration::from_secs(self.watched_seconds) {
             watched if watched >= Duration::from_mins(59) => "last hour".to_owned(),
@@ -190,8 +192,8 @@ impl Overview {
     pub(crate) fn new(status: Status, summary: &Summary, recent: &Recent, now: Timestamp) -> Self {
         let states = states::all(summary, recent);
         let unfinished = || states.iter().filter(|state| state.is_on_path && !state.is_final);
-        // A job that is done has given its space back, and what has failed or is held asks for none. A znode may claim any number of bytes, and two of them more than
-        // there are numbers.
+        // Finished jobs have freed their space, and failed or held jobs need none. The sum saturates: a znode may claim
+        // any number of bytes.
         let space = unfinished().map(|state| state.space_needed_bytes);
         let completed = recent.flow.completed_1h;
         Self {

@@ -1,4 +1,4 @@
-//! Rules: what may be done about alerts, what was, and why not.
+//! Rules: their configuration, state and decisions.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -7,16 +7,16 @@ use utoipa::ToSchema;
 use crate::actions::audit::Decided;
 use crate::alerts::{EventRow, Hold, Mode, Overview, Received, RuleOverview};
 
-/// What came of a call of Alertmanager.
+/// The result of a call of Alertmanager.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct ReceivedView {
-    /// What was decided of each alert by each rule that names it.
+    /// The decision of each matching rule on each alert.
     pub(crate) decisions: Vec<DecisionView>,
-    /// How many alerts no rule names.
+    /// How many alerts match no rule.
     pub(crate) unmatched: u64,
 }
 
-/// What a rule decided of an alert.
+/// The decision of a rule on an alert.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct DecisionView {
     /// The rule.
@@ -27,12 +27,12 @@ pub(crate) struct DecisionView {
     pub(crate) alert: String,
     /// Its fingerprint.
     pub(crate) fingerprint: String,
-    /// `accepted`, which is carried out, or what came of it, as in the metrics.
+    /// `accepted` if it will be executed, else the outcome, as in the metrics.
     #[schema(example = "accepted")]
     pub(crate) outcome: String,
     /// In words.
     pub(crate) detail: String,
-    /// What would be done to, in a dry run; a hundred at most.
+    /// The targets that an action would have, in a dry run; a hundred at most.
     pub(crate) targets: Vec<String>,
 }
 
@@ -46,64 +46,64 @@ impl From<Received> for ReceivedView {
     }
 }
 
-/// How the rules stand.
+/// The state of all rules.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct RulesView {
     /// Each rule, in the order of the file.
     pub(crate) rules: Vec<RuleView>,
     /// Since when all automatic action is paused; null while it is not.
     pub(crate) paused_since: Option<Timestamp>,
-    /// Who paused it; null where that is not said.
+    /// Who paused it; null if that is not recorded.
     pub(crate) paused_by: Option<String>,
-    /// Why; null where that is not said.
+    /// Why; null if that is not recorded.
     pub(crate) paused_why: Option<String>,
-    /// Whether this process carries out what is decided.
+    /// Whether this process is the leader, which executes decisions.
     pub(crate) leads: bool,
-    /// When queuekeeper's own znodes were last read; null while they cannot be, and where no rule acts.
+    /// When queuekeeper's own znodes were last read; null while they cannot be read, and if no rule acts.
     pub(crate) read: Option<Timestamp>,
-    /// How many items all rules may still touch together now.
+    /// How many items all rules together may still change now.
     pub(crate) budget_left: u64,
-    /// The last that this process decided, the newest first; the decisions of each rule stand with it.
-    pub(crate) refused: Vec<ToldView>,
+    /// The calls that this process refused last, the newest first; the decisions of each rule are listed with the rule.
+    pub(crate) refused: Vec<RuleEventView>,
 }
 
-/// How one rule stands.
+/// The state of one rule.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct RuleView {
     /// Its name.
     #[schema(example = "make-room")]
     pub(crate) name: String,
-    /// The alert that it is about.
+    /// The alert that it matches.
     #[schema(example = "MerrittProvisioningStuck")]
     pub(crate) alert: String,
     /// `off`, `dry-run` or `enforce`.
     #[schema(example = "dry-run")]
     pub(crate) mode: String,
-    /// What it does.
+    /// Its effect.
     #[schema(example = "hold_collections")]
     pub(crate) action: String,
     /// Since when its breaker is open; null while it is not.
     pub(crate) breaker_open_since: Option<Timestamp>,
     /// Why it is open.
     pub(crate) breaker_why: Option<String>,
-    /// How many items it may still touch now.
+    /// How many items it may still change now.
     pub(crate) budget_left: u64,
-    /// Of how many.
+    /// The size of its budget, in items.
     pub(crate) budget_items: u32,
-    /// Within how many seconds.
+    /// The period of its budget, in seconds.
     pub(crate) budget_seconds: f64,
     /// The collections that it holds; in a dry run, would.
     pub(crate) holds: Vec<HoldView>,
-    /// The decisions that wait or are carried out, in words.
+    /// The decisions that are pending or being executed, in words.
     pub(crate) waiting: Vec<String>,
-    /// The items that it has left to a person, at most a hundred.
+    /// The items that it gave up on, which are left to an operator, at most a hundred.
     pub(crate) left: Vec<String>,
-    /// When it last did something; null before. In a dry run, when it would have.
+    /// When it last executed an action, or would have in a dry run; null if never.
     pub(crate) last_action: Option<Timestamp>,
-    /// Why what it remembers cannot be read; null where it can.
+    /// Why its state cannot be read; null if it can.
     pub(crate) unreadable: Option<String>,
-    /// What it did and did not do, the newest first.
-    pub(crate) events: Vec<ToldView>,
+    /// Its decisions and their outcomes, the newest first.
+    pub(crate) events: Vec<RuleEventView>,
 }
 
 /// A collection that a rule holds.
@@ -116,19 +116,19 @@ pub(crate) struct HoldView {
     pub(crate) since: Timestamp,
 }
 
-/// Something that was decided.
+/// A decision, or a call that was refused.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
-pub(crate) struct ToldView {
-    /// When; of many alike, the last.
+pub(crate) struct RuleEventView {
+    /// When; of several identical ones, the last.
     pub(crate) at: Timestamp,
-    /// About which alert; empty for a call that was refused.
+    /// The alert; empty for a call that was refused.
     pub(crate) alert: String,
-    /// What came of it, as in the metrics; `accepted` for what is to be carried out.
+    /// The outcome, as in the metrics; `accepted` if it will be executed.
     #[schema(example = "executed")]
     pub(crate) outcome: String,
     /// In words.
     pub(crate) detail: String,
-    /// How often the same came one after the other.
+    /// How many identical ones came in a row.
     pub(crate) count: u64,
 }
 
@@ -144,7 +144,7 @@ impl RulesView {
             leads,
             read,
             budget_left,
-            refused: events.into_iter().filter(|events| events.rule.is_none()).map(ToldView::new).collect(),
+            refused: events.into_iter().filter(|events| events.rule.is_none()).map(RuleEventView::new).collect(),
         }
     }
 }
@@ -167,14 +167,14 @@ impl RuleView {
             left,
             last_action: last_action.filter(|_| rule.mode != Mode::Off),
             unreadable,
-            events: events.into_iter().map(ToldView::new).collect(),
+            events: events.into_iter().map(RuleEventView::new).collect(),
             name: rule.name,
             alert: rule.alert,
         }
     }
 }
 
-impl ToldView {
+impl RuleEventView {
     fn new(events: EventRow) -> Self {
         let EventRow { at, alert, outcome, detail, count, .. } = events;
         let outcome = outcome.map_or("accepted", crate::alerts::Outcome::label).to_owned();

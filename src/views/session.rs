@@ -27,7 +27,7 @@ impl Serialize for Session {
     }
 }
 
-/// A session as ZooKeeper's own log writes it; `None` for a persistent lock.
+/// A session in the notation of ZooKeeper's log; `None` for a persistent lock.
 pub(crate) fn session_text(session: i64) -> Option<String> {
     (session != 0).then(|| format!("0x{session:x}"))
 }

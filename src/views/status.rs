@@ -21,7 +21,7 @@ pub(crate) struct Status {
     pub(crate) stale_since: Option<Timestamp>,
     /// Why not, in a sentence.
     pub(crate) problem: Option<String>,
-    /// The session's id, as ZooKeeper's own log writes it.
+    /// The session's id, in the notation of ZooKeeper's log.
     pub(crate) session: Option<String>,
     /// When the last watch event came.
     pub(crate) last_event: Option<Timestamp>,

@@ -129,14 +129,14 @@ async fn it_prints_the_attention_list_of_the_overview() {
             "All automatic action is paused",
             "The breaker of the rule again is open",
             "The rule again gave up on 1 item",
-            "The rule make-room is paused in the middle of its work",
+            "The rule make-room is paused with unfinished decisions",
             "The rule make-room holds 1 collection",
             "The rule gone holds 2 collections",
             "--config.file",
             "--storage.path",
         ],
     );
-    for claim in ["does not act any more", "4 times", "It releases them when"] {
+    for claim in ["An inactive rule still holds", "4 times", "It releases them once"] {
         assert!(!ran.out.contains(claim), "{claim:?} cannot be known: {ran:#?}");
     }
 }

@@ -282,9 +282,9 @@ fn nothing_is_said_to_be_quiet_that_is_not_followed_or_not_measured() {
         (
             stale,
             recent.clone(),
-            "There is no connection to ZooKeeper for 1 min The connection to ZooKeeper is lost. What",
+            "There is no connection to ZooKeeper for 1 min The connection to ZooKeeper is lost. Everything",
         ),
-        (reading, recent.clone(), "The figures do not follow the queue for 1 min What began since is not shown"),
+        (reading, recent.clone(), "The figures are stale for 1 min Everything below is as of that time"),
         (
             figures::live(),
             Recent { storage_problem: problem, ..recent },

@@ -55,7 +55,7 @@ fn a_full_queue_is_told_with_its_ages_and_what_needs_attention() {
         "Failed 41 oldest 27 h",
         "Other 4 oldest 3 days",
         "The ingest queue is paused for 2.0 h",
-        "41 jobs failed oldest 27 h They wait for an operator.",
+        "41 jobs failed oldest 27 h They need an operator.",
         "5 jobs wait for space oldest 3.2 h Working storage is 91 % full, and the limit is 80 %.",
         "large access paused 25 h",
         "objects being stored 4 6 min",

@@ -128,7 +128,7 @@ fn what_is_wrong_is_found_and_what_is_right_is_not() {
         "Resume (1 items)",
         "and 1 more jobs",
         "1 job failed..",
-        "They left no message. in batch bid0000000001 .",
+        "They have no message. in batch bid0000000001 .",
         "done.It goes on",
         "waits for for space",
         "a list:,",

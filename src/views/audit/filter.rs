@@ -20,17 +20,17 @@ labelled! {
     Outcome: (0..OUTCOMES.len()).map(Outcome).collect::<Vec<_>>(), |outcome: Outcome| OUTCOMES[outcome.0];
 }
 
-// What describes the parameters follows aliases, and not the arguments of types.
+// The derived parameter descriptions resolve aliases, but not type arguments.
 type Action = OneOf<ActionKind>;
 type Way = OneOf<Source>;
 type OutcomeName = OneOf<Outcome>;
 
-/// Which actions, and which page of them: all that is set must hold.
+/// Which actions, and which page of them; all filters must match.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default)]
 pub(crate) struct AuditFilter {
-    /// With this text in actor, targets, reason, outcome or id, in any case.
+    /// With this text in actor, targets, reason, outcome or id, case-insensitive.
     #[param(inline)]
     pub(crate) text: Option<SearchFor>,
 
@@ -46,7 +46,7 @@ pub(crate) struct AuditFilter {
     #[param(inline)]
     pub(crate) source: Option<Way>,
 
-    /// With this outcome; `running` for what has not ended.
+    /// With this outcome; `running` for actions that have not finished.
     #[param(inline)]
     pub(crate) outcome: Option<OutcomeName>,
 

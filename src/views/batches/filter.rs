@@ -17,31 +17,31 @@ use queuekeeper_queue::state::BatchState;
 /// How many collections an error names, and a form offers.
 const COLLECTIONS: usize = 100;
 
-// What describes the parameters follows aliases, and not the arguments of types.
+// The derived parameter descriptions resolve aliases, but not type arguments.
 type State = OneOf<Option<BatchState>>;
 type Sort = OneOf<BatchOrder>;
 
-/// Which batches, and in which order: all that is set must hold.
+/// Which batches, and in which order; all filters must match.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, Args, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default)]
 #[command(next_help_heading = "Which batches")]
 pub(crate) struct BatchFilter {
-    /// In this state; `other` for a status that is none of them.
+    /// In this state; `other` for an unknown status.
     #[arg(long, value_name = "STATE")]
     #[param(inline)]
     pub(crate) state: Option<State>,
 
-    /// Of the collection of this mnemonic; `(none)` for batches that name none.
+    /// In the collection with this mnemonic; `(none)` for batches without a collection.
     #[arg(long, value_name = "MNEMONIC")]
     pub(crate) collection: Option<String>,
 
-    /// With this text in id, UUID, file name, title or submitter, in any case.
+    /// With this text in id, UUID, file name, title or submitter, case-insensitive.
     #[arg(long, value_name = "TEXT")]
     #[param(inline)]
     pub(crate) text: Option<SearchFor>,
 
-    /// The order; `waiting` puts those first that are longest in their state.
+    /// The sort order; `waiting` lists those first that have been in their state longest.
     #[arg(long, value_name = "ORDER", default_value_t)]
     #[param(inline)]
     pub(crate) sort: Sort,
@@ -62,7 +62,7 @@ impl Source<'_> {
     /// A page of the batches that match.
     ///
     /// # Errors
-    /// For a cursor that is none of this list, and a collection that no batch has.
+    /// For a cursor of another list, and for a collection that has no batch.
     pub(crate) fn batches(&self, filter: &BatchFilter, page: &PageQuery) -> Result<BatchList, ViewError> {
         let wanted = filter.wanted();
         if let Some(mnemonic) = &wanted.collection {

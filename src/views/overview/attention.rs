@@ -1,4 +1,4 @@
-//! What an operator should look at, the most urgent first.
+//! What needs attention, the most urgent first.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -22,9 +22,9 @@ mod states;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Severity {
-    /// Something does not flow, or never will by itself.
+    /// Something is stuck and needs an operator.
     Bad,
-    /// Somebody should know.
+    /// An operator should know about it.
     Warn,
 }
 
@@ -37,28 +37,28 @@ impl From<fault::Severity> for Severity {
     }
 }
 
-/// One thing to look at.
+/// Something that needs attention.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Attention {
-    /// What it is: a fault's name as in the metrics, or `unsynced`, `storage_unmeasured`, `paused`, `stopped`, `failed`, `waiting_for_space`, `held`, `held_jobs`,
-    /// `held_by_operator`, `failed_by_operator`,
-    /// `unknown_states`, `unreadable`, `automation_paused`, `breaker_open`, `automation_gave_up`, `automation_failing`,
-    /// `automation_at_work`, `automation_holds`, `automation_orphan`,
-    /// `automation_foreign`, `automation_blocked`, `automation_unwritten`, `clock_offset`.
+    /// What it is: a fault's name as in the metrics, or `unsynced`, `storage_unmeasured`, `paused`, `stopped`,
+    /// `failed`, `waiting_for_space`, `held`, `held_jobs`, `held_by_operator`, `failed_by_operator`, `unknown_states`,
+    /// `unreadable`, `automation_paused`, `breaker_open`, `automation_gave_up`, `automation_failing`,
+    /// `automation_at_work`, `automation_holds`, `automation_orphan`, `automation_foreign`, `automation_blocked`,
+    /// `automation_unwritten`, `clock_offset`.
     pub(crate) kind: &'static str,
     /// How urgent it is.
     pub(crate) severity: Severity,
-    /// What is the matter.
+    /// The problem in a few words.
     pub(crate) title: String,
-    /// Since when; where it is about many, since when the oldest.
+    /// When it began; of many items, when the oldest began.
     pub(crate) since: Option<Timestamp>,
-    /// What it means and what it comes from.
+    /// The effect and the cause.
     pub(crate) text: String,
-    /// What repairs it.
+    /// How to fix it.
     pub(crate) remedy: String,
     /// The page that shows it, relative to the root.
     pub(crate) page: Option<String>,
-    /// Whether `since` is that of the oldest of many.
+    /// Whether `since` is that of the oldest of many items.
     #[serde(skip)]
     pub(crate) is_oldest: bool,
     /// What the page is about.
@@ -66,15 +66,15 @@ pub(crate) struct Attention {
     pub(crate) link: &'static str,
 }
 
-/// Everything that wants to be looked at.
+/// Everything that needs attention, the most urgent first.
 pub(super) fn all(status: &Status, summary: &Summary, recent: &Recent) -> Vec<Attention> {
     let mut items: Vec<_> = unsynced(status).into_iter().collect();
     items.extend(states::no_daemon(summary, recent));
     items.extend(recent.pauses.iter().map(paused));
     items.extend(states::stopped(recent));
-    let is_told = recent.stopped.iter().any(|stopped| stopped.state == JobState::Provisioning);
-    items.extend(waiting(summary, recent.storage).filter(|_| !is_told));
-    // A fault may stop a whole state, or all reporting; a job that failed stops no other.
+    let is_listed = recent.stopped.iter().any(|stopped| stopped.state == JobState::Provisioning);
+    items.extend(waiting(summary, recent.storage).filter(|_| !is_listed));
+    // Before the failed jobs: a fault may stop a whole state or all reports, a failed job stops no other.
     items.extend(faults(summary, !recent.stopped.is_empty()));
     items.extend(failures::groups(summary, recent));
     items.extend(recent.automation.as_ref().map(automation::items).unwrap_or_default());
@@ -83,7 +83,7 @@ pub(super) fn all(status: &Status, summary: &Summary, recent: &Recent) -> Vec<At
     items.extend(oddities(summary));
     items.extend(recent.storage_problem.as_deref().map(unmeasured));
     items.extend(clock(status));
-    // What is equally urgent stays in this order.
+    // The sort is stable: items of the same severity keep this order.
     items.sort_by_key(|item| item.severity);
     items
 }
@@ -102,20 +102,20 @@ fn item(kind: &'static str, severity: Severity, title: String, text: impl Into<S
     }
 }
 
-/// The figures are old: whatever began since is in none of them.
+/// The mirror is stale: later changes are in none of the figures.
 fn unsynced(status: &Status) -> Option<Attention> {
     let since = status.stale_since?;
     let (title, remedy) = if status.connected {
-        ("The figures do not follow the queue", "They do again as soon as the whole queue has been read.")
+        ("The figures are stale", "They are current again once the whole queue has been read.")
     } else {
         (
             "There is no connection to ZooKeeper",
-            "Look whether its servers run and can be reached from here, and at --zookeeper. Connecting is tried again \
-             until it succeeds.",
+            "Check that its servers are running and reachable from this host, and check --zookeeper. The connection is \
+             retried until it succeeds.",
         )
     };
     let why = status.problem.as_deref().map(as_sentence).unwrap_or_default();
-    let text = format!("{why} What began since is not shown: everything below is as it was then.");
+    let text = format!("{why} Everything below is as of that time; later changes are not shown.");
     Some(Attention {
         since: Some(since),
         remedy: remedy.to_owned(),
@@ -123,10 +123,10 @@ fn unsynced(status: &Status) -> Option<Attention> {
     })
 }
 
-/// A volume that was to be measured and cannot be.
+/// Working storage is configured, and cannot be measured.
 fn unmeasured(problem: &str) -> Attention {
     Attention {
-        remedy: "Check --storage.path, and that this host has the volume mounted and answers for it.".to_owned(),
+        remedy: "Check --storage.path, and that the volume is mounted on this host and responds.".to_owned(),
         ..item(
             "storage_unmeasured",
             Severity::Warn,
@@ -139,13 +139,13 @@ fn unmeasured(problem: &str) -> Attention {
 fn paused((queue, pause): &(Queue, Pause)) -> Attention {
     let effect = match queue {
         Queue::Ingest => {
-            "No daemon but the inventory's takes a job, and none that would free working storage does either."
+            "Only the inventory daemon still takes jobs; jobs whose completion would free working storage wait too."
         }
-        Queue::AccessSmall | Queue::AccessLarge => "No request is taken from it.",
+        Queue::AccessSmall | Queue::AccessLarge => "No daemon takes requests from it.",
     };
     Attention {
         since: pause.since,
-        remedy: "It goes on when the pause is released.".to_owned(),
+        remedy: "Unpause the queue once the reason for the pause is resolved.".to_owned(),
         page: Some("locks".to_owned()),
         link: "Show locks",
         ..item(
@@ -169,7 +169,7 @@ fn waiting(summary: &Summary, storage: Option<(f64, Space)>) -> Option<Attention
     Some(Attention {
         since: provisioning.oldest(),
         is_oldest: true,
-        remedy: "Space comes free as jobs pass Notify: look whether those do, or enlarge it.".to_owned(),
+        remedy: "Space is freed as jobs pass Notify: check that they do, or enlarge the volume.".to_owned(),
         page: Some("jobs?state=provisioning".to_owned()),
         link: "Show jobs",
         ..item(
@@ -177,7 +177,7 @@ fn waiting(summary: &Summary, storage: Option<(f64, Space)>) -> Option<Attention
             Severity::Bad,
             format!("{} for space", counted(summary.waiting_for_space, "job waits", "jobs wait")),
             format!(
-                "{} With {} it would be above that. All in Provisioning need {needed}.",
+                "{} With {} it would exceed the limit. All jobs in Provisioning need {needed}.",
                 full(threshold, space),
                 if summary.waiting_for_space == 1 { "this one" } else { "any of these" }
             ),
@@ -185,15 +185,15 @@ fn waiting(summary: &Summary, storage: Option<(f64, Space)>) -> Option<Attention
     })
 }
 
-/// What is broken in the tree, one line for each kind of fault that is not shown otherwise.
+/// One item for each kind of fault that is present and not shown otherwise.
 fn faults(summary: &Summary, has_stopped: bool) -> impl Iterator<Item = Attention> {
     let shown = Fault::ALL.into_iter().map(|fault| (fault, summary.faults(fault)));
     let shown = shown.filter(move |(fault, shown)| {
-        let is_told = match fault {
+        let is_listed = match fault {
             Fault::StuckState | Fault::NoDaemon => has_stopped,
             _ => false,
         };
-        shown.count > 0 && !is_told
+        shown.count > 0 && !is_listed
     });
     shown.map(|(fault, shown)| Attention {
         since: shown.since,
@@ -210,20 +210,23 @@ fn faults(summary: &Summary, has_stopped: bool) -> impl Iterator<Item = Attentio
     })
 }
 
-/// What is in the tree and should not be.
+/// Unknown states and unreadable znodes.
 fn oddities(summary: &Summary) -> Vec<Attention> {
     let mut items = Vec::new();
     if !summary.unknown_states.is_empty() {
         let names: Vec<String> = summary.unknown_states.iter().map(|name| format!("“{}”", visible(name))).collect();
-        let text = format!("What is in them is counted as other: {}.", names.join(", "));
+        let text = format!("Items in these states are counted as other: {}.", names.join(", "));
         items.push(Attention {
-            remedy: "Look who writes them; a newer daemon may know more states than this program.".to_owned(),
-            ..item("unknown_states", Severity::Warn, "There are states that nobody knows".to_owned(), text)
+            remedy:
+                "Find out which program writes them; a newer daemon may use states that this program does not know."
+                    .to_owned(),
+            ..item("unknown_states", Severity::Warn, "There are unknown states".to_owned(), text)
         });
     }
     if summary.unreadable > 0 {
         items.push(Attention {
-            remedy: "Look at them in the tree. Where ZooKeeper refuses to show one, check --zookeeper.auth-file.".to_owned(),
+            remedy: "Inspect them in the tree. Where ZooKeeper denies access to one, check --zookeeper.auth-file."
+                .to_owned(),
             page: Some("faults#unreadable".to_owned()),
             link: "Show znodes",
             ..item(
@@ -234,21 +237,21 @@ fn oddities(summary: &Summary) -> Vec<Attention> {
                     counted(summary.unreadable, "znode", "znodes"),
                     if summary.unreadable == 1 { "has" } else { "have" }
                 ),
-                "Malformed values, znodes that queuekeeper's credentials may not read, and unexpected names. What they should \
-                 tell is missing from what is shown.",
+                "Malformed values, znodes that are not readable with queuekeeper's credentials, or unexpected names. \
+                 Their contents are missing from everything that is shown.",
             )
         });
     }
     items
 }
 
-/// By how much the servers' clock differs from ours, in words; `ahead` is negative where it is behind.
+/// The difference between the servers' clock and ours, in words; `ahead` is negative if theirs is behind.
 pub(crate) fn offset(ahead: SignedDuration) -> String {
     let by = Ago(ahead.unsigned_abs());
     if ahead.is_positive() { format!("{by} ahead of this host's") } else { format!("{by} behind this host's") }
 }
 
-/// Clocks that differ: ages are right, and every instant that another program compares with its own clock is not.
+/// The clocks differ: ages are right, but instants are wrong for programs that compare them with their own clock.
 fn clock(status: &Status) -> Option<Attention> {
     let ahead = status.clock_difference?;
     let least = if status.clock_measured { "" } else { " at least" };
@@ -258,8 +261,8 @@ fn clock(status: &Status) -> Option<Attention> {
             "clock_offset",
             Severity::Warn,
             format!("The clock of the ZooKeeper servers is{least} {}", offset(ahead)),
-            "Ages are counted by the servers' clock. Times of day are shown by the clock of this host, and so are those in \
-             metrics, which Prometheus compares with its own.",
+            "Ages are computed from the servers' clock. Times of day, and timestamps in metrics, are shown by the clock \
+             of this host, since Prometheus compares them with its own.",
         )
     })
 }

@@ -1,4 +1,4 @@
-//! The batches in work.
+//! The batches in progress.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -12,7 +12,7 @@ use crate::views::batches::Outlook;
 use crate::views::show::visible;
 use queuekeeper_queue::state::Outcome;
 
-/// A batch in work, and how far it is.
+/// A batch in progress.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct BatchInWork {
     /// Its id.
@@ -28,7 +28,7 @@ pub(crate) struct BatchInWork {
     pub(crate) title: String,
     /// The mnemonic of its collection.
     pub(crate) collection: String,
-    /// Who deposited it.
+    /// The depositor.
     pub(crate) submitter: String,
     /// Its jobs in all.
     pub(crate) jobs: u64,
@@ -40,12 +40,12 @@ pub(crate) struct BatchInWork {
     pub(crate) failed: u64,
     /// Deleted.
     pub(crate) deleted: u64,
-    /// When it ends; where no job is left, what is due next.
+    /// When it ends, or what is due next if no job is left.
     #[serde(flatten)]
     pub(crate) outlook: Outlook,
 }
 
-/// The batches in work that are longest in their state.
+/// The batches in progress that have been in their state longest.
 pub(super) fn in_work(recent: &Recent, now: Timestamp) -> Vec<BatchInWork> {
     let new = |(batch, rates, forecast): &(BatchDetail, Option<Rates>, Forecast)| {
         BatchInWork::new(&batch.batch, Outlook::new(*forecast, *rates, now))

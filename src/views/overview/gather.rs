@@ -16,7 +16,7 @@ use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::path::{Path, Queue};
 use queuekeeper_queue::state::{JobState, State as _};
 
-/// How many batches in work the overview shows.
+/// The maximum number of batches in progress that the overview shows.
 const SHOWN_BATCHES: usize = 10;
 
 /// How many groups of failures it shows one by one.

@@ -1,16 +1,17 @@
-//! What is done by itself, and where that has come to an end.
+//! Rules that act on alerts: what they are executing, and what stops them.
 
 use super::{Attention, Severity, item};
 use crate::alerts::{Foreign, RuleStatus, RulesStatus};
 use crate::views::show::{as_sentence, brief, counted};
 
-/// So much is shown of a text that stands in a znode of ours, where anybody may have put it, in characters.
+/// The maximum length of a shown text from a znode below /queuekeeper, which other clients may have written, in
+/// characters.
 const LONG: usize = 160;
 
 /// How many items are named of those that a rule has given up on.
 const NAMED: usize = 3;
 
-/// What automatic action is at, and what it waits for.
+/// The state of automatic actions, and what they wait for.
 pub(super) fn items(overview: &RulesStatus) -> Vec<Attention> {
     let mut items = Vec::new();
     if let Some(pause) = &overview.paused {
@@ -21,37 +22,37 @@ pub(super) fn items(overview: &RulesStatus) -> Vec<Attention> {
         };
         items.push(Attention {
             since: Some(pause.since),
-            remedy: "It goes on when somebody unpauses it on the page of rules.".to_owned(),
+            remedy: "Unpause it on the rules page.".to_owned(),
             ..of_rules(
                 "automation_paused",
                 Severity::Warn,
                 "All automatic action is paused".to_owned(),
-                format!("Alerts are taken and nothing is done about them.{by}"),
+                format!("Alerts are received, but no action is executed.{by}"),
             )
         });
     }
     if let Some(problem) = &overview.problem {
         items.push(Attention {
-            remedy: "Give queuekeeper the right to create znodes there, or delete what is in the way.".to_owned(),
+            remedy: "Grant queuekeeper the right to create znodes there, or delete the znode that is in the way."
+                .to_owned(),
             ..of_rules(
                 "automation_blocked",
                 Severity::Bad,
-                "This process cannot stand for election".to_owned(),
-                format!("It carries out no decision: {}.", unended(problem)),
+                "This process cannot take part in the leader election".to_owned(),
+                format!("It executes no decisions: {}.", unended(problem)),
             )
         });
     }
     if overview.is_audit_unwritable {
         items.push(Attention {
-            remedy:
-                "Make FILE.alerts beside the file of --audit.file writable; the server's log has the reason. It goes \
-                     on by itself."
-                    .to_owned(),
+            remedy: "Make FILE.alerts next to the file of --audit.file writable; the server's log has the reason. No \
+                     restart is needed."
+                .to_owned(),
             ..of_rules(
                 "automation_unwritten",
                 Severity::Bad,
                 "The audit file of alerts cannot be written".to_owned(),
-                "This process carries out no decision, and answers Alertmanager with 503 where a rule names the alert."
+                "This process executes no decisions, and answers Alertmanager with 503 if a rule matches the alert."
                     .to_owned(),
             )
         });
@@ -62,16 +63,13 @@ pub(super) fn items(overview: &RulesStatus) -> Vec<Attention> {
         let held: Vec<_> = holds.iter().map(|hold| brief(&hold.collection, LONG)).collect();
         items.push(Attention {
             since: holds.iter().map(|hold| hold.since).min(),
-            remedy: format!("Release {} on the page of locks, or put the rule back.", them(held.len())),
+            remedy: format!("Release {} on the locks page, or restore the rule.", them(held.len())),
             ..of_rules(
                 "automation_orphan",
                 Severity::Bad,
+                format!("An inactive rule still holds {}", counted(held.len() as u64, "collection", "collections")),
                 format!(
-                    "A rule that does not act any more holds {}",
-                    counted(held.len() as u64, "collection", "collections")
-                ),
-                format!(
-                    "{} held {}, and nothing releases {} by itself.",
+                    "The rule {} held {}, and does not release {} automatically.",
                     brief(rule, LONG),
                     held.join(", "),
                     them(held.len())
@@ -82,10 +80,10 @@ pub(super) fn items(overview: &RulesStatus) -> Vec<Attention> {
     items
 }
 
-/// How many znodes are shown one by one.
+/// The maximum number of unexpected znodes that are shown one by one.
 const SHOWN: usize = 10;
 
-/// What stands among our own znodes and a person should look at.
+/// Unexpected znodes below /queuekeeper.
 pub(super) fn foreign((found, more): &(Vec<Foreign>, usize)) -> Vec<Attention> {
     let shown = found.iter().take(SHOWN).map(|found| Attention {
         remedy: brief(&found.remedy, LONG * 2),
@@ -100,7 +98,7 @@ pub(super) fn foreign((found, more): &(Vec<Foreign>, usize)) -> Vec<Attention> {
     let more = more + found.len().saturating_sub(SHOWN);
     if more > 0 {
         items.push(Attention {
-            remedy: "Look at them in the tree, and delete what does not belong there.".to_owned(),
+            remedy: "Inspect them in the tree, and delete those that do not belong there.".to_owned(),
             page: Some("tree/queuekeeper".to_owned()),
             link: "Show znodes",
             ..item(
@@ -110,37 +108,37 @@ pub(super) fn foreign((found, more): &(Vec<Foreign>, usize)) -> Vec<Attention> {
                     "{} below /queuekeeper",
                     counted(more as u64, "more unexpected znode", "more unexpected znodes")
                 ),
-                "They are not as queuekeeper writes them.",
+                "They were not written by queuekeeper.",
             )
         });
     }
     items
 }
 
-/// So many things, as the rest of a sentence refers to them.
+/// The pronoun for so many items.
 fn them(count: usize) -> &'static str {
     if count == 1 { "it" } else { "them" }
 }
 
-/// A text that stands before the full stop of a sentence.
+/// A text without its full stop.
 fn unended(text: &str) -> String {
     brief(text, LONG).trim_end_matches('.').to_owned()
 }
 
-/// What one rule is at.
+/// The state of one rule.
 fn of_rule(rule: &RuleStatus, is_paused: bool) -> Vec<Attention> {
     let mut items = Vec::new();
-    // Where the file of the rules is not known, it is the name of a znode: any text.
+    // Without the configuration it is the name of a znode, which may be any text.
     let name = brief(&rule.name, LONG);
     if let Some(breaker) = &rule.breaker {
         items.push(Attention {
             since: Some(breaker.since),
-            remedy: "Look why so much of it was wanted; then close the breaker on the page of rules.".to_owned(),
+            remedy: "Find out why so many actions were triggered, then close the breaker on the rules page.".to_owned(),
             ..of_rules(
                 "breaker_open",
                 Severity::Bad,
                 format!("The breaker of the rule {name} is open"),
-                format!("It does nothing by itself any more: {}.", unended(&breaker.why)),
+                format!("It executes no actions: {}.", unended(&breaker.why)),
             )
         });
     }
@@ -152,21 +150,21 @@ fn of_rule(rule: &RuleStatus, is_paused: bool) -> Vec<Attention> {
         }
         let often = match rule.attempts {
             Some(attempts) => counted(attempts.into(), "time", "times"),
-            None => "as often as it may".to_owned(),
+            None => "the maximum number of times".to_owned(),
         };
         items.push(Attention {
-            remedy: format!("A person has to look at {}.", them(named.len())),
+            remedy: format!("An operator has to take care of {}.", them(named.len())),
             ..of_rules(
                 "automation_gave_up",
                 Severity::Bad,
                 format!("The rule {name} gave up on {left}"),
-                format!("It has tried {} {often}: {}.", them(rule.left.len()), named.join(", ")),
+                format!("It tried {} {often}: {}.", them(rule.left.len()), named.join(", ")),
             )
         });
     }
     if let Some(why) = &rule.unreadable {
         items.push(Attention {
-            remedy: "Until then it does nothing.".to_owned(),
+            remedy: "The rule executes no actions until this is fixed.".to_owned(),
             ..of_rules(
                 "automation_failing",
                 Severity::Bad,
@@ -179,9 +177,9 @@ fn of_rule(rule: &RuleStatus, is_paused: bool) -> Vec<Attention> {
         items.push(Attention {
             since: Some(*since),
             remedy: if is_paused {
-                "It goes on when somebody unpauses all automatic action on the page of rules."
+                "Unpause all automatic action on the rules page."
             } else {
-                "Nothing needs to be done; it can be paused on the page of rules."
+                "Nothing needs to be done; it can be paused on the rules page."
             }
             .to_owned(),
             ..of_rules(
@@ -189,7 +187,7 @@ fn of_rule(rule: &RuleStatus, is_paused: bool) -> Vec<Attention> {
                 Severity::Warn,
                 format!(
                     "The rule {name} {}",
-                    if is_paused { "is paused in the middle of its work" } else { "is at work" }
+                    if is_paused { "is paused with unfinished decisions" } else { "is executing a decision" }
                 ),
                 format!("It {}.", unended(words)),
             )
@@ -200,11 +198,13 @@ fn of_rule(rule: &RuleStatus, is_paused: bool) -> Vec<Attention> {
         let them = them(held.len());
         let until = match (rule.is_undone, is_paused) {
             (Some(true), true) => {
-                format!("It releases {them} when the alert is resolved and automatic action is not paused any more.")
+                format!("It releases {them} once the alert is resolved and automatic action is unpaused.")
             }
             (Some(true), false) => format!("It releases {them} when the alert is resolved."),
-            (Some(false), _) => format!("A person has to release {them}."),
-            (None, _) => format!("Unless its file says “on_resolved: release”, a person has to release {them}."),
+            (Some(false), _) => format!("An operator has to release {them}."),
+            (None, _) => {
+                format!("Unless it is configured with “on_resolved: release”, an operator has to release {them}.")
+            }
         };
         items.push(Attention {
             since: rule.holds.iter().map(|hold| hold.since).min(),
@@ -213,7 +213,7 @@ fn of_rule(rule: &RuleStatus, is_paused: bool) -> Vec<Attention> {
                 "automation_holds",
                 Severity::Warn,
                 format!("The rule {name} holds {}", counted(held.len() as u64, "collection", "collections")),
-                format!("New jobs of {} are held back, so that work under way can end.", held.join(", ")),
+                format!("New jobs of {} are held back until jobs in progress have finished.", held.join(", ")),
             )
         });
     }

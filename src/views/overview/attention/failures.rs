@@ -7,30 +7,30 @@ use crate::views::overview::Recent;
 use crate::views::show::{Count, counted, visible};
 use queuekeeper_queue::state::{JobState, State};
 
-/// How many characters of a message are shown.
-const TOLD: usize = 160;
+/// The maximum length of a shown message, in characters.
+const MESSAGE_CHARS: usize = 160;
 
 /// The largest groups of failed jobs, and the others together.
 pub(super) fn groups(summary: &Summary, recent: &Recent) -> Vec<Attention> {
     let mut items: Vec<_> = recent.failures.iter().map(group).collect();
     let failed = summary.jobs.get(Some(JobState::Failed));
-    let told: u64 = recent.failures.iter().map(|group| group.count).sum();
-    let rest = failed.count.saturating_sub(failed.by_operator).saturating_sub(told);
+    let listed: u64 = recent.failures.iter().map(|group| group.count).sum();
+    let rest = failed.count.saturating_sub(failed.by_operator).saturating_sub(listed);
     if rest > 0 {
-        let title = if told == 0 {
+        let title = if listed == 0 {
             format!("{} failed", counted(rest, "job", "jobs"))
         } else {
             format!("{} failed for other reasons", counted(rest, "more job", "more jobs"))
         };
         let groups = recent.failure_groups.saturating_sub(recent.failures.len()) as u64;
         let text = match (rest, groups) {
-            (1, _) => "It waits for an operator.".to_owned(),
-            (_, 0) => "They wait for an operator.".to_owned(),
-            (_, 1) => "All of these left the same message.".to_owned(),
-            (_, groups) => format!("They left {} different messages.", Count(groups)),
+            (1, _) => "It needs an operator.".to_owned(),
+            (_, 0) => "They need an operator.".to_owned(),
+            (_, 1) => "All of them have the same message.".to_owned(),
+            (_, groups) => format!("They have {} different messages.", Count(groups)),
         };
         items.push(Attention {
-            since: failed.oldest().filter(|_| told == 0),
+            since: failed.oldest().filter(|_| listed == 0),
             is_oldest: true,
             page: Some("failures".to_owned()),
             link: "Show failures",
@@ -41,15 +41,17 @@ pub(super) fn groups(summary: &Summary, recent: &Recent) -> Vec<Attention> {
     items
 }
 
-/// Jobs that an operator has set Failed: no failure, and not to be forgotten.
+/// Jobs that an operator has set Failed. They are not failures, but must not be forgotten.
 fn by_operator(jobs: u64) -> Option<Attention> {
     let text = match jobs {
         0 => return None,
-        1 => "It stays Failed until an operator resumes or deletes it. Its page says who did it, and why.",
-        _ => "They stay Failed until an operator resumes or deletes them. The page of each says who did it, and why.",
+        1 => "It stays Failed until an operator resumes or deletes it. Its page shows who set it Failed, and why.",
+        _ => {
+            "They stay Failed until an operator resumes or deletes them. The page of each shows who set it Failed, and why."
+        }
     };
     Some(Attention {
-        remedy: "Nothing needs to be fixed: resume or delete what is no longer wanted so.".to_owned(),
+        remedy: "Nothing needs to be fixed: resume or delete them when the reason no longer applies.".to_owned(),
         page: Some("jobs?state=failed".to_owned()),
         link: "Show jobs",
         ..item(
@@ -66,8 +68,8 @@ fn group(group: &FailureGroup) -> Attention {
     let them = if group.count == 1 { "it" } else { "them" };
     let cause = if group.count == 1 { "" } else { " for one reason" };
     let message = match &*group.pattern {
-        "" if group.count == 1 => "It left no message".to_owned(),
-        "" => "They left no message".to_owned(),
+        "" if group.count == 1 => "It has no message".to_owned(),
+        "" => "They have no message".to_owned(),
         pattern => format!("“{}”", cut(&visible(pattern))),
     };
     let place = match (group.batches.first(), group.batch_count) {
@@ -84,7 +86,7 @@ fn group(group: &FailureGroup) -> Attention {
     Attention {
         since: group.oldest,
         is_oldest: group.count > 1,
-        remedy: format!("Repair what the message names, then resume {them}; or delete {them}."),
+        remedy: format!("Fix the problem named in the message, then resume {them}; or delete {them}."),
         page: Some(format!("jobs?group={}", group.key)),
         link: "Show jobs",
         ..item(
@@ -97,7 +99,7 @@ fn group(group: &FailureGroup) -> Attention {
 }
 
 fn cut(text: &str) -> String {
-    match text.char_indices().nth(TOLD) {
+    match text.char_indices().nth(MESSAGE_CHARS) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),
     }

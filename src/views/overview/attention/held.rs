@@ -20,7 +20,7 @@ fn collections(summary: &Summary) -> Option<Attention> {
     let (theirs, them) = if collections == 1 { ("its", "it") } else { ("their", "them") };
     let text = match summary.held_with_collection {
         0 => {
-            format!("No job is Held with {them} yet. Pending jobs become Held one by one as the daemons come to them.")
+            format!("No job is Held with {them} yet. Pending jobs become Held one by one as daemons reach them.")
         }
         1 => format!("1 job is Held with {them}, and stays so until it is released."),
         jobs => format!("{} jobs are Held with {them}, and stay so until they are released.", Count(jobs)),
@@ -42,8 +42,8 @@ fn collections(summary: &Summary) -> Option<Attention> {
 fn left_over_jobs(jobs: u64) -> Option<Attention> {
     let text = match jobs {
         0 => return None,
-        1 => "Nothing takes it up by itself.",
-        _ => "Nothing takes them up by itself.",
+        1 => "It is not released automatically.",
+        _ => "They are not released automatically.",
     };
     Some(Attention {
         remedy: format!("Release {}.", if jobs == 1 { "it" } else { "them" }),
@@ -52,7 +52,7 @@ fn left_over_jobs(jobs: u64) -> Option<Attention> {
         ..item(
             "held_jobs",
             Severity::Warn,
-            format!("{} Held, though no hold is on the collection", counted(jobs, "job is", "jobs are")),
+            format!("{} Held, although the collection is not held", counted(jobs, "job is", "jobs are")),
             text,
         )
     })
@@ -61,11 +61,11 @@ fn left_over_jobs(jobs: u64) -> Option<Attention> {
 fn by_operator(jobs: u64) -> Option<Attention> {
     let text = match jobs {
         0 => return None,
-        1 => "It stays Held until an operator releases it. Its page says who holds it, and why.",
-        _ => "They stay Held until an operator releases them. The page of each says who holds it, and why.",
+        1 => "It stays Held until an operator releases it. Its page shows who holds it, and why.",
+        _ => "They stay Held until an operator releases them. The page of each shows who holds it, and why.",
     };
     Some(Attention {
-        remedy: format!("Release {} when the reason is gone.", if jobs == 1 { "it" } else { "them" }),
+        remedy: format!("Release {} when the reason no longer applies.", if jobs == 1 { "it" } else { "them" }),
         page: Some("jobs?state=held".to_owned()),
         link: "Show jobs",
         ..item(
@@ -81,7 +81,7 @@ fn by_operator(jobs: u64) -> Option<Attention> {
 mod tests {
     use super::*;
 
-    fn told(collections: u64, with: u64, by_operator: u64, all: u64) -> Vec<String> {
+    fn titles(collections: u64, with: u64, by_operator: u64, all: u64) -> Vec<String> {
         let mut summary = Summary { collections_held: collections, held_with_collection: with, ..Summary::default() };
         let held = summary.jobs.get_mut(Some(JobState::Held));
         (held.count, held.by_operator) = (all, by_operator);
@@ -90,14 +90,14 @@ mod tests {
 
     #[test]
     fn collections_left_over_jobs_and_jobs_that_an_operator_holds_are_three_statements() {
-        assert!(told(0, 0, 0, 0).is_empty());
-        assert_eq!(told(1, 0, 0, 0), ["1 collection is held: Release the collection, and then its Held jobs."]);
+        assert!(titles(0, 0, 0, 0).is_empty());
+        assert_eq!(titles(1, 0, 0, 0), ["1 collection is held: Release the collection, and then its Held jobs."]);
         assert_eq!(
-            told(2, 4, 1, 8),
+            titles(2, 4, 1, 8),
             [
                 "2 collections are held: Release the collections, and then their Held jobs.",
-                "3 jobs are Held, though no hold is on the collection: Release them.",
-                "1 job is held by an operator: Release it when the reason is gone.",
+                "3 jobs are Held, although the collection is not held: Release them.",
+                "1 job is held by an operator: Release it when the reason no longer applies.",
             ]
         );
     }

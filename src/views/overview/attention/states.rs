@@ -1,4 +1,4 @@
-//! States that nothing leaves.
+//! States that no job leaves.
 
 use super::{Attention, Severity, item};
 use crate::insight::CauseKind;
@@ -14,7 +14,7 @@ fn is_without_daemon(stopped: &Stopped) -> bool {
     stopped.diagnosis.causes.iter().any(|cause| cause.kind == CauseKind::Fault(Fault::NoDaemon))
 }
 
-/// Jobs that no daemon takes, in one line for all states: whatever else is the matter with them, this comes first.
+/// Jobs that no daemon takes, in one item for all states. It comes before any other problem of these states.
 pub(super) fn no_daemon(summary: &Summary, recent: &Recent) -> Option<Attention> {
     let idle: Vec<_> = recent.stopped.iter().filter(|stopped| is_without_daemon(stopped)).collect();
     let first = idle.first()?;
@@ -52,8 +52,8 @@ pub(super) fn stopped(recent: &Recent) -> Vec<Attention> {
         if causes().any(|cause| cause.kind == CauseKind::QueuePaused) && decisive.remedy.is_none() {
             return None;
         }
-        let told = causes().filter(|cause| cause.kind != CauseKind::QueuePaused).take(CAUSES);
-        let text: Vec<String> = told
+        let shown = causes().filter(|cause| cause.kind != CauseKind::QueuePaused).take(CAUSES);
+        let text: Vec<String> = shown
             .map(|cause| match &*cause.evidence {
                 "" => cause.sentence.clone(),
                 evidence => format!("{} {evidence}", cause.sentence),
