@@ -21,7 +21,7 @@ const SERIES: [(&str, &str); 4] = [
 
 /// What happened in all, by the title of the panel.
 const HAPPENED: [(&str, u64); 3] =
-    [("Actions", 156 + 8 + 5), ("Outcome of actions", 156 + 8 + 5), ("Alerts that came, by what was decided", 255)];
+    [("Actions", 156 + 8 + 5), ("Outcome of actions", 156 + 8 + 5), ("Alerts received, by outcome", 255)];
 
 /// The bars that a query has in every minute, as promtool calculates them.
 fn bars(expr: &str) -> f64 {

@@ -33,11 +33,11 @@ DONE = {
 }
 RULE = "queuekeeper_alert_rule_"
 TO_RULES = link("Rules", "/rules")
-TO_AUDIT = link("Who did what?", "/audit")
+TO_AUDIT = link("Audit trail", "/audit")
 
 
 def of_actions():
-    """What was requested, by people and programs and by rules."""
+    """Actions executed by operators, programs and rules."""
     actions = events("action, source", its("queuekeeper_actions_total", 'outcome!="dry_run"'))
     outcomes = events("outcome", its("queuekeeper_actions_total"))
     alerts = events("outcome", its("queuekeeper_alerts_total"))
@@ -48,23 +48,23 @@ def of_actions():
             [
                 series(
                     "Actions",
-                    "What was requested, by whom it came: a person on the pages, a program by the API, or a rule for an alert. Dry runs are left out. The page Audit says who, and why.",
+                    "Actions executed, by kind and source: an operator on the pages, a program through the API, or a rule on an alert. Dry runs are not counted. The Audit page shows who requested each, and why.",
                     query(actions, "{{action}} ({{source}})"),
                     "short",
                     decimals=0,
                     events=True,
-                    empty="Nothing was requested",
+                    empty="No actions",
                     links=[TO_AUDIT],
                 ),
                 series(
                     "Outcome of actions",
-                    "What came of them. `conflict`: the queue had changed meanwhile. `unknown`: the connection was lost, and requesting the same again is safe.",
+                    "Actions by outcome. `conflict`: the queue had changed in the meantime. `unknown`: the connection was lost; requesting the same action again is safe.",
                     query(outcomes, "{{outcome}}"),
                     "short",
                     names=DONE,
                     decimals=0,
                     events=True,
-                    empty="Nothing was requested",
+                    empty="No actions",
                     links=[TO_AUDIT],
                 ),
             ],
@@ -73,19 +73,19 @@ def of_actions():
             8,
             [
                 series(
-                    "Alerts that came, by what was decided",
-                    "What automatic action made of the alerts of Alertmanager. `breaker_open`, `gave_up` and `failed` need a person; `budget` and `cooldown` are rules that keep themselves back.",
+                    "Alerts received, by outcome",
+                    "Decisions on the alerts of Alertmanager. `breaker_open`, `gave_up` and `failed` need an operator; `budget` and `cooldown` are the limits of the rules.",
                     query(alerts, "{{outcome}}"),
                     "short",
                     names=OUTCOMES,
                     decimals=0,
                     events=True,
-                    empty="No alert came",
+                    empty="No alerts",
                     links=[TO_RULES],
                 ),
                 table(
                     "Rules, now",
-                    "When each rule last acted, whether its breaker is open, how many items it may still touch, and how many collections it holds. A rule that never acted has no time.",
+                    "When each rule last acted, whether its breaker is open, how many items it may still change, and how many collections it holds. A rule that has never acted shows Never.",
                     [
                         query(f"max by (rule) ({metric})", instant=True, shape="table")
                         for metric in (f"{acted} * 1000", breaker, its(RULE + "budget_left"), its(RULE + "holds"))
@@ -121,29 +121,29 @@ def of_actions():
             [
                 timeline(
                     "Breakers",
-                    "When a rule was past its budget and its breaker open: it does nothing until a person resets it on the page Rules. So much to do at once has one cause; find that first.",
+                    "When the breaker of a rule was open because the rule had exceeded its budget. The rule does nothing until an operator closes the breaker on the Rules page. So many actions at once usually have one cause: find it first.",
                     query(f"max by (rule) ({breaker})", "{{rule}}"),
                     width=6,
                     mappings=says(_0=("closed", GREEN), _1=("open", RED)),
                     empty="No rules",
                 ),
                 timeline(
-                    "Who acts",
-                    "Of several queuekeepers that watch one queue, one carries out what alerts set off. With none, nothing is done: see whether they are connected and have rules.",
+                    "Leader",
+                    "Of several queuekeepers that watch one queue, one executes the actions of rules. Without a leader none is executed: check that they are connected and have rules.",
                     query(its("queuekeeper_alert_actions_leader"), "{{instance}}"),
                     width=6,
-                    mappings=says(_0=("stands by", GREY), _1=("acts", GREEN)),
+                    mappings=says(_0=("standby", GREY), _1=("leader", GREEN)),
                 ),
                 timeline(
-                    "When automatic action was switched off",
-                    "When the node /queuekeeper/paused was there, which stops all automatic action everywhere at once.",
+                    "Automatic action paused",
+                    "When the znode /queuekeeper/paused existed, which stops all automatic action of all processes.",
                     query(its("queuekeeper_alert_actions_paused"), "{{instance}}"),
                     width=6,
                     mappings=says(_0=("on", GREEN), _1=("off", ORANGE)),
                 ),
                 series(
-                    "Decisions that wait",
-                    "What was accepted and is not carried out yet, of all queuekeepers. It should be gone within seconds; if it stays, nobody acts.",
+                    "Pending decisions",
+                    "Decisions that were accepted and are not executed yet, of all queuekeepers. They should be executed within seconds; if they are not, there is no leader.",
                     query(its("queuekeeper_alert_decisions_pending"), "{{instance}}"),
                     "short",
                     width=6,

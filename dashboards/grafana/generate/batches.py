@@ -1,4 +1,4 @@
-"""Batches, and requests for assembly."""
+"""Batches and access requests."""
 
 from frame import board
 from panels import bars, dashed, link, query, says, series, stat, steps, timeline
@@ -12,19 +12,19 @@ TO_ACCESS = link("Requests", "/access")
 
 
 def figures():
-    """What is worth a number of its own."""
+    """Single figures."""
     paused = says(_0=("Runs", GREEN), _1=("Paused", ORANGE))
     return [
         stat(
-            "Batches in work",
-            "Deposits that are not reported yet.",
+            "Batches in progress",
+            "Deposits whose report has not been made.",
             total("state", "merritt_batches", OPEN),
             "short",
             links=[link("Batches", "/batches")],
         ),
         stat(
             "Failed batches",
-            "Batches that ended with failed jobs, or could not be made. Once their jobs are done, they can be reported again.",
+            "Batches that finished with failed jobs, or could not be created. Once their jobs are completed, the report can be sent again.",
             top("merritt_batches", state("failed")),
             "short",
             thresholds=steps((None, GREEN), (1, ORANGE)),
@@ -32,29 +32,29 @@ def figures():
         ),
         stat(
             "Without end",
-            "Batches whose jobs are done and that are not: their depositors get no report. See whether the batch daemon runs.",
+            "Batches whose jobs are finished while their report is still due: their depositors get no report. Check that the batch daemon is running.",
             top("merritt_faults", 'fault="batch_without_end"'),
             "short",
             thresholds=steps((None, GREEN), (1, RED)),
             links=[link("These batches", "/faults?fault=batch_without_end")],
         ),
         stat(
-            "Oldest in work",
-            "For how long the batch has been in its state that is longest in it. A large deposit may well take days.",
+            "Oldest in progress",
+            "How long the oldest batch has been in its state. A large deposit may take days.",
             age("merritt_batch_oldest_entered_timestamp_seconds", OPEN),
             "s",
-            empty="None in work",
+            empty="None in progress",
         ),
         stat(
             "Requests waiting",
-            "Requests for assembly that no daemon has taken yet.",
+            "Access requests that no daemon has taken yet.",
             total("queue", "merritt_access_requests", state("pending")),
             "short",
             links=[TO_ACCESS],
         ),
         stat(
             "Failed requests",
-            "Requests for assembly that failed. Somebody waits for an object and does not get it.",
+            "Access requests that failed. A user is waiting for an object and does not get it.",
             total("queue", "merritt_access_requests", state("failed")),
             "short",
             thresholds=steps((None, GREEN), (1, ORANGE)),
@@ -63,7 +63,7 @@ def figures():
         *(
             stat(
                 f"Queue of {name} requests",
-                f"Whether somebody has paused the queue of {name} requests.",
+                f"Whether the queue of {name} requests is paused.",
                 top("merritt_queue_paused", f'queue="{queue}"'),
                 "none",
                 mappings=paused,
@@ -82,7 +82,7 @@ def of_batches():
             [
                 bars(
                     "Batches by state",
-                    "Where deposits are now. Completed and deleted ones are left out.",
+                    "Batches in each state, without completed and deleted ones.",
                     [query(top("merritt_batches", state(name)), name, instant=True) for name in BATCHES],
                     "short",
                     width=8,
@@ -90,7 +90,7 @@ def of_batches():
                 ),
                 series(
                     "Batches by state over time",
-                    "Deposits that are not done with. Reporting waits for the last job of a deposit.",
+                    "Unfinished batches. The report is made when the last job of a batch has finished.",
                     query(top("merritt_batches", state(*BATCHES), by="state"), "{{state}}"),
                     "short",
                     width=16,
@@ -103,8 +103,8 @@ def of_batches():
             8,
             [
                 series(
-                    "Batches that change their state",
-                    "How many come into each state in a minute, as the mean of half an hour.",
+                    "Batch transitions",
+                    "Batches that enter each state per minute, averaged over half an hour.",
                     query(
                         "sum by (to) (" + per_minute("from, to", "merritt_batch_transitions_total", 'to!="none"') + ")",
                         "{{to}}",
@@ -113,10 +113,10 @@ def of_batches():
                 ),
                 series(
                     "Age of the oldest batch",
-                    "For how long the oldest batch of each state has been in it.",
+                    "How long the oldest batch of each state has been in it.",
                     query(age("merritt_batch_oldest_entered_timestamp_seconds", state(*BATCHES), by="state"), "{{state}}"),
                     "s",
-                    empty="No batch is in work",
+                    empty="No batch is in progress",
                     links=[TO_BATCHES],
                 ),
             ],
@@ -145,7 +145,7 @@ def of_requests(queue, name):
         ),
         series(
             f"{name.capitalize()} requests: longest wait",
-            "For how long the oldest request has waited for a daemon, unless its queue is paused, and the limit above which an alert is raised.",
+            "How long the oldest request has waited for a daemon, unless its queue is paused, and the limit above which an alert fires.",
             [query(wait, "oldest"), query(limit, "limit")],
             "s",
             width=8,
@@ -155,7 +155,7 @@ def of_requests(queue, name):
         ),
         series(
             f"{name.capitalize()} requests: size",
-            "What the requests of each state ask for, in all. One very large request may hold up its queue.",
+            "Total size of the objects that are requested, by state. One very large request may hold up its queue.",
             query(
                 top("merritt_access_requested_bytes", this, state("pending", "processing", "failed", "other"), by="state"),
                 "{{state}}",
@@ -171,8 +171,8 @@ def of_requests(queue, name):
 def dashboard():
     """The dashboard."""
     paused = timeline(
-        "What was paused",
-        "When each queue was paused. A request that waits in a paused queue is no alert.",
+        "Paused queues",
+        "When each queue was paused. Requests that wait in a paused queue raise no alert.",
         query(top("merritt_queue_paused", by="queue"), "{{queue}}"),
         width=24,
         mappings=says(_0=("runs", GREEN), _1=("paused", ORANGE)),
@@ -182,7 +182,7 @@ def dashboard():
     return board(
         "batches",
         "queuekeeper / Batches and access",
-        "How far deposits are, and who waits for an object to be assembled.",
+        "The progress of deposits, and the access requests.",
         rows,
         pages,
     )

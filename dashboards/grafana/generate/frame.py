@@ -1,7 +1,7 @@
 """What every dashboard has around its panels: variables, annotations, links, and places on the grid."""
 
 from panels import SOURCE
-from words import BLUE, FIRING, ORDERS, RED, events
+from words import BLUE, FIRING, ACTIONS, RED, events
 
 TAG = "queuekeeper"
 
@@ -94,7 +94,7 @@ ANNOTATIONS = [
     annotation(
         "Actions",
         BLUE,
-        events("action, source, outcome", ORDERS),
+        events("action, source, outcome", ACTIONS),
         "{{action}}: {{outcome}}",
         "Requested by {{source}}. The page Audit of queuekeeper says by whom and why.",
         "action,source,outcome",

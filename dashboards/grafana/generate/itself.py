@@ -1,4 +1,4 @@
-"""queuekeeper itself: whether its figures can be trusted, what it did, and what it costs."""
+"""queuekeeper itself: whether its figures are current, its actions, and its resources."""
 
 from frame import board, variable
 from actions import of_actions
@@ -7,23 +7,23 @@ from words import GREEN, ORANGE, RED, its, quantile
 
 
 def since(metric):
-    """For how long, for each queuekeeper."""
+    """The time since a timestamp, for each queuekeeper."""
     return f"time() - {its(metric)}"
 
 
 def per_minute(by, metric):
-    """How many requests in a minute, of all queuekeepers together. A window of 5 minutes holds a few scrapes at least."""
+    """Requests per minute, of all queuekeepers together. A window of 5 minutes covers several scrapes."""
     return f"sum by ({by}) (rate({its(metric)}[5m])) * 60"
 
 
 def figures():
-    """What is worth a number of its own, for each queuekeeper."""
+    """Single figures for each queuekeeper."""
     named = {"legend": "{{instance}}", "text": "value_and_name"}
     started = since("process_start_time_seconds")
     return [
         stat(
             "Connected",
-            "Whether there is a session with ZooKeeper. Its log and /-/ready say why not.",
+            "Whether there is a session with ZooKeeper. If not, the log and /-/ready have the reason.",
             its("queuekeeper_zookeeper_connected"),
             "none",
             mappings=says(_1=("Connected", GREEN), _0=("No", RED)),
@@ -31,17 +31,17 @@ def figures():
             **named,
         ),
         stat(
-            "Image",
-            "Whether the image of the queue is complete and follows it. While it is behind, no alert on the queue is raised.",
+            "Mirror",
+            "Whether the mirror is complete and follows the queue. While it is stale, no alerts on the queue fire.",
             its("queuekeeper_mirror_synced"),
             "none",
-            mappings=says(_1=("Synced", GREEN), _0=("Behind", RED)),
+            mappings=says(_1=("Synced", GREEN), _0=("Stale", RED)),
             empty="Not scraped",
             **named,
         ),
         stat(
             "Drift",
-            "Differences between image and tree that events should have brought, since it started. It should stay 0 for ever: one is a defect, please report it with the log.",
+            "Differences between mirror and tree that no event reported, since the start. It should always be 0: any difference is a bug, please report it with the log.",
             its("queuekeeper_mirror_drift_total"),
             "short",
             thresholds=steps((None, GREEN), (1, RED)),
@@ -49,17 +49,17 @@ def figures():
         ),
         stat(
             "Unreadable",
-            "Znodes that hold garbage, or that its credentials may not read. What they hold is in none of the figures. Give --zookeeper.auth-file the right to read them.",
+            "Znodes that hold garbage or are not readable with these credentials. Their contents are in none of the figures. Grant the credentials in --zookeeper.auth-file the right to read them.",
             its("queuekeeper_mirror_unreadable_znodes"),
             "short",
             thresholds=steps((None, GREEN), (1, ORANGE)),
             **named,
         ),
-        stat("Znodes", "Znodes in the image.", its("queuekeeper_mirror_znodes"), "short", **named),
-        stat("Runs for", "Since it started. Counters and histograms begin anew with it.", started, "s", **named),
+        stat("Znodes", "Znodes in the mirror.", its("queuekeeper_mirror_znodes"), "short", **named),
+        stat("Uptime", "Time since the start. Counters and histograms are reset at the start.", started, "s", **named),
         stat(
             "Last event",
-            "Since the last change in ZooKeeper that it was told of. In a quiet queue, this may be long.",
+            "Time since the last watch event from ZooKeeper. It may be long in a quiet queue.",
             since("queuekeeper_mirror_last_event_timestamp_seconds"),
             "s",
             empty="None yet",
@@ -67,7 +67,7 @@ def figures():
         ),
         stat(
             "Last walk",
-            "Since it read the whole tree, to begin or to compare. It does so every --mirror.drift-interval.",
+            "Time since the whole tree was last read, which happens at the start and every --mirror.drift-interval.",
             since("queuekeeper_mirror_last_walk_timestamp_seconds"),
             "s",
             empty="None yet",
@@ -77,10 +77,10 @@ def figures():
 
 
 def of_image():
-    """How the image is kept."""
+    """The mirror."""
     delay = [
         query(quantile(share, ["instance"], "queuekeeper_mirror_delay_seconds", "5m"), name + " {{instance}}")
-        for share, name in ((0.5, "half"), (0.99, "99 in 100"))
+        for share, name in ((0.5, "p50"), (0.99, "p99"))
     ]
     flow = "sum by (instance) (rate({}[$__rate_interval]))"
     return [
@@ -88,23 +88,23 @@ def of_image():
             8,
             [
                 timeline(
-                    "When the figures could be trusted",
-                    "Green where the image was complete and followed the tree.",
+                    "Mirror state",
+                    "Green while the mirror was complete and followed the tree.",
                     query(its("queuekeeper_mirror_synced"), "{{instance}}"),
                     width=8,
-                    mappings=says(_1=("synced", GREEN), _0=("behind", RED)),
+                    mappings=says(_1=("synced", GREEN), _0=("stale", RED)),
                 ),
                 series(
                     "Delay",
-                    "From a change in ZooKeeper to its being visible here: half of the changes, and 99 in 100, were faster. Estimated from the histogram's buckets.",
+                    "Time from a change in ZooKeeper until it is visible here, median and 99th percentile. Estimated from the histogram's buckets.",
                     delay,
                     "s",
                     width=8,
-                    empty="Nothing has changed",
+                    empty="No changes",
                 ),
                 series(
                     "Traffic",
-                    "Watch events taken, and znodes read for them, in a second. Reads without events are walks.",
+                    "Watch events received, and znodes read, per second. Reads without events are walks.",
                     [
                         query(flow.format(its("queuekeeper_mirror_events_total")), "events {{instance}}"),
                         query(flow.format(its("queuekeeper_mirror_reads_total")), "znodes read {{instance}}"),
@@ -119,7 +119,7 @@ def of_image():
             [
                 series(
                     "Walks by cause",
-                    "How often it read the whole tree within the last hour. After a lost connection it has to; every --mirror.drift-interval it compares.",
+                    "How often the whole tree was read within the last hour: after a lost connection, and every --mirror.drift-interval to compare it with the mirror.",
                     query(
                         f"sum by (instance, cause) (increase({its('queuekeeper_mirror_walks_total')}[1h]))",
                         "{{cause}} {{instance}}",
@@ -138,7 +138,7 @@ def of_image():
                 ),
                 series(
                     "Drift within the hour",
-                    "Differences that events should have brought and did not. They are put right; that they came is a defect.",
+                    "Differences that no event reported. They are corrected, but each is a bug.",
                     query(f"increase({its('queuekeeper_mirror_drift_total')}[1h])", "{{instance}}"),
                     "short",
                     width=8,
@@ -151,7 +151,7 @@ def of_image():
 
 
 def of_server():
-    """What it costs, and who asks it."""
+    """Requests and resources."""
     asked = "queuekeeper_http_request_duration_seconds"
     versions = "job, instance, version, revision, rustc"
     per = "sum by (instance) (rate({}[$__rate_interval]))"
@@ -161,14 +161,14 @@ def of_server():
             [
                 series(
                     "Requests by code",
-                    "Requests to its pages, its API and its metrics, in a minute. 421: somebody asks by a name that is not in --web.external-url; 5xx: see its log.",
+                    "Requests to the pages, the API and the metrics per minute. 421: a client uses a host name that is not in --web.external-url; 5xx: see the log.",
                     query(per_minute("code", "queuekeeper_http_requests_total"), "{{code}}"),
                     "suffix:/min",
                     width=8,
                 ),
                 series(
-                    "Time to answer, 99 in 100",
-                    "By route, but for those that always answer the same. A scrape and a page cost ZooKeeper nothing, so this is a matter of milliseconds.",
+                    "Response time, 99th percentile",
+                    "By route, without static files. A scrape or a page reads nothing from ZooKeeper, so this is a matter of milliseconds.",
                     query(quantile(0.99, ["route"], asked, "5m") + " > 0", "{{route}}"),
                     "s",
                     width=8,
@@ -176,7 +176,7 @@ def of_server():
                 ),
                 series(
                     "Logins",
-                    "Requests with a password or a token, in a minute. Many wrong ones are somebody who guesses; after some, each waits.",
+                    "Requests with a password or a token per minute. Many rejected ones indicate that a client guesses credentials; repeated failures are delayed.",
                     query(per_minute("method, outcome", "queuekeeper_http_logins_total"), "{{method}}, {{outcome}}"),
                     "suffix:/min",
                     width=8,
@@ -188,21 +188,21 @@ def of_server():
             [
                 series(
                     "Memory",
-                    "Resident memory. A walk holds a second image beside the first, for as long as it lasts.",
+                    "Resident memory. During a walk there are two copies of the mirror.",
                     query(its("process_resident_memory_bytes"), "{{instance}}"),
                     "bytes",
                     width=6,
                 ),
                 series(
-                    "Processor",
-                    "Of one core.",
+                    "CPU",
+                    "CPU usage, as a fraction of one core.",
                     query(per.format(its("process_cpu_seconds_total")), "{{instance}}"),
                     "percentunit",
                     width=6,
                 ),
                 series(
                     "File descriptors",
-                    "Part of those that may be open. Event streams of open pages take one each.",
+                    "Open file descriptors as a fraction of the limit. The event stream of each open page takes one.",
                     query(f"({its('process_open_fds')} / {its('process_max_fds')})", "{{instance}}"),
                     "percentunit",
                     width=6,
@@ -222,7 +222,7 @@ def of_server():
             [
                 table(
                     "Versions",
-                    "What runs where. All instances that watch one queue should be the same.",
+                    "The version of each instance. All instances that watch one queue should have the same.",
                     query(f"max by ({versions}) ({its('queuekeeper_build_info')})", instant=True, shape="table"),
                     "short",
                     {"job": "Queue", "instance": "queuekeeper", "version": "Version", "revision": "Revision", "rustc": "Compiler"},
@@ -231,13 +231,13 @@ def of_server():
                 ),
                 timeline(
                     "Configuration",
-                    "Whether the files of --config.file and --web.config.file, and what they name, could be read when they last changed. A wrong one changes nothing; the log says what is wrong with it.",
+                    "Whether the last reload of --config.file and --web.config.file, and of the files that they name, succeeded. After a failed reload the previous configuration stays in use; the log has the error.",
                     [
                         query(its("queuekeeper_config_last_reload_successful"), "--config.file {{instance}}"),
                         query(its("queuekeeper_web_config_last_reload_successful"), "--web.config.file {{instance}}"),
                     ],
                     width=12,
-                    mappings=says(_1=("right", GREEN), _0=("wrong", RED)),
+                    mappings=says(_1=("loaded", GREEN), _0=("failed", RED)),
                     empty="No configuration file",
                 ),
             ],
@@ -253,13 +253,13 @@ def dashboard():
         "instance",
         "queuekeeper",
         'label_values(queuekeeper_mirror_synced{job=~"$job"}, instance)',
-        "Which queuekeeper of these queues. Here each is shown apart.",
+        "Which queuekeeper of these queues. This dashboard shows each separately.",
         several=True,
     )
     return board(
         "queuekeeper",
         "queuekeeper / Itself",
-        "Whether queuekeeper's figures can be trusted, what it was requested to do, and what it costs.",
+        "Whether queuekeeper's figures are current, which actions were executed, and what resources it uses.",
         rows,
         pages,
         [instance],

@@ -11,24 +11,24 @@ TO_FAULT = link("These faults", "/faults?fault=${__field.labels.fault}")
 
 
 def count(fault):
-    """How many items show one of these faults."""
+    """The number of items with one of these faults."""
     return total("fault", "merritt_faults", f'fault=~"{fault}"')
 
 
 def blocking():
-    """How many items block the head of their queue."""
+    """The number of items that block the head of their queue."""
     faults = top("merritt_faults", by="fault")
     info = of("merritt_fault_info", 'blocks_head="true"')
     return f"sum({faults} and on (fault) {info})"
 
 
 def figures():
-    """What is worth a number of its own."""
+    """Single figures."""
     none = steps((None, GREEN), (1, RED))
     return [
         stat(
             "Locks",
-            "Locks held now, of all kinds. A lock of a daemon is normal: it ends with the session of its daemon.",
+            "Locks of all kinds. Locks of daemons are normal: each ends with the session of its daemon.",
             total("kind", "merritt_locks"),
             "short",
             links=[link("Locks", "/locks")],
@@ -43,7 +43,7 @@ def figures():
         ),
         stat(
             "Blocking",
-            "Items that make a daemon fail and end its poll, each time: it never reaches the items behind them. Repair these first.",
+            "Items on which every poll of a daemon fails, so that it never reaches the items behind them. Repair these first.",
             blocking(),
             "short",
             thresholds=none,
@@ -67,7 +67,7 @@ def figures():
         ),
         stat(
             "Collections held",
-            "Collections that somebody has held.",
+            "Collections that an operator holds.",
             top("merritt_collections_held"),
             "short",
             thresholds=steps((None, GREEN), (1, YELLOW)),
@@ -83,7 +83,7 @@ def figures():
         ),
         stat(
             "Retries exhausted",
-            "Failed jobs that were resumed too often. Resuming them again does not help: a person has to read what they say.",
+            "Failed jobs that were resumed too often. Resuming them again does not help: read their messages and fix the cause.",
             count("retries_exhausted"),
             "short",
             thresholds=none,
@@ -102,7 +102,7 @@ def of_locks():
             [
                 series(
                     "Locks by kind",
-                    "What is locked: jobs, batches and requests by daemons at work, objects in storage, queues and collections by operators.",
+                    "Locks on jobs, batches and requests by daemons, on objects in storage, and on queues and collections by operators.",
                     query(top("merritt_locks", by="kind"), "{{kind}}"),
                     "short",
                     stacked=True,
@@ -110,7 +110,7 @@ def of_locks():
                 ),
                 series(
                     "Age of the oldest lock",
-                    "Daemons take and release their locks within the time of a job. Queues and collections stay as they are until an operator changes it. 0: nothing of the kind is locked.",
+                    "Daemons hold a lock for as long as they work on an item. Queues and collections stay locked until an operator unlocks them. 0: there is no lock of this kind.",
                     query(oldest, "{{kind}}"),
                     "s",
                     links=[TO_LOCKS],
@@ -122,7 +122,7 @@ def of_locks():
             [
                 series(
                     "Locks of daemons by age",
-                    "Young locks below, old ones above. Old ones that do not go away are of daemons that hang, or leaked.",
+                    "Young locks at the bottom, old ones at the top. Old locks that persist are leaked, or belong to daemons that hang.",
                     query(f"sum by (age) ({top('merritt_locks_by_age', DAEMONS, by='kind, age')})", "{{age}}"),
                     "short",
                     stacked=True,
@@ -130,7 +130,7 @@ def of_locks():
                 ),
                 bars(
                     "Oldest lock of each kind, now",
-                    "For how long the oldest lock of each kind has been held; 0 where there is none.",
+                    "The age of the oldest lock of each kind; 0 if there is none.",
                     query(oldest, "{{kind}}", instant=True),
                     "s",
                     overrides=[],
@@ -142,14 +142,14 @@ def of_locks():
             7,
             [
                 timeline(
-                    "What was paused",
+                    "Paused queues",
                     "When each queue was paused.",
                     query(top("merritt_queue_paused", by="queue"), "{{queue}}"),
                     mappings=says(_0=("runs", GREEN), _1=("paused", ORANGE)),
                 ),
                 series(
                     "Paused for",
-                    "For how long each queue has been paused. One that is paused for longer than --faults.pause counts as forgotten.",
+                    "How long each queue has been paused. A pause longer than --faults.pause is reported as a fault.",
                     query(age("merritt_queue_paused_timestamp_seconds", by="queue"), "{{queue}}"),
                     "s",
                     empty="No queue is paused",
@@ -161,7 +161,7 @@ def of_locks():
 
 
 def of_faults():
-    """What is broken, and how often jobs came back."""
+    """Faults and retries."""
     named = {"fault": "Fault", "Value": "Items"}
     return [
         (
@@ -169,7 +169,7 @@ def of_faults():
             [
                 table(
                     "Faults, now",
-                    "What is broken in the tree. The page Faults says of each item since when, what it does and what repairs it.",
+                    "What is broken in the tree. The Faults page shows for each item since when, the effect and how to repair it.",
                     query(top("merritt_faults", by="fault") + " > 0", instant=True, shape="table"),
                     "short",
                     named,
@@ -180,7 +180,7 @@ def of_faults():
                 ),
                 series(
                     "Faults by kind",
-                    "A fault counts once it has lasted longer than a daemon takes for its own writes. One that comes and goes is repaired by the daemons themselves.",
+                    "A fault is reported once it has lasted longer than a daemon's own writes take. Faults that come and go are repaired by the daemons themselves.",
                     query(top("merritt_faults", by="fault") + " > 0", "{{fault}}"),
                     "short",
                     width=16,
@@ -193,8 +193,8 @@ def of_faults():
             8,
             [
                 series(
-                    "Jobs by how often they were resumed",
-                    "Of all jobs present. Those that come back again and again have a cause of their own.",
+                    "Jobs by retry count",
+                    "All jobs in the queue. Jobs that are resumed again and again have a cause of their own.",
                     query(top("merritt_jobs_by_retries", 'retries!="0"', by="retries"), "{{retries}}"),
                     "short",
                     stacked=True,
@@ -202,7 +202,7 @@ def of_faults():
                 ),
                 series(
                     "Most retries of any job",
-                    "The highest number of times that a job present was resumed. Past --faults.retries it counts as exhausted.",
+                    "The highest retry count of any job. Above --faults.retries the job is reported as a fault.",
                     query(top("merritt_job_retries_max"), "most"),
                     "short",
                 ),
@@ -217,7 +217,7 @@ def dashboard():
     return board(
         "locks",
         "queuekeeper / Locks and faults",
-        "Who holds what, what is stopped, and what is broken in the tree.",
+        "Locks and their holders, paused queues and held collections, and faults in the tree.",
         [(4, figures()), *of_locks(), *of_faults()],
         pages,
     )

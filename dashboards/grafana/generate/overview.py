@@ -4,7 +4,7 @@ from frame import board
 from panels import bars, dashed, link, query, says, series, stat, steps, timeline
 from words import FIRING, GREEN, GREY, ORANGE, PATH, RED, WORKING, YELLOW, age, of, per_minute, state, top, total
 
-TRUST = says(_1=("Synced", GREEN), _0=("Behind", RED))
+TRUST = says(_1=("Synced", GREEN), _0=("Stale", RED))
 PAUSED = says(_0=("Takes jobs", GREEN), _1=("Paused", ORANGE))
 TO_STATE = link("This state in depth", "state?var-state=${__field.labels.state}")
 TO_JOBS = link("The jobs in this state", "/jobs?state=${__field.labels.state}")
@@ -12,11 +12,11 @@ LIMITS = "The limits are those of --faults.stuck; the ages need the recording ru
 
 
 def figures():
-    """What is worth a number of its own."""
+    """Single figures."""
     return [
         stat(
             "Figures",
-            "Whether queuekeeper's image of the queue is complete and follows it; of several, that of any. While it is behind, believe no other panel: see the dashboard queuekeeper.",
+            "Whether queuekeeper's mirror is complete and follows the queue; of several, that of at least one. While it is stale, do not trust the other panels: see the dashboard Itself.",
             top("queuekeeper_mirror_synced"),
             "none",
             mappings=TRUST,
@@ -25,7 +25,7 @@ def figures():
         ),
         stat(
             "Ingest",
-            "Whether somebody has paused the ingest queue. Only Recording goes on then. The page Locks says who, when and why.",
+            "Whether the ingest queue is paused. Then only the inventory daemon takes jobs. The Locks page shows who paused it, when and why.",
             top("merritt_queue_paused", 'queue="ingest"'),
             "none",
             mappings=PAUSED,
@@ -33,14 +33,14 @@ def figures():
         ),
         stat(
             "Under way",
-            "Jobs that are neither done nor stopped: what daemons have before them. An autoscaler reads merritt:jobs_under_way.",
+            "Jobs that are neither finished nor held or failed: the work of the daemons. An autoscaler reads merritt:jobs_under_way.",
             total("state", "merritt_jobs", WORKING),
             "short",
             links=[link("Jobs", "/jobs")],
         ),
         stat(
             "Failed",
-            "Jobs that wait for an operator. The page Failures groups them by cause and resumes a whole group.",
+            "Failed jobs, which need an operator. The Failures page groups them by cause and can resume a whole group.",
             top("merritt_jobs", state("failed")),
             "short",
             thresholds=steps((None, GREEN), (1, ORANGE)),
@@ -48,7 +48,7 @@ def figures():
         ),
         stat(
             "Held",
-            "Jobs that were put aside, by themselves or with their collection. Nobody takes them until they are released.",
+            "Jobs that are held, by themselves or with their collection. No daemon takes them until they are released.",
             top("merritt_jobs", state("held")),
             "short",
             thresholds=steps((None, GREEN), (1, YELLOW)),
@@ -56,7 +56,7 @@ def figures():
         ),
         stat(
             "Waiting for space",
-            "Jobs in Provisioning that the threshold of working storage keeps back. Hold the collections that need most; never pause ingest for it, since that stops the daemons that free space.",
+            "Jobs in Provisioning that are kept back by the threshold of working storage. Hold the collections that need most; do not pause the ingest queue, since that stops the daemons that free space.",
             top("merritt_jobs_waiting_for_space"),
             "short",
             thresholds=steps((None, GREEN), (1, ORANGE)),
@@ -65,7 +65,7 @@ def figures():
         ),
         stat(
             "Faults",
-            "Items of the tree that show something known to be broken. The page Faults says of each what it does and what repairs it.",
+            "Items with a fault. The Faults page shows the effect of each and how to repair it.",
             total("fault", "merritt_faults"),
             "short",
             thresholds=steps((None, GREEN), (1, RED)),
@@ -73,7 +73,7 @@ def figures():
         ),
         stat(
             "Alerts",
-            "Alerts that are firing on this queue. None are known to Prometheus until its rules are loaded.",
+            "Alerts that are firing on this queue. Prometheus has none until the alerting rules are loaded.",
             f"count({FIRING}) or vector(0)",
             "short",
             thresholds=steps((None, GREEN), (1, RED)),
@@ -87,14 +87,14 @@ def now():
     return [
         bars(
             "Jobs by state",
-            "How many jobs are in each state of the success path, and how many are out of it. A bar that grows while the next ones are short is where it is stuck.",
+            "Jobs in each state of the success path, and outside of it. A state that grows while the next ones are nearly empty is where the queue is stuck.",
             [query(top("merritt_jobs", state(name)), name, instant=True) for name in every],
             "short",
             links=[TO_STATE, TO_JOBS],
         ),
         bars(
-            "Oldest job, as part of what its state may take",
-            "The age of each state's oldest job over the limit of that state; 0 where no job is in it. Past 100 % with nothing leaving the state, an alert is raised. "
+            "Oldest job, relative to the limit of its state",
+            "The age of the oldest job in each state relative to the limit of that state; 0 for a state without jobs. Above 100 %, while no job leaves the state, an alert fires. "
             + LIMITS,
             [
                 query(part_of_limit(name), name, instant=True)
@@ -132,7 +132,7 @@ def curves():
             [
                 series(
                     "Jobs by state over time",
-                    "The queue without what is done with. A band that widens is a state that takes in more than it gives on.",
+                    "The queue without finished jobs. A band that widens is a state that more jobs enter than leave.",
                     query(top("merritt_jobs", state(*PATH, "failed", "held"), by="state"), "{{state}}"),
                     "short",
                     stacked=True,
@@ -140,7 +140,7 @@ def curves():
                 ),
                 series(
                     "Age of the oldest job",
-                    "For how long the oldest job of each state has been in it, whether a daemon holds it or not; 0 for a state without jobs. A straight line upwards is a job that does not move: the page Jobs says why.",
+                    "How long the oldest job of each state has been in it, locked or not; 0 for a state without jobs. A straight rising line is a job that does not move: its page shows why.",
                     query(f"{oldest} or 0 * {top('merritt_jobs', WORKING, by='state')}", "{{state}}"),
                     "s",
                     links=[TO_STATE, TO_JOBS],
@@ -151,19 +151,19 @@ def curves():
             8,
             [
                 series(
-                    "Jobs that end",
-                    "How many jobs are completed, and how many fail, in a minute, as the mean of half an hour. Both at 0 with jobs under way: nothing flows.",
+                    "Finished jobs",
+                    "Jobs completed and failed per minute, averaged over half an hour. Both at 0 while jobs are in progress: the queue is stuck.",
                     query(f"sum by (to) ({per_minute('from, to', 'merritt_job_transitions_total', ended)})", "{{to}}"),
                     "suffix:/min",
                 ),
                 series(
-                    "Failures among jobs that ended within the hour",
-                    "The part that failed. So many at once have one cause, as a rule outside the queue; resuming them before it is repaired fails them again.",
+                    "Failure ratio of jobs that finished within the hour",
+                    "The fraction that failed. Many failures at once usually have one cause outside the queue; resumed before it is fixed, the jobs fail again.",
                     [query(top("merritt:failure_ratio:1h"), "failed"), query("max(merritt:failure_ratio:limit)", "limit")],
                     "percentunit",
                     min=0,
                     overrides=[dashed("limit", RED)],
-                    empty="No rules, or no job has ended",
+                    empty="No rules, or no job has finished",
                 ),
             ],
         ),
@@ -172,24 +172,24 @@ def curves():
             [
                 series(
                     "Working storage",
-                    "What is used of the volume, and on it what the jobs in Provisioning ask for. A daemon keeps a job back while what is used and what the job asks for pass the limit together, so that a large one waits long before the volume is full. Space comes back only as jobs pass Notify.",
-                    [query(used, "used"), query(space, "asked for in provisioning"), query(limit, "limit")],
+                    "The used space of the volume, and on top of it the space that the jobs in Provisioning need. A daemon keeps a job back while used space plus the needs of the job exceed the limit, so a large job waits long before the volume is full. Space is freed only as jobs pass Notify.",
+                    [query(used, "used"), query(space, "needed in provisioning"), query(limit, "limit")],
                     "bytes",
                     stacked=True,
                     overrides=[dashed("limit", RED)],
                     empty="Set --storage.path",
                 ),
                 series(
-                    "Jobs under way, and the marks for scaling",
-                    "What daemons have before them. Above the upper mark add daemons, below the lower one take some away; "
-                    "the marks stand at the top of recording.yml. An autoscaler reads merritt:jobs_under_way.",
+                    "Jobs in progress, and the thresholds for scaling",
+                    "The work of the daemons. Above the upper threshold add daemons, below the lower one remove some; "
+                    "the thresholds are at the top of recording.yml. An autoscaler reads merritt:jobs_under_way.",
                     [
                         query(top("merritt:jobs_under_way"), "under way"),
                         query("max(merritt:jobs_under_way:high)", "add daemons"),
-                        query("max(merritt:jobs_under_way:low)", "take some away"),
+                        query("max(merritt:jobs_under_way:low)", "remove daemons"),
                     ],
                     "short",
-                    overrides=[dashed("add daemons", ORANGE), dashed("take some away", GREY)],
+                    overrides=[dashed("add daemons", ORANGE), dashed("remove daemons", GREY)],
                     empty="No rules",
                 ),
             ],
@@ -198,14 +198,14 @@ def curves():
             8,
             [
                 timeline(
-                    "What was paused",
-                    "When each queue was paused. Alerts that a pause explains are not raised meanwhile.",
+                    "Paused queues",
+                    "When each queue was paused. Alerts that a pause explains do not fire during it.",
                     query(top("merritt_queue_paused", by="queue"), "{{queue}}"),
                     mappings=says(_0=("runs", GREEN), _1=("paused", ORANGE)),
                 ),
                 series(
                     "Collections held",
-                    "Collections that somebody has held: their pending jobs wait, and what is under way goes on.",
+                    "Collections that an operator holds: their pending jobs wait, jobs in progress continue.",
                     query(top("merritt_collections_held"), "held"),
                     "short",
                     links=[link("Who holds them?", "/locks?kind=collection")],
@@ -217,7 +217,7 @@ def curves():
             [
                 series(
                     "Faults by kind",
-                    "What is broken in the tree, as found by itself. See the dashboard of locks and faults for each kind and its effect.",
+                    "Faults, detected automatically. The dashboard Locks and faults shows each kind with its effect.",
                     query(top("merritt_faults", by="fault") + " > 0", "{{fault}}"),
                     "short",
                     width=24,

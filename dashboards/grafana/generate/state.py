@@ -9,39 +9,39 @@ ENTERED = "merritt_job_oldest_entered_timestamp_seconds"
 LIMIT = top("queuekeeper_fault_limit_seconds", 'fault="stuck_state"', THIS)
 NAMED = 'collection!="overflow"'
 TO_JOBS = link("The jobs in this state", "/jobs?state=${state}")
-TO_LOCKED = link("Those that daemons hold", "/jobs?state=${state}&locked=true")
+TO_LOCKED = link("Locked jobs", "/jobs?state=${state}&locked=true")
 
 
 def figures():
-    """What is worth a number of its own."""
+    """Single figures."""
     return [
         stat("Jobs", "Jobs whose status is this state.", top("merritt_jobs", THIS), "short", links=[TO_JOBS]),
         stat(
             "Held by daemons",
-            "Jobs of this state that a daemon has locked: it works on them, or hangs.",
+            "Jobs of this state that are locked by a daemon, which is working on them, or hangs.",
             top("merritt_jobs_locked", THIS),
             "short",
             links=[TO_LOCKED],
         ),
         stat(
             "Oldest waiting",
-            "For how long the oldest job that no daemon holds has been in this state. With none held and this growing, nobody looks: see whether the daemon runs.",
+            "How long the oldest unlocked job has been in this state. If this grows while no job is locked, no daemon polls: check that it is running.",
             age(ENTERED, THIS, 'locked="false"'),
             "s",
             empty="None waits",
             links=[link("Jobs that wait", "/jobs?state=${state}&locked=false")],
         ),
         stat(
-            "Oldest worked on",
-            "For how long the oldest job that a daemon holds has been in this state. A large deposit takes its time; one that hangs keeps its lock until its session ends.",
+            "Oldest locked",
+            "How long the oldest locked job has been in this state. A large deposit takes long; a daemon that hangs keeps its lock until its session ends.",
             age(ENTERED, THIS, 'locked="true"'),
             "s",
             empty="None held",
             links=[TO_LOCKED],
         ),
         stat(
-            "Of what it may take",
-            "The age of the oldest job over the limit of this state. Past 100 %, with nothing leaving it for an hour, an alert is raised. States out of the success path have no limit.",
+            "Of the limit",
+            "The age of the oldest job relative to the limit of this state. Above 100 %, while no job has left the state for an hour, an alert fires. States outside of the success path have no limit.",
             f"{top('merritt:state_age:seconds', THIS)} / {LIMIT}",
             "percentunit",
             thresholds=steps((None, GREEN), (0.5, YELLOW), (1, RED)),
@@ -49,7 +49,7 @@ def figures():
         ),
         stat(
             "Left within the hour",
-            "How many jobs left this state in the last hour. None, with jobs in it: it is stuck, or just started. From the recording rules.",
+            "Jobs that left this state in the last hour. If none did, and there are jobs in it, it is stuck or has just started. From the recording rules.",
             top("merritt:state_exits:increase1h", THIS),
             "short",
             decimals=0,
@@ -63,7 +63,7 @@ def figures():
         ),
         stat(
             "Space needed",
-            "Working storage that the jobs of this state need, in all. It is known once they are estimated.",
+            "Total working storage that the jobs of this state need. It is known once they have been estimated.",
             top("merritt_jobs_space_needed_bytes", THIS),
             "bytes",
             links=[link("By space", "/jobs?state=${state}&sort=space_needed&direction=desc")],
@@ -84,7 +84,7 @@ def curves():
             [
                 series(
                     "Jobs over time",
-                    "Jobs in this state, and those of them that daemons hold.",
+                    "Jobs in this state, and how many of them are locked.",
                     [
                         query(top("merritt_jobs", THIS), "in the state"),
                         query(top("merritt_jobs_locked", THIS), "held by daemons"),
@@ -94,7 +94,7 @@ def curves():
                 ),
                 series(
                     "Jobs by time in this state",
-                    "Young jobs below, old ones above. Where the old bands widen, jobs do not leave in the order in which they came, or do not leave at all.",
+                    "Young jobs at the bottom, old ones at the top. Where the bands of old jobs widen, jobs leave out of order, or not at all.",
                     query(top("merritt_jobs_by_age", THIS, by="age"), "{{age}}"),
                     "short",
                     stacked=True,
@@ -106,7 +106,7 @@ def curves():
             [
                 series(
                     "In and out",
-                    "Jobs that came into this state, by where they came from, and below zero those that left it, by where they went: in a minute, as the mean of half an hour.",
+                    "Jobs that entered this state, by the state before, and below zero jobs that left it, by the next state: per minute, averaged over half an hour.",
                     [
                         query(per_minute("from", moves, 'to="$state"'), "from {{from}}"),
                         query("-" + per_minute("to", moves, 'from="$state"'), "to {{to}}"),
@@ -115,7 +115,7 @@ def curves():
                 ),
                 series(
                     "Age of the oldest job",
-                    "Waiting and worked on apart, with the limit of this state. A straight line upwards is one job that does not move.",
+                    "Unlocked and locked jobs, with the limit of this state. A straight rising line is one job that does not move.",
                     [
                         query(age(ENTERED, THIS, 'locked="false"'), "waiting"),
                         query(age(ENTERED, THIS, 'locked="true"'), "worked on"),
@@ -133,7 +133,7 @@ def curves():
             [
                 series(
                     "Time spent in this state",
-                    "What the jobs took that left it within the last hour: half of them, nine in ten, 99 in 100 were faster. Estimated from the histogram's buckets.",
+                    "Time in this state of jobs that left it within the last hour: median, 90th and 99th percentile. Estimated from the histogram's buckets.",
                     [
                         query(f"histogram_quantile({share}, {within_hour})", name)
                         for share, name in ((0.5, "half"), (0.9, "9 in 10"), (0.99, "99 in 100"))
@@ -142,8 +142,8 @@ def curves():
                     empty="No job left it",
                 ),
                 heatmap(
-                    "Time spent in this state, all of it",
-                    "How many jobs took how long. Two bands are two kinds of jobs, such as small and large ones; a band that rises is work that becomes slower.",
+                    "Time spent in this state, distribution",
+                    "How many jobs took how long. Two bands are two kinds of jobs, such as small and large ones; a rising band is work that becomes slower.",
                     since_last,
                     "s",
                     empty="No job left it",
@@ -155,7 +155,7 @@ def curves():
             [
                 series(
                     "Oldest lock",
-                    "For how long the oldest lock on a job of this state has been held. A lock ends with its daemon's session: one that is much older than the work takes is a daemon that hangs.",
+                    "The age of the oldest lock on a job of this state. A lock ends with the session of its daemon: one that is much older than the work takes belongs to a daemon that hangs.",
                     query(age("merritt_job_lock_oldest_created_timestamp_seconds", THIS), "oldest lock"),
                     "s",
                     empty="No job is locked",
@@ -163,7 +163,7 @@ def curves():
                 ),
                 series(
                     "Jobs of the largest collections",
-                    "Whose jobs these are, of the collections that have most.",
+                    "Jobs in this state by collection, for the collections with the most jobs.",
                     query(f"topk(10, {top('merritt_collection_jobs', THIS, NAMED, by='collection')} > 0)", "{{collection}}"),
                     "short",
                     empty="Set --metrics.collections",
@@ -178,16 +178,16 @@ def curves():
             [
                 series(
                     "Space needed over time",
-                    "Working storage that the jobs of this state need, in all.",
+                    "Total working storage that the jobs of this state need.",
                     query(top("merritt_jobs_space_needed_bytes", THIS), "needed"),
                     "bytes",
                 ),
                 series(
                     "Retries",
-                    "Jobs of this state that were resumed before, and how often in all. Jobs that come back again and again need a person.",
+                    "Jobs of this state that were resumed before, and the total number of retries. Jobs that fail again and again need an operator.",
                     [
                         query(top("merritt_jobs_retried", THIS), "jobs resumed before"),
-                        query(top("merritt_job_retries", THIS), "times in all"),
+                        query(top("merritt_job_retries", THIS), "retries in total"),
                     ],
                     "short",
                 ),
@@ -199,12 +199,12 @@ def curves():
 def dashboard():
     """The dashboard."""
     names = "label_values(merritt_jobs, state)"
-    extra = variable("state", "State", names, "The state of jobs to look at.", start="provisioning")
+    extra = variable("state", "State", names, "The state of jobs to show.", start="provisioning")
     pages = {"Jobs in this state": "/jobs?state=${state}", "Failures": "/failures"}
     return board(
         "state",
         "queuekeeper / A state in depth",
-        "What is in one state of jobs, how long it takes, and what comes in and goes out.",
+        "The jobs of one state, how long they take, and how many enter and leave it.",
         [(4, figures()), *curves()],
         pages,
         [extra],

@@ -97,5 +97,5 @@ def events(by, counter):
     return f"sum by ({by}) ({counter} - ({before} <= {counter} or {counter} * 0 and on (job, instance) {lived})) > 0"
 
 
-# What was requested, but for what was only tried.
-ORDERS = of("queuekeeper_actions_total", 'outcome!="dry_run"')
+# Actions without dry runs.
+ACTIONS = of("queuekeeper_actions_total", 'outcome!="dry_run"')
