@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use queuekeeper_queue::dump::line::{self, Line};
+use queuekeeper_queue::dump::line::{self, DumpLine};
 use zookeeper_client::{Acls, Client, CreateMode};
 
 use crate::cold_start::read_all;
@@ -122,7 +122,7 @@ fn nodes(file: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     let lines = dump.split(|byte| *byte == b'\n').skip(1).filter(|line| !line.is_empty());
     let mut nodes = Vec::new();
     for line in lines {
-        if let Line::Node(node) = line::read_line(line)?
+        if let DumpLine::Node(node) = line::read_line(line)?
             && node.path != "/"
         {
             nodes.push((node.path.into_owned(), node.data));

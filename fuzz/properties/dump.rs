@@ -1,7 +1,7 @@
 //! What `load` reads, and what `dump --redact` makes of values.
 
 use queuekeeper_queue::dump::Redaction;
-use queuekeeper_queue::dump::line::{Line, compare, read_line};
+use queuekeeper_queue::dump::line::{DumpLine, compare, read_line};
 use queuekeeper_queue::load::{DumpReader, LoadLimits};
 use queuekeeper_queue::path::{AccessQueue, BatchNode, JobNode, LockFolder, Path, Queue, RequestNode};
 use queuekeeper_queue::record::{
@@ -33,7 +33,7 @@ pub fn check(data: &[u8]) {
     };
     let (mut nodes, mut before) = (0, None::<String>);
     for line in lines {
-        if let Ok(Line::Node(node)) = read_line(line) {
+        if let Ok(DumpLine::Node(node)) = read_line(line) {
             redacted(&redaction, &Path::parse_whole(&node.path), &node.data);
         }
         if !is_whole {
@@ -42,7 +42,7 @@ pub fn check(data: &[u8]) {
         if let Err(error) = reader.check(line) {
             shown::error(error, 4_000);
             is_whole = false;
-        } else if let Ok(Line::Node(node)) = read_line(line) {
+        } else if let Ok(DumpLine::Node(node)) = read_line(line) {
             nodes += 1;
             let path = node.path.into_owned();
             assert!(before.as_ref().is_none_or(|before| compare(before, &path).is_lt()), "{path} comes in its order");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use queuekeeper::alerts::fuzzing::{decision, memory, see, together};
-use queuekeeper_zookeeper::coordination::{Node, Snapshot, Strange, Stranger};
+use queuekeeper_zookeeper::coordination::{ForeignNode, ForeignReason, Node, Snapshot};
 
 use super::board;
 
@@ -34,11 +34,11 @@ pub fn check(data: &[u8]) {
         rules: BTreeMap::from(rules),
         all: Some(node("rules")),
         paused: Some(node("paused")),
-        strangers: vec![Stranger {
+        foreign: vec![ForeignNode {
             path: format!("/queuekeeper/election/{}", String::from_utf8_lossy(data)),
-            what: Strange::Name,
+            reason: ForeignReason::UnknownName,
         }],
-        more_strangers: data.len(),
+        more_foreign: data.len(),
     };
     board::with(|board| {
         let now: Timestamp = "2026-03-02T18:17:05Z".parse().expect("this is an instant");

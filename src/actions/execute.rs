@@ -120,7 +120,7 @@ impl Shared {
         while Instant::now() < until {
             tokio::time::sleep(OUTCOME_POLL_INTERVAL).await;
             let Ok(present) = self.connected.queue() else { continue };
-            match present.look_again(transaction).await {
+            match present.recheck(transaction).await {
                 Ok(Some(true)) => {
                     let (before, after, warnings) = (prepared.before, prepared.after, prepared.warnings.clone());
                     return Ok(Outcome { before, after, warnings, ..Outcome::default() });

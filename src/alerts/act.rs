@@ -17,7 +17,7 @@ use super::rule::{Mode, Rule, Rules};
 use super::server::Shared;
 use super::time::later;
 use crate::actions::audit::{Decided, Record};
-use queuekeeper_zookeeper::coordination::{self, CoordinationError, Lead, Node, Snapshot, Write};
+use queuekeeper_zookeeper::coordination::{self, CoordinationError, Leadership, Node, Snapshot, Write};
 
 mod active;
 mod begin;
@@ -138,7 +138,7 @@ impl Shared {
     }
 
     /// Removes the state of rules that are no longer configured and have nothing to remember.
-    async fn remove_unused(&self, lead: &Lead, snapshot: &Snapshot, rules: &Rules) {
+    async fn remove_unused(&self, lead: &Leadership, snapshot: &Snapshot, rules: &Rules) {
         let now = Timestamp::now();
         for (name, node) in &snapshot.rules {
             let is_idle = Memory::read(&node.data).is_ok_and(|memory| memory.is_idle(now));
@@ -156,7 +156,7 @@ impl Shared {
     }
 
     /// Executes one decision. Returns whether the next ones can be executed now.
-    async fn process(&self, lead: &Lead, node: &Node, rules: &Rules, shutdown: &CancellationToken) -> bool {
+    async fn process(&self, lead: &Leadership, node: &Node, rules: &Rules, shutdown: &CancellationToken) -> bool {
         let now = Timestamp::now();
         // It cannot be deleted: its items would be executed, and the decision would start over again and again.
         if node.children > 0 {
@@ -261,7 +261,7 @@ impl Shared {
         }
     }
 
-    async fn drop_node(&self, lead: &Lead, node: &Node) -> bool {
+    async fn drop_node(&self, lead: &Leadership, node: &Node) -> bool {
         let delete = Write::Delete(coordination::pending(&node.name), node.version);
         self.coordination.commit(&[lead.check(), delete]).await.is_ok()
     }

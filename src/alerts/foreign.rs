@@ -4,7 +4,9 @@ use jiff::Timestamp;
 
 use super::decision::Decision;
 use super::memory::{Memory, SharedBudget, is_foreign};
-use queuekeeper_zookeeper::coordination::{self, CoordinationError, MOST_BELOW, PAUSED, Snapshot, Strange, Stranger};
+use queuekeeper_zookeeper::coordination::{
+    self, CoordinationError, ForeignNode, ForeignReason, MOST_BELOW, PAUSED, Snapshot,
+};
 
 /// How many are reported.
 const MOST: usize = 100;
@@ -49,23 +51,25 @@ impl Foreign {
         Some(Self::new(path.clone(), what, "No rule acts on any alert.").that_stops().with(remedy))
     }
 
-    fn of_stranger(Stranger { path, what }: &Stranger) -> Self {
+    fn of_node(ForeignNode { path, reason }: &ForeignNode) -> Self {
         const NOTHING: &str = "It is ignored.";
         let path = path.clone();
-        match what {
-            Strange::Name => Self::new(path, "has a name that queuekeeper does not use", NOTHING),
-            Strange::HeldForEver => {
+        match reason {
+            ForeignReason::UnknownName => Self::new(path, "has a name that queuekeeper does not use", NOTHING),
+            ForeignReason::PersistentHold => {
                 let what = "marks an item as being worked on, but is not ephemeral: it does not end with a session";
                 let effect = "No worker that is built on queuekeeper's library takes the item of this name.";
                 Self::new(path, what, effect).that_stops()
             }
-            Strange::Unlisted(why) => {
+            ForeignReason::Unlisted(why) => {
                 let remedy = format!("Grant queuekeeper the right to read it (zkCli.sh: getAcl {path}).");
                 let effect = "Unexpected znodes below it are not reported.";
                 Self::new(path, format!("cannot be listed: {why}"), effect).with(remedy)
             }
-            Strange::Persistent => Self::new(path, "has the name of a candidate, but is not ephemeral", NOTHING),
-            Strange::Unreadable(why) => {
+            ForeignReason::PersistentCandidate => {
+                Self::new(path, "has the name of a candidate, but is not ephemeral", NOTHING)
+            }
+            ForeignReason::Unreadable(why) => {
                 let remedy = format!(
                     "Grant queuekeeper the right to read and write it, or delete it (zkCli.sh: getAcl {path}, deleteall {path})."
                 );
@@ -79,7 +83,7 @@ impl Foreign {
 /// The unexpected znodes, at most a hundred, and how many more there are.
 #[must_use]
 pub fn foreign(snapshot: &Snapshot, now: Timestamp) -> (Vec<Foreign>, usize) {
-    let mut found: Vec<_> = snapshot.strangers.iter().map(Foreign::of_stranger).collect();
+    let mut found: Vec<_> = snapshot.foreign.iter().map(Foreign::of_node).collect();
     for node in &snapshot.pending {
         let path = coordination::pending(&node.name);
         let decision = Decision::read(&node.data).ok().filter(|decision| decision.name() == node.name);
@@ -120,7 +124,7 @@ pub fn foreign(snapshot: &Snapshot, now: Timestamp) -> (Vec<Foreign>, usize) {
         );
         found.push(Foreign::new(PAUSED.to_owned(), "has children", effect).with(remedy));
     }
-    let more = snapshot.more_strangers + found.len().saturating_sub(MOST);
+    let more = snapshot.more_foreign + found.len().saturating_sub(MOST);
     found.sort_by_key(|foreign| !foreign.stops);
     found.truncate(MOST);
     (found, more)

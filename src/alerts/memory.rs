@@ -274,7 +274,7 @@ pub(super) fn memory_of(snapshot: &Snapshot, rule: &str) -> Result<Memory, Stop>
         || Stop::new(Outcome::Failed, format!("the state of the rule is not valid; delete {path} to reset it"));
     match snapshot.rules.get(rule) {
         Some(node) => Memory::read(&node.data).map_err(|_| unreadable()),
-        None if snapshot.strangers.iter().any(|stranger| stranger.path == path) => Err(unreadable()),
+        None if snapshot.foreign.iter().any(|node| node.path == path) => Err(unreadable()),
         None => Ok(Memory::default()),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::server::Alerts;
-use queuekeeper_zookeeper::coordination::Wanted;
+use queuekeeper_zookeeper::coordination::CoordinationMode;
 
 /// How often our own znodes are read: the delay until the leader executes a decision that another process accepted.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -34,12 +34,12 @@ impl Runner {
         let mut wanted = self.alerts.wanted();
         while !shutdown.is_cancelled() {
             shared.poll(&shutdown).await;
-            let is_idle = *wanted.borrow_and_update() == Wanted::Nothing && shared.seen.read().is_some();
+            let is_idle = *wanted.borrow_and_update() == CoordinationMode::ClockOnly && shared.seen.read().is_some();
             tokio::select! {
                 () = shutdown.cancelled() => {}
                 () = shared.wake.notified() => {}
                 // There is always a sender, since this handle owns one.
-                _ = wanted.wait_for(|wanted| *wanted > Wanted::Nothing), if is_idle => {}
+                _ = wanted.wait_for(|wanted| *wanted > CoordinationMode::ClockOnly), if is_idle => {}
                 () = tokio::time::sleep(if is_idle { IDLE_POLL_INTERVAL } else { POLL_INTERVAL }) => {}
             }
         }

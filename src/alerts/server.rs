@@ -19,7 +19,7 @@ use super::select::QueueView;
 use crate::actions::audit::{ActionId, Finished, Record};
 use crate::actions::{Actions, Actor, Reason, Refusal, Role};
 use crate::mirror::Store;
-use queuekeeper_zookeeper::coordination::{self, Coordination, CoordinationError, Snapshot, Wanted, Write};
+use queuekeeper_zookeeper::coordination::{self, Coordination, CoordinationError, CoordinationMode, Snapshot, Write};
 
 /// How many calls are processed concurrently.
 const MAX_CALLS: usize = 16;
@@ -59,7 +59,7 @@ pub(super) struct Shared {
     pub(super) pace: CallLimiter,
     /// Notified when a decision was accepted here.
     pub(super) wake: Notify,
-    wanted: watch::Sender<Wanted>,
+    wanted: watch::Sender<CoordinationMode>,
 }
 
 /// The state of rules in dry run.
@@ -135,7 +135,7 @@ impl Alerts {
 
     /// Which of our own znodes are needed.
     #[must_use]
-    pub fn wanted(&self) -> watch::Receiver<Wanted> {
+    pub fn wanted(&self) -> watch::Receiver<CoordinationMode> {
         self.shared.wanted.subscribe()
     }
 
@@ -197,11 +197,11 @@ impl Alerts {
     }
 }
 
-fn wanted_by(rules: &Rules) -> Wanted {
+fn wanted_by(rules: &Rules) -> CoordinationMode {
     match (rules.rules.is_empty(), rules.act()) {
-        (true, _) => Wanted::Nothing,
-        (false, false) => Wanted::Reading,
-        (false, true) => Wanted::Acting,
+        (true, _) => CoordinationMode::ClockOnly,
+        (false, false) => CoordinationMode::ReadOnly,
+        (false, true) => CoordinationMode::Active,
     }
 }
 

@@ -96,7 +96,7 @@ impl Daemon for JobDaemon {
                     None => (queue.poll_jobs(self.state).await?, Instant::now()),
                 };
                 let Some(job) = poll.next(Timestamp::now()).await? else {
-                    for passed in &poll.passed_over {
+                    for passed in &poll.skipped {
                         tracing::debug!(path = %passed.path, reason = ?passed.reason, "skipped");
                     }
                     break;

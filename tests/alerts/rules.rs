@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use queuekeeper_queue::fault::{Fault, Stops};
+use queuekeeper_queue::fault::{Blocks, Fault};
 use queuekeeper_queue::state::{JobState, State as _};
 
 fn rules() -> &'static Path {
@@ -102,7 +102,7 @@ fn faults_of(rule: &str) -> Vec<Fault> {
         }
         None => all.collect(),
     };
-    let blocks = |fault: &Fault| fault.stops(Stops::Head);
+    let blocks = |fault: &Fault| fault.blocks(Blocks::Head);
     let with = |operator: &str| {
         let join = format!("{operator} ignoring (severity, blocks_head) merritt_fault_info{{blocks_head=\"true\"}}");
         rule.contains(&join)

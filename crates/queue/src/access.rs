@@ -7,7 +7,7 @@ use super::batch::{ItemChange, ItemChanged, check_status, check_version, readabl
 use super::error::Error;
 use super::handle::{Found, Queue, Read, instant};
 use super::id::RequestId;
-use super::lock::{ChangeTarget, Lock, Tried, Tries, Unlocked};
+use super::lock::{ChangeAttempt, ChangeTarget, Lock, PendingChange, Unlocked};
 use super::path::{AccessQueue, Path, RequestNode};
 use super::record::{self, Decoded, ItemStatus, Token};
 use super::state::AccessState;
@@ -40,12 +40,12 @@ pub struct LockedRequest {
     pub version: i32,
     /// Its lock.
     pub lock: Lock,
-    pub(super) tries: Tries<RequestTry, ItemChanged<AccessState>>,
+    pub(super) pending: PendingChange<RequestUpdate, ItemChanged<AccessState>>,
 }
 
 /// What is asked for of a request that is held: the same change with another token is another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct RequestTry {
+pub(super) struct RequestUpdate {
     change: ItemChange<AccessState>,
     token: Option<Vec<u8>>,
 }
@@ -232,7 +232,7 @@ impl Queue {
         now: Timestamp,
     ) -> Result<ItemChanged<AccessState>, Error> {
         let changed = self.change_under_request(locked, change, (None, now), false).await?;
-        locked.tries.clear();
+        locked.pending.clear();
         (locked.state, locked.version) = (changed.to, changed.version);
         Ok(changed)
     }
@@ -259,14 +259,14 @@ impl Queue {
         (token, now): (Option<&[u8]>, Timestamp),
         releases: bool,
     ) -> Result<ItemChanged<AccessState>, Error> {
-        let asked = RequestTry { change: change.clone(), token: token.map(<[u8]>::to_vec) };
-        if let Some((changed, _)) = self.outcome_of(&locked.tries, &asked, releases).await? {
+        let update = RequestUpdate { change: change.clone(), token: token.map(<[u8]>::to_vec) };
+        if let Some((changed, _)) = self.outcome_of(&locked.pending, &update, releases).await? {
             return Ok(changed);
         }
         let (transaction, done) = self.plan_request_change(locked, change, token, now).await?;
-        let tried = Tried { change: asked, releases, done };
+        let attempt = ChangeAttempt { change: update, releases, done };
         let status = locked.request.path(RequestNode::Status);
-        self.commit_tried((&locked.tries, &locked.lock), tried, &status, &transaction).await.map(|_| done)
+        self.commit_attempt((&locked.pending, &locked.lock), attempt, &status, &transaction).await.map(|_| done)
     }
 
     /// Releases a request that we hold, unchanged, as [`Queue::unlock_job`] does a job.
@@ -274,7 +274,7 @@ impl Queue {
     /// # Errors
     /// As [`Queue::commit`].
     pub async fn unlock_request(&self, locked: &LockedRequest) -> Result<Unlocked, Error> {
-        self.give_up(&locked.tries, &locked.lock).await
+        self.give_up(&locked.pending, &locked.lock).await
     }
 }
 

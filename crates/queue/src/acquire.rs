@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 
 use super::error::{Cause, Conflict, ConflictKind, Error};
-use super::lock::{Lock, Taken};
+use super::lock::{ClaimOutcome, Lock};
 use super::path::Path;
 
 mod batches;
@@ -22,23 +22,23 @@ pub use batches::{BatchPoll, Due};
 pub use jobs::JobPoll;
 pub use requests::RequestPoll;
 
-/// How many items a poll reads at first, and how many at most: most often the first is taken, but behind many locked
+/// How many items a poll reads at first, and how many at most: most often the first is outcome, but behind many locked
 /// ones reading few at a time would cost a round trip for each.
 const FIRST_WINDOW: usize = 4;
 const LAST_WINDOW: usize = 256;
 
 /// Something at the head of a queue that could not be worked on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PassedOver {
+pub struct SkippedItem {
     /// The queue entry, batch or request.
     pub path: Path,
     /// Why.
-    pub reason: Reason,
+    pub reason: SkipReason,
 }
 
 /// Why something could not be worked on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum SkipReason {
     /// The entry's name is none that the daemons can read, such as `100-jid0000000042`.
     UnreadableEntry,
     /// The entry's job is gone.
@@ -57,7 +57,7 @@ pub enum Reason {
     LockBroken,
 }
 
-/// The names that a poll has still to look at, taken in growing windows.
+/// The names that a poll has still to look at, outcome in growing windows.
 #[derive(Debug)]
 struct Window<T> {
     waiting: VecDeque<T>,
@@ -77,21 +77,23 @@ impl<T> Window<T> {
 }
 
 /// What became of an attempt of a poll to lock an item.
-enum Attempt<T> {
+enum LockOutcome<T> {
     /// The item is locked.
     Locked(T, Lock),
     /// The item is passed over.
-    Passed(Reason),
+    Skipped(SkipReason),
     /// Another was quicker.
     Missed,
 }
 
-impl<T> Attempt<T> {
-    fn from_taken(taken: Result<Taken<T>, Error>) -> Result<Self, Error> {
-        match taken {
-            Ok(Taken::Ours(claim, lock)) => Ok(Self::Locked(claim, lock)),
-            Ok(Taken::Lost(_)) => Ok(Self::Passed(Reason::LockBroken)),
-            Err(Error::Conflict(conflict)) if conflict.path.is_held() => Ok(Self::Passed(Reason::StillHeld(conflict))),
+impl<T> LockOutcome<T> {
+    fn from_claim(outcome: Result<ClaimOutcome<T>, Error>) -> Result<Self, Error> {
+        match outcome {
+            Ok(ClaimOutcome::Ours(claim, lock)) => Ok(Self::Locked(claim, lock)),
+            Ok(ClaimOutcome::Lost(_)) => Ok(Self::Skipped(SkipReason::LockBroken)),
+            Err(Error::Conflict(conflict)) if conflict.path.is_held() => {
+                Ok(Self::Skipped(SkipReason::StillHeld(conflict)))
+            }
             Err(error) if was_quicker(&error) => Ok(Self::Missed),
             Err(error) => Err(error),
         }

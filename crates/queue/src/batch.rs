@@ -6,7 +6,7 @@ use zookeeper_client::Stat;
 use super::error::{ConflictKind, Error};
 use super::handle::{Found, Queue, Read, instant};
 use super::id::{BatchId, JobId};
-use super::lock::{ChangeTarget, Lock, Tries};
+use super::lock::{ChangeTarget, Lock, PendingChange};
 use super::path::{BatchNode, Path};
 use super::record::{self, Decoded, ItemStatus, Malformed, Submission};
 use super::state::{BatchState, Outcome, State};
@@ -16,7 +16,7 @@ mod change;
 mod plan;
 mod report;
 
-use change::BatchTry;
+use change::BatchUpdate;
 pub use change::{ItemChange, ItemChanged};
 pub use plan::BatchPlan;
 pub use report::BatchReport;
@@ -49,7 +49,7 @@ pub struct LockedBatch {
     pub version: i32,
     /// Its lock.
     pub lock: Lock,
-    pub(super) tries: Tries<BatchTry, ItemChanged<BatchState>>,
+    pub(super) pending: PendingChange<BatchUpdate, ItemChanged<BatchState>>,
 }
 
 /// Which batch a change is meant for: made from a [`BatchId`], the batch in whatever state it is; from a [`Batch`], only

@@ -19,8 +19,8 @@ use super::error::Error;
 use super::handle::{Queue, Read};
 use super::path::{AccessQueue, Path};
 
-mod ask;
 pub mod line;
+mod query;
 mod redact;
 mod walk;
 

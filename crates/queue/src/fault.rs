@@ -28,7 +28,7 @@ pub use finding::{Finding, NodeSet, Since};
 pub use folder::detect_folder;
 pub use item::LockFacts;
 pub use job::{JobFacts, detect_job};
-pub use kind::{RepairKind, Severity, Stops};
+pub use kind::{Blocks, RepairKind, Severity};
 pub use limits::{FaultLimit, Limits, StateLimits};
 pub use lock::{
     CollectionFacts, UuidFacts, UuidLeads, detect_collection, detect_lock, detect_pause, detect_storage_lock,

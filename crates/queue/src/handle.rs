@@ -11,7 +11,7 @@ use zookeeper_client::{Acl, Acls, Client, MultiReadResult, SessionId, Stat};
 use super::error::{Cause, Error};
 use super::pace::{EXPECTED_BYTES, Estimate, LARGEST_DATA, PART_A_REQUEST, REQUESTS_IN_FLIGHT, VALUES_IN_FLIGHT};
 use super::path::Path;
-use super::shelf::Shelf;
+use super::pending_claims::PendingClaims;
 
 /// How many reads go into one request at most.
 const READS_A_REQUEST: usize = 128;
@@ -39,15 +39,15 @@ pub struct Queue {
     time_limit: Duration,
     jobs_per_transaction: usize,
     /// Attempts to lock an item whose outcome is not known: at most one for each worker.
-    attempts: Arc<Shelf>,
+    pending_claims: Arc<PendingClaims>,
 }
 
 impl Queue {
     /// The queue that the client sees, whose new znodes are open to anyone.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        let attempts = Arc::default();
-        Self { client, acl: None, time_limit: TIME_LIMIT, jobs_per_transaction: JOBS_PER_TRANSACTION, attempts }
+        let pending_claims = Arc::default();
+        Self { client, acl: None, time_limit: TIME_LIMIT, jobs_per_transaction: JOBS_PER_TRANSACTION, pending_claims }
     }
 
     /// Gives new znodes this ACL; an empty one leaves it at that everyone may do everything.
@@ -84,8 +84,8 @@ impl Queue {
         self.client.session_id()
     }
 
-    pub(super) fn attempts(&self) -> &Arc<Shelf> {
-        &self.attempts
+    pub(super) fn pending_claims(&self) -> &Arc<PendingClaims> {
+        &self.pending_claims
     }
 
     pub(super) fn acls(&self) -> Acls<'_> {

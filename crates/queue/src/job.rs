@@ -14,15 +14,15 @@ use super::record::{self, Configuration, Decoded, Identifiers, JobStatus, Malfor
 use super::state::JobState;
 use super::transaction::{Committed, Operation, Transaction};
 
-mod around;
 mod change;
+mod context;
 mod edit;
 mod plan;
 mod target;
 mod update;
 
-pub(super) use around::{Place, Surroundings};
 pub use change::JobChanged;
+pub(super) use context::{JobContext, JobLocation};
 pub use edit::JobChange;
 pub use plan::JobPlan;
 pub(super) use plan::state_of;

@@ -88,7 +88,7 @@
 //!     }
 //! }
 //! // What could not be worked on, or was locked by us and broken before we knew, does not end the poll.
-//! for passed in &poll.passed_over {
+//! for passed in &poll.skipped {
 //!     eprintln!("{} was passed over: {:?}", passed.path, passed.reason);
 //! }
 //! # Ok(())
@@ -118,17 +118,17 @@ pub mod load;
 mod lock;
 pub mod pace;
 pub mod path;
+mod pending_claims;
 mod purge;
 pub mod record;
 mod repair;
-mod shelf;
 pub mod state;
 mod status;
 pub mod time;
 mod transaction;
 
 pub use access::{LockedRequest, Request, RequestTarget};
-pub use acquire::{BatchPoll, Due, JobPoll, PassedOver, Reason, RequestPoll};
+pub use acquire::{BatchPoll, Due, JobPoll, RequestPoll, SkipReason, SkippedItem};
 pub use batch::{Batch, BatchPlan, BatchReport, BatchTarget, ItemChange, ItemChanged, LockedBatch};
 pub use create::NewJob;
 pub use error::{Cause, Conflict, ConflictKind, Error};
@@ -137,6 +137,6 @@ pub use handle::Queue;
 pub use job::{Job, JobChange, JobChanged, JobPlan, JobTarget, JobValue, LockedJob};
 pub use list::Entries;
 pub use lock::{Lock, Pause, Unlocked};
-pub use purge::{BulkPlan, Chunk, CleanUp, CleaningUp, PlannedJob, Progress, Purge, Removal};
+pub use purge::{BulkPlan, Chunk, CleanUpProgress, CleanUpResult, PlannedJob, Progress, Purge, Removal};
 pub use repair::{Repair, RepairOptions, Survey};
 pub use transaction::{CommitError, Committed, Operation, REQUEST_LIMIT_BYTES, Transaction};

@@ -23,19 +23,19 @@ mod check;
 mod counters;
 mod limits;
 mod nodes;
-mod place;
 mod split;
+mod target;
 mod whole;
 
-pub use check::{BadDump, DumpReader, Problem};
+pub use check::{DumpReader, InvalidDump, Problem};
 pub use counters::Counter;
 pub use limits::LoadLimits;
-pub use whole::{Checked, check};
+pub use whole::{CheckedDump, check};
 
-use check::Parsed;
+use check::ParsedLine;
 use nodes::Chunks;
-use place::{NodeOf, Place};
-use split::Lines;
+use split::LineReader;
+use target::{DumpNode, LoadTarget};
 
 /// How many transactions are in flight: enough to hide the way there and back.
 const IN_FLIGHT: usize = 4;
@@ -84,7 +84,7 @@ pub enum LoadError {
     Input(io::Error),
     /// The dump is not one, or not whole.
     #[error(transparent)]
-    Dump(#[from] BadDump),
+    Dump(#[from] InvalidDump),
     /// There is something below the chroot already.
     #[error("there is something below the chroot already: {}", .0.join(", "))]
     NotEmpty(Vec<String>),
@@ -145,15 +145,15 @@ impl Queue {
         options: &LoadOptions,
         mut progress: impl FnMut(LoadProgress),
     ) -> Result<Loaded, LoadError> {
-        let mut lines = Lines::new(blocks);
+        let mut lines = LineReader::new(blocks);
         let mut reader = DumpReader::new(options.limits);
         let header = match lines.next().await.map_err(LoadError::Input)? {
             Some(line) => reader.header(line)?,
             None => return Err(reader.cut().into()),
         };
-        let place = Place::open(self, &header, options).await?;
+        let target = LoadTarget::open(self, &header, options).await?;
         let mut read = 0;
-        match self.load_rest(&mut lines, &mut reader, place, &options.sha256, &mut read, &mut progress).await {
+        match self.load_rest(&mut lines, &mut reader, target, &options.sha256, &mut read, &mut progress).await {
             Ok((trailer, found, counters)) => Ok(Loaded { header, read: trailer, found, counters }),
             Err(why) => Err(LoadError::Stopped { loaded: read, why: Box::new(why) }),
         }
@@ -161,36 +161,36 @@ impl Queue {
 
     async fn load_rest(
         &self,
-        lines: &mut Lines<impl Stream<Item = io::Result<Vec<u8>>> + Unpin>,
+        lines: &mut LineReader<impl Stream<Item = io::Result<Vec<u8>>> + Unpin>,
         reader: &mut DumpReader,
-        mut place: Place,
+        mut target: LoadTarget,
         sha256: &str,
         loaded: &mut u64,
         progress: &mut impl FnMut(LoadProgress),
     ) -> Result<(Trailer, u64, Vec<Counter>), LoadError> {
         // What is missing is looked up before it is made, so requests of one transaction might overtake another's.
-        let most = if place.is_resumed() { 1 } else { IN_FLIGHT };
+        let most = if target.is_resumed() { 1 } else { IN_FLIGHT };
         let mut chunks = Chunks::new(self);
         let mut in_flight = FuturesOrdered::new();
         let mut found = 0;
         let mut trailer = None;
         while let Some(line) = lines.next().await.map_err(LoadError::Input)? {
             let full: Vec<_> = match reader.line(line)? {
-                Parsed::Nothing => continue,
-                Parsed::End(end) => {
+                ParsedLine::Nothing => continue,
+                ParsedLine::End(end) => {
                     trailer = Some(end);
                     chunks.rest()
                 }
-                Parsed::Node(node) => match place.keep(node) {
+                ParsedLine::Node(node) => match target.keep(node) {
                     None => continue,
-                    Some(NodeOf { path, data, unit }) => chunks.add(path, data, unit).into_iter().collect(),
+                    Some(DumpNode { path, data, unit }) => chunks.add(path, data, unit).into_iter().collect(),
                 },
             };
             for chunk in full {
                 while in_flight.len() >= most {
                     take(in_flight.next().await, loaded, &mut found, progress)?;
                 }
-                in_flight.push_back(self.make(chunk, place.is_resumed()));
+                in_flight.push_back(self.make(chunk, target.is_resumed()));
                 // Its request is sent when it is looked at for the first time.
                 if let Poll::Ready(outcome) = futures::poll!(in_flight.next()) {
                     take(outcome, loaded, &mut found, progress)?;
@@ -206,7 +206,7 @@ impl Queue {
             return Err(LoadError::Changed { checked: sha256.to_owned(), read: read.to_owned() });
         }
         let counters = self.advance(reader.next_numbers(), progress).await?;
-        place.close(self).await?;
+        target.close(self).await?;
         Ok((trailer, found, counters))
     }
 }

@@ -15,15 +15,15 @@ use super::transaction::Transaction;
 mod broken;
 mod claim;
 mod pause;
+mod pending;
 mod target;
-mod tried;
 
-use claim::Named;
+use claim::NamedLock;
 
-pub(super) use claim::{Claim, OURS, Taken};
+pub(super) use claim::{Claim, ClaimOutcome, OURS};
 pub use pause::Pause;
+pub(super) use pending::{ChangeAttempt, PendingChange};
 pub(super) use target::ChangeTarget;
-pub(super) use tried::{Tried, Tries};
 
 /// How often a lock is looked at and its deletion tried: it may end, or its outcome be lost, in between.
 const LOOKS: usize = 3;
@@ -171,13 +171,13 @@ impl Queue {
     }
 
     async fn make_lock(&self, path: Path) -> Result<Lock, Error> {
-        let taken = match self.take_up(|named: &Named| named.0 == path).await? {
-            Some(taken) => taken,
-            None => self.take(Transaction::new(), Named(path)).await?,
+        let outcome = match self.recover_claim(|named: &NamedLock| named.0 == path).await? {
+            Some(outcome) => outcome,
+            None => self.claim(Transaction::new(), NamedLock(path)).await?,
         };
-        match taken {
-            Taken::Ours(_, lock) => Ok(lock),
-            Taken::Lost(Named(path)) => Err(Error::conflict(path, ConflictKind::LockLost { now: None })),
+        match outcome {
+            ClaimOutcome::Ours(_, lock) => Ok(lock),
+            ClaimOutcome::Lost(NamedLock(path)) => Err(Error::conflict(path, ConflictKind::LockLost { now: None })),
         }
     }
 }

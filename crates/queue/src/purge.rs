@@ -20,7 +20,7 @@ mod item;
 mod remove;
 
 pub use broken::Removal;
-pub use clean::{CleanUp, CleaningUp};
+pub use clean::{CleanUpProgress, CleanUpResult};
 pub use item::Purge;
 
 /// A job, and the state that it is in before; `None` where that is not known.

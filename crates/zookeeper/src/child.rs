@@ -90,9 +90,9 @@ impl Guard {
             // A group of its own: the terminal's Ctrl-C is for us, and we end the program in our own time.
             .process_group(0);
         let mut child = command.spawn()?;
-        self.tell(&format!("watch {}\n", child.id()));
-        let told = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(b"go\n"));
-        match told {
+        self.send(&format!("watch {}\n", child.id()));
+        let sent = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(b"go\n"));
+        match sent {
             Ok(()) => Ok(child),
             Err(error) => {
                 self.kill(child)?;
@@ -108,20 +108,20 @@ impl Guard {
     pub fn kill(&mut self, mut child: Child) -> io::Result<()> {
         child.kill()?;
         // The guard forgets the process before it is reaped: afterwards its id may be another's.
-        self.tell(&format!("forget {}\n", child.id()));
+        self.send(&format!("forget {}\n", child.id()));
         child.wait().map(|_status| ())
     }
 
     /// The owner has cleaned up by itself.
     pub fn dismiss(&mut self) {
-        self.tell("done\n");
+        self.send("done\n");
         drop(self.shell.stdin.take());
         if let Err(error) = self.shell.wait() {
             debug!(%error, "the guard of our processes could not be awaited");
         }
     }
 
-    fn tell(&mut self, line: &str) {
+    fn send(&mut self, line: &str) {
         if let Some(pipe) = &mut self.shell.stdin
             && let Err(error) = pipe.write_all(line.as_bytes())
         {

@@ -85,7 +85,7 @@ impl Config {
             Ok(client) => Ok(client),
             Err(Error::AuthFailed) => Err(ConnectError::AuthRefused { schemes: self.schemes() }),
             Err(source) => {
-                let failures = diagnose::look(self.servers.hosts(), tls.as_ref()).await;
+                let failures = diagnose::diagnose(self.servers.hosts(), tls.as_ref()).await;
                 if failures.all_serve() {
                     Err(ConnectError::NoSession { servers: self.servers.to_string(), source })
                 } else {

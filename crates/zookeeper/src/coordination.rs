@@ -10,21 +10,21 @@
 //! | `/queuekeeper/held/..` | ephemeral; written by the queue core with the lock of an item. Only looked at here |
 //!
 //! Any process may accept a decision, one acts. What it does to the queue and what it writes here go into one
-//! transaction, which is refused when it does not lead any more or when everything is paused ([`Lead::writes`]). So a crash at any
+//! transaction, which is refused when it does not lead any more or when everything is paused ([`Leadership::writes`]). So a crash at any
 //! point neither loses nor repeats anything.
 //!
 //! Nothing here knows what is decided; the data of the znodes is whoever's calls it.
 
+mod connection;
 mod election;
-mod keeper;
 mod nodes;
 mod pause;
 mod snapshot;
 mod time;
 
-pub use election::Lead;
-pub use keeper::{Coordination, CoordinationError, Keeper, Wanted};
+pub use connection::{Coordination, CoordinationError, CoordinationMode, CoordinationTask};
+pub use election::Leadership;
 pub use nodes::{CLOCK, MOST_BELOW, PAUSED, is_name, pending, rule, rules};
-pub use snapshot::{Node, Snapshot, Strange, Stranger};
+pub use snapshot::{ForeignNode, ForeignReason, Node, Snapshot};
 
 pub use crate::Write;

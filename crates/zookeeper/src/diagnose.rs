@@ -120,25 +120,25 @@ impl fmt::Display for Failures {
 }
 
 /// Looks at each server, all at once; takes some seconds at most.
-pub(super) async fn look(hosts: &[Host], tls: Option<&Loaded>) -> Failures {
-    let looks = hosts.iter().map(|host| async move { (host.clone(), look_at(host, tls).await) });
-    Failures(futures::future::join_all(looks).await)
+pub(super) async fn diagnose(hosts: &[Host], tls: Option<&Loaded>) -> Failures {
+    let diagnoses = hosts.iter().map(|host| async move { (host.clone(), diagnose_host(host, tls).await) });
+    Failures(futures::future::join_all(diagnoses).await)
 }
 
-async fn look_at(host: &Host, tls: Option<&Loaded>) -> Symptom {
+async fn diagnose_host(host: &Host, tls: Option<&Loaded>) -> Symptom {
     let stream = match open(host).await {
         Ok(stream) => stream,
         Err(symptom) => return symptom,
     };
     match tls {
-        None => match ask(stream).await {
+        None => match query_srvr(stream).await {
             Ok(answer) => answer,
             Err(_no_answer) if speaks_tls(host).await => Symptom::SpeaksTls,
             Err(_no_answer) => Symptom::NoAnswer,
         },
         Some(tls) => match handshake(host, stream, Arc::clone(&tls.config)).await {
             // With TLS 1.3 a server looks at our certificate only after our side of the handshake is done.
-            Ok(stream) => ask(stream).await.unwrap_or_else(|error| refusal(&error).unwrap_or(Symptom::NoAnswer)),
+            Ok(stream) => query_srvr(stream).await.unwrap_or_else(|error| refusal(&error).unwrap_or(Symptom::NoAnswer)),
             Err(error) => match refusal(&error) {
                 Some(symptom) => symptom,
                 None if speaks_plaintext(host).await => Symptom::SpeaksPlaintext,
@@ -168,16 +168,16 @@ async fn open(host: &Host) -> Result<TcpStream, Symptom> {
 }
 
 /// Asks `srvr` and takes the answer for what it says of the server; an error when there is none.
-async fn ask(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<Symptom> {
+async fn query_srvr(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<Symptom> {
     let mut answer = Vec::new();
-    let asked = async {
+    let query = async {
         stream.write_all(b"srvr").await?;
         stream.flush().await?;
         let read = (&mut stream).take(MOST_ANSWER).read_to_end(&mut answer).await;
         // What came before a connection was torn down is still an answer.
         if answer.is_empty() { read.map(drop) } else { Ok(()) }
     };
-    timeout(STEP, asked).await??;
+    timeout(STEP, query).await??;
     let answer = String::from_utf8_lossy(&answer);
     if answer.contains("not currently serving requests") {
         Ok(Symptom::NotServing)
@@ -218,9 +218,9 @@ fn shorten(reason: &str) -> String {
 
 /// Whether a server that did not answer in plain text does so by TLS: it then shows a certificate or sends an alert.
 async fn speaks_tls(host: &Host) -> bool {
-    let trusts_nobody = ClientConfig::builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth();
+    let no_trust = ClientConfig::builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth();
     match open(host).await {
-        Ok(stream) => match handshake(host, stream, Arc::new(trusts_nobody)).await {
+        Ok(stream) => match handshake(host, stream, Arc::new(no_trust)).await {
             Ok(_) => true,
             Err(error) => refusal(&error).is_some(),
         },
@@ -230,7 +230,7 @@ async fn speaks_tls(host: &Host) -> bool {
 
 async fn speaks_plaintext(host: &Host) -> bool {
     match open(host).await {
-        Ok(stream) => ask(stream).await.is_ok(),
+        Ok(stream) => query_srvr(stream).await.is_ok(),
         Err(_symptom) => false,
     }
 }
@@ -241,7 +241,7 @@ mod tests {
 
     /// Both sentences as ZooKeeper 3.8.0 sends them, the first one as a member of an ensemble without a quorum.
     #[tokio::test]
-    async fn answers_are_told_apart() {
+    async fn answers_are_distinguished() {
         for (answer, symptom) in [
             ("This ZooKeeper instance is not currently serving requests\n", Some(Symptom::NotServing)),
             ("srvr is not executed because it is not in the whitelist.\n", Some(Symptom::Serves)),
@@ -252,7 +252,7 @@ mod tests {
             let (ours, mut theirs) = tokio::io::duplex(1024);
             theirs.write_all(answer.as_bytes()).await.unwrap();
             theirs.shutdown().await.unwrap();
-            assert_eq!(ask(ours).await.ok(), symptom, "{answer}");
+            assert_eq!(query_srvr(ours).await.ok(), symptom, "{answer}");
             let mut question = String::new();
             theirs.read_to_string(&mut question).await.unwrap();
             assert_eq!(question, "srvr");

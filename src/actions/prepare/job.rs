@@ -70,7 +70,7 @@ impl ActionPlanner<'_> {
         if let Some(job) = self.store.and_then(|store| store.job(id))
             && let (Some(batch), Some(priority)) = (job.batch, job.priority)
         {
-            target = target.thought_in(batch, priority).in_collection(&*job.collection);
+            target = target.located_in(batch, priority).in_collection(&*job.collection);
         }
         match action.precondition.as_ref().and_then(|precondition| precondition.version) {
             Some(version) => target.at_version(version),

@@ -8,11 +8,11 @@ use crate::alerts::decision::Decision;
 use crate::alerts::guard::{self, Bound};
 use crate::alerts::memory::{Memory, SharedBudget};
 use crate::alerts::rule::{Rule, Rules};
-use queuekeeper_zookeeper::coordination::{self, Lead, Write};
+use queuekeeper_zookeeper::coordination::{self, Leadership, Write};
 
 /// A decision that is being executed, with its rule's state, each with the version of its znode.
 pub(in crate::alerts) struct ActiveDecision<'a> {
-    pub(in crate::alerts) lead: &'a Lead,
+    pub(in crate::alerts) lead: &'a Leadership,
     pub(in crate::alerts) rules: &'a Rules,
     pub(in crate::alerts) rule: &'a Rule,
     pub(in crate::alerts) node: String,

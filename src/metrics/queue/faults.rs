@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::metrics::encode::{Families, truth};
 use crate::mirror::Summary;
-use queuekeeper_queue::fault::{Fault, FaultLimit, Stops};
+use queuekeeper_queue::fault::{Blocks, Fault, FaultLimit};
 
 pub(super) fn write(families: &mut Families<'_>, summary: &Summary) -> fmt::Result {
     let faults = Fault::ALL.into_iter().map(|fault| ([("fault", fault.label())], summary.faults(fault).count));
@@ -13,7 +13,7 @@ pub(super) fn write(families: &mut Families<'_>, summary: &Summary) -> fmt::Resu
         let labels = [
             ("fault", fault.label()),
             ("severity", fault.severity().label()),
-            ("blocks_head", truth(fault.stops(Stops::Head))),
+            ("blocks_head", truth(fault.blocks(Blocks::Head))),
         ];
         (labels, 1_u64)
     });

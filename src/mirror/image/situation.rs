@@ -18,7 +18,7 @@ use crate::mirror::situation::{
     StateSituation,
 };
 use crate::mirror::summary::LockKind;
-use queuekeeper_queue::fault::{Fault, Stops};
+use queuekeeper_queue::fault::{Blocks, Fault};
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::{BatchNode, EntryName, JobNode, LockFolder, Path, Queue, StateFolder};
 use queuekeeper_queue::state::{JobState, State as _};
@@ -29,7 +29,7 @@ pub(super) fn blocks(fault: Fault, row: Row<'_>, state: JobState) -> bool {
         Fault::OrphanEntry => row.standing.state.is_some_and(|of| of != state),
         // Where the daemons look for it is not where its priority has it in the order of a state.
         Fault::PriorityOutOfRange => false,
-        _ => fault.stops(Stops::Head),
+        _ => fault.blocks(Blocks::Head),
     }
 }
 

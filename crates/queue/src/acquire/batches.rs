@@ -2,12 +2,12 @@
 
 use jiff::Timestamp;
 
-use super::{Attempt, PassedOver, Reason, Window};
+use super::{LockOutcome, SkipReason, SkippedItem, Window};
 use crate::batch::{Batch, LockedBatch};
 use crate::error::Error;
 use crate::handle::{Queue, Read};
 use crate::id::BatchId;
-use crate::lock::{Claim, Lock, Pause, Taken, Tries};
+use crate::lock::{Claim, ClaimOutcome, Lock, Pause, PendingChange};
 use crate::path::{self, BatchNode, Path};
 use crate::state::{BatchState, State};
 use crate::transaction::Transaction;
@@ -34,7 +34,7 @@ pub struct BatchPoll {
     /// Set while the queue is paused; the poll is empty then.
     pub paused: Option<Pause>,
     /// What was passed over, and why.
-    pub passed_over: Vec<PassedOver>,
+    pub skipped: Vec<SkippedItem>,
 }
 
 impl Queue {
@@ -62,7 +62,7 @@ impl Queue {
         let mut batches: Vec<BatchId> = names.iter().filter_map(|name| name.parse().ok()).collect();
         batches.sort_unstable();
         let (window, queue) = (Window::new(batches), self.clone());
-        Ok(BatchPoll { queue, due, window, read: Vec::new(), paused, passed_over: Vec::new() })
+        Ok(BatchPoll { queue, due, window, read: Vec::new(), paused, skipped: Vec::new() })
     }
 }
 
@@ -77,10 +77,10 @@ impl BatchPoll {
     /// When the queue cannot be read or written. The poll may be asked again.
     pub async fn next(&mut self, now: Timestamp) -> Result<Option<LockedBatch>, Error> {
         let due = self.due;
-        while let Some(taken) = self.queue.take_up(|claim: &BatchClaim| claim.due == due).await? {
-            match taken {
-                Taken::Ours(claim, lock) => return Ok(Some(claim.locked(lock))),
-                Taken::Lost(claim) => self.pass(claim.batch.id, Reason::LockBroken),
+        while let Some(outcome) = self.queue.recover_claim(|claim: &BatchClaim| claim.due == due).await? {
+            match outcome {
+                ClaimOutcome::Ours(claim, lock) => return Ok(Some(claim.locked(lock))),
+                ClaimOutcome::Lost(claim) => self.skip(claim.batch.id, SkipReason::LockBroken),
             }
         }
         loop {
@@ -114,20 +114,20 @@ impl BatchPoll {
         let state = match batch.check_loadable() {
             Ok(state) => state,
             Err(_) if batch.submission.is_none() && batch.version().is_none() => {
-                return self.pass(batch.id, Reason::Unfinished);
+                return self.skip(batch.id, SkipReason::Unfinished);
             }
-            Err(error) => return self.pass(batch.id, Reason::Unloadable(error)),
+            Err(error) => return self.skip(batch.id, SkipReason::Unloadable(error)),
         };
         let fits = match (self.due, state) {
             (Due::Jobs, S::Pending) => !batch.is_acquired(),
             (Due::Jobs, _) if !batch.is_acquired() && !state.is_final() => {
                 let reason = format!("it is {state}, yet has no states");
-                return self.pass(batch.id, Reason::Contradiction(reason));
+                return self.skip(batch.id, SkipReason::Contradiction(reason));
             }
             (Due::Report, S::Processing | S::Reporting) | (Due::UpdatedReport, S::UpdateReporting) => batch.is_done(),
             (Due::Report, S::Pending) if batch.is_done() => {
                 let reason = "it is Pending, yet its jobs are done".to_owned();
-                return self.pass(batch.id, Reason::Contradiction(reason));
+                return self.skip(batch.id, SkipReason::Contradiction(reason));
             }
             (Due::Jobs | Due::Report | Due::UpdatedReport, _) => false,
         };
@@ -136,8 +136,8 @@ impl BatchPoll {
         }
     }
 
-    fn pass(&mut self, id: BatchId, reason: Reason) {
-        self.passed_over.push(PassedOver { path: Path::Batch(id), reason });
+    fn skip(&mut self, id: BatchId, reason: SkipReason) {
+        self.skipped.push(SkippedItem { path: Path::Batch(id), reason });
     }
 
     /// Locks a batch as it was read; `None` where another was quicker.
@@ -157,14 +157,14 @@ impl BatchPoll {
                 (state, version)
             }
         };
-        let taken = self.queue.take(transaction, BatchClaim { due: self.due, batch, state, version }).await;
-        Ok(match Attempt::from_taken(taken)? {
-            Attempt::Locked(claim, lock) => Some(claim.locked(lock)),
-            Attempt::Passed(reason) => {
-                self.pass(id, reason);
+        let outcome = self.queue.claim(transaction, BatchClaim { due: self.due, batch, state, version }).await;
+        Ok(match LockOutcome::from_claim(outcome)? {
+            LockOutcome::Locked(claim, lock) => Some(claim.locked(lock)),
+            LockOutcome::Skipped(reason) => {
+                self.skip(id, reason);
                 None
             }
-            Attempt::Missed => None,
+            LockOutcome::Missed => None,
         })
     }
 }
@@ -181,7 +181,7 @@ pub(crate) struct BatchClaim {
 impl BatchClaim {
     fn locked(self, lock: Lock) -> LockedBatch {
         let Self { due: _, batch, state, version } = self;
-        LockedBatch { batch, state, version, lock, tries: Tries::default() }
+        LockedBatch { batch, state, version, lock, pending: PendingChange::default() }
     }
 }
 

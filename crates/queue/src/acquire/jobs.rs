@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::{Attempt, PassedOver, Reason, Window, was_quicker};
+use super::{LockOutcome, SkipReason, SkippedItem, Window, was_quicker};
 use crate::error::Error;
 use crate::handle::{Queue, Read};
 use crate::id::{JobId, Priority};
 use crate::job::{Job, JobChange, LockedJob};
-use crate::lock::{Claim, Lock, Pause, Taken, Tries};
+use crate::lock::{Claim, ClaimOutcome, Lock, Pause, PendingChange};
 use crate::path::{self, BatchNode, EntryName, JobNode, LockFolder, Path};
 use crate::state::JobState;
 use crate::transaction::Transaction;
@@ -26,7 +26,7 @@ pub struct JobPoll {
     /// Set while the queue is paused; the poll is empty then.
     pub paused: Option<Pause>,
     /// What was passed over, and why.
-    pub passed_over: Vec<PassedOver>,
+    pub skipped: Vec<SkippedItem>,
     /// Jobs that were set Held, since their collection is held.
     pub held: Vec<JobId>,
 }
@@ -65,12 +65,14 @@ impl Queue {
         let paused = pause.map(|(data, stat)| Pause::from_found(Path::QueueLock(path::Queue::Ingest), &data, &stat));
         let mut names = if paused.is_some() { Vec::new() } else { entries.children() };
         names.sort_unstable();
-        let mut passed_over = Vec::new();
+        let mut skipped = Vec::new();
         let mut readable = Vec::new();
         for name in names {
             match EntryName::from_name(&name).filter(|entry| Priority::new(entry.priority.into()).is_some()) {
                 Some(entry) => readable.push(entry),
-                None => passed_over.push(PassedOver { path: folder.any_child(&name), reason: Reason::UnreadableEntry }),
+                None => {
+                    skipped.push(SkippedItem { path: folder.any_child(&name), reason: SkipReason::UnreadableEntry })
+                }
             }
         }
         Ok(JobPoll {
@@ -80,7 +82,7 @@ impl Queue {
             read: Vec::new(),
             held_collections: held.children().into_iter().collect(),
             paused,
-            passed_over,
+            skipped,
             held: Vec::new(),
         })
     }
@@ -97,10 +99,10 @@ impl JobPoll {
     /// When the queue cannot be read or written. The poll may be asked again.
     pub async fn next(&mut self, now: Timestamp) -> Result<Option<LockedJob>, Error> {
         let state = self.state;
-        while let Some(taken) = self.queue.take_up(|claim: &JobClaim| claim.state == state).await? {
-            match taken {
-                Taken::Ours(claim, lock) => return Ok(Some(claim.locked(lock))),
-                Taken::Lost(claim) => self.pass(claim.entry, Reason::LockBroken),
+        while let Some(outcome) = self.queue.recover_claim(|claim: &JobClaim| claim.state == state).await? {
+            match outcome {
+                ClaimOutcome::Ours(claim, lock) => return Ok(Some(claim.locked(lock))),
+                ClaimOutcome::Lost(claim) => self.skip(claim.entry, SkipReason::LockBroken),
             }
         }
         loop {
@@ -140,18 +142,18 @@ impl JobPoll {
             match job {
                 // The list is from a while ago: the job went its way since.
                 _ if !is_queued => {}
-                None => self.pass(entry, Reason::StrayEntry),
+                None => self.skip(entry, SkipReason::StrayEntry),
                 // Someone else works on it: no fault, and nothing is said of its znodes, which may be about to change.
                 Some(job) if job.lock().is_some() => {}
                 Some(job) => match job.check_loadable() {
                     // A status that names another state, in whatever spelling, makes the entry an orphan.
                     _ if job.state().is_some_and(|state| state != self.state) => {
                         let state = job.status().value.status.text.into_owned();
-                        self.pass(entry, Reason::OrphanEntry(state));
+                        self.skip(entry, SkipReason::OrphanEntry(state));
                     }
                     Ok(_) => self.read.push((entry, job)),
-                    Err(_) if is_bare(&job) => self.pass(entry, Reason::Unfinished),
-                    Err(error) => self.pass(entry, Reason::Unloadable(error)),
+                    Err(_) if is_bare(&job) => self.skip(entry, SkipReason::Unfinished),
+                    Err(error) => self.skip(entry, SkipReason::Unloadable(error)),
                 },
             }
         }
@@ -159,8 +161,8 @@ impl JobPoll {
         Ok(())
     }
 
-    fn pass(&mut self, entry: EntryName, reason: Reason) {
-        self.passed_over.push(PassedOver { path: Path::Entry(self.state.into(), entry), reason });
+    fn skip(&mut self, entry: EntryName, reason: SkipReason) {
+        self.skipped.push(SkippedItem { path: Path::Entry(self.state.into(), entry), reason });
     }
 
     /// Locks a job as it was read; `None` where another was quicker, or its batch is gone.
@@ -170,18 +172,20 @@ impl JobPoll {
         transaction
             .check_exists(states.clone())
             .check(Path::JobNode(job.id, JobNode::Status), job.version().unwrap_or_default());
-        let taken = self.queue.take(transaction, JobClaim { state: self.state, entry, job }).await;
-        let attempt = match taken {
-            Err(Error::Missing(path)) if path == states => Attempt::Passed(Reason::Unloadable(Error::Missing(path))),
-            taken => Attempt::from_taken(taken)?,
+        let outcome = self.queue.claim(transaction, JobClaim { state: self.state, entry, job }).await;
+        let attempt = match outcome {
+            Err(Error::Missing(path)) if path == states => {
+                LockOutcome::Skipped(SkipReason::Unloadable(Error::Missing(path)))
+            }
+            outcome => LockOutcome::from_claim(outcome)?,
         };
         Ok(match attempt {
-            Attempt::Locked(claim, lock) => Some(claim.locked(lock)),
-            Attempt::Passed(reason) => {
-                self.pass(entry, reason);
+            LockOutcome::Locked(claim, lock) => Some(claim.locked(lock)),
+            LockOutcome::Skipped(reason) => {
+                self.skip(entry, reason);
                 None
             }
-            Attempt::Missed => None,
+            LockOutcome::Missed => None,
         })
     }
 }
@@ -197,7 +201,7 @@ pub(crate) struct JobClaim {
 impl JobClaim {
     fn locked(self, lock: Lock) -> LockedJob {
         let Self { state, entry, job } = self;
-        LockedJob { job, state, lock, entry, tries: Tries::default() }
+        LockedJob { job, state, lock, entry, pending: PendingChange::default() }
     }
 }
 

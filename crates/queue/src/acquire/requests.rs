@@ -1,11 +1,11 @@
 //! The next access request of a queue.
 
-use super::{Attempt, PassedOver, Reason, Window};
+use super::{LockOutcome, SkipReason, SkippedItem, Window};
 use crate::access::{LockedRequest, Request};
 use crate::error::Error;
 use crate::handle::{Queue, Read};
 use crate::id::RequestId;
-use crate::lock::{Claim, Lock, Pause, Taken, Tries};
+use crate::lock::{Claim, ClaimOutcome, Lock, Pause, PendingChange};
 use crate::path::{self, AccessQueue, Path, RequestNode};
 use crate::state::AccessState;
 use crate::transaction::Transaction;
@@ -21,7 +21,7 @@ pub struct RequestPoll {
     /// Set while the queue is paused; the poll is empty then.
     pub paused: Option<Pause>,
     /// What was passed over, and why.
-    pub passed_over: Vec<PassedOver>,
+    pub skipped: Vec<SkippedItem>,
 }
 
 impl AccessQueue {
@@ -60,7 +60,7 @@ impl Queue {
         let mut requests: Vec<RequestId> = names.iter().filter_map(|name| name.parse().ok()).collect();
         requests.sort_unstable();
         let (window, queue) = (Window::new(requests), self.clone());
-        Ok(RequestPoll { queue, access, window, read: Vec::new(), paused, passed_over: Vec::new() })
+        Ok(RequestPoll { queue, access, window, read: Vec::new(), paused, skipped: Vec::new() })
     }
 }
 
@@ -72,10 +72,10 @@ impl RequestPoll {
     /// When the queue cannot be read or written. The poll may be asked again.
     pub async fn next(&mut self) -> Result<Option<LockedRequest>, Error> {
         let access = self.access;
-        while let Some(taken) = self.queue.take_up(|claim: &RequestClaim| claim.0.queue == access).await? {
-            match taken {
-                Taken::Ours(claim, lock) => return Ok(Some(claim.locked(lock))),
-                Taken::Lost(claim) => self.pass(claim.0.id, Reason::LockBroken),
+        while let Some(outcome) = self.queue.recover_claim(|claim: &RequestClaim| claim.0.queue == access).await? {
+            match outcome {
+                ClaimOutcome::Ours(claim, lock) => return Ok(Some(claim.locked(lock))),
+                ClaimOutcome::Lost(claim) => self.skip(claim.0.id, SkipReason::LockBroken),
             }
         }
         loop {
@@ -108,14 +108,14 @@ impl RequestPoll {
         let reason = match request.check_loadable() {
             Ok(AccessState::Pending) => return self.read.push(request),
             Ok(AccessState::Processing | AccessState::Completed | AccessState::Failed | AccessState::Deleted) => return,
-            Err(_) if request.token.is_none() && request.version().is_none() => Reason::Unfinished,
-            Err(error) => Reason::Unloadable(error),
+            Err(_) if request.token.is_none() && request.version().is_none() => SkipReason::Unfinished,
+            Err(error) => SkipReason::Unloadable(error),
         };
-        self.pass(request.id, reason);
+        self.skip(request.id, reason);
     }
 
-    fn pass(&mut self, id: RequestId, reason: Reason) {
-        self.passed_over.push(PassedOver { path: Path::Request(self.access, id), reason });
+    fn skip(&mut self, id: RequestId, reason: SkipReason) {
+        self.skipped.push(SkippedItem { path: Path::Request(self.access, id), reason });
     }
 
     /// Locks a request as it was read; `None` where another was quicker.
@@ -124,14 +124,14 @@ impl RequestPoll {
         let status = Path::RequestNode(self.access, id, RequestNode::Status);
         let mut transaction = Transaction::new();
         transaction.check(status, request.version().unwrap_or_default());
-        let taken = self.queue.take(transaction, RequestClaim(request)).await;
-        Ok(match Attempt::from_taken(taken)? {
-            Attempt::Locked(claim, lock) => Some(claim.locked(lock)),
-            Attempt::Passed(reason) => {
-                self.pass(id, reason);
+        let outcome = self.queue.claim(transaction, RequestClaim(request)).await;
+        Ok(match LockOutcome::from_claim(outcome)? {
+            LockOutcome::Locked(claim, lock) => Some(claim.locked(lock)),
+            LockOutcome::Skipped(reason) => {
+                self.skip(id, reason);
                 None
             }
-            Attempt::Missed => None,
+            LockOutcome::Missed => None,
         })
     }
 }
@@ -143,7 +143,7 @@ pub(crate) struct RequestClaim(Request);
 impl RequestClaim {
     fn locked(self, lock: Lock) -> LockedRequest {
         let version = self.0.version().unwrap_or_default();
-        LockedRequest { request: self.0, state: AccessState::Pending, version, lock, tries: Tries::default() }
+        LockedRequest { request: self.0, state: AccessState::Pending, version, lock, pending: PendingChange::default() }
     }
 }
 

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{Batch, BatchReport, BatchTarget, LockedBatch};
 use crate::error::Error;
 use crate::handle::Queue;
-use crate::lock::{ChangeTarget, Lock, Tried, Unlocked};
+use crate::lock::{ChangeAttempt, ChangeTarget, Lock, Unlocked};
 use crate::path::{BatchNode, Path};
 use crate::record;
 use crate::state::{BatchState, State};
@@ -62,7 +62,7 @@ impl<S: State> ItemChange<S> {
 
 /// What is asked for of a batch that is held: the same change with another report is another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct BatchTry {
+pub(crate) struct BatchUpdate {
     pub(super) change: ItemChange<BatchState>,
     pub(super) report: Option<BatchReport>,
 }
@@ -126,7 +126,7 @@ impl Queue {
         now: Timestamp,
     ) -> Result<ItemChanged<BatchState>, Error> {
         let changed = self.change_under_batch(locked, change, now, false).await?;
-        locked.tries.clear();
+        locked.pending.clear();
         (locked.state, locked.version) = (changed.to, changed.version);
         Ok(changed)
     }
@@ -152,24 +152,24 @@ impl Queue {
         now: Timestamp,
         releases: bool,
     ) -> Result<ItemChanged<BatchState>, Error> {
-        let asked = BatchTry { change: change.clone(), report: None };
-        if let Some((changed, _)) = self.outcome_of(&locked.tries, &asked, releases).await? {
+        let update = BatchUpdate { change: change.clone(), report: None };
+        if let Some((changed, _)) = self.outcome_of(&locked.pending, &update, releases).await? {
             return Ok(changed);
         }
         let (transaction, changed) = self.plan_batch_change(locked, change, now).await?;
-        self.commit_under_batch(locked, asked, (&transaction, changed), releases).await
+        self.commit_under_batch(locked, update, (&transaction, changed), releases).await
     }
 
     pub(super) async fn commit_under_batch(
         &self,
         locked: &LockedBatch,
-        change: BatchTry,
+        change: BatchUpdate,
         (transaction, done): (&Transaction, ItemChanged<BatchState>),
         releases: bool,
     ) -> Result<ItemChanged<BatchState>, Error> {
-        let tried = Tried { change, releases, done };
+        let attempt = ChangeAttempt { change, releases, done };
         let status = Path::BatchNode(locked.batch.id, BatchNode::Status);
-        self.commit_tried((&locked.tries, &locked.lock), tried, &status, transaction).await.map(|_| done)
+        self.commit_attempt((&locked.pending, &locked.lock), attempt, &status, transaction).await.map(|_| done)
     }
 
     /// Releases a batch that we hold, unchanged, as [`Queue::unlock_job`] does a job.
@@ -177,7 +177,7 @@ impl Queue {
     /// # Errors
     /// As [`Queue::commit`].
     pub async fn unlock_batch(&self, locked: &LockedBatch) -> Result<Unlocked, Error> {
-        self.give_up(&locked.tries, &locked.lock).await
+        self.give_up(&locked.pending, &locked.lock).await
     }
 }
 

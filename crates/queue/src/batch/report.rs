@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Batch, BatchTry, ItemChange, ItemChanged, LockedBatch};
+use super::{Batch, BatchUpdate, ItemChange, ItemChanged, LockedBatch};
 use crate::error::Error;
 use crate::handle::{Found, Queue, Read};
 use crate::id::{BatchId, JobId};
@@ -106,13 +106,13 @@ impl Queue {
             return Err(Error::Invalid { path: Path::Batch(locked.batch.id), reason });
         }
         let change = ItemChange::to(report.verdict()).with_message(message);
-        let asked = BatchTry { change, report: Some(report.clone()) };
-        if let Some((changed, _)) = self.outcome_of(&locked.tries, &asked, true).await? {
+        let update = BatchUpdate { change, report: Some(report.clone()) };
+        if let Some((changed, _)) = self.outcome_of(&locked.pending, &update, true).await? {
             return Ok(changed);
         }
-        let (mut transaction, changed) = self.plan_batch_change(locked, &asked.change, now).await?;
+        let (mut transaction, changed) = self.plan_batch_change(locked, &update.change, now).await?;
         locked.batch.set_report(&mut transaction, report, now);
-        self.commit_under_batch(locked, asked, (&transaction, changed), true).await
+        self.commit_under_batch(locked, update, (&transaction, changed), true).await
     }
 
     /// Writes the `status-report` of a batch that we hold, and changes nothing else.

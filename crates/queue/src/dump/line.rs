@@ -68,7 +68,7 @@ pub struct NodeLine<'a> {
 
 /// Any line but the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Line<'a> {
+pub enum DumpLine<'a> {
     /// Of a znode.
     Node(NodeLine<'a>),
     /// The last but one.
@@ -105,7 +105,7 @@ impl fmt::Debug for Checksum {
 }
 
 #[derive(Serialize)]
-struct Written<'a> {
+struct WrittenNode<'a> {
     path: &'a str,
     ctime: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -121,7 +121,7 @@ struct Written<'a> {
 /// Writes the line of a znode. Its times are there to be read by people, and are left out where both are the same.
 pub(super) fn write_node(out: &mut Vec<u8>, path: &str, data: &[u8], stat: &Stat) {
     let text = (!data.is_empty()).then(|| std::str::from_utf8(data));
-    let written = Written {
+    let written = WrittenNode {
         path,
         ctime: stat.ctime,
         mtime: Some(stat.mtime).filter(|mtime| *mtime != stat.ctime),
@@ -138,7 +138,7 @@ pub(super) fn write_line(out: &mut Vec<u8>, line: &impl Serialize) {
     out.push(b'\n');
 }
 
-/// The last line but one, told from a znode's by its first key.
+/// The last line but one, distinguished from that of a znode by its first key.
 #[derive(Serialize)]
 pub(super) struct End {
     pub(super) end: Trailer,
@@ -152,9 +152,9 @@ pub(super) struct Sum {
 
 /// Why a line is none.
 #[derive(Debug, thiserror::Error)]
-pub enum BadLine {
+pub enum InvalidLine {
     /// It is not JSON, or not of the form of a line.
-    #[error("is no line of a dump: {}", told(.0))]
+    #[error("is no line of a dump: {}", quoted(.0))]
     Json(#[from] serde_json::Error),
     /// It is neither a znode's line nor one of the last two, or several of them.
     #[error("is neither a znode's line nor one of the last two")]
@@ -168,25 +168,25 @@ pub enum BadLine {
 }
 
 /// A text out of a dump as an error tells it: its beginning, with escapes for what a terminal would obey.
-pub(crate) fn told(text: &impl fmt::Display) -> String {
+pub(crate) fn quoted(text: &impl fmt::Display) -> String {
     const LONGEST: usize = 300;
     let text = text.to_string();
-    let mut told = String::new();
+    let mut quoted = String::new();
     for found in text.chars().take(LONGEST) {
         match found {
-            '"' | '\'' | '\\' => told.push(found),
-            other => told.extend(other.escape_debug()),
+            '"' | '\'' | '\\' => quoted.push(found),
+            other => quoted.extend(other.escape_debug()),
         }
     }
     if text.chars().nth(LONGEST).is_some() {
-        told.push('…');
+        quoted.push('…');
     }
-    told
+    quoted
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Read<'a> {
+struct ReadLine<'a> {
     #[serde(borrow)]
     path: Option<Cow<'a, str>>,
     // What people read is checked for its form, and not used.
@@ -209,23 +209,23 @@ struct Read<'a> {
 ///
 /// # Errors
 /// When it is none.
-pub fn read_line(line: &[u8]) -> Result<Line<'_>, BadLine> {
-    let read: Read<'_> = serde_json::from_slice(line)?;
+pub fn read_line(line: &[u8]) -> Result<DumpLine<'_>, InvalidLine> {
+    let read: ReadLine<'_> = serde_json::from_slice(line)?;
     // Only a znode's line has any of the others.
     let is_bare = read.text.is_none() && read.base64.is_none() && read.ephemeral.is_none();
     match (read.path, read.end, read.sha256) {
-        (None, Some(end), None) if is_bare => Ok(Line::End(end)),
-        (None, None, Some(sum)) if is_bare => Ok(Line::Checksum(sum)),
+        (None, Some(end), None) if is_bare => Ok(DumpLine::End(end)),
+        (None, None, Some(sum)) if is_bare => Ok(DumpLine::Checksum(sum)),
         (Some(path), None, None) => {
             let data = match (read.text, read.base64) {
                 (None, None) => Vec::new(),
                 (Some(text), None) => text.into_owned().into_bytes(),
                 (None, Some(encoded)) => STANDARD.decode(encoded.as_bytes())?,
-                (Some(_), Some(_)) => return Err(BadLine::TwoValues),
+                (Some(_), Some(_)) => return Err(InvalidLine::TwoValues),
             };
-            Ok(Line::Node(NodeLine { path, data, is_ephemeral: read.ephemeral.is_some() }))
+            Ok(DumpLine::Node(NodeLine { path, data, is_ephemeral: read.ephemeral.is_some() }))
         }
-        (None | Some(_), None | Some(_), None | Some(_)) => Err(BadLine::Kind),
+        (None | Some(_), None | Some(_), None | Some(_)) => Err(InvalidLine::Kind),
     }
 }
 

@@ -14,15 +14,15 @@ use std::vec::IntoIter;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use zookeeper_client::MultiReadResult;
 
-use super::ask::{Named, Next, Query, Reading};
 use super::line::Trailer;
+use super::query::{DumpPath, Query, QueryResult, Reading};
 use super::redact::Redaction;
 use crate::error::{Cause, Error};
 use crate::handle::Queue;
 use crate::pace::{REQUESTS_IN_FLIGHT, Sampled};
 use crate::path::Path;
 
-/// How far before the front questions are asked, in reads.
+/// How far before the front queries are sent, in reads.
 const WINDOW: usize = 8192;
 
 /// Which part of the questions that wait in the window a request may have: no more, or they are no sample of the rest.
@@ -38,7 +38,7 @@ enum Entry {
     Lines(Vec<u8>),
     Waiting(Query),
     Reading(u64, usize),
-    Children(Named, IntoIter<String>),
+    Children(DumpPath, IntoIter<String>),
 }
 
 impl Entry {
@@ -53,12 +53,12 @@ impl Entry {
     }
 }
 
-impl From<Next> for Entry {
-    fn from(next: Next) -> Self {
+impl From<QueryResult> for Entry {
+    fn from(next: QueryResult) -> Self {
         match next {
-            Next::Lines(lines) => Self::Lines(lines),
-            Next::Ask(query) => Self::Waiting(query),
-            Next::Children(of, names) => Self::Children(of, names.into_iter()),
+            QueryResult::Lines(lines) => Self::Lines(lines),
+            QueryResult::Query(query) => Self::Waiting(query),
+            QueryResult::Children(of, names) => Self::Children(of, names.into_iter()),
         }
     }
 }
@@ -68,7 +68,7 @@ pub(super) struct Walk<'a> {
     redaction: Option<&'a Redaction>,
     entries: VecDeque<Entry>,
     /// The questions of each request in flight, and how often it was made.
-    asked: HashMap<u64, (Vec<Query>, usize)>,
+    in_flight: HashMap<u64, (Vec<Query>, usize)>,
     last_request: u64,
     /// The request in flight that has a question chosen for standing at the front.
     front: Option<u64>,
@@ -78,12 +78,12 @@ pub(super) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     pub(super) fn new(queue: &'a Queue, redaction: Option<&'a Redaction>) -> Self {
-        let root = Query { of: Named::root(), asked: Reading::Node };
+        let root = Query { of: DumpPath::root(), reading: Reading::Node };
         Self {
             queue,
             redaction,
             entries: VecDeque::from([Entry::Waiting(root)]),
-            asked: HashMap::new(),
+            in_flight: HashMap::new(),
             last_request: 0,
             front: None,
             pace: Sampled::default(),
@@ -106,7 +106,7 @@ impl<'a> Walk<'a> {
             match outcome {
                 Ok(answers) => self.take(number, answers)?,
                 Err(cause) => {
-                    let (queries, attempts) = self.asked.get_mut(&number).expect("it was in flight");
+                    let (queries, attempts) = self.in_flight.get_mut(&number).expect("it was in flight");
                     *attempts += 1;
                     if *attempts == ATTEMPTS || !cause.is_connection() {
                         return Err(Error::Read { path: Path::parse_whole(&queries[0].of.real), cause });
@@ -146,13 +146,13 @@ impl<'a> Walk<'a> {
         }
         let mut queries = Vec::with_capacity(chosen.len());
         for at in chosen {
-            let asked = Entry::Reading(number, self.entries[at].reads());
-            if let Entry::Waiting(query) = std::mem::replace(&mut self.entries[at], asked) {
+            let in_flight = Entry::Reading(number, self.entries[at].reads());
+            if let Entry::Waiting(query) = std::mem::replace(&mut self.entries[at], in_flight) {
                 queries.push(query);
             }
         }
         self.last_request = number;
-        self.asked.insert(number, (queries, 0));
+        self.in_flight.insert(number, (queries, 0));
         Some(number)
     }
 
@@ -209,7 +209,7 @@ impl<'a> Walk<'a> {
 
     /// Sends the request at once; awaiting it gives its answers.
     fn request(&self, number: u64) -> impl Future<Output = (u64, Result<Vec<MultiReadResult>, Cause>)> + use<'a> {
-        let (queries, _) = &self.asked[&number];
+        let (queries, _) = &self.in_flight[&number];
         let mut reader = self.queue.client().new_multi_reader();
         let added = queries.iter().try_for_each(|query| query.add(&mut reader));
         let (queue, request) = (self.queue, reader.commit());
@@ -224,7 +224,7 @@ impl<'a> Walk<'a> {
 
     /// Puts what the answers say in the places of their questions.
     fn take(&mut self, number: u64, answers: Vec<MultiReadResult>) -> Result<(), Error> {
-        let (queries, _) = self.asked.remove(&number).expect("it was in flight");
+        let (queries, _) = self.in_flight.remove(&number).expect("it was in flight");
         self.front = self.front.filter(|front| *front != number);
         self.pace.saw(answers.len(), answers.iter().map(size).sum());
         let (mut queries, mut answers) = (queries.into_iter(), answers.into_iter());

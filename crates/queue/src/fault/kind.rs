@@ -22,7 +22,7 @@ impl Severity {
 
 /// What a fault keeps from moving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stops {
+pub enum Blocks {
     /// The job that shows it.
     Job,
     /// The batch that shows it.

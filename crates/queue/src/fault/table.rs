@@ -2,7 +2,7 @@
 
 use super::Misnamed;
 use super::kind::RepairKind::{self, Another, BreaksLock, Writes};
-use super::kind::{Severity, Stops};
+use super::kind::{Blocks, Severity};
 use crate::path::Path;
 
 macro_rules! faults {
@@ -11,7 +11,7 @@ macro_rules! faults {
         effect: $effect:literal,
         fix: $fix:literal,
         severity: $severity:ident,
-        stops: [$($stops:ident),*],
+        blocks: [$($blocks:ident),*],
         repair: $repair:expr,
     } )+) => {
         /// A kind of fault.
@@ -31,7 +31,7 @@ macro_rules! faults {
                             effect: $effect,
                             fix: $fix,
                             severity: Severity::$severity,
-                            stops: &[$(Stops::$stops),*],
+                            blocks: &[$(Blocks::$blocks),*],
                             repair: $repair,
                         };
                         &SPEC
@@ -49,7 +49,7 @@ struct FaultSpec {
     effect: &'static str,
     fix: &'static str,
     severity: Severity,
-    stops: &'static [Stops],
+    blocks: &'static [Blocks],
     repair: RepairKind,
 }
 
@@ -61,7 +61,7 @@ faults! {
                  it, unless the daemons skip it.",
         fix: "Delete the entry, and create the entry for the job's own state if it is missing.",
         severity: Error,
-        stops: [Head],
+        blocks: [Head],
         repair: Writes,
     }
     /// A queue entry whose job is gone.
@@ -70,7 +70,7 @@ faults! {
         effect: "The daemons skip it. It is clutter and hides what is really queued.",
         fix: "Delete the entry.",
         severity: Warning,
-        stops: [],
+        blocks: [],
         repair: Writes,
     }
     /// More than one queue entry of a job.
@@ -79,7 +79,7 @@ faults! {
         effect: "The job is processed twice, or one of the two states starves.",
         fix: "Delete every entry except the one for the job's state and priority.",
         severity: Error,
-        stops: [],
+        blocks: [],
         repair: Writes,
     }
     /// A job that is not final, without the queue entry for its state and priority.
@@ -88,7 +88,7 @@ faults! {
         effect: "No daemon sees the job. It waits forever.",
         fix: "Create the entry for the job's state and priority.",
         severity: Error,
-        stops: [Job],
+        blocks: [Job],
         repair: Writes,
     }
     /// More than one reference to a job.
@@ -97,7 +97,7 @@ faults! {
         effect: "The batch's report is wrong, and the daemons' cleanup stops at it.",
         fix: "Delete every reference except the one below its batch that matches its status.",
         severity: Error,
-        stops: [],
+        blocks: [],
         repair: Writes,
     }
     /// A job without its reference, a reference that its status contradicts, or one whose job is gone.
@@ -107,7 +107,7 @@ faults! {
         fix: "Create the reference that matches the job's status and delete any other; if the job is gone, delete the \
               reference.",
         severity: Error,
-        stops: [],
+        blocks: [],
         repair: Writes,
     }
     /// A job that the Java daemons cannot load.
@@ -120,7 +120,7 @@ faults! {
               optional znode. If that is not enough, write the named znodes by hand, as another job of the batch has \
               them, or purge the job by name and have it submitted again.",
         severity: Error,
-        stops: [Job, Head],
+        blocks: [Job, Head],
         repair: Writes,
     }
     /// A batch that the Java daemons cannot load.
@@ -131,7 +131,7 @@ faults! {
               If that is not enough, write the named znodes by hand, or purge the batch by name and have it submitted \
               again.",
         severity: Error,
-        stops: [Batch, Head],
+        blocks: [Batch, Head],
         repair: Writes,
     }
     /// An access request that the Java daemons cannot load.
@@ -141,7 +141,7 @@ faults! {
         fix: "Write its status as the daemons spell it. If that is not enough, write the named znodes by hand, or purge \
               the request by name; its user can submit it again.",
         severity: Error,
-        stops: [Request, Head],
+        blocks: [Request, Head],
         repair: Writes,
     }
     /// A job, batch or request without any of its children.
@@ -151,7 +151,7 @@ faults! {
         fix: "Purge it by name, once it is clear that no client is still creating it; the client retries. A batch that \
               was acquired and has no jobs yet has its empty states removed, so that it is acquired again.",
         severity: Error,
-        stops: [Job, Batch, Request, Head],
+        blocks: [Job, Batch, Request, Head],
         repair: Writes,
     }
     /// A znode whose name the daemons cannot parse: no queue entry in a state's folder, or an id without ten digits.
@@ -163,7 +163,7 @@ faults! {
         fix: "Remove it from the state's folder. For a job or batch with such a name, check what it holds, then create it \
               again with a valid id, or delete it by hand.",
         severity: Error,
-        stops: [Job, Batch],
+        blocks: [Job, Batch],
         repair: Writes,
     }
     /// A batch whose state and references contradict each other, or that no daemon takes.
@@ -173,7 +173,7 @@ faults! {
         fix: "Completed with unfinished jobs: finish or delete these jobs. A reference with children: delete the \
               children by hand. Pending and not taken: check whether the batch daemon is running and what ends its poll.",
         severity: Error,
-        stops: [Batch],
+        blocks: [Batch],
         repair: Another("check its jobs, its references, and the daemon that takes batches"),
     }
     /// A priority that does not have two digits.
@@ -183,7 +183,7 @@ faults! {
                  those of priority 11.",
         fix: "Set the priority to a value from 0 to 99 and replace the entry to match.",
         severity: Error,
-        stops: [Job, Head],
+        blocks: [Job, Head],
         repair: Writes,
     }
     /// A lock that will not be released by itself.
@@ -193,7 +193,7 @@ faults! {
         fix: "Make sure that no daemon is working on the item: look for the session that holds the lock. Then delete the \
               lock.",
         severity: Error,
-        stops: [Job, Batch, Request],
+        blocks: [Job, Batch, Request],
         repair: BreaksLock,
     }
     /// The lock of an object that no job is storing.
@@ -202,7 +202,7 @@ faults! {
         effect: "Every later version of that object waits forever.",
         fix: "Make sure that no storage service is writing the object. Then delete the lock.",
         severity: Error,
-        stops: [],
+        blocks: [],
         repair: BreaksLock,
     }
     /// A deleted batch that looks as if its report were due.
@@ -212,7 +212,7 @@ faults! {
         fix: "Break the lock if one was leaked, then delete the empty batch-processing: reporting resumes. The batch \
               remains, and the daemons' cleanup skips it: purge it.",
         severity: Error,
-        stops: [Batch, Head],
+        blocks: [Batch, Head],
         repair: Writes,
     }
     /// A batch that will not be reported, or not be cleaned up.
@@ -222,7 +222,7 @@ faults! {
         fix: "Report overdue: check whether the batch daemon is running and what ends its poll. Without batch-processing: \
               create it, so that the batch is reported again or cleaned up; purge a Deleted batch by name.",
         severity: Error,
-        stops: [Batch],
+        blocks: [Batch],
         repair: Writes,
     }
     /// Jobs wait and no daemon takes any.
@@ -231,7 +231,7 @@ faults! {
         effect: "Its jobs do not move, whatever other reason is shown.",
         fix: "Start the daemons, or check their logs for the reason why they take no jobs.",
         severity: Error,
-        stops: [State],
+        blocks: [State],
         repair: Another("start the daemons, or check their logs for the reason why they take no jobs"),
     }
     /// A state that no job leaves.
@@ -240,7 +240,7 @@ faults! {
         effect: "No job leaves the state: jobs in every earlier state wait, too.",
         fix: "Check whether a daemon for that state is running, what its log says, and what is at the head of the state.",
         severity: Error,
-        stops: [State],
+        blocks: [State],
         repair: Another("check the daemons for that state and what is at its head"),
     }
     /// Pending jobs of a held collection, or held jobs of one that is not held.
@@ -250,7 +250,7 @@ faults! {
                  behind them; Held jobs of a collection that is not held stay Held.",
         fix: "If the collection is held, release it, or wait until its jobs are Held. If it is not, release its Held jobs.",
         severity: Warning,
-        stops: [],
+        blocks: [],
         repair: Another("release the collection, or the Held jobs of one that is not held"),
     }
     /// A pause or hold of more than a day.
@@ -259,7 +259,7 @@ faults! {
         effect: "Depositors wait until it is released.",
         fix: "Ask the person who requested it, and release it.",
         severity: Warning,
-        stops: [],
+        blocks: [],
         repair: Another("unpause the queue, or release the collection"),
     }
     /// A batch UUID that leads to no batch, or a batch that its UUID does not lead to.
@@ -268,7 +268,7 @@ faults! {
         effect: "Looking up the batch by its UUID fails, and so does polling for its report.",
         fix: "Delete the dangling entry, or create the missing one with the batch's id as its content.",
         severity: Warning,
-        stops: [],
+        blocks: [],
         repair: Writes,
     }
     /// A folder of nearly as many children as a Java client can list.
@@ -277,7 +277,7 @@ faults! {
         effect: "Above about 52,000 children the Java daemons can no longer list the folder, and stop working with it.",
         fix: "Purge finished items, or stop taking submissions until the folder is smaller.",
         severity: Warning,
-        stops: [],
+        blocks: [],
         repair: Another("purge finished items"),
     }
     /// A failed job that was resumed as often as makes sense.
@@ -286,7 +286,7 @@ faults! {
         effect: "It fails each time it is resumed, and needs an operator.",
         fix: "Read its message and fix the cause, then resume it once more, or delete it.",
         severity: Error,
-        stops: [Job],
+        blocks: [Job],
         repair: Another("resume the job once its cause is fixed, or delete it"),
     }
 }
@@ -324,14 +324,14 @@ impl Fault {
 
     /// Whether it keeps that from moving.
     #[must_use]
-    pub fn stops(self, what: Stops) -> bool {
-        self.spec().stops.contains(&what)
+    pub fn blocks(self, what: Blocks) -> bool {
+        self.spec().blocks.contains(&what)
     }
 
     /// Whether it keeps the job, batch, request or state that shows it from moving.
     #[must_use]
     pub fn stops_item(self) -> bool {
-        self.spec().stops.iter().any(|what| *what != Stops::Head)
+        self.spec().blocks.iter().any(|what| *what != Blocks::Head)
     }
 
     /// What kind of action repairs it. For an item that cannot be loaded, a repair writes the values that follow from the

@@ -7,7 +7,7 @@ use super::{Job, JobPlan, JobTarget, LockedJob};
 use crate::error::Error;
 use crate::handle::{Queue, instant};
 use crate::id::{JobId, Priority};
-use crate::lock::{Tried, Unlocked};
+use crate::lock::{ChangeAttempt, Unlocked};
 use crate::path::{EntryName, JobNode, Path};
 use crate::state::JobState;
 use crate::transaction::Committed;
@@ -61,9 +61,9 @@ impl Queue {
         change: &JobChange,
         now: Timestamp,
     ) -> Result<JobChanged, Error> {
-        if let Some((changed, stat)) = self.outcome_of(&locked.tries, change, false).await? {
+        if let Some((changed, stat)) = self.outcome_of(&locked.pending, change, false).await? {
             let job = self.load_job(locked.id()).await?;
-            locked.tries.clear();
+            locked.pending.clear();
             if job.version() == Some(changed.version) {
                 let priority = change.priority.or(job.priority().ok());
                 locked.entry = priority.map_or(locked.entry, |priority| EntryName::of(priority, job.id));
@@ -97,7 +97,7 @@ impl Queue {
         change: &JobChange,
         now: Timestamp,
     ) -> Result<JobChanged, Error> {
-        if let Some((changed, stat)) = self.outcome_of(&locked.tries, change, true).await? {
+        if let Some((changed, stat)) = self.outcome_of(&locked.pending, change, true).await? {
             return Ok(JobChanged { entered: stat.map(|stat| instant(stat.mtime)), ..changed });
         }
         let (plan, _) = self.plan_under(locked, change, now).await?;
@@ -121,10 +121,10 @@ impl Queue {
         change: &JobChange,
         releases: bool,
     ) -> Result<(JobChanged, Committed), Error> {
-        let tried = Tried { change: change.clone(), releases, done: plan.changed(None) };
+        let attempt = ChangeAttempt { change: change.clone(), releases, done: plan.changed(None) };
         let status = Path::JobNode(plan.job, JobNode::Status);
-        let under = (&locked.tries, &locked.lock);
-        let committed = self.commit_tried(under, tried, &status, &plan.transaction).await?;
+        let under = (&locked.pending, &locked.lock);
+        let committed = self.commit_attempt(under, attempt, &status, &plan.transaction).await?;
         Ok((plan.changed(Some(&committed)), committed))
     }
 
@@ -134,7 +134,7 @@ impl Queue {
     /// # Errors
     /// As [`Queue::commit`].
     pub async fn unlock_job(&self, locked: &LockedJob) -> Result<Unlocked, Error> {
-        self.give_up(&locked.tries, &locked.lock).await
+        self.give_up(&locked.pending, &locked.lock).await
     }
 
     /// Changes a job's priority: `priority` and its queue entry, in one `multi`. Its `status` is not written.

@@ -5,9 +5,9 @@ use std::collections::hash_map::Entry;
 
 use jiff::Timestamp;
 
-use super::around::{Place, Surroundings};
+use super::context::{JobContext, JobLocation};
 use super::edit::{JobChange, JobEdit};
-use super::target::Guess;
+use super::target::LocationHint;
 use super::{Job, JobTarget};
 use crate::error::{ConflictKind, Error};
 use crate::handle::{Found, Queue, Read, instant};
@@ -51,10 +51,10 @@ pub struct JobPlan {
 
 impl JobPlan {
     /// Fills the transaction, by what is around the job.
-    fn fill(&mut self, around: &Surroundings, target: &JobTarget, job: &Job, place: &Place, edit: JobEdit<'_>) {
+    fn fill(&mut self, context: &JobContext, target: &JobTarget, job: &Job, location: &JobLocation, edit: JobEdit<'_>) {
         let node = |node| Path::JobNode(job.id, node);
         self.version = job.version().unwrap_or_default();
-        self.batch_state = around.batch_status.and_then(|(state, _)| state);
+        self.batch_state = context.batch_status.and_then(|(state, _)| state);
         let transaction = &mut self.transaction;
         target.open(transaction);
         if let Some((change, now)) = edit.change {
@@ -69,20 +69,20 @@ impl JobPlan {
                 None => transaction.create(node(JobNode::Priority), priority.to_string()),
             };
         }
-        let entry = (self.to, place.new);
-        for (state, old) in around.entries.iter().filter(|old| **old != entry) {
+        let entry = (self.to, location.new);
+        for (state, old) in context.entries.iter().filter(|old| **old != entry) {
             transaction.delete(Path::Entry((*state).into(), *old), None);
         }
-        if !around.entries.contains(&entry) {
-            transaction.create(Path::Entry(self.to.into(), place.new), Vec::new());
+        if !context.entries.contains(&entry) {
+            transaction.create(Path::Entry(self.to.into(), location.new), Vec::new());
         }
-        if around.is_batch_acquired {
+        if context.is_batch_acquired {
             let outcome = self.to.outcome();
-            for other in around.references.iter().filter(|other| **other != outcome) {
-                transaction.delete(place.reference(*other), None);
+            for other in context.references.iter().filter(|other| **other != outcome) {
+                transaction.delete(location.reference(*other), None);
             }
-            if !around.references.contains(&outcome) {
-                transaction.create(place.reference(outcome), Vec::new());
+            if !context.references.contains(&outcome) {
+                transaction.create(location.reference(outcome), Vec::new());
             }
         }
         target.close(transaction);
@@ -115,31 +115,31 @@ impl Queue {
     /// Plans it, and gives the job as it was read for that.
     pub(super) async fn plan(&self, target: JobTarget, edit: JobEdit<'_>) -> Result<(JobPlan, Job), Error> {
         let new = |old: EntryName| edit.priority.map_or(old, |priority| EntryName::of(priority, target.id));
-        let guess = target.guess.map(|Guess { batch, entry }| Place { batch, old: entry, new: new(entry) });
-        let hold_guess = target.collection.as_deref().filter(|_| edit.may_lead_to_pending()).and_then(Path::hold);
+        let hint = target.hint.map(|LocationHint { batch, entry }| JobLocation { batch, old: entry, new: new(entry) });
+        let expected_hold = target.collection.as_deref().filter(|_| edit.may_lead_to_pending()).and_then(Path::hold);
         let mut reads = Job::reads(target.id);
-        reads.extend(guess.iter().flat_map(Surroundings::reads));
-        reads.extend(hold_guess.iter().cloned().map(Read::Data));
+        reads.extend(hint.iter().flat_map(JobContext::reads));
+        reads.extend(expected_hold.iter().cloned().map(Read::Data));
         let mut found = self.read(&reads).await?.into_iter();
         let job = Job::from_found(target.id, found.by_ref().take(Job::READS));
-        let guessed = guess.map(|guess| (guess, Surroundings::from_found(&guess, &mut found)));
+        let hinted = hint.map(|hint| (hint, JobContext::from_found(&hint, &mut found)));
         let job = job.ok_or(Error::Missing(Path::Job(target.id)))?;
         target.check(&job)?;
-        let (mut plan, place) = begin(&job, &target, edit)?;
+        let (mut plan, location) = begin(&job, &target, edit)?;
 
         // What was not guessed, or wrongly, takes a second look, all of it in one request.
-        let around = guessed.filter(|(guess, _)| *guess == place).map(|(_, around)| around);
+        let context = hinted.filter(|(hint, _)| *hint == location).map(|(_, context)| context);
         let lock = Some(JobState::Pending).filter(|pending| edit.change.is_some() && plan.to == *pending);
         let lock = lock.and_then(|_| Path::hold(&job.configuration().value.collection));
-        let hold = found.next().filter(|_| lock == hold_guess);
-        let mut reads = if around.is_some() { Vec::new() } else { Surroundings::reads(&place) };
+        let hold = found.next().filter(|_| lock == expected_hold);
+        let mut reads = if context.is_some() { Vec::new() } else { JobContext::reads(&location) };
         reads.extend(lock.iter().filter(|_| hold.is_none()).cloned().map(Read::Data));
         let mut found = self.read(&reads).await?.into_iter();
-        let around = around.unwrap_or_else(|| Surroundings::from_found(&place, &mut found));
+        let context = context.unwrap_or_else(|| JobContext::from_found(&location, &mut found));
         let hold = lock.zip(hold.or_else(|| found.next()).and_then(Found::data));
         plan.hold = hold.map(|(lock, (data, stat))| Pause::from_found(lock, &data, &stat));
-        let around = self.complete(around, job.id, plan.from).await?;
-        plan.fill(&around, &target, &job, &place, edit);
+        let context = self.complete(context, job.id, plan.from).await?;
+        plan.fill(&context, &target, &job, &location, edit);
         Ok((plan, job))
     }
 
@@ -156,36 +156,36 @@ impl Queue {
         for job in jobs {
             let target = JobTarget::from(job);
             target.check(job)?;
-            let (plan, place) = begin(job, &target, edit)?;
-            reads.extend(Surroundings::reads(&place));
-            started.push((job, target, plan, place));
+            let (plan, location) = begin(job, &target, edit)?;
+            reads.extend(JobContext::reads(&location));
+            started.push((job, target, plan, location));
         }
         let mut found = self.read(&reads).await?.into_iter();
         let mut plans = Vec::with_capacity(jobs.len());
         let mut listed: HashMap<JobState, HashMap<JobId, Vec<EntryName>>> = HashMap::new();
-        for (job, target, mut plan, place) in started {
-            let mut around = Surroundings::from_found(&place, &mut found);
-            if around.entries.iter().all(|(state, _)| *state != plan.from) {
+        for (job, target, mut plan, location) in started {
+            let mut context = JobContext::from_found(&location, &mut found);
+            if context.entries.iter().all(|(state, _)| *state != plan.from) {
                 let listed = match listed.entry(plan.from) {
                     Entry::Occupied(listed) => listed.into_mut(),
                     Entry::Vacant(vacant) => vacant.insert(self.entries_by_job(plan.from).await?),
                 };
                 let entries = listed.get(&job.id);
-                around.entries.extend(entries.into_iter().flatten().map(|entry| (plan.from, *entry)));
+                context.entries.extend(entries.into_iter().flatten().map(|entry| (plan.from, *entry)));
             }
-            plan.fill(&around, &target, job, &place, edit);
+            plan.fill(&context, &target, job, &location, edit);
             plans.push(plan);
         }
         Ok(plans)
     }
 
     /// Looks for a job's entry under another priority where it is not found under its own.
-    async fn complete(&self, mut around: Surroundings, id: JobId, from: JobState) -> Result<Surroundings, Error> {
-        if around.entries.iter().all(|(state, _)| *state != from) {
+    async fn complete(&self, mut context: JobContext, id: JobId, from: JobState) -> Result<JobContext, Error> {
+        if context.entries.iter().all(|(state, _)| *state != from) {
             let entries = self.entries_by_job(from).await?.remove(&id).unwrap_or_default();
-            around.entries.extend(entries.into_iter().map(|entry| (from, entry)));
+            context.entries.extend(entries.into_iter().map(|entry| (from, entry)));
         }
-        Ok(around)
+        Ok(context)
     }
 
     /// The entries in a state, under whatever priority, by their job.
@@ -200,14 +200,14 @@ impl Queue {
 }
 
 /// Starts the plan of an edit: where the job goes, and where to look around it.
-fn begin(job: &Job, target: &JobTarget, edit: JobEdit<'_>) -> Result<(JobPlan, Place), Error> {
+fn begin(job: &Job, target: &JobTarget, edit: JobEdit<'_>) -> Result<(JobPlan, JobLocation), Error> {
     let from = state_of(job)?;
     let to = edit.change.map_or(Ok(from), |(change, _)| change.target(job, from))?;
     let priority = edit.priority.map_or_else(|| job.priority(), Ok)?;
     let own = EntryName::of(job.priority().unwrap_or(priority), job.id);
     // The entry by which we acquired it may have another priority than the job itself.
-    let old = target.lock.as_ref().and(target.guess).map_or(own, |guess| guess.entry);
-    let place = Place { batch: job.batch()?, old, new: EntryName::of(priority, job.id) };
+    let old = target.lock.as_ref().and(target.hint).map_or(own, |hint| hint.entry);
+    let location = JobLocation { batch: job.batch()?, old, new: EntryName::of(priority, job.id) };
     let plan = JobPlan {
         job: job.id,
         from,
@@ -215,13 +215,13 @@ fn begin(job: &Job, target: &JobTarget, edit: JobEdit<'_>) -> Result<(JobPlan, P
         priority_before: job.priority().ok(),
         priority,
         version: 0,
-        batch: place.batch,
+        batch: location.batch,
         batch_state: None,
         hold: None,
         transaction: Transaction::new(),
         status_at: None,
     };
-    Ok((plan, place))
+    Ok((plan, location))
 }
 
 /// The state that a job's status names.

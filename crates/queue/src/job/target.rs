@@ -1,9 +1,9 @@
 //! Which job a change is meant for, and what its caller knows of it.
 
-use super::around::Place;
+use super::context::JobLocation;
 use super::{Job, JobChange, JobChanged};
 use crate::id::{BatchId, JobId, Priority};
-use crate::lock::{Lock, Tries};
+use crate::lock::{Lock, PendingChange};
 use crate::path::EntryName;
 use crate::state::JobState;
 
@@ -20,7 +20,7 @@ pub struct LockedJob {
     pub lock: Lock,
     /// Its queue entry.
     pub(crate) entry: EntryName,
-    pub(crate) tries: Tries<JobChange, JobChanged>,
+    pub(crate) pending: PendingChange<JobChange, JobChanged>,
 }
 
 /// Which job a change is meant for, and what its caller knows of it.
@@ -32,13 +32,13 @@ pub struct JobTarget {
     pub(crate) id: JobId,
     pub(super) lock: Option<Lock>,
     pub(super) version: Option<i32>,
-    pub(super) guess: Option<Guess>,
+    pub(super) hint: Option<LocationHint>,
     pub(super) collection: Option<String>,
 }
 
 /// Where a job is thought to be. Right, it saves a round trip; wrong, it does no harm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Guess {
+pub(super) struct LocationHint {
     pub(super) batch: BatchId,
     pub(super) entry: EntryName,
 }
@@ -47,7 +47,7 @@ impl JobTarget {
     /// The job of that id, in whatever state it is.
     #[must_use]
     pub fn new(id: JobId) -> Self {
-        Self { id, lock: None, version: None, guess: None, collection: None }
+        Self { id, lock: None, version: None, hint: None, collection: None }
     }
 
     /// Lets the change apply only to this version of the job's status, the one its caller saw.
@@ -59,8 +59,8 @@ impl JobTarget {
 
     /// Says where the job is thought to be, which saves a round trip.
     #[must_use]
-    pub fn thought_in(mut self, batch: BatchId, priority: Priority) -> Self {
-        self.guess = Some(Guess { batch, entry: EntryName::of(priority, self.id) });
+    pub fn located_in(mut self, batch: BatchId, priority: Priority) -> Self {
+        self.hint = Some(LocationHint { batch, entry: EntryName::of(priority, self.id) });
         self
     }
 
@@ -75,8 +75,8 @@ impl JobTarget {
 
 impl JobTarget {
     /// Where it is thought to be, if that is said.
-    pub(crate) fn place(&self) -> Option<Place> {
-        self.guess.map(|Guess { batch, entry }| Place { batch, old: entry, new: entry })
+    pub(crate) fn location(&self) -> Option<JobLocation> {
+        self.hint.map(|LocationHint { batch, entry }| JobLocation { batch, old: entry, new: entry })
     }
 }
 
@@ -89,7 +89,7 @@ impl From<JobId> for JobTarget {
 impl From<&Job> for JobTarget {
     fn from(job: &Job) -> Self {
         let collection = Some(job.configuration().value.collection.into_owned());
-        Self { id: job.id, lock: None, version: job.version(), guess: Guess::of(job), collection }
+        Self { id: job.id, lock: None, version: job.version(), hint: LocationHint::of(job), collection }
     }
 }
 
@@ -97,14 +97,14 @@ impl From<&LockedJob> for JobTarget {
     fn from(locked: &LockedJob) -> Self {
         let mut target = Self::from(&locked.job);
         target.lock = Some(locked.lock.clone());
-        if let Some(guess) = &mut target.guess {
-            guess.entry = locked.entry;
+        if let Some(hint) = &mut target.hint {
+            hint.entry = locked.entry;
         }
         target
     }
 }
 
-impl Guess {
+impl LocationHint {
     /// Where a job is by its own znodes; `None` where they do not tell.
     fn of(job: &Job) -> Option<Self> {
         Some(Self { batch: job.batch().ok()?, entry: EntryName::of(job.priority().ok()?, job.id) })

@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::limits::{LoadLimits, SERVER_LIMIT_BYTES};
-use super::place::{KEPT, NodeOf};
-use crate::dump::line::{self, BadLine, Line, NodeLine, told};
+use super::target::{DumpNode, KEPT};
+use crate::dump::line::{self, DumpLine, InvalidLine, NodeLine, quoted};
 use crate::dump::{Checksum, FORMAT, Header, NUMBERED, Trailer};
 use crate::id::{BatchId, JobId, RequestId};
 use crate::path::{InvalidPath, NodePath, Path};
@@ -20,7 +20,7 @@ const DEEPEST: usize = 200;
 /// A dump that cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line} {problem}")]
-pub struct BadDump {
+pub struct InvalidDump {
     /// The line, counted from 1.
     pub line: u64,
     /// What is wrong with it.
@@ -31,7 +31,7 @@ pub struct BadDump {
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
     /// The first line is not that of a dump.
-    #[error("is not the first line of a dump: {}", told(.0))]
+    #[error("is not the first line of a dump: {}", quoted(.0))]
     Header(serde_json::Error),
     /// Another version wrote it.
     #[error("says that the dump has format {0}; this version reads {FORMAT}{hint}", hint = hint(*.0))]
@@ -41,21 +41,21 @@ pub enum Problem {
     Long,
     /// It is none.
     #[error(transparent)]
-    Line(#[from] BadLine),
+    Line(#[from] InvalidLine),
     /// Its path is none.
     #[error("has a path that no znode can have: {0}")]
     Path(InvalidPath),
     /// Its path lies where no dump reaches.
-    #[error("has the path {}, which is no part of the queue", told(.0))]
+    #[error("has the path {}, which is no part of the queue", quoted(.0))]
     Foreign(String),
     /// Its path came before.
-    #[error("has the path {} a second time", told(.0))]
+    #[error("has the path {} a second time", quoted(.0))]
     Twice(String),
     /// It does not follow the line before it.
-    #[error("has the path {}, which should have come earlier", told(.0))]
+    #[error("has the path {}, which should have come earlier", quoted(.0))]
     Order(String),
     /// Nothing above it can have it as a child.
-    #[error("has the path {}, whose parent did not come before it", told(.0))]
+    #[error("has the path {}, whose parent did not come before it", quoted(.0))]
     Parent(String),
     /// It lies too deep.
     #[error("has a path of more than {DEEPEST} parts")]
@@ -76,7 +76,7 @@ pub enum Problem {
     /// ZooKeeper does not take it in one request.
     #[error(
         "has the path {}, whose value takes a request of {bytes} bytes, above {limit}: ZooKeeper does not accept it",
-        told(path)
+        quoted(path)
     )]
     Large {
         /// The path.
@@ -95,7 +95,7 @@ pub enum Problem {
     /// The lines are not those that were written.
     #[error(
         "says that the lines before it have the SHA-256 {}, and they have {read}: the dump was changed or damaged",
-        told(said)
+        quoted(said)
     )]
     Checksum {
         /// What the last line says.
@@ -135,7 +135,7 @@ pub struct DumpReader {
     /// The znodes above the last one, and itself: paths, and whether they may have children.
     above: Vec<(String, bool)>,
     read: Trailer,
-    part: Part,
+    state: ReaderState,
     /// The number that comes next below each folder.
     next: BTreeMap<String, u32>,
     /// Counts the things that stand together in one transaction.
@@ -145,7 +145,7 @@ pub struct DumpReader {
 
 /// What of a dump has been read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum ReaderState {
     /// Lines of znodes, or none yet.
     Nodes,
     /// The line with the counts.
@@ -156,10 +156,10 @@ enum Part {
 
 /// What a line says.
 #[derive(Debug)]
-pub(super) enum Parsed {
+pub(super) enum ParsedLine {
     /// Nothing that is to be loaded.
     Nothing,
-    Node(NodeOf),
+    Node(DumpNode),
     End(Trailer),
 }
 
@@ -177,27 +177,27 @@ impl DumpReader {
             kept_bytes: 0,
             above: Vec::new(),
             read: Trailer::default(),
-            part: Part::Nodes,
+            state: ReaderState::Nodes,
             next: BTreeMap::new(),
             unit: 0,
             unit_path: None,
         }
     }
 
-    fn bad(&self, problem: Problem) -> BadDump {
-        BadDump { line: self.line, problem }
+    fn bad(&self, problem: Problem) -> InvalidDump {
+        InvalidDump { line: self.line, problem }
     }
 
     /// What to say when there are no more lines and there should be.
-    pub(super) fn cut(&self) -> BadDump {
-        BadDump { line: self.line + 1, problem: Problem::Cut }
+    pub(super) fn cut(&self) -> InvalidDump {
+        InvalidDump { line: self.line + 1, problem: Problem::Cut }
     }
 
     /// Reads the first line.
     ///
     /// # Errors
     /// When it is not that of a dump that this version reads.
-    pub fn header(&mut self, line: &[u8]) -> Result<Header, BadDump> {
+    pub fn header(&mut self, line: &[u8]) -> Result<Header, InvalidDump> {
         #[derive(serde::Deserialize)]
         struct Format {
             queuekeeper_dump: u32,
@@ -227,7 +227,7 @@ impl DumpReader {
     ///
     /// # Errors
     /// When it cannot stand there.
-    pub fn check(&mut self, line: &[u8]) -> Result<(), BadDump> {
+    pub fn check(&mut self, line: &[u8]) -> Result<(), InvalidDump> {
         self.line(line).map(|_| ())
     }
 
@@ -235,10 +235,10 @@ impl DumpReader {
     ///
     /// # Errors
     /// When its last line did not come.
-    pub fn end(&self) -> Result<(Trailer, &str), BadDump> {
-        match &self.part {
-            Part::Whole(sha256) => Ok((self.read, sha256)),
-            Part::Nodes | Part::Counts => Err(self.cut()),
+    pub fn end(&self) -> Result<(Trailer, &str), InvalidDump> {
+        match &self.state {
+            ReaderState::Whole(sha256) => Ok((self.read, sha256)),
+            ReaderState::Nodes | ReaderState::Counts => Err(self.cut()),
         }
     }
 
@@ -248,40 +248,40 @@ impl DumpReader {
     }
 
     /// Reads any other line.
-    pub(super) fn line(&mut self, line: &[u8]) -> Result<Parsed, BadDump> {
+    pub(super) fn line(&mut self, line: &[u8]) -> Result<ParsedLine, InvalidDump> {
         self.line += 1;
         if line.len() > LONGEST_LINE {
             return Err(self.bad(Problem::Long));
         }
-        if matches!(self.part, Part::Whole(_)) {
-            return if line.is_empty() { Ok(Parsed::Nothing) } else { Err(self.bad(Problem::AfterEnd)) };
+        if matches!(self.state, ReaderState::Whole(_)) {
+            return if line.is_empty() { Ok(ParsedLine::Nothing) } else { Err(self.bad(Problem::AfterEnd)) };
         }
-        let is_counted = self.part == Part::Counts;
+        let is_counted = self.state == ReaderState::Counts;
         let parsed = match line::read_line(line).map_err(|error| self.bad(error.into()))? {
-            Line::Checksum(_) if !is_counted => return Err(self.bad(Problem::NoCounts)),
-            Line::Checksum(said) => {
+            DumpLine::Checksum(_) if !is_counted => return Err(self.bad(Problem::NoCounts)),
+            DumpLine::Checksum(said) => {
                 let read = self.sum.text();
                 if said != read {
                     return Err(self.bad(Problem::Checksum { said: said.into_owned(), read }));
                 }
-                self.part = Part::Whole(read);
-                return Ok(Parsed::End(self.read));
+                self.state = ReaderState::Whole(read);
+                return Ok(ParsedLine::End(self.read));
             }
-            Line::End(_) | Line::Node(_) if is_counted => return Err(self.bad(Problem::NoChecksum)),
-            Line::End(end) => {
+            DumpLine::End(_) | DumpLine::Node(_) if is_counted => return Err(self.bad(Problem::NoChecksum)),
+            DumpLine::End(end) => {
                 if end.nodes != self.read.nodes {
                     return Err(self.bad(Problem::Count { said: end.nodes, read: self.read.nodes }));
                 }
-                (self.part, self.read) = (Part::Counts, end);
-                Parsed::Nothing
+                (self.state, self.read) = (ReaderState::Counts, end);
+                ParsedLine::Nothing
             }
-            Line::Node(node) => self.node(node)?,
+            DumpLine::Node(node) => self.node(node)?,
         };
         self.sum_up(line);
         Ok(parsed)
     }
 
-    fn node(&mut self, node: NodeLine<'_>) -> Result<Parsed, BadDump> {
+    fn node(&mut self, node: NodeLine<'_>) -> Result<ParsedLine, InvalidDump> {
         let text = node.path.into_owned();
         NodePath::parse(&text).map_err(|error| self.bad(Problem::Path(error)))?;
         let path = Path::parse_whole(&text);
@@ -325,9 +325,9 @@ impl DumpReader {
         self.above.push((text, !node.is_ephemeral));
         if node.is_ephemeral {
             self.read.ephemeral += 1;
-            return Ok(Parsed::Nothing);
+            return Ok(ParsedLine::Nothing);
         }
-        Ok(Parsed::Node(NodeOf { path, data: node.data, unit }))
+        Ok(ParsedLine::Node(DumpNode { path, data: node.data, unit }))
     }
 
     /// The znodes of a job, batch or request have one number, any other has one of its own.
@@ -347,7 +347,7 @@ impl DumpReader {
         self.unit
     }
 
-    fn number(&mut self, path: &Path) -> Result<(), BadDump> {
+    fn number(&mut self, path: &Path) -> Result<(), InvalidDump> {
         let number = match path {
             Path::Job(id) => JobId::number(*id),
             Path::Batch(id) => BatchId::number(*id),
@@ -361,7 +361,7 @@ impl DumpReader {
         Ok(())
     }
 
-    fn count_number(&self, folder: &str, number: u32) -> Result<(), BadDump> {
+    fn count_number(&self, folder: &str, number: u32) -> Result<(), InvalidDump> {
         let largest = self.limits.largest_number();
         if number > largest {
             return Err(self.bad(Problem::Number { folder: folder.to_owned(), number, largest }));

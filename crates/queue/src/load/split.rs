@@ -1,4 +1,4 @@
-//! Lines out of blocks of any size.
+//! Splits blocks of any size into lines.
 
 use std::io;
 
@@ -6,15 +6,15 @@ use futures::stream::{Stream, StreamExt as _};
 
 use super::check::DumpReader;
 
-/// Gives lines one after the other, without their ends.
-pub(super) struct Lines<S> {
+/// Returns lines one after the other, without their ends.
+pub(super) struct LineReader<S> {
     blocks: S,
     /// What was read and not given yet; lines before `at` were given.
     buffer: Vec<u8>,
     at: usize,
 }
 
-impl<S: Stream<Item = io::Result<Vec<u8>>> + Unpin> Lines<S> {
+impl<S: Stream<Item = io::Result<Vec<u8>>> + Unpin> LineReader<S> {
     pub(super) fn new(blocks: S) -> Self {
         Self { blocks, buffer: Vec::new(), at: 0 }
     }

@@ -7,7 +7,7 @@ use crate::dump::{Header, Trailer};
 
 /// A dump that was read from its first line to its last, and is right.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Checked {
+pub struct CheckedDump {
     /// Its first line.
     pub header: Header,
     /// Its last line but one.
@@ -21,7 +21,7 @@ pub struct Checked {
 /// # Errors
 /// [`LoadError::Dump`] where it is not a whole dump, or holds what could not be loaded; [`LoadError::Input`] where it cannot
 /// be read.
-pub fn check(mut input: impl BufRead, limits: LoadLimits) -> Result<Checked, LoadError> {
+pub fn check(mut input: impl BufRead, limits: LoadLimits) -> Result<CheckedDump, LoadError> {
     let mut reader = DumpReader::new(limits);
     let (mut line, mut header) = (Vec::new(), None);
     loop {
@@ -40,5 +40,5 @@ pub fn check(mut input: impl BufRead, limits: LoadLimits) -> Result<Checked, Loa
     }
     let (read, sha256) = reader.end()?;
     let header = header.ok_or_else(|| reader.cut())?;
-    Ok(Checked { header, read, sha256: sha256.to_owned() })
+    Ok(CheckedDump { header, read, sha256: sha256.to_owned() })
 }

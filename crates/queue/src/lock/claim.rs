@@ -17,7 +17,7 @@ use super::{Lock, holder};
 use crate::error::{Cause, ConflictKind, Error};
 use crate::handle::{Found, Queue, Read};
 use crate::path::Path;
-use crate::shelf::Shelf;
+use crate::pending_claims::PendingClaims;
 use crate::transaction::{CommitError, Committed, Operation, Transaction};
 
 /// The version of a lock of ours.
@@ -42,21 +42,21 @@ impl Mark {
 
 /// A lock that is no item's: of an object or a local id. Its mark stands in the lock itself.
 #[derive(Debug)]
-pub(super) struct Named(pub(super) Path);
+pub(super) struct NamedLock(pub(super) Path);
 
-impl Claim for Named {
+impl Claim for NamedLock {
     fn lock(&self) -> Path {
         self.0.clone()
     }
 }
 
 /// An attempt under way. Dropped before its outcome is known, it is put where the next poll finds it.
-struct Attempt<T: Claim> {
-    shelf: Arc<Shelf>,
+struct ClaimAttempt<T: Claim> {
+    pending: Arc<PendingClaims>,
     under_way: Option<(T, Mark)>,
 }
 
-impl<T: Claim> Attempt<T> {
+impl<T: Claim> ClaimAttempt<T> {
     /// Ends it, and gives what was to be locked.
     fn over(mut self) -> T {
         self.under_way.take().expect("an attempt is over but once").0
@@ -67,17 +67,17 @@ impl<T: Claim> Attempt<T> {
     }
 }
 
-impl<T: Claim> Drop for Attempt<T> {
+impl<T: Claim> Drop for ClaimAttempt<T> {
     fn drop(&mut self) {
         if let Some(under_way) = self.under_way.take() {
-            self.shelf.put(under_way);
+            self.pending.put(under_way);
         }
     }
 }
 
 /// What became of an attempt that was done.
 #[derive(Debug)]
-pub(crate) enum Taken<T> {
+pub(crate) enum ClaimOutcome<T> {
     /// The item is locked, and the lock is ours.
     Ours(T, Lock),
     /// The lock was removed since, and the item is given up. Another may be at work on it.
@@ -88,9 +88,13 @@ impl Queue {
     /// Locks an item, where all that `transaction` checks and changes holds.
     ///
     /// # Errors
-    /// As [`Queue::commit`]. After [`Error::Unknown`], and where this future is dropped, [`Self::take_up`] gives the
+    /// As [`Queue::commit`]. After [`Error::Unknown`], and where this future is dropped, [`Self::recover_claim`] gives the
     /// item, if it was locked.
-    pub(crate) async fn take<T: Claim>(&self, mut transaction: Transaction, item: T) -> Result<Taken<T>, Error> {
+    pub(crate) async fn claim<T: Claim>(
+        &self,
+        mut transaction: Transaction,
+        item: T,
+    ) -> Result<ClaimOutcome<T>, Error> {
         let (path, mark) = (item.lock(), Mark::next());
         transaction.create_ephemeral(path.clone());
         let set_at = transaction.operations().len();
@@ -103,11 +107,11 @@ impl Queue {
                 transaction.set(path.clone(), mark.0.clone(), 0);
             }
         }
-        let attempt = Attempt { shelf: Arc::clone(self.attempts()), under_way: Some((item, mark)) };
+        let attempt = ClaimAttempt { pending: Arc::clone(self.pending_claims()), under_way: Some((item, mark)) };
         match self.try_commit(&transaction).await {
             Ok(Committed { stats, recovered: false }) => {
                 if let Some(stat) = stats[set_at] {
-                    return Ok(Taken::Ours(attempt.over(), Lock::from_stat(path, &stat)));
+                    return Ok(ClaimOutcome::Ours(attempt.over(), Lock::from_stat(path, &stat)));
                 }
             }
             // The stat would be that of what is there by now.
@@ -118,27 +122,30 @@ impl Queue {
                 return Err(self.explain(error).await);
             }
         }
-        self.settle(attempt).await?.ok_or(Error::conflict(path, ConflictKind::Moved))
+        self.resolve_claim(attempt).await?.ok_or(Error::conflict(path, ConflictKind::Moved))
     }
 
     /// An item that an earlier attempt locked without its caller learning of it; `None` where there is none.
     ///
     /// # Errors
     /// [`Error::Read`] where it cannot be learned yet.
-    pub(crate) async fn take_up<T: Claim>(&self, is_wanted: impl Fn(&T) -> bool) -> Result<Option<Taken<T>>, Error> {
+    pub(crate) async fn recover_claim<T: Claim>(
+        &self,
+        is_wanted: impl Fn(&T) -> bool,
+    ) -> Result<Option<ClaimOutcome<T>>, Error> {
         loop {
-            let found = self.attempts().take(|(item, _): &(T, Mark)| is_wanted(item));
+            let found = self.pending_claims().take(|(item, _): &(T, Mark)| is_wanted(item));
             let Some(under_way) = found else { return Ok(None) };
-            let attempt = Attempt { shelf: Arc::clone(self.attempts()), under_way: Some(under_way) };
-            if let Some(taken) = self.settle(attempt).await? {
-                return Ok(Some(taken));
+            let attempt = ClaimAttempt { pending: Arc::clone(self.pending_claims()), under_way: Some(under_way) };
+            if let Some(outcome) = self.resolve_claim(attempt).await? {
+                return Ok(Some(outcome));
             }
         }
     }
 
     /// Learns what became of an attempt; `None` where it was not done. Requests are sent in order, so after a `sync` it was
     /// done or never will be.
-    async fn settle<T: Claim>(&self, attempt: Attempt<T>) -> Result<Option<Taken<T>>, Error> {
+    async fn resolve_claim<T: Claim>(&self, attempt: ClaimAttempt<T>) -> Result<Option<ClaimOutcome<T>>, Error> {
         let (item, mark) = attempt.get();
         let path = item.lock();
         self.sync(&path).await?;
@@ -157,7 +164,7 @@ impl Queue {
         let is_same = |stat: &&Stat| stat.czxid == marked.czxid;
         if let Some(stat) = found.first().and_then(Found::stat).filter(is_same) {
             let lock = Lock::from_stat(path, stat);
-            return Ok(Some(Taken::Ours(attempt.over(), lock)));
+            return Ok(Some(ClaimOutcome::Ours(attempt.over(), lock)));
         }
         if let Some(held) = path.held() {
             let mut transaction = Transaction::new();
@@ -167,7 +174,7 @@ impl Queue {
                 Err(error) => return Err(error),
             }
         }
-        Ok(Some(Taken::Lost(attempt.over())))
+        Ok(Some(ClaimOutcome::Lost(attempt.over())))
     }
 
     /// Has the server catch up with all that was written before.

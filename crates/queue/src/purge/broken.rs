@@ -46,7 +46,7 @@ pub struct Removal {
 
 /// A znode that is to be removed.
 #[derive(Clone, Debug)]
-struct Doomed {
+struct RemovedNode {
     path: Path,
     data: Vec<u8>,
     stat: Stat,
@@ -72,22 +72,22 @@ impl Queue {
 
     async fn remove_job(&self, id: JobId, action: RepairOptions<'_>) -> Result<Removal, Error> {
         let item = Path::Job(id);
-        let look = self.look_at_job(id, None).await?;
-        let job = look.job.as_ref().ok_or_else(|| Error::Missing(item.clone()))?;
+        let inspection = self.inspect_job(id, None).await?;
+        let job = inspection.job.as_ref().ok_or_else(|| Error::Missing(item.clone()))?;
         let fault =
-            action.broken(&item, Fault::UnloadableJob, |limits, sink| detect_job(&look.facts(), limits, sink))?;
-        if fault == Fault::UnloadableJob && look.is_repairable(job, action.now) {
+            action.broken(&item, Fault::UnloadableJob, |limits, sink| detect_job(&inspection.facts(), limits, sink))?;
+        if fault == Fault::UnloadableJob && inspection.is_repairable(job, action.now) {
             return Err(repairable(item, fault));
         }
-        let others = look.entry_paths().chain(look.reference_paths()).collect();
-        let doomed = self.doomed(&item, vec![item.clone()], others).await?;
-        let transaction = removal(&doomed, &item, &Path::JobNode(id, JobNode::Lock), action)?;
+        let others = inspection.entry_paths().chain(inspection.reference_paths()).collect();
+        let nodes = self.read_nodes(&item, vec![item.clone()], others).await?;
+        let transaction = removal(&nodes, &item, &Path::JobNode(id, JobNode::Lock), action)?;
         let summary = format!(
             "Removes job {id} with its queue entries and references. Its depositor is not notified, and has to submit it \
              again."
         );
         let chunks = vec![Chunk { jobs: vec![(id, job.state())], transaction }];
-        Ok(Removal { item, fault, summary, removes: shown(doomed), chunks })
+        Ok(Removal { item, fault, summary, removes: shown(nodes), chunks })
     }
 
     async fn remove_request(
@@ -97,45 +97,45 @@ impl Queue {
         action: RepairOptions<'_>,
     ) -> Result<Removal, Error> {
         let item = Path::Request(queue, id);
-        let (request, created_ms) = self.look_at_request(queue, id).await?;
+        let (request, created_ms) = self.inspect_request(queue, id).await?;
         let facts = request_facts(&request, created_ms);
         let fault =
             action.broken(&item, Fault::UnloadableRequest, |limits, sink| detect_request(&facts, limits, sink))?;
         if fault == Fault::UnloadableRequest && is_repairable(&request, action.now) {
             return Err(repairable(item, fault));
         }
-        let doomed = self.doomed(&item, vec![item.clone()], Vec::new()).await?;
-        let transaction = removal(&doomed, &item, &Path::RequestNode(queue, id, RequestNode::Lock), action)?;
+        let nodes = self.read_nodes(&item, vec![item.clone()], Vec::new()).await?;
+        let transaction = removal(&nodes, &item, &Path::RequestNode(queue, id, RequestNode::Lock), action)?;
         let summary =
             format!("Removes access request {id} from {}. Its user has to ask again.", Path::AccessQueue(queue));
         let chunks = vec![Chunk { jobs: Vec::new(), transaction }];
-        Ok(Removal { item, fault, summary, removes: shown(doomed), chunks })
+        Ok(Removal { item, fault, summary, removes: shown(nodes), chunks })
     }
 
     /// Removes a batch with all jobs that name it, their entries and references, and its UUID entry: a job without its
     /// batch could not be loaded either. Jobs that are not done stay in the way.
     async fn remove_batch(&self, id: BatchId, action: RepairOptions<'_>) -> Result<Removal, Error> {
         let (item, lock) = (Path::Batch(id), Path::BatchNode(id, BatchNode::Lock));
-        let look = self.look_at_batch(id).await?;
-        let fault =
-            action.broken(&item, Fault::UnloadableBatch, |limits, sink| detect_batch(&look.facts(), limits, sink))?;
-        if fault == Fault::UnloadableBatch && look.is_repairable(action.now) {
+        let inspection = self.inspect_batch(id).await?;
+        let fault = action
+            .broken(&item, Fault::UnloadableBatch, |limits, sink| detect_batch(&inspection.facts(), limits, sink))?;
+        if fault == Fault::UnloadableBatch && inspection.is_repairable(action.now) {
             return Err(repairable(item, fault));
         }
         let jobs: BTreeSet<JobId> = self.jobs_by_batch().await?.remove(&id).into_iter().flatten().collect();
         self.check_all_removable(&jobs).await?;
-        let uuids: Vec<_> = self.uuid_entries(&look.batch).await?.into_iter().map(|(path, _)| path).collect();
+        let uuids: Vec<_> = self.uuid_entries(&inspection.batch).await?.into_iter().map(|(path, _)| path).collect();
         let mut entries = if jobs.is_empty() { HashMap::new() } else { self.entries_of_all().await? };
         let roots = std::iter::once(item.clone()).chain(jobs.iter().map(|job| Path::Job(*job))).collect();
         // Collected, since a lazy one held across the reads would keep the future from being sent to another thread.
         let others = jobs.iter().filter_map(|job| entries.remove(job)).flatten().chain(uuids).collect();
-        let doomed = self.doomed(&item, roots, others).await?;
+        let nodes = self.read_nodes(&item, roots, others).await?;
 
         // Each job goes with its entries and its references; what is left is the batch's own.
-        let mut by_job: BTreeMap<JobId, Vec<Doomed>> = BTreeMap::new();
+        let mut by_job: BTreeMap<JobId, Vec<RemovedNode>> = BTreeMap::new();
         let mut owners: HashMap<Path, JobId> = HashMap::new();
         let mut own = Vec::new();
-        for node in &doomed {
+        for node in &nodes {
             let owner = match &node.path {
                 Path::Job(job) | Path::JobNode(job, _) | Path::Reference(_, _, job) => Some(*job),
                 Path::Entry(_, entry) => Some(entry.job),
@@ -164,7 +164,7 @@ impl Queue {
              and has to submit it again.",
             jobs.len()
         );
-        Ok(Removal { item, fault, summary, removes: shown(doomed), chunks })
+        Ok(Removal { item, fault, summary, removes: shown(nodes), chunks })
     }
 
     /// Refuses where one of the jobs is locked or not done: it would be lost with its batch.
@@ -182,7 +182,7 @@ impl Queue {
     }
 
     /// Reads all znodes at and below the roots, each before its children, and then some others.
-    async fn doomed(&self, item: &Path, roots: Vec<Path>, others: Vec<Path>) -> Result<Vec<Doomed>, Error> {
+    async fn read_nodes(&self, item: &Path, roots: Vec<Path>, others: Vec<Path>) -> Result<Vec<RemovedNode>, Error> {
         let mut paths = self.subtree(roots).await?;
         let known: BTreeSet<Path> = paths.iter().cloned().collect();
         paths.extend(others.into_iter().filter(|other| !known.contains(other)));
@@ -194,26 +194,26 @@ impl Queue {
             return too_large(format!("{} znodes, more than the {NODES_AT_MOST}", paths.len()));
         }
         let mut bytes = 0;
-        let mut doomed = Vec::with_capacity(paths.len());
+        let mut nodes = Vec::with_capacity(paths.len());
         for paths in paths.chunks(READ_AT_ONCE) {
             let reads: Vec<_> = paths.iter().cloned().map(Read::Data).collect();
             let found = self.read(&reads).await?.into_iter().map(Found::data);
             for (path, found) in paths.iter().zip(found) {
                 let Some((data, stat)) = found else { continue };
                 bytes += data.len();
-                doomed.push(Doomed { path: path.clone(), data, stat });
+                nodes.push(RemovedNode { path: path.clone(), data, stat });
             }
             if bytes > BYTES_AT_MOST {
                 return too_large(format!("znodes of more than the {BYTES_AT_MOST} bytes"));
             }
         }
-        Ok(doomed)
+        Ok(nodes)
     }
 }
 
 /// Deletes an item's znodes, children first, itself last, under its lock. A lock that is there goes with it, where that
 /// may be.
-fn removal(nodes: &[Doomed], own: &Path, lock: &Path, action: RepairOptions<'_>) -> Result<Transaction, Error> {
+fn removal(nodes: &[RemovedNode], own: &Path, lock: &Path, action: RepairOptions<'_>) -> Result<Transaction, Error> {
     let held = nodes.iter().find(|node| node.path == *lock).map(|node| Lock::from_stat(lock.clone(), &node.stat));
     check_lock(held.as_ref(), action)?;
     let is_there = nodes.iter().any(|node| node.path == *own);
@@ -231,8 +231,8 @@ fn removal(nodes: &[Doomed], own: &Path, lock: &Path, action: RepairOptions<'_>)
     Ok(transaction)
 }
 
-fn shown(doomed: Vec<Doomed>) -> Vec<(Path, Vec<u8>)> {
-    doomed.into_iter().map(|node| (node.path, node.data)).collect()
+fn shown(nodes: Vec<RemovedNode>) -> Vec<(Path, Vec<u8>)> {
+    nodes.into_iter().map(|node| (node.path, node.data)).collect()
 }
 
 /// Refuses what a living session holds, unless told otherwise. A lock that is not ephemeral is in no one's way.

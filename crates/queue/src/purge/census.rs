@@ -6,7 +6,7 @@ use crate::batch::BatchTarget;
 use crate::error::Error;
 use crate::handle::{Found, Queue, Read};
 use crate::id::{BatchId, JobId};
-use crate::job::{Job, Place, Surroundings};
+use crate::job::{Job, JobContext, JobLocation};
 use crate::path::{EntryName, JobNode, Path};
 use crate::record;
 
@@ -90,8 +90,8 @@ impl Queue {
         let all = match &mut census.entries {
             Some(all) => all,
             none => {
-                if let Some(guessed) = self.guessed_entries(batch, jobs).await? {
-                    return Ok(guessed);
+                if let Some(expected) = self.expected_entries(batch, jobs).await? {
+                    return Ok(expected);
                 }
                 none.insert(self.entries_of_all().await?)
             }
@@ -100,29 +100,29 @@ impl Queue {
     }
 
     /// The entries of each job under its own priority, in any state; `None` where one of them has none in its own.
-    async fn guessed_entries(
+    async fn expected_entries(
         &self,
         batch: BatchId,
         jobs: &BTreeMap<JobId, Job>,
     ) -> Result<Option<HashMap<JobId, Vec<Path>>>, Error> {
-        let places: Option<Vec<_>> = jobs
+        let locations: Option<Vec<_>> = jobs
             .values()
             .map(|job| {
                 let entry = EntryName::of(job.priority().ok()?, job.id);
-                Some((job.state()?, Place { batch, old: entry, new: entry }))
+                Some((job.state()?, JobLocation { batch, old: entry, new: entry }))
             })
             .collect();
-        let Some(places) = places else { return Ok(None) };
-        let reads: Vec<_> = places.iter().flat_map(|(_, place)| Surroundings::reads(place)).collect();
+        let Some(locations) = locations else { return Ok(None) };
+        let reads: Vec<_> = locations.iter().flat_map(|(_, location)| JobContext::reads(location)).collect();
         let mut found = self.read(&reads).await?.into_iter();
         let mut entries = HashMap::new();
-        for (state, place) in &places {
-            let around = Surroundings::from_found(place, &mut found);
-            if around.entries.iter().all(|(other, _)| other != state) {
+        for (state, location) in &locations {
+            let context = JobContext::from_found(location, &mut found);
+            if context.entries.iter().all(|(other, _)| other != state) {
                 return Ok(None);
             }
-            let paths = around.entries.into_iter().map(|(state, entry)| Path::Entry(state.into(), entry));
-            entries.insert(place.new.job, paths.collect());
+            let paths = context.entries.into_iter().map(|(state, entry)| Path::Entry(state.into(), entry));
+            entries.insert(location.new.job, paths.collect());
         }
         Ok(Some(entries))
     }

@@ -15,7 +15,7 @@ const READ_AT_ONCE: usize = 1_000;
 
 /// What came of a clean-up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CleanUp {
+pub struct CleanUpResult {
     /// The batches that were purged.
     pub purged: Vec<BatchId>,
     /// Those that are done with, but could not be purged, and why.
@@ -26,7 +26,7 @@ pub struct CleanUp {
 
 /// How far a clean-up is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CleaningUp {
+pub struct CleanUpProgress {
     /// How many batches are behind it.
     pub batches: usize,
     /// How many there are.
@@ -66,22 +66,22 @@ impl Queue {
     /// When the connection fails; [`Error::Read`] for the lists at its start. What was purged until then is purged.
     pub async fn clean_up(
         &self,
-        mut progress: impl FnMut(CleaningUp) -> ControlFlow<()> + Send,
-    ) -> Result<CleanUp, Error> {
+        mut progress: impl FnMut(CleanUpProgress) -> ControlFlow<()> + Send,
+    ) -> Result<CleanUpResult, Error> {
         let done = self.finished_batches().await?;
-        let mut result = CleanUp::default();
+        let mut result = CleanUpResult::default();
         let mut census = Census::default();
         let of_batches = done.len();
         for (batches, target) in done.iter().map(BatchTarget::from).enumerate() {
-            let mut is_told_to_stop = false;
+            let mut is_cancelled = false;
             let outcome = async {
                 let plan = self.plan_purge_with(&target, &mut census).await?;
-                let tell = |purge| {
-                    let flow = progress(CleaningUp { batches, of_batches, batch: target.id, purge });
-                    is_told_to_stop = flow.is_break();
+                let report = |purge| {
+                    let flow = progress(CleanUpProgress { batches, of_batches, batch: target.id, purge });
+                    is_cancelled = flow.is_break();
                     flow
                 };
-                Ok::<_, Error>(self.execute(&plan, 0, tell).await? == plan.chunks.len())
+                Ok::<_, Error>(self.execute(&plan, 0, report).await? == plan.chunks.len())
             };
             match outcome.await {
                 Ok(true) => result.purged.push(target.id),
@@ -89,7 +89,7 @@ impl Queue {
                 Err(error) if error.is_connection() => return Err(error),
                 Err(error) => result.kept.push((target.id, error)),
             }
-            if is_told_to_stop {
+            if is_cancelled {
                 result.left = of_batches - result.purged.len() - result.kept.len();
                 break;
             }

@@ -5,7 +5,7 @@ use crate::batch::readable_state;
 use crate::error::{ConflictKind, Error};
 use crate::handle::{Found, Queue, Read};
 use crate::id::Priority;
-use crate::job::{Job, JobTarget, Place, Surroundings, state_of};
+use crate::job::{Job, JobContext, JobLocation, JobTarget, state_of};
 use crate::lock::ChangeTarget as _;
 use crate::path::{BatchNode, EntryName, JobNode, Path, RequestNode};
 use crate::record::Malformed;
@@ -39,14 +39,14 @@ impl Queue {
     pub async fn plan_purge_job(&self, target: impl Into<JobTarget>) -> Result<Purge<JobState>, Error> {
         let target = target.into();
         let own = Path::Job(target.id);
-        let guess = target.place();
+        let hint = target.location();
         let mut reads = Job::reads(target.id);
         reads.push(Read::Children(own.clone()));
-        reads.extend(guess.iter().flat_map(Surroundings::reads));
+        reads.extend(hint.iter().flat_map(JobContext::reads));
         let mut found = self.read(&reads).await?.into_iter();
         let job = Job::from_found(target.id, found.by_ref().take(Job::READS));
         let names = found.next().map(Found::children).unwrap_or_default();
-        let guessed = guess.map(|guess| (guess, Surroundings::from_found(&guess, &mut found)));
+        let hinted = hint.map(|hint| (hint, JobContext::from_found(&hint, &mut found)));
         let job = job.ok_or(Error::Missing(own.clone()))?;
         target.check(&job)?;
         let state = state_of(&job)?;
@@ -54,14 +54,14 @@ impl Queue {
             return Err(not_final(own, &state));
         }
         let entry = EntryName::of(job.priority().unwrap_or(Priority::MAX), job.id);
-        let place = Place { batch: job.batch()?, old: entry, new: entry };
-        let around = match guessed.filter(|(guess, _)| *guess == place) {
-            Some((_, around)) => around,
-            None => Surroundings::from_found(&place, &mut self.read(&Surroundings::reads(&place)).await?.into_iter()),
+        let location = JobLocation { batch: job.batch()?, old: entry, new: entry };
+        let context = match hinted.filter(|(hint, _)| *hint == location) {
+            Some((_, context)) => context,
+            None => JobContext::from_found(&location, &mut self.read(&JobContext::reads(&location)).await?.into_iter()),
         };
-        let reported = check_reported(&place, &around)?;
-        let entries = if around.entries.iter().any(|(other, _)| *other == state) {
-            around.entries.iter().map(|(state, entry)| Path::Entry((*state).into(), *entry)).collect()
+        let reported = check_reported(&location, &context)?;
+        let entries = if context.entries.iter().any(|(other, _)| *other == state) {
+            context.entries.iter().map(|(state, entry)| Path::Entry((*state).into(), *entry)).collect()
         } else {
             self.entries_of_all().await?.remove(&job.id).unwrap_or_default()
         };
@@ -75,13 +75,13 @@ impl Queue {
         let mut transaction = Transaction::new();
         target.open(&mut transaction);
         if let Some(version) = reported {
-            transaction.check(Path::BatchNode(place.batch, BatchNode::Status), version);
+            transaction.check(Path::BatchNode(location.batch, BatchNode::Status), version);
         }
         for path in nodes.into_iter().rev().filter(|path| *path != lock) {
             let version = (path == status).then_some(version);
             transaction.delete(path, version);
         }
-        let references = around.references.iter().map(|outcome| place.reference(*outcome));
+        let references = context.references.iter().map(|outcome| location.reference(*outcome));
         for path in entries.into_iter().chain(references) {
             transaction.delete(path, None);
         }
@@ -129,11 +129,11 @@ impl Queue {
 }
 
 /// Refuses a job whose depositor was not told of it yet. Gives the version of its batch's status that says so.
-fn check_reported(place: &Place, around: &Surroundings) -> Result<Option<i32>, Error> {
-    let item = Path::Job(place.new.job);
-    let batch = place.batch;
-    let reason = match around.batch_status {
-        None if !around.has_batch => return Ok(None),
+fn check_reported(location: &JobLocation, context: &JobContext) -> Result<Option<i32>, Error> {
+    let item = Path::Job(location.new.job);
+    let batch = location.batch;
+    let reason = match context.batch_status {
+        None if !context.has_batch => return Ok(None),
         Some((Some(BatchState::Completed | BatchState::Failed | BatchState::Deleted), version)) => {
             return Ok(Some(version));
         }

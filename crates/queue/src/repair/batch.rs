@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::facts::BatchLook;
+use super::facts::BatchInspection;
 use super::status::loadable_status;
 use super::{Repair, RepairOptions, gone, too_large_to_lose, underivable, unfinished};
 use crate::error::Error;
@@ -22,13 +22,13 @@ impl Queue {
         action: RepairOptions<'_>,
     ) -> Result<Repair, Error> {
         let item = Path::Batch(id);
-        let look = self.look_at_batch(id).await?;
-        action.confirm(fault, &item, |limits, sink| detect_batch(&look.facts(), limits, sink))?;
+        let inspection = self.inspect_batch(id).await?;
+        action.confirm(fault, &item, |limits, sink| detect_batch(&inspection.facts(), limits, sink))?;
         let invalid = |reason: &str| Err(Error::Invalid { path: item.clone(), reason: reason.to_owned() });
         let processing = Path::BatchOutcome(id, Outcome::Processing);
         let mut changes = Transaction::new();
         let mut loses = Vec::new();
-        let summary = match (fault, look.batch.state()) {
+        let summary = match (fault, inspection.batch.state()) {
             (Fault::DeletedBatchBlocksReporting, _) => {
                 changes.delete(processing, None);
                 format!(
@@ -37,13 +37,13 @@ impl Queue {
                 )
             }
             (Fault::BatchWithoutEnd, Some(BatchState::Failed))
-                if look.batch.references(Outcome::Processing).is_none() =>
+                if inspection.batch.references(Outcome::Processing).is_none() =>
             {
                 changes.create(processing, Vec::new());
                 format!("Makes an empty batch-processing for batch {id}, which can be reported again then.")
             }
             (Fault::BatchWithoutEnd, Some(BatchState::Completed))
-                if look.batch.references(Outcome::Processing).is_none() =>
+                if inspection.batch.references(Outcome::Processing).is_none() =>
             {
                 changes.create(processing, Vec::new());
                 format!("Makes an empty batch-processing for batch {id}, which the daemons' clean-up takes then.")
@@ -54,22 +54,22 @@ impl Queue {
             (Fault::BatchWithoutEnd, _) => {
                 return invalid("look at the daemon that reports, and at what stands at its head; break a leaked lock");
             }
-            (Fault::UnfinishedCreation, Some(state)) if look.batch.is_acquired() => {
-                self.release_unexpanded(&look, state, action, &mut changes).await?
+            (Fault::UnfinishedCreation, Some(state)) if inspection.batch.is_acquired() => {
+                self.release_unexpanded(&inspection, state, action, &mut changes).await?
             }
             (Fault::UnfinishedCreation, _) => return Err(unfinished(item)),
             (Fault::UnloadableBatch, _) => {
-                let words = look.loadable(action.now, &mut changes, &mut loses)?;
+                let words = inspection.loadable(action.now, &mut changes, &mut loses)?;
                 format!("Makes batch {id} loadable. It writes {}.", words.join("; "))
             }
             (Fault::DanglingUuid, _) => {
-                let Some(summary) = look.link(&mut changes, &mut loses)? else { return Err(gone(fault, &item)) };
+                let Some(summary) = inspection.link(&mut changes, &mut loses)? else { return Err(gone(fault, &item)) };
                 summary
             }
             (_, _) => return Err(gone(fault, &item)),
         };
         let mut checked = Transaction::new();
-        match look.batch.version() {
+        match inspection.batch.version() {
             Some(version) => checked.check(Path::BatchNode(id, BatchNode::Status), version),
             None => checked.check_exists(item.clone()),
         };
@@ -77,7 +77,7 @@ impl Queue {
         // The entry of a UUID lies beside its batch, and no one who works on that writes it.
         let transaction = match fault {
             Fault::DanglingUuid => checked,
-            _ => action.under_lock(Path::BatchNode(id, BatchNode::Lock), look.batch.lock(), checked)?,
+            _ => action.under_lock(Path::BatchNode(id, BatchNode::Lock), inspection.batch.lock(), checked)?,
         };
         Ok(Repair::new(fault, item, summary, transaction).losing(loses))
     }
@@ -86,12 +86,12 @@ impl Queue {
     /// where it is no longer.
     async fn release_unexpanded(
         &self,
-        look: &BatchLook,
+        inspection: &BatchInspection,
         state: BatchState,
         action: RepairOptions<'_>,
         changes: &mut Transaction,
     ) -> Result<String, Error> {
-        let id = look.batch.id;
+        let id = inspection.batch.id;
         let refused = |reason: String| Err(Error::Invalid { path: Path::Batch(id), reason });
         let by_hand =
             "look at each of its jobs, and make the batch-processing with a reference to each that is not done";
@@ -100,7 +100,7 @@ impl Queue {
                 "it is {state} already, and nothing says which of its jobs are not done: {by_hand}"
             ));
         }
-        let children = look.batch.folders();
+        let children = inspection.batch.folders();
         let jobs = self.jobs_by_batch().await?.remove(&id).map_or(0, |jobs| jobs.len());
         if children > 0 || jobs > 0 {
             return refused(format!("it has jobs already: {by_hand}"));
@@ -109,7 +109,7 @@ impl Queue {
         if state == BatchState::Pending {
             return Ok(format!("Removes the empty states of batch {id}, so that it is acquired again."));
         }
-        let status = look.batch.status_found();
+        let status = inspection.batch.status_found();
         let (data, stat) = status.ok_or(Error::Missing(Path::BatchNode(id, BatchNode::Status)))?;
         let pending = record::loadable_item_status(&record::as_utf8(data), BatchState::Pending, action.now);
         changes.set(Path::BatchNode(id, BatchNode::Status), pending, stat.version);
@@ -157,7 +157,7 @@ fn check_losable(entry: &Path, data: &[u8]) -> Result<(), Error> {
     })
 }
 
-impl BatchLook {
+impl BatchInspection {
     /// Makes the entry of its UUID lead to it; `None` where it has none or that does already.
     fn link(&self, changes: &mut Transaction, loses: &mut Vec<(Path, Vec<u8>)>) -> Result<Option<String>, Error> {
         let Some((path, found)) = &self.entry else { return Ok(None) };

@@ -21,7 +21,7 @@ const ASKED_AT_ONCE: usize = 5_000;
 
 /// A job with all that refers to it, wherever that is.
 #[derive(Debug)]
-pub(crate) struct JobLook {
+pub(crate) struct JobInspection {
     pub(crate) id: JobId,
     /// `None` where it is gone.
     pub(crate) job: Option<Job>,
@@ -36,7 +36,7 @@ pub(crate) struct JobLook {
 
 impl Queue {
     /// Looks at a job, at every queue entry of it and at every reference to it.
-    pub(crate) async fn look_at_job(&self, id: JobId, survey: Option<&Survey>) -> Result<JobLook, Error> {
+    pub(crate) async fn inspect_job(&self, id: JobId, survey: Option<&Survey>) -> Result<JobInspection, Error> {
         let mut reads = Job::reads(id);
         reads.push(Read::Data(Path::Job(id)));
         let mut found = self.read(&reads).await?.into_iter();
@@ -58,7 +58,7 @@ impl Queue {
             let entries = self.entries_of_all().await?.remove(&id).unwrap_or_default();
             (entries.into_iter().filter_map(entry).collect(), self.references_to(id).await?)
         };
-        Ok(JobLook { id, job, created, entries, references, is_batch_acquired, batch_state })
+        Ok(JobInspection { id, job, created, entries, references, is_batch_acquired, batch_state })
     }
 
     async fn references_to(&self, id: JobId) -> Result<Vec<(BatchId, Outcome)>, Error> {
@@ -77,7 +77,7 @@ impl Queue {
     }
 }
 
-impl JobLook {
+impl JobInspection {
     pub(crate) fn entry_paths(&self) -> impl Iterator<Item = Path> {
         self.entries.iter().map(|(folder, name)| Path::Entry(folder.clone(), *name))
     }
@@ -120,7 +120,7 @@ impl JobLook {
 
 /// A batch with what finds it.
 #[derive(Debug)]
-pub(crate) struct BatchLook {
+pub(crate) struct BatchInspection {
     pub(crate) batch: Batch,
     created: Option<Stat>,
     uuid: String,
@@ -131,7 +131,7 @@ pub(crate) struct BatchLook {
 
 impl Queue {
     /// Looks at a batch and at the entry of the UUID that its submission carries.
-    pub(crate) async fn look_at_batch(&self, id: BatchId) -> Result<BatchLook, Error> {
+    pub(crate) async fn inspect_batch(&self, id: BatchId) -> Result<BatchInspection, Error> {
         let paused = Path::QueueLock(crate::path::Queue::Ingest);
         let mut reads = Batch::reads(id);
         reads.extend([Path::Batch(id), paused].map(Read::Data));
@@ -145,11 +145,11 @@ impl Queue {
             Some(path) => Some((path.clone(), self.read_data(path).await?)),
             None => None,
         };
-        Ok(BatchLook { batch, created, uuid, entry, is_paused })
+        Ok(BatchInspection { batch, created, uuid, entry, is_paused })
     }
 }
 
-impl BatchLook {
+impl BatchInspection {
     pub(crate) fn facts(&self) -> BatchFacts<'_> {
         let batch = &self.batch;
         let status = batch.status();
@@ -185,7 +185,7 @@ impl BatchLook {
 
 impl Queue {
     /// Looks at an access request. Gives when it was created, too.
-    pub(crate) async fn look_at_request(&self, queue: AccessQueue, id: RequestId) -> Result<(Request, i64), Error> {
+    pub(crate) async fn inspect_request(&self, queue: AccessQueue, id: RequestId) -> Result<(Request, i64), Error> {
         let item = Path::Request(queue, id);
         let mut reads = Request::reads(queue, id).to_vec();
         reads.push(Read::Data(item.clone()));

@@ -1,6 +1,6 @@
 //! The faults of a job: its entries, its references, its priority, and a job that the daemons cannot load.
 
-use super::facts::JobLook;
+use super::facts::JobInspection;
 use super::{Repair, RepairOptions, Survey, gone};
 use crate::error::Error;
 use crate::fault::{Fault, detect_job};
@@ -21,19 +21,19 @@ impl Queue {
         survey: Option<&Survey>,
     ) -> Result<Repair, Error> {
         let item = Path::Job(id);
-        let look = self.look_at_job(id, survey).await?;
-        if look.job.is_none() && !matches!(fault, Fault::StrayEntry | Fault::MissingReference) {
+        let inspection = self.inspect_job(id, survey).await?;
+        if inspection.job.is_none() && !matches!(fault, Fault::StrayEntry | Fault::MissingReference) {
             return Err(Error::Missing(item));
         }
-        action.confirm(fault, &item, |limits, sink| detect_job(&look.facts(), limits, sink))?;
-        let job = match (fault, &look.job) {
+        action.confirm(fault, &item, |limits, sink| detect_job(&inspection.facts(), limits, sink))?;
+        let job = match (fault, &inspection.job) {
             (Fault::StrayEntry, None) => {
                 let summary = format!("Removes the queue entries of job {id}, which is gone.");
-                return Ok(Repair::new(fault, item, summary, deletion(look.entry_paths())));
+                return Ok(Repair::new(fault, item, summary, deletion(inspection.entry_paths())));
             }
             (Fault::MissingReference, None) => {
                 let summary = format!("Removes the references to job {id}, which is gone.");
-                return Ok(Repair::new(fault, item, summary, deletion(look.reference_paths())));
+                return Ok(Repair::new(fault, item, summary, deletion(inspection.reference_paths())));
             }
             (_, None) => return Err(gone(fault, &item)),
             (_, Some(job)) => job,
@@ -44,13 +44,13 @@ impl Queue {
             Fault::OrphanEntry | Fault::DuplicateEntry | Fault::MissingEntry => {
                 let (state, priority) = (needed(state_of(job))?, needed(job.priority())?);
                 let mut transaction = Transaction::new();
-                look.settle_entries(&mut transaction, state, priority);
+                inspection.settle_entries(&mut transaction, state, priority);
                 (format!("Leaves job {id} one queue entry, that of {state} and priority {priority}."), transaction)
             }
-            Fault::PriorityOutOfRange => look.clamp_priority(job, &mut loses)?,
-            Fault::DuplicateReference | Fault::MissingReference => look.settle_references(job)?,
+            Fault::PriorityOutOfRange => inspection.clamp_priority(job, &mut loses)?,
+            Fault::DuplicateReference | Fault::MissingReference => inspection.settle_references(job)?,
             Fault::UnloadableJob => {
-                let loadable = look.loadable(job, action.now)?;
+                let loadable = inspection.loadable(job, action.now)?;
                 (loses, writes_status) = (loadable.loses, loadable.writes_status);
                 (format!("Makes job {id} loadable. It writes {}.", loadable.words.join("; ")), loadable.changes)
             }
@@ -93,7 +93,7 @@ fn deletion(paths: impl Iterator<Item = Path>) -> Transaction {
     transaction
 }
 
-impl JobLook {
+impl JobInspection {
     /// Removes every entry but the one of that state and priority, and makes that where it is missing.
     fn settle_entries(&self, transaction: &mut Transaction, state: JobState, priority: Priority) {
         let own = (state.into(), EntryName::of(priority, self.id));

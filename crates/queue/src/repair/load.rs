@@ -5,7 +5,7 @@
 
 use jiff::Timestamp;
 
-use super::facts::JobLook;
+use super::facts::JobInspection;
 use super::{too_large_to_lose, underivable};
 use crate::error::Error;
 use crate::id::{BatchId, Priority};
@@ -17,7 +17,7 @@ use crate::transaction::Transaction;
 
 /// Which values would make a job loadable.
 #[derive(Debug, Default)]
-pub(super) struct Loadable {
+pub(super) struct LoadableRepair {
     /// What is written of each, in words.
     pub(super) words: Vec<String>,
     /// The changes, without those that take and release the lock.
@@ -30,7 +30,7 @@ pub(super) struct Loadable {
     missing: Vec<String>,
 }
 
-impl JobLook {
+impl JobInspection {
     /// Whether a repair makes the job loadable.
     pub(crate) fn is_repairable(&self, job: &Job, now: Timestamp) -> bool {
         self.loadable(job, now).is_ok()
@@ -40,8 +40,8 @@ impl JobLook {
     ///
     /// # Errors
     /// [`Error::Invalid`] where a value follows from nothing, naming each.
-    pub(super) fn loadable(&self, job: &Job, now: Timestamp) -> Result<Loadable, Error> {
-        let mut loadable = Loadable::default();
+    pub(super) fn loadable(&self, job: &Job, now: Timestamp) -> Result<LoadableRepair, Error> {
+        let mut loadable = LoadableRepair::default();
         let state = self.derive_status(job, now, &mut loadable);
         self.derive_bid(job, &mut loadable);
         self.derive_priority(job, state, &mut loadable);
@@ -64,7 +64,7 @@ impl JobLook {
 
     /// The state is the one that its status names in any spelling. Where the status names none at all, its one queue
     /// entry and its one reference tell, if they agree: daemons begin a step anew whenever they take a job.
-    fn derive_status(&self, job: &Job, now: Timestamp, loadable: &mut Loadable) -> Option<JobState> {
+    fn derive_status(&self, job: &Job, now: Timestamp, loadable: &mut LoadableRepair) -> Option<JobState> {
         let data = record::as_utf8(job.data(JobNode::Status).unwrap_or_default());
         let decoded = JobStatus::decode(&data);
         let status = &decoded.value.status;
@@ -119,7 +119,7 @@ impl JobLook {
     }
 
     /// Its batch is the one that refers to it, where its own znode names none; a batch that was acquired has `states`.
-    fn derive_bid(&self, job: &Job, loadable: &mut Loadable) {
+    fn derive_bid(&self, job: &Job, loadable: &mut LoadableRepair) {
         let data = job.data(JobNode::Bid);
         let named = data.map(record::bid);
         if let Some(Ok(batch)) = named {
@@ -149,7 +149,7 @@ impl JobLook {
 
     /// A batch that daemons take to be acquired has `states`. One that they do not must not get it: they would never
     /// acquire it.
-    fn derive_states(&self, batch: BatchId, loadable: &mut Loadable) {
+    fn derive_states(&self, batch: BatchId, loadable: &mut LoadableRepair) {
         if self.is_batch_acquired {
             return;
         }
@@ -169,7 +169,7 @@ impl JobLook {
     }
 
     /// The priority of its queue entry, and the usual one where it has none. A number out of range is another fault.
-    fn derive_priority(&self, job: &Job, state: Option<JobState>, loadable: &mut Loadable) {
+    fn derive_priority(&self, job: &Job, state: Option<JobState>, loadable: &mut LoadableRepair) {
         let data = job.data(JobNode::Priority);
         let is_fine =
             |data| record::check_job_node(JobNode::Priority, data).is_ok() || record::is_priority_out_of_range(data);
@@ -189,7 +189,7 @@ impl JobLook {
 }
 
 /// Not known, where it is no number.
-fn derive_space(job: &Job, loadable: &mut Loadable) {
+fn derive_space(job: &Job, loadable: &mut LoadableRepair) {
     let data = job.data(JobNode::SpaceNeeded);
     if data.is_some_and(|data| record::check_job_node(JobNode::SpaceNeeded, data).is_ok()) {
         return;
@@ -208,7 +208,7 @@ fn before(state: JobState) -> Option<JobState> {
     JobState::ALL.iter().copied().find(|before| before.success() == Some(state))
 }
 
-impl Loadable {
+impl LoadableRepair {
     /// Writes a plain value; `is_kept` says that nothing is lost of what was there.
     fn write_plain(&mut self, job: &Job, node: JobNode, value: String, is_kept: bool) {
         let words = value.clone();

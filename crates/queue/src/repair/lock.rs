@@ -24,13 +24,13 @@ impl Queue {
         let fault = Fault::LeakedLock;
         let lock = match item {
             Path::Job(job) => {
-                let look = self.look_at_job(*job, survey).await?;
-                action.confirm(fault, item, |limits, sink| detect_job(&look.facts(), limits, sink))?;
+                let inspection = self.inspect_job(*job, survey).await?;
+                action.confirm(fault, item, |limits, sink| detect_job(&inspection.facts(), limits, sink))?;
                 Path::JobNode(*job, JobNode::Lock)
             }
             Path::Batch(batch) => {
-                let look = self.look_at_batch(*batch).await?;
-                action.confirm(fault, item, |limits, sink| detect_batch(&look.facts(), limits, sink))?;
+                let inspection = self.inspect_batch(*batch).await?;
+                action.confirm(fault, item, |limits, sink| detect_batch(&inspection.facts(), limits, sink))?;
                 Path::BatchNode(*batch, BatchNode::Lock)
             }
             Path::Request(queue, request) => {

@@ -23,7 +23,7 @@ impl Queue {
         action: RepairOptions<'_>,
     ) -> Result<Repair, Error> {
         let item = Path::Request(queue, id);
-        let (request, created_ms) = self.look_at_request(queue, id).await?;
+        let (request, created_ms) = self.inspect_request(queue, id).await?;
         let facts = request_facts(&request, created_ms);
         action.confirm(fault, &item, |limits, sink| detect_request(&facts, limits, sink))?;
         let write = loadable(&request, action.now)?.ok_or_else(|| gone(fault, &item))?;

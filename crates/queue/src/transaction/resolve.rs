@@ -11,7 +11,7 @@ use crate::path::Path;
 
 /// What the tree says of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum CommitOutcome {
     Done,
     NotDone,
     Unclear,
@@ -29,13 +29,13 @@ impl Queue {
             return Err(CommitError::NotDone { operation, cause });
         }
         let expected = expectations(transaction);
-        let (found, verdict) = match self.look(&expected).await {
+        let (found, outcome) = match self.inspect(&expected).await {
             Ok(looked) => looked,
-            Err(LookError::Sync(cause)) => return Err(CommitError::Unknown { operation, cause }),
-            Err(LookError::Read(_)) => return Err(CommitError::Unknown { operation, cause }),
+            Err(InspectError::Sync(cause)) => return Err(CommitError::Unknown { operation, cause }),
+            Err(InspectError::Read(_)) => return Err(CommitError::Unknown { operation, cause }),
         };
-        match verdict {
-            Verdict::Done => {
+        match outcome {
+            CommitOutcome::Done => {
                 let stat = |operation: &Operation| match operation {
                     Operation::Create { path, .. } | Operation::Set { path, .. } => {
                         found.get(path)?.as_ref().map(|(_, stat)| *stat)
@@ -44,8 +44,8 @@ impl Queue {
                 };
                 Ok(Committed { stats: transaction.operations.iter().map(stat).collect(), recovered: true })
             }
-            Verdict::NotDone => Err(CommitError::NotDone { operation, cause }),
-            Verdict::Unclear => Err(CommitError::Unknown { operation, cause: Cause::ChangedSince }),
+            CommitOutcome::NotDone => Err(CommitError::NotDone { operation, cause }),
+            CommitOutcome::Unclear => Err(CommitError::Unknown { operation, cause: Cause::ChangedSince }),
         }
     }
 
@@ -55,25 +55,28 @@ impl Queue {
     ///
     /// # Errors
     /// When the tree cannot be read, as while the connection is lost.
-    pub async fn look_again(&self, transaction: &Transaction) -> Result<Option<bool>, Error> {
+    pub async fn recheck(&self, transaction: &Transaction) -> Result<Option<bool>, Error> {
         let failed = |cause| Error::Read { path: Path::Root, cause };
-        match self.look(&expectations(transaction)).await {
-            Ok((_, Verdict::Done)) => Ok(Some(true)),
-            Ok((_, Verdict::NotDone)) => Ok(Some(false)),
-            Ok((_, Verdict::Unclear)) => Ok(None),
-            Err(LookError::Sync(cause)) => Err(failed(cause)),
-            Err(LookError::Read(error)) => Err(error),
+        match self.inspect(&expectations(transaction)).await {
+            Ok((_, CommitOutcome::Done)) => Ok(Some(true)),
+            Ok((_, CommitOutcome::NotDone)) => Ok(Some(false)),
+            Ok((_, CommitOutcome::Unclear)) => Ok(None),
+            Err(InspectError::Sync(cause)) => Err(failed(cause)),
+            Err(InspectError::Read(error)) => Err(error),
         }
     }
 
     /// Reads what a transaction would have changed, not behind anything that was sent before.
-    async fn look<'a>(&self, expected: &BTreeMap<&'a Path, Expected<'_>>) -> Result<(Nodes<'a>, Verdict), LookError> {
-        self.within(self.client().sync("/")).await.map_err(LookError::Sync)?;
+    async fn inspect<'a>(
+        &self,
+        expected: &BTreeMap<&'a Path, Expected<'_>>,
+    ) -> Result<(Nodes<'a>, CommitOutcome), InspectError> {
+        self.within(self.client().sync("/")).await.map_err(InspectError::Sync)?;
         let reads: Vec<_> = expected.keys().map(|path| Read::Data((*path).clone())).collect();
-        let found = self.read(&reads).await.map_err(LookError::Read)?;
+        let found = self.read(&reads).await.map_err(InspectError::Read)?;
         let found = expected.keys().copied().zip(found.into_iter().map(Found::data)).collect();
-        let verdict = verdict(expected, &found, self.session().0);
-        Ok((found, verdict))
+        let outcome = evaluate(expected, &found, self.session().0);
+        Ok((found, outcome))
     }
 }
 
@@ -81,7 +84,7 @@ impl Queue {
 type Nodes<'a> = BTreeMap<&'a Path, Option<(Vec<u8>, Stat)>>;
 
 /// Why it could not be looked.
-enum LookError {
+enum InspectError {
     Sync(Cause),
     Read(Error),
 }
@@ -102,12 +105,12 @@ fn leaves_doubt(cause: &Cause) -> bool {
 /// How one znode should be found, had the transaction not been done and had it been done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Expected<'a> {
-    before: Node<'a>,
-    after: Node<'a>,
+    before: NodeState<'a>,
+    after: NodeState<'a>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Node<'a> {
+enum NodeState<'a> {
     Absent,
     Present {
         /// `None` for any.
@@ -118,7 +121,7 @@ enum Node<'a> {
     },
 }
 
-impl Node<'_> {
+impl NodeState<'_> {
     fn fits(self, found: Option<&(Vec<u8>, Stat)>, session: i64) -> bool {
         match (self, found) {
             (Self::Absent, found) => found.is_none(),
@@ -137,21 +140,21 @@ impl Node<'_> {
 pub(super) fn expectations(transaction: &Transaction) -> BTreeMap<&Path, Expected<'_>> {
     let mut expected: BTreeMap<&Path, Expected<'_>> = BTreeMap::new();
     for operation in &transaction.operations {
-        let present = |version, data, ephemeral| Node::Present { version, data, ephemeral };
+        let present = |version, data, ephemeral| NodeState::Present { version, data, ephemeral };
         let is_made_ephemeral = |path: &Path| {
             let made = expected.get(path).map(|expected: &Expected<'_>| expected.after);
-            matches!(made, Some(Node::Present { ephemeral: true, .. }))
+            matches!(made, Some(NodeState::Present { ephemeral: true, .. }))
         };
         let (path, before, after) = match operation {
             Operation::Create { path, data, ephemeral } => {
-                (path, Node::Absent, present(Some(0), Some(data.as_slice()), *ephemeral))
+                (path, NodeState::Absent, present(Some(0), Some(data.as_slice()), *ephemeral))
             }
             Operation::Set { path, data, version } => {
                 let next = Some(version.wrapping_add(1));
                 let after = present(next, Some(data.as_slice()), is_made_ephemeral(path));
                 (path, present(Some(*version), None, false), after)
             }
-            Operation::Delete { path, version } => (path, present(*version, None, false), Node::Absent),
+            Operation::Delete { path, version } => (path, present(*version, None, false), NodeState::Absent),
             Operation::Check { .. } => continue,
         };
         expected.entry(path).and_modify(|earlier| earlier.after = after).or_insert(Expected { before, after });
@@ -162,11 +165,11 @@ pub(super) fn expectations(transaction: &Transaction) -> BTreeMap<&Path, Expecte
 
 /// Judges by what was found. One znode of a version that only this transaction could give it, or take from it, is
 /// proof; otherwise all must agree.
-pub(super) fn verdict(
+pub(super) fn evaluate(
     expected: &BTreeMap<&Path, Expected<'_>>,
     found: &BTreeMap<&Path, Option<(Vec<u8>, Stat)>>,
     session: i64,
-) -> Verdict {
+) -> CommitOutcome {
     let at = |path: &Path| found.get(path).and_then(Option::as_ref);
     let (mut all_before, mut all_after) = (true, true);
     for (path, expected) in expected {
@@ -174,25 +177,25 @@ pub(super) fn verdict(
         let after = expected.after.fits(at(path), session);
         let is_proof = match (expected.before, expected.after) {
             // A change of data: versions only grow.
-            (Node::Present { .. }, Node::Present { .. }) => true,
+            (NodeState::Present { .. }, NodeState::Present { .. }) => true,
             // A znode of our session, with a mark that no other attempt of the session leaves.
-            (Node::Absent, Node::Present { ephemeral, data, .. }) => {
+            (NodeState::Absent, NodeState::Present { ephemeral, data, .. }) => {
                 ephemeral && data.is_some_and(|data| !data.is_empty()) && after
             }
-            (_, Node::Absent) => false,
+            (_, NodeState::Absent) => false,
         };
         match (is_proof, before, after) {
-            (true, true, false) => return Verdict::NotDone,
-            (true, false, true) => return Verdict::Done,
+            (true, true, false) => return CommitOutcome::NotDone,
+            (true, false, true) => return CommitOutcome::Done,
             (_, _, _) => {}
         }
         all_before &= before;
         all_after &= after;
     }
     match (all_before, all_after) {
-        (false, true) => Verdict::Done,
-        (true, false) => Verdict::NotDone,
-        (true, true) | (false, false) => Verdict::Unclear,
+        (false, true) => CommitOutcome::Done,
+        (true, false) => CommitOutcome::NotDone,
+        (true, true) | (false, false) => CommitOutcome::Unclear,
     }
 }
 
@@ -244,10 +247,10 @@ mod tests {
         }
     }
 
-    fn judge(model: &Model, transaction: &Transaction) -> Verdict {
+    fn outcome(model: &Model, transaction: &Transaction) -> CommitOutcome {
         let expected = expectations(transaction);
         let found = expected.keys().map(|path| (*path, model.get(*path).cloned())).collect();
-        verdict(&expected, &found, SESSION)
+        evaluate(&expected, &found, SESSION)
     }
 
     fn node(job: usize, node: JobNode) -> Path {
@@ -279,9 +282,9 @@ mod tests {
                     _ => transaction.create_ephemeral(lock.clone()).set(status, "new", versions[job]).delete(lock, None),
                 };
             }
-            prop_assert_eq!(judge(&model, &transaction), Verdict::NotDone);
+            prop_assert_eq!(outcome(&model, &transaction), CommitOutcome::NotDone);
             apply(&mut model, &transaction);
-            prop_assert_eq!(judge(&model, &transaction), Verdict::Done);
+            prop_assert_eq!(outcome(&model, &transaction), CommitOutcome::Done);
         }
     }
 
@@ -291,19 +294,19 @@ mod tests {
         let mut transaction = Transaction::new();
         transaction.set(status.clone(), "new", 3);
         let at = |version, data: &str| Model::from([(status.clone(), (data.as_bytes().to_vec(), stat(version, 0)))]);
-        assert_eq!(judge(&at(4, "new"), &transaction), Verdict::Done);
-        assert_eq!(judge(&at(4, "another's"), &transaction), Verdict::Unclear);
-        assert_eq!(judge(&at(5, "new"), &transaction), Verdict::Unclear);
-        assert_eq!(judge(&Model::new(), &transaction), Verdict::Unclear);
+        assert_eq!(outcome(&at(4, "new"), &transaction), CommitOutcome::Done);
+        assert_eq!(outcome(&at(4, "another's"), &transaction), CommitOutcome::Unclear);
+        assert_eq!(outcome(&at(5, "new"), &transaction), CommitOutcome::Unclear);
+        assert_eq!(outcome(&Model::new(), &transaction), CommitOutcome::Unclear);
         let mut lock = Transaction::new();
         lock.create_ephemeral(node(1, JobNode::Lock));
         let theirs = Model::from([(node(1, JobNode::Lock), (Vec::new(), stat(0, SESSION + 1)))]);
-        assert_eq!(judge(&theirs, &lock), Verdict::Unclear);
+        assert_eq!(outcome(&theirs, &lock), CommitOutcome::Unclear);
         let (mut first, mut second, mut model) = (Transaction::new(), Transaction::new(), Model::new());
         claim(&mut first, &node(1, JobNode::Lock), "1");
         claim(&mut second, &node(1, JobNode::Lock), "2");
         apply(&mut model, &first);
-        assert_eq!(judge(&model, &first), Verdict::Done);
-        assert_eq!(judge(&model, &second), Verdict::Unclear, "another worker of this session has it");
+        assert_eq!(outcome(&model, &first), CommitOutcome::Done);
+        assert_eq!(outcome(&model, &second), CommitOutcome::Unclear, "another worker of this session has it");
     }
 }

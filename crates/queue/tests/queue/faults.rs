@@ -3,7 +3,7 @@
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::{AccessQueue, LockFolder, Path};
 use queuekeeper_queue::state::JobState;
-use queuekeeper_queue::{Due, Error, JobChange, Reason, Unlocked};
+use queuekeeper_queue::{Due, Error, JobChange, SkipReason, Unlocked};
 
 use queuekeeper_testkit::queue::{EPHEMERAL, World, base, borrowed, job, now};
 
@@ -38,20 +38,20 @@ async fn faulty_entries_at_the_head_are_passed_over_and_told() {
     assert_eq!(first.id(), JobId::new(8), "the job behind all of them");
     assert!(poll.next(now()).await.unwrap().is_none());
     let told: Vec<_> = poll
-        .passed_over
+        .skipped
         .iter()
         .map(|passed| {
             let path = passed.path.to_string();
             let name = path.rsplit_once('/').unwrap().1.to_owned();
             let reason = match &passed.reason {
-                Reason::UnreadableEntry => "unreadable".to_owned(),
-                Reason::StrayEntry => "stray".to_owned(),
-                Reason::OrphanEntry(state) => format!("orphan of {state}"),
-                Reason::Unloadable(error) => error.to_string(),
-                Reason::Unfinished => "unfinished".to_owned(),
-                Reason::Contradiction(what) => what.clone(),
-                Reason::StillHeld(conflict) => conflict.to_string(),
-                Reason::LockBroken => "lock broken".to_owned(),
+                SkipReason::UnreadableEntry => "unreadable".to_owned(),
+                SkipReason::StrayEntry => "stray".to_owned(),
+                SkipReason::OrphanEntry(state) => format!("orphan of {state}"),
+                SkipReason::Unloadable(error) => error.to_string(),
+                SkipReason::Unfinished => "unfinished".to_owned(),
+                SkipReason::Contradiction(what) => what.clone(),
+                SkipReason::StillHeld(conflict) => conflict.to_string(),
+                SkipReason::LockBroken => "lock broken".to_owned(),
             };
             (name, reason)
         })
@@ -100,11 +100,11 @@ async fn unreadable_batches_and_requests_at_the_head_are_passed_over_and_told() 
     let world = World::new(&borrowed(&nodes)).await;
     let (batch, poll) = world.queue.acquire_batch(Due::Jobs, now()).await.unwrap();
     assert_eq!(batch.unwrap().batch.id.number(), 4);
-    let told: Vec<_> = poll.passed_over.iter().map(|passed| passed.path.to_string()).collect();
+    let told: Vec<_> = poll.skipped.iter().map(|passed| passed.path.to_string()).collect();
     assert_eq!(told, ["/batches/bid0000000001", "/batches/bid0000000002", "/batches/bid0000000003"]);
     let (request, poll) = world.queue.acquire_request(AccessQueue::Small).await.unwrap();
     assert_eq!(request.unwrap().request.id.number(), 2);
-    assert_eq!(poll.passed_over.len(), 2);
+    assert_eq!(poll.skipped.len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -28,7 +28,7 @@ fn nodes(batch: &str, jobs: &[(u32, &str)]) -> Vec<(String, String)> {
 }
 
 fn target(number: u32, priority: i64) -> JobTarget {
-    JobTarget::new(JobId::new(number)).thought_in(BATCH, Priority::new(priority).expect("two digits"))
+    JobTarget::new(JobId::new(number)).located_in(BATCH, Priority::new(priority).expect("two digits"))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -83,7 +83,7 @@ async fn a_job_is_purged_after_its_batchs_report_and_not_before() {
         for other in [
             target(1, 9),
             JobTarget::new(JobId::new(1)),
-            JobTarget::new(JobId::new(1)).thought_in(BatchId::new(8), Priority::MAX),
+            JobTarget::new(JobId::new(1)).located_in(BatchId::new(8), Priority::MAX),
         ] {
             assert_eq!(world.queue.plan_purge_job(other).await.unwrap(), plan);
         }

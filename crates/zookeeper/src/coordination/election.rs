@@ -14,11 +14,11 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// The right to act, as long as its znode is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lead {
+pub struct Leadership {
     candidate: String,
 }
 
-impl Lead {
+impl Leadership {
     /// What every transaction of somebody who acts contains: it is refused when he does not lead any more, or when
     /// everything is paused.
     #[must_use]
@@ -39,36 +39,36 @@ impl Lead {
     }
 }
 
-/// Where the outcome of an election is shown.
+/// Where the outcome of an election is published.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shown<'a> {
-    pub(super) lead: &'a watch::Sender<Option<Lead>>,
+pub(super) struct ElectionState<'a> {
+    pub(super) lead: &'a watch::Sender<Option<Leadership>>,
     /// Why this process cannot stand for election, as long as it cannot.
     pub(super) problem: &'a watch::Sender<Option<String>>,
 }
 
 /// Stands for election, and leads whenever it is the first, until it is dropped. `resign` has it stand anew.
-pub(super) async fn stand(client: &Client, acls: Acls<'_>, shown: Shown<'_>, resign: &Notify) {
+pub(super) async fn stand(client: &Client, acls: Acls<'_>, state: ElectionState<'_>, resign: &Notify) {
     // One for the whole session: a candidate that was made though the answer was lost is found again by it.
     let prefix = format!("_c_{}-candidate-", Uuid::now_v7());
     loop {
-        match elected(client, acls, &prefix, shown.problem).await {
+        match elected(client, acls, &prefix, state.problem).await {
             Ok(candidate) => {
                 tracing::info!(candidate, "this process carries out what alerts set off");
-                shown.lead.send_replace(Some(Lead { candidate: candidate.clone() }));
+                state.lead.send_replace(Some(Leadership { candidate: candidate.clone() }));
                 // Until the session is over, when this is dropped, or it is seen that the znode is gone.
                 resign.notified().await;
-                shown.lead.send_replace(None);
+                state.lead.send_replace(None);
                 tracing::warn!("this process does not lead any more, and stands for election anew");
                 // Where it is there all the same, it would be in the way of the next.
                 let _ = client.delete(&candidate, None).await;
             }
             Err(error) => {
                 let problem = format!("{ELECTION}: {error}");
-                if shown.problem.borrow().as_ref() != Some(&problem) {
+                if state.problem.borrow().as_ref() != Some(&problem) {
                     tracing::warn!("this process cannot stand for election: {problem}");
                 }
-                shown.problem.send_replace(Some(problem));
+                state.problem.send_replace(Some(problem));
             }
         }
         tokio::time::sleep(PAUSE).await;

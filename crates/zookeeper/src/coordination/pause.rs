@@ -2,7 +2,7 @@
 
 use zookeeper_client::{Client, Error as ClientError};
 
-use super::keeper::{Coordination, CoordinationError, LIMIT};
+use super::connection::{Coordination, CoordinationError, LIMIT};
 use super::nodes::{MOST_BELOW, PAUSED};
 use crate::{Write, within};
 

@@ -18,8 +18,8 @@ const MOST: usize = 64;
 /// Ours are smaller than this, in bytes, with few exceptions.
 const SMALL: usize = 16 << 10;
 
-/// Of how many strangers the names are kept.
-const MOST_STRANGERS: usize = 100;
+/// How many foreign znodes are listed.
+const MOST_FOREIGN: usize = 100;
 
 /// A znode of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,36 +61,36 @@ impl Node {
     }
 }
 
-/// A znode among ours that is none of ours.
+/// A znode below `/queuekeeper` that queuekeeper did not create.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stranger {
-    /// Its path, below the chroot. A name is anybody's text.
+pub struct ForeignNode {
+    /// Its path, below the chroot. Its name may be any text.
     pub path: String,
-    /// What is strange about it.
-    pub what: Strange,
+    /// Why it counts as foreign.
+    pub reason: ForeignReason,
 }
 
-/// What is strange about a znode.
+/// Why a znode counts as foreign.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Strange {
+pub enum ForeignReason {
     /// Its name is none that we give.
-    Name,
+    UnknownName,
     /// It is called as a candidate and goes with no session.
-    Persistent,
+    PersistentCandidate,
     /// It cannot be read.
     Unreadable(Error),
     /// A folder of which only the names would be looked at cannot be listed.
     Unlisted(Error),
     /// It keeps our sessions off an item and goes with no session: the item is never taken.
-    HeldForEver,
+    PersistentHold,
 }
 
-impl Strange {
+impl ForeignReason {
     /// Whether it stops anything.
     fn stops(&self) -> bool {
         match self {
-            Self::Unreadable(_) | Self::HeldForEver => true,
-            Self::Name | Self::Persistent | Self::Unlisted(_) => false,
+            Self::Unreadable(_) | Self::PersistentHold => true,
+            Self::UnknownName | Self::PersistentCandidate | Self::Unlisted(_) => false,
         }
     }
 }
@@ -106,16 +106,16 @@ pub struct Snapshot {
     pub all: Option<Node>,
     /// The kill switch, while it is there.
     pub paused: Option<Node>,
-    /// What is there and none of ours, at most a hundred.
-    pub strangers: Vec<Stranger>,
-    /// How many strangers there are beyond those.
-    pub more_strangers: usize,
+    /// Foreign znodes, at most a hundred.
+    pub foreign: Vec<ForeignNode>,
+    /// How many foreign znodes there are beyond those.
+    pub more_foreign: usize,
 }
 
 impl Snapshot {
     /// Reads it: two requests, and more where there is much. What comes and goes meanwhile may be missing. A folder that
-    /// cannot be read is given with the reason, where something depends on it; else, and for one znode that cannot, it is a
-    /// stranger.
+    /// cannot be read is given with the reason, where something depends on it; else, and for one znode that cannot, it is a foreign
+    /// znode.
     pub(super) async fn read(client: &Client) -> Result<Result<Self, (&'static str, Error)>, Error> {
         let mut reader = client.new_multi_reader();
         reader.add_get_data(PAUSED)?;
@@ -151,7 +151,7 @@ impl Snapshot {
         let mut take = |snapshot: &mut Self, name: &str| {
             let (path, answer) = found.next()?;
             node(name, Some(answer)).unwrap_or_else(|why| {
-                snapshot.is_strange(path.clone(), Strange::Unreadable(why));
+                snapshot.add_foreign(path.clone(), ForeignReason::Unreadable(why));
                 None
             })
         };
@@ -169,13 +169,13 @@ impl Snapshot {
             if let MultiReadResult::Data { stat, .. } = answer
                 && stat.ephemeral_owner == 0
             {
-                snapshot.is_strange(path.clone(), Strange::Persistent);
+                snapshot.add_foreign(path.clone(), ForeignReason::PersistentCandidate);
             }
         }
-        snapshot.look_at_held(client, held).await?;
+        snapshot.check_held(client, held).await?;
         let names = snapshot.listed(own);
         names.iter().filter(|name| !nodes::is_child(name)).for_each(|name| {
-            snapshot.is_strange(format!("{ROOT}/{name}"), Strange::Name);
+            snapshot.add_foreign(format!("{ROOT}/{name}"), ForeignReason::UnknownName);
         });
         Ok(Ok(snapshot))
     }
@@ -186,23 +186,23 @@ impl Snapshot {
         self.pending.iter().find(|node| node.name == name)
     }
 
-    fn is_strange(&mut self, path: String, what: Strange) {
-        let stranger = Stranger { path, what };
-        if self.strangers.len() < MOST_STRANGERS {
-            return self.strangers.push(stranger);
+    fn add_foreign(&mut self, path: String, reason: ForeignReason) {
+        let node = ForeignNode { path, reason };
+        if self.foreign.len() < MOST_FOREIGN {
+            return self.foreign.push(node);
         }
-        self.more_strangers += 1;
+        self.more_foreign += 1;
         // What stops something is named rather than what is only in the way.
-        let idle = self.strangers.iter_mut().rfind(|other| !other.what.stops());
-        if let Some(idle) = idle.filter(|_| stranger.what.stops()) {
-            *idle = stranger;
+        let idle = self.foreign.iter_mut().rfind(|other| !other.reason.stops());
+        if let Some(idle) = idle.filter(|_| node.reason.stops()) {
+            *idle = node;
         }
     }
 
     /// The names in a folder, in order; where it cannot be listed that is strange.
     fn listed(&mut self, (folder, names): (&str, Result<Vec<String>, Error>)) -> Vec<String> {
         let mut names = names.unwrap_or_else(|why| {
-            self.is_strange(folder.to_owned(), Strange::Unlisted(why));
+            self.add_foreign(folder.to_owned(), ForeignReason::Unlisted(why));
             Vec::new()
         });
         names.sort_unstable();
@@ -213,7 +213,7 @@ impl Snapshot {
     fn is_ours(&mut self, folder: &str, name: &str) -> bool {
         let is_ours = nodes::is_name(name);
         if !is_ours {
-            self.is_strange(format!("{folder}/{name}"), Strange::Name);
+            self.add_foreign(format!("{folder}/{name}"), ForeignReason::UnknownName);
         }
         is_ours
     }
@@ -221,7 +221,7 @@ impl Snapshot {
     fn is_candidate(&mut self, name: &str) -> bool {
         let is_candidate = nodes::candidate_number(name).is_some();
         if !is_candidate {
-            self.is_strange(format!("{ELECTION}/{name}"), Strange::Name);
+            self.add_foreign(format!("{ELECTION}/{name}"), ForeignReason::UnknownName);
         }
         is_candidate
     }

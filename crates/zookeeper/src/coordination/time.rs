@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use tokio::time::timeout;
 use zookeeper_client::{Client, CreateMode, Error};
 
-use super::keeper::{Coordination, CoordinationError, LIMIT};
+use super::connection::{Coordination, CoordinationError, LIMIT};
 use super::nodes::{CLOCK, ROOT};
 use crate::within;
 

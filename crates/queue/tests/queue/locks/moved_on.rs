@@ -4,7 +4,7 @@
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::AccessQueue;
 use queuekeeper_queue::state::{AccessState, JobState};
-use queuekeeper_queue::{BatchReport, Due, Error, ItemChange, Reason, Unlocked};
+use queuekeeper_queue::{BatchReport, Due, Error, ItemChange, SkipReason, Unlocked};
 
 use super::connected;
 use super::setting::{Handle, ITEMS, Kind, LIMIT, Setting};
@@ -103,7 +103,7 @@ async fn what_was_finished_is_said_to_be_also_where_the_next_daemon_has_moved_on
     .await;
 }
 
-/// Why what was not done could be taken for done, when the next daemon has moved on.
+/// Why what was not done could be outcome for done, when the next daemon has moved on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doubt {
     /// Our lock was broken.
@@ -240,12 +240,12 @@ async fn a_poll_goes_on_past_an_item_whose_lock_was_broken_before_it_could_learn
         };
         assert_eq!(second, Some(2), "{trial}");
         let passed = match kind {
-            Kind::Job => jobs.passed_over,
-            Kind::Batch => batches.passed_over,
-            Kind::Request | Kind::Object => requests.passed_over,
+            Kind::Job => jobs.skipped,
+            Kind::Batch => batches.skipped,
+            Kind::Request | Kind::Object => requests.skipped,
         };
         let [passed] = passed.as_slice() else { panic!("{trial}: {passed:?}") };
-        assert_eq!(passed.reason, Reason::LockBroken, "{trial}");
+        assert_eq!(passed.reason, SkipReason::LockBroken, "{trial}");
         assert!(passed.path.to_string().ends_with(kind.item().rsplit_once('/').unwrap().1), "{trial}: {}", passed.path);
         assert!(raw.check_stat(&kind.lock()).await.unwrap().is_some(), "{trial}: it is another's");
         assert_eq!(setting.held().await.len(), 1, "{trial}: the first is given up");

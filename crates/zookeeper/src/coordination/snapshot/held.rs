@@ -2,7 +2,7 @@
 
 use zookeeper_client::{Client, Error, MultiReadResult};
 
-use super::{Snapshot, Strange, read_all};
+use super::{ForeignReason, Snapshot, read_all};
 use crate::coordination::nodes::HELD;
 
 /// How many items that are worked on are looked at. What ends with its session comes and goes; what stays is
@@ -11,7 +11,7 @@ const MOST_HELD: usize = 256;
 
 impl Snapshot {
     /// Finds what keeps sessions off an item for ever.
-    pub(super) async fn look_at_held(
+    pub(super) async fn check_held(
         &mut self,
         client: &Client,
         folder: (&str, Result<Vec<String>, Error>),
@@ -26,7 +26,7 @@ impl Snapshot {
                 _ => client.check_stat(path).await?,
             };
             if stat.is_some_and(|stat| stat.ephemeral_owner == 0) {
-                self.is_strange(path.clone(), Strange::HeldForEver);
+                self.add_foreign(path.clone(), ForeignReason::PersistentHold);
             }
         }
         Ok(())

@@ -8,11 +8,11 @@ use parking_lot::Mutex;
 
 /// Values put aside.
 #[derive(Default)]
-pub(crate) struct Shelf {
+pub(crate) struct PendingClaims {
     by_type: Mutex<HashMap<TypeId, Vec<Box<dyn Any + Send>>>>,
 }
 
-impl Shelf {
+impl PendingClaims {
     /// Puts a value aside.
     pub(crate) fn put<T: Send + 'static>(&self, value: T) {
         self.by_type.lock().entry(TypeId::of::<T>()).or_default().push(Box::new(value));
@@ -27,9 +27,9 @@ impl Shelf {
     }
 }
 
-impl fmt::Debug for Shelf {
+impl fmt::Debug for PendingClaims {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shelf").finish_non_exhaustive()
+        f.debug_struct("PendingClaims").finish_non_exhaustive()
     }
 }
 
@@ -39,14 +39,14 @@ mod tests {
 
     #[test]
     fn a_value_is_given_once_to_a_taker_of_its_type_that_wants_it() {
-        let shelf = Shelf::default();
+        let pending = PendingClaims::default();
         for value in [1_u32, 2] {
-            shelf.put(value);
+            pending.put(value);
         }
-        assert_eq!(shelf.take(|_: &i64| true), None);
-        assert_eq!(shelf.take(|value: &u32| *value == 2), Some(2));
-        assert_eq!(shelf.take(|value: &u32| *value == 2), None);
-        assert_eq!(shelf.take(|_: &u32| true), Some(1));
-        assert_eq!(format!("{shelf:?}"), "Shelf { .. }");
+        assert_eq!(pending.take(|_: &i64| true), None);
+        assert_eq!(pending.take(|value: &u32| *value == 2), Some(2));
+        assert_eq!(pending.take(|value: &u32| *value == 2), None);
+        assert_eq!(pending.take(|_: &u32| true), Some(1));
+        assert_eq!(format!("{pending:?}"), "PendingClaims { .. }");
     }
 }

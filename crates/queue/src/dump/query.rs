@@ -1,4 +1,4 @@
-//! What is asked of the tree, and what the answers say.
+//! The reads that a dump makes, and what their answers become.
 
 use std::sync::{Arc, LazyLock};
 
@@ -14,12 +14,12 @@ const READ_BYTES: usize = 13;
 
 /// The path of a znode, and the one that it is shown by.
 #[derive(Clone, Debug)]
-pub(super) struct Named {
+pub(super) struct DumpPath {
     pub(super) real: Arc<str>,
     pub(super) shown: Arc<str>,
 }
 
-impl Named {
+impl DumpPath {
     pub(super) fn root() -> Self {
         Self { real: "/".into(), shown: "/".into() }
     }
@@ -45,8 +45,8 @@ static REQUEST: LazyLock<Names> = LazyLock::new(|| RequestNode::ALL.iter().map(|
 /// What is to be read, in one request.
 #[derive(Debug)]
 pub(super) struct Query {
-    pub(super) of: Named,
-    pub(super) asked: Reading,
+    pub(super) of: DumpPath,
+    pub(super) reading: Reading,
 }
 
 #[derive(Debug)]
@@ -64,29 +64,29 @@ pub(super) enum Reading {
 
 /// What follows in the place of a query.
 #[derive(Debug)]
-pub(super) enum Next {
+pub(super) enum QueryResult {
     /// Lines of the dump.
     Lines(Vec<u8>),
     /// Another query.
-    Ask(Query),
+    Query(Query),
     /// All children of a znode, one after the other.
-    Children(Named, Vec<String>),
+    Children(DumpPath, Vec<String>),
 }
 
 impl Query {
     /// The first look at a znode that was listed. The children of jobs, batches and requests are known by name.
-    pub(super) fn first(of: Named) -> Self {
-        let asked = match Path::parse_whole(&of.real) {
+    pub(super) fn first(of: DumpPath) -> Self {
+        let reading = match Path::parse_whole(&of.real) {
             Path::Job(_) => Reading::Item(Arc::clone(&JOB)),
             Path::Batch(_) => Reading::Item(Arc::clone(&BATCH)),
             Path::Request(..) => Reading::Item(Arc::clone(&REQUEST)),
             _ => Reading::Node,
         };
-        Self { of, asked }
+        Self { of, reading }
     }
 
     fn children(&self) -> &[Arc<str>] {
-        match &self.asked {
+        match &self.reading {
             Reading::Item(names) | Reading::Listed(names) => names,
             Reading::Node | Reading::Names(_) => &[],
         }
@@ -104,7 +104,7 @@ impl Query {
     }
 
     pub(super) fn add(&self, reader: &mut MultiReader<'_>) -> Result<(), zookeeper_client::Error> {
-        if let Reading::Names(_) = self.asked {
+        if let Reading::Names(_) = self.reading {
             return reader.add_get_children(&self.of.real);
         }
         reader.add_get_data(&self.of.real)?;
@@ -120,9 +120,9 @@ impl Query {
         answers: &mut impl Iterator<Item = MultiReadResult>,
         redaction: Option<&Redaction>,
         counts: &mut Trailer,
-    ) -> Result<Vec<Next>, (String, zookeeper_client::Error)> {
-        let Self { of, asked } = self;
-        let names = match asked {
+    ) -> Result<Vec<QueryResult>, (String, zookeeper_client::Error)> {
+        let Self { of, reading } = self;
+        let names = match reading {
             Reading::Names(is_item) => return take_names(of, is_item, answers.next(), redaction, counts),
             Reading::Item(ref names) | Reading::Listed(ref names) => &**names,
             Reading::Node => &[],
@@ -133,7 +133,7 @@ impl Query {
             let child = of.child(name, redaction);
             match data(&child.real, answers.next())? {
                 Some(found) => children.push((child, found)),
-                None => counts.vanished += u64::from(matches!(asked, Reading::Listed(_))),
+                None => counts.vanished += u64::from(matches!(reading, Reading::Listed(_))),
             }
         }
         let Some((value, stat)) = node else {
@@ -141,34 +141,34 @@ impl Query {
             return Ok(Vec::new());
         };
         let is_whole = stat.num_children.unsigned_abs() as usize == children.len();
-        if matches!(asked, Reading::Item(_)) && !is_whole {
+        if matches!(reading, Reading::Item(_)) && !is_whole {
             // It has children of other names: once they are listed, all is read again together.
-            return Ok(vec![Next::Ask(Query { of, asked: Reading::Names(true) })]);
+            return Ok(vec![QueryResult::Query(Query { of, reading: Reading::Names(true) })]);
         }
-        let mut next = Next::of(&of, &value, &stat, redaction, counts);
-        if matches!(asked, Reading::Node) {
+        let mut next = QueryResult::of(&of, &value, &stat, redaction, counts);
+        if matches!(reading, Reading::Node) {
             if stat.num_children > 0 {
-                next.push(Next::Ask(Query { of, asked: Reading::Names(false) }));
+                next.push(QueryResult::Query(Query { of, reading: Reading::Names(false) }));
             }
             return Ok(next);
         }
         children.sort_unstable_by(|(one, _), (other, _)| line::compare(&one.shown, &other.shown));
         for (child, (value, stat)) in children {
-            let lines = Next::of(&child, &value, &stat, redaction, counts);
+            let lines = QueryResult::of(&child, &value, &stat, redaction, counts);
             match (next.last_mut(), lines.into_iter().next()) {
-                (Some(Next::Lines(above)), Some(Next::Lines(line))) => above.extend(line),
+                (Some(QueryResult::Lines(above)), Some(QueryResult::Lines(line))) => above.extend(line),
                 (_, line) => next.extend(line),
             }
             if stat.num_children > 0 {
-                next.push(Next::Ask(Query { of: child, asked: Reading::Names(false) }));
+                next.push(QueryResult::Query(Query { of: child, reading: Reading::Names(false) }));
             }
         }
         Ok(next)
     }
 }
 
-impl Next {
-    fn of(of: &Named, value: &[u8], stat: &Stat, redaction: Option<&Redaction>, counts: &mut Trailer) -> Vec<Self> {
+impl QueryResult {
+    fn of(of: &DumpPath, value: &[u8], stat: &Stat, redaction: Option<&Redaction>, counts: &mut Trailer) -> Vec<Self> {
         let path = Path::parse_whole(&of.real);
         let shown = redaction.map(|redaction| redaction.data(&path, value));
         let shown = shown.as_deref().unwrap_or(value);
@@ -184,12 +184,12 @@ impl Next {
 }
 
 fn take_names(
-    of: Named,
+    of: DumpPath,
     is_item: bool,
     answer: Option<MultiReadResult>,
     redaction: Option<&Redaction>,
     counts: &mut Trailer,
-) -> Result<Vec<Next>, (String, zookeeper_client::Error)> {
+) -> Result<Vec<QueryResult>, (String, zookeeper_client::Error)> {
     let mut names = match answer {
         Some(MultiReadResult::Children { children }) => children,
         Some(MultiReadResult::Error { err: zookeeper_client::Error::NoNode }) => {
@@ -201,11 +201,11 @@ fn take_names(
     };
     if is_item && names.len() >= VALUES_IN_FLIGHT {
         // Together they could be more than a server can hold: its children are read as those of any other znode.
-        return Ok(vec![Next::Ask(Query { of, asked: Reading::Node })]);
+        return Ok(vec![QueryResult::Query(Query { of, reading: Reading::Node })]);
     }
     if is_item {
         let names = names.into_iter().map(Arc::from).collect();
-        return Ok(vec![Next::Ask(Query { of, asked: Reading::Listed(names) })]);
+        return Ok(vec![QueryResult::Query(Query { of, reading: Reading::Listed(names) })]);
     }
     if &*of.real == "/" {
         names.retain(|name| Path::Root.child(name) != Path::Foreign);
@@ -217,7 +217,7 @@ fn take_names(
             names.sort_by_cached_key(|name| redaction.name(&parent, name).into_owned());
         }
     }
-    Ok(vec![Next::Children(of, names)])
+    Ok(vec![QueryResult::Children(of, names)])
 }
 
 type Found = Option<(Vec<u8>, Stat)>;

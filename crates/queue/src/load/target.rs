@@ -28,23 +28,23 @@ pub(super) const KEPT: [Path; 6] = [
 
 /// A znode to be made, and the number of the item whose znodes belong together.
 #[derive(Debug)]
-pub(super) struct NodeOf {
+pub(super) struct DumpNode {
     pub(super) path: Path,
     pub(super) data: Vec<u8>,
     pub(super) unit: u64,
 }
 
 /// Where a dump is loaded.
-pub(super) struct Place {
+pub(super) struct LoadTarget {
     is_resumed: bool,
     /// What the dump has of the znodes that are made first.
     kept: BTreeMap<Path, Vec<u8>>,
 }
 
-impl Place {
+impl LoadTarget {
     /// Looks whether the chroot is empty, or a load of this dump was interrupted there, and pauses the queues.
     pub(super) async fn open(queue: &Handle, header: &Header, options: &LoadOptions) -> Result<Self, LoadError> {
-        let place = Self { is_resumed: options.resume, kept: BTreeMap::new() };
+        let target = Self { is_resumed: options.resume, kept: BTreeMap::new() };
         let [root, marker] =
             queue.read_each([Read::Children(Path::Root), Read::Data(Path::QueueLock(Queue::Ingest))]).await?;
         if !root.exists() {
@@ -56,7 +56,7 @@ impl Place {
         let interrupted = marker.data().and_then(|(data, _)| dump_of(&data));
         let wanted = named(&header.id, &options.sha256);
         match (interrupted, options.resume) {
-            (Some(found), true) if found == wanted => return Ok(place),
+            (Some(found), true) if found == wanted => return Ok(target),
             (Some(found), true) => return Err(LoadError::AnotherDump { found, wanted }),
             (Some(found), false) => return Err(LoadError::Interrupted(found)),
             (None, true) => return Err(LoadError::NothingToResume),
@@ -90,7 +90,7 @@ impl Place {
             }
         }
         queue.commit(&begin).await?;
-        Ok(place)
+        Ok(target)
     }
 
     pub(super) fn is_resumed(&self) -> bool {
@@ -98,7 +98,7 @@ impl Place {
     }
 
     /// Keeps a znode for the end that is there from the beginning, and gives back any other.
-    pub(super) fn keep(&mut self, node: NodeOf) -> Option<NodeOf> {
+    pub(super) fn keep(&mut self, node: DumpNode) -> Option<DumpNode> {
         if !KEPT.contains(&node.path) {
             return Some(node);
         }

@@ -8,7 +8,7 @@ use crate::state::{BatchState, JobState, Outcome, State};
 
 /// Where to look around a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct JobLocation {
     pub(crate) batch: BatchId,
     /// The name of its entry.
     pub(crate) old: EntryName,
@@ -18,7 +18,7 @@ pub(crate) struct Place {
 
 /// What is found there.
 #[derive(Clone, Debug)]
-pub(crate) struct Surroundings {
+pub(crate) struct JobContext {
     /// Whether its batch is there.
     pub(crate) has_batch: bool,
     /// Whether that was acquired.
@@ -29,7 +29,7 @@ pub(crate) struct Surroundings {
     pub(crate) entries: Vec<(JobState, EntryName)>,
 }
 
-impl Place {
+impl JobLocation {
     /// The entries where one of the job may be: in each state, under its old name and its new.
     fn entries(&self) -> impl Iterator<Item = (JobState, EntryName)> + use<> {
         let Self { old, new, .. } = *self;
@@ -42,20 +42,20 @@ impl Place {
     }
 }
 
-impl Surroundings {
-    pub(crate) fn reads(place: &Place) -> Vec<Read> {
+impl JobContext {
+    pub(crate) fn reads(location: &JobLocation) -> Vec<Read> {
         let batch = [
-            Read::Existence(Path::Batch(place.batch)),
-            Read::Existence(Path::BatchNode(place.batch, BatchNode::States)),
-            Read::Data(Path::BatchNode(place.batch, BatchNode::Status)),
+            Read::Existence(Path::Batch(location.batch)),
+            Read::Existence(Path::BatchNode(location.batch, BatchNode::States)),
+            Read::Data(Path::BatchNode(location.batch, BatchNode::Status)),
         ];
-        let references = Outcome::ALL.into_iter().map(|outcome| place.reference(outcome));
-        let entries = place.entries().map(|(state, entry)| Path::Entry(state.into(), entry));
+        let references = Outcome::ALL.into_iter().map(|outcome| location.reference(outcome));
+        let entries = location.entries().map(|(state, entry)| Path::Entry(state.into(), entry));
         batch.into_iter().chain(references.chain(entries).map(Read::Existence)).collect()
     }
 
     /// Takes what [`Self::reads`] found.
-    pub(crate) fn from_found(place: &Place, found: &mut impl Iterator<Item = Found>) -> Self {
+    pub(crate) fn from_found(location: &JobLocation, found: &mut impl Iterator<Item = Found>) -> Self {
         let mut is_there = || found.next().as_ref().is_some_and(Found::exists);
         let (has_batch, is_batch_acquired) = (is_there(), is_there());
         let batch_status = found
@@ -68,7 +68,7 @@ impl Surroundings {
             is_batch_acquired,
             batch_status,
             references: Outcome::ALL.into_iter().filter(|_| is_there()).collect(),
-            entries: place.entries().filter(|_| is_there()).collect(),
+            entries: location.entries().filter(|_| is_there()).collect(),
         }
     }
 }

@@ -7,7 +7,7 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Acl, Acls, Client, CreateMode, Error as ClientError, MultiWriteError};
 
-use super::election::{self, Lead, Shown};
+use super::election::{self, ElectionState, Leadership};
 use super::nodes::{PENDING, ROOT, RULES};
 use super::snapshot::Snapshot;
 use crate::{ConnectError, RequestError, Sessions, Write, within};
@@ -19,7 +19,7 @@ pub(super) const LIMIT: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct Coordination {
     client: watch::Receiver<Option<Client>>,
-    lead: watch::Receiver<Option<Lead>>,
+    lead: watch::Receiver<Option<Leadership>>,
     resign: Arc<Notify>,
     problem: watch::Receiver<Option<String>>,
     acl: Arc<[Acl]>,
@@ -27,9 +27,9 @@ pub struct Coordination {
 
 /// What keeps the connection; awaited by whoever made it.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct CoordinationTask {
     client: watch::Sender<Option<Client>>,
-    lead: watch::Sender<Option<Lead>>,
+    lead: watch::Sender<Option<Leadership>>,
     resign: Arc<Notify>,
     problem: watch::Sender<Option<String>>,
     acl: Arc<[Acl]>,
@@ -37,13 +37,13 @@ pub struct Keeper {
 
 /// What our own znodes are wanted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Wanted {
+pub enum CoordinationMode {
     /// For the servers' time only.
-    Nothing,
+    ClockOnly,
     /// To be read. Nothing else is written, and nobody stands for election.
-    Reading,
+    ReadOnly,
     /// To act: the folders are made, and this process stands for election.
-    Acting,
+    Active,
 }
 
 /// Why our own znodes could not be read or written.
@@ -100,13 +100,14 @@ impl CoordinationError {
 impl Coordination {
     /// A connection that is kept by the returned part, for znodes with this ACL; an empty one is open to everyone.
     #[must_use]
-    pub fn new(acl: Vec<Acl>) -> (Self, Keeper) {
+    pub fn new(acl: Vec<Acl>) -> (Self, CoordinationTask) {
         let (client, connected) = watch::channel(None);
         let (lead, leads) = watch::channel(None);
         let (resign, acl) = (Arc::new(Notify::new()), Arc::from(acl));
-        let (shown, problem) = watch::channel(None);
-        let keeper = Keeper { client, lead, resign: Arc::clone(&resign), problem: shown, acl: Arc::clone(&acl) };
-        (Self { client: connected, lead: leads, resign, problem, acl }, keeper)
+        let (problems, problem) = watch::channel(None);
+        let task =
+            CoordinationTask { client, lead, resign: Arc::clone(&resign), problem: problems, acl: Arc::clone(&acl) };
+        (Self { client: connected, lead: leads, resign, problem, acl }, task)
     }
 
     /// One over a connection that its caller keeps: it reads, and never leads.
@@ -125,7 +126,7 @@ impl Coordination {
 
     /// The right to act, while this process has it. It may be lost at any moment, which the transactions check.
     #[must_use]
-    pub fn lead(&self) -> Option<Lead> {
+    pub fn lead(&self) -> Option<Leadership> {
         self.lead.borrow().clone()
     }
 
@@ -229,7 +230,7 @@ impl Coordination {
     }
 }
 
-impl Keeper {
+impl CoordinationTask {
     /// Connects, stands for election as soon as that is `wanted`, and connects anew when a session is over, until
     /// `shutdown`.
     ///
@@ -238,24 +239,24 @@ impl Keeper {
     pub async fn run(
         self,
         mut sessions: Sessions,
-        wanted: watch::Receiver<Wanted>,
+        mode: watch::Receiver<CoordinationMode>,
         shutdown: CancellationToken,
     ) -> Result<(), ConnectError> {
         let keep = async {
             loop {
                 let client = sessions.establish().await?;
                 let coordination = self.handle(&client);
-                let mut wanted = wanted.clone();
+                let mut mode = mode.clone();
                 let act = async {
                     // Without a sender it can only stay as it is.
-                    if wanted.wait_for(|wanted| *wanted == Wanted::Acting).await.is_err() {
+                    if mode.wait_for(|mode| *mode == CoordinationMode::Active).await.is_err() {
                         std::future::pending::<()>().await;
                     }
                     if let Err(error) = coordination.make_folders().await {
                         tracing::warn!("our own znodes cannot be made, and no alert can be acted upon: {error}");
                     }
-                    let shown = Shown { lead: &self.lead, problem: &self.problem };
-                    election::stand(&client, coordination.acls(), shown, &self.resign).await;
+                    let state = ElectionState { lead: &self.lead, problem: &self.problem };
+                    election::stand(&client, coordination.acls(), state, &self.resign).await;
                 };
                 self.client.send_replace(Some(client.clone()));
                 tokio::select! {

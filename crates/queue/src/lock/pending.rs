@@ -19,11 +19,11 @@ use crate::transaction::{Committed, Operation, Transaction};
 
 /// The last change under a lock, as long as its outcome is not known; shared by all clones of what holds the lock.
 #[derive(Clone, Debug)]
-pub(crate) struct Tries<C, D>(Arc<Mutex<Option<Unsure<C, D>>>>);
+pub(crate) struct PendingChange<C, D>(Arc<Mutex<Option<UnconfirmedChange<C, D>>>>);
 
-/// A change that is tried.
+/// An attempt to make a change.
 #[derive(Clone, Debug)]
-pub(crate) struct Tried<C, D> {
+pub(crate) struct ChangeAttempt<C, D> {
     /// What was asked for.
     pub(crate) change: C,
     /// Whether the lock ends with it.
@@ -33,23 +33,23 @@ pub(crate) struct Tried<C, D> {
 }
 
 #[derive(Clone, Debug)]
-struct Unsure<C, D> {
-    tried: Tried<C, D>,
-    written: Written,
+struct UnconfirmedChange<C, D> {
+    attempt: ChangeAttempt<C, D>,
+    written: WrittenStatus,
     /// The lock that ends with it, where its mark goes in the same transaction and in no other way.
     ended: Option<Lock>,
 }
 
 /// The status that it writes, by which it is recognized.
 #[derive(Clone, Debug)]
-struct Written {
+struct WrittenStatus {
     path: Path,
     data: Vec<u8>,
     version: i32,
 }
 
 /// What became of a change.
-enum Outcome {
+enum ChangeOutcome {
     /// It was done; with the stat of the status that it wrote, unless that was written again since.
     Done(Option<Stat>),
     /// It was not done, for this reason.
@@ -58,27 +58,27 @@ enum Outcome {
     Unknown,
 }
 
-impl<C, D> Default for Tries<C, D> {
+impl<C, D> Default for PendingChange<C, D> {
     fn default() -> Self {
         Self(Arc::default())
     }
 }
 
-impl<C, D> Tries<C, D> {
-    /// Forgets what was tried: its outcome is known.
+impl<C, D> PendingChange<C, D> {
+    /// Forgets the attempt: its outcome is known.
     pub(crate) fn clear(&self) {
         *self.0.lock() = None;
     }
 
     /// Takes note that the end of lock and mark proves nothing.
     fn forget_end(&self) {
-        if let Some(unsure) = self.0.lock().as_mut() {
-            unsure.ended = None;
+        if let Some(unconfirmed) = self.0.lock().as_mut() {
+            unconfirmed.ended = None;
         }
     }
 }
 
-impl Written {
+impl WrittenStatus {
     fn by(transaction: &Transaction, status: &Path) -> Option<Self> {
         transaction.operations().iter().find_map(|operation| match operation {
             Operation::Set { path, data, version } if path == status => {
@@ -99,23 +99,25 @@ impl Queue {
     /// [`Error::Read`] where that cannot be learned yet.
     pub(crate) async fn outcome_of<C: Clone + PartialEq, D: Clone>(
         &self,
-        tries: &Tries<C, D>,
+        pending: &PendingChange<C, D>,
         change: &C,
         releases: bool,
     ) -> Result<Option<(D, Option<Stat>)>, Error> {
-        let same = |unsure: &Unsure<C, D>| unsure.tried.change == *change && unsure.tried.releases == releases;
-        let Some(unsure) = tries.0.lock().clone().filter(same) else { return Ok(None) };
-        match self.settle_try(&unsure.written, unsure.ended.as_ref()).await? {
-            Outcome::Done(stat) => Ok(Some((unsure.tried.done, stat))),
-            Outcome::NotDone(_) | Outcome::Unknown => {
-                tries.clear();
+        let same = |unconfirmed: &UnconfirmedChange<C, D>| {
+            unconfirmed.attempt.change == *change && unconfirmed.attempt.releases == releases
+        };
+        let Some(unconfirmed) = pending.0.lock().clone().filter(same) else { return Ok(None) };
+        match self.resolve_change(&unconfirmed.written, unconfirmed.ended.as_ref()).await? {
+            ChangeOutcome::Done(stat) => Ok(Some((unconfirmed.attempt.done, stat))),
+            ChangeOutcome::NotDone(_) | ChangeOutcome::Unknown => {
+                pending.clear();
                 Ok(None)
             }
         }
     }
 
     /// Learns what became of a change. Requests are sent in order, so after a `sync` it was done or never will be.
-    async fn settle_try(&self, written: &Written, ended: Option<&Lock>) -> Result<Outcome, Error> {
+    async fn resolve_change(&self, written: &WrittenStatus, ended: Option<&Lock>) -> Result<ChangeOutcome, Error> {
         self.sync(&written.path).await?;
         let mark = |lock: &Lock| lock.path.held().filter(|_| lock.session == Some(self.session()));
         let ended = ended.and_then(|lock| Some((lock, mark(lock)?)));
@@ -125,22 +127,22 @@ impl Queue {
         let stat = found.first().and_then(Found::stat);
         match (&found[0], stat) {
             (Found::Data(data, stat), _) if stat.version == written.version && *data == written.data => {
-                return Ok(Outcome::Done(Some(*stat)));
+                return Ok(ChangeOutcome::Done(Some(*stat)));
             }
             // Versions only grow: it would have this one.
             (_, Some(stat)) if stat.version <= written.version => {
-                return Ok(Outcome::NotDone(Error::conflict(written.path.clone(), ConflictKind::Moved)));
+                return Ok(ChangeOutcome::NotDone(Error::conflict(written.path.clone(), ConflictKind::Moved)));
             }
             (_, _) => {}
         }
-        let Some((lock, _)) = ended else { return Ok(Outcome::Unknown) };
+        let Some((lock, _)) = ended else { return Ok(ChangeOutcome::Unknown) };
         let [lock_found, mark_found] = [1, 2].map(|at| found.get(at).and_then(Found::stat));
         if let Err(lost) = lock.confirm(lock_found) {
             // Lock and mark were made by one transaction.
             let is_marked = mark_found.is_some_and(|stat| stat.czxid == lock.czxid);
-            return Ok(if is_marked { Outcome::NotDone(lost) } else { Outcome::Done(None) });
+            return Ok(if is_marked { ChangeOutcome::NotDone(lost) } else { ChangeOutcome::Done(None) });
         }
-        Ok(Outcome::NotDone(Error::conflict(written.path.clone(), ConflictKind::Moved)))
+        Ok(ChangeOutcome::NotDone(Error::conflict(written.path.clone(), ConflictKind::Moved)))
     }
 
     /// Commits a change under a lock of ours that writes `status`, and where it releases the lock, its end with it. Keeps
@@ -148,37 +150,37 @@ impl Queue {
     ///
     /// # Errors
     /// As [`Queue::commit`].
-    pub(crate) async fn commit_tried<C, D>(
+    pub(crate) async fn commit_attempt<C, D>(
         &self,
-        (tries, lock): (&Tries<C, D>, &Lock),
-        tried: Tried<C, D>,
+        (pending, lock): (&PendingChange<C, D>, &Lock),
+        attempt: ChangeAttempt<C, D>,
         status: &Path,
         transaction: &Transaction,
     ) -> Result<Committed, Error> {
-        let releases = tried.releases;
-        let (written, ended) = (Written::by(transaction, status), releases.then(|| lock.clone()));
-        *tries.0.lock() = written.clone().map(|written| Unsure { tried, written, ended: ended.clone() });
-        let mut came = if releases {
-            self.commit_and_release(transaction, lock, || tries.forget_end()).await
+        let releases = attempt.releases;
+        let (written, ended) = (WrittenStatus::by(transaction, status), releases.then(|| lock.clone()));
+        *pending.0.lock() = written.clone().map(|written| UnconfirmedChange { attempt, written, ended: ended.clone() });
+        let mut result = if releases {
+            self.commit_and_release(transaction, lock, || pending.forget_end()).await
         } else {
             self.commit(transaction).await
         };
         // Others have gone on with it. Whether after us or before, the end of the lock may tell.
-        let is_overtaken = matches!(came, Err(Error::Unknown { cause: Cause::ChangedSince, .. }));
-        let ended = tries.0.lock().as_ref().and_then(|unsure| unsure.ended.clone());
+        let is_overtaken = matches!(result, Err(Error::Unknown { cause: Cause::ChangedSince, .. }));
+        let ended = pending.0.lock().as_ref().and_then(|unconfirmed| unconfirmed.ended.clone());
         if let Some((written, ended)) = written.zip(ended).filter(|_| is_overtaken) {
-            match self.settle_try(&written, Some(&ended)).await? {
-                Outcome::Done(_) => {
-                    came = Ok(Committed { stats: vec![None; transaction.operations().len()], recovered: true });
+            match self.resolve_change(&written, Some(&ended)).await? {
+                ChangeOutcome::Done(_) => {
+                    result = Ok(Committed { stats: vec![None; transaction.operations().len()], recovered: true });
                 }
-                Outcome::NotDone(why) => came = Err(why),
-                Outcome::Unknown => {}
+                ChangeOutcome::NotDone(why) => result = Err(why),
+                ChangeOutcome::Unknown => {}
             }
         }
-        if !matches!(came, Err(Error::Unknown { .. })) {
-            tries.clear();
+        if !matches!(result, Err(Error::Unknown { .. })) {
+            pending.clear();
         }
-        came
+        result
     }
 
     /// Commits a transaction under a lock of ours, and the end of the lock with it. `unmarked` is called before it is
@@ -208,8 +210,8 @@ impl Queue {
     ///
     /// # Errors
     /// As [`Queue::commit`].
-    pub(crate) async fn give_up<C, D>(&self, tries: &Tries<C, D>, lock: &Lock) -> Result<Unlocked, Error> {
-        tries.forget_end();
+    pub(crate) async fn give_up<C, D>(&self, pending: &PendingChange<C, D>, lock: &Lock) -> Result<Unlocked, Error> {
+        pending.forget_end();
         self.unlock(lock).await
     }
 }
