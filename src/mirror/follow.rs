@@ -260,6 +260,9 @@ impl Follower {
         }
         self.closed.warn(Instant::now());
         self.writer.with_freshness(|freshness| freshness.last_event = watch.last_event);
+        // What was read may be part of a transaction. The events of the rest came before the answers: only once they are
+        // noted is it known whether more waits to be read.
+        watch.drain()?;
         Ok(requests)
     }
 
