@@ -46,6 +46,6 @@ async fn what_somebody_else_changes_meanwhile_is_not_overwritten() {
     let path = "/jobs/jid0000000041/bid";
     copy.client.set_data(path, b"bid0000000099", None).await.unwrap();
     let stopped = copy.load(&dump, None, true).await.unwrap_err().to_string();
-    assert!(stopped.contains(path) && stopped.contains("by somebody else"), "{stopped}");
+    assert!(stopped.contains(path) && stopped.contains("by another client"), "{stopped}");
     assert_eq!(copy.client.get_data(path).await.unwrap().0, b"bid0000000099");
 }

@@ -46,7 +46,7 @@ fn what_is_wrong_on_the_command_line_is_told_with_what_is_allowed() {
         (&["--zookeeper=zk://host"], &["--zookeeper", "host:port[,host:port...][/chroot]"]),
         (&["--zookeeper.session-timeout=1ms"], &["--zookeeper", "session timeout", "100 ms to one hour"]),
         (&["--zookeeper.auth-file=/does/not/exist"], &["--zookeeper.auth-file", "/does/not/exist", "No such file"]),
-        (&["--zookeeper.tls-cert-file=/does/not/exist"], &["--zookeeper", "needs both files"]),
+        (&["--zookeeper.tls-cert-file=/does/not/exist"], &["--zookeeper", "needs both its certificate file"]),
         (&["--zookeepers=a:1"], &["--zookeepers", "--zookeeper"]),
     ] {
         let output = queuekeeper(&["serve"]).args(arguments).output().unwrap();

@@ -213,7 +213,7 @@ impl Queue {
             let mut found: Vec<_> = self.read(&all).await?.into_iter().map(super::handle::Found::data).collect();
             let number = next_number(found.pop().flatten().map(|(_, stat)| stat).as_ref());
             let number = number.ok_or_else(|| {
-                let reason = "its ten digits are used up".to_owned();
+                let reason = "its ten-digit sequence numbers are exhausted".to_owned();
                 Error::Invalid { path: parent.clone(), reason }
             })?;
             let (transaction, made) = build(number, &found)?;

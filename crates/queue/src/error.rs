@@ -64,7 +64,7 @@ pub enum Error {
         operator_may: bool,
     },
     /// A fault that was to be repaired is not there, or no longer. Nothing was done.
-    #[error("{item} does not show {fault} now, so there is nothing to repair")]
+    #[error("{item} does not have the fault {fault} now, so there is nothing to repair")]
     NotShown {
         /// What was thought to be broken.
         item: Path,
@@ -137,7 +137,7 @@ pub enum Cause {
     #[error("the tree was changed again meanwhile")]
     ChangedSince,
     /// The request would be larger than a server takes; sent, it would cut the connection for everyone who shares it.
-    #[error("a request of about {bytes} bytes is more than the {limit} that are safe")]
+    #[error("a request of about {bytes} bytes exceeds the safe limit of {limit} bytes")]
     TooLarge {
         /// The estimated size.
         bytes: usize,
@@ -218,17 +218,17 @@ pub enum ConflictKind {
 impl fmt::Display for ConflictKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let holder = |session: &Option<SessionId>| {
-            session.map_or_else(|| "nobody's session".to_owned(), |session| format!("session {session}"))
+            session.map_or_else(|| "no session (persistent)".to_owned(), |session| format!("session {session}"))
         };
         match self {
             Self::Locked { session, since } => write!(f, "is held by {} since {since}", holder(session)),
             Self::Changed { seen, found, since } => {
                 write!(f, "has changed since it was seen: version {found} since {since}, not {seen}")
             }
-            Self::Moved => f.write_str("was changed by another in the same moment"),
+            Self::Moved => f.write_str("was changed concurrently"),
             Self::LockLost { now: None } => f.write_str("is no longer held"),
             Self::LockLost { now: Some((session, since)) } => {
-                write!(f, "is another's by now: held by {} since {since}", holder(session))
+                write!(f, "has another holder: held by {} since {since}", holder(session))
             }
             Self::Exists { since } => write!(f, "exists since {since}"),
             Self::NotEmpty => f.write_str("has children that should not be there"),

@@ -86,10 +86,10 @@ pub enum LoadError {
     #[error(transparent)]
     Dump(#[from] InvalidDump),
     /// There is something below the chroot already.
-    #[error("there is something below the chroot already: {}", .0.join(", "))]
+    #[error("the chroot is not empty: {}", .0.join(", "))]
     NotEmpty(Vec<String>),
     /// A load was interrupted below this chroot.
-    #[error("a load was interrupted below this chroot; go on with --resume and the same dump ({0})")]
+    #[error("a load was interrupted below this chroot; resume it with --resume and the same dump ({0})")]
     Interrupted(String),
     /// Another dump's load was interrupted below this chroot.
     #[error("the load that was interrupted below this chroot was of another dump ({found}, not {wanted})")]
@@ -108,17 +108,17 @@ pub enum LoadError {
         read: String,
     },
     /// There is no load to go on with.
-    #[error("no load was interrupted below this chroot: there is nothing to go on with")]
+    #[error("no load was interrupted below this chroot: there is nothing to resume")]
     NothingToResume,
     /// Something is there that this load did not make, or has another value than it gave.
-    #[error("{0} was made or changed by somebody else: nobody else may write below this chroot meanwhile")]
+    #[error("{0} was created or changed by another client: no other client may write below this chroot during a load")]
     Differs(String),
     /// ZooKeeper refused, or the connection was lost.
     #[error(transparent)]
     Queue(#[from] Error),
     /// It stopped after it had begun.
     #[error(
-        "stopped ({loaded} of the znodes are there): {why}. The queues there stay paused, so no daemon takes half a job; \
+        "stopped ({loaded} of the znodes are there): {why}. The queues there stay paused, so no daemon acquires an incomplete job; \
          go on with --resume, or remove what is below the chroot"
     )]
     Stopped {

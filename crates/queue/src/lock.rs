@@ -187,5 +187,5 @@ fn named(path: Path) -> Result<Path, Error> {
     if path.is_nameable() {
         return Ok(path);
     }
-    Err(Error::Invalid { path, reason: "no lock can have this name".to_owned() })
+    Err(Error::Invalid { path, reason: "this name is not valid for a lock".to_owned() })
 }

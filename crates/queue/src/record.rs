@@ -65,7 +65,7 @@ pub enum Malformed {
     #[error("is JSON, but not an object")]
     NotObject,
     /// A key stands there twice, which the daemons' JSON library refuses.
-    #[error("has a key twice")]
+    #[error("has a duplicate key")]
     RepeatedKey,
     /// A key that the daemons need is missing.
     #[error("has no {0}")]

@@ -97,7 +97,10 @@ impl Queue {
         survey: Option<&Survey>,
     ) -> Result<Repair, Error> {
         if let RepairKind::Another(help) = fault.repair_kind_of(item) {
-            return Err(Error::Invalid { path: item.clone(), reason: format!("no writing repairs {fault}: {help}") });
+            return Err(Error::Invalid {
+                path: item.clone(),
+                reason: format!("{fault} cannot be repaired by writing values: {help}"),
+            });
         }
         match (fault, item) {
             (Fault::LeakedLock, _) => self.repair_lock(item, action, survey).await,
@@ -112,7 +115,7 @@ impl Queue {
             (Fault::DanglingUuid, Path::BatchUuid(_)) => self.repair_uuid(item, action).await,
             (Fault::MalformedName, Path::Unexpected(_)) => self.repair_name(item, action).await,
             (_, _) => {
-                let reason = format!("{fault} is a fault that it cannot show");
+                let reason = format!("{fault} does not apply to this znode");
                 Err(Error::Invalid { path: item.clone(), reason })
             }
         }
@@ -218,7 +221,7 @@ const LOST_AT_MOST: usize = 16 << 10;
 /// Why the data of a znode is too large to be given up by a repair, continuing "the znode ..", or `None`.
 fn too_large_to_lose(data: &[u8]) -> Option<String> {
     let bytes = data.len();
-    (bytes > LOST_AT_MOST).then(|| format!("holds {bytes} bytes, more than the audit trail keeps of what is given up"))
+    (bytes > LOST_AT_MOST).then(|| format!("holds {bytes} bytes, more than the audit trail records of discarded data"))
 }
 
 /// A creation that was not finished, and of which no more is there than a purge could take away.
@@ -229,7 +232,7 @@ fn unfinished(item: Path) -> Error {
 /// What is right follows from nothing, and so nothing is written.
 fn underivable(item: Path, missing: &[String]) -> Error {
     let reason = format!(
-        "it cannot be repaired, since nothing else in the tree says what is right: {}. Write it by hand, or purge it by \
+        "it cannot be repaired, because the correct value cannot be derived from the rest of the tree: {}. Write it by hand, or purge it by \
          its name and have it submitted again",
         missing.join("; ")
     );

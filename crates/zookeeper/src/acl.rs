@@ -5,7 +5,7 @@ use zookeeper_client::{Acl, AuthId, Permission};
 /// A text that is no list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "an entry lacks its scheme, id or permissions; a list is scheme:id:permissions[,...], as auth::cdrwa for whoever has our credentials, or auth::cdrwa,world:anyone:r to let others read, of the permissions c, d, r, w and a"
+    "an entry lacks its scheme, id or permissions; a list is scheme:id:permissions[,...], as auth::cdrwa for clients with these credentials, or auth::cdrwa,world:anyone:r to let others read, of the permissions c, d, r, w and a"
 )]
 pub struct AclError;
 

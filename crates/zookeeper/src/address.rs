@@ -95,7 +95,7 @@ impl FromStr for Servers {
     fn from_str(text: &str) -> Result<Self, ServersError> {
         if let Some((_, behind)) = text.rsplit_once('@') {
             // Whoever writes this takes it for a URL, and what stands before may be a password.
-            let why = "credentials are taken from a file, that of --zookeeper.auth-file".to_owned();
+            let why = "credentials are read from the file of --zookeeper.auth-file".to_owned();
             return Err(ServersError { text: format!("…@{behind}"), why });
         }
         parse(text.trim()).map_err(|why| ServersError { text: text.to_owned(), why })
@@ -107,7 +107,7 @@ fn parse(text: &str) -> Result<Servers, String> {
         return Err("it is empty".to_owned());
     }
     if let Some((scheme, _)) = text.split_once("://") {
-        return Err(format!("it has a scheme ({}://); TLS has flags of its own", scheme.escape_debug()));
+        return Err(format!("it has a scheme ({}://); TLS has its own flags", scheme.escape_debug()));
     }
     let (hosts, chroot) = match text.find('/') {
         Some(at) => text.split_at(at),
@@ -125,7 +125,7 @@ fn parse_host(text: &str) -> Result<Host, String> {
         Some(rest) => {
             let (name, rest) = rest.split_once(']').ok_or_else(|| format!("{text:?} lacks its closing bracket"))?;
             if name.parse::<std::net::Ipv6Addr>().is_err() {
-                return Err(format!("{name:?} in brackets is no IPv6 address"));
+                return Err(format!("{name:?} in brackets is not an IPv6 address"));
             }
             let port = match rest {
                 "" => None,
@@ -149,7 +149,7 @@ fn parse_host(text: &str) -> Result<Host, String> {
         None => DEFAULT_PORT,
         Some(port) => match port.parse::<u16>() {
             Ok(number) if number > 0 && port.bytes().all(|b| b.is_ascii_digit()) => number,
-            Ok(_) | Err(_) => return Err(format!("{port:?} is no port; a port is a number from 1 to 65535")),
+            Ok(_) | Err(_) => return Err(format!("{port:?} is not a port; a port is a number from 1 to 65535")),
         },
     };
     Ok(Host { name: name.to_owned(), port })
@@ -234,7 +234,7 @@ mod tests {
             ("::1:2181", "in brackets"),
             ("[::1", "closing bracket"),
             ("[::1]2181", "follows the bracket"),
-            ("[zk1]:2181", "no IPv6 address"),
+            ("[zk1]:2181", "not an IPv6 address"),
             ("tcp://zk1:2181", "scheme"),
             ("zk1//a", "empty name"),
             ("zk1/a/../b", "relative name"),

@@ -56,7 +56,7 @@ impl Auth {
         let refuse = |source| {
             // Whoever takes the flag for that of the credentials themselves need not find them in a log.
             let is_file = !path.to_string_lossy().starts_with("digest:");
-            let path = if is_file { path.to_owned() } else { "digest:…, which is no file".into() };
+            let path = if is_file { path.to_owned() } else { "digest:…, which is not a file".into() };
             ConfigError::ReadFile { path, source }
         };
         let text = files::read(path, MOST_BYTES).map_err(refuse)?;

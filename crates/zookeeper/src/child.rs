@@ -117,7 +117,7 @@ impl Guard {
         self.send("done\n");
         drop(self.shell.stdin.take());
         if let Err(error) = self.shell.wait() {
-            debug!(%error, "the guard of our processes could not be awaited");
+            debug!(%error, "cannot wait for the process guard");
         }
     }
 
@@ -125,7 +125,7 @@ impl Guard {
         if let Some(pipe) = &mut self.shell.stdin
             && let Err(error) = pipe.write_all(line.as_bytes())
         {
-            debug!(%error, "the guard of our processes is gone");
+            debug!(%error, "the process guard has ended");
         }
     }
 }
@@ -133,7 +133,7 @@ impl Guard {
 /// Signals a process. It is not reaped yet, so its id is its own, and a signal to one that ended does nothing.
 pub fn signal(child: &Child, signal: Signal) {
     if let Err(error) = kill_process(Pid::from_child(child), signal) {
-        debug!(pid = child.id(), %error, "cannot signal a process of ours");
+        debug!(pid = child.id(), %error, "cannot signal a child process");
     }
 }
 

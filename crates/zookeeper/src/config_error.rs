@@ -39,10 +39,10 @@ pub enum ConfigError {
         why: String,
     },
     /// A client certificate without its key, or the reverse.
-    #[error("a client certificate needs both files, the certificate's and its key's")]
+    #[error("a client certificate needs both its certificate file and its key file")]
     HalfAnIdentity,
     /// No authority was named and the system has no list of them.
-    #[error("no file of trusted authorities was found on this system; name one, or install ca-certificates")]
+    #[error("no CA certificates were found on this system; set a CA file, or install ca-certificates")]
     NoSystemRoots,
     /// The session timeout is out of range.
     #[error("a session timeout of {} ms is out of range; it may be 100 ms to one hour", found.as_millis())]

@@ -131,7 +131,9 @@ pub enum ConnectError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// A server refuses our credentials as such: it does not know their scheme, or wants others.
-    #[error("ZooKeeper refuses our credentials (schemes: {schemes}): it does not know a scheme, or wants another one")]
+    #[error(
+        "ZooKeeper refused the credentials (schemes: {schemes}): it does not know a scheme, or requires another one"
+    )]
     AuthRefused {
         /// The schemes shown, separated by commas.
         schemes: String,
@@ -143,7 +145,9 @@ pub enum ConnectError {
         failures: Failures,
     },
     /// The servers answer, and yet the attempt to get a session failed or took too long.
-    #[error("ZooKeeper at {servers} answers, but gave no session ({source}): is it overloaded, or out of connections?")]
+    #[error(
+        "ZooKeeper at {servers} answers, but did not grant a session ({source}): is it overloaded, or out of connections?"
+    )]
     NoSession {
         /// The connect string.
         servers: String,

@@ -60,24 +60,29 @@ impl fmt::Display for Symptom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NameNotResolved(why) => write!(f, "its name cannot be resolved ({why})"),
-            Self::Refused => {
-                f.write_str("nothing listens there (connection refused); is it started, is the port right?")
-            }
-            Self::TimedOut => write!(f, "no connection within {} s; is a firewall between?", STEP.as_secs()),
+            Self::Refused => f.write_str("connection refused; is the server running, and is the port correct?"),
+            Self::TimedOut => write!(f, "no connection within {} s; does a firewall block it?", STEP.as_secs()),
             Self::Unreachable(why) => write!(f, "it cannot be reached ({why})"),
             Self::NoAnswer => f.write_str(
-                "it accepts connections, but does not answer as ZooKeeper; does it hang, or is it another port?",
+                "it accepts connections, but does not answer as ZooKeeper; does it hang, or is the port wrong?",
             ),
-            Self::SpeaksTls => f.write_str("it speaks TLS and we do not; switch TLS on, or use its plaintext port"),
-            Self::SpeaksPlaintext => f.write_str("it speaks no TLS and we do; switch TLS off, or use its secure port"),
+            Self::SpeaksTls => {
+                f.write_str("it expects TLS, which is not enabled here; enable TLS, or use its plaintext port")
+            }
+            Self::SpeaksPlaintext => {
+                f.write_str("it does not speak TLS, which is enabled here; disable TLS, or use its secure port")
+            }
             Self::CertificateNotTrusted(why) => {
                 write!(f, "its certificate is not accepted ({why}); check the CA file and the host's name")
             }
             Self::CertificateRefused(why) => {
-                write!(f, "it does not accept us by TLS ({why}); check our certificate and what it trusts")
+                write!(
+                    f,
+                    "it rejected the TLS handshake ({why}); check the client certificate and the server's trust store"
+                )
             }
             Self::NotServing => {
-                f.write_str("it runs, but serves nobody; does it still start, has its ensemble a quorum?")
+                f.write_str("it runs, but serves no client; is it still starting, or does its ensemble have no quorum?")
             }
             Self::Serves => f.write_str("it answers now"),
         }

@@ -141,7 +141,7 @@ impl PrivateServer {
             }
             sleep(LOOK).await;
         }
-        debug!(pid = self.pid(), "private ZooKeeper did not stop by itself and is killed");
+        debug!(pid = self.pid(), "private ZooKeeper did not stop in time; killing it");
         self.kill()
     }
 
@@ -203,7 +203,7 @@ impl PrivateServer {
                 Err(ServerError::NotStarted { log_tail, .. })
                     if log_tail.contains("Address already in use") && attempt < PORT_ATTEMPTS =>
                 {
-                    debug!(port = self.port, "port was taken before the private ZooKeeper could have it");
+                    debug!(port = self.port, "port was taken before the private ZooKeeper could bind it");
                 }
                 outcome => return outcome,
             }
@@ -262,7 +262,7 @@ impl PrivateServer {
 impl Drop for PrivateServer {
     fn drop(&mut self) {
         if let Err(error) = self.kill() {
-            debug!(%error, "the private ZooKeeper could not be ended");
+            debug!(%error, "cannot end the private ZooKeeper");
         }
         self.guard.dismiss();
     }

@@ -281,7 +281,7 @@ impl Sessions {
         if self.state.borrow().is_connected() && !seen_change {
             return;
         }
-        info!(zookeeper = %self.config.servers, %session, "connected to ZooKeeper again, in the same session");
+        info!(zookeeper = %self.config.servers, %session, "reconnected to ZooKeeper in the same session");
         self.connections += 1;
         self.publish_connected(session);
     }
@@ -292,7 +292,7 @@ impl Sessions {
             zookeeper = %self.config.servers,
             %session,
             session_timeout_ms = millis(client.session_timeout()),
-            "connection to ZooKeeper lost; looking for a server",
+            "lost the connection to ZooKeeper; reconnecting",
         );
         self.state.send_replace(Connection::Disconnected { since: Instant::now(), session });
     }
@@ -300,14 +300,14 @@ impl Sessions {
     fn ended(&self, session: SessionId, end: SessionEnd) -> SessionEnd {
         match end {
             SessionEnd::Expired => {
-                warn!(zookeeper = %self.config.servers, %session, "session with ZooKeeper expired; a new one is needed");
+                warn!(zookeeper = %self.config.servers, %session, "ZooKeeper session expired; establishing a new one");
             }
             SessionEnd::AuthFailed => {
-                warn!(zookeeper = %self.config.servers, %session, "ZooKeeper refused our credentials; the session is over");
+                warn!(zookeeper = %self.config.servers, %session, "ZooKeeper refused the credentials; the session has ended");
             }
-            SessionEnd::Closed => info!(zookeeper = %self.config.servers, %session, "session with ZooKeeper closed"),
+            SessionEnd::Closed => info!(zookeeper = %self.config.servers, %session, "ZooKeeper session closed"),
             SessionEnd::Replaced => {
-                info!(zookeeper = %self.config.servers, %session, "session with ZooKeeper given up for a new one");
+                info!(zookeeper = %self.config.servers, %session, "ZooKeeper session replaced by a new one");
             }
         }
         self.state.send_replace(Connection::Ended { since: Instant::now(), end });
@@ -322,7 +322,7 @@ impl Sessions {
     fn log_once(&mut self, error: &ConnectError) {
         let said = error.to_string();
         if self.logged.as_ref() != Some(&said) {
-            warn!(zookeeper = %self.config.servers, "not connected, trying on: {said}");
+            warn!(zookeeper = %self.config.servers, "cannot connect to ZooKeeper; retrying: {said}");
             self.logged = Some(said);
         }
     }

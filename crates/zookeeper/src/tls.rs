@@ -91,7 +91,7 @@ impl Tls {
                     .map_err(|_| bad(key_file, "it holds no private key that can be read without a password"))?;
                 options = options.with_pem_identity(&cert, &key).map_err(|error| bad(cert_file, error.to_string()))?;
                 builder.with_client_auth_cert(chain, private).map_err(|error| {
-                    bad(cert_file, format!("it does not go with the key {}: {error}", key_file.display()))
+                    bad(cert_file, format!("it does not match the key {}: {error}", key_file.display()))
                 })?
             }
         };

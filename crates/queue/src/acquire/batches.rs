@@ -121,12 +121,12 @@ impl BatchPoll {
         let fits = match (self.due, state) {
             (Due::Jobs, S::Pending) => !batch.is_acquired(),
             (Due::Jobs, _) if !batch.is_acquired() && !state.is_final() => {
-                let reason = format!("it is {state}, yet has no states");
+                let reason = format!("it is {state} but has no states");
                 return self.skip(batch.id, SkipReason::Contradiction(reason));
             }
             (Due::Report, S::Processing | S::Reporting) | (Due::UpdatedReport, S::UpdateReporting) => batch.is_done(),
             (Due::Report, S::Pending) if batch.is_done() => {
-                let reason = "it is Pending, yet its jobs are done".to_owned();
+                let reason = "it is Pending but its jobs are done".to_owned();
                 return self.skip(batch.id, SkipReason::Contradiction(reason));
             }
             (Due::Jobs | Due::Report | Due::UpdatedReport, _) => false,

@@ -73,7 +73,8 @@ impl Queue {
         let change = ItemChange::to(BatchState::UpdateReporting).with_message(message).by_operator();
         let (batch, mut plan) = self.plan_action(&target.into(), &change, now).await?;
         if batch.references(Outcome::Processing).is_none() {
-            let reason = "it has no states/batch-processing, without which no daemon takes it for a report".to_owned();
+            let reason =
+                "it has no states/batch-processing, without which no daemon acquires it for a report".to_owned();
             return Err(Error::Invalid { path: Path::Batch(batch.id), reason });
         }
         plan.transaction.check_exists(Path::BatchOutcome(batch.id, Outcome::Processing));

@@ -154,13 +154,13 @@ pub(super) struct Sum {
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidLine {
     /// It is not JSON, or not of the form of a line.
-    #[error("is no line of a dump: {}", quoted(.0))]
+    #[error("is not a line of a dump: {}", quoted(.0))]
     Json(#[from] serde_json::Error),
-    /// It is neither a znode's line nor one of the last two, or several of them.
-    #[error("is neither a znode's line nor one of the last two")]
+    /// It is neither a line of a znode nor one of the last two lines, or several of them.
+    #[error("is neither a line of a znode nor one of the last two lines")]
     Kind,
     /// It has its value twice.
-    #[error("has its value both as text and as base64")]
+    #[error("has a value both as text and as base64")]
     TwoValues,
     /// What should be base64 is not.
     #[error("has a value that is not base64: {0}")]

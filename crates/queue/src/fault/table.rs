@@ -257,7 +257,7 @@ faults! {
     ForgottenPause "forgotten_pause" {
         title: "Forgotten pause",
         effect: "Depositors wait until it is released.",
-        fix: "Ask the person who requested it, and release it.",
+        fix: "Contact the person who set it, and release it.",
         severity: Warning,
         blocks: [],
         repair: Another("unpause the queue, or release the collection"),

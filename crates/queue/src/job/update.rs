@@ -119,7 +119,10 @@ fn add(transaction: &mut Transaction, job: &Job, value: &JobValue) -> Result<(),
     if let JobValue::SpaceNeeded(Some(bytes)) = value
         && i64::try_from(*bytes).is_err()
     {
-        return Err(Error::Invalid { path, reason: format!("{bytes} bytes do not fit the number that daemons read") });
+        return Err(Error::Invalid {
+            path,
+            reason: format!("{bytes} bytes exceed the integer range that the daemons read"),
+        });
     }
     let own = |node| job.data(node).zip(job.stat(node));
     // The older name of the same node would be left behind as a second truth.

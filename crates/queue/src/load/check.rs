@@ -46,7 +46,7 @@ pub enum Problem {
     #[error("has a path that no znode can have: {0}")]
     Path(InvalidPath),
     /// Its path lies where no dump reaches.
-    #[error("has the path {}, which is no part of the queue", quoted(.0))]
+    #[error("has the path {}, which is not part of the queue", quoted(.0))]
     Foreign(String),
     /// Its path came before.
     #[error("has the path {} a second time", quoted(.0))]
@@ -62,7 +62,7 @@ pub enum Problem {
     Deep,
     /// Its number is larger than wanted.
     #[error(
-        "has the number {number} for {folder}, above {largest}: the counter would have to be led there one by one; \
+        "has the number {number} for {folder}, above {largest}: the counter can only be raised one znode at a time; \
          --largest-number allows it"
     )]
     Number {

@@ -28,7 +28,7 @@ impl Queue {
         let path = lock.path.clone();
         let invalid = |reason: &str| Err(Error::Invalid { path: path.clone(), reason: reason.to_owned() });
         if !path.is_lock() {
-            return invalid("it is no lock");
+            return invalid("it is not a lock");
         }
         if path.is_pause() {
             return invalid("it keeps a queue or collection back by an operator's action, and is released, not broken");

@@ -107,7 +107,7 @@ impl Queue {
         let nodes = self.read_nodes(&item, vec![item.clone()], Vec::new()).await?;
         let transaction = removal(&nodes, &item, &Path::RequestNode(queue, id, RequestNode::Lock), action)?;
         let summary =
-            format!("Removes access request {id} from {}. Its user has to ask again.", Path::AccessQueue(queue));
+            format!("Removes access request {id} from {}. Its user has to request it again.", Path::AccessQueue(queue));
         let chunks = vec![Chunk { jobs: Vec::new(), transaction }];
         Ok(Removal { item, fault, summary, removes: shown(nodes), chunks })
     }
@@ -187,7 +187,8 @@ impl Queue {
         let known: BTreeSet<Path> = paths.iter().cloned().collect();
         paths.extend(others.into_iter().filter(|other| !known.contains(other)));
         let too_large = |what: String| {
-            let reason = format!("it consists of {what} that are shown and removed at once: remove some by hand first");
+            let reason =
+                format!("it consists of {what} that can be shown and removed at once: remove some by hand first");
             Err(Error::Invalid { path: item.clone(), reason })
         };
         if paths.len() > NODES_AT_MOST {

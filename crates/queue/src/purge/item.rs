@@ -138,9 +138,9 @@ fn check_reported(location: &JobLocation, context: &JobContext) -> Result<Option
             return Ok(Some(version));
         }
         Some((Some(state), _)) => {
-            format!("its batch {batch} is {state}, and its depositor hears of the job only by the batch's report")
+            format!("its batch {batch} is {state}, and its depositor learns about the job only from the batch's report")
         }
-        Some((None, _)) | None => format!("the status of its batch {batch} does not tell whether it was reported"),
+        Some((None, _)) | None => format!("the status of its batch {batch} does not show whether it was reported"),
     };
     Err(Error::Invalid { path: item, reason })
 }

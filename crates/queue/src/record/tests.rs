@@ -46,7 +46,7 @@ fn what_can_be_read_of_a_bad_status_is_read() {
         (br#"["Failed", null, 1, ""]"#, None, None, Some("is JSON, but not an object")),
         (b"{\"status\":\"\xff\"}", None, None, Some("is not UTF-8")),
         (br#"{"status":"Failed"} x"#, None, None, Some("is not JSON (line 1, column 21)")),
-        (br#"{"status":"Failed","status":"Held"}"#, None, None, Some("has a key twice")),
+        (br#"{"status":"Failed","status":"Held"}"#, None, None, Some("has a duplicate key")),
         (b"{\"status\":\"Failed\",\"by\":\"\xff\"}", None, None, Some("is not UTF-8")),
     ];
     for (data, state, retries, problem) in rows {
@@ -118,7 +118,7 @@ fn a_job_is_loadable_by_what_the_daemons_take_and_not_by_what_we_do() {
         (JobNode::Configuration, b"", None),
         (JobNode::Configuration, b"{\"title\":\"caf\xe9\",\"creator\":{}}", None),
         (JobNode::Configuration, b"{\"title\":\"caf\xe9", Some("is not JSON (line 1, column 16)")),
-        (JobNode::Configuration, br#"{"profile":"a","profile":"b"}"#, Some("has a key twice")),
+        (JobNode::Configuration, br#"{"profile":"a","profile":"b"}"#, Some("has a duplicate key")),
         (JobNode::Identifiers, br#"{"primary_id":"ark:/1/2","local_id":[{}]}"#, None),
         (JobNode::Store, b"[]", Some("is JSON, but not an object")),
     ];

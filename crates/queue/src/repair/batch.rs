@@ -32,7 +32,7 @@ impl Queue {
             (Fault::DeletedBatchBlocksReporting, _) => {
                 changes.delete(processing, None);
                 format!(
-                    "Removes the empty batch-processing of batch {id}, so that it blocks reporting no longer. The batch \
+                    "Removes the empty batch-processing of batch {id}, so that it no longer blocks reporting. The batch \
                      remains, Deleted: purge it, since the daemons' clean-up passes it over."
                 )
             }
@@ -40,19 +40,21 @@ impl Queue {
                 if inspection.batch.references(Outcome::Processing).is_none() =>
             {
                 changes.create(processing, Vec::new());
-                format!("Makes an empty batch-processing for batch {id}, which can be reported again then.")
+                format!("Makes an empty batch-processing for batch {id}, which can then be reported again.")
             }
             (Fault::BatchWithoutEnd, Some(BatchState::Completed))
                 if inspection.batch.references(Outcome::Processing).is_none() =>
             {
                 changes.create(processing, Vec::new());
-                format!("Makes an empty batch-processing for batch {id}, which the daemons' clean-up takes then.")
+                format!("Makes an empty batch-processing for batch {id}, which the daemons' clean-up then removes.")
             }
             (Fault::BatchWithoutEnd, Some(BatchState::Deleted)) => {
                 return invalid("it is Deleted and remains until it is purged: purge it by name, or clean up");
             }
             (Fault::BatchWithoutEnd, _) => {
-                return invalid("look at the daemon that reports, and at what stands at its head; break a leaked lock");
+                return invalid(
+                    "check the daemon that reports and the item at the head of its queue; break a leaked lock",
+                );
             }
             (Fault::UnfinishedCreation, Some(state)) if inspection.batch.is_acquired() => {
                 self.release_unexpanded(&inspection, state, action, &mut changes).await?
@@ -93,12 +95,9 @@ impl Queue {
     ) -> Result<String, Error> {
         let id = inspection.batch.id;
         let refused = |reason: String| Err(Error::Invalid { path: Path::Batch(id), reason });
-        let by_hand =
-            "look at each of its jobs, and make the batch-processing with a reference to each that is not done";
+        let by_hand = "check each of its jobs, and create batch-processing with a reference to each that is not done";
         if !matches!(state, BatchState::Pending | BatchState::Processing) {
-            return refused(format!(
-                "it is {state} already, and nothing says which of its jobs are not done: {by_hand}"
-            ));
+            return refused(format!("it is {state} already, and which of its jobs are not done is unknown: {by_hand}"));
         }
         let children = inspection.batch.folders();
         let jobs = self.jobs_by_batch().await?.remove(&id).map_or(0, |jobs| jobs.len());
@@ -144,7 +143,7 @@ impl Queue {
         check_losable(item, &data)?;
         let mut transaction = Transaction::new();
         transaction.delete(item.clone(), Some(stat.version));
-        let summary = format!("Removes {item}, which leads to no batch.");
+        let summary = format!("Removes {item}, which does not lead to a batch.");
         Ok(Repair::new(fault, item.clone(), summary, transaction).losing([(item.clone(), data)]))
     }
 }
@@ -152,7 +151,7 @@ impl Queue {
 /// Refuses to give up the entry of a UUID whose data the audit trail would not keep.
 fn check_losable(entry: &Path, data: &[u8]) -> Result<(), Error> {
     too_large_to_lose(data).map_or(Ok(()), |why| {
-        let reason = format!("it {why}: look at it, and set or delete it by hand");
+        let reason = format!("it {why}: inspect it, and set or delete it by hand");
         Err(Error::Invalid { path: entry.clone(), reason })
     })
 }

@@ -45,7 +45,7 @@ impl Queue {
                 let (state, priority) = (needed(state_of(job))?, needed(job.priority())?);
                 let mut transaction = Transaction::new();
                 inspection.settle_entries(&mut transaction, state, priority);
-                (format!("Leaves job {id} one queue entry, that of {state} and priority {priority}."), transaction)
+                (format!("Leaves job {id} with one queue entry, in {state} with priority {priority}."), transaction)
             }
             Fault::PriorityOutOfRange => inspection.clamp_priority(job, &mut loses)?,
             Fault::DuplicateReference | Fault::MissingReference => inspection.settle_references(job)?,
@@ -122,7 +122,7 @@ impl JobInspection {
             None => needed(job.priority())?,
         };
         self.settle_entries(&mut transaction, state, priority);
-        Ok((format!("Gives job {} priority {priority}, and its one queue entry in {state}.", job.id), transaction))
+        Ok((format!("Sets job {} to priority {priority}, with one queue entry in {state}.", job.id), transaction))
     }
 
     /// Removes every reference but the one that the job's status asks for below its own batch, and makes that where it

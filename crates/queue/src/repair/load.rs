@@ -73,7 +73,7 @@ impl JobInspection {
         let state = match named {
             Some(state) => state,
             None if !status.text.trim().is_empty() => {
-                loadable.missing.push(format!("status names a state that is not known here, {}", status.text.trim()));
+                loadable.missing.push(format!("status has an unknown state, {}", status.text.trim()));
                 return None;
             }
             None => {
@@ -82,7 +82,7 @@ impl JobInspection {
                         (Some(malformed), Some(_)) => format!("status {malformed}"),
                         (_, _) => "status does not exist".to_owned(),
                     };
-                    loadable.missing.push(format!("{why}, and queue entry and reference do not name one state"));
+                    loadable.missing.push(format!("{why}, and its queue entry and reference show different states"));
                     return None;
                 };
                 state

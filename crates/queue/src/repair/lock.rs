@@ -68,7 +68,8 @@ impl Queue {
 
     async fn repair_by_breaking(&self, fault: Fault, item: &Path, lock: &Lock) -> Result<Repair, Error> {
         let transaction = self.plan_break_lock(lock).await?;
-        let holder = lock.session.map_or_else(|| "nobody's session".to_owned(), |session| format!("session {session}"));
+        let holder =
+            lock.session.map_or_else(|| "no session (persistent)".to_owned(), |session| format!("session {session}"));
         let summary = format!("Breaks {}, held by {holder} since {}.", lock.path, lock.since);
         Ok(Repair::new(fault, item.clone(), summary, transaction))
     }

@@ -16,14 +16,14 @@ impl Queue {
         action.confirm(fault, item, |limits, sink| detect_name(item, limits, sink))?;
         let refused = |reason: String| Err(Error::Invalid { path: item.clone(), reason });
         if stat.num_children > 0 {
-            return refused("it has children: look at them, and delete it by hand".to_owned());
+            return refused("it has children: inspect them, and delete it by hand".to_owned());
         }
         if let Some(why) = too_large_to_lose(&data) {
-            return refused(format!("it {why}: look at it, and delete it by hand"));
+            return refused(format!("it {why}: inspect it, and delete it by hand"));
         }
         let mut transaction = Transaction::new();
         transaction.delete(item.clone(), Some(stat.version));
-        let summary = format!("Removes {item}, which is no queue entry.");
+        let summary = format!("Removes {item}, which is not a queue entry.");
         Ok(Repair::new(fault, item.clone(), summary, transaction)
             .losing((!data.is_empty()).then(|| (item.clone(), data))))
     }

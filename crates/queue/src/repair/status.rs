@@ -37,7 +37,7 @@ pub(super) fn loadable_status<S: State>(
     let text = status.text.trim();
     let state = match status.state.or_else(|| S::from_any(text)) {
         Some(state) => state,
-        None if !text.is_empty() => return Err(format!("status names a state that is not known here, {text}")),
+        None if !text.is_empty() => return Err(format!("status has an unknown state, {text}")),
         None => derived.ok_or_else(|| match (&decoded.malformed, found) {
             (Some(malformed), Some(_)) => format!("status {malformed}"),
             (_, _) => "status does not exist".to_owned(),

@@ -242,7 +242,7 @@ async fn a_lock_made_in_place_of_the_one_to_be_released_or_broken_stays() {
     setting.world.raw.delete(&Kind::Object.lock(), None).await.unwrap();
     let mine = ours.lock_object(LockFolder::Storage, "ark:/1/2").await.unwrap();
     let error = others.commit(&plan).await.unwrap_err();
-    assert!(error.to_string().contains("is another's by now"), "{error}");
+    assert!(error.to_string().contains("has another holder"), "{error}");
     assert_eq!(others.find_lock(&mine.path).await.unwrap(), Some(mine));
 }
 

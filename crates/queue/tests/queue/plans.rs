@@ -163,7 +163,7 @@ async fn only_the_lock_that_was_seen_is_broken_and_only_the_pause_that_was_seen_
     let error = world.queue.commit(&plan).await.unwrap_err();
     assert!(error.to_string().contains("has changed since it was seen"), "{error}");
     let error = world.queue.plan_break_lock(&seen).await.unwrap_err();
-    assert!(error.to_string().contains("is another's by now"), "{error}");
+    assert!(error.to_string().contains("has another holder"), "{error}");
     assert_eq!(world.tree().await, before);
 
     let ingest = path::Queue::Ingest;

@@ -65,7 +65,7 @@ pub enum CoordinationError {
     },
     /// So much stands below a znode that it is not deleted with it.
     #[error(
-        "{path}: more than {} znodes are below it, which queuekeeper did not put there, so nothing was deleted; look at \
+        "{path}: more than {} znodes are below it, which queuekeeper did not create, so nothing was deleted; inspect \
          them, and delete all by hand (zkCli.sh: deleteall {path})",
         super::nodes::MOST_BELOW
     )]
@@ -253,7 +253,9 @@ impl CoordinationTask {
                         std::future::pending::<()>().await;
                     }
                     if let Err(error) = coordination.make_folders().await {
-                        tracing::warn!("our own znodes cannot be made, and no alert can be acted upon: {error}");
+                        tracing::warn!(
+                            "cannot create the znodes below /queuekeeper, so no action is taken on alerts: {error}"
+                        );
                     }
                     let state = ElectionState { lead: &self.lead, problem: &self.problem };
                     election::stand(&client, coordination.acls(), state, &self.resign).await;

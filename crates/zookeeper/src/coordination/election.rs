@@ -54,19 +54,19 @@ pub(super) async fn stand(client: &Client, acls: Acls<'_>, state: ElectionState<
     loop {
         match elected(client, acls, &prefix, state.problem).await {
             Ok(candidate) => {
-                tracing::info!(candidate, "this process carries out what alerts set off");
+                tracing::info!(candidate, "acquired leadership for automatic actions");
                 state.lead.send_replace(Some(Leadership { candidate: candidate.clone() }));
                 // Until the session is over, when this is dropped, or it is seen that the znode is gone.
                 resign.notified().await;
                 state.lead.send_replace(None);
-                tracing::warn!("this process does not lead any more, and stands for election anew");
+                tracing::warn!("lost leadership for automatic actions; standing for election again");
                 // Where it is there all the same, it would be in the way of the next.
                 let _ = client.delete(&candidate, None).await;
             }
             Err(error) => {
                 let problem = format!("{ELECTION}: {error}");
                 if state.problem.borrow().as_ref() != Some(&problem) {
-                    tracing::warn!("this process cannot stand for election: {problem}");
+                    tracing::warn!("cannot stand for election: {problem}");
                 }
                 state.problem.send_replace(Some(problem));
             }

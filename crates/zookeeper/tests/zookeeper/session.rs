@@ -78,7 +78,7 @@ async fn a_server_that_comes_late_is_found_and_its_absence_is_logged_once() {
     });
     let Connection::Connecting { last_error: Some(error), .. } = waiting.await else { panic!("no reason is given") };
     assert!(error.failures().unwrap().iter().all(|(_, symptom)| *symptom == Symptom::Refused), "{error}");
-    assert_eq!(log.count(&server.connect_string(), "trying on"), 1);
+    assert_eq!(log.count(&server.connect_string(), "retrying"), 1);
     assert_eq!(log.count(&server.connect_string(), "connection refused"), 1);
 
     server.restart().await.unwrap();

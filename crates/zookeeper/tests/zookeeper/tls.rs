@@ -99,7 +99,7 @@ async fn files_that_cannot_be_used_end_the_attempt_by_name() {
     for (ca_file, identity, named) in [
         (&missing, None, "missing.pem"),
         (&one.key_file, None, "one-key.pem cannot be used for TLS: it holds no certificate"),
-        (&ours.ca_file, Some(mixed), "does not go with the key"),
+        (&ours.ca_file, Some(mixed), "does not match the key"),
         (&ours.ca_file, Some(swapped), "one-key.pem"),
     ] {
         let config = Config { tls: Some(Tls { ca_file: Some(ca_file.clone()), identity }), ..config("127.0.0.1:1") };

@@ -263,7 +263,7 @@ pub(super) const BEYOND_REPAIR: &[Beyond] = &[
     (
         JOB,
         &[Set(STATUS, "garbage"), Delete(ENTRY)],
-        "status is not JSON (line 1, column 1), and queue entry and reference do not name one state",
+        "status is not JSON (line 1, column 1), and its queue entry and reference show different states",
         JOB_GONE,
     ),
     (JOB, &[Delete(STATUS), Make("/jobs/states/storing/05-jid0000000001", "")], "status does not exist", JOB_GONE),
