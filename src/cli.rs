@@ -1,4 +1,4 @@
-//! The command line: what it takes, and what the process ends with.
+//! The command line and the exit codes.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -114,19 +114,19 @@ enum Command {
     Password(password::PasswordArgs),
 }
 
-/// A command that cannot begin, because of what it was told or of what is not there: one line, exit code 2.
+/// A command that cannot start because of its arguments or a missing program: one line, exit code 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct UsageError(String);
 
 impl UsageError {
-    /// Says which flag is wrong, and why.
+    /// An error that names the wrong flag, and why it is wrong.
     pub fn flag(flag: &str, why: impl std::fmt::Display) -> Self {
         Self(format!("{flag}: {why}"))
     }
 }
 
-/// Reads the command line, does what it says and gives back what the process ends with.
+/// Runs the command line and returns the exit code.
 #[must_use]
 pub fn run() -> ExitCode {
     let matches = command().try_get_matches().unwrap_or_else(|error| conceal(error).exit());
@@ -164,8 +164,8 @@ pub fn run() -> ExitCode {
             } else {
                 error.downcast_ref::<exit::CommandError>().map_or(FAILED, |error| error.code)
             };
-            // The log may be JSON, or not begun yet: what ends the process is for whoever started it. A line of it may
-            // hold anybody's text.
+            // Not through the log, which may be JSON or not started yet: the message is for the user at the terminal. It
+            // may contain text from znodes.
             let line = visible(&format!("error: {error:#}"));
             let _ = writeln!(std::io::stderr(), "{line}");
             ExitCode::from(code)
@@ -173,8 +173,8 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Makes a wrong value safe to show: without what stands before an `@`, as a password does in a URL, since values come from
-/// the environment too and errors end up in logs; and with escapes for what a terminal would obey.
+/// Makes a wrong value safe to show: without the part before an `@`, which in a URL has the password, since values may
+/// come from the environment and errors end up in logs; and with control characters escaped.
 fn conceal(mut error: clap::Error) -> clap::Error {
     if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) {
         let shown = value.rsplit_once('@').map_or_else(|| value.clone(), |(_, behind)| format!("…@{behind}"));
@@ -189,14 +189,14 @@ fn command() -> clap::Command {
     static VERSION: LazyLock<String> =
         LazyLock::new(|| format!("{} (revision {}, rustc {})", build::VERSION, build::revision(), build::rustc()));
     let command = Cli::command().version(VERSION.as_str());
-    // Whoever looks up how to hold a job is not helped by the ways to reach ZooKeeper, which are the same everywhere.
+    // The options for ZooKeeper are the same for all commands, and only distract in the short help of each.
     command.mut_subcommands(|command| {
         let command = variables::of_flags(command);
         if matches!(command.get_name(), "serve" | "demo") { command } else { command.mut_args(brief) }
     })
 }
 
-/// Leaves what configures a command out of its short help.
+/// Hides configuration options in the short help.
 fn brief(argument: clap::Arg) -> clap::Arg {
     let configures = argument.get_long().is_some_and(|long| long.contains('.'));
     if configures { argument.hide_short_help(true) } else { argument }

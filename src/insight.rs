@@ -34,13 +34,13 @@ pub(super) const ITEMS: usize = 5;
 /// What a diagnosis comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// It moves, or has no need to.
+    /// It moves, or does not need to.
     Moving,
-    /// It waits for its turn, and will come to it.
+    /// It waits for its turn, which will come.
     Waiting,
-    /// It will not move by its turn alone: something has to change, or somebody to act.
+    /// It does not move until something changes or an operator acts.
     Stopped,
-    /// It is done with.
+    /// It is finished.
     Done,
 }
 

@@ -1,4 +1,4 @@
-//! What Prometheus is told: the registry, its collectors and the exposition.
+//! The metrics: the registry, its collectors and the exposition.
 //!
 //! What is true of the queue is taken at each scrape from one view of the image ([`queue`]); what was seen happening
 //! is counted by the module that saw it, which registers its own families in the same [`Registry`]. Here are those

@@ -11,8 +11,8 @@ use queuekeeper_zookeeper::coordination::Snapshot;
 /// The outcome of a decision that is accepted and not executed yet.
 pub(super) const ACCEPTED: &str = "accepted";
 
-/// Results that are computed once for each call, so that a thousand alerts cost as much as one: their number and
-/// contents are chosen by whoever can have Alertmanager send alerts.
+/// Results that are computed once for each call, so that a thousand alerts cost as much as one: any client that
+/// can send alerts through Alertmanager chooses their number and contents.
 pub(super) struct Call<'a> {
     /// Our own znodes at the start of the call; `None` if no rule needs them.
     pub(super) snapshot: Option<&'a Snapshot>,

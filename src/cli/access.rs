@@ -17,7 +17,7 @@ use crate::views::access::{AccessFilter, AccessList};
 use crate::views::show::brief;
 use queuekeeper_queue::id::RequestId;
 
-/// List access requests, or do something to one of them
+/// List access requests, or execute an action on one of them
 #[derive(Clone, Debug, Args)]
 pub(super) struct AccessArgs {
     #[command(flatten)]
@@ -27,7 +27,7 @@ pub(super) struct AccessArgs {
     #[arg(value_name = "QID", conflicts_with = "text")]
     request: Option<String>,
 
-    /// What to do to it; without it, list
+    /// The action on it [default: list the requests]
     #[arg(value_name = "ACTION", value_parser = verbs::parser(TargetKind::Request))]
     action: Option<ActionKind>,
 
@@ -42,10 +42,10 @@ pub(super) struct AccessArgs {
 }
 
 impl AccessArgs {
-    /// Lists them, or does something to one of them.
+    /// Lists them, or executes an action on one of them.
     ///
     /// # Errors
-    /// When the queue cannot be read, there is no such request, or it stands against the action.
+    /// When the queue cannot be read, there is no such request, or the action is refused.
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let id = self.request.as_deref().map(request_id).transpose()?;
         let (Some(kind), Some(id), Some(queue)) = (self.action, id, self.filter.queue) else {
@@ -108,6 +108,6 @@ fn show(list: &AccessList, screen: &mut Screen) {
 fn request_id(text: &str) -> Result<RequestId, UsageError> {
     text.parse().map_err(|_| {
         let text = brief(text, 64);
-        UsageError(format!("{text} is no request's id, which is qid and ten digits, such as qid0000000042"))
+        UsageError(format!("{text} is not the id of a request, which is qid and ten digits, such as qid0000000042"))
     })
 }

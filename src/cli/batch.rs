@@ -18,14 +18,14 @@ use crate::views::parameter::BatchName;
 use crate::views::show::brief;
 use queuekeeper_queue::id::BatchId;
 
-/// Show how far one batch is, or do something to it
+/// Show the progress of a batch, or execute an action on it
 #[derive(Clone, Debug, Args)]
 pub(super) struct BatchArgs {
     /// The batch: bid and ten digits, its number, or the UUID of its submission
     #[arg(value_name = "BATCH")]
     batch: String,
 
-    /// What to do; without it, show the batch
+    /// The action [default: show the batch]
     #[arg(value_name = "ACTION", value_parser = verbs::parser(TargetKind::Batch))]
     action: Option<ActionKind>,
 
@@ -41,10 +41,10 @@ pub(super) struct BatchArgs {
 }
 
 impl BatchArgs {
-    /// Shows it, or does something to it.
+    /// Shows it, or executes an action on it.
     ///
     /// # Errors
-    /// When the queue cannot be read, there is no such batch, or it stands against what is requested.
+    /// When the queue cannot be read, there is no such batch, or the action is refused.
     pub(super) async fn run(self) -> anyhow::Result<()> {
         if self.force {
             verbs::only("--force", "force", TargetKind::Batch, self.action)?;
@@ -132,7 +132,7 @@ fn show(standing: &BatchStanding, now: Timestamp, screen: &mut Screen) {
     screen.fact("Their states", &states.join(", "));
     let at = standing.outlook.instants(now);
     let by_clock = if at.is_empty() { String::new() } else { format!(", at {at}") };
-    // A single look does not show how fast jobs end.
+    // A single walk does not show how fast jobs finish.
     if standing.outlook.forecast != Forecast::Unknown {
         screen.fact("Ends", &format!("{}{by_clock}", standing.outlook.ends));
     }

@@ -1,4 +1,4 @@
-//! `queuekeeper batches`: which batches, by any filter.
+//! `queuekeeper batches`: batches by any filter.
 
 use clap::Args;
 use jiff::Timestamp;
@@ -17,7 +17,7 @@ use crate::views::query::Parameters as _;
 /// List batches, or clean up
 #[derive(Clone, Debug, Args)]
 pub(super) struct BatchesArgs {
-    /// What to do; without it, list them
+    /// The action [default: list them]
     #[arg(value_name = "ACTION", value_parser = verbs::parser(TargetKind::Batches))]
     action: Option<ActionKind>,
 
@@ -44,12 +44,12 @@ impl BatchesArgs {
             None => self.list().await,
             Some(kind) => {
                 if self.filter.is_filtered() {
-                    let why = "clean-up purges every batch that is done with, and takes no filter";
+                    let why = "clean-up purges every finished batch, and takes no filter";
                     return Err(UsageError(why.to_owned()).into());
                 }
                 self.act.check()?;
                 let action = verbs::action(kind, Target::Batches, ActionParameters::default())?;
-                // With the whole queue at hand, not every job has to be asked for its batch again and again.
+                // With the mirror, the batch of each job does not have to be read from ZooKeeper.
                 self.client
                     .ask(async |link| {
                         let store = link.store(false).await?;
@@ -109,7 +109,7 @@ fn show(list: &BatchList, screen: &mut Screen) {
     screen.table(&table);
 }
 
-/// Its state; the text of its status where that is none.
+/// Its state; the text of its status if that is not a state.
 pub(super) fn state(batch: &BatchItem) -> String {
     batch.odd_status.as_ref().map_or_else(|| batch.state.to_owned(), |odd| format!("{} ({odd})", batch.state))
 }

@@ -1,5 +1,4 @@
-//! What every command has in common that looks at the queue or changes it: the way to ZooKeeper, and one look at the
-//! tree.
+//! The options and the connection of all commands that read or change the queue, and one walk of the tree.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,10 +23,10 @@ use queuekeeper_queue::id::JobId;
 
 use queuekeeper_zookeeper::coordination::Coordination;
 
-/// How long the end of a session is waited for. One that is not ended expires by itself.
+/// The time limit for closing a session. An open session expires.
 const CLOSING: Duration = Duration::from_millis(500);
 
-/// How to reach the queue, and how to show what is found.
+/// How to reach the queue, and the output format.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ClientArgs {
     #[command(flatten)]
@@ -46,7 +45,7 @@ pub(super) struct Link {
     config: queuekeeper_zookeeper::Config,
     pub(super) client: Client,
     pub(super) limits: Limits,
-    /// The servers' clock, once a command has asked for it.
+    /// The servers' clock, once it has been measured.
     clock: Arc<OnceCell<Result<Measured, String>>>,
 }
 
@@ -59,7 +58,7 @@ impl ClientArgs {
         Ok(Link { config, client, limits: self.faults.limits(), clock: Arc::default() })
     }
 
-    /// Connects, asks what there is to ask, and ends the session.
+    /// Connects, runs queries, and closes the session.
     pub(super) async fn ask<T>(&self, ask: impl AsyncFnOnce(&Link) -> anyhow::Result<T>) -> anyhow::Result<T> {
         let link = self.connect().await?;
         let answer = ask(&link).await;
@@ -69,19 +68,19 @@ impl ClientArgs {
 }
 
 impl Link {
-    /// Walks the tree once. With `confirm` it looks twice where something seems to be broken.
+    /// Walks the tree once; with `confirm` a second time if the first walk finds faults.
     pub(super) async fn store(&self, confirm: bool) -> Result<mirror::Store, CommandError> {
         let _spinner = Spinner::start("reading the queue");
         let measured = self.clock.get().and_then(|measured| measured.as_ref().ok()).copied();
         Ok(mirror::load(&self.client, self.limits.clone(), confirm, measured).await?)
     }
 
-    /// Reads one job, and nothing else; `None` where there is none.
+    /// Reads one job, and nothing else; `None` if it does not exist.
     pub(super) async fn job(&self, id: JobId) -> Result<Option<mirror::Store>, CommandError> {
         Ok(mirror::load_job(&self.client, id).await?)
     }
 
-    /// Measures the servers' clock by one write below /queuekeeper, if that can be done; once for a command.
+    /// Measures the servers' clock by one write below /queuekeeper, if possible; once per command.
     fn measure(&self) -> BoxFuture<'static, Result<Measured, String>> {
         let (clock, client, acl) = (Arc::clone(&self.clock), self.client.clone(), self.config.acl.clone());
         Box::pin(async move {
@@ -112,7 +111,7 @@ impl Link {
         }
     }
 
-    /// The servers' clock, for what goes by an age. A dry run writes nothing, and so does not ask for it.
+    /// The servers' clock, for actions that depend on an age. A dry run writes nothing, so it does not measure it.
     pub(super) fn clock(&self, is_dry_run: bool) -> Clock {
         let link = self.clone();
         if is_dry_run { Clock::Mirror } else { Clock::Measured(Arc::new(move || link.measure())) }
@@ -123,12 +122,12 @@ impl Link {
         Queue::new(self.client.clone()).with_acl(self.config.acl.as_slice())
     }
 
-    /// What views are worked out from.
+    /// The source of views.
     pub(super) fn source<'a>(&'a self, store: &'a mirror::Store) -> Source<'a> {
         Source { store, storage: None, alerts: None, servers: &self.config.servers }
     }
 
-    /// Ends the session, so that the server does not keep it until it expires.
+    /// Closes the session, so that the server does not keep it until it expires.
     pub(super) async fn close(self) {
         let mut watcher = self.client.state_watcher();
         drop(self.client);
@@ -138,11 +137,11 @@ impl Link {
     }
 }
 
-/// A job's id as it is typed.
+/// Parses a job's id.
 pub(super) fn job_id(text: &str) -> Result<JobId, UsageError> {
     let number = || text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok().map(JobId::new)).flatten();
     text.parse().ok().or_else(number).ok_or_else(|| {
         let text = brief(text, 64);
-        UsageError(format!("{text} is no job's id, which is jid and ten digits, such as jid0000000042"))
+        UsageError(format!("{text} is not the id of a job, which is jid and ten digits, such as jid0000000042"))
     })
 }

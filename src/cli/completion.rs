@@ -1,11 +1,11 @@
-//! `queuekeeper completion`: what a shell completes.
+//! `queuekeeper completion`: completion scripts for shells.
 
 use clap::Args;
 use clap_complete::Shell;
 
 use super::output;
 
-/// Write a script that lets a shell complete what is typed
+/// Write the completion script of a shell
 #[derive(Clone, Debug, Args)]
 pub(super) struct CompletionArgs {
     /// The shell

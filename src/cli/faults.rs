@@ -20,7 +20,7 @@ use queuekeeper_queue::fault::Fault;
 
 /// List what is broken in the tree, since when, its effect and its fix
 ///
-/// What is broken shows by its age. A list and --dry-run write nothing, and so assume that the clocks of this host and of
+/// Faults depend on ages. A list and --dry-run write nothing, and so assume that the clocks of this host and of
 /// ZooKeeper agree, unless znodes show otherwise; --repair measures ZooKeeper's clock first, by one write to
 /// /queuekeeper/clock.
 #[derive(Clone, Debug, Args)]
@@ -32,11 +32,11 @@ pub(super) struct FaultsArgs {
     #[arg(long, help_heading = "Acting", conflicts_with_all = ["limit", "cursor"])]
     repair: bool,
 
-    /// Only the faults of this item: a path, as the list has it
+    /// Only the faults of this item: its path, as listed
     #[arg(long, value_name = "PATH", help_heading = "Acting", requires = "repair")]
     item: Option<String>,
 
-    /// Repair it although another holds the item
+    /// Repair it although the item is locked
     #[arg(long, help_heading = "Acting", requires = "item")]
     force: bool,
 
@@ -72,10 +72,10 @@ impl FaultsArgs {
                 let store = link.store(true).await?;
                 let (targets, left) = self.repairable(&store);
                 for (fault, help) in left {
-                    note(&format!("{fault}: no writing repairs it; {help}"));
+                    note(&format!("{fault}: it cannot be repaired automatically; {help}"));
                 }
                 if targets.is_empty() {
-                    note("there is nothing that can be repaired by writing");
+                    note("no fault can be repaired automatically");
                     return Ok(());
                 }
                 self.act
@@ -95,7 +95,7 @@ impl FaultsArgs {
             .await
     }
 
-    /// What can be repaired of what is asked for, and what cannot, with what helps.
+    /// The matching faults that can be repaired, and those that cannot, with what to do about them.
     fn repairable(&self, store: &Store) -> (Vec<Target>, Vec<(Fault, &'static str)>) {
         let now = Timestamp::now();
         let (mut targets, mut left) = (Vec::new(), Vec::new());
@@ -126,7 +126,7 @@ impl FaultsArgs {
             return Ok(());
         }
         if list.items.is_empty() && lasting(&list.unconfirmed).next().is_some() {
-            note("no fault that matches is confirmed");
+            note("no matching fault is confirmed");
         } else {
             Paging::report(&list, "fault", "faults");
         }
@@ -171,11 +171,11 @@ fn show(list: &FaultList, screen: &mut Screen) {
     screen.say(ASSUMED);
 }
 
-/// What a walk does not read, as there may be one for each job.
-const UNSEEN: &str = "Not looked for: znodes below the references of batches in progress. They matter when the batch has \
+/// What a walk does not read, since there may be one such znode for each job.
+const UNSEEN: &str = "Not checked: znodes below the references of batches in progress. They matter when the batch has \
                       ended, and are found then.";
 
-/// What has to last for no longer is confirmed by looking twice, in seconds.
+/// Faults with a grace period up to this, in seconds, are confirmed by a second walk.
 const MOMENTS: f64 = 3.0;
 
 /// What has to last for longer than a walk takes to be a fault. What has to last for moments was looked at twice: where
@@ -184,14 +184,14 @@ pub(super) fn lasting(unconfirmed: &[Unconfirmed]) -> impl Iterator<Item = &Unco
     unconfirmed.iter().filter(|fault| fault.lasting_seconds > MOMENTS)
 }
 
-/// Shows what may be a fault and is not confirmed.
+/// Shows suspected faults, which are not confirmed.
 pub(super) fn unconfirmed(all: &[Unconfirmed], screen: &mut Screen) {
     let all: Vec<_> = lasting(all).collect();
     if all.is_empty() {
         return;
     }
     screen.say(
-        "Not confirmed, because a single look cannot tell whether it lasts. A running server (queuekeeper serve) can:",
+        "Not confirmed, because a single walk cannot detect whether it lasts. A running server (queuekeeper serve) can:",
     );
     for fault in all {
         let lasting = words::length(Duration::from_secs_f64(fault.lasting_seconds));

@@ -17,21 +17,21 @@ use crate::views::job::JobDetail;
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::{JobNode, Path};
 
-/// Show one job, diagnose why it is not moving, or do something to it
+/// Show a job, diagnose why it is not moving, or execute an action on it
 #[derive(Clone, Debug, Args)]
 pub(super) struct JobArgs {
     /// The job: jid and ten digits, or the number in it
     #[arg(value_name = "JID")]
     job: String,
 
-    /// What to do; without it, show the job
+    /// The action [default: show the job]
     #[arg(value_name = "ACTION", value_parser = JobVerb::parser())]
     action: Option<JobVerb>,
 
     #[command(flatten)]
     parameters: JobParameters,
 
-    /// Break a lock that is no fault; its session may be at work
+    /// Break a lock that is not a fault; its daemon may be working
     #[arg(long, help_heading = "Acting")]
     force: bool,
 
@@ -42,7 +42,7 @@ pub(super) struct JobArgs {
     client: ClientArgs,
 }
 
-/// What there is to do about a job.
+/// The actions on a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum JobVerb {
     Why,
@@ -53,7 +53,7 @@ enum JobVerb {
 impl JobVerb {
     fn parser() -> impl TypedValueParser<Value = Self> {
         let lock = TargetKind::Lock;
-        let why = PossibleValue::new(WHY).help("Show why it is not moving, or that it is");
+        let why = PossibleValue::new(WHY).help("Show why it is not moving, or that it is moving");
         let names = [why].into_iter().chain(verbs::values(TargetKind::Job)).chain(verbs::values(lock));
         PossibleValuesParser::new(names).try_map(|name| {
             let kind = ActionKind::ALL.into_iter().find(|kind| kind.command() == name);
@@ -70,10 +70,10 @@ impl JobVerb {
 const WHY: &str = "why";
 
 impl JobArgs {
-    /// Shows it, or does something to it.
+    /// Shows it, or executes an action on it.
     ///
     /// # Errors
-    /// When it cannot be read, is not there, or stands against what is requested.
+    /// When it cannot be read, does not exist, or the action is refused.
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let id = job_id(&self.job)?;
         if self.force && self.action != Some(JobVerb::BreakLock) {
@@ -95,7 +95,7 @@ impl JobArgs {
         }
     }
 
-    /// Shows the job as it is, without a look at any other.
+    /// Shows the job without reading any other.
     async fn show(&self, id: JobId) -> anyhow::Result<()> {
         self.parameters.check(None)?;
         let job = self.client.ask(async |link| {
@@ -111,7 +111,7 @@ impl JobArgs {
         self.parameters.check(None)?;
         let diagnosis = self.client.ask(async |link| {
             let store = link.store(true).await?;
-            // After the walk: what it saw twice has lasted until now.
+            // After the walk: what both walks found has lasted until now.
             let now = Timestamp::now();
             Ok((link.source(&store).job_diagnosis(&id.to_string(), now).map_err(CommandError::from)?, now))
         });
@@ -124,7 +124,7 @@ fn missing(id: JobId) -> CommandError {
     CommandError::new(NOT_FOUND, format!("there is no job {id}; one that was purged is gone for good"))
 }
 
-/// The job with the API's field names, without what only the whole queue shows.
+/// The job with the API's field names, without the fields that depend on the whole queue.
 fn alone(job: &JobDetail) -> serde_json::Result<serde_json::Value> {
     let mut job = serde_json::to_value(job)?;
     if let Some(fields) = job.as_object_mut() {
@@ -170,11 +170,11 @@ fn card(job: &JobDetail, now: Timestamp, screen: &mut Screen) {
     screen.fact("Znodes", &job.nodes_problem.clone().unwrap_or_default());
 }
 
-/// What a diagnosis by a running server knows besides.
-const UNSEEN: &str = "Not looked at: working storage, and how fast jobs move. A running server (queuekeeper serve) \
+/// What only the diagnosis of a running server includes.
+const UNSEEN: &str = "Not included: working storage, and how fast jobs move. A running server (queuekeeper serve) \
                       knows both.";
 
-/// Why something is not moving, or that it is.
+/// Shows why something is not moving, or that it is moving.
 pub(super) fn explain(diagnosis: &Diagnosis, now: Timestamp, screen: &mut Screen) {
     screen.say(&diagnosis.headline);
     for cause in &diagnosis.causes {

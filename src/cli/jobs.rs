@@ -1,4 +1,4 @@
-//! `queuekeeper jobs`: which jobs, by any filter.
+//! `queuekeeper jobs`: jobs by any filter.
 
 use clap::Args;
 use jiff::Timestamp;
@@ -18,16 +18,16 @@ use crate::views::PageQuery;
 use crate::views::jobs::{JobFilter, JobItem, JobList};
 use crate::views::query::Parameters as _;
 
-/// How many jobs are shown before something is done to many.
+/// The number of example jobs shown before a bulk action.
 const SAMPLE: usize = 10;
 
-/// List jobs, or do something to each that matches
+/// List jobs, or execute an action on each that matches
 ///
 /// A list and --dry-run write nothing, and so assume that the clocks of this host and of ZooKeeper agree, unless znodes
 /// show otherwise; an action by --fault or --min-age measures ZooKeeper's clock first, by one write to /queuekeeper/clock.
 #[derive(Clone, Debug, Args)]
 pub(super) struct JobsArgs {
-    /// What to do to each job that matches; without it, list them
+    /// The action on each matching job [default: list them]
     #[arg(value_name = "ACTION", value_parser = verbs::parser(TargetKind::Job), conflicts_with_all = ["limit", "cursor"])]
     action: Option<ActionKind>,
 
@@ -48,7 +48,7 @@ pub(super) struct JobsArgs {
 }
 
 impl JobsArgs {
-    /// Lists them, or does something to each.
+    /// Lists them, or executes an action on each.
     ///
     /// # Errors
     /// When the queue cannot be read, there is no such collection or group, or not everything could be done.
@@ -74,17 +74,17 @@ impl JobsArgs {
         Ok(())
     }
 
-    /// Does something to each job that matches, whatever arrives meanwhile.
+    /// Executes an action on each job that matches now.
     async fn act(&self, kind: ActionKind) -> anyhow::Result<()> {
         let bulk = self.parameters.of(kind)?;
         if !self.filter.is_filtered() && !self.paging.is_all() {
-            return Err(UsageError("name a filter, or --all for every job there is".to_owned()).into());
+            return Err(UsageError("set a filter, or --all for all jobs".to_owned()).into());
         }
         change_jobs(&self.client, &self.act, bulk, &self.filter).await
     }
 }
 
-/// Does something to each job that a query finds.
+/// Executes an action on each job that a query finds.
 pub(super) async fn change_jobs(
     client: &ClientArgs,
     act: &ActArgs,
@@ -103,7 +103,7 @@ pub(super) async fn change_jobs(
         .await
 }
 
-/// The same over a mirror.
+/// The same with a mirror.
 async fn change_found(
     link: &Link,
     store: Store,
@@ -157,12 +157,12 @@ fn show(list: &JobList, screen: &mut Screen) {
     screen.table(&table);
 }
 
-/// Its state; the text of its status where that is none.
+/// Its state; the text of its status if that is not a state.
 fn state(job: &JobItem) -> String {
     job.odd_status.as_ref().map_or_else(|| job.state.to_owned(), |odd| format!("{} ({odd})", job.state))
 }
 
-/// What matters first: why it failed, or what it is.
+/// The message of a failed job, else its title.
 fn about(job: &JobItem) -> String {
     if job.group.is_some() { job.message.clone() } else { job.filename.clone() }
 }

@@ -15,11 +15,11 @@ pub(super) struct LockArgs {
     #[arg(value_name = "PATH")]
     path: String,
 
-    /// What to do
+    /// The action
     #[arg(value_name = "ACTION")]
     action: LockAction,
 
-    /// Break it also where it is no fault; its session may be at work
+    /// Break it although it is not a fault; its daemon may be working
     #[arg(long, help_heading = "Acting")]
     force: bool,
 
@@ -32,7 +32,7 @@ pub(super) struct LockArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum LockAction {
-    /// Remove a lock that nobody will release
+    /// Remove a lock that will not be released
     Break,
 }
 
@@ -40,7 +40,7 @@ impl LockArgs {
     /// Breaks it.
     ///
     /// # Errors
-    /// When it is not there, is no fault, or cannot be broken.
+    /// When it does not exist, is not a fault, or cannot be broken.
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let LockAction::Break = self.action;
         let target = format!("lock:{}", self.path).parse();

@@ -1,9 +1,9 @@
-//! How far long work is, on standard error where that is a terminal.
+//! The progress of long operations, on standard error if that is a terminal.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
-/// How often it is shown at most.
+/// The minimum interval between updates.
 const EVERY: Duration = Duration::from_millis(200);
 
 /// A line on the terminal that is written over and over.

@@ -1,6 +1,7 @@
-//! How answers are shown: to people in tables and sentences, to programs as JSON.
+//! The output of commands: tables and sentences for people, JSON for programs.
 //!
-//! What a znode holds is anybody's text, and a terminal obeys some texts: nothing is written that would not show.
+//! The text of a znode may come from any client, and a terminal executes control sequences: invisible characters are
+//! escaped.
 
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
 
@@ -31,12 +32,12 @@ enum Format {
 }
 
 impl OutputArgs {
-    /// Whether it is for a program.
+    /// Whether the output is JSON.
     pub(super) fn is_json(self) -> bool {
         self.format == Format::Json
     }
 
-    /// Shows an answer.
+    /// Writes a result.
     pub(super) fn show<T: Serialize>(self, answer: &T, people: impl FnOnce(&mut Screen)) -> anyhow::Result<()> {
         if self.is_json() {
             return write(&json::text(answer)?);
@@ -47,7 +48,7 @@ impl OutputArgs {
     }
 }
 
-/// Writes to standard output. Whoever closes it has read enough.
+/// Writes to standard output. A closed pipe is not an error.
 pub(super) fn write(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -56,13 +57,13 @@ pub(super) fn write(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Says something beside the answer, on standard error: it is for people and never in the way of a program.
+/// Writes a note to standard error, separate from the result.
 pub(super) fn note(text: &str) {
     // Nothing else could be done about it.
     let _ = writeln!(std::io::stderr(), "{}", crate::views::show::visible(text));
 }
 
-/// Whether there is somebody to ask.
+/// Whether standard input and error are a terminal, so that a user can be prompted.
 pub(super) fn is_attended() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }

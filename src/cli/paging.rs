@@ -27,9 +27,9 @@ pub(super) struct Paging {
 
 /// A page of a list.
 pub(super) trait Pages: Sized {
-    /// Adds the page behind to this one.
+    /// Appends the next page.
     fn add(&mut self, behind: Self);
-    /// What to ask with for the page behind.
+    /// The cursor of the next page.
     fn next(&self) -> Option<&str>;
     /// How many are shown, and how many there are.
     fn counts(&self) -> (u64, u64);
@@ -57,7 +57,7 @@ macro_rules! pages {
 pages!(JobList, BatchList, AccessList, LockList, FaultList, FailureList);
 
 impl Paging {
-    /// Asks for what is to be shown.
+    /// Reads the requested pages.
     pub(super) fn take<L: Pages>(&self, ask: impl Fn(&PageQuery) -> Result<L, ViewError>) -> Result<L, CommandError> {
         if !self.all {
             return Ok(ask(&self.page)?);
@@ -71,12 +71,12 @@ impl Paging {
         Ok(list)
     }
 
-    /// Whether all are asked for.
+    /// Whether all items are requested.
     pub(super) fn is_all(&self) -> bool {
         self.all
     }
 
-    /// Notes that there are more than are shown.
+    /// Adds a note if there are more items than shown.
     pub(super) fn report(list: &impl Pages, one: &str, many: &str) {
         let (shown, total) = list.counts();
         if total == 0 {

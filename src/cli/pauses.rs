@@ -17,10 +17,10 @@ use crate::actions::{Action, ActionKind, ActionParameters, Target, TargetKind};
 
 use queuekeeper_queue::path::Queue;
 
-/// Show which queues are paused, or pause one, or let it go on
+/// Show which queues are paused; pause or unpause one
 #[derive(Clone, Debug, Args)]
 pub(super) struct QueueArgs {
-    /// What to do; without it, list them
+    /// The action [default: list them]
     #[arg(value_name = "ACTION", requires = "queue", value_parser = verbs::parser(TargetKind::Queue))]
     action: Option<ActionKind>,
 
@@ -35,10 +35,10 @@ pub(super) struct QueueArgs {
     client: ClientArgs,
 }
 
-/// Show which collections are held, or hold one, or let it go on
+/// Show which collections are held; hold or release one
 #[derive(Clone, Debug, Args)]
 pub(super) struct CollectionArgs {
-    /// What to do; without it, list them
+    /// The action [default: list them]
     #[arg(value_name = "ACTION", requires = "name", value_parser = verbs::parser(TargetKind::Collection))]
     action: Option<ActionKind>,
 
@@ -46,7 +46,7 @@ pub(super) struct CollectionArgs {
     #[arg(value_name = "MNEMONIC")]
     name: Option<String>,
 
-    /// Release its held jobs too
+    /// Also release its held jobs
     #[arg(long, help_heading = "Acting")]
     with_jobs: bool,
 
@@ -64,9 +64,9 @@ struct Stop {
     name: String,
     /// Since when it is stopped; null while it is not.
     paused_since: Option<Timestamp>,
-    /// By whom; empty where that is not said.
+    /// By whom; empty if that is not recorded.
     by: String,
-    /// Why; empty where that is not said.
+    /// Why; empty if that is not recorded.
     reason: String,
 }
 
@@ -81,10 +81,10 @@ impl Stop {
 }
 
 impl QueueArgs {
-    /// Shows them, or does something to one.
+    /// Shows them, or executes an action on one.
     ///
     /// # Errors
-    /// When they cannot be read, or one stands against what is requested.
+    /// When they cannot be read, or the action is refused.
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let named = self.queue.as_deref().and_then(Queue::from_name);
         let (Some(kind), Some(queue)) = (self.action, named) else { return self.list().await };
@@ -105,10 +105,10 @@ impl QueueArgs {
 }
 
 impl CollectionArgs {
-    /// Shows them, or does something to one.
+    /// Shows them, or executes an action on one.
     ///
     /// # Errors
-    /// When they cannot be read, or one stands against what is requested.
+    /// When they cannot be read, or the action is refused.
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let (Some(kind), Some(name)) = (self.action, self.name.as_deref()) else { return self.list().await };
         if self.with_jobs {
@@ -116,7 +116,7 @@ impl CollectionArgs {
         }
         let Ok(target) = format!("collection:{name}").parse::<Target>() else {
             let name = crate::views::show::brief(name, 64);
-            return Err(UsageError(format!("no collection can have the mnemonic {name}")).into());
+            return Err(UsageError(format!("{name} is not a valid mnemonic of a collection")).into());
         };
         let parameters = ActionParameters { with_jobs: self.with_jobs, ..ActionParameters::default() };
         let action = verbs::action(kind, target, parameters)?;

@@ -17,10 +17,10 @@ pub(super) mod faults;
 pub(super) mod volume;
 mod web;
 
-/// The most collections that may have series of their own: 13 for each.
+/// The maximum number of collections with their own series, 13 for each.
 const MOST_COLLECTIONS: u16 = 200;
 
-/// Serve the queue as metrics and a status page
+/// Serve metrics and a status page of the queue
 #[derive(Clone, Debug, Args)]
 pub struct ServeArgs {
     #[command(flatten)]
@@ -29,7 +29,7 @@ pub struct ServeArgs {
     #[command(flatten)]
     web: web::WebArgs,
 
-    /// A stale mirror makes /-/ready fail after this time
+    /// The time after which a stale mirror makes /-/ready fail
     #[arg(
         long = "mirror.stale-after",
         value_name = "DURATION",
@@ -38,7 +38,7 @@ pub struct ServeArgs {
     )]
     stale_after: PrometheusDuration,
 
-    /// The queue's own series are left out of the metrics after the mirror was stale for this time
+    /// The time after which the series of the queue are no longer exported while the mirror is stale
     #[arg(
         long = "mirror.drop-after",
         value_name = "DURATION",
@@ -47,7 +47,7 @@ pub struct ServeArgs {
     )]
     drop_after: PrometheusDuration,
 
-    /// How often to read the tree again and compare; 0 for never, else at least 10s. Without it, a change of a znode's ACL
+    /// How often to compare the mirror with the tree; 0 for never, else at least 10s. Without it, a change of a znode's ACL
     /// is noticed only when something else of the same job, batch or request changes
     #[arg(
         long = "mirror.drift-interval",

@@ -24,8 +24,8 @@ use queuekeeper_zookeeper::coordination::Coordination;
 /// Show whether the queue flows, and if not, where and why
 #[derive(Clone, Debug, Args)]
 pub(super) struct StatusArgs {
-    /// The file that the server takes with --config.file: which rules act on alerts. Without it, what is known of rules is
-    /// what they left in ZooKeeper
+    /// The configuration file of the server, which has the rules that act on alerts. Without it, only the state of rules
+    /// in ZooKeeper is known
     #[arg(long = "config.file", value_name = "FILE", help_heading = "Rules")]
     file: Option<PathBuf>,
 
@@ -71,19 +71,19 @@ impl StatusArgs {
     }
 }
 
-/// What the overview of a running server shows besides.
+/// What only the overview of a running server shows.
 fn unseen(has_volume: bool, has_rules: bool) -> String {
     let mut unseen = Vec::new();
     if !has_volume {
-        unseen.push("working storage (name it with --storage.path)");
+        unseen.push("working storage (set --storage.path)");
     }
     if !has_rules {
-        unseen.push("which rules act on alerts (name their file with --config.file)");
+        unseen.push("the rules that act on alerts (set --config.file)");
     }
     unseen.push("how fast jobs move");
     let last = unseen.pop().unwrap_or_default();
     let all = if unseen.is_empty() { last.to_owned() } else { format!("{}, and {last}", unseen.join(", ")) };
-    format!("Not looked at: {all}. A running server (queuekeeper serve) shows all of it.")
+    format!("Not included: {all}. A running server (queuekeeper serve) shows all of it.")
 }
 
 fn show(overview: &Overview, faults: &FaultList, unseen: &str, now: Timestamp, screen: &mut Screen) {

@@ -91,8 +91,8 @@ impl ConfigFile {
     /// When it has a role for an unknown user, or a token has the name of a user: the audit trail could not distinguish
     /// the two.
     pub fn check_users(&self, web: Option<&WebFile>) -> Result<(), FileError> {
-        let nobody = Users::default();
-        let users = web.map_or(&nobody, |web| web.users());
+        let no_users = Users::default();
+        let users = web.map_or(&no_users, |web| web.users());
         if let Some((name, given)) = self.roles.iter().find(|(name, _)| users.hash(name).is_none()) {
             let who = if users.is_empty() { "has no users" } else { "has no such user" };
             let why =

@@ -302,7 +302,7 @@ fn a_state_without_daemons_is_named_with_its_time() {
     let mut job = job(JobState::Estimating);
     let state = job.in_state.as_mut().unwrap();
     (state.locked, state.taken, state.flow.last_left) = (0, Some(before(55 * MINUTE)), Some(before(58 * MINUTE)));
-    assert_eq!(of_job(&job)[0], "waiting: It is waiting for its turn.", "nobody had the time to come yet");
+    assert_eq!(of_job(&job)[0], "waiting: It is waiting for its turn.", "no daemon had the time to poll yet");
     let folder = || Path::StateFolder(JobState::Estimating.into());
     let state = job.in_state.as_mut().unwrap();
     state.faults = vec![fault(Fault::StuckState, folder()), fault(Fault::NoDaemon, folder())];

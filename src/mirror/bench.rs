@@ -15,7 +15,7 @@ use queuekeeper_queue::id::{BatchId, JobId, Priority};
 use queuekeeper_queue::path::{BatchNode, JobNode, Path};
 use queuekeeper_queue::state::{JobState, Outcome, State};
 
-/// How many reads are applied before what they touched is judged, as the writer does it under load.
+/// How many reads are applied before what they touched is evaluated, as the writer does it under load.
 const AT_ONCE: usize = 128;
 
 /// The batch of all jobs.
@@ -57,7 +57,7 @@ pub fn apply_steps(jobs: u32, is_kept: bool) -> Applied {
     let (mut image, mut history) = (filled(jobs), Record::default());
     let mut now_ms = 1_000_000;
     if is_kept {
-        image.judge_all(None, now_ms, now_ms, &limits);
+        image.evaluate_all(None, now_ms, now_ms, &limits);
     }
     let (mut took, mut reads) = (Duration::ZERO, 0_u32);
     let mut from = JobState::Pending;
@@ -80,7 +80,7 @@ pub fn apply_steps(jobs: u32, is_kept: bool) -> Applied {
             if is_kept {
                 history.note(changes, now);
                 image.set_now(now_ms);
-                while image.judge(now_ms, &limits, AT_ONCE) {}
+                while image.evaluate(now_ms, &limits, AT_ONCE) {}
             }
             took += cpu_time().saturating_sub(started);
         }

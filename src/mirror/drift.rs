@@ -16,10 +16,10 @@ const ROWS_AT_ONCE: usize = 512;
 const ROWS_BETWEEN: usize = 32 * ROWS_AT_ONCE;
 
 impl Follower {
-    /// Reads what an image from a walk has otherwise than ours, counts what a second read confirms and no event has
-    /// told of since the walk began, and repairs it.
+    /// Reads the znodes that differ between an image from a walk and ours. Differences that a second read confirms, and
+    /// that no event has reported since the walk began, are counted and repaired.
     ///
-    /// A walk is no snapshot: most of what differs has changed while it went on.
+    /// A walk is not a snapshot: most differences are changes that happened during it.
     pub(super) async fn repair_drift(
         &mut self,
         client: &Client,
@@ -69,15 +69,16 @@ impl Follower {
 
     /// Applies what a second read has confirmed.
     fn repair(&mut self, reads: Vec<(Path, Found)>, drifted: &mut Drifted) {
-        // No event reports what is closed to us: servers withhold them since CVE-2024-23944 was repaired,
-        // and a change of permissions is no event at all. Nor is the end of a batch one below its references, which
-        // nobody has looked at until then.
-        let is_untold = |path: &Path, found: &Found| {
+        // No event reports unreadable znodes: servers withhold such events since the fix of CVE-2024-23944, and a
+        // change of permissions causes no event. Nor does one report what is below the references of a batch, which is
+        // read for the first time when the batch ends.
+        let is_unreported = |path: &Path, found: &Found| {
             let was_unreadable = self.writer.with_image(|image| image.is_unreadable(path)).unwrap_or(false);
             was_unreadable || matches!(found, Found::Denied) || matches!(path.parent(), Some(Path::Reference(..)))
         };
-        let (untold, reads): (Vec<_>, Vec<_>) = reads.into_iter().partition(|(path, found)| is_untold(path, found));
-        self.apply_untold(untold);
+        let (unreported, reads): (Vec<_>, Vec<_>) =
+            reads.into_iter().partition(|(path, found)| is_unreported(path, found));
+        self.apply_unreported(unreported);
         let metrics = &self.metrics;
         let first = reads.first().map(|(path, _)| path.clone());
         let mut differences = 0;

@@ -27,7 +27,7 @@ impl FailureKey {
     /// The name of the failures behind a state with a message of that pattern.
     pub(super) fn of(last_successful: Option<JobState>, pattern: &str) -> Self {
         let state = last_successful.map_or("none", |state| state_label(Some(state)));
-        // FNV-1a, which is the same everywhere. No name is a secret, and who makes two alike merges two of his groups.
+        // FNV-1a, which is the same on every platform. Keys are not secret, and a collision only merges two groups.
         let bytes = state.bytes().chain([0]).chain(pattern.bytes());
         Self(
             bytes

@@ -269,8 +269,7 @@ impl Follower {
     /// Applies reads of what has changed.
     fn take_changes(&mut self, reads: Vec<(Path, Found)>) {
         let read_at = Moment::now();
-        // Of an unexpected znode the event may have told of something far below it: its own last change may be
-        // months ago.
+        // The event of an unexpected znode may be about something far below it: its own last change may be months ago.
         let dated = reads.iter().filter(|(path, _)| !matches!(path, Path::Unexpected(_)));
         self.writer.saw(dated.filter_map(|(_, found)| Some(found.node()?.1.mtime)), read_at);
         let offset = self.writer.offset();
@@ -293,7 +292,7 @@ impl Follower {
             Answer::Node(..) | Answer::Item(..) | Answer::Names(..) => None,
         });
         let (open, rest): (Vec<_>, Vec<_>) = found.partition(|(_, found)| matches!(found, Found::Listed));
-        self.apply_untold(rest);
+        self.apply_unreported(rest);
         let unknown = self.writer.with_image(|image| {
             let unknown = open.into_iter().filter(|(path, _)| !image.knows(path));
             unknown.map(|(path, _)| path).collect()
@@ -309,14 +308,14 @@ impl Follower {
             reader.push(Query::Node(path));
         }
         while let Some(answers) = watch.during(reader.next()).await?? {
-            self.apply_untold(nodes(answers));
+            self.apply_unreported(nodes(answers));
         }
         self.metrics.reads.inc_by(reader.reads);
         Ok(reader.full_requests())
     }
 
-    /// Applies reads of what no event reported: when it changed is nobody's news.
-    pub(super) fn apply_untold(&mut self, reads: Vec<(Path, Found)>) {
+    /// Applies reads of changes that no event reported, without a date of the last change.
+    pub(super) fn apply_unreported(&mut self, reads: Vec<(Path, Found)>) {
         self.note_closed(&reads);
         let metrics = &self.metrics;
         self.writer.apply(reads, |_, change| metrics.change(change));
@@ -327,8 +326,8 @@ impl Follower {
         self.writer.with_image(|image| closed.note(reads, image));
     }
 
-    /// Logs each state that we do not know, once while it is there: its writer is newer than we are. A name is
-    /// anybody's text, so it is written with escapes.
+    /// Logs each state that we do not know, once while it is there: its writer is newer than we are. A name
+    /// may be any text, so it is escaped.
     fn name_unknown_states(&mut self) {
         let names = self.writer.with_image(Image::unknown_states).unwrap_or_default();
         for state in names.iter().filter(|name| !self.unknown_states.contains(name)) {

@@ -51,8 +51,8 @@ impl From<ReadError> for LoadError {
 /// Walks the whole tree once.
 ///
 /// A fault by shape counts only when it has lasted for the grace of `limits`, since the daemons change a job in
-/// separate writes. With `confirm` the tree is walked again after that time, if the first walk has shown any: what is
-/// told then is a fault and no passing thing.
+/// separate writes. With `confirm` the tree is walked again after that time, if the first walk has found any: what is
+/// found then is a fault, and not just a write in progress.
 ///
 /// Ages go by a clock that was `measured`. Without that, the clocks are taken to agree unless the tree shows otherwise.
 ///

@@ -1,8 +1,8 @@
 //! Reads of znodes that the mirror does not hold, for pages that show one item or one place in the tree.
 //!
-//! They go over the mirror's own session and cost the tree what a careful person at a shell would: few at a time, none
-//! for long, and of what they bring only so much is kept as anybody can read. The size of each is asked for before it
-//! is read, so that many large ones come one after the other.
+//! They go over the mirror's own session and cost ZooKeeper little: few at a time, with a time limit, and only as much of
+//! the data is kept as a page shows. The size of each znode is read before its data, so that large ones are read one
+//! after the other.
 
 mod cache;
 

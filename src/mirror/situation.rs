@@ -166,7 +166,7 @@ pub struct StateSituation {
     pub oldest: Option<Timestamp>,
     /// How jobs leave it.
     pub flow: StateFlow,
-    /// When a daemon last took a job of it, as far as anybody saw.
+    /// When a daemon last took a job of it, as far as that was observed.
     pub taken: Option<Timestamp>,
     /// The entry that blocks it.
     pub head: Option<Head>,

@@ -75,9 +75,8 @@ impl Store {
         Freshness { clock: self.shared.server_clock(), ..self.shared.freshness.read().clone() }
     }
 
-    /// Tells when a reader may see something else than before: a change of the image or of its freshness. What the
-    /// passing of time alone changes, such as ages and faults that begin to count, is not reported. The number means
-    /// nothing but that it is another one.
+    /// Reports each change of the image or of its freshness. What changes with time alone, such as ages and faults that
+    /// begin to count, is not reported. The number has no meaning; it only differs from the last one.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.shared.version.subscribe()

@@ -1,8 +1,7 @@
 //! Reading the whole tree into a new image.
 //!
-//! The tree's own grammar says what to ask for: the children of a job are known by name, so they are read together with
-//! it, without listing them first. Where a znode has more children than were found that way, it is listed, and what
-//! nobody expects is counted.
+//! The names of the children of a job are known, so they are read together with it, without listing them first. If a
+//! znode has more children than were found that way, it is listed, and unexpected children are counted.
 
 use std::time::{Duration, Instant};
 

@@ -77,7 +77,7 @@ impl ViewError {
 
 impl From<InvalidCursor> for ViewError {
     fn from(error: InvalidCursor) -> Self {
-        Self::parameter(format!("The parameter “cursor” cannot be taken: {error}. Leave it out to see the first page."))
+        Self::parameter(format!("The parameter “cursor” is not valid: {error}. Omit it to get the first page."))
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn read<T: DeserializeOwned>(pairs: &[(String, String)]) -> Result<T,
     let value = T::deserialize(&mut reader).map_err(ReadError::whole)?;
     match pairs.iter().find(|(name, _)| !reader.known.contains(&name.as_str())) {
         Some((name, _)) => {
-            let error = ViewError::parameter(format!("There is no parameter “{}” here.", quoted(name)));
+            let error = ViewError::parameter(format!("Unknown parameter “{}”.", quoted(name)));
             Err(error.allowing(reader.known))
         }
         None => Ok(value),

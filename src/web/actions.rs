@@ -48,7 +48,7 @@ impl State {
         self.http().authorize(who, needed, source)
     }
 
-    /// The role by which pages offer what may be requested. Whether he may is decided again when he requests it.
+    /// The role that decides which actions pages offer. It is checked again when an action is requested.
     pub(super) fn rights(&self, who: &Identity) -> Role {
         let are_taken = self.shared.actions.is_some() && self.http().takes_actions();
         if are_taken { who.role } else { Role::Viewer }

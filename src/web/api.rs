@@ -40,10 +40,10 @@ pub(super) use audit::list as audit_list;
 #[openapi(
     info(
         title = "queuekeeper API",
-        description = "The ingest queue as queuekeeper mirrors it, everything that the status page shows, and what an \
-                       operator may request. Who requests something has to be known, by a token (Authorization: Bearer) or \
-                       a password, and to have the role that it takes. Instants are RFC 3339 in UTC, sizes in bytes, states as in the metrics. Errors are problem \
-                       documents (RFC 9457).",
+        description = "The ingest queue as queuekeeper mirrors it: everything that the status page shows, and the actions \
+                       of operators. Actions require authentication, by a token (Authorization: Bearer) or a password, \
+                       and a role that allows them. Instants are RFC 3339 in UTC, sizes are in bytes, states are named \
+                       as in the metrics. Errors are problem documents (RFC 9457).",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     components(schemas(Problem))
@@ -82,7 +82,7 @@ pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<Route>, axum::Router
     let (router, mut document) = OpenApiRouter::with_openapi(Document::openapi()).nest(PREFIX, api).split_for_parts();
     let paths = document.paths.paths.iter();
     let routes = paths.map(|(path, item)| Route { pattern: path.clone(), is_read: item.get.is_some() }).collect();
-    // The router's mark for a parameter of several parts is none of OpenAPI's.
+    // OpenAPI has no syntax for the router's catch-all parameters.
     let paths = std::mem::take(&mut document.paths.paths);
     document.paths.paths = paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
     document::complete(&mut document);

@@ -51,7 +51,7 @@ fn advice(status: StatusCode) -> &'static str {
     match status {
         StatusCode::NOT_FOUND => "There is no page at this address. The overview links to all pages.",
         StatusCode::METHOD_NOT_ALLOWED => {
-            "This address does not support that method. The Allow header lists those it does."
+            "This address does not support that method. The Allow header lists the methods that it supports."
         }
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => "The request head is larger than 32 KiB. Send less.",
         StatusCode::PAYLOAD_TOO_LARGE => "The request body is too large. Send less.",

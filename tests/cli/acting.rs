@@ -51,7 +51,7 @@ async fn each_action_does_what_its_name_says_or_is_refused_with_its_code() {
         ("collection hold demo", 0, &["hold collection:demo: done"]),
         ("collection hold demo", 3, &["held already"]),
         ("collection release demo", 0, &["release collection:demo: done"]),
-        ("collection hold a/b", 2, &["no collection can have the mnemonic a/b"]),
+        ("collection hold a/b", 2, &["a/b is not a valid mnemonic of a collection"]),
     ] {
         world.run_with(line, &SURE).await.is(code, printed);
     }
@@ -173,8 +173,11 @@ async fn repairs_fix_faults_name_them_and_remove_no_job() {
     world.client.delete("/jobs/states/pending/05-jid0000000000", None).await.unwrap();
     let spent = status("Failed", "").replace("\"retry_count\":0", "\"retry_count\":3");
     set("/jobs/jid0000000009/status", &spent).await;
-    let printed =
-        ["retries_exhausted: no writing repairs it", "create /jobs/states/pending/05-jid0000000000", "3 done"];
+    let printed = [
+        "retries_exhausted: it cannot be repaired automatically",
+        "create /jobs/states/pending/05-jid0000000000",
+        "3 done",
+    ];
     world.run_with("faults --repair", &SURE).await.is(0, &printed);
     world.run("faults").await.is(0, &["retries_exhausted", "jid0000000009"]);
     let faults = world.run("faults -o json").await.json();

@@ -22,7 +22,7 @@ async fn all_matching_items_are_done_and_failed_ones_are_named() {
         world.job(number, 1, "Failed", "no space left on device 7").await;
     }
     world.ephemeral("/jobs/jid0000000150/lock").await;
-    world.run_with("jobs resume", &SURE).await.is(2, &["name a filter, or --all"]);
+    world.run_with("jobs resume", &SURE).await.is(2, &["set a filter, or --all"]);
     world.run_with("jobs resume --state failed --limit 5", &SURE).await.is(2, &["--limit", "cannot be used with"]);
     world.run_with("jobs resume --state deleted --text nowhere", &SURE).await.is(0, &["no job matches"]);
 

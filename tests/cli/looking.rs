@@ -76,13 +76,13 @@ async fn each_command_shows_its_data_and_ends_with_its_exit_code() {
             "faults no_daemon",
             0,
             &[
-                "no fault that matches is confirmed",
-                "a single look cannot tell whether it lasts",
+                "no matching fault is confirmed",
+                "a single walk cannot detect whether it lasts",
                 "(no_daemon): ",
                 "a fault after 5 min",
             ],
         ),
-        ("status", 0, &["(no_daemon): ", "a fault after 5 min", "Not looked at: working storage"]),
+        ("status", 0, &["(no_daemon): ", "a fault after 5 min", "Not included: working storage"]),
         ("faults nothing", 2, &["possible values", "orphan_entry"]),
     ] {
         world.run(line).await.is(code, printed);

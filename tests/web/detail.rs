@@ -222,7 +222,7 @@ async fn the_tree_is_shown_as_it_is_page_by_page() {
     let problem = world.refused("/tree?limit=501", 400).await;
     assert_eq!(problem["allowed"], serde_json::json!(["1 to 500"]));
     let problem = world.refused("/tree?page=2", 400).await;
-    assert_eq!(problem["detail"], "There is no parameter “page” here.");
+    assert_eq!(problem["detail"], "Unknown parameter “page”.");
     assert_eq!(problem["allowed"], serde_json::json!(["after", "limit"]));
     world.shutdown.cancel();
 }

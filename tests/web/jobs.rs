@@ -247,7 +247,7 @@ async fn failures_are_told_by_what_they_have_in_common() {
     assert_eq!(world.ids(&format!("/api/v1/jobs?group={name}&sort=id")).await, [2, 3, 4]);
     let html = world.html("/failures").await;
     assert!(html.contains(&format!("href=\"./jobs?group={name}\"")), "{html}");
-    assert!(html.contains("4 jobs have failed in 2 ways."), "{html}");
+    assert!(html.contains("4 jobs have failed, in 2 groups."), "{html}");
     // One of the group goes on: the others stay, and the group with them.
     let status = status("Downloading", "Success", 1).to_string();
     world.client.set_data("/jobs/jid0000000002/status", status.as_bytes(), None).await.unwrap();

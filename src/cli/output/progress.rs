@@ -1,14 +1,14 @@
-//! What moves while somebody waits, on a terminal only.
+//! Spinners and progress bars, on a terminal only.
 
 use std::fmt;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-/// How often it moves.
+/// The refresh interval.
 const TICK: Duration = Duration::from_millis(120);
 
-/// Says that something is going on, until it is dropped.
+/// A spinner, shown until it is dropped.
 #[derive(Debug)]
 pub(in crate::cli) struct Spinner(ProgressBar);
 
@@ -29,12 +29,12 @@ impl Drop for Spinner {
     }
 }
 
-/// Says how far something long is, until it is dropped.
+/// A progress bar, shown until it is dropped.
 #[derive(Debug)]
 pub(in crate::cli) struct Bar(ProgressBar);
 
 impl Bar {
-    /// A bar of so many items; 0 where nobody knows how many there are.
+    /// A bar for this many items; 0 if the number is unknown.
     pub(in crate::cli) fn start(what: String, items: u64) -> Self {
         let bar = ProgressBar::with_draw_target((items > 0).then_some(items), ProgressDrawTarget::stderr());
         bar.set_style(style("{msg} {wide_bar} {human_pos}/{human_len} {speed} {eta}"));
@@ -43,7 +43,7 @@ impl Bar {
         Self(bar)
     }
 
-    /// Says how many are done.
+    /// Sets how many are done.
     pub(in crate::cli) fn set(&self, done: u64, of: u64) {
         self.0.set_length(of);
         self.0.set_position(done);
@@ -58,7 +58,7 @@ impl Drop for Bar {
 
 fn style(template: &str) -> ProgressStyle {
     let speed = |state: &ProgressState, text: &mut dyn fmt::Write| {
-        // A text that cannot be written is one that nobody sees.
+        // If the terminal cannot be written to, there is nothing to show.
         let _ = write!(text, "{:.0}/s", state.per_sec());
     };
     ProgressStyle::with_template(template).expect("the templates above are right").with_key("speed", speed)

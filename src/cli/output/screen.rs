@@ -30,7 +30,7 @@ impl Screen {
         Self { text: String::new(), width: size.map(|(width, _)| width.0.max(NARROWEST)) }
     }
 
-    /// What is told beside the answer, on standard error.
+    /// A screen for notes, on standard error.
     pub(in crate::cli) fn beside() -> Self {
         let size = terminal_size::terminal_size_of(std::io::stderr());
         Self { text: String::new(), width: size.map(|(width, _)| width.0.max(NARROWEST)) }

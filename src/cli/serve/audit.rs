@@ -1,4 +1,4 @@
-//! Where it is written down who requested what.
+//! The options of the audit trail.
 
 use std::path::PathBuf;
 
@@ -10,12 +10,12 @@ use crate::actions::audit::{Destination, Rotation};
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Actions")]
 pub(super) struct AuditArgs {
-    /// File that each action is written to, as JSON lines, before and after it is carried out; - for standard output.
-    /// What cannot be written is not carried out
+    /// File in which each action is recorded, as JSON lines, before and after its execution; - for standard output. An
+    /// action that cannot be recorded is not executed
     #[arg(long = "audit.file", value_name = "FILE", default_value = "-")]
     file: PathBuf,
 
-    /// How large that file grows until it is put aside as FILE.1, in MiB
+    /// The size at which that file is rotated to FILE.1, in MiB
     #[arg(
         long = "audit.size",
         value_name = "MIB",
@@ -24,7 +24,7 @@ pub(super) struct AuditArgs {
     )]
     size: u64,
 
-    /// How many files are kept besides it
+    /// The number of rotated files to keep
     #[arg(
         long = "audit.files",
         value_name = "NUMBER",

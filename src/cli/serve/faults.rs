@@ -1,4 +1,4 @@
-//! From when on something counts as a fault.
+//! The limits of faults.
 
 use clap::Args;
 
@@ -9,7 +9,7 @@ use queuekeeper_queue::state::{JobState, State};
 /// The limits that an operator may set; the others have the defaults of [`Limits`].
 #[derive(Clone, Debug, Args)]
 pub(in crate::cli) struct FaultArgs {
-    /// How long a fault by shape must last to count: the daemons change a job in separate writes
+    /// How long an inconsistency must last to count as a fault: daemons change a job in separate writes
     #[arg(long = "faults.grace", value_name = "DURATION", default_value = "2s", help_heading = "Faults")]
     grace: PrometheusDuration,
 
@@ -24,7 +24,7 @@ pub(in crate::cli) struct FaultArgs {
     )]
     job_lock: Vec<(JobState, PrometheusDuration)>,
 
-    /// How long nothing may leave a state whose oldest job is as old, as provisioning=6h; may be repeated [default: 1h
+    /// How long no job may leave a state whose oldest job is as old, as provisioning=6h; may be repeated [default: 1h
     /// in pending, estimating and notify, 2h in recording, 6h in provisioning, 24h elsewhere]
     #[arg(
         long = "faults.stuck",
@@ -35,7 +35,7 @@ pub(in crate::cli) struct FaultArgs {
     )]
     stuck: Vec<(JobState, PrometheusDuration)>,
 
-    /// How long a batch may be due for its report and unlocked
+    /// How long the report of a batch may be due while the batch is not locked
     #[arg(long = "faults.report", value_name = "DURATION", default_value = "5m", help_heading = "Faults")]
     report: PrometheusDuration,
 
@@ -47,7 +47,7 @@ pub(in crate::cli) struct FaultArgs {
     #[arg(long = "faults.pause", value_name = "DURATION", default_value = "1d", help_heading = "Faults")]
     pause: PrometheusDuration,
 
-    /// How often it makes sense to resume a job
+    /// How often a job may be resumed
     #[arg(
         long = "faults.retries",
         value_name = "NUMBER",
@@ -79,10 +79,11 @@ impl FaultArgs {
 }
 
 fn state_limit(text: &str) -> Result<(JobState, PrometheusDuration), String> {
-    let (state, limit) = text.split_once('=').ok_or("it is written as STATE=DURATION, such as downloading=24h")?;
+    let (state, limit) = text.split_once('=').ok_or("expected STATE=DURATION, such as downloading=24h")?;
     let named = JobState::ALL.iter().copied().find(|known| known.label() == state);
     let labels: Vec<_> = JobState::ALL.iter().map(|state| state.label()).collect();
-    let named = named.ok_or_else(|| format!("{state:?} is no state of a job; these are {}", labels.join(", ")))?;
+    let named =
+        named.ok_or_else(|| format!("{state:?} is not a state of a job; expected one of {}", labels.join(", ")))?;
     Ok((named, limit.parse().map_err(|error| format!("{state}: {error}"))?))
 }
 

@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::config::Storage;
 
-/// Where working storage is, and how full it may be.
+/// The options of working storage.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Working storage")]
 pub(in crate::cli) struct VolumeArgs {
@@ -14,7 +14,7 @@ pub(in crate::cli) struct VolumeArgs {
     #[arg(long = "storage.path", value_name = "DIRECTORY", help_heading = "Working storage")]
     path: Option<PathBuf>,
 
-    /// The part of that volume above which the daemons keep jobs back; above 0, up to 1
+    /// The used fraction of that volume above which the daemons keep jobs back; above 0, up to 1
     #[arg(
         long = "storage.threshold",
         value_name = "RATIO",
@@ -37,5 +37,5 @@ fn threshold(text: &str) -> Result<f64, &'static str> {
     text.parse()
         .ok()
         .filter(|ratio| *ratio > 0.0 && *ratio <= 1.0)
-        .ok_or("the threshold is a part of the volume: a number above 0, up to 1, as 0.8 for 80 %")
+        .ok_or("expected a fraction of the volume above 0, up to 1, such as 0.8 for 80 %")
 }

@@ -11,7 +11,7 @@ use crate::config::{ExternalUrl, ListenAddress, RoutePrefix, TelemetryPath, Web,
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Web")]
 pub(super) struct WebArgs {
-    /// Where to listen: host:port, or :port for every interface; may be repeated
+    /// Address to listen on: host:port, or :port for every interface; may be repeated
     #[arg(
         long = "web.listen-address",
         value_name = "ADDRESS",
@@ -20,20 +20,20 @@ pub(super) struct WebArgs {
     )]
     pub(super) listen_address: Vec<ListenAddress>,
 
-    /// The address that users find the server by, as behind a proxy; requests for other hosts than this one and those
-    /// that it listens on are refused
+    /// The URL under which users reach the server, for example behind a proxy; requests for hosts other than this one and
+    /// the listen addresses are refused
     #[arg(long = "web.external-url", value_name = "URL")]
     external_url: Option<ExternalUrl>,
 
-    /// What stands before every path, / for nothing [default: the path of --web.external-url]
+    /// The prefix of every path, / for none [default: the path of --web.external-url]
     #[arg(long = "web.route-prefix", value_name = "PATH")]
     route_prefix: Option<RoutePrefix>,
 
-    /// Where the metrics are
+    /// Path of the metrics
     #[arg(long = "web.telemetry-path", value_name = "PATH", default_value = "/metrics")]
     telemetry_path: TelemetryPath,
 
-    /// File that switches on TLS and passwords, in the format of Prometheus' exporters; reloaded when it changes
+    /// File that enables TLS and passwords, in the format of Prometheus' exporters; reloaded when it changes
     #[arg(long = "web.config.file", value_name = "FILE")]
     config_file: Option<PathBuf>,
 }

@@ -1,6 +1,5 @@
-//! Where permissions were taken from us, or given: no event reports that, and servers keep events of what a client may
-//! not read to themselves (CVE-2024-23944). What stays open tells of it: who changes a status changes something beside
-//! it.
+//! Lost or gained read permissions. No event reports them, and servers withhold events of znodes that a client may not
+//! read (CVE-2024-23944). Events of readable znodes are the hint: a change of a status also changes a znode next to it.
 
 use std::collections::HashSet;
 use std::time::Duration;

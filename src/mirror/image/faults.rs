@@ -1,7 +1,7 @@
-//! The faults of the image: what a change touches is judged again, and nothing else.
+//! The faults of the image. Only items that a change touches are evaluated again.
 //!
-//! Applying a read only takes note of the item that it touched. The items are judged when all that was read at once is
-//! applied, so that of the many writes of one change most are never looked at half done.
+//! Applying a read only records the item that it touched. Items are evaluated when a whole batch of reads has been
+//! applied, so that most changes of several writes are never evaluated halfway.
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
@@ -30,17 +30,17 @@ pub(in crate::mirror) use view::FaultQuery;
 
 use self::touched::Touched;
 
-/// Who is suspected of what, and what has to be judged again.
+/// Suspected faults, and the items to evaluate again.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
-    /// Whether changes are taken note of. A walk fills the image first and judges all of it once, at its end.
+    /// Whether changes are recorded. A walk fills the image first and evaluates all of it once, at its end.
     is_live: bool,
     touched: Touched,
     pub(super) suspects: Suspects,
     /// Whether a batch became one that its jobs can be loaded with, or ceased to be.
     is_regrouped: bool,
     was_paused: bool,
-    /// States that a job has left since they were judged.
+    /// States that a job has left since they were evaluated.
     left: ByState<JobState, bool>,
     /// When a job last left each state, in milliseconds by the servers' clock.
     left_ms: ByState<JobState, Option<i64>>,
@@ -57,7 +57,7 @@ pub(super) struct Faults {
 type BatchSight = (bool, bool, Arc<str>);
 
 impl Image {
-    /// Takes note of what a read found at a path, and of what has to be judged for it.
+    /// Applies what a read found at a path, and records the items to evaluate again.
     pub(in crate::mirror) fn apply(&mut self, path: Path, found: &Found) -> Change {
         // Nearly all changes are of jobs and their entries.
         if self.faults.is_live {
@@ -127,7 +127,7 @@ impl Image {
         self.faults.touched.extend(self.uuids.of(batch).map(|uuid| Path::BatchUuid(uuid.into())));
     }
 
-    /// Takes note of the items that have to be judged when something about a znode is new.
+    /// Records the items to evaluate again after a change of a znode.
     fn touch(&mut self, path: Path) {
         let touched = &mut self.faults.touched;
         match path {
@@ -180,29 +180,28 @@ impl Image {
         }
     }
 
-    /// Judges at most so many of the items that were touched, at an instant by the servers' clock. Gives whether there
-    /// are more.
-    pub(in crate::mirror) fn judge(&mut self, now_ms: i64, limits: &Limits, most: usize) -> bool {
+    /// Evaluates up to `most` of the touched items, at an instant by the servers' clock. Returns whether there are more.
+    pub(in crate::mirror) fn evaluate(&mut self, now_ms: i64, limits: &Limits, most: usize) -> bool {
         let mut faults = std::mem::take(&mut self.faults);
         if std::mem::take(&mut faults.is_regrouped) {
             faults.touched.extend(faults.suspects.suspected(Fault::UnloadableJob).cloned());
         }
         for _ in 0..most {
             let Some(item) = faults.touched.next() else { break };
-            self.judge_item(&mut faults, &item, now_ms, limits, false);
+            self.evaluate_item(&mut faults, &item, now_ms, limits, false);
         }
         let has_more = !faults.touched.is_empty();
         if !has_more {
             let crossed = std::mem::take(&mut self.jobs.figures.crossed);
-            self.judge_standing(&mut faults, &crossed, now_ms, limits, false);
+            self.evaluate_standing(&mut faults, &crossed, now_ms, limits, false);
         }
         self.faults = faults;
         has_more
     }
 
-    /// Judges a finished image. What counted in the old one at `until_ms`, up to which that was known to be right, goes
-    /// on counting; everything else has to last anew.
-    pub(in crate::mirror) fn judge_all(&mut self, old: Option<&Self>, until_ms: i64, now_ms: i64, limits: &Limits) {
+    /// Evaluates a finished image. Faults that counted in the old image at `until_ms`, until when it was known to be
+    /// current, continue to count; all others must last for their grace period again.
+    pub(in crate::mirror) fn evaluate_all(&mut self, old: Option<&Self>, until_ms: i64, now_ms: i64, limits: &Limits) {
         let mut faults = Faults { is_live: true, ..Faults::default() };
         if let Some(old) = old {
             faults.suspects = old.faults.suspects.counting(until_ms);
@@ -220,22 +219,22 @@ impl Image {
         let items =
             jobs.map(Path::Job).chain(batches).chain(requests).chain(locks).chain(uuids).chain(names).chain(before);
         for item in items {
-            self.judge_item(&mut faults, &item, now_ms, limits, true);
+            self.evaluate_item(&mut faults, &item, now_ms, limits, true);
         }
-        // Those that hold the lock of an object which a job judged after them is storing.
+        // Storage locks again: the job that stores the object may have been evaluated after its lock.
         let locks: Vec<_> = faults.storage_locks.values().cloned().collect();
         for item in locks {
-            self.judge_item(&mut faults, &item, now_ms, limits, true);
+            self.evaluate_item(&mut faults, &item, now_ms, limits, true);
         }
         let crossed: HashSet<_> = self.jobs.figures.collections.keys().copied().collect();
         self.jobs.figures.crossed.clear();
         self.infer_left(&mut faults);
-        self.judge_standing(&mut faults, &crossed, now_ms, limits, true);
+        self.evaluate_standing(&mut faults, &crossed, now_ms, limits, true);
         faults.touched.clear();
         self.faults = faults;
     }
 
-    fn judge_item(&self, faults: &mut Faults, item: &Path, now_ms: i64, limits: &Limits, at_first_sight: bool) {
+    fn evaluate_item(&self, faults: &mut Faults, item: &Path, now_ms: i64, limits: &Limits, at_first_sight: bool) {
         let mut found: Vec<Raw> = Vec::new();
         let mut sink = |finding: Finding<'_>| found.push(finding.into());
         if let Path::Job(job) = item {
@@ -249,7 +248,7 @@ impl Image {
         faults.suspects.note(item, &found, now_ms, at_first_sight);
     }
 
-    /// Takes note of the lock of an object being there or not.
+    /// Records whether the storage lock of an object exists.
     fn note_storage_lock(&self, faults: &mut Faults, item: &Path) {
         let Path::NamedLock(LockFolder::Storage, name) = item else { return };
         let hash = faults.hasher.hash_one(&**name);
@@ -260,7 +259,7 @@ impl Image {
         }
     }
 
-    /// Takes note of the object that a job in Storing has, and that its lock is to be judged.
+    /// Records the object of a job in Storing, and that its lock has to be evaluated.
     fn note_storing(faults: &mut Faults, job: JobId, row: Option<Row<'_>>) {
         let name = row.and_then(Self::stored_name);
         let new = name.map(|name| faults.hasher.hash_one(&*name));

@@ -7,7 +7,7 @@ use crate::mirror::text::cut;
 use queuekeeper_queue::path::{LockFolder, Path};
 use queuekeeper_queue::record::PauseNote;
 
-/// The note in the lock of a paused queue or a held collection. Texts are anybody's.
+/// The note in the lock of a paused queue or a held collection. Any client may have written its texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::mirror) struct Note {
     pub(in crate::mirror) who: Box<str>,

@@ -126,7 +126,7 @@ mod tests {
         #[test]
         fn entries_sort_as_their_names(one in (-3i32..130, 0u32..50), other in (-3i32..130, 0u32..50)) {
             let (one, other) = (entry(one.0, one.1), entry(other.0, other.1));
-            // Of two faulty entries with the same beginning nobody needs to know which one comes first.
+            // The order of two faulty entries with the same prefix does not matter.
             let is_odd = |entry: EntryName| !(0..=99).contains(&entry.priority);
             if !(is_odd(one) && is_odd(other)) {
                 prop_assert_eq!(is_before(one, other), one.to_string() < other.to_string());

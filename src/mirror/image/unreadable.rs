@@ -11,8 +11,7 @@ impl Image {
     /// The znodes that hold garbage, are not readable, or have an unexpected name, at most `most` of them:
     /// folders first, since what is below a closed one is missing altogether, and of jobs those of any.
     ///
-    /// They are looked for each time, because hardly anybody asks and hardly ever there is one. Where there is none of
-    /// a kind, nothing is looked through.
+    /// They are searched for on each call, because calls and unreadable znodes are rare. Kinds without any are skipped.
     pub(in crate::mirror) fn unreadable_paths(&self, most: usize) -> Vec<Path> {
         let mut folders: Vec<_> = self.denied.iter().cloned().collect();
         folders.sort();

@@ -104,7 +104,7 @@ impl Image {
         self.jobs.find(job).map(|row| self.watched.past.of(row, offset)).unwrap_or_default()
     }
 
-    /// When a daemon last locked a job of a state, as far as anybody saw, in milliseconds by the servers' clock.
+    /// When a daemon last locked a job of a state, if that was observed, in milliseconds by the servers' clock.
     pub(super) fn taken_ms(&self, state: JobState) -> Option<i64> {
         *self.watched.taken_ms.get(Some(state))
     }

@@ -110,7 +110,7 @@ impl Query {
 
     /// About how long its paths are, at least.
     pub(super) fn path_bytes(&self) -> usize {
-        // Longer than any path of our own making and what the protocol adds to it. A name of somebody else's may be as
+        // Longer than any path that the queue creates, with the protocol's overhead. Names from other clients may be as
         // long as a request can be.
         const KNOWN: usize = 96;
         let named = match self.path() {

@@ -11,7 +11,7 @@ use crate::mirror::history::shifted;
 #[derive(Debug, Default)]
 pub(super) struct Learnt {
     clock: Clock,
-    told: OffsetAt,
+    published: OffsetAt,
     /// By which clock of ours all instants are that the store keeps.
     dated: Option<Moment>,
     /// Why the time could not be asked for, as long as it cannot.
@@ -31,12 +31,12 @@ pub(super) enum FirstTime {
 impl Shared {
     /// By how much the servers' clock is ahead of ours now.
     pub(super) fn offset(&self) -> Offset {
-        self.clock.read().told.offset(Moment::now())
+        self.clock.read().published.offset(Moment::now())
     }
 
     pub(super) fn server_clock(&self) -> ServerClock {
         let learnt = self.clock.read();
-        let ahead_ms = learnt.clock.is_known().then(|| learnt.told.offset(Moment::now()).as_ms());
+        let ahead_ms = learnt.clock.is_known().then(|| learnt.published.offset(Moment::now()).as_ms());
         ServerClock { ahead_ms, is_measured: learnt.clock.is_measured(), problem: learnt.problem.clone() }
     }
 
@@ -63,15 +63,15 @@ impl Shared {
         true
     }
 
-    /// Learns something, and tells those who ask for ages.
+    /// Applies new knowledge of the clock, and publishes the offset.
     fn learn(&self, learn: impl FnOnce(&mut Learnt)) {
         let mut learnt = self.clock.write();
         let now = Moment::now();
-        let before = learnt.told.offset(now);
+        let before = learnt.published.offset(now);
         learn(&mut learnt);
         let offset = learnt.clock.offset(now);
-        learnt.told = OffsetAt::new(offset, now);
-        self.nodes.set_offset(learnt.told);
+        learnt.published = OffsetAt::new(offset, now);
+        self.nodes.set_offset(learnt.published);
         drop(learnt);
         if offset != before {
             self.has_changed();

@@ -66,7 +66,7 @@ impl Writer {
         self.shared.heed_clock();
         let (horizon, offset) = (self.store().horizon(now), self.shared.offset());
         let (until_ms, now_ms) = (offset.to_server(horizon), offset.to_server(now));
-        image.judge_all(self.shared.image.read().as_ref(), until_ms, now_ms, &self.shared.limits);
+        image.evaluate_all(self.shared.image.read().as_ref(), until_ms, now_ms, &self.shared.limits);
         image.inherit(self.shared.image.read().as_ref(), now_ms);
         let left = image.inferred_left();
         let old = self.shared.image.write().replace(image);
@@ -128,8 +128,8 @@ impl Writer {
                 changed(&found, change);
             }
         }
-        let judge = |image: &mut Image| image.judge(now_ms, &self.shared.limits, APPLIED_AT_ONCE);
-        while self.shared.image.write().as_mut().is_some_and(judge) {}
+        let evaluate = |image: &mut Image| image.evaluate(now_ms, &self.shared.limits, APPLIED_AT_ONCE);
+        while self.shared.image.write().as_mut().is_some_and(evaluate) {}
     }
 
     /// Takes note of changes that wait to be read since an instant, or of none that does.

@@ -20,7 +20,7 @@ use crate::web::http::params::{Body, pairs_of};
 use crate::web::http::problem::Problem;
 use crate::web::state::State;
 
-/// The header by which an action that is sent twice is done once.
+/// The header that makes an action idempotent.
 const KEY: &str = "idempotency-key";
 
 /// The longest key, in bytes.
@@ -41,9 +41,9 @@ pub(super) struct ActionBody {
     /// Why, in a few words.
     #[schema(example = "storage node is back")]
     pub(super) reason: String,
-    /// What the caller saw of the target; refused with 409 where that has changed.
-    precondition: Option<SeenBody>,
-    /// The state to resume a job in; the one after its last successful state, unless it is given.
+    /// The expected state of the target; the action is refused with 409 if it has changed.
+    precondition: Option<PreconditionBody>,
+    /// The state to resume a job in; by default the one after its last successful state.
     #[schema(example = "downloading")]
     to: Option<String>,
     /// The priority to set: 0, the most urgent, to 99.
@@ -61,18 +61,18 @@ pub(super) struct ActionBody {
     dry_run: bool,
 }
 
-/// What an operator saw of a target.
+/// The expected state of a target.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct SeenBody {
+pub(super) struct PreconditionBody {
     /// Its state.
     #[schema(example = "failed")]
     state: Option<String>,
     /// The version of its status, `status_version` in its view.
     version: Option<i32>,
-    /// Of a lock: the transaction that made it, `czxid` in its view.
+    /// Of a lock: the transaction that created it, `czxid` in its view.
     czxid: Option<i64>,
-    /// Of a fault, or of all batches that are done with: `plan` of the `precondition` that a dry run answers with.
+    /// Of a fault, or of a clean-up of all finished batches: `plan` in the `precondition` that a dry run returns.
     plan: Option<String>,
 }
 

@@ -37,7 +37,7 @@ struct AlertsBody {
     /// The alerts.
     #[schema(example = json!([]))]
     alerts: Vec<AlertBody>,
-    /// How many alerts Alertmanager left out.
+    /// How many alerts Alertmanager omitted.
     #[serde(rename = "truncatedAlerts")]
     truncated_alerts: Option<u64>,
 }
@@ -51,7 +51,7 @@ struct AlertBody {
     status: String,
     /// Its labels.
     labels: std::collections::BTreeMap<String, String>,
-    /// Since when it is on.
+    /// When it started to fire.
     #[serde(rename = "startsAt")]
     starts_at: Timestamp,
     /// Alertmanager's hash of its labels.
@@ -59,19 +59,19 @@ struct AlertBody {
     fingerprint: String,
 }
 
-/// `POST /api/v1/alerts`: where Alertmanager calls. What is to be done is written down when this is answered.
+/// `POST /api/v1/alerts`: receives alerts from Alertmanager's webhook. Decisions are stored before the response.
 ///
-/// Whoever calls has the role `alertmanager`, which may do nothing else. An answer of 2xx says that everything is decided
-/// and, where something is to be done, will be, though this server ends; after 503 it has to be sent again.
+/// It requires the role `alertmanager`, which allows nothing else. After a response of 2xx all accepted decisions will be
+/// executed, even if this server ends; after 503 the message has to be sent again.
 #[utoipa::path(
     post, path = "/alerts",
     request_body = AlertsBody,
     responses(
         (status = 200, body = ReceivedView),
-        (status = 400, description = "It is no message of Alertmanager in version 4, or holds too much"),
-        (status = 404, description = "This server takes no alerts"),
-        (status = 413, description = "It is larger than 1 MiB"),
-        (status = 503, description = "It cannot be decided or written down now: send it again"),
+        (status = 400, description = "Not a message of Alertmanager in version 4, or too many alerts"),
+        (status = 404, description = "This server accepts no alerts"),
+        (status = 413, description = "The message is larger than 1 MiB"),
+        (status = 503, description = "The alerts cannot be decided or recorded now: retry"),
     ),
 )]
 async fn alerts(
@@ -83,7 +83,7 @@ async fn alerts(
         return Err(refused(&state, &identity));
     }
     let body = body.map_err(|rejection| {
-        Problem::new(rejection.status(), "The body cannot be read, or is larger than the 1 MiB that is taken.")
+        Problem::new(rejection.status(), "The body cannot be read, or is larger than the limit of 1 MiB.")
     })?;
     let caller = Actor { name: identity.name, role: identity.role, source: Source::Alert, from: identity.peer };
     let received = state.alerts()?.receive(&body, &caller, Timestamp::now()).await?;
@@ -108,10 +108,10 @@ pub(in crate::web) async fn count_unauthorized(
     response
 }
 
-/// Nobody else tells of alerts, whatever he may request himself: who reads the audit trail must be able to rely on it.
+/// Only this role may send alerts, so that the audit trail shows reliably which actions were caused by an alert.
 fn refused(state: &State, identity: &Identity) -> Problem {
-    let why = "Telling of alerts needs a token of the role alertmanager, and nothing else has it: queuekeeper token \
-               alertmanager --role alertmanager makes one, for credentials_file in Alertmanager's http_config.";
+    let why = "Sending alerts requires a token of the role alertmanager. Create one with queuekeeper token alertmanager \
+               --role alertmanager, and set it as credentials_file in Alertmanager's http_config.";
     if identity.method == AuthMethod::Anonymous {
         state.http().challenge(why)
     } else {

@@ -15,9 +15,9 @@ pub(in crate::web) fn list(state: &State, filter: &AuditFilter) -> Result<AuditL
     Ok(state.actions().map_or_else(|_| AuditList::default(), |actions| AuditList::new(actions.audit().find(&query))))
 }
 
-/// `GET /api/v1/audit`: who requested what lately, the newest first, filtered and paged.
+/// `GET /api/v1/audit`: recent actions and who requested them, the newest first, filtered and paged.
 ///
-/// The newest ten thousand actions are remembered; the audit file has all of them.
+/// The newest ten thousand actions are kept in memory; the audit file has all of them.
 #[utoipa::path(get, path = "/audit", params(AuditFilter), responses((status = 200, body = AuditList)))]
 pub(super) async fn audit(
     FromState(state): FromState<State>,

@@ -17,7 +17,7 @@ pub(super) async fn batches(
     Ok(Json(state.source().batches(&filter, &page)?))
 }
 
-/// `GET /api/v1/batches/{batch}`: how far a batch is.
+/// `GET /api/v1/batches/{batch}`: the progress of a batch.
 #[utoipa::path(
     get,
     path = "/batches/{batch}",

@@ -14,7 +14,7 @@ use crate::web::http::problem::MEDIA_TYPE;
 struct Common {
     status: &'static str,
     name: &'static str,
-    /// When it comes.
+    /// When it is returned.
     when: &'static str,
     /// Which operations.
     of: fn(&Shape<'_>) -> bool,
@@ -47,12 +47,12 @@ impl Shape<'_> {
     }
 }
 
-/// The problems that are derived. A handler describes only those that are its own.
+/// The problems that are derived. A handler describes only those that are specific to it.
 const COMMON: [Common; 9] = [
     Common {
         status: "400",
         name: "BadRequest",
-        when: "A parameter or the body is not allowed; the detail says which, and what is",
+        when: "A parameter or the body is not valid; the detail names it, and the allowed values",
         of: |shape| shape.has_input(),
     },
     Common {
@@ -70,7 +70,7 @@ const COMMON: [Common; 9] = [
     Common {
         status: "404",
         name: "NotFound",
-        when: "What the request names does not exist",
+        when: "The requested item does not exist",
         of: |shape| shape.names_item(),
     },
     Common {
@@ -88,10 +88,10 @@ const COMMON: [Common; 9] = [
     Common {
         status: "421",
         name: "MisdirectedRequest",
-        when: "The request's host is none of this server's names",
+        when: "The Host header is not a name of this server",
         of: |_| true,
     },
-    Common { status: "500", name: "Failed", when: "The server failed; its log has the cause", of: |_| true },
+    Common { status: "500", name: "Failed", when: "Internal error; the server's log has the cause", of: |_| true },
     Common {
         status: "503",
         name: "Unavailable",
@@ -102,7 +102,7 @@ const COMMON: [Common; 9] = [
 
 /// The parts of the API, by the first segment of their paths.
 const TAGS: [(&str, &str); 16] = [
-    ("status", "How far the figures can be trusted"),
+    ("status", "Whether the figures are current"),
     ("identity", "The caller"),
     ("overview", "Whether the queue flows"),
     ("history", "The last hours"),
@@ -111,7 +111,7 @@ const TAGS: [(&str, &str); 16] = [
     ("batches", "Batches, in lists and one by one"),
     ("access", "Access requests"),
     ("locks", "Locks and their holders"),
-    ("faults", "What is broken in the tree"),
+    ("faults", "Faults: what is broken in the tree"),
     ("actions", "Actions and their outcome"),
     ("lists", "Actions on many jobs"),
     ("audit", "The audit trail"),
@@ -164,9 +164,9 @@ fn describe(operation: &mut Operation, part: &str, is_post: bool) {
     }
     for (status, response) in &mut operation.responses.responses {
         let RefOr::T(response) = response else { continue };
-        // Every answer has to be described, and there is no more to say of what was requested.
+        // OpenAPI requires a description of every response.
         if response.description.is_empty() {
-            "What was requested".clone_into(&mut response.description);
+            "Success".clone_into(&mut response.description);
         }
         if status.as_str() >= "400" && response.content.is_empty() {
             *response = problem(&response.description);

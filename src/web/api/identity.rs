@@ -9,7 +9,7 @@ use crate::web::http::identity::Identity;
 use crate::web::http::json::Json;
 use crate::web::state::State;
 
-/// `GET /api/v1/identity`: who asks, and what they may request.
+/// `GET /api/v1/identity`: the caller, and what they may request.
 #[utoipa::path(get, path = "/identity", responses((status = 200, body = Myself)))]
 pub(super) async fn identity(FromState(state): FromState<State>, who: Identity) -> Json<Myself> {
     Json(Myself::new(&state, &who))
@@ -29,7 +29,7 @@ pub(crate) struct Myself {
     pub(crate) may_operate: bool,
     /// Whether they may request what cannot be undone.
     pub(crate) may_destroy: bool,
-    /// Why they may not request everything, and how to get it.
+    /// Why they may not request every action, and how to get the right to.
     pub(crate) refusal: Option<String>,
 }
 

@@ -7,7 +7,7 @@ use crate::views::job::JobDetail;
 use crate::web::http::json::Json;
 use crate::web::state::State;
 
-/// `GET /api/v1/jobs/{jid}`: everything that is known of one job.
+/// `GET /api/v1/jobs/{jid}`: all known facts about a job.
 ///
 /// Its znodes are read from ZooKeeper; where that fails `nodes_problem` has the reason, and the rest is complete.
 #[utoipa::path(

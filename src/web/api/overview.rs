@@ -16,12 +16,12 @@ use crate::web::state::State;
 /// How many points there are; the finest history has one every ten seconds.
 type Points = Within<1, 2160, 360>;
 
-/// How fine.
+/// The resolution.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default)]
 pub(super) struct HistoryQuery {
-    /// How many points at most.
+    /// The maximum number of points.
     #[param(inline)]
     points: Points,
 }

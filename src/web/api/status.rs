@@ -5,7 +5,7 @@ use crate::views::status::Status;
 use crate::web::http::json::Json;
 use crate::web::state::State;
 
-/// `GET /api/v1/status`: how far the mirror can be trusted.
+/// `GET /api/v1/status`: whether the mirror is current.
 #[utoipa::path(get, path = "/status", responses((status = 200, body = Status)))]
 pub(super) async fn status(FromState(state): FromState<State>) -> Json<Status> {
     Json(state.source().status(Timestamp::now()))

@@ -22,9 +22,9 @@ type Limit = Within<1, 500, 100>;
 #[serde(default)]
 #[into_params(parameter_in = Query)]
 pub(in crate::web) struct Which {
-    /// Those behind this name; it need not be there.
+    /// Only children after this name, which need not exist.
     pub(in crate::web) after: Option<String>,
-    /// How many at most.
+    /// The maximum number of children.
     #[param(inline)]
     pub(in crate::web) limit: Limit,
 }
@@ -35,9 +35,9 @@ pub(in crate::web) struct Which {
     params(Which),
     responses(
         (status = 200, body = TreePage),
-        (status = 403, description = "It is not readable with the credentials of this server"),
-        (status = 502, description = "ZooKeeper refused in another way"),
-        (status = 503, description = "ZooKeeper does not answer, or too many ask"),
+        (status = 403, description = "The znode is not readable with the credentials of this server"),
+        (status = 502, description = "ZooKeeper refused the read for another reason"),
+        (status = 503, description = "ZooKeeper does not answer, or too many reads are in progress"),
     ),
 )]
 pub(super) async fn tree_root(FromState(state): FromState<State>, Params(which): Params<Which>) -> Answer<TreePage> {
@@ -54,9 +54,9 @@ pub(super) async fn tree_root(FromState(state): FromState<State>, Params(which):
     ),
     responses(
         (status = 200, body = TreePage),
-        (status = 403, description = "It is not readable with the credentials of this server"),
-        (status = 502, description = "ZooKeeper refused in another way"),
-        (status = 503, description = "ZooKeeper does not answer, or too many ask"),
+        (status = 403, description = "The znode is not readable with the credentials of this server"),
+        (status = 502, description = "ZooKeeper refused the read for another reason"),
+        (status = 503, description = "ZooKeeper does not answer, or too many reads are in progress"),
     ),
 )]
 pub(super) async fn tree(
@@ -71,7 +71,7 @@ pub(super) async fn tree(
 /// Reads a znode, by its path without the first slash.
 pub(in crate::web) async fn read(state: &State, path: &str, which: &Which) -> Result<(Node, Children), Problem> {
     let path = NodePath::parse(&format!("/{path}"))
-        .map_err(|why| Problem::bad(format!("That is the path of no znode: {why}.")))?;
+        .map_err(|why| Problem::bad(format!("Not a valid path of a znode: {why}.")))?;
     let read = state.shared.store.nodes().list(&path, which.after.as_deref(), which.limit.get()).await;
     read.map_err(|error| problem(&error))
 }
@@ -81,9 +81,11 @@ fn problem(error: &NodeError) -> Problem {
         NodeError::NotConnected { path } => {
             (StatusCode::SERVICE_UNAVAILABLE, path, "cannot be read: there is no connection to ZooKeeper")
         }
-        NodeError::Busy { path } => {
-            (StatusCode::SERVICE_UNAVAILABLE, path, "cannot be read: too many others are. Try again in a moment")
-        }
+        NodeError::Busy { path } => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            path,
+            "cannot be read: too many reads are in progress. Try again in a moment",
+        ),
         NodeError::TimedOut { path } => {
             (StatusCode::SERVICE_UNAVAILABLE, path, "cannot be read: ZooKeeper did not answer in time")
         }

@@ -28,7 +28,7 @@ enum RequestSource {
     Trusted,
     /// A page of another site.
     CrossSite,
-    /// No header tells, and no credentials are sent that a page of another site could not send.
+    /// There is no such header, and no credentials are sent that a page of another site could not send.
     Unknown,
 }
 
@@ -55,7 +55,7 @@ fn refusal(context: &HttpContext, request: &Request) -> Option<Problem> {
         RequestSource::Trusted => wrong_content_type(context, request),
         RequestSource::CrossSite => Some(Problem::new(
             StatusCode::FORBIDDEN,
-            "Cross-site request refused. Use a page of this server, at an address it listens on or the one that \
+            "Cross-site request refused. Use a page of this server, at an address that it listens on or at the one that \
              --web.external-url names.",
         )),
         RequestSource::Unknown if context.has_users() => Some(context.challenge(LOGIN_REQUIRED)),
@@ -99,7 +99,7 @@ fn wrong_content_type(context: &HttpContext, request: &Request) -> Option<Proble
     if given.eq_ignore_ascii_case(expected) {
         return None;
     }
-    let why = format!("The body must be {expected}, and the Content-Type header must say so.");
+    let why = format!("The body must be {expected}; set the Content-Type header accordingly.");
     Some(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why))
 }
 

@@ -30,7 +30,7 @@ where
 
 /// The parameters of a query string that stands by itself, with or without a question mark.
 pub(in crate::web) fn pairs_of(query: &str) -> Result<Pairs, Problem> {
-    let wrong = || Problem::bad("That is no query string, such as state=failed&batch=bid0000000042.");
+    let wrong = || Problem::bad("Not a valid query string; expected, for example, state=failed&batch=bid0000000042.");
     let uri: Uri = format!("/?{}", query.trim_start_matches('?')).parse().map_err(|_| wrong())?;
     Query::try_from_uri(&uri).map(|Query(pairs)| pairs).map_err(|_| wrong())
 }
@@ -39,7 +39,7 @@ fn read<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
     let pairs = Query::<Pairs>::try_from_uri(uri).map_err(|rejection| {
         let why = rejection.body_text();
         let why = why.split_once(": ").map_or(why.as_str(), |(_, why)| why);
-        Problem::bad(format!("The query string cannot be taken: {}.", visible(why)))
+        Problem::bad(format!("The query string is not valid: {}.", visible(why)))
     })?;
     Ok(query::read(&pairs)?)
 }
@@ -62,7 +62,7 @@ where
                 let (status, why) = (rejection.status(), rejection.body_text());
                 let why = why.split_once(": ").map_or(why.as_str(), |(_, why)| why);
                 let status = if status == StatusCode::UNPROCESSABLE_ENTITY { StatusCode::BAD_REQUEST } else { status };
-                Err(Problem::new(status, format!("The form cannot be taken: {}.", visible(why))))
+                Err(Problem::new(status, format!("The form is not valid: {}.", visible(why))))
             }
         }
     }
@@ -89,12 +89,12 @@ where
         Err(match &rejection {
             JsonRejection::MissingJsonContentType(_) => Problem::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "The body must be JSON, and say so: send it with Content-Type: application/json.",
+                "The body must be JSON; send it with Content-Type: application/json.",
             ),
             JsonRejection::BytesRejection(_) => {
-                Problem::new(rejection.status(), "The body cannot be read, or is larger than anything that is taken.")
+                Problem::new(rejection.status(), "The body cannot be read, or exceeds the size limit.")
             }
-            _ => Problem::bad(format!("The body cannot be taken: {}.", visible(why))),
+            _ => Problem::bad(format!("The body is not valid: {}.", visible(why))),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! One action: what it would do, shown once more before it is given.
+//! One action: its preview and confirmation.
 
 use askama::Template;
 use axum::extract::State as FromState;
@@ -26,13 +26,13 @@ mod words;
 
 pub(super) use words::{state_name, target_in_words};
 
-/// How much of a page, in bytes, the data that would be lost may take, and how much of it one znode's.
-const LOST_ROOM: (usize, usize) = (40 << 10, 6 << 10);
+/// The maximum size, in bytes of HTML, of the data that would be lost, of all znodes and of one.
+const LOST_LIMITS: (usize, usize) = (40 << 10, 6 << 10);
 
-/// How many characters the key of an action has at most.
+/// The maximum length of the key of an action, in characters.
 const LONGEST_KEY: usize = 100;
 
-/// An action as the pages ask for it: a link to its confirmation, and the form of that.
+/// The parameters of an action on a page: of the link to its confirmation, and of the form there.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ActionForm {
@@ -44,7 +44,7 @@ pub(super) struct ActionForm {
     priority: Option<String>,
     force: Option<String>,
     with_jobs: Option<String>,
-    /// What was seen of it.
+    /// The precondition: the state of the target that was shown.
     state: Option<String>,
     version: Option<String>,
     czxid: Option<String>,
@@ -54,7 +54,7 @@ pub(super) struct ActionForm {
 }
 
 impl ActionForm {
-    /// What it asks for; the form of a priority begins with the one that the job has.
+    /// The requested action; the default of a priority is the present one.
     fn read(&self, state: &State) -> Result<ActionRequest, Problem> {
         let on = match (given(self.on.as_ref()), given(self.collection.as_ref())) {
             (Some(on), None) => on.to_owned(),
@@ -94,7 +94,7 @@ fn number<T: std::str::FromStr>(name: &str, value: Option<&String>) -> Result<Op
     given(value).map(|value| value.parse().map_err(|_| refuse(name, value))).transpose()
 }
 
-/// `GET /action`: what an action would do, and a button that gives it.
+/// `GET /action`: the preview of an action, with a button that executes it.
 pub(super) async fn ask(
     FromState(state): FromState<State>,
     who: Identity,
@@ -104,14 +104,14 @@ pub(super) async fn ask(
     let (actor, action) = state.requested(&who, form.read(&state)?, Source::Web)?;
     let planned = state.actions()?.plan(&action, &actor, form.reason(), now).await;
     let status = match &planned {
-        // The page says why, and that is what was asked for.
+        // The page shows why, which is the requested preview.
         Ok(_) | Err(Refusal::Conflict { .. }) => StatusCode::OK,
         Err(refusal) => Problem::from(refusal.clone()).status(),
     };
     Ok(tell(status, &ActionPage::new(&state, &form, &action, &actor, planned, None, now)))
 }
 
-/// `POST /action`: gives an action, and leads to what comes of it.
+/// `POST /action`: executes an action, and redirects to its outcome.
 pub(super) async fn give(
     FromState(state): FromState<State>,
     who: Identity,
@@ -134,12 +134,12 @@ pub(super) async fn give(
     Ok(tell(status, &ActionPage::new(&state, &form, &action, &actor, planned, Some(refusal), now)))
 }
 
-/// Leads a browser on after a form, to an address that is relative to the form's own: a proxy may serve us anywhere.
+/// Redirects a browser after a form, to an address relative to that of the form: a proxy may serve us below any prefix.
 pub(super) fn see_other(location: String) -> Response {
     (StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response()
 }
 
-/// A page that says by itself why it has a status that is none of success.
+/// A page with an error status, which shows the reason itself.
 pub(super) fn tell(status: StatusCode, page: &impl Template) -> Response {
     let mut response = render(status, page);
     if response.status() == status {
@@ -148,7 +148,7 @@ pub(super) fn tell(status: StatusCode, page: &impl Template) -> Response {
     response
 }
 
-/// What an action would do, ready to be rendered.
+/// The preview of an action, ready to be rendered.
 #[derive(Debug, Template)]
 #[template(path = "action.html")]
 struct ActionPage {
@@ -159,7 +159,7 @@ struct ActionPage {
     on: String,
     action: ActionKind,
     effect: &'static str,
-    is_grave: bool,
+    is_destructive: bool,
     refused: Option<Against>,
     plan: Option<Plan>,
     /// Where a job may be resumed; empty where that is not asked for.
@@ -247,7 +247,7 @@ impl ActionPage {
             target_href: target.page().map(|page| format!("{}{page}", frame.root)).unwrap_or_default(),
             on: target.to_string(),
             effect: spec.effect,
-            is_grave: kind.is_destructive() || plan.as_ref().is_some_and(|prepared| !prepared.removed.is_empty()),
+            is_destructive: kind.is_destructive() || plan.as_ref().is_some_and(|prepared| !prepared.removed.is_empty()),
             refused,
             plan: plan.map(|prepared| Plan::new(prepared, is_open)),
             states: if spec.takes("to") { choices(to.as_ref(), states) } else { Vec::new() },
@@ -256,7 +256,7 @@ impl ActionPage {
             is_forced: parameters.force,
             with_jobs: spec.takes("with_jobs").then_some(parameters.with_jobs),
             by_force,
-            actor: if actor.name.is_empty() { "nobody".to_owned() } else { visible(&actor.name) },
+            actor: if actor.name.is_empty() { "anonymous".to_owned() } else { visible(&actor.name) },
             role: actor.role.label(),
             reason: form.reason().to_owned(),
             key: ActionId::new(now).to_string(),
@@ -282,7 +282,7 @@ impl Against {
 
 impl Plan {
     fn new(prepared: Prepared, is_open: bool) -> Self {
-        let (mut left, most) = LOST_ROOM;
+        let (mut left, most) = LOST_LIMITS;
         let lost = prepared.removed.iter().map(|(path, data)| {
             let data = shown(data, data.len() as u64, left.min(most));
             left = left.saturating_sub(data.text.len());

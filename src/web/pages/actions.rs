@@ -1,4 +1,4 @@
-//! What came of an action, or how far it is.
+//! The progress or outcome of an action.
 
 use askama::Template;
 use axum::extract::{Path, State as FromState};
@@ -22,7 +22,7 @@ use crate::web::http::query::{Pairs, address};
 use crate::web::state::State;
 use queuekeeper_queue::state::BatchState;
 
-/// `GET /actions/{id}`: what came of an action, or how far it is.
+/// `GET /actions/{id}`: the progress or outcome of an action.
 pub(super) async fn show(
     FromState(state): FromState<State>,
     who: Identity,
@@ -32,7 +32,7 @@ pub(super) async fn show(
     Ok(render(StatusCode::OK, &Page::new(&state, &action, state.rights(&who), Timestamp::now())))
 }
 
-/// `POST /actions/{id}/cancel`: ends an action over many, and leads back to it.
+/// `POST /actions/{id}/cancel`: cancels a bulk action, and redirects to it.
 pub(super) async fn cancel(
     FromState(state): FromState<State>,
     who: Identity,
@@ -60,7 +60,7 @@ struct Page {
     detail: String,
     warnings: Vec<String>,
     operations: Vec<String>,
-    /// How far it is, of an action over many.
+    /// The progress of a bulk action.
     reached: Option<Reached>,
     not_done: Vec<ItemRow>,
     more_not_done: String,
@@ -68,13 +68,13 @@ struct Page {
     more_written: String,
     is_going_on: bool,
     may_cancel: bool,
-    /// What to look at next; the way there is empty for nothing.
+    /// The page to look at next; its address is empty for none.
     next: (&'static str, String),
     audit_href: String,
     json: String,
 }
 
-/// What came of it, in words.
+/// The outcome, in words.
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) name: &'static str,
@@ -82,7 +82,7 @@ pub(super) struct Outcome {
     means: &'static str,
 }
 
-/// Who gave it, and when.
+/// Who requested it, and when.
 #[derive(Debug)]
 struct Given {
     actor: String,
@@ -90,7 +90,7 @@ struct Given {
     source: String,
     from: String,
     at: Moment,
-    /// Empty where nobody did.
+    /// Empty if it was not cancelled.
     cancelled_by: String,
     took: String,
 }
@@ -127,18 +127,18 @@ pub(super) fn outcome(label: &str) -> Outcome {
             "It is unknown whether all of it was executed: the connection was lost, or the server was stopped. Check the \
              target before requesting the action again.",
         ),
-        "failed" | "unavailable" => ("Failed", "bad", "Nothing was done, or only a part."),
+        "failed" | "unavailable" => ("Failed", "bad", "Nothing was done, or only a part of it."),
         _ => ("Refused", "bad", "Nothing was done."),
     };
     Outcome { name, class, means }
 }
 
-/// What was requested, by its label.
+/// The title of an action, by its label.
 pub(super) fn action_title(label: &str) -> String {
     label.parse::<ActionKind>().map_or_else(|_| visible(label), |action| action.title().to_owned())
 }
 
-/// Something that was requested on, in words, and its page; that is empty where it has none.
+/// A target in words, and its page; empty if it has none.
 pub(super) fn named(on: &str, root: &str) -> (String, String) {
     match on.parse::<Target>() {
         Ok(target) => {
@@ -222,7 +222,7 @@ impl Reached {
             x: format!("{:.2}", width(before)),
             width: format!("{:.2}", width(count)),
         });
-        // What is left keeps it from being called whole.
+        // It is not complete while items are left.
         let ended = done + not_done + unknown;
         let left = of.saturating_sub(ended);
         let ended = if left == 0 { 1.0 } else { (ended as f64 / of as f64).min(0.99) };
@@ -246,7 +246,7 @@ pub(super) fn took(seconds: f64) -> String {
     if seconds < 1.0 { format!("{:.0} ms", seconds * 1_000.0) } else { format!("{seconds:.2} s") }
 }
 
-/// What to look at after an action that is done.
+/// The page to look at after a finished action.
 fn next(state: &State, action: &ActionView, root: &str) -> (&'static str, String) {
     let nothing = ("", String::new());
     if action.outcome != "done" {
@@ -254,7 +254,7 @@ fn next(state: &State, action: &ActionView, root: &str) -> (&'static str, String
     }
     let store = &state.shared.store;
     match (action.action.parse(), action.on.parse()) {
-        // No report follows by itself then.
+        // No report follows automatically then.
         (Ok(ActionKind::Resume), Ok(Target::Job(job))) => {
             let batch = store.job(job).and_then(|job| job.batch);
             let failed = batch

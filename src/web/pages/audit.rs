@@ -74,7 +74,7 @@ impl AuditPage {
         let next = list.next.as_ref().map(|next| address(&base, all.iter().chain([&pair("before", next)])));
         let total = list.total as u64;
         let summary = match (total, is_filtered) {
-            (0, false) => "Nothing was requested yet.".to_owned(),
+            (0, false) => "No action has been requested yet.".to_owned(),
             (0, true) => "No action matches.".to_owned(),
             (1, true) => "1 action matches.".to_owned(),
             (total, true) => format!("{} actions match.", Count(total)),

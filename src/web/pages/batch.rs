@@ -146,8 +146,8 @@ fn estimate(standing: &BatchStanding, now: Timestamp) -> Option<String> {
     }
     let (left, outlook) = (counted(open, "job is", "jobs are"), &standing.outlook);
     Some(match &*outlook.instants(now) {
-        "" => format!("{left} left. When the last one ends cannot be told: {}.", outlook.ends),
-        at => format!("{left} left. The last one ends {}, at {at}.", outlook.ends),
+        "" => format!("{left} left. No estimate when the last one finishes: {}.", outlook.ends),
+        at => format!("{left} left. The last one finishes {}, at {at}.", outlook.ends),
     })
 }
 

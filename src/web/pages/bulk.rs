@@ -1,4 +1,4 @@
-//! Actions over many: a list is frozen, shown, and carried out as it was shown.
+//! Bulk actions: a list is frozen, shown, and executed as it was shown.
 
 use askama::Template;
 use axum::extract::{Path, State as FromState};
@@ -23,10 +23,10 @@ use crate::web::http::query::{Pairs, number, quoted};
 use crate::web::state::State;
 use queuekeeper_queue::state::JobState;
 
-/// How many items of a list are shown.
+/// The maximum number of items of a list that are shown.
 const SAMPLE: usize = 10;
 
-/// `POST /lists`: freezes the items that were chosen, or all that a filter finds, and leads to them.
+/// `POST /lists`: freezes the selected items, or all that match a filter, and redirects to the list.
 pub(super) async fn freeze(
     FromState(state): FromState<State>,
     who: Identity,
@@ -45,7 +45,7 @@ pub(super) async fn freeze(
     Ok(see_other(format!("lists/{}", frozen.id)))
 }
 
-/// What a form of a list says.
+/// The form for a list.
 #[derive(Debug)]
 struct Chosen {
     bulk: BulkAction,
@@ -68,11 +68,11 @@ impl Chosen {
                 "priority" if !value.is_empty() => urgency = u8::try_from(number(&name, &value, 0, 99)?).ok(),
                 "priority" => {}
                 "which" => is_all = value == "all",
-                _ => return Err(Problem::bad(format!("There is no field “{}” here.", quoted(&name)))),
+                _ => return Err(Problem::bad(format!("Unknown field “{}”.", quoted(&name)))),
             }
         }
         let kind = action_kind(&requested)?;
-        // What stands in the form for another action means nothing for this one.
+        // Fields of the form that belong to other actions are ignored.
         let urgency = urgency.filter(|_| kind == ActionKind::SetPriority);
         let to = to.filter(|_| kind == ActionKind::Resume);
         let parameters = ActionParameters { to, priority: priority(urgency)?, ..ActionParameters::default() };
@@ -87,7 +87,7 @@ pub(super) struct Given {
     reason: Option<String>,
 }
 
-/// `GET /lists/{id}`: what a frozen list holds, and a button that requests it.
+/// `GET /lists/{id}`: a frozen list, with a button that executes it.
 pub(super) async fn show(
     FromState(state): FromState<State>,
     who: Identity,
@@ -103,7 +103,7 @@ pub(super) async fn show(
     Ok(render(StatusCode::OK, &page))
 }
 
-/// `POST /lists/{id}`: begins to carry out what a frozen list says, and leads to how far it is.
+/// `POST /lists/{id}`: starts the action of a frozen list, and redirects to its progress.
 pub(super) async fn execute(
     FromState(state): FromState<State>,
     who: Identity,
@@ -141,9 +141,9 @@ struct ListPage {
     id: String,
     title: String,
     button: String,
-    is_grave: bool,
+    is_destructive: bool,
     at: Moment,
-    /// What else is done to each; empty for nothing.
+    /// What else is done to each item; may be empty.
     with: String,
     count: String,
     sample: Vec<Item>,
@@ -161,7 +161,7 @@ struct Item {
     href: String,
     before: String,
     after: String,
-    /// What stands against it; empty for nothing.
+    /// Why it would be refused; empty if it would not be.
     against: String,
     warnings: Vec<String>,
 }
@@ -197,7 +197,7 @@ impl ListPage {
             id: id.to_string(),
             title: format!("{} {count}?", bulk.kind.title()),
             button: format!("{} {count}", bulk.kind.title()),
-            is_grave: bulk.kind.is_destructive(),
+            is_destructive: bulk.kind.is_destructive(),
             at: Moment::new(*at, now),
             with: match (bulk.parameters.to, bulk.parameters.priority) {
                 (Some(to), _) => format!("Each is resumed in {}.", name(to)),

@@ -1,7 +1,7 @@
-//! What may be requested where one looks at something: links to the page that shows what it would do and asks once more.
+//! Buttons for actions: links to the page with the preview and confirmation of an action.
 //!
-//! They follow the reader's role and the state that the page shows. Whether an action is taken is decided when it is
-//! given, whatever buttons there were.
+//! They depend on the role of the user and on the state that the page shows. Whether an action is allowed is checked
+//! again when it is requested.
 
 use crate::actions::{ActionKind, ActionSpec, Role, Target};
 use crate::mirror;
@@ -13,16 +13,16 @@ use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::path::{BatchNode, JobNode, LockFolder, Path};
 use queuekeeper_queue::state::{AccessState, BatchState, State as _};
 
-/// Something that may be requested.
+/// A link to an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Button {
     pub(super) text: &'static str,
     pub(super) href: String,
-    /// What it is about, for those who hear the page.
+    /// The target, for screen readers.
     pub(super) on: String,
 }
 
-/// The buttons of one reader.
+/// The buttons for one user.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Buttons<'a> {
     /// The way up from the page.
@@ -51,7 +51,7 @@ impl<'a> Buttons<'a> {
         kinds.filter_map(|kind| self.button(kind, target, &Pairs::new())).collect()
     }
 
-    /// What may be done to a job in its state, and to what is broken about it.
+    /// The actions on a job in its state, and on its faults.
     pub(super) fn job(self, job: &mirror::Job, faults: &[mirror::FoundFault]) -> Vec<Button> {
         let fits = |spec: &&ActionSpec| job.state.is_some_and(|state| spec.fits_job(state));
         let mut buttons = self.fitting(&Target::Job(job.id), fits);
@@ -62,7 +62,7 @@ impl<'a> Buttons<'a> {
         buttons
     }
 
-    /// What may be done to a batch in its state.
+    /// The actions on a batch in its state.
     pub(super) fn batch(self, id: &str, state: &str, is_locked: bool) -> Vec<Button> {
         let Ok(id) = id.parse::<BatchId>() else { return Vec::new() };
         let state = BatchState::ALL.iter().copied().find(|known| known.label() == state);
@@ -73,14 +73,14 @@ impl<'a> Buttons<'a> {
         buttons
     }
 
-    /// What may be done to an access request in its state.
+    /// The actions on an access request in its state.
     pub(super) fn request(self, queue: &str, id: &str, state: &str) -> Vec<Button> {
         let Ok(target) = format!("{queue}/{id}").parse::<Target>() else { return Vec::new() };
         let state = AccessState::ALL.iter().copied().find(|known| known.label() == state);
         self.fitting(&target, |spec| state.is_some_and(|state| spec.fits_request(state)))
     }
 
-    /// What may be done to a lock: a pause and a hold are taken back, and all others broken.
+    /// The action on a lock: a pause or a hold is released, any other lock broken.
     pub(super) fn lock(self, path: &Path, czxid: Option<i64>) -> Option<Button> {
         let (action, target) = match path {
             Path::QueueLock(queue) => (ActionKind::Unpause, Target::Queue(*queue)),
@@ -93,7 +93,7 @@ impl<'a> Buttons<'a> {
         self.button(action, &target, &czxid.into_iter().collect())
     }
 
-    /// What repairs a fault.
+    /// The repair of a fault.
     pub(super) fn fault(self, fault: Fault, item: &str) -> Option<Button> {
         if let RepairKind::Another(_) = fault.repair_kind_of(&Path::parse(item)) {
             return None;
@@ -118,7 +118,7 @@ impl<'a> Buttons<'a> {
         self.button(ActionKind::Purge, &target, &Pairs::new())
     }
 
-    /// Whether the reader may request an action on some of the jobs of a list.
+    /// Whether the user may request an action on jobs of a list.
     pub(super) fn may(self, needed: Role) -> bool {
         self.role >= needed
     }

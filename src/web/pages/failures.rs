@@ -101,10 +101,10 @@ impl List {
         now: Timestamp,
     ) -> Self {
         let summary = match (failed, list.total) {
-            (_, 0) => "No job has failed by itself.".to_owned(),
+            (_, 0) => "No job has failed.".to_owned(),
             (1, _) => "1 job has failed.".to_owned(),
-            (failed, 1) => format!("{} jobs have failed, all alike.", Count(failed)),
-            (failed, groups) => format!("{} jobs have failed in {} ways.", Count(failed), Count(groups as u64)),
+            (failed, 1) => format!("{} jobs have failed, all with the same message.", Count(failed)),
+            (failed, groups) => format!("{} jobs have failed, in {} groups.", Count(failed), Count(groups as u64)),
         };
         let summary = match by_operator {
             0 => summary,

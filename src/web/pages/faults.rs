@@ -75,7 +75,7 @@ pub(super) struct Fault {
     pub(super) repair: Option<Button>,
     /// Purges the item that shows it, where it may be one that nothing else helps and the reader may.
     pub(super) purge: Option<Button>,
-    /// What helps, where no order repairs it; empty where one does.
+    /// How to repair it manually; empty if an action repairs it.
     pub(super) help: &'static str,
 }
 

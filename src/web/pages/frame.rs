@@ -77,7 +77,7 @@ pub(super) struct Fresh {
     pub(super) text: String,
 }
 
-/// What nobody may overlook: the figures below are old, or there are none.
+/// The banner of a page whose figures are stale or missing.
 #[derive(Debug)]
 pub(super) struct Banner {
     pub(super) title: String,

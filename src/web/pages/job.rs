@@ -25,8 +25,8 @@ use queuekeeper_queue::path::Path as Znode;
 
 mod way;
 
-/// How much of the page, in bytes, all znodes together may take, and how much one of them.
-const NODES_ROOM: (usize, usize) = (40 << 10, 6 << 10);
+/// The maximum size, in bytes of HTML, of all znodes together and of one of them.
+const NODES_LIMITS: (usize, usize) = (40 << 10, 6 << 10);
 
 /// `GET /jobs/{jid}`: what is with this job?
 pub(super) async fn job(FromState(state): FromState<State>, who: Identity, Path(jid): Path<String>) -> Response {
@@ -295,9 +295,9 @@ fn links_or_none(name: &'static str, links: Vec<Link>) -> Line {
     Line { links, ..Line::new(name, value) }
 }
 
-/// The znodes, as much of them as there is room for.
+/// The znodes, up to that limit.
 fn nodes(nodes: &[mirror::Node], now: Timestamp) -> Vec<Node> {
-    let (mut left, most) = NODES_ROOM;
+    let (mut left, most) = NODES_LIMITS;
     let node = |node: &mirror::Node| {
         let NodeStat { data_length, modified, version, ephemeral_owner, .. } = node.stat;
         let data = shown(&node.data, data_length, left.min(most));

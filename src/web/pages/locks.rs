@@ -156,11 +156,11 @@ fn name(kind: LockKind) -> &'static str {
 fn means(kind: LockKind) -> &'static str {
     match kind {
         LockKind::Job => "a daemon works on the job",
-        LockKind::Batch => "a daemon makes its jobs, or its report",
+        LockKind::Batch => "a daemon creates its jobs, or its report",
         LockKind::Access => "a daemon assembles the object",
-        LockKind::Storage => "no other version of the object is stored meanwhile",
-        LockKind::Inventory => "no other version of the object is recorded meanwhile",
-        LockKind::LocalId => "no other ARK is minted for it meanwhile",
+        LockKind::Storage => "no other version of the object is stored at the same time",
+        LockKind::Inventory => "no other version of the object is recorded at the same time",
+        LockKind::LocalId => "no other ARK is minted for it at the same time",
         LockKind::Queue => "an admin has paused it",
         LockKind::Collection => "an admin holds it: its pending jobs become held",
     }

@@ -46,13 +46,13 @@ struct Content {
 #[derive(Debug)]
 struct Item {
     class: &'static str,
-    /// What tells it from the others, to a script.
+    /// Its identity, for the script that updates the page.
     key: String,
     title: String,
-    /// How its age is told: `for`, or `oldest` where it is that of one of many.
+    /// The word before its age: `for`, or `oldest` if it is that of the oldest of many.
     age: &'static str,
     since: Option<Moment>,
-    /// The time of day of `since`, where the title tells for how long; else empty.
+    /// The time of day of `since`, if the title shows the age; else empty.
     clock: String,
     text: String,
     remedy: String,

@@ -209,7 +209,7 @@ impl Reference {
 impl Operation {
     fn new(method: &str, path: &str, operation: &Value, schemas: &Value) -> Self {
         let parameters: Vec<_> = elements(&operation["parameters"]).map(Parameter::new).collect();
-        // Those that every operation has are told once.
+        // Those that every operation has are listed once.
         let own = members(&operation["responses"]).filter(|(_, answer)| referred(answer).is_none());
         let mut example = path.trim_start_matches('/').to_owned();
         let mut query = Vec::new();

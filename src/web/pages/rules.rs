@@ -1,4 +1,4 @@
-//! What may be done about alerts, what was, and why not.
+//! The rules that act on alerts: their state, decisions and controls.
 
 use askama::Template;
 use axum::extract::State as FromState;
@@ -21,10 +21,10 @@ use crate::web::state::State;
 
 mod words;
 
-/// How many characters of a text stand in the list.
+/// The maximum length of a text in a list, in characters.
 const LONG: usize = 300;
 
-/// How many items that were left to a person are named.
+/// The maximum number of items that a rule gave up on and that are named.
 const LEFT: usize = 10;
 
 /// The rules, ready to be rendered.
@@ -33,20 +33,20 @@ const LEFT: usize = 10;
 struct RulesPage {
     frame: Frame,
     may_act: bool,
-    /// What the last form came to; empty for nothing.
+    /// Why the last form was refused; empty if it was not.
     refused: String,
-    /// `None` for a server that takes no alerts, or has no rules.
+    /// `None` for a server that accepts no alerts, or has no rules.
     known: Option<Known>,
 }
 
 #[derive(Debug)]
 struct Known {
     events: String,
-    /// Who carries decisions out, and how fresh this is.
+    /// Which process executes decisions, and when that was read.
     leads: String,
     paused: Option<Paused>,
     rules: Vec<Shown>,
-    /// What rules that are gone still hold.
+    /// Collections that are held by inactive rules.
     orphans: Vec<(String, String)>,
     calls: Vec<Line>,
 }
@@ -77,7 +77,7 @@ struct Shown {
     lines: Vec<Line>,
 }
 
-/// Something that was decided.
+/// A decision.
 #[derive(Debug)]
 struct Line {
     at: Moment,
@@ -95,28 +95,28 @@ pub(super) struct RuleForm {
     reason: Option<String>,
 }
 
-/// `GET /rules`: what may be done about alerts, what was, and why not.
+/// `GET /rules`: the rules that act on alerts.
 pub(super) async fn show(FromState(state): FromState<State>, who: Identity) -> Response {
     render(StatusCode::OK, &RulesPage::new(&state, &who, "./", String::new(), Timestamp::now()))
 }
 
-/// `POST /rules/change`: pauses all automatic action, lets it go on, or closes a breaker.
+/// `POST /rules/change`: pauses or unpauses all automatic action, or closes a breaker.
 pub(super) async fn change(
     FromState(state): FromState<State>,
     who: Identity,
-    Sent(asked): Sent<RuleForm>,
+    Sent(form): Sent<RuleForm>,
 ) -> Result<Response, Problem> {
     let now = Timestamp::now();
     let actor = state.authorize(&who, Role::Operator, Source::Web)?;
     let alerts = state.alerts()?;
-    let reason = Reason::new(asked.reason.as_deref().unwrap_or_default())
+    let reason = Reason::new(form.reason.as_deref().unwrap_or_default())
         .map_err(|error| Problem::from(Refusal::Invalid(error.to_string())));
-    let done = match (asked.what.as_str(), reason) {
+    let done = match (form.what.as_str(), reason) {
         ("pause" | "unpause" | "reset", Err(problem)) => Err(problem),
         ("pause", Ok(reason)) => alerts.pause(&actor, &reason, now).await.map_err(Problem::from),
         ("unpause", Ok(reason)) => alerts.unpause(&actor, &reason, now).await.map_err(Problem::from),
         ("reset", Ok(reason)) => {
-            let rule = given(asked.rule.as_ref()).ok_or_else(|| Problem::bad("Which rule?"))?;
+            let rule = given(form.rule.as_ref()).ok_or_else(|| Problem::bad("Which rule?"))?;
             alerts.reset(rule, &actor, &reason, now).await.map_err(Problem::from)
         }
         _ => return Err(Problem::bad("The changes are pause, unpause and reset.")),

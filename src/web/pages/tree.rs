@@ -86,7 +86,7 @@ impl Page {
         let mut at = NodePath::root();
         for name in path.names() {
             at = at.child(name).unwrap_or(at);
-            // What nobody expects below a job or batch belongs to it all the same.
+            // An unexpected znode below a job or batch also belongs to it.
             known = better(&at.known()).or(known);
             crumbs.push(Link { text: cut(name), href: links::tree(&at) });
         }
@@ -97,7 +97,7 @@ impl Page {
             let Ok(child) = path.child(name) else { continue };
             let link = Link { text: cut(name), href: links::tree(&child) };
             let taken = link.text.len() + link.href.len();
-            // The first one has to be shown, or nobody would ever come to the next page.
+            // At least one has to be shown, or the next page could never be reached.
             if taken > limiter && !shown_children.is_empty() {
                 break;
             }

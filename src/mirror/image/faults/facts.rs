@@ -24,7 +24,7 @@ const JOBS_LOOKED_AT: usize = 1_000;
 pub(super) const NODES: usize = 20;
 
 impl Image {
-    /// Tells everything that is found about an item, whether it counts already or not.
+    /// Passes all findings about an item to `sink`, whether they count as faults already or not.
     pub(super) fn findings(&self, faults: &Faults, item: &Path, limits: &Limits, sink: &mut dyn FnMut(Finding<'_>)) {
         match item {
             Path::Job(job) => self.job_findings(*job, self.jobs.get(*job), limits, sink),
@@ -76,7 +76,7 @@ impl Image {
         self.unexpected.contains(Path::Batches.any_child(name).to_string().as_str())
     }
 
-    /// Tells everything that is found about a job, which is in a row or in none.
+    /// Passes all findings about a job to `sink`; `row` is `None` if the job has none.
     pub(super) fn job_findings(
         &self,
         id: JobId,

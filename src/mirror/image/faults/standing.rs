@@ -15,8 +15,8 @@ use queuekeeper_queue::path::{AccessQueue, JobNode, LockFolder, Path, StateFolde
 use queuekeeper_queue::state::{JobState, State};
 
 impl Image {
-    /// Judges the states, the folders, and the collections that may have changed: a few dozen of them.
-    pub(super) fn judge_standing(
+    /// Evaluates the states, the folders, and the collections that may have changed: a few dozen of them.
+    pub(super) fn evaluate_standing(
         &self,
         faults: &mut Faults,
         crossed: &HashSet<TextId>,
@@ -39,7 +39,7 @@ impl Image {
         let locks = LockFolder::ALL.iter().copied().map(Path::LockFolder);
         let folders = [Path::Jobs, Path::Batches, Path::BatchUuids].into_iter().chain(queues).chain(locks);
         for item in states.chain(odd.cloned().map(Path::StateFolder)).chain(folders) {
-            self.judge_item(faults, &item, now_ms, limits, at_first_sight);
+            self.evaluate_item(faults, &item, now_ms, limits, at_first_sight);
         }
         let collection = |mnemonic: &str| Path::NamedLock(LockFolder::Collections, mnemonic.into());
         // Jobs that name no collection cannot be held.
@@ -48,11 +48,11 @@ impl Image {
         items.extend(faults.suspects.suspected(Fault::HeldCollectionBacklog).cloned());
         items.extend(faults.suspects.suspected(Fault::FolderNearLimit).cloned());
         for item in items {
-            self.judge_item(faults, &item, now_ms, limits, at_first_sight);
+            self.evaluate_item(faults, &item, now_ms, limits, at_first_sight);
         }
     }
 
-    /// Tells what is found about a folder.
+    /// Passes all findings about a folder to `sink`.
     pub(super) fn standing_findings(
         &self,
         faults: &Faults,

@@ -1,16 +1,16 @@
-//! What has to be judged again.
+//! The items to evaluate again.
 
 use hashbrown::HashSet;
 
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::Path;
 
-/// The items that have to be judged again, each once. Jobs, which nearly all of them are, are kept by their ids alone.
+/// The items to evaluate again, each once. Jobs, the vast majority, are kept by their ids alone.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
     jobs: HashSet<JobId>,
     others: HashSet<Path>,
-    /// Those that are being judged, some at a time.
+    /// Those that are being evaluated, some at a time.
     next_jobs: Vec<JobId>,
     next_others: Vec<Path>,
     /// The job that came last. What changes at once about a job is mostly read in a row.

@@ -65,7 +65,7 @@ impl Image {
         self.found(item, suspicion, asked)
     }
 
-    /// Looks again at what an item shows now. `None` where that has just been repaired and is still to be judged.
+    /// The fault as the item shows it now; `None` if it has just been repaired and the item is not evaluated again yet.
     fn found(&self, item: &Path, suspicion: &Suspicion, asked: FaultQuery<'_>) -> Option<FoundFault> {
         let mut how = None;
         let mut nodes: Vec<Path> = Vec::new();

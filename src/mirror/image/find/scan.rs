@@ -168,8 +168,8 @@ impl Filter<'_> {
         let blocks = columns.len().div_ceil(BLOCK);
         let mut marks = [0; BLOCK];
         for block in 0..blocks {
-            // The rows are mostly in the order of the ids, and so of time. Whoever wants the last ones first finds them
-            // at the end, and then everything else can be told to be no better at a glance.
+            // The rows are mostly in the order of the ids, and so of time. In descending order, the
+            // scan starts at the end, and can then skip most other rows quickly.
             let start = if order.is_turned { blocks - 1 - block } else { block } * BLOCK;
             let rows = start..(start + BLOCK).min(columns.len());
             marks[rows.len()..].fill(0);

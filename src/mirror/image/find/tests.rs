@@ -239,12 +239,12 @@ proptest! {
             image.apply(Path::JobNode(JobId::new(job), node), &found);
             if usize::try_from(at).unwrap() == walked {
                 image.finish();
-                image.judge_all(None, 0, at * 1000, &limits);
+                image.evaluate_all(None, 0, at * 1000, &limits);
             }
             if usize::try_from(at).unwrap() < walked || at % 5 != 0 && usize::try_from(at).unwrap() != changed {
                 continue;
             }
-            while image.judge(at * 1000, &limits, 100) {}
+            while image.evaluate(at * 1000, &limits, 100) {}
             let asked = asked(at * 1000 + 5_000, &limits);
             let query = queries.next().unwrap();
             let matches = query.text.as_ref().map(|text| image.search(text));
@@ -296,11 +296,11 @@ proptest! {
             image.apply(Path::JobNode(JobId::new(job), node), &found);
             if at == walked || at == end && walked > end {
                 image.finish();
-                image.judge_all(None, 0, ms * 1000, &limits);
+                image.evaluate_all(None, 0, ms * 1000, &limits);
             }
         }
         let now_ms = i64::try_from(end).unwrap() / at_once * 1000;
-        while image.judge(now_ms, &limits, 1000) {}
+        while image.evaluate(now_ms, &limits, 1000) {}
         let asked = asked(now_ms + 5_000, &limits);
         for query in queries {
             let matches = query.text.as_ref().map(|text| image.search(text));

@@ -126,8 +126,8 @@ impl Image {
         AccessQueue::ALL.iter().flat_map(of).collect()
     }
 
-    /// Some of the locks that a session holds, those of jobs first, and how many it holds. A persistent lock is
-    /// nobody's.
+    /// Some of the locks that a session holds, those of jobs first, and how many it holds. A persistent lock
+    /// belongs to no session.
     pub(in crate::mirror::image) fn held_by(&self, session: i64, most: usize) -> (Vec<Path>, u64) {
         if session == 0 {
             return (Vec::new(), 0);

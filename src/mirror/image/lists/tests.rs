@@ -76,7 +76,7 @@ fn any_znode() -> impl Strategy<Value = (String, Option<String>, i64, Option<i64
 fn image(znodes: Vec<(String, Option<String>, i64, Option<i64>)>) -> Image {
     let mut image = Image::default();
     image.finish();
-    image.judge_all(None, 0, 0, &Limits::default());
+    image.evaluate_all(None, 0, 0, &Limits::default());
     for (path, data, hours, session) in znodes {
         let at = NOW_MS - hours * 3_600_000;
         let stat = Stat {
@@ -99,7 +99,7 @@ fn image(znodes: Vec<(String, Option<String>, i64, Option<i64>)>) -> Image {
         };
         image.apply(Path::parse(&path), &found);
     }
-    while image.judge(NOW_MS - 10_000, &Limits::default(), 100) {}
+    while image.evaluate(NOW_MS - 10_000, &Limits::default(), 100) {}
     image
 }
 

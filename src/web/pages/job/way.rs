@@ -1,4 +1,4 @@
-//! The way of a job: its steps, and what was seen of it.
+//! The timeline of a job: its steps and events.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::views::show::{Ago, Moment, visible};
 use queuekeeper_queue::record::OperatorNote;
 use queuekeeper_queue::state::{JobState, State};
 
-/// The way of a job.
+/// The timeline of a job.
 #[derive(Debug)]
 pub(super) struct Way {
     pub(super) steps: Vec<Step>,
@@ -25,9 +25,9 @@ pub(super) struct Step {
     pub(super) name: &'static str,
     /// `past`, `here`, `failed`, `held`, or nothing for what is to come.
     pub(super) class: &'static str,
-    /// How long the job was in it, or is; empty where nobody saw that.
+    /// How long the job was in it, or is; empty if that was not observed.
     pub(super) time: String,
-    /// The class in words, for those who do not see it.
+    /// The class in words, for screen readers.
     pub(super) words: &'static str,
 }
 
@@ -75,7 +75,7 @@ fn steps(known: &Known, now: Timestamp) -> Vec<Step> {
     path.iter().enumerate().map(step).collect()
 }
 
-/// How long it was in a state when it was last in it, as far as that was seen.
+/// How long it was last in a state, if that was observed.
 fn spent_in(known: &Known, state: JobState) -> Option<jiff::SignedDuration> {
     let moves: Vec<_> = known.past.iter().filter_map(moved).collect();
     let left = moves.iter().rposition(|(_, from, _)| *from == Some(state))?;
@@ -97,7 +97,7 @@ fn events(known: &Known, now: Timestamp) -> Vec<Event> {
     let job = &known.job;
     // Of what happened in one second the last comes first, too.
     let mut events: Vec<_> = known.past.iter().rev().map(|event| (event.at, text(event))).collect();
-    // What the tree itself tells, where nothing of it was seen.
+    // From the tree itself, if no event was observed.
     if let (Some(entered), Some(state)) = (job.entered, job.state)
         && !known.past.iter().filter_map(moved).any(|(_, _, to)| to == Some(state))
     {
@@ -185,7 +185,7 @@ mod tests {
         PastEvent { at: at(seconds), what, note: None }
     }
 
-    fn told(way: &Way) -> Vec<String> {
+    fn texts(way: &Way) -> Vec<String> {
         let steps = way.steps.iter().filter(|step| !step.class.is_empty());
         let steps = steps.map(|step| format!("{} {} {}", step.class, step.name, step.time));
         steps.chain(way.events.iter().map(|event| format!("{} {}", event.at.ago, event.text))).collect()
@@ -199,7 +199,7 @@ mod tests {
         ];
         let way = Way::new(&known(JobState::Provisioning, Some(JobState::Estimating), past), at(1_000));
         assert_eq!(
-            told(&way),
+            texts(&way),
             [
                 "past Pending 4 min",
                 "past Estimating 31 s",
@@ -215,7 +215,7 @@ mod tests {
     fn a_failed_job_stands_where_it_failed_and_an_unseen_way_is_what_the_tree_tells() {
         let way = Way::new(&known(JobState::Failed, Some(JobState::Estimating), Vec::new()), at(1_000));
         assert_eq!(
-            told(&way),
+            texts(&way),
             [
                 "past Pending ",
                 "past Estimating ",
@@ -244,11 +244,11 @@ mod tests {
         let past = vec![PastEvent { at: at(400), what, note }];
         let way = Way::new(&known(JobState::Held, None, past), at(1_000));
         // Created at 0, held at 400: that was 600 s ago, and it was Pending for 400.
-        assert_eq!(told(&way)[0], "held Pending 6 min");
+        assert_eq!(texts(&way)[0], "held Pending 6 min");
         assert!(
-            told(&way).iter().any(|line| line.ends_with("Pending → Held, by alice: a court order")),
+            texts(&way).iter().any(|line| line.ends_with("Pending → Held, by alice: a court order")),
             "{:?}",
-            told(&way)
+            texts(&way)
         );
     }
 }

@@ -109,7 +109,7 @@ impl Form {
 pub(in crate::web::pages) fn collections(state: &State) -> Vec<String> {
     let mut all: Vec<_> = state.shared.store.collections().unwrap_or_default();
     let jobs = |figures: &CollectionFigures| figures.jobs.iter().map(|(_, jobs)| *jobs).sum::<u64>();
-    // One with characters that do not show could not be told from others in the list.
+    // One with characters that do not show could not be distinguished from others in the list.
     let is_plain = |name: &str| !name.is_empty() && name.len() <= 64 && visible(name) == name;
     all.retain(|figures| is_plain(&figures.collection));
     all.sort_by_key(|figures| Reverse(jobs(figures)));

@@ -36,7 +36,7 @@ pub(super) struct Curve {
     pub(super) from: Option<Moment>,
 }
 
-/// Throughput, what is in work, and the longest wait.
+/// Throughput, jobs in progress, and the longest wait.
 pub(super) fn all(overview: &Overview, recent: &Recent, now: Timestamp) -> Vec<Curve> {
     let on_path = || JobState::ALL.iter().copied().filter(|state| state.success().is_some());
     let in_work = |point: &Point| on_path().map(|state| *point.jobs.get(Some(state)) as f64).sum();
@@ -47,7 +47,7 @@ pub(super) fn all(overview: &Overview, recent: &Recent, now: Timestamp) -> Vec<C
     let oldest = overview.states.iter().filter(|state| state.is_on_path && !state.is_final);
     let oldest = oldest.filter_map(|state| state.oldest_entered).min();
     let longest = oldest.map(|oldest| Duration::try_from(now.duration_since(oldest)).unwrap_or_default());
-    let draw = |value: &dyn Fn(&Point) -> f64, told: &dyn Fn(f64) -> String| drawn(recent, value, told, now);
+    let draw = |value: &dyn Fn(&Point) -> f64, format: &dyn Fn(f64) -> String| drawn(recent, value, format, now);
     let count = |value: f64| {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of jobs")]
         let count = value.round() as u64;
@@ -89,7 +89,7 @@ struct Drawn {
     from: Option<Moment>,
 }
 
-fn drawn(recent: &Recent, value: &dyn Fn(&Point) -> f64, told: &dyn Fn(f64) -> String, now: Timestamp) -> Drawn {
+fn drawn(recent: &Recent, value: &dyn Fn(&Point) -> f64, format: &dyn Fn(f64) -> String, now: Timestamp) -> Drawn {
     let points: Vec<Option<f64>> = recent.history.points.iter().map(|point| point.as_ref().map(value)).collect();
     let known: Vec<f64> = points.iter().copied().flatten().collect();
     let Some(last) = known.last().copied() else { return Drawn::default() };
@@ -113,6 +113,6 @@ fn drawn(recent: &Recent, value: &dyn Fn(&Point) -> f64, told: &dyn Fn(f64) -> S
     let since = recent.history.points.iter().flatten().map(|point| point.at).next();
     let over = since.map(|since| Duration::try_from(now.duration_since(since)).unwrap_or_default());
     let over = over.map(|over| Ago(over).to_string()).unwrap_or_default();
-    let text = format!("Last {over}: lowest {}, highest {}, latest {}", told(low), told(high), told(last));
+    let text = format!("Last {over}: lowest {}, highest {}, latest {}", format(low), format(high), format(last));
     Drawn { text, line, area, from: recent.history.from.map(|from| Moment::new(from, now)) }
 }

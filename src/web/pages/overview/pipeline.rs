@@ -89,7 +89,7 @@ fn step(state: &StateFigures, overview: &Overview, now: Timestamp) -> Step {
         locked if waits => format!("{} waiting", Count(locked)),
         locked => format!("{} working", Count(locked)),
     };
-    // What is done is not waiting: how long it has been done is nobody's worry.
+    // Finished jobs do not wait, so their age does not matter.
     let (said, instant) = match (state.is_final, is_empty) {
         (true, _) => ("", None),
         (false, false) => ("oldest", state.oldest_entered),
