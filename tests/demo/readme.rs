@@ -66,10 +66,10 @@ fn commands(block: &str) -> Vec<CommandLine> {
 
 /// The exit codes that a command may have when no prompt can be answered.
 fn codes(comment: &str) -> Vec<i32> {
-    if comment.split([' ', ',', ';']).any(|word| word == "asks") {
+    if comment.split([' ', ',', ';']).any(|word| word == "prompts") {
         return vec![2];
     }
-    let other = comment.split_once(" where").and_then(|(before, _)| before.rsplit(' ').next()?.parse().ok());
+    let other = comment.split_once("exits with ").and_then(|(_, after)| after.split(' ').next()?.parse().ok());
     [0].into_iter().chain(other).collect()
 }
 
