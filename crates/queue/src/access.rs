@@ -43,7 +43,7 @@ pub struct LockedRequest {
     pub(super) pending: PendingChange<RequestUpdate, ItemChanged<AccessState>>,
 }
 
-/// What is asked for of a request that is held: the same change with another token is another.
+/// A change of a request that is held, for comparison: the same change with another token is another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RequestUpdate {
     change: ItemChange<AccessState>,
@@ -137,7 +137,7 @@ impl Request {
         self.token.as_deref().map_or(Ok(()), |token| record::refused(token, self.content().malformed))
     }
 
-    /// Its lock, if anybody holds it.
+    /// Its lock, if it is held.
     #[must_use]
     pub fn lock(&self) -> Option<Lock> {
         self.lock.as_ref().map(|stat| Lock::from_stat(self.path(RequestNode::Lock), stat))
@@ -220,8 +220,8 @@ impl Queue {
 
     /// Changes the state of a request that we hold, and keeps the lock.
     ///
-    /// After [`Error::Unknown`], or where the call was given up before it returned, the same call says what became of the
-    /// first, or does it.
+    /// After [`Error::Unknown`], or where the call was cancelled before it returned, the same call returns the outcome
+    /// of the first, or makes the change.
     ///
     /// # Errors
     /// As [`Queue::change_request`].

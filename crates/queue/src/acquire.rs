@@ -1,12 +1,12 @@
 //! Acquiring work: the next job of a state, batch or access request, locked for us.
 //!
-//! A poll lists its folder once and then hands out what it finds, in order of work. What cannot be worked on is passed
-//! over and told, so that nothing at the head of a queue starves what is behind it.
+//! A poll lists its folder once and then hands out what it finds, in order of work. Items that cannot be processed are
+//! skipped and reported, so that nothing at the head of a queue starves what is behind it.
 //!
-//! A poll is the way to work: it lists and reads a folder once for many items. `Queue::acquire_job` and its like begin
-//! anew each time.
+//! A poll is the way to work: it lists and reads a folder once for many items. `Queue::acquire_job` and the like start
+//! over each time.
 //!
-//! A pause that is set while a poll runs is heeded by the next poll, as it is by the daemons.
+//! A pause that is set while a poll runs takes effect with the next poll, as with the daemons.
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ pub use batches::{BatchPoll, Due};
 pub use jobs::JobPoll;
 pub use requests::RequestPoll;
 
-/// How many items a poll reads at first, and how many at most: most often the first is outcome, but behind many locked
+/// How many items a poll reads at first, and how many at most: most often the first is taken, but behind many locked
 /// ones reading few at a time would cost a round trip for each.
 const FIRST_WINDOW: usize = 4;
 const LAST_WINDOW: usize = 256;
@@ -39,7 +39,7 @@ pub struct SkippedItem {
 /// Why something could not be worked on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SkipReason {
-    /// The entry's name is none that the daemons can read, such as `100-jid0000000042`.
+    /// The daemons cannot parse the entry's name, such as `100-jid0000000042`.
     UnreadableEntry,
     /// The entry's job is gone.
     StrayEntry,
@@ -53,11 +53,12 @@ pub enum SkipReason {
     Contradiction(String),
     /// Its lock was broken, and the worker of ours that held it has neither given it up nor ended.
     StillHeld(Conflict),
-    /// We locked it, and the lock was broken before its answer came. It is given up, and the next poll looks at it again.
+    /// We locked it, and the lock was broken before its answer came. It is given up, and the next poll looks at it
+    /// again.
     LockBroken,
 }
 
-/// The names that a poll has still to look at, outcome in growing windows.
+/// The names that a poll has still to look at, taken in growing windows.
 #[derive(Debug)]
 struct Window<T> {
     waiting: VecDeque<T>,
@@ -76,13 +77,13 @@ impl<T> Window<T> {
     }
 }
 
-/// What became of an attempt of a poll to lock an item.
+/// The outcome of an attempt to lock an item.
 enum LockOutcome<T> {
     /// The item is locked.
     Locked(T, Lock),
-    /// The item is passed over.
+    /// The item is skipped.
     Skipped(SkipReason),
-    /// Another was quicker.
+    /// Another client was faster.
     Missed,
 }
 
@@ -100,7 +101,7 @@ impl<T> LockOutcome<T> {
     }
 }
 
-/// Whether a refusal to lock an item means that another was quicker, so that the next item is to be tried.
+/// Whether a refusal to lock an item means that another client was faster, so that the next item is tried.
 fn was_quicker(error: &Error) -> bool {
     match error {
         Error::Conflict(conflict) => match conflict.kind {

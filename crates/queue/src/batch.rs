@@ -52,8 +52,8 @@ pub struct LockedBatch {
     pub(super) pending: PendingChange<BatchUpdate, ItemChanged<BatchState>>,
 }
 
-/// Which batch a change is meant for: made from a [`BatchId`], the batch in whatever state it is; from a [`Batch`], only
-/// in the version that was seen; from a [`LockedBatch`], under the lock that is held.
+/// Which batch a change is meant for: made from a [`BatchId`], the batch in whatever state it is; from a [`Batch`],
+/// only in the version that was seen; from a [`LockedBatch`], under the lock that is held.
 #[derive(Clone, Debug)]
 pub struct BatchTarget {
     pub(super) id: BatchId,
@@ -71,7 +71,7 @@ impl BatchTarget {
     }
 
     /// Says which jobs name this batch as theirs, as a mirror of the tree knows. Deleting or purging a batch means also
-    /// a job of it that no reference leads to, and without this list all jobs of the queue are asked for their batch.
+    /// a job of it that no reference leads to, and without this list the batch of every job in the queue is read.
     #[must_use]
     pub fn with_jobs(mut self, jobs: impl Into<Vec<JobId>>) -> Self {
         self.jobs = Some(jobs.into());
@@ -150,7 +150,7 @@ impl Batch {
         self.submission.as_deref().map_or(Ok(()), |data| record::refused(data, self.submitted().malformed))
     }
 
-    /// Its lock, if anybody holds it.
+    /// Its lock, if it is held.
     #[must_use]
     pub fn lock(&self) -> Option<Lock> {
         self.lock.as_ref().map(|stat| Lock::from_stat(Path::BatchNode(self.id, BatchNode::Lock), stat))
@@ -167,7 +167,7 @@ impl Batch {
         }
     }
 
-    /// Whether it was acquired, which its `states` tells.
+    /// Whether it was acquired, that is, has `states`.
     #[must_use]
     pub fn is_acquired(&self) -> bool {
         self.states.is_some()

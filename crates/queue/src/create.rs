@@ -79,10 +79,11 @@ impl Queue {
     /// `submission` is a JSON object, stored as it stands.
     ///
     /// # Errors
-    /// [`Error::Decode`] for a submission that is no JSON object or has no `batchID`, [`Error::Invalid`] for one that no
-    /// znode can be named by, [`ConflictKind::Exists`] where that UUID has a batch already; else as [`Queue::commit`].
+    /// [`Error::Decode`] for a submission that is no JSON object or has no `batchID`, [`Error::Invalid`] for one that
+    /// no znode can be named by, [`ConflictKind::Exists`] where that UUID has a batch already; else as
+    /// [`Queue::commit`].
     pub async fn create_batch(&self, submission: &[u8], now: Timestamp) -> Result<BatchId, Error> {
-        // There is no batch yet whose submission could be named.
+        // There is no batch yet that the error could name.
         let decode = |malformed| Error::Decode { path: Path::Batches, malformed };
         let decoded = Submission::decode(submission);
         record::object_form(submission).map_err(decode)?;
@@ -126,7 +127,7 @@ impl Queue {
     /// # Errors
     /// [`Error::Transition`] for a batch in another state, [`Error::Missing`] where it or its `states` is missing,
     /// [`Error::Decode`] for a configuration that is no JSON object; else as [`Queue::commit`]. The jobs of earlier
-    /// transactions exist then: each is whole, and the batch's references tell which.
+    /// transactions exist then: each is whole, and the batch's references show which.
     pub async fn create_jobs(&self, batch: BatchId, jobs: &[NewJob], now: Timestamp) -> Result<Vec<JobId>, Error> {
         let mut ids = Vec::with_capacity(jobs.len());
         let mut rest = jobs;

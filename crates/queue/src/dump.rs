@@ -1,13 +1,13 @@
 //! The whole queue as lines of JSON: for a backup, for a bug report, to load it elsewhere.
 //!
-//! A dump is a header, one line a znode, a trailer with their number, and a checksum of all these lines. The znodes stand depth first and by name, so
-//! two dumps can be compared line by line, and a parent stands before its children. Values are texts, or base64 where
-//! they are not UTF-8. `/zookeeper` and `/queuekeeper` are left out; znodes that nobody expects are not. Ephemeral
-//! znodes, which are locks, are marked: they tell who works on what, and cannot be restored.
+//! A dump is a header, one line a znode, a trailer with their number, and a checksum of all these lines. The znodes are
+//! sorted depth first and by name, so two dumps can be compared line by line, and a parent comes before its children.
+//! Values are texts, or base64 where they are not UTF-8. `/zookeeper` and `/queuekeeper` are left out; unexpected
+//! znodes are not. Ephemeral znodes, which are locks, are marked: they show who works on what, and cannot be restored.
 //!
-//! It is no snapshot. The znodes of a job, batch or request are read at one moment, as are those of a batch's folder;
-//! the queue moves on between them, so an entry or reference may belong to another moment than its job. Pause the queue
-//! first where that matters.
+//! It is not a snapshot. The znodes of a job, batch or request are read at one moment, as are those of a batch's
+//! folder; the queue moves on between them, so an entry or reference may belong to another moment than its job. Pause
+//! the queue first where that matters.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -31,7 +31,7 @@ pub use redact::Redaction;
 /// What to dump, and how to name it.
 #[derive(Debug)]
 pub struct DumpOptions {
-    /// A random name, by which a load that was interrupted knows the dump again.
+    /// A random name, by which an interrupted load recognizes the dump.
     pub id: String,
     /// The present time.
     pub now: Timestamp,
@@ -39,7 +39,7 @@ pub struct DumpOptions {
     pub redaction: Option<Redaction>,
 }
 
-/// How far a dump is.
+/// The progress of a dump.
 #[derive(Clone, Copy, Debug)]
 pub struct DumpProgress {
     /// What was read until now.
@@ -48,7 +48,7 @@ pub struct DumpProgress {
     pub of_jobs: u64,
 }
 
-/// Why there is no dump, or a part of one only.
+/// Why a dump failed, or is incomplete.
 #[derive(Debug, thiserror::Error)]
 pub enum DumpError {
     /// Something could not be read. What was written until then has neither trailer nor checksum.
@@ -64,7 +64,7 @@ pub(super) const NUMBERED: [Path; 4] =
     [Path::Batches, Path::Jobs, Path::AccessQueue(AccessQueue::Small), Path::AccessQueue(AccessQueue::Large)];
 
 impl Queue {
-    /// Writes the whole queue to `out`, and gives what the trailer says.
+    /// Writes the whole queue to `out`, and returns the trailer.
     ///
     /// A few megabytes are held at a time, besides the names of the children of the folders that are being read. Each
     /// request has the handle's time limit, and is repeated a few times after a lost connection.
@@ -103,7 +103,7 @@ impl Queue {
         line::write_line(&mut line, &header);
         sum.add(&line);
         out.write_all(&line).map_err(DumpError::Write)?;
-        // The folder of states is no job.
+        // The folder of states is not a job.
         let of_jobs =
             numbered[1].stat().map_or(0, |stat| u64::from(stat.num_children.unsigned_abs()).saturating_sub(1));
         let mut walk = walk::Walk::new(self, options.redaction.as_ref());

@@ -56,9 +56,9 @@ pub enum Error {
     Transition {
         /// The job, batch or request.
         item: Path,
-        /// The state that it is in, as its status says.
+        /// Its current state, by its status.
         from: String,
-        /// The state asked for, or `the next state` where there is none.
+        /// The requested state, or `the next state` where there is none.
         to: String,
         /// Whether an operator may request it.
         operator_may: bool,
@@ -71,7 +71,7 @@ pub enum Error {
         /// The fault.
         fault: Fault,
     },
-    /// What was asked for cannot be done as it is. Nothing was done.
+    /// The request is not valid as it is. Nothing was done.
     #[error("{path}: {reason}")]
     Invalid {
         /// What it is about.
@@ -82,7 +82,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the same call may succeed later without anybody repairing anything.
+    /// Whether the same call may succeed later without a repair.
     ///
     /// After [`Error::Unknown`] it may be repeated too: each operation checks the state it finds, so what was done is
     /// refused rather than done twice.
@@ -103,7 +103,7 @@ impl Error {
         }
     }
 
-    /// Whether it is the connection or session that failed and not what was asked for.
+    /// Whether it is the connection or session that failed and not the request.
     #[must_use]
     pub fn is_connection(&self) -> bool {
         match self {
@@ -147,7 +147,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Whether it is the connection or session that failed and not what was asked for.
+    /// Whether it is the connection or session that failed and not the request.
     #[must_use]
     pub fn is_connection(&self) -> bool {
         use zookeeper_client::Error as E;
@@ -190,7 +190,7 @@ pub enum ConflictKind {
         /// Since when, by the server's clock.
         since: Timestamp,
     },
-    /// It is no longer as its reader saw it.
+    /// It has changed since it was read.
     Changed {
         /// The version that was seen.
         seen: i32,
@@ -203,7 +203,7 @@ pub enum ConflictKind {
     Moved,
     /// A lock that its holder relies on is gone, or another's by now.
     LockLost {
-        /// Who holds it now and since when, if anybody does.
+        /// Who holds it now and since when, if it is held.
         now: Option<(Option<SessionId>, Timestamp)>,
     },
     /// It exists already.
@@ -211,7 +211,7 @@ pub enum ConflictKind {
         /// Since when, by the server's clock.
         since: Timestamp,
     },
-    /// It has children that nobody expected.
+    /// It has unexpected children.
     NotEmpty,
 }
 

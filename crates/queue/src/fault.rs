@@ -1,12 +1,13 @@
-//! What goes wrong with a queue: the kinds of faults, and the pure rules that tell them.
+//! What goes wrong with a queue: the kinds of faults, and the pure rules that detect them.
 //!
 //! Each kind is a real failure of this queue that operators used to find by hand. The rules look at one item at a time
-//! ([`detect_job`], [`detect_batch`], [`detect_request`], [`detect_lock`] and their like), given what its znodes say and a
-//! few facts about its neighbours. What they tell is a [`Finding`]: a fault that is there, and from when on it counts.
+//! ([`detect_job`], [`detect_batch`], [`detect_request`], [`detect_lock`] and their like), given what its znodes say
+//! and a few facts about its neighbours. What they detect is a [`Finding`]: a fault that is there, and from when on it
+//! counts.
 //!
 //! That instant is the heart of it. The daemons make five or more separate writes for one change, so a tree that they
 //! work on shows nearly every fault for an instant; a fault by its shape counts only when it has lasted for
-//! [`Limits::grace`]. A fault by time, such as a lock that nobody releases, counts from its limit on.
+//! [`Limits::grace`]. A fault by time, such as a lock that is not released, counts from its limit on.
 
 use std::fmt;
 

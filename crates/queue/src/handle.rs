@@ -23,14 +23,15 @@ const VALUES_TOGETHER: usize = 32;
 /// How many jobs a transaction is about at most: 1,500 were seen to go through, and 2,000 to reset the connection.
 const JOBS_PER_TRANSACTION: usize = 1_000;
 
-/// How long a request may take unless [`Queue::with_time_limit`] says otherwise.
+/// How long a request may take by default; see [`Queue::with_time_limit`].
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// A queue in ZooKeeper, below the chroot of its client; cheap to clone.
 ///
 /// Give it a [`Client`] of its own: a request that is too large, or answers that are, hold up everyone who shares the
-/// connection. Locks belong to the client's session and end with it. Give the workers of a session clones of one handle:
-/// what one of them locked without learning of it, as a connection was lost, the next poll of any of them gives out.
+/// connection. Locks belong to the client's session and end with it. Give the workers of a session clones of one
+/// handle: an item that one of them locked without learning of it, because a connection was lost, is returned by the
+/// next poll of any of them.
 #[derive(Clone, Debug)]
 pub struct Queue {
     client: Client,
@@ -50,7 +51,7 @@ impl Queue {
         Self { client, acl: None, time_limit: TIME_LIMIT, jobs_per_transaction: JOBS_PER_TRANSACTION, pending_claims }
     }
 
-    /// Gives new znodes this ACL; an empty one leaves it at that everyone may do everything.
+    /// Sets the ACL of new znodes; an empty one means the open ACL.
     #[must_use]
     pub fn with_acl(mut self, acl: impl Into<Arc<[Acl]>>) -> Self {
         self.acl = Some(acl.into()).filter(|acl| !acl.is_empty());
@@ -118,8 +119,8 @@ impl Queue {
         }
     }
 
-    /// Reads many znodes, in order: in one request what has at most 32 values and 128 reads, as what belongs together is
-    /// read at one moment; else in several, which have at most 16 values in flight.
+    /// Reads many znodes, in order: in one request what has at most 32 values and 128 reads, as what belongs together
+    /// is read at one moment; else in several, which have at most 16 values in flight.
     pub(super) async fn read(&self, reads: &[Read]) -> Result<Vec<Found>, Error> {
         let mut found = Vec::with_capacity(reads.len());
         let is_one = reads.len() <= READS_A_REQUEST && values(reads) <= VALUES_TOGETHER;
@@ -141,8 +142,8 @@ impl Queue {
         }
     }
 
-    /// Reads many znodes that each stand for themselves, in random order, and hands each on with the position of its read.
-    /// Far faster than [`Queue::read`] where values are small, and bounded as well where they are not.
+    /// Reads many znodes that each stand for themselves, in random order, and hands each on with the position of its
+    /// read. Far faster than [`Queue::read`] where values are small, and bounded as well where they are not.
     pub(super) async fn read_each_alone(
         &self,
         reads: &[Read],
@@ -212,7 +213,8 @@ pub(super) fn overhead_of<'a>(acl: impl Iterator<Item = &'a Acl>, chroot: &str) 
     4 + acl.map(|acl| 12 + acl.scheme().len() + acl.id().len()).sum::<usize>() + chroot.len()
 }
 
-/// How many values some reads bring. The names of children are no values: all of them together are far less than the tree.
+/// How many values some reads bring. The names of children are no values: all of them together are far less than the
+/// tree.
 fn values(reads: &[Read]) -> usize {
     reads.iter().filter(|read| matches!(read, Read::Data(_))).count()
 }

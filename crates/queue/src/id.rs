@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A text that is no id or priority of the kind asked for.
+/// A text that is not an id or priority of the requested kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected {expected}, found {found:?}")]
 pub struct InvalidName {

@@ -94,7 +94,7 @@ impl Job {
         self
     }
 
-    /// A znode's data as it stands; `None` where there is no such znode.
+    /// A znode's data as it is; `None` where there is no such znode.
     #[must_use]
     pub fn data(&self, node: JobNode) -> Option<&[u8]> {
         self.nodes.get(&node).map(|(data, _)| data.as_slice())
@@ -106,7 +106,7 @@ impl Job {
         self.nodes.get(&node).map(|(_, stat)| stat)
     }
 
-    /// What its status says.
+    /// Its decoded status.
     #[must_use]
     pub fn status(&self) -> Decoded<JobStatus<'_>> {
         JobStatus::decode(self.data(JobNode::Status).unwrap_or_default())
@@ -169,14 +169,14 @@ impl Job {
         data.map_or(none, Identifiers::decode)
     }
 
-    /// Its lock, if anybody holds it.
+    /// Its lock, if it is held.
     #[must_use]
     pub fn lock(&self) -> Option<Lock> {
         self.stat(JobNode::Lock).map(|stat| Lock::from_stat(Path::JobNode(self.id, JobNode::Lock), stat))
     }
 
     /// Whether the Java daemons can load it; acquiring it makes them throw otherwise. That its batch is there with its
-    /// `states` is the rest of their condition, and not told by the job's own znodes.
+    /// `states` is the rest of their condition, and not shown by the job's own znodes.
     ///
     /// # Errors
     /// The first thing that they reject.

@@ -1,7 +1,7 @@
 //! The queue core: what a queue in ZooKeeper is, and how to change it.
 //!
-//! It is to Rust programs what `mrt-zk` is to the Java and Ruby ones, and works beside them on the same tree. Anyone can
-//! write a daemon or a tool with it.
+//! It is to Rust programs what `mrt-zk` is to the Java and Ruby ones, and works beside them on the same tree. Anyone
+//! can write a daemon or a tool with it.
 //!
 //! - What things are: [`state`] (the state machines), [`id`], [`path`] (the grammar of znodes), [`record`] (the values,
 //!   decoded tolerantly), [`time`].
@@ -16,25 +16,26 @@
 //! - Removing one thing: [`Queue::plan_purge_job`], [`Queue::plan_purge_request`].
 //! - Locks: [`Queue::pause`], [`Queue::hold_collection`], [`Queue::lock_object`], [`Queue::unlock`],
 //!   [`Queue::plan_break_lock`].
-//! - What goes wrong: [`fault`], the rules that tell each kind of fault from the facts about an item, and
-//!   [`Queue::plan_repair`], which says what would repair it.
+//! - Faults: [`fault`], the rules that detect each kind of fault from the facts about an item, and
+//!   [`Queue::plan_repair`], which plans its repair.
 //!
-//! Nothing here spawns a task or reads a clock: the present time comes in as an argument, and ages are told by the
-//! server's clock, in its stats. Every request has a time limit.
+//! Nothing here spawns a task or reads a clock: the present time is an argument, and ages are measured by the server's
+//! clock, in its stats. Every request has a time limit.
 //!
 //! # A daemon's loop
 //!
 //! `examples/daemon.rs` is the short form, and runs on a server of its own.
 //!
-//! A poll lists a state once and hands out one locked job after the other; asking [`Queue::acquire_job`] each time would
-//! list and read the whole state again for each. What is locked has one of three ends, and the loop below has all:
+//! A poll lists a state once and hands out one locked job after the other; asking [`Queue::acquire_job`] each time
+//! would list and read the whole state again for each. What is locked has one of three ends, and the loop below has
+//! all:
 //!
 //! - It is finished: the change and the end of the lock are one transaction.
 //! - It cannot be: another changed the job, or our lock was broken, and another program may be at work on it. Then
 //!   [`Queue::unlock_job`] gives up what is still ours, which is right in any case.
-//! - The connection was lost, and it is not known. The same call again, once there is a connection, says what happened,
-//!   whatever others have done with the item since.
-//!   When the session is over its locks are gone, and a new session begins with new polls.
+//! - The connection was lost, and it is unknown. The same call again, once there is a connection, returns what
+//!   happened, whatever others have done with the item since. When the session is over its locks are gone, and a new
+//!   session begins with new polls.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -43,7 +44,7 @@
 //! use queuekeeper_queue::{Error, JobChange, JobValue, LockedJob, Queue};
 //!
 //! # async fn measure(_: &LockedJob) -> Result<u64, String> { Ok(0) }
-//! /// Does the work, and says how the job is to go on. An error means that this could not be written down.
+//! /// Does the work, and writes the next state of the job. An error means that it could not be written.
 //! async fn estimate(queue: &Queue, job: &LockedJob) -> Result<JobChange, Error> {
 //!     match measure(job).await {
 //!         Ok(bytes) => {
@@ -54,7 +55,7 @@
 //!     }
 //! }
 //!
-//! /// Asks again as long as it is only the connection that fails, and the session, with our locks, may go on.
+//! /// Retries while only the connection fails and the session, with our locks, may survive.
 //! async fn through<T>(queue: &Queue, mut call: impl AsyncFnMut() -> Result<T, Error>) -> Result<T, Error> {
 //!     loop {
 //!         match call().await {
@@ -97,11 +98,11 @@
 //!
 //! # What proves a lock
 //!
-//! A lock of ours is created and set once, in one `multi`: version 1 tells it from the locks of other programs, which
-//! stay at version 0, and each change under it checks that version. With the lock of a job, batch or request goes an
-//! ephemeral znode `/queuekeeper/held/ID`: as long as the session lasts that made it, no other session of ours takes the
-//! item, even when an operator has broken the lock. Whoever works through this crate needs the right to create and
-//! delete below `/queuekeeper`.
+//! A lock of ours is created and set once, in one `multi`: version 1 distinguishes it from the locks of other programs,
+//! which stay at version 0, and each change under it checks that version. With the lock of a job, batch or request goes
+//! an ephemeral znode `/queuekeeper/held/ID`: as long as the session lasts that made it, no other session of ours takes
+//! the item, even when an operator has broken the lock. A client of this crate needs the right to create and delete
+//! below `/queuekeeper`.
 
 mod access;
 mod acquire;

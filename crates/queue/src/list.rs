@@ -18,7 +18,7 @@ pub struct Entries {
 }
 
 impl Queue {
-    /// Lists the queue entries of a state. An entry may be at fault: a job's state is what its status says.
+    /// Lists the queue entries of a state. An entry may be faulty: the state of a job is that of its status.
     ///
     /// # Errors
     /// When they cannot be read.

@@ -1,11 +1,11 @@
 //! Loading a dump into an empty chroot.
 //!
 //! What daemons could take half of is kept from them: the queues are paused first and for as long as the load lasts, a
-//! job's queue entries come after it, and the last transaction takes the pauses away that the dump does not have. A load
-//! that is interrupted leaves the pauses behind, so it can be gone on with.
+//! job's queue entries come after it, and the last transaction takes the pauses away that the dump does not have. A
+//! load that is interrupted leaves the pauses behind, so it can be gone on with.
 //!
-//! Ids are given by counters of ZooKeeper that nobody can set, and that only count creations. So as many znodes as are
-//! missing are made and removed again, thousands in one transaction.
+//! Ids are assigned by counters of ZooKeeper that no client can set, and that only count creations. So as many znodes
+//! as are missing are made and removed again, thousands in one transaction.
 //!
 //! Locks of sessions cannot be restored, nor times: a loaded job entered its state when it was loaded.
 
@@ -49,7 +49,7 @@ pub struct LoadOptions {
     pub resume: bool,
     /// What the dump may hold.
     pub limits: LoadLimits,
-    /// The dump's checksum, which [`check`] gives. A load that was interrupted goes on with the dump of that checksum, and
+    /// The dump's checksum, which [`check`] returns. An interrupted load is resumed with the dump of that checksum, and
     /// with no other.
     pub sha256: String,
 }
@@ -107,7 +107,7 @@ pub enum LoadError {
         /// Its checksum as it was read again.
         read: String,
     },
-    /// There is no load to go on with.
+    /// There is no load to resume.
     #[error("no load was interrupted below this chroot: there is nothing to resume")]
     NothingToResume,
     /// Something is there that this load did not make, or has another value than it gave.
@@ -118,8 +118,8 @@ pub enum LoadError {
     Queue(#[from] Error),
     /// It stopped after it had begun.
     #[error(
-        "stopped ({loaded} of the znodes are there): {why}. The queues there stay paused, so no daemon acquires an incomplete job; \
-         go on with --resume, or remove what is below the chroot"
+        "stopped ({loaded} of the znodes are there): {why}. The queues there stay paused, so no daemon acquires an \
+         incomplete job; resume with --resume, or remove what is below the chroot"
     )]
     Stopped {
         /// How many znodes of the dump were there by then, at least.
@@ -133,8 +133,8 @@ impl Queue {
     /// Loads a dump, given in blocks of any size, into the chroot of the client, which must exist and be empty but for
     /// `/zookeeper` and `/queuekeeper`.
     ///
-    /// A few megabytes are held at a time. What is wrong with the dump is found when that line is reached: [`check`] finds
-    /// it before anything is written.
+    /// A few megabytes are held at a time. What is wrong with the dump is found when that line is reached: [`check`]
+    /// finds it before anything is written.
     ///
     /// # Errors
     /// When the dump is not one, when the chroot is not empty, or when ZooKeeper refuses. [`LoadError::Stopped`] says

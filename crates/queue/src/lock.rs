@@ -1,6 +1,6 @@
 //! Locks: paused queues, held collections, objects and local ids being worked on.
 //!
-//! What tells two locks of one path apart is the transaction that made them (`czxid`) and the session that owns them. A
+//! Two locks of one path differ in the transaction that made them (`czxid`) and the session that owns them. A
 //! transaction can check neither, but it can check a version: locks of ours have version 1, those of all other programs
 //! version 0 (see [`claim`]).
 
@@ -25,10 +25,10 @@ pub use pause::Pause;
 pub(super) use pending::{ChangeAttempt, PendingChange};
 pub(super) use target::ChangeTarget;
 
-/// How often a lock is looked at and its deletion tried: it may end, or its outcome be lost, in between.
-const LOOKS: usize = 3;
+/// How often a lock is read and its deletion tried: it may end, or its outcome be lost, in between.
+const ATTEMPTS: usize = 3;
 
-/// One lock, as it was made or seen: what its holder proves his hold by, and what an operator breaks.
+/// One lock, as it was made or seen: by which its holder proves ownership, and which an operator breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lock {
     /// Where it is.
@@ -81,7 +81,7 @@ pub(super) fn holder(stat: &Stat) -> Option<SessionId> {
     (stat.ephemeral_owner != 0).then_some(SessionId(stat.ephemeral_owner))
 }
 
-/// What came of releasing a lock.
+/// The outcome of releasing a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unlocked {
     /// It is released.
@@ -93,10 +93,10 @@ pub enum Unlocked {
 impl Queue {
     /// Locks an object for storing or recording, by its ARK, as long as our session lasts.
     ///
-    /// Java daemons make persistent storage locks, which a crash leaks; readers only ask whether one exists.
+    /// Java daemons make persistent storage locks, which a crash leaks; readers only check whether one exists.
     ///
-    /// After [`Error::Unknown`], or where the call was given up before it returned, the same call gives the lock, if it
-    /// was made.
+    /// After [`Error::Unknown`], or where the call was cancelled before it returned, the same call gives the lock, if
+    /// it was made.
     ///
     /// # Errors
     /// [`Error::Invalid`] for an empty identifier, [`ConflictKind::Locked`] where another holds it; else as
@@ -123,17 +123,18 @@ impl Queue {
         Ok(found.stat().map(|stat| Lock::from_stat(path.clone(), stat)))
     }
 
-    /// Releases exactly this lock: ours, or one that was left behind; [`Queue::plan_break_lock`] is for those of others.
+    /// Releases exactly this lock: ours, or one that was left behind; [`Queue::plan_break_lock`] is for those of
+    /// others.
     ///
-    /// The lock is compared just before it is deleted, by the version that it has then. A lock of a job, batch or request
-    /// that is ours cannot be mistaken for another: other programs' locks have another version, and our other sessions
-    /// are kept off. Of the other locks one race remains: should the lock end, and another *with the same version* be
-    /// made in its place, in the round trip between the look and the deletion, the other is deleted, since ZooKeeper has
-    /// no deletion by `czxid`.
+    /// The lock is compared just before it is deleted, by the version that it has then. A lock of a job, batch or
+    /// request that is ours cannot be mistaken for another: other programs' locks have another version, and our other
+    /// sessions are kept off. Of the other locks one race remains: should the lock end, and another *with the same
+    /// version* be made in its place, in the round trip between the read and the deletion, the other is deleted, since
+    /// ZooKeeper has no deletion by `czxid`.
     ///
     /// Where our lock of an item was broken, this gives the item up: our other workers may take it again. An item whose
-    /// finish ended in [`Error::Unknown`] is given up by [`Queue::unlock_job`] and its like: they take note that the end of
-    /// the lock does not prove the finish any more.
+    /// finish ended in [`Error::Unknown`] is given up by [`Queue::unlock_job`] and the like: they record that the end
+    /// of the lock does not prove the finish any more.
     ///
     /// # Errors
     /// As [`Queue::commit`].
@@ -141,7 +142,7 @@ impl Queue {
         let held = lock.path.held().filter(|_| lock.session == Some(self.session()));
         let reads: Vec<_> = [lock.path.clone()].into_iter().chain(held.clone()).map(Read::Data).collect();
         let (mut is_doubtful, mut last) = (false, Error::conflict(lock.path.clone(), ConflictKind::Moved));
-        for _ in 0..LOOKS {
+        for _ in 0..ATTEMPTS {
             let found = self.read(&reads).await?;
             let own = |at: usize| found.get(at).and_then(Found::stat).filter(|stat| lock.is(stat));
             let mut transaction = Transaction::new();
@@ -158,7 +159,7 @@ impl Queue {
             }
             match self.commit(&transaction).await {
                 Ok(_) => return Ok(outcome),
-                // One of the two went, or was made by another, since the look.
+                // One of the two went, or was created by another client, since the read.
                 Err(error @ (Error::Conflict(_) | Error::Missing(_))) => last = error,
                 Err(error @ (Error::Unknown { .. } | Error::Commit { .. })) => {
                     is_doubtful |= own(0).is_some();

@@ -1,10 +1,10 @@
 //! How many reads of znodes may be under way at once.
 //!
 //! A znode may hold 1 MiB, and a server has all answers that are under way in memory beside the tree. Where reads are
-//! made in a given order, those answered tell nothing of those that follow: large values may stand behind thousands of
-//! small ones. So such reads are bounded by their number. Faster is what may be read in random
-//! order, whose answers are a sample of the rest: of many znodes that each stand for themselves ([`Estimate`]), and of
-//! those that a dump has before it.
+//! made in a given order, those answered predict nothing about those that follow: large values may stand behind
+//! thousands of small ones. So such reads are bounded by their number. Faster is what may be read in random order,
+//! whose answers are a sample of the rest: of many znodes that each stand for themselves ([`Estimate`]), and of those
+//! that a dump has before it.
 
 mod estimate;
 
@@ -20,12 +20,12 @@ pub(super) const VALUES_IN_FLIGHT: usize = 16;
 pub(super) const EXPECTED_BYTES: f64 = 4_194_304.0;
 
 /// Which part of what may be in flight one request may bring, by what is expected. A server writes an answer into one
-/// array, doubles it as it grows, and copies it: that takes room in one piece, which large values leave none of on a small
-/// heap long before it is full. And what is expected is a mean: a small part exceeds it less often by much.
+/// array, doubles it as it grows, and copies it: that takes room in one piece, which large values leave none of on a
+/// small heap long before it is full. And what is expected is a mean: a small part exceeds it less often by much.
 pub const PART_A_REQUEST: u32 = 8;
 
-/// How many reads of a dump a request has, by the answers to earlier ones that were chosen at random from what comes next.
-/// The first large value makes the next requests small at once, and small ones let them grow again.
+/// How many reads of a dump a request has, by the answers to earlier ones that were chosen at random from what comes
+/// next. The first large value makes the next requests small at once, and small ones let them grow again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sampled {
     bytes_a_read: f64,

@@ -1,4 +1,4 @@
-//! Values that one user of a handle puts aside for another, by their type.
+//! Values that one user of a handle stores for another, by their type.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -6,14 +6,14 @@ use std::fmt;
 
 use parking_lot::Mutex;
 
-/// Values put aside.
+/// Claims whose outcome is unknown, by their type.
 #[derive(Default)]
 pub(crate) struct PendingClaims {
     by_type: Mutex<HashMap<TypeId, Vec<Box<dyn Any + Send>>>>,
 }
 
 impl PendingClaims {
-    /// Puts a value aside.
+    /// Stores a value.
     pub(crate) fn put<T: Send + 'static>(&self, value: T) {
         self.by_type.lock().entry(TypeId::of::<T>()).or_default().push(Box::new(value));
     }

@@ -2,7 +2,7 @@
 //!
 //! To delete is to set Deleted; to purge is to remove the znodes. Either is a frozen list of transactions, each of
 //! whole jobs: after each of them no reference is without its job and no job without its reference, so the daemons' own
-//! clean-up goes on beside it, and whoever is interrupted plans again and does what is left.
+//! clean-up runs in parallel, and an interrupted one is planned again for what is left.
 
 use std::ops::ControlFlow;
 
@@ -81,8 +81,8 @@ impl BulkPlan {
 }
 
 impl Queue {
-    /// Does what is planned, from the transaction of that index on. `progress` hears after each how far it is, and says
-    /// whether to go on. Gives how many transactions are done; fewer than are planned only where it was told to stop.
+    /// Executes the plan, from the transaction of that index on. `progress` is called after each, and returns whether
+    /// to continue. Returns how many transactions are done; fewer than planned only where it was cancelled.
     ///
     /// To go on after an interruption, plan again: what is done already is not in the new plan.
     ///

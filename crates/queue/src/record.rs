@@ -64,7 +64,7 @@ pub enum Malformed {
     /// JSON, but no object.
     #[error("is JSON, but not an object")]
     NotObject,
-    /// A key stands there twice, which the daemons' JSON library refuses.
+    /// A key is duplicated, which the daemons' JSON library refuses.
     #[error("has a duplicate key")]
     RepeatedKey,
     /// A key that the daemons need is missing.
@@ -97,7 +97,7 @@ impl Malformed {
 pub struct StatusText<'a, S> {
     /// The state; `None` for a status that this version does not know, counted as `other`.
     pub state: Option<S>,
-    /// The text as it stands; empty where there is none.
+    /// The text as it is; empty where there is none.
     pub text: Cow<'a, str>,
 }
 
@@ -121,7 +121,7 @@ impl<S> fmt::Display for StatusText<'_, S> {
     }
 }
 
-/// Data as text in UTF-8; bytes that are none are taken for Latin-1, which older programs wrote.
+/// Data as text in UTF-8; other bytes are decoded as Latin-1, which older programs wrote.
 #[must_use]
 pub fn as_utf8(data: &[u8]) -> Cow<'_, [u8]> {
     match std::str::from_utf8(data) {

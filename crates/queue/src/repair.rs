@@ -1,7 +1,7 @@
-//! Repairing faults: what would be written for each, worked out from a fresh look at the tree.
+//! Repairing faults: what would be written for each, derived from the current tree.
 //!
-//! Whoever reports a fault may be late: the daemons work on. So nothing of what is reported is trusted but the kind of
-//! the fault and the item that shows it. The item is read anew, the rules of [`fault`](super::fault) are asked again,
+//! A fault report may be outdated: the daemons continue. So nothing of what is reported is trusted but the kind of the
+//! fault and the item that shows it. The item is read again, the rules of [`fault`](super::fault) are evaluated again,
 //! and a fault that is no longer there is not repaired. What is written checks the versions of what was read.
 //!
 //! A repair writes what follows from the rest of the tree, or removes an entry, a reference or a lock that belongs to
@@ -38,8 +38,8 @@ pub struct Repair {
     pub item: Path,
     /// What is done, in a sentence.
     pub summary: String,
-    /// Data that is not kept: znodes whose data is replaced or removed, each with that data. Empty where nothing is lost
-    /// but an entry, a reference or a lock, which say nothing by their data.
+    /// Data that is not kept: znodes whose data is replaced or removed, each with that data. Empty where nothing is
+    /// lost but an entry, a reference or a lock, which say nothing by their data.
     pub loses: Vec<(Path, Vec<u8>)>,
     /// What is written.
     pub transaction: Transaction,
@@ -62,20 +62,20 @@ pub struct RepairOptions<'a> {
 impl Queue {
     /// Plans to repair a fault that an item shows, without doing it; [`Queue::commit_repair`] does it.
     ///
-    /// How long a fault must have lasted is not asked again, but whether it is there, and for one that is told by its
-    /// age whether it is old enough.
+    /// How long a fault must have lasted is not checked again, but whether it is there, and for one that is detected by
+    /// its age whether it is old enough.
     ///
     /// # Errors
     /// [`Error::NotShown`] where the item does not show the fault, or does no longer: another repair may have been one
-    /// of both. [`Error::Invalid`] where such an item cannot show it at all, no writing repairs it, or nothing in the tree
-    /// says what would be right, with what a person can do; [`Error::Conflict`] where another holds the item;
+    /// of both. [`Error::Invalid`] where such an item cannot show it at all, no writing repairs it, or nothing in the
+    /// tree says what would be right, with what an operator can do; [`Error::Conflict`] where another holds the item;
     /// [`Error::Missing`] where it is gone; [`Error::Read`].
     pub async fn plan_repair(&self, fault: Fault, item: &Path, action: RepairOptions<'_>) -> Result<Repair, Error> {
         self.plan_any_repair(fault, item, action, None).await
     }
 
-    /// Plans to repair one of many faults: as [`Queue::plan_repair`], which lists the whole queue for a job, but by a survey
-    /// that was made for all of them.
+    /// Plans to repair one of many faults: as [`Queue::plan_repair`], which lists the whole queue for a job, but by a
+    /// survey that was made for all of them.
     ///
     /// # Errors
     /// As [`Queue::plan_repair`].
@@ -144,25 +144,25 @@ impl Repair {
 }
 
 impl RepairOptions<'_> {
-    /// Asks the rules whether an item shows a fault now.
+    /// Evaluates whether an item shows a fault now.
     fn confirm(
         &self,
         fault: Fault,
         item: &Path,
-        judge: impl FnOnce(&Limits, &mut dyn FnMut(Finding<'_>)),
+        evaluate: impl FnOnce(&Limits, &mut dyn FnMut(Finding<'_>)),
     ) -> Result<(), Error> {
-        self.first_of(&[fault], item, judge).map(drop)
+        self.first_of(&[fault], item, evaluate).map(drop)
     }
 
-    /// Asks the rules which fault keeps the daemons from loading an item: that its creation was not finished, or
+    /// Evaluates which fault keeps the daemons from loading an item: that its creation was not finished, or
     /// `unloadable`, the fault of that name for its kind.
     pub(super) fn broken(
         &self,
         item: &Path,
         unloadable: Fault,
-        judge: impl FnOnce(&Limits, &mut dyn FnMut(Finding<'_>)),
+        evaluate: impl FnOnce(&Limits, &mut dyn FnMut(Finding<'_>)),
     ) -> Result<Fault, Error> {
-        self.first_of(&[unloadable, Fault::UnfinishedCreation], item, judge)
+        self.first_of(&[unloadable, Fault::UnfinishedCreation], item, evaluate)
     }
 
     /// One of these faults that the rules find now. What they find and is too young to count is not called repaired.
@@ -170,10 +170,10 @@ impl RepairOptions<'_> {
         &self,
         faults: &[Fault],
         item: &Path,
-        judge: impl FnOnce(&Limits, &mut dyn FnMut(Finding<'_>)),
+        evaluate: impl FnOnce(&Limits, &mut dyn FnMut(Finding<'_>)),
     ) -> Result<Fault, Error> {
         let mut found: Option<(i64, Fault)> = None;
-        judge(self.limits, &mut |finding| {
+        evaluate(self.limits, &mut |finding| {
             let is_earlier = found.is_none_or(|(not_before_ms, _)| finding.not_before_ms < not_before_ms);
             if faults.contains(&finding.fault) && is_earlier {
                 found = Some((finding.not_before_ms, finding.fault));
@@ -190,7 +190,7 @@ impl RepairOptions<'_> {
     }
 
     /// Puts changes of an item between the taking and the releasing of its lock. Under the lock of another, where that
-    /// is requested, they stand alone: what they check is all that says that the item is still as it was read.
+    /// is requested, they stand alone: only their checks ensure that the item is still as it was read.
     ///
     /// # Errors
     /// Where another holds it and that is not requested.
@@ -229,11 +229,11 @@ fn unfinished(item: Path) -> Error {
     Error::Invalid { path: item, reason: PURGE_UNFINISHED.to_owned() }
 }
 
-/// What is right follows from nothing, and so nothing is written.
+/// The correct value cannot be derived, so nothing is written.
 fn underivable(item: Path, missing: &[String]) -> Error {
     let reason = format!(
-        "it cannot be repaired, because the correct value cannot be derived from the rest of the tree: {}. Write it by hand, or purge it by \
-         its name and have it submitted again",
+        "it cannot be repaired, because the correct value cannot be derived from the rest of the tree: \
+         {}. Write it by hand, or purge it by its name and have it submitted again",
         missing.join("; ")
     );
     Error::Invalid { path: item, reason }

@@ -1,8 +1,8 @@
 //! The three state machines of the queue: jobs, batches and access requests.
 //!
 //! The tables are those of the daemons' library `mrt-zk`; a transition that only an operator may request is marked by
-//! [`State::is_admin`]. A status text that names none of these states is no error: the queue is older and younger than
-//! this crate in places, so callers keep the text and count the item as `other`.
+//! [`State::is_admin`]. A status text that names none of these states is not an error: the queue is older and younger
+//! than this crate in places, so callers keep the text and count the item as `other`.
 
 use std::fmt;
 use std::time::Duration;
@@ -237,7 +237,7 @@ impl JobState {
         }
     }
 
-    /// Where a failed job resumes: the state after its last successful one, and Pending where that says nothing.
+    /// Where a failed job resumes: the state after its last successful one, and Pending where that is unknown.
     #[must_use]
     pub fn resume_after(last_successful: Option<JobState>) -> JobState {
         // After Notify only Completed is left, and resuming there would leave the depositor without a report.

@@ -1,10 +1,10 @@
 //! The status of a batch or an access request, as it was read.
 
-/// Implements what the status of an item says, for a type with the field `status: Option<(Vec<u8>, Stat)>`.
+/// Implements the accessors of an item's status, for a type with the field `status: Option<(Vec<u8>, Stat)>`.
 macro_rules! impl_status {
     ($item:ident, $state:ident) => {
         impl $item {
-            /// What its status says.
+            /// Its decoded status.
             #[must_use]
             pub fn status(&self) -> Decoded<ItemStatus<'_, $state>> {
                 ItemStatus::decode(self.status.as_ref().map(|(data, _)| data.as_slice()).unwrap_or_default())

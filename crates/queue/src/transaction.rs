@@ -1,6 +1,6 @@
 //! One ZooKeeper `multi`: the only way in which anything here is written.
 //!
-//! A transaction happens whole or not at all. It can be looked at before it is committed: its [`fmt::Display`] lists
+//! A transaction happens whole or not at all. It can be inspected before it is committed: its [`fmt::Display`] lists
 //! its operations in words, which is what a dry run shows.
 
 use std::collections::BTreeSet;
@@ -257,7 +257,7 @@ pub enum CommitError {
 }
 
 impl Queue {
-    /// Commits a transaction, and tells what stood against it.
+    /// Commits a transaction, and explains a conflict.
     ///
     /// # Errors
     /// [`Error::Conflict`] where someone else holds, changed or made one of its znodes, [`Error::Missing`] where one is
@@ -270,7 +270,7 @@ impl Queue {
         }
     }
 
-    /// Commits a transaction, and says which operation was refused and why.
+    /// Commits a transaction, and reports which operation was refused and why.
     ///
     /// Folders that are missing are made with it. After a connection lost during the commit the outcome is learned by
     /// a `sync` on the same client and a second look.

@@ -1,4 +1,4 @@
-//! Certificates for servers and clients on the loopback interface, made anew for each test.
+//! Certificates for servers and clients on the loopback interface, created for each test.
 
 use std::path::{Path, PathBuf};
 

@@ -15,7 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 /// What becomes of clients that come while the connections are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Newcomers {
-    /// Nobody listens: connection refused.
+    /// Nothing listens: connection refused.
     Refuse,
     /// They are let in and thrown out.
     Close,
@@ -91,7 +91,8 @@ impl Proxy {
         self.state.send_modify(|state| state.mode = Mode::Stall(direction));
     }
 
-    /// Passes everything, but holds each piece of it back for so long, as a server does that is busy with something else.
+    /// Passes everything, but holds each piece of it back for so long, as a server does that is busy with something
+    /// else.
     pub fn slow(&self, each: Duration) {
         self.state.send_modify(|state| state.mode = Mode::Slow(each));
     }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// Has `promtool check metrics` read a text exposition; it must find nothing to say.
+/// Has `promtool check metrics` read a text exposition; it must report nothing.
 pub fn promtool_is_content(text: &str) {
     let (status, output) = feed(
         Command::new("promtool").args(["check", "metrics"]),
@@ -13,8 +13,8 @@ pub fn promtool_is_content(text: &str) {
     assert!(status && output.is_empty(), "promtool: {output}");
 }
 
-/// Reads an exposition with Python's parser of its form and gives back one line for each sample: the family's type,
-/// the sample's name, its labels as sorted JSON, and its value.
+/// Reads an exposition with Python's parser of its form and returns one line for each sample: the family's type, the
+/// sample's name, its labels as sorted JSON, and its value.
 pub fn python_reads(exposition: &str, is_openmetrics: bool) -> Vec<String> {
     const READ: &str = "
 import io, json, sys
@@ -42,7 +42,7 @@ for family in read(io.StringIO(exposition, newline='\\n')):
     output.lines().map(str::to_owned).collect()
 }
 
-/// Runs a command on an input; gives back whether it succeeded and everything that it printed.
+/// Runs a command on an input; returns whether it succeeded and everything that it printed.
 fn feed(command: &mut Command, input: &str, missing: &str) -> (bool, String) {
     let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap_or_else(|error| panic!("{missing} ({error})"));

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-/// Asks `condition` again and again until it says yes.
+/// Polls `condition` until it is true.
 ///
 /// # Panics
-/// With `what` when it has not said yes within `limit`.
+/// With `what` when it is not true within `limit`.
 pub async fn eventually(limit: Duration, what: &str, mut condition: impl AsyncFnMut() -> bool) {
     eventually_some(limit, what, async || condition().await.then_some(())).await;
 }
 
-/// Asks `find` again and again until it gives something, and gives that.
+/// Polls `find` until it returns a value, and returns that.
 ///
 /// # Panics
 /// With `what` when there is nothing within `limit`.

@@ -1,8 +1,8 @@
 //! A TCP proxy in front of a ZooKeeper server that knows requests from answers: it counts them, and cuts the connection
 //! at exactly one of them.
 //!
-//! Counted are requests of a client's own making: not how a session is established or kept alive, credentials, or watches
-//! that are set again.
+//! Counted are requests of a client's own making: not how a session is established or kept alive, credentials, or
+//! watches that are set again.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -30,9 +30,9 @@ pub enum Point {
 /// How long a cut lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// Whoever comes again at once is let in.
+    /// A client that reconnects at once is accepted.
     Short,
-    /// Nobody is let in until [`Wire::restore`].
+    /// No client is accepted until [`Wire::restore`].
     Long,
 }
 

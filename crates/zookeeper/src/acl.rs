@@ -2,7 +2,7 @@
 
 use zookeeper_client::{Acl, AuthId, Permission};
 
-/// A text that is no list.
+/// A text that is not an access control list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "an entry lacks its scheme, id or permissions; a list is scheme:id:permissions[,...], as auth::cdrwa for clients with these credentials, or auth::cdrwa,world:anyone:r to let others read, of the permissions c, d, r, w and a"
@@ -12,12 +12,12 @@ pub struct AclError;
 /// Reads a list. An id may hold colons and commas, as a distinguished name does.
 ///
 /// # Errors
-/// Says what is wrong with it.
+/// When it is not one.
 pub fn parse(text: &str) -> Result<Vec<Acl>, AclError> {
     let mut acls = Vec::new();
     let mut rest = Some(text);
     while let Some(unread) = rest {
-        // What does not end with permissions goes on behind the comma.
+        // A part that does not end with permissions continues after the comma.
         let mut ends = unread.match_indices(',').map(|(at, _)| at).chain([unread.len()]);
         let entry = ends.find_map(|end| Some((end, read(&unread[..end])?)));
         let (end, acl) = entry.ok_or(AclError)?;

@@ -41,7 +41,7 @@ impl fmt::Display for Host {
 
 /// A checked connect string: `host:port[,host:port...][/chroot]`.
 ///
-/// `Display` gives it back in one canonical form, with every port said and without a slash at the end.
+/// `Display` gives it back in one canonical form, with every port and without a slash at the end.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Servers {
     hosts: Vec<Host>,
@@ -64,7 +64,7 @@ impl Servers {
     /// The same servers with another chroot, as an operator's `--zookeeper` with the demo's own znode below it.
     ///
     /// # Errors
-    /// When `chroot` is no absolute path of a znode.
+    /// When `chroot` is not an absolute znode path.
     pub fn with_chroot(&self, chroot: &str) -> Result<Self, ServersError> {
         let refuse = |why: String| ServersError { text: chroot.to_owned(), why };
         Ok(Self { hosts: self.hosts.clone(), chroot: parse_chroot(chroot).map_err(refuse)? })
@@ -81,7 +81,7 @@ impl fmt::Display for Servers {
     }
 }
 
-/// A connect string that is none, and why.
+/// An invalid connect string, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} does not say where ZooKeeper is: {why}; the form is host:port[,host:port...][/chroot]")]
 pub struct ServersError {
@@ -94,7 +94,7 @@ impl FromStr for Servers {
 
     fn from_str(text: &str) -> Result<Self, ServersError> {
         if let Some((_, behind)) = text.rsplit_once('@') {
-            // Whoever writes this takes it for a URL, and what stands before may be a password.
+            // This may be meant as a URL, and the part before the @ may be a password.
             let why = "credentials are read from the file of --zookeeper.auth-file".to_owned();
             return Err(ServersError { text: format!("…@{behind}"), why });
         }
@@ -141,7 +141,7 @@ fn parse_host(text: &str) -> Result<Host, String> {
             None => (text, None),
         },
     };
-    // The client library takes the host apart again when it makes a TLS connection, and panics on a name that is none.
+    // The client library parses the host again when it makes a TLS connection, and panics on an invalid name.
     if ServerName::try_from(name).is_err() {
         return Err(format!("{name:?} is neither a host name nor an IP address"));
     }
@@ -155,7 +155,7 @@ fn parse_host(text: &str) -> Result<Host, String> {
     Ok(Host { name: name.to_owned(), port })
 }
 
-/// Checks a chroot as the server would check a path; `/` is none.
+/// Checks a chroot as the server would check a path; `/` means none.
 fn parse_chroot(text: &str) -> Result<Option<String>, String> {
     let path = text.strip_suffix('/').unwrap_or(text);
     if path.is_empty() {
@@ -167,7 +167,7 @@ fn parse_chroot(text: &str) -> Result<Option<String>, String> {
     if path.contains('@') {
         return Err(format!("the chroot {path:?} has an @, before which a connect string is taken for a password"));
     }
-    // Whoever reads a connect string takes white space at its ends away.
+    // Readers of a connect string trim white space at its ends.
     if path.trim_end() != path {
         return Err(format!("the chroot {path:?} ends with white space"));
     }

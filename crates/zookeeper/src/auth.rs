@@ -46,15 +46,15 @@ impl Auth {
 
     /// Reads an auth file: one `scheme:credentials` a line, as `digest:user:password`.
     ///
-    /// Empty lines and lines that begin with `#` say nothing. Credentials are taken to the end of the line as they
-    /// are, spaces included.
+    /// Empty lines and lines that begin with `#` are ignored. Credentials are taken to the end of the line as they are,
+    /// spaces included.
     ///
     /// # Errors
     /// When the file cannot be read, holds no credentials, or a line is not of that form. An error names the file and
-    /// the line and never what stands there.
+    /// the line, never its content.
     pub fn read_file(path: &Path) -> Result<Vec<Self>, ConfigError> {
         let refuse = |source| {
-            // Whoever takes the flag for that of the credentials themselves need not find them in a log.
+            // If the flag was given the credentials themselves, they must not end up in a log.
             let is_file = !path.to_string_lossy().starts_with("digest:");
             let path = if is_file { path.to_owned() } else { "digest:…, which is not a file".into() };
             ConfigError::ReadFile { path, source }

@@ -1,4 +1,4 @@
-//! Processes of our own, none of which outlives us, however we end.
+//! Child processes that never outlive this process, however it ends.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -41,14 +41,14 @@ for attempt in 1 2 3 4 5 6 7 8 9 10; do
 done
 "#;
 
-/// Waits for our word before it becomes the program: were we killed between its start and the guard's learning of it, it
-/// would read the end of its input instead, and end.
+/// Waits for our word before it becomes the program: were we killed between its start and the guard's learning of it,
+/// it would read the end of its input instead, and end.
 const GO: &str = r#"read -r go && exec "$@" </dev/null"#;
 
 /// Starts processes and ends them when their owner's process is gone, however that went.
 ///
 /// It is a shell that waits at a pipe from us. The system closes our end of it when we die, by `kill -9` too; a
-/// parent-death signal would ask for unsafe code, and comes already when the thread that started the child ends.
+/// parent-death signal would need unsafe code, and is sent already when the thread that started the child ends.
 #[derive(Debug)]
 pub struct Guard {
     shell: Child,
@@ -137,7 +137,7 @@ pub fn signal(child: &Child, signal: Signal) {
     }
 }
 
-/// Waits until a process that was told to stop stands still, each of its threads: on a busy machine that takes a moment.
+/// Waits until each thread of a process that was sent a stop signal is stopped: on a busy machine that takes a moment.
 pub fn await_stop(child: &Child) {
     /// Longer is not waited for.
     const LIMIT: Duration = Duration::from_secs(2);
@@ -155,7 +155,7 @@ fn stands_still(child: &Child) -> bool {
     })
 }
 
-/// Asks the system for a free port of the loopback interface, and lets go of it.
+/// Finds a free port of the loopback interface, and releases it.
 ///
 /// # Errors
 /// When there is none.

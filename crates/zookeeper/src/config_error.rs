@@ -47,7 +47,7 @@ pub enum ConfigError {
     /// The session timeout is out of range.
     #[error("a session timeout of {} ms is out of range; it may be 100 ms to one hour", found.as_millis())]
     SessionTimeout {
-        /// What was asked for.
+        /// What was requested.
         found: Duration,
     },
     /// The connection timeout is out of range.
@@ -57,7 +57,7 @@ pub enum ConfigError {
         most.as_millis()
     )]
     ConnectionTimeout {
-        /// What was asked for.
+        /// What was requested.
         found: Duration,
         /// The longest allowed: three fifths of the session timeout.
         most: Duration,

@@ -10,7 +10,7 @@ use super::config_error::ConfigError;
 use super::diagnose::{self, Failures};
 use super::tls::{Loaded, Tls};
 
-/// The session timeout asked for where the operator says nothing.
+/// The default session timeout.
 pub const DEFAULT_SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How to reach ZooKeeper.
@@ -28,7 +28,7 @@ pub struct Config {
     pub auth: Vec<Auth>,
     /// TLS, where wanted.
     pub tls: Option<Tls>,
-    /// Who may do what to the znodes that we make; empty for the open ACL.
+    /// The ACL of the znodes that we create; empty for the open ACL.
     pub acl: Vec<Acl>,
 }
 
@@ -51,7 +51,7 @@ impl Config {
     /// [`Self::connect`] does it too; a command line does it once before, to end with a message of its own.
     ///
     /// # Errors
-    /// Says which setting is wrong and what is allowed.
+    /// When a setting is wrong: names it and what is allowed.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.check_timeouts()?;
         self.tls.as_ref().map(Tls::load).transpose()?;
@@ -74,10 +74,10 @@ impl Config {
 
     /// Tries every server once, in random order, and returns with the first session.
     ///
-    /// When none gives one, the servers are looked at again, for the reason: the client library tells none.
+    /// When none grants one, the servers are diagnosed: the client library reports no reason.
     ///
     /// # Errors
-    /// One line that says why there is no session, host by host where they differ, and what to do about it.
+    /// One line with the reason why there is no session, host by host where they differ, and what to do about it.
     pub async fn connect(&self) -> Result<Client, ConnectError> {
         self.check_timeouts()?;
         let tls = self.tls.as_ref().map(Tls::load).transpose()?;
@@ -95,7 +95,7 @@ impl Config {
         }
     }
 
-    /// The same for whoever needs no reason: none is looked for, which may take as long as the attempt.
+    /// The same without a diagnosis, which may take as long as the attempt.
     pub(super) async fn connect_quickly(&self) -> Option<Client> {
         let tls = self.tls.as_ref().map(Tls::load).transpose().ok()?;
         self.attempt(tls.as_ref()).await.ok()
@@ -138,26 +138,26 @@ pub enum ConnectError {
         /// The schemes shown, separated by commas.
         schemes: String,
     },
-    /// No server could be talked to.
+    /// No server could be used.
     #[error("no ZooKeeper server can be used: {failures}")]
     NoServer {
-        /// What each of them does instead.
+        /// The symptom of each.
         failures: Failures,
     },
     /// The servers answer, and yet the attempt to get a session failed or took too long.
     #[error(
-        "ZooKeeper at {servers} answers, but did not grant a session ({source}): is it overloaded, or out of connections?"
+        "ZooKeeper at {servers} answers, but did not grant a session ({source}): is it overloaded or out of connections?"
     )]
     NoSession {
         /// The connect string.
         servers: String,
-        /// What the client library says: often a bare time-out.
+        /// The error of the client library, often only a time-out.
         source: Error,
     },
 }
 
 impl ConnectError {
-    /// Whether another attempt may succeed although nobody changes our configuration.
+    /// Whether another attempt may succeed with the same configuration.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {

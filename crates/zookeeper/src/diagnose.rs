@@ -1,9 +1,9 @@
-//! Finds out why a server gives no session.
+//! Finds out why a server grants no session.
 //!
-//! The client library reports every failure to get one as "no hosts", "timeout" or "connection loss". So each server
-//! is looked at once more by hand: is its name known, does anything listen, does it speak TLS, does it trust us and we
-//! it, does it serve. It is asked `srvr`, the one short command that every ZooKeeper answers unless told otherwise, and
-//! one that is told otherwise says so in ZooKeeper's words; no session is made.
+//! The client library reports every failure to get one as "no hosts", "timeout" or "connection loss". So each server is
+//! checked directly: does its name resolve, does it listen, does it speak TLS, do both sides accept the certificates,
+//! does it serve. The check sends `srvr`, the one four-letter command that ZooKeeper answers by default; where it is
+//! disabled, the answer says so. No session is created.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -20,7 +20,7 @@ use tokio_rustls::TlsConnector;
 use super::address::Host;
 use super::tls::Loaded;
 
-/// How long one step of the look may take: a name, a connection, a handshake, an answer.
+/// How long one step of the diagnosis may take: a name, a connection, a handshake, an answer.
 const STEP: Duration = Duration::from_secs(2);
 
 /// The longest answer to `srvr` that is read; a real one has some 200 bytes.
@@ -29,7 +29,7 @@ const MOST_ANSWER: u64 = 4096;
 /// The longest reason that is passed on from a handshake, in characters.
 const MOST_REASON: usize = 160;
 
-/// What a server does that gives us no session.
+/// How a server behaves that grants no session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Symptom {
     /// Its name has no address.
@@ -50,7 +50,7 @@ pub enum Symptom {
     CertificateNotTrusted(String),
     /// It does not accept our certificate, or wants one.
     CertificateRefused(String),
-    /// It runs, but serves nobody: it starts, or its ensemble has no quorum.
+    /// It runs, but serves no client: it is starting, or its ensemble has no quorum.
     NotServing,
     /// It answers as it should, now.
     Serves,
@@ -89,7 +89,7 @@ impl fmt::Display for Symptom {
     }
 }
 
-/// What each server does, in the order of the connect string; `Display` says it in one line.
+/// The symptom of each server, in the order of the connect string; `Display` writes one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failures(Vec<(Host, Symptom)>);
 
@@ -124,7 +124,7 @@ impl fmt::Display for Failures {
     }
 }
 
-/// Looks at each server, all at once; takes some seconds at most.
+/// Diagnoses all servers at once; takes some seconds at most.
 pub(super) async fn diagnose(hosts: &[Host], tls: Option<&Loaded>) -> Failures {
     let diagnoses = hosts.iter().map(|host| async move { (host.clone(), diagnose_host(host, tls).await) });
     Failures(futures::future::join_all(diagnoses).await)
@@ -142,7 +142,7 @@ async fn diagnose_host(host: &Host, tls: Option<&Loaded>) -> Symptom {
             Err(_no_answer) => Symptom::NoAnswer,
         },
         Some(tls) => match handshake(host, stream, Arc::clone(&tls.config)).await {
-            // With TLS 1.3 a server looks at our certificate only after our side of the handshake is done.
+            // With TLS 1.3 a server checks our certificate only after our side of the handshake is done.
             Ok(stream) => query_srvr(stream).await.unwrap_or_else(|error| refusal(&error).unwrap_or(Symptom::NoAnswer)),
             Err(error) => match refusal(&error) {
                 Some(symptom) => symptom,
@@ -172,7 +172,7 @@ async fn open(host: &Host) -> Result<TcpStream, Symptom> {
     }
 }
 
-/// Asks `srvr` and takes the answer for what it says of the server; an error when there is none.
+/// Sends `srvr` and evaluates the answer; an error when there is none.
 async fn query_srvr(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<Symptom> {
     let mut answer = Vec::new();
     let query = async {
@@ -202,7 +202,7 @@ async fn handshake(
     timeout(STEP, TlsConnector::from(config).connect(name, stream)).await?
 }
 
-/// What a failed handshake says of certificates; `None` when it failed before they came into play.
+/// What a failed handshake shows about certificates; `None` when it failed before they came into play.
 fn refusal(error: &io::Error) -> Option<Symptom> {
     let error = error.get_ref()?.downcast_ref::<rustls::Error>()?;
     match error {

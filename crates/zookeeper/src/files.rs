@@ -1,4 +1,4 @@
-//! Files that decide whom this program trusts and what it may do, and those that it keeps its records in: whoever can
+//! Files that decide whom this program trusts and what it may do, and those that hold its records: anyone who can
 //! change or replace one of them could let himself do anything.
 
 use std::ffi::OsString;
@@ -12,8 +12,8 @@ use rustix::fs::{OFlags, StatVfsMountFlags};
 /// The permission of everyone to write.
 const OTHERS_WRITE: u32 = 0o002;
 
-/// In a directory with this bit only the owner of a file (or of the directory) can replace it, whoever may write the
-/// directory.
+/// In a directory with this bit only the owner of a file (or of the directory) can replace it, no matter who may write
+/// the directory.
 const STICKY: u32 = 0o1000;
 
 /// The most symbolic links on the way to a file, as the kernel has it.
@@ -23,7 +23,7 @@ const MOST_LINKS: usize = 40;
 /// everyone.
 ///
 /// # Errors
-/// When it cannot be read, or is none of that.
+/// When it cannot be read, or is not such a file.
 pub fn read(path: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
     // A pipe would be waited for otherwise.
     let flags = OFlags::NONBLOCK.bits().cast_signed();
@@ -48,7 +48,8 @@ pub fn read(path: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
 /// it: by way of a directory that everyone may write, be it one that a symbolic link on the way leads through.
 ///
 /// # Errors
-/// Names the directory that everyone may write or what others own in it, or says that the path led elsewhere meanwhile.
+/// Names the directory that everyone may write or what others own in it, or reports that the path led elsewhere
+/// meanwhile.
 fn check_way(path: &Path, opened: &Metadata) -> io::Result<()> {
     let found = walk(path, is_root_or_us, is_read_only)?;
     if (found.dev(), found.ino()) == (opened.dev(), opened.ino()) {
@@ -57,7 +58,7 @@ fn check_way(path: &Path, opened: &Metadata) -> io::Result<()> {
     Err(io::Error::other("it was replaced by another file while it was being opened; try again"))
 }
 
-/// Follows a path as the kernel does, link by link, checks each directory on the way, and gives what it leads to.
+/// Follows a path as the kernel does, link by link, checks each directory on the way, and returns what it leads to.
 fn walk(
     path: &Path,
     is_trusted: impl Fn(u32) -> bool,
@@ -97,8 +98,8 @@ fn walk(
     Ok(facts)
 }
 
-/// Refuses a step out of a directory that everyone may write, unless it is sticky and what comes next belongs to someone
-/// who is trusted: nobody else can replace that.
+/// Refuses a step out of a directory that everyone may write, unless it is sticky and what comes next belongs to
+/// someone who is trusted: no other user can replace that.
 fn check_step(
     (directory, facts): (&Path, &Metadata),
     (next, next_facts): (&Path, &Metadata),
@@ -127,14 +128,14 @@ fn steps(path: &Path) -> Vec<OsString> {
     path.components().filter(is_step).rev().map(|part| part.as_os_str().to_owned()).collect()
 }
 
-/// Whether nothing can be changed there, whatever the modes are: the volumes of a `ConfigMap` or a `Secret` in Kubernetes
-/// have directories with mode 0777 and are mounted so.
+/// Whether nothing can be changed there, whatever the modes are: the volumes of a `ConfigMap` or a `Secret` in
+/// Kubernetes have directories with mode 0777 and are mounted so.
 fn is_read_only(directory: &Path) -> io::Result<bool> {
     Ok(rustix::fs::statvfs(directory)?.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
-/// Opens a file of records for appending, which is made where it is not there, readable for its owner alone. One that is
-/// there is taken only as a plain file of ours or root's that nobody else writes and not everyone reads.
+/// Opens a file of records for appending, which is made where it is not there, readable for its owner alone. One that
+/// is there is accepted only as a plain file of ours or root's that no other user can write and not everyone can read.
 ///
 /// # Errors
 /// When it cannot be opened, is a symbolic link, or belongs to or is open to others.
@@ -223,12 +224,12 @@ mod tests {
             let is_read_only = |directory: &Path| Ok(directory != open || is_open_read_only);
             walk(&path(way), |owner| owner == trusted, is_read_only).err().map(|why| why.to_string())
         };
-        for (mode, told) in [(0o755, None), (0o777, Some("chmod o-w")), (0o1777, Some("belongs to another user"))] {
+        for (mode, expected) in [(0o755, None), (0o777, Some("chmod o-w")), (0o1777, Some("belongs to another user"))] {
             set_permissions(path("open"), Permissions::from_mode(mode)).unwrap();
             for way in ["open/inner/file", "open/link"] {
                 let why = refused(way, stranger, false);
-                assert_eq!(why.is_some(), told.is_some(), "{mode:o} {way}: {why:?}");
-                assert!(told.is_none_or(|told| why.unwrap().contains(told)), "{mode:o} {way}");
+                assert_eq!(why.is_some(), expected.is_some(), "{mode:o} {way}: {why:?}");
+                assert!(expected.is_none_or(|expected| why.unwrap().contains(expected)), "{mode:o} {way}");
                 assert_eq!(refused(way, stranger, true), None, "{mode:o} {way}");
             }
         }
@@ -280,11 +281,11 @@ mod tests {
         assert!(refused("link").unwrap().contains("symbolic link"));
         symlink(path("none"), path("dangling")).unwrap();
         assert!(refused("dangling").unwrap().contains("symbolic link") && !path("none").exists());
-        for (mode, told) in [(0o600, None), (0o640, None), (0o644, Some("may read")), (0o660, Some("may write"))] {
+        for (mode, expected) in [(0o600, None), (0o640, None), (0o644, Some("may read")), (0o660, Some("may write"))] {
             set_permissions(path("new"), Permissions::from_mode(mode)).unwrap();
             let why = refused("new");
-            assert_eq!(why.is_some(), told.is_some(), "{mode:o}: {why:?}");
-            assert!(told.is_none_or(|told| why.unwrap().contains(told)), "{mode:o}");
+            assert_eq!(why.is_some(), expected.is_some(), "{mode:o}: {why:?}");
+            assert!(expected.is_none_or(|expected| why.unwrap().contains(expected)), "{mode:o}");
         }
         fs::create_dir(path("folder")).unwrap();
         assert!(refused("folder").is_some());

@@ -4,8 +4,8 @@
 //!
 //! - [`address`]: the connect string, checked; [`auth`]: credentials from a file; [`acl`]: who may do what;
 //!   [`tls`]: certificates from files;
-//! - [`connect`]: one attempt to get a session, and when it fails, one line that says why;
-//! - [`diagnose`]: finds that reason, since the client library only says that no host would do;
+//! - [`connect`]: one attempt to get a session, and when it fails, one line with the reason;
+//! - [`diagnose`]: finds that reason, since the client library only reports that no host could be used;
 //! - [`session`]: attempts without end, backing off between them, and what a session lives through afterwards;
 //! - [`request`]: a limit in time for each request, since one that is made while disconnected waits;
 //! - [`write`](Write): a write to a znode of our own, as a part of a transaction;

@@ -19,7 +19,7 @@ pub enum RequestError {
 }
 
 impl RequestError {
-    /// Whether it is the connection that failed and not what was asked for: another session may succeed.
+    /// Whether it is the connection that failed and not the request: another session may succeed.
     #[must_use]
     pub fn is_connection(&self) -> bool {
         match self {

@@ -25,19 +25,19 @@ pub use self::install::Installation;
 pub use self::options::{ClientAuth, Member, Options, ServerTls};
 use crate::child::{self, Guard};
 
-/// How often the server is looked at while something is awaited of it.
+/// How often the server is polled while waiting for it.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How many ports are tried: between our look for a free one and the server's start another process may take it.
+/// How many ports are tried: between finding a free one and the server's start another process may take it.
 const PORT_ATTEMPTS: u32 = 10;
 
-/// How long a server that was asked to stop may take before it is killed.
+/// How long a server may take to stop before it is killed.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
 
 /// Why there is no private server.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// No installation was found: one sentence that says what to install.
+    /// No installation was found: one sentence on what to install.
     #[error("{0}")]
     NotInstalled(String),
     /// A file or process of the server could not be made.
@@ -175,7 +175,7 @@ impl PrivateServer {
         self.await_answer().await
     }
 
-    /// Stops the process where it stands: it keeps its connections and answers nothing. It stands still when this returns.
+    /// Suspends the process: it keeps its connections and answers nothing. It is suspended when this returns.
     pub fn suspend(&self) {
         self.signal(Signal::STOP);
         if let Some(java) = &self.java {
@@ -183,7 +183,7 @@ impl PrivateServer {
         }
     }
 
-    /// Lets a suspended process go on.
+    /// Resumes a suspended process.
     pub fn resume(&self) {
         self.signal(Signal::CONT);
     }

@@ -1,4 +1,4 @@
-//! Sessions without end: get one, follow it until it is over, get the next.
+//! A series of sessions: establish one, follow it until it ends, establish the next.
 //!
 //! The owner's loop is short:
 //!
@@ -32,18 +32,19 @@ use super::connect::{Config, ConnectError};
 /// The first pause between two attempts; each is twice the one before, and up to as much again is added at random.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
-/// The longest pause before its random part, so that a server which refused us is found within a second of its return. A
-/// session that lasted longer than this starts the pauses anew.
+/// The longest pause before its random part, so that a server which refused us is found within a second of its return.
+/// A session that lasted longer than this resets the pauses.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// How long the client library is left alone with a session that has no connection, where nothing hangs on it. It tries
-/// all servers in turn with pauses that double, and a server that has lost its data refuses the session for ever.
+/// How long the client library may try to reconnect a session without ephemeral znodes before a new one is established.
+/// It tries all servers in turn with pauses that double, and a server that has lost its data refuses the session for
+/// ever.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How we stand with ZooKeeper.
+/// The state of our connection to ZooKeeper.
 #[derive(Clone, Debug)]
 pub enum Connection {
-    /// No session; one is being sought.
+    /// No session; one is being established.
     Connecting {
         /// When the search began.
         since: Instant,
@@ -71,7 +72,7 @@ pub enum Connection {
         /// The session, which may still be saved.
         session: SessionId,
     },
-    /// The session is over, and no other is being sought yet.
+    /// The session is over, and no other is being established yet.
     Ended {
         /// When it was seen to be over.
         since: Instant,
@@ -102,8 +103,8 @@ impl Connection {
     }
 }
 
-/// How a session ended. Its ephemeral nodes are gone or soon will be, and its client will answer nothing more; one that was
-/// replaced may be answered once more, and then closes.
+/// How a session ended. Its ephemeral znodes are gone or soon will be, and its client will answer nothing more; one
+/// that was replaced may be answered once more, and then closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionEnd {
     /// Without contact for too long, by the server's word or, after 7/5 of the session timeout, by the library's.
@@ -112,12 +113,12 @@ pub enum SessionEnd {
     AuthFailed,
     /// Closed from our side: the last clone of its client was dropped.
     Closed,
-    /// Given up without a connection, since there is another session already: [`Sessions::establish`] gives it. The client
-    /// library closes it when it finds a server again, or forgets it after 7/5 of the session timeout.
+    /// Given up without a connection, since there is another session already: [`Sessions::establish`] returns it. The
+    /// client library closes it when it finds a server again, or forgets it after 7/5 of the session timeout.
     Replaced,
 }
 
-/// Gets sessions, one after the other, and tells everyone who wants to know how it goes.
+/// Establishes sessions, one after the other, and publishes the state of the connection.
 #[derive(Debug)]
 pub struct Sessions {
     config: Config,
@@ -155,8 +156,8 @@ impl Sessions {
         }
     }
 
-    /// For whoever has no ephemeral znodes, and so loses nothing with a session: after a second without a connection another
-    /// session is sought beside it, and whichever has a connection first stays.
+    /// For clients without ephemeral znodes, which lose nothing with a session: after a second without a connection
+    /// another session is established in parallel, and whichever connects first is kept.
     #[must_use]
     pub fn without_ephemerals(self) -> Self {
         Self { replaceable: true, ..self }
@@ -168,23 +169,23 @@ impl Sessions {
         &self.config
     }
 
-    /// Follows how we stand with ZooKeeper. Only the latest state is kept: a quick change may be passed over.
+    /// Watches the state of the connection. Only the latest state is kept: a short one may be missed.
     #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<Connection> {
         self.state.subscribe()
     }
 
-    /// Tries until there is a session, however long it takes, with growing pauses. The one for which the last was given up
-    /// is there already, and is given at once.
+    /// Tries until there is a session, however long it takes, with growing pauses. The one for which the last was given
+    /// up is there already, and is returned at once.
     ///
     /// A failure is logged once, not once an attempt; another reason is logged again. So is, once a session, a chroot
-    /// that does not exist or does not let us read it: the session is given all the same. The first attempt is made at
-    /// once, unless the last session did not live longer than the longest pause.
+    /// that does not exist or does not let us read it: the session is returned all the same. The first attempt is made
+    /// at once, unless the last session did not live longer than the longest pause.
     ///
     /// # Errors
     /// With a failure that trying again will not repair (see [`ConnectError::is_retryable`]), but only before the first
     /// session: afterwards the configuration is known to have worked, a certificate that is just being replaced is a
-    /// passing thing, and trying goes on.
+    /// temporary failure, and it retries.
     pub async fn establish(&mut self) -> Result<Client, ConnectError> {
         let since = Instant::now();
         if let Some((client, since)) = self.replacement.take() {
@@ -303,7 +304,8 @@ impl Sessions {
                 warn!(zookeeper = %self.config.servers, %session, "ZooKeeper session expired; establishing a new one");
             }
             SessionEnd::AuthFailed => {
-                warn!(zookeeper = %self.config.servers, %session, "ZooKeeper refused the credentials; the session has ended");
+                let zookeeper = &self.config.servers;
+                warn!(%zookeeper, %session, "ZooKeeper refused the credentials; the session has ended");
             }
             SessionEnd::Closed => info!(zookeeper = %self.config.servers, %session, "ZooKeeper session closed"),
             SessionEnd::Replaced => {
@@ -328,7 +330,7 @@ impl Sessions {
     }
 }
 
-/// Leaves the library its time, and then tries until there is a session.
+/// Waits for the library to reconnect, then tries until there is a session.
 async fn find_replacement(config: Config) -> Client {
     sleep(PATIENCE).await;
     let mut pauses = pauses();

@@ -43,7 +43,7 @@ pub struct Identity {
 
 impl Tls {
     /// TLS by the command line: `wanted` switches it on with the system's authorities, and each file switches it on
-    /// too. `None` when nothing asks for it.
+    /// too. `None` when nothing enables it.
     ///
     /// # Errors
     /// When one of certificate and key is there without the other.
@@ -99,7 +99,7 @@ impl Tls {
     }
 }
 
-/// Certificates as read: once for the client library, once for our own look at a server that the library fails on.
+/// Certificates as read: once for the client library, once for our own diagnosis of a server that the library fails on.
 pub(super) struct Loaded {
     pub(super) options: TlsOptions,
     pub(super) config: Arc<ClientConfig>,

@@ -5,8 +5,8 @@
 pub enum Write {
     /// Refuses the transaction unless the znode is there.
     Present(String),
-    /// Refuses the transaction if the znode is there. ZooKeeper has no such check: it is made and removed again, and
-    /// nobody sees it between.
+    /// Refuses the transaction if the znode is there. ZooKeeper has no such check: it is made and removed again, and no
+    /// client sees it in between.
     Absent(String),
     /// Makes a persistent znode.
     Create(String, Vec<u8>),

@@ -33,13 +33,13 @@ pub struct BatchPoll {
     read: Vec<(Batch, BatchState)>,
     /// Set while the queue is paused; the poll is empty then.
     pub paused: Option<Pause>,
-    /// What was passed over, and why.
+    /// The skipped items, with the reasons.
     pub skipped: Vec<SkippedItem>,
 }
 
 impl Queue {
-    /// Looks for the next batch that is due and locks it: a poll that is asked once. Each call lists and reads the batches
-    /// anew, so a daemon asks a [`Queue::poll_batches`] for one after the other.
+    /// Looks for the next batch that is due and locks it: a poll that is used once. Each call lists and reads the
+    /// batches anew, so a daemon takes one after the other from a [`Queue::poll_batches`].
     ///
     /// # Errors
     /// As [`Queue::poll_batches`] and [`BatchPoll::next`].
@@ -58,7 +58,7 @@ impl Queue {
         let [names, pause] = self.read_each([Read::Children(Path::Batches), Read::Data(lock.clone())]).await?;
         let paused = pause.data().map(|(data, stat)| Pause::from_found(lock, &data, &stat));
         let names = if paused.is_some() { Vec::new() } else { names.children() };
-        // A name that is no batch's has no place in this order of work.
+        // Names that are not batch ids are skipped.
         let mut batches: Vec<BatchId> = names.iter().filter_map(|name| name.parse().ok()).collect();
         batches.sort_unstable();
         let (window, queue) = (Window::new(batches), self.clone());
@@ -74,7 +74,7 @@ impl BatchPoll {
     /// comes first where that call ended in [`Error::Unknown`], or its future was dropped.
     ///
     /// # Errors
-    /// When the queue cannot be read or written. The poll may be asked again.
+    /// When the queue cannot be read or written. The poll may be continued.
     pub async fn next(&mut self, now: Timestamp) -> Result<Option<LockedBatch>, Error> {
         let due = self.due;
         while let Some(outcome) = self.queue.recover_claim(|claim: &BatchClaim| claim.due == due).await? {
@@ -96,7 +96,7 @@ impl BatchPoll {
             let reads: Vec<_> = ids.iter().flat_map(|id| Batch::reads(*id)).collect();
             let mut found = self.queue.read(&reads).await?.into_iter();
             for id in ids {
-                // One that is gone by now was purged meanwhile.
+                // A missing one was purged meanwhile.
                 if let Some(batch) = Batch::from_found(id, found.by_ref().take(Batch::READS).collect::<Vec<_>>()) {
                     self.look_at(batch);
                 }
@@ -140,7 +140,7 @@ impl BatchPoll {
         self.skipped.push(SkippedItem { path: Path::Batch(id), reason });
     }
 
-    /// Locks a batch as it was read; `None` where another was quicker.
+    /// Locks a batch as it was read; `None` where another client was faster.
     async fn lock(&mut self, batch: Batch, state: BatchState, now: Timestamp) -> Result<Option<LockedBatch>, Error> {
         let (id, mut transaction) = (batch.id, Transaction::new());
         let (state, version) = match (self.due, state) {

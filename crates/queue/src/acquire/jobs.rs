@@ -25,18 +25,18 @@ pub struct JobPoll {
     held_collections: BTreeSet<String>,
     /// Set while the queue is paused; the poll is empty then.
     pub paused: Option<Pause>,
-    /// What was passed over, and why.
+    /// The skipped items, with the reasons.
     pub skipped: Vec<SkippedItem>,
     /// Jobs that were set Held, since their collection is held.
     pub held: Vec<JobId>,
 }
 
 impl Queue {
-    /// Looks for the next job of a state and locks it: a poll that is asked once.
+    /// Looks for the next job of a state and locks it: a poll that is used once.
     ///
     /// For one job now and then. Each call lists the state's whole folder and reads, from its head on, every job that
     /// others hold: with 17,000 locked jobs ahead it was measured to take 1.5 to 2.8 s. A daemon keeps the
-    /// [`Queue::poll_jobs`] and asks that for one job after the other, which lists and reads them once, and polls again
+    /// [`Queue::poll_jobs`] and takes one job after the other from it, which lists and reads them once, and polls again
     /// at the end of the list.
     ///
     /// # Errors
@@ -47,8 +47,8 @@ impl Queue {
         Ok((job, poll))
     }
 
-    /// Lists the jobs of a state in order of work, once for as many as are asked of the poll. While `ingest` is paused the list is empty, but for Recording: the
-    /// inventory's daemon goes on.
+    /// Lists the jobs of a state in order of work, once for all that the poll returns. While `ingest` is paused the
+    /// list is empty, except for Recording: the inventory daemon continues.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -91,12 +91,12 @@ impl Queue {
 impl JobPoll {
     /// The next job of the list that can be worked on, locked; `None` at its end.
     ///
-    /// A Pending job of a held collection is set Held, and the next one is looked at. A job that an earlier call locked,
-    /// by this poll or another of the same state, comes first where that call ended in [`Error::Unknown`], or its future
+    /// A Pending job of a held collection is set Held, and the next one is tried. A job that an earlier call locked, by
+    /// this poll or another of the same state, comes first where that call ended in [`Error::Unknown`], or its future
     /// was dropped.
     ///
     /// # Errors
-    /// When the queue cannot be read or written. The poll may be asked again.
+    /// When the queue cannot be read or written. The poll may be continued.
     pub async fn next(&mut self, now: Timestamp) -> Result<Option<LockedJob>, Error> {
         let state = self.state;
         while let Some(outcome) = self.queue.recover_claim(|claim: &JobClaim| claim.state == state).await? {
@@ -143,7 +143,8 @@ impl JobPoll {
                 // The list is from a while ago: the job went its way since.
                 _ if !is_queued => {}
                 None => self.skip(entry, SkipReason::StrayEntry),
-                // Someone else works on it: no fault, and nothing is said of its znodes, which may be about to change.
+                // Another client works on it: that is not a fault, and its znodes are not reported, since they may be
+                // about to change.
                 Some(job) if job.lock().is_some() => {}
                 Some(job) => match job.check_loadable() {
                     // A status that names another state, in whatever spelling, makes the entry an orphan.
@@ -211,7 +212,7 @@ impl Claim for JobClaim {
     }
 }
 
-/// Whether a job has none of the znodes that make it one.
+/// Whether a job has none of its required znodes.
 fn is_bare(job: &Job) -> bool {
     JobNode::ALL.iter().all(|node| job.data(*node).is_none())
 }

@@ -20,7 +20,7 @@ pub struct RequestPoll {
     read: Vec<Request>,
     /// Set while the queue is paused; the poll is empty then.
     pub paused: Option<Pause>,
-    /// What was passed over, and why.
+    /// The skipped items, with the reasons.
     pub skipped: Vec<SkippedItem>,
 }
 
@@ -36,8 +36,8 @@ impl AccessQueue {
 }
 
 impl Queue {
-    /// Looks for the next Pending access request and locks it: a poll that is asked once. Each call lists and reads the
-    /// requests anew, so a daemon asks a [`Queue::poll_requests`] for one after the other.
+    /// Looks for the next Pending access request and locks it: a poll that is used once. Each call lists and reads the
+    /// requests anew, so a daemon takes one after the other from a [`Queue::poll_requests`].
     ///
     /// # Errors
     /// As [`Queue::poll_requests`] and [`RequestPoll::next`].
@@ -65,11 +65,12 @@ impl Queue {
 }
 
 impl RequestPoll {
-    /// The next Pending request, locked; `None` at the end of the list. A request that an earlier call locked, by this poll
-    /// or another of the same queue, comes first where that call ended in [`Error::Unknown`], or its future was dropped.
+    /// The next Pending request, locked; `None` at the end of the list. A request that an earlier call locked, by this
+    /// poll or another of the same queue, comes first where that call ended in [`Error::Unknown`], or its future was
+    /// dropped.
     ///
     /// # Errors
-    /// When the queue cannot be read or written. The poll may be asked again.
+    /// When the queue cannot be read or written. The poll may be continued.
     pub async fn next(&mut self) -> Result<Option<LockedRequest>, Error> {
         let access = self.access;
         while let Some(outcome) = self.queue.recover_claim(|claim: &RequestClaim| claim.0.queue == access).await? {
@@ -118,7 +119,7 @@ impl RequestPoll {
         self.skipped.push(SkippedItem { path: Path::Request(self.access, id), reason });
     }
 
-    /// Locks a request as it was read; `None` where another was quicker.
+    /// Locks a request as it was read; `None` where another client was faster.
     async fn lock(&mut self, request: Request) -> Result<Option<LockedRequest>, Error> {
         let id = request.id;
         let status = Path::RequestNode(self.access, id, RequestNode::Status);

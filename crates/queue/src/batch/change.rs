@@ -60,7 +60,7 @@ impl<S: State> ItemChange<S> {
     }
 }
 
-/// What is asked for of a batch that is held: the same change with another report is another.
+/// A change of a batch that is held, for comparison: the same change with another report is another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BatchUpdate {
     pub(super) change: ItemChange<BatchState>,
@@ -114,8 +114,8 @@ impl Queue {
 
     /// Changes the state of a batch that we hold, and keeps the lock.
     ///
-    /// After [`Error::Unknown`], or where the call was given up before it returned, the same call says what became of the
-    /// first, or does it.
+    /// After [`Error::Unknown`], or where the call was cancelled before it returned, the same call returns the outcome
+    /// of the first, or makes the change.
     ///
     /// # Errors
     /// As [`Queue::change_batch`].

@@ -23,7 +23,7 @@ pub struct BatchPlan {
     /// The version of its status that the change applies to.
     pub version: i32,
     /// How many jobs each outcome's folder refers to, in the order of [`Outcome::ALL`]; `None` where there is no such
-    /// folder. A report that is made again still tells of the jobs that are Failed.
+    /// folder. A report that is created again still lists the jobs that are Failed.
     pub references: [Option<u32>; 4],
     /// The hold on its collection, where it is released in spite of that.
     pub hold: Option<Pause>,
@@ -62,7 +62,7 @@ impl Queue {
     /// Plans to have a Failed batch reported again, once its jobs are done: it becomes `UpdateReporting`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a batch without `states/batch-processing`, by which the daemons tell that it is due;
+    /// [`Error::Invalid`] for a batch without `states/batch-processing`, by which the daemons see that it is due;
     /// [`Error::Transition`] for a batch that is not Failed; else as [`Queue::plan_batch_change`].
     pub async fn plan_report_again(
         &self,

@@ -1,4 +1,4 @@
-//! What became of a batch's jobs.
+//! The outcomes of a batch's jobs.
 
 use jiff::Timestamp;
 
@@ -12,7 +12,7 @@ use crate::record;
 use crate::state::{BatchState, Outcome};
 use crate::transaction::Transaction;
 
-/// What became of a batch's jobs, by their references; each list is sorted.
+/// The outcomes of a batch's jobs, by their references; each list is sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BatchReport {
     /// Jobs that are not done.
@@ -37,13 +37,13 @@ impl BatchReport {
         }
     }
 
-    /// How many jobs it tells of.
+    /// How many jobs it lists.
     #[must_use]
     pub fn len(&self) -> usize {
         Outcome::ALL.iter().map(|outcome| self.of(*outcome).len()).sum()
     }
 
-    /// Whether it tells of none.
+    /// Whether it lists none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -88,8 +88,8 @@ impl Queue {
         })
     }
 
-    /// Writes a batch's `status-report`, its state by the report's verdict, and releases the batch: one `multi`. After an
-    /// error it is as with [`Queue::finish_job`].
+    /// Writes a batch's `status-report`, its state by the report's verdict, and releases the batch: one `multi`. After
+    /// an error it is as with [`Queue::finish_job`].
     ///
     /// # Errors
     /// [`Error::Invalid`] for a report with jobs that are not done, [`Error::Commit`] for one of more jobs than a

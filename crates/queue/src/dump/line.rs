@@ -20,7 +20,7 @@ pub struct Header {
     /// The form of the lines that follow.
     #[serde(rename = "queuekeeper_dump")]
     pub format: u32,
-    /// A random name of the dump, by which a load that was interrupted knows it again.
+    /// A random name of the dump, by which an interrupted load recognizes it.
     pub id: String,
     /// When it was begun, by the clock of the machine that took it.
     pub taken: Timestamp,
@@ -49,7 +49,7 @@ pub struct Trailer {
     pub batches: u64,
     /// How many access requests.
     pub requests: u64,
-    /// The bytes of all values, as they stand in the dump.
+    /// The bytes of all values, as they are written in the dump.
     pub data_bytes: u64,
     /// The youngest change that shows in what was read.
     pub newest_zxid: i64,
@@ -62,7 +62,7 @@ pub struct NodeLine<'a> {
     pub path: Cow<'a, str>,
     /// The value.
     pub data: Vec<u8>,
-    /// Whether it was bound to a session, which nobody can restore.
+    /// Whether it was ephemeral: its session cannot be restored.
     pub is_ephemeral: bool,
 }
 
@@ -150,7 +150,7 @@ pub(super) struct Sum {
     pub(super) sha256: String,
 }
 
-/// Why a line is none.
+/// Why a line is not one of a dump.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidLine {
     /// It is not JSON, or not of the form of a line.
@@ -167,7 +167,7 @@ pub enum InvalidLine {
     Base64(#[from] base64::DecodeError),
 }
 
-/// A text out of a dump as an error tells it: its beginning, with escapes for what a terminal would obey.
+/// A text out of a dump as an error quotes it: its beginning, with escapes for what a terminal would obey.
 pub(crate) fn quoted(text: &impl fmt::Display) -> String {
     const LONGEST: usize = 300;
     let text = text.to_string();
@@ -208,7 +208,7 @@ struct ReadLine<'a> {
 /// Reads any line but the first.
 ///
 /// # Errors
-/// When it is none.
+/// When it is not one.
 pub fn read_line(line: &[u8]) -> Result<DumpLine<'_>, InvalidLine> {
     let read: ReadLine<'_> = serde_json::from_slice(line)?;
     // Only a znode's line has any of the others.

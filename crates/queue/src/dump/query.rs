@@ -35,14 +35,14 @@ impl DumpPath {
     }
 }
 
-/// Names of children, shared by all queries that ask for the same.
+/// Names of children, shared by all queries of the same names.
 pub(super) type Names = Arc<[Arc<str>]>;
 
 static JOB: LazyLock<Names> = LazyLock::new(|| JobNode::ALL.iter().map(|node| node.name().into()).collect());
 static BATCH: LazyLock<Names> = LazyLock::new(|| BatchNode::ALL.iter().map(|node| node.name().into()).collect());
 static REQUEST: LazyLock<Names> = LazyLock::new(|| RequestNode::ALL.iter().map(|node| node.name().into()).collect());
 
-/// What is to be read, in one request.
+/// What is read in one request.
 #[derive(Debug)]
 pub(super) struct Query {
     pub(super) of: DumpPath,
@@ -62,7 +62,7 @@ pub(super) enum Reading {
     Names(bool),
 }
 
-/// What follows in the place of a query.
+/// What replaces a query once it is answered.
 #[derive(Debug)]
 pub(super) enum QueryResult {
     /// Lines of the dump.

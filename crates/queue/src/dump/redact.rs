@@ -1,4 +1,4 @@
-//! Dumps for the eyes of others: what could tell who deposits what is replaced by pseudonyms.
+//! Dumps that may be passed on: what could reveal who deposits what is replaced by pseudonyms.
 //!
 //! A pseudonym is a keyed hash whose key is made for one dump and kept nowhere, so no dictionary of ARKs leads back.
 //! The same text has the same pseudonym in values and in the names of locks, where `:/` and `/` are written `_`. What
@@ -15,20 +15,20 @@ use crate::record;
 mod json;
 mod word;
 
-/// Replaces what could tell who deposits what.
+/// Replaces what could reveal who deposits what.
 #[derive(Debug)]
 pub struct Redaction {
     key: hmac::Key,
 }
 
 impl Redaction {
-    /// One whose pseudonyms nobody without that key can guess. Make a random one for each dump, and forget it.
+    /// A redaction whose pseudonyms cannot be guessed without that key. Use a random key for each dump, and discard it.
     #[must_use]
     pub fn new(key: &[u8; 32]) -> Self {
         Self { key: hmac::Key::new(hmac::HMAC_SHA256, key) }
     }
 
-    /// The pseudonym of a text: 64 bits, so that a million texts are told apart.
+    /// The pseudonym of a text: 64 bits, so that a million texts do not collide.
     fn pseudonym(&self, text: &str) -> String {
         let tag = hmac::sign(&self.key, lock_name(text).as_bytes());
         let mut pseudonym = String::from("x");
@@ -147,8 +147,8 @@ fn shown_if(is_shown: bool, data: &[u8]) -> Cow<'_, [u8]> {
     if is_shown || data.iter().all(u8::is_ascii_whitespace) { data.into() } else { length(data).into() }
 }
 
-/// What stands for a value that is shown by its length alone. It is as undecodable as the value was: neither JSON, nor a
-/// number or an id, and not UTF-8 where that was not.
+/// What stands for a value that is shown by its length alone. It is as undecodable as the value was: neither JSON, nor
+/// a number or an id, and not UTF-8 where that was not.
 fn length(data: &[u8]) -> Vec<u8> {
     let mut shown = if std::str::from_utf8(data).is_ok() { Vec::new() } else { vec![0xff] };
     shown.extend_from_slice(format!("redacted: {} bytes", data.len()).as_bytes());

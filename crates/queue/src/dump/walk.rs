@@ -1,11 +1,11 @@
 //! Reading the whole tree in the order of a dump, with few requests in flight and little of it in memory.
 //!
-//! What is still to be read is a queue of entries in the order of their lines. Questions are taken from its front, as
-//! many as fill a request; an answer takes the place of its question, and what it asks further stands where its lines
-//! will stand. Lines leave at the front. So requests that fill the pipe are in flight although each znode's children
-//! are known only after it, and no more is held than lies in a window before the front.
+//! What is still to be read is a queue of entries in the order of their lines. Queries are taken from its front, as
+//! many as fill a request; an answer replaces its query, and further queries take the position that their lines will
+//! have. Lines leave at the front. So enough requests are in flight although each znode's children are known only after
+//! it, and no more is held than lies in a window before the front.
 //!
-//! The questions of a request are chosen from the window at random, but for one, so that the front moves. In action, the
+//! The queries of a request are chosen from the window at random, but for one, so that the front moves. In action, the
 //! first large values after many small ones would all be under way before one of them is answered.
 
 use std::collections::{HashMap, VecDeque};
@@ -25,7 +25,8 @@ use crate::path::Path;
 /// How far before the front queries are sent, in reads.
 const WINDOW: usize = 8192;
 
-/// Which part of the questions that wait in the window a request may have: no more, or they are no sample of the rest.
+/// Which part of the queries that wait in the window a request may have; with more they would not be a sample of the
+/// rest.
 const PART: usize = 8;
 
 /// How large a request may become: far below the 1 MiB at which the server resets the connection.
@@ -46,7 +47,7 @@ impl Entry {
         match self {
             Self::Waiting(query) => query.reads(),
             Self::Reading(_, reads) => *reads,
-            // Lines that wait behind a question count by their size.
+            // Lines that wait behind a query count by their size.
             Self::Lines(lines) => 1 + lines.len() / 256,
             Self::Children(..) => 0,
         }
@@ -67,10 +68,10 @@ pub(super) struct Walk<'a> {
     queue: &'a Queue,
     redaction: Option<&'a Redaction>,
     entries: VecDeque<Entry>,
-    /// The questions of each request in flight, and how often it was made.
+    /// The queries of each request in flight, and how often it was made.
     in_flight: HashMap<u64, (Vec<Query>, usize)>,
     last_request: u64,
-    /// The request in flight that has a question chosen for standing at the front.
+    /// The request in flight that has a query chosen for standing at the front.
     front: Option<u64>,
     pace: Sampled,
     pub(super) counts: Trailer,
@@ -123,7 +124,7 @@ impl<'a> Walk<'a> {
         Ok(Ok(()))
     }
 
-    /// The lines at the front. Afterwards a question stands there, or nothing.
+    /// The lines at the front. Afterwards a query is at the front, or nothing.
     fn next_lines(&mut self) -> Option<Vec<u8>> {
         loop {
             match self.entries.pop_front()? {
@@ -156,8 +157,8 @@ impl<'a> Walk<'a> {
         Some(number)
     }
 
-    /// Opens lists of children as far as the window reaches, and gives the places of the questions that wait in it, and how
-    /// many reads these are.
+    /// Opens lists of children as far as the window reaches, and returns the positions of the queries that wait in it,
+    /// and how many reads these are.
     fn waiting(&mut self) -> (Vec<usize>, usize) {
         let (mut at, mut seen, mut waiting, mut reads) = (0, 0, Vec::new(), 0);
         while seen < WINDOW
@@ -181,8 +182,8 @@ impl<'a> Walk<'a> {
         (waiting, reads)
     }
 
-    /// Chooses the questions of a request: the first, unless one was chosen for that and is in flight, and others at random.
-    /// Gives their places, in order.
+    /// Chooses the queries of a request: the first, unless one was chosen for that and is in flight, and others at
+    /// random. Returns their positions, in order.
     fn choose(&mut self, number: u64) -> Vec<usize> {
         let (mut waiting, all) = self.waiting();
         let chroot = self.queue.client().path().len();

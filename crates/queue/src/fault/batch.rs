@@ -33,7 +33,7 @@ pub struct BatchFacts<'a> {
     pub below_reference: Option<&'a str>,
     /// The UUID that its submission carries; empty for none.
     pub uuid: &'a str,
-    /// Whether that UUID leads to it; `None` where that cannot be told.
+    /// Whether that UUID leads to it; `None` where that is unknown.
     pub is_found_by_uuid: Option<bool>,
     /// Whether all daemons are stopped by an admin, so that no report can be due.
     pub is_paused: bool,
@@ -71,7 +71,7 @@ pub fn detect_batch(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>
         detect_item_lock(lock, &batch.node(BatchNode::Lock), entered_ms, at_rest, limit, limits, sink);
     }
     if !batch.uuid.is_empty() && batch.is_found_by_uuid == Some(false) {
-        // Whoever purges a batch may begin with its UUID and have thousands of jobs to delete after it.
+        // A purge may delete the UUID first, and then thousands of jobs.
         let leaves = batch.state.is_some_and(State::is_final);
         let lasting = if leaves { limits.clean_up } else { limits.grace };
         let how = "The UUID of its submission does not lead to it.";
@@ -141,7 +141,7 @@ fn detect_end(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
     }
 }
 
-/// Whether what it says of itself can be.
+/// Whether its znodes contradict each other.
 fn detect_contradictions(batch: &BatchFacts<'_>, state: BatchState, limits: &Limits, sink: &mut Sink<'_>) {
     let status = || batch.node(BatchNode::Status);
     let open = [Outcome::Processing, Outcome::Failed];

@@ -26,8 +26,8 @@ pub struct Finding<'a> {
     pub lasting_ms: i64,
     /// It does not count before this instant, in milliseconds by the servers' clock.
     pub not_before_ms: i64,
-    /// Tells apart two faults of the same kind that one item shows one after the other. A job that hurries through its
-    /// states may show an orphan in each of them, and none of them lasts.
+    /// Distinguishes two faults of the same kind that one item shows one after the other. A job that hurries through
+    /// its states may show an orphan in each of them, and none of them lasts.
     pub mark: u64,
     /// The znodes that show it. Worked out only on demand.
     pub nodes: &'a dyn Fn() -> Vec<Path>,
@@ -57,7 +57,7 @@ impl std::fmt::Debug for Finding<'_> {
 /// Takes findings as the rules report them.
 pub(super) type Sink<'s> = dyn FnMut(Finding<'_>) + 's;
 
-/// A set of the znodes of one item: its own, and its children by their position in `JobNode::ALL` and its like.
+/// A set of the znodes of one item: its own, and its children by their position in `JobNode::ALL` or its counterparts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeSet(u16);
 

@@ -7,7 +7,7 @@ use super::limits::ms;
 use super::{Fault, Limits};
 use crate::path::Path;
 
-/// What a lock's stat says.
+/// The facts from a lock's stat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockFacts {
     /// When it was created, in milliseconds by the servers' clock.
@@ -48,7 +48,7 @@ pub(super) fn detect_bare(own: &Path, created_ms: i64, limits: &Limits, sink: &m
     sink(by_time(Fault::UnfinishedCreation, how, created_ms, created_ms, limits.creation, &nodes));
 }
 
-/// The lock of a job, batch or request. `entered_ms` is when the item entered its state, `at_rest` says that nobody
+/// The lock of a job, batch or request. `entered_ms` is when the item entered its state, `at_rest` says that no daemon
 /// works on items of that state.
 pub(super) fn detect_item_lock(
     lock: LockFacts,

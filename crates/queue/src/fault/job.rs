@@ -54,7 +54,7 @@ impl JobFacts<'_> {
         known(self.entered_ms).or(known(self.created_ms))
     }
 
-    /// These entries, sorted: they are kept as they came, and who asks twice gets one answer.
+    /// These entries, sorted: they are stored in no fixed order, and the result must not depend on it.
     fn entry_paths(&self, which: impl Fn(&(StateFolder, EntryName)) -> bool) -> Vec<Path> {
         let entries: BTreeSet<_> = self.entries.iter().filter(|entry| which(entry)).collect();
         entries.into_iter().map(|(folder, name)| Path::Entry(folder.clone(), *name)).collect()
@@ -106,7 +106,7 @@ fn detect_gone(job: &JobFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
         sink(by_shape(Fault::StrayEntry, how, limits.grace, None, &|| job.entry_paths(|_| true)));
     }
     if !job.references.is_empty() {
-        // Whoever purges a batch of many jobs deletes these one after the other, and what refers to them at the end.
+        // A purge of a batch with many jobs deletes these one after the other, and the references to them at the end.
         let lasting = if job.is_leaving { limits.clean_up } else { limits.grace };
         let how = "The job that it references is gone.";
         sink(by_shape(Fault::MissingReference, how, lasting, None, &|| job.reference_paths()));
@@ -168,7 +168,7 @@ fn detect_entries(job: &JobFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
         let mark = mark(job.entries.iter().filter(|entry| is_like_own(entry)));
         report(Fault::DuplicateEntry, how, mark, &|| job.entry_paths(is_like_own));
     }
-    // Of a job whose state nobody can tell nothing can be said but that, and it is said.
+    // For a job whose state is unknown, only that can be reported.
     let Some(state) = job.state else { return };
     if job.entries.iter().any(is_orphan) {
         let how = "Its entry is in a state other than that of its status.";

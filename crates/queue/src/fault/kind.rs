@@ -20,7 +20,7 @@ impl Severity {
     }
 }
 
-/// What a fault keeps from moving.
+/// What a fault blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocks {
     /// The job that shows it.
@@ -38,7 +38,8 @@ pub enum Blocks {
 /// What kind of action repairs a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RepairKind {
-    /// Writing the values that follow from the rest of the tree; nothing is lost. Where none follow, the repair refuses.
+    /// Writing the values that follow from the rest of the tree; nothing is lost. Where none follow, the repair
+    /// refuses.
     Writes,
     /// Breaking a lock.
     BreaksLock,

@@ -52,7 +52,7 @@ pub struct Limits {
     pub creation: Duration,
     /// How long a clean-up may leave behind references to deleted jobs, and its batch without UUID. 5 min by default.
     pub clean_up: Duration,
-    /// How long an item may stay locked that nobody works on: held, failed or final. 30 s by default.
+    /// How long an item that no daemon processes (held, failed or final) may stay locked. 30 s by default.
     pub lock_at_rest: Duration,
     /// How long a job may be locked, by its state: 10 min in Pending, 1 h in Estimating and Notify, 2 h in Recording,
     /// 48 h in Provisioning, where a job is kept locked while it waits for space, and 24 h elsewhere by default.

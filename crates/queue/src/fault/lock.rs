@@ -86,7 +86,7 @@ pub struct UuidFacts {
 pub enum UuidLeads {
     /// To a batch that is there.
     ToBatch,
-    /// To one, for whoever passes over the white space around its id; the daemons do not.
+    /// To one, if white space around its id is ignored; the daemons do not ignore it.
     InSpaces,
     /// To none.
     Nowhere,

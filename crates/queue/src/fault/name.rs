@@ -5,14 +5,14 @@ use super::item::by_shape;
 use super::{Fault, Limits};
 use crate::path::Path;
 
-/// Where a misnamed znode lies, which tells what it does to the daemons.
+/// Where a misnamed znode lies, which determines its effect on the daemons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misnamed {
-    /// In the folder of a state: it is no queue entry.
+    /// In the folder of a state: it is not a queue entry.
     Entry,
-    /// Below `/jobs`: it is no job's id.
+    /// Below `/jobs`: it is not a job id.
     Job,
-    /// Below `/batches`: it is no batch's id.
+    /// Below `/batches`: it is not a batch id.
     Batch,
 }
 

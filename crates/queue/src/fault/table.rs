@@ -334,9 +334,9 @@ impl Fault {
         self.spec().blocks.iter().any(|what| *what != Blocks::Head)
     }
 
-    /// What kind of action repairs it. For an item that cannot be loaded, a repair writes the values that follow from the
-    /// rest of the tree and refuses the rest; for batches never reported, writing helps those that are Failed without
-    /// `states/batch-processing`.
+    /// What kind of action repairs it. For an item that cannot be loaded, a repair writes the values that follow from
+    /// the rest of the tree and refuses the rest; for batches never reported, writing helps those that are Failed
+    /// without `states/batch-processing`.
     #[must_use]
     pub fn repair_kind(self) -> RepairKind {
         self.spec().repair

@@ -23,8 +23,8 @@ pub struct JobChanged {
     pub to: JobState,
     /// The version of its status.
     pub version: i32,
-    /// When it entered its state, by the server's clock; `None` where the state was not changed, and where the change was
-    /// found to be done after another had changed the state again.
+    /// When it entered its state, by the server's clock; `None` where the state was not changed, and where the change
+    /// was found to be done after another had changed the state again.
     pub entered: Option<Timestamp>,
 }
 
@@ -37,7 +37,7 @@ impl Queue {
     /// # Errors
     /// [`Error::Transition`] where the states forbid it, [`Error::Conflict`] where another holds the job or changed it
     /// since it was seen, or where our own lock is gone, [`Error::Missing`] and [`Error::Decode`] for a job whose
-    /// znodes do not tell where it is; else as [`Queue::commit`].
+    /// znodes do not show where it is; else as [`Queue::commit`].
     pub async fn change_job(
         &self,
         target: impl Into<JobTarget>,
@@ -50,8 +50,8 @@ impl Queue {
 
     /// Changes the state of a job that we hold, and keeps the lock.
     ///
-    /// After [`Error::Unknown`], or where the call was given up before it returned, the same call says what became of the
-    /// first, or does it.
+    /// After [`Error::Unknown`], or where the call was cancelled before it returned, the same call returns the outcome
+    /// of the first, or makes the change.
     ///
     /// # Errors
     /// As [`Queue::change_job`].
@@ -81,11 +81,11 @@ impl Queue {
 
     /// Changes the state of a job that we hold and releases the lock, in the same `multi`.
     ///
-    /// After an error the lock is still held, unless the error says otherwise: [`ConflictKind::LockLost`] that it is not
-    /// ours any more, [`Error::Unknown`] that it may be released. After the latter, or where the call was given up before
-    /// it returned, the same call says what became of the first, or does it: what was done is reported as done also where
-    /// the next daemon has taken the job on since. After any other error [`Queue::unlock_job`] gives the job up; from then
-    /// on that proof is gone.
+    /// After an error the lock is still held, unless the error says otherwise: [`ConflictKind::LockLost`] that it is
+    /// not ours any more, [`Error::Unknown`] that it may be released. After the latter, or where the call was cancelled
+    /// before it returned, the same call returns the outcome of the first, or makes the change: what was done is
+    /// reported as done also where the next daemon has taken the job on since. After any other error
+    /// [`Queue::unlock_job`] gives the job up; from then on that proof is gone.
     ///
     /// [`ConflictKind::LockLost`]: crate::ConflictKind::LockLost
     ///

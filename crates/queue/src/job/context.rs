@@ -1,4 +1,4 @@
-//! What lies around a job: its batch, the references to it, and its queue entries.
+//! The context of a job: its batch, the references to it, and its queue entries.
 
 use crate::handle::{Found, Read};
 use crate::id::BatchId;
@@ -6,7 +6,7 @@ use crate::path::{BatchNode, EntryName, Path};
 use crate::record::ItemStatus;
 use crate::state::{BatchState, JobState, Outcome, State};
 
-/// Where to look around a job.
+/// Where the batch, references and entries of a job are expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct JobLocation {
     pub(crate) batch: BatchId,
@@ -16,7 +16,7 @@ pub(crate) struct JobLocation {
     pub(crate) new: EntryName,
 }
 
-/// What is found there.
+/// What was found there.
 #[derive(Clone, Debug)]
 pub(crate) struct JobContext {
     /// Whether its batch is there.

@@ -58,7 +58,7 @@ impl JobChange {
         self
     }
 
-    /// Gives the job another priority with it.
+    /// Also sets another priority.
     #[must_use]
     pub fn with_priority(mut self, priority: Priority) -> Self {
         self.priority = Some(priority);
@@ -86,12 +86,12 @@ impl JobChange {
         match to {
             Some(to) if from.may_become(to) && (self.operator || !operator_may) => Ok(to),
             to => {
-                let asked = match self.step {
+                let requested = match self.step {
                     Step::Success => "the next state",
                     Step::Resume => "where it failed",
                     Step::To(_) => "another state",
                 };
-                let to = to.map_or_else(|| asked.to_owned(), |to| to.to_string());
+                let to = to.map_or_else(|| requested.to_owned(), |to| to.to_string());
                 Err(Error::Transition { item: Path::Job(job.id), from: from.to_string(), to, operator_may })
             }
         }

@@ -21,7 +21,7 @@ use crate::transaction::Transaction;
 /// A change of a job that is ready to be committed, or to be shown.
 ///
 /// Besides the change itself it repairs what it touches: a missing queue entry or reference is made, one in the wrong
-/// place that it comes upon is removed.
+/// place where it is found is removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobPlan {
     /// The job.

@@ -36,7 +36,7 @@ pub struct JobTarget {
     pub(super) collection: Option<String>,
 }
 
-/// Where a job is thought to be. Right, it saves a round trip; wrong, it does no harm.
+/// Where a job is expected. A right hint saves a round trip; a wrong one does no harm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LocationHint {
     pub(super) batch: BatchId,
@@ -57,7 +57,7 @@ impl JobTarget {
         self
     }
 
-    /// Says where the job is thought to be, which saves a round trip.
+    /// Says where the job is expected, which saves a round trip.
     #[must_use]
     pub fn located_in(mut self, batch: BatchId, priority: Priority) -> Self {
         self.hint = Some(LocationHint { batch, entry: EntryName::of(priority, self.id) });
@@ -74,7 +74,7 @@ impl JobTarget {
 }
 
 impl JobTarget {
-    /// Where it is thought to be, if that is said.
+    /// Where it is expected, if that is given.
     pub(crate) fn location(&self) -> Option<JobLocation> {
         self.hint.map(|LocationHint { batch, entry }| JobLocation { batch, old: entry, new: entry })
     }
@@ -105,7 +105,7 @@ impl From<&LockedJob> for JobTarget {
 }
 
 impl LocationHint {
-    /// Where a job is by its own znodes; `None` where they do not tell.
+    /// Where a job is by its own znodes; `None` where they do not show it.
     fn of(job: &Job) -> Option<Self> {
         Some(Self { batch: job.batch().ok()?, entry: EntryName::of(job.priority().ok()?, job.id) })
     }

@@ -12,7 +12,7 @@ use crate::path::{JobNode, Path};
 use crate::record::{self, Malformed};
 use crate::transaction::Transaction;
 
-/// A value of a job. Keys that are not named here are kept as they stand in the znode.
+/// A value of a job. Keys that are not named here are kept as they are in the znode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobValue {
     /// How many bytes of working storage it needs; `None` for not known.
@@ -41,7 +41,7 @@ pub enum JobValue {
         manifest_url: String,
         /// As `action/node/ark`.
         mode: String,
-        /// What is to be deleted, if the daemon says; the form is its own.
+        /// What is to be deleted, if the daemon reports it, in its own form.
         delete: Option<serde_json::Value>,
     },
     /// What the inventory is to do.

@@ -39,10 +39,10 @@ pub enum Problem {
     /// It is longer than any line may be.
     #[error("is longer than {} MiB", LONGEST_LINE >> 20)]
     Long,
-    /// It is none.
+    /// It is not a line of a dump.
     #[error(transparent)]
     Line(#[from] InvalidLine),
-    /// Its path is none.
+    /// Its path is not valid.
     #[error("has a path that no znode can have: {0}")]
     Path(InvalidPath),
     /// Its path lies where no dump reaches.
@@ -138,12 +138,12 @@ pub struct DumpReader {
     state: ReaderState,
     /// The number that comes next below each folder.
     next: BTreeMap<String, u32>,
-    /// Counts the things that stand together in one transaction.
+    /// Counts the units that belong in one transaction.
     unit: u64,
     unit_path: Option<String>,
 }
 
-/// What of a dump has been read.
+/// Which part of a dump has been read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ReaderState {
     /// Lines of znodes, or none yet.
@@ -154,7 +154,7 @@ enum ReaderState {
     Whole(String),
 }
 
-/// What a line says.
+/// The content of a line.
 #[derive(Debug)]
 pub(super) enum ParsedLine {
     /// Nothing that is to be loaded.
@@ -226,7 +226,7 @@ impl DumpReader {
     /// Checks any other line, and forgets it.
     ///
     /// # Errors
-    /// When it cannot stand there.
+    /// When it is not valid at that position.
     pub fn check(&mut self, line: &[u8]) -> Result<(), InvalidDump> {
         self.line(line).map(|_| ())
     }

@@ -19,7 +19,7 @@ const PAIRS: u32 = 2_000;
 /// How large such a transaction becomes: with a long ACL it makes fewer.
 const PAIRS_BYTES: usize = REQUEST_LIMIT_BYTES / 2;
 
-/// How often a folder is looked at again after a lost connection.
+/// How often a folder is read again after a lost connection.
 const ATTEMPTS: usize = 5;
 
 /// A folder whose children ZooKeeper numbers, and the number that comes next.
@@ -33,7 +33,7 @@ pub struct Counter {
 
 impl Queue {
     /// Leads the counter of each folder to its number, or leaves it where it is beyond. A folder that is not there will
-    /// be made by whoever needs it, and starts at 0.
+    /// be created by the client that needs it, and starts at 0.
     pub(super) async fn advance(
         &self,
         numbers: impl Iterator<Item = (Path, u32)>,
@@ -67,15 +67,15 @@ impl Queue {
         Err(unknown.unwrap_or_else(moved).into())
     }
 
-    /// Makes and removes so many znodes. Gives the error of a lost connection: each transaction counts whole or not at
-    /// all, so the folder itself says what is left.
+    /// Creates and removes that many znodes. Returns the error of a lost connection: each transaction counts whole or
+    /// not at all, so the folder itself shows what is left.
     async fn use_up(
         &self,
         folder: &Path,
         numbers: u32,
         progress: &mut impl FnMut(LoadProgress),
     ) -> Result<Option<Error>, Error> {
-        // No id, so that nobody who hears of it takes it for an item.
+        // Not an id, so that no watcher takes it for an item.
         let passing = folder.any_child("-");
         let pairs = |count: u32| {
             let mut transaction = Transaction::new();

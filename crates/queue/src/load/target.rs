@@ -97,7 +97,7 @@ impl LoadTarget {
         self.is_resumed
     }
 
-    /// Keeps a znode for the end that is there from the beginning, and gives back any other.
+    /// Keeps a znode for the end that is there from the beginning, and returns any other.
     pub(super) fn keep(&mut self, node: DumpNode) -> Option<DumpNode> {
         if !KEPT.contains(&node.path) {
             return Some(node);
@@ -146,7 +146,7 @@ fn named(id: &str, sha256: &str) -> String {
     format!("{id}, SHA-256 {sha256}")
 }
 
-/// A name of somebody else's, for a line of text.
+/// Shortens a name that another client chose, for a line of text.
 fn shortened(name: &str) -> String {
     name.chars().take(64).collect()
 }

@@ -19,8 +19,8 @@ pub struct CheckedDump {
 /// Reads a dump from its first line to its last, and writes nothing.
 ///
 /// # Errors
-/// [`LoadError::Dump`] where it is not a whole dump, or holds what could not be loaded; [`LoadError::Input`] where it cannot
-/// be read.
+/// [`LoadError::Dump`] where it is not a whole dump, or holds what could not be loaded; [`LoadError::Input`] where it
+/// cannot be read.
 pub fn check(mut input: impl BufRead, limits: LoadLimits) -> Result<CheckedDump, LoadError> {
     let mut reader = DumpReader::new(limits);
     let (mut line, mut header) = (Vec::new(), None);

@@ -14,15 +14,16 @@ impl Queue {
     /// lock end, and another of the same kind be made in its place, in the round trip between this look and the commit,
     /// the other would be deleted. For the lock of a job, batch or request the transaction also checks the version of
     /// the status read with it, so the other's holder loses it only before the state was changed under it, and is then
-    /// refused, as any holder of a lost lock is. For the lock of an object or a local id nothing else narrows that race.
+    /// refused, as any holder of a lost lock is. For the lock of an object or a local id nothing else narrows that
+    /// race.
     ///
     /// Only the lock is deleted. A worker of ours whose lock is broken may still be at work, so the znode below
-    /// `/queuekeeper/held` stays: our other sessions do not take the item before that worker gives it up, or its session
-    /// ends. Daemons of other programs do not know of it, and may take the item at once.
+    /// `/queuekeeper/held` stays: our other sessions do not take the item before that worker gives it up, or its
+    /// session ends. Daemons of other programs do not know of it, and may take the item at once.
     ///
     /// # Errors
     /// [`ConflictKind::LockLost`](crate::ConflictKind::LockLost) where the lock is gone, or another's by now;
-    /// [`Error::Invalid`] for a path that is no lock, or a pause or hold, which is released and not broken;
+    /// [`Error::Invalid`] for a path that is not a lock, or a pause or hold, which is released and not broken;
     /// [`Error::Read`].
     pub async fn plan_break_lock(&self, lock: &Lock) -> Result<Transaction, Error> {
         let path = lock.path.clone();

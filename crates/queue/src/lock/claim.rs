@@ -1,12 +1,12 @@
 //! Taking an item: its lock, and the proof that the lock is ours.
 //!
 //! The server answers a creation without a stat, so the lock is set once in the `multi` that creates it: the answer to
-//! that is the stat of this lock and no other, and its version tells it from the locks of other programs, which stay at
-//! version 0. For a job, batch or request the same `multi` creates a znode below `/queuekeeper/held`, which keeps our
-//! other sessions off the item even after an operator has removed the lock.
+//! that is the stat of this lock and no other, and its version distinguishes it from the locks of other programs, which
+//! stay at version 0. For a job, batch or request the same `multi` creates a znode below `/queuekeeper/held`, which
+//! keeps our other sessions off the item even after an operator has removed the lock.
 //!
 //! Each attempt leaves a mark of its own in what it creates. After a lost connection, or a caller who stopped waiting,
-//! the mark tells whether it was done, also among several workers of one session.
+//! the mark shows whether it was done, also among several workers of one session.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,7 +40,7 @@ impl Mark {
     }
 }
 
-/// A lock that is no item's: of an object or a local id. Its mark stands in the lock itself.
+/// The lock of an object or a local id rather than of an item. Its mark is the data of the lock itself.
 #[derive(Debug)]
 pub(super) struct NamedLock(pub(super) Path);
 
@@ -75,7 +75,7 @@ impl<T: Claim> Drop for ClaimAttempt<T> {
     }
 }
 
-/// What became of an attempt that was done.
+/// The outcome of a committed attempt.
 #[derive(Debug)]
 pub(crate) enum ClaimOutcome<T> {
     /// The item is locked, and the lock is ours.
@@ -88,8 +88,8 @@ impl Queue {
     /// Locks an item, where all that `transaction` checks and changes holds.
     ///
     /// # Errors
-    /// As [`Queue::commit`]. After [`Error::Unknown`], and where this future is dropped, [`Self::recover_claim`] gives the
-    /// item, if it was locked.
+    /// As [`Queue::commit`]. After [`Error::Unknown`], and where this future is dropped, [`Self::recover_claim`] gives
+    /// the item, if it was locked.
     pub(crate) async fn claim<T: Claim>(
         &self,
         mut transaction: Transaction,
@@ -143,8 +143,8 @@ impl Queue {
         }
     }
 
-    /// Learns what became of an attempt; `None` where it was not done. Requests are sent in order, so after a `sync` it was
-    /// done or never will be.
+    /// Determines the outcome of an attempt; `None` where it was not done. Requests are sent in order, so after a
+    /// `sync` it was done or never will be.
     async fn resolve_claim<T: Claim>(&self, attempt: ClaimAttempt<T>) -> Result<Option<ClaimOutcome<T>>, Error> {
         let (item, mark) = attempt.get();
         let path = item.lock();

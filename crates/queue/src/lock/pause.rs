@@ -13,11 +13,11 @@ use crate::transaction::Transaction;
 /// A paused queue or a held collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pause {
-    /// Who requested it; empty where that is not said.
+    /// Who requested it; empty where that is missing.
     pub who: String,
-    /// Why; empty where that is not said.
+    /// Why; empty where that is missing.
     pub why: String,
-    /// Since when: as the note says, else by the server's clock.
+    /// Since when: by the note, else by the server's clock.
     pub since: Timestamp,
     /// Its lock, which [`Queue::unlock`] releases.
     pub lock: Lock,
@@ -55,11 +55,11 @@ impl Queue {
         self.plan_make(Path::QueueLock(queue), who, why, now).await
     }
 
-    /// Plans to let a paused queue go on: exactly the pause that its operator saw, where he says which.
+    /// Plans to unpause a queue: exactly the pause that the operator saw, where that is given.
     ///
     /// # Errors
-    /// [`Error::Missing`] where it is not paused, [`ConflictKind::LockLost`] where it is paused anew since it was seen,
-    /// [`Error::Read`].
+    /// [`Error::Missing`] where it is not paused, [`ConflictKind::LockLost`] where it was paused again since it was
+    /// seen, [`Error::Read`].
     pub async fn plan_unpause(&self, queue: path::Queue, seen: Option<&Lock>) -> Result<Transaction, Error> {
         self.plan_end(Path::QueueLock(queue), seen).await
     }
@@ -72,7 +72,7 @@ impl Queue {
         self.find_pause(Path::QueueLock(queue)).await
     }
 
-    /// Holds a collection: its Pending jobs become Held as the daemons come upon them.
+    /// Holds a collection: its Pending jobs become Held as the daemons poll them.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a mnemonic that no znode can be named by, [`ConflictKind::Exists`] where it is held
@@ -81,7 +81,7 @@ impl Queue {
         self.make_pause(collection(mnemonic)?, who, why, now).await
     }
 
-    /// Plans to hold a collection without doing it. The daemons only ask whether the lock exists; who, why and since
+    /// Plans to hold a collection without doing it. The daemons only check whether the lock exists; who, why and since
     /// when stand in it.
     ///
     /// # Errors
@@ -97,11 +97,11 @@ impl Queue {
         self.plan_make(collection(mnemonic)?, who, why, now).await
     }
 
-    /// Plans to release a held collection: exactly the hold that its operator saw, where he says which. Its Held jobs
+    /// Plans to release a held collection: exactly the hold that the operator saw, where that is given. Its Held jobs
     /// stay Held.
     ///
     /// # Errors
-    /// [`Error::Missing`] where it is not held, [`ConflictKind::LockLost`] where it is held anew since it was seen,
+    /// [`Error::Missing`] where it is not held, [`ConflictKind::LockLost`] where it was held again since it was seen,
     /// [`Error::Invalid`] for a mnemonic that no znode can be named by, [`Error::Read`].
     pub async fn plan_release_collection(&self, mnemonic: &str, seen: Option<&Lock>) -> Result<Transaction, Error> {
         self.plan_end(collection(mnemonic)?, seen).await
@@ -134,7 +134,7 @@ impl Queue {
 
     async fn make_pause(&self, path: Path, who: &str, why: &str, now: Timestamp) -> Result<Pause, Error> {
         let mut transaction = making(path.clone(), who, why, now);
-        // The answer to a creation has no stat, and by the time of a read another may have made the pause anew.
+        // The answer to a creation has no stat, and by the time of a read another client may have set the pause again.
         let set_at = transaction.operations().len();
         transaction.set(path.clone(), PauseNote::encode(who, why, now), 0);
         let committed = self.commit(&transaction).await?;

@@ -1,10 +1,11 @@
-//! Changes under a lock whose outcome is not known, so that the same call may be repeated and says what happened.
+//! Changes under a lock whose outcome is not known, so that the same call may be repeated and returns the outcome of
+//! the first.
 //!
 //! The status that a change writes proves it, as long as no one writes it again. After that the end of the lock does: a
 //! change that ends our lock takes our mark below `/queuekeeper/held` away in the same `multi`, and while our session
-//! lasts nothing else does but giving the item up. Whoever breaks a lock leaves the mark. Only where somebody removes by
-//! hand both the lock and the mark of an item that is being finished, and it is changed twice before we can ask, a change
-//! that was not made is taken for made.
+//! lasts nothing else does but giving the item up. Breaking a lock leaves the mark. Only where a user removes by hand
+//! both the lock and the mark of an item that is being finished, and it is changed twice before we can read it, a
+//! change that was not made is mistaken for made.
 
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ pub(crate) struct PendingChange<C, D>(Arc<Mutex<Option<UnconfirmedChange<C, D>>>
 /// An attempt to make a change.
 #[derive(Clone, Debug)]
 pub(crate) struct ChangeAttempt<C, D> {
-    /// What was asked for.
+    /// What was requested.
     pub(crate) change: C,
     /// Whether the lock ends with it.
     pub(crate) releases: bool,
@@ -48,13 +49,13 @@ struct WrittenStatus {
     version: i32,
 }
 
-/// What became of a change.
+/// The outcome of a change.
 enum ChangeOutcome {
     /// It was done; with the stat of the status that it wrote, unless that was written again since.
     Done(Option<Stat>),
     /// It was not done, for this reason.
     NotDone(Error),
-    /// The status was written again since, and nothing else tells.
+    /// The status was written again since, and there is no other evidence.
     Unknown,
 }
 
@@ -116,7 +117,7 @@ impl Queue {
         }
     }
 
-    /// Learns what became of a change. Requests are sent in order, so after a `sync` it was done or never will be.
+    /// Determines the outcome of a change. Requests are sent in order, so after a `sync` it was done or never will be.
     async fn resolve_change(&self, written: &WrittenStatus, ended: Option<&Lock>) -> Result<ChangeOutcome, Error> {
         self.sync(&written.path).await?;
         let mark = |lock: &Lock| lock.path.held().filter(|_| lock.session == Some(self.session()));
@@ -145,8 +146,8 @@ impl Queue {
         Ok(ChangeOutcome::NotDone(Error::conflict(written.path.clone(), ConflictKind::Moved)))
     }
 
-    /// Commits a change under a lock of ours that writes `status`, and where it releases the lock, its end with it. Keeps
-    /// it in mind until its outcome is known, also where this future is dropped.
+    /// Commits a change under a lock of ours that writes `status`, and where it releases the lock, its end with it.
+    /// Keeps it in mind until its outcome is known, also where this future is dropped.
     ///
     /// # Errors
     /// As [`Queue::commit`].
@@ -165,7 +166,7 @@ impl Queue {
         } else {
             self.commit(transaction).await
         };
-        // Others have gone on with it. Whether after us or before, the end of the lock may tell.
+        // Another client changed it. Whether that was after our change, the end of the lock may show.
         let is_overtaken = matches!(result, Err(Error::Unknown { cause: Cause::ChangedSince, .. }));
         let ended = pending.0.lock().as_ref().and_then(|unconfirmed| unconfirmed.ended.clone());
         if let Some((written, ended)) = written.zip(ended).filter(|_| is_overtaken) {
@@ -194,7 +195,8 @@ impl Queue {
         let mut whole = transaction.clone();
         lock.release(&mut whole);
         match self.commit(&whole).await {
-            // Nothing was done. What keeps our other sessions off was removed by hand, and the lock is ours all the same.
+            // Nothing was done. What keeps our other sessions off was removed by hand, and the lock is ours all the
+            // same.
             Err(Error::Missing(path)) if lock.path.held().is_some_and(|held| held == path) => {
                 unmarked();
                 let mut rest = transaction.clone();
@@ -205,8 +207,8 @@ impl Queue {
         }
     }
 
-    /// Releases the lock of an item whatever became of a change under it. From then on the end of the lock is no proof that
-    /// the change was made.
+    /// Releases the lock of an item whatever the outcome of a change under it. From then on the end of the lock does
+    /// not prove that the change was made.
     ///
     /// # Errors
     /// As [`Queue::commit`].

@@ -5,7 +5,7 @@
 //! **That is safe only where reads of one kind are made in random order**: then those answered are a fair sample of
 //! those to come, however the tree is arranged. In any other order small ones may come first.
 
-/// How large a znode's data may be, as servers are configured unless an operator says otherwise (`jute.maxbuffer`).
+/// How large a znode's data may be, by the servers' default (`jute.maxbuffer`).
 pub const LARGEST_DATA: u64 = 1 << 20;
 
 /// How many answers are remembered. What is older counts less and less, as the tree may have changed.
@@ -13,8 +13,8 @@ const REMEMBERED: f64 = 4096.0;
 
 /// How large the answer to a read of one kind is expected to be.
 ///
-/// One answer of the largest size is always counted beside those that were seen. So the reads that are expected to bring
-/// as much as that grow in number with those that were made: from one, to one more than there were answers.
+/// One answer of the largest size is always counted beside those that were seen. So the reads that are expected to
+/// bring as much as that grow in number with those that were made: from one, to one more than there were answers.
 #[derive(Clone, Copy, Debug)]
 pub struct Estimate {
     largest: f64,

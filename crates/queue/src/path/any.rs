@@ -10,7 +10,7 @@ use super::{LockFolder, Path};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodePath(Box<str>);
 
-/// A text that is no path of a znode.
+/// A text that is not a znode path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPath {
     /// It does not begin with a slash.
@@ -28,7 +28,7 @@ pub enum InvalidPath {
 }
 
 impl NodePath {
-    /// The longest path that can be asked for, in bytes: far below the 1 MiB at which the server resets the connection.
+    /// The longest path that can be requested, in bytes: far below the 1 MiB at which the server resets the connection.
     pub const LONGEST: usize = 64 << 10;
 
     /// The chroot itself.
@@ -96,7 +96,7 @@ impl fmt::Display for NodePath {
 }
 
 impl Path {
-    /// Whether ZooKeeper takes it and it reads back as itself: its names may come from values that anybody wrote.
+    /// Whether ZooKeeper takes it and it reads back as itself: its names may come from values that any client wrote.
     pub(crate) fn is_nameable(&self) -> bool {
         let text = self.to_string();
         NodePath::parse(&text).is_ok() && Self::parse(&text) == *self

@@ -17,7 +17,8 @@ impl Path {
     }
 
     /// The znode that keeps our other sessions off the job, batch or request whose lock this is, as long as the session
-    /// that made it lasts: `/queuekeeper/held/JID`, `held/BID`, `held/small-QID`. `None` for what is not the lock of one.
+    /// that made it lasts: `/queuekeeper/held/JID`, `held/BID`, `held/small-QID`. `None` for what is not the lock of
+    /// one.
     #[must_use]
     pub fn held(&self) -> Option<Self> {
         let name = match self {

@@ -3,7 +3,7 @@
 use super::{BatchNode, LockFolder, Path};
 
 impl Path {
-    /// The znode above; `None` for the root, and for what is no part of the queue.
+    /// The znode above; `None` for the root, and for what is not part of the queue.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
         let parent = match self {
@@ -53,8 +53,8 @@ impl Path {
         }
     }
 
-    /// Whether the znode is a folder that anybody makes where it is missing, because it holds items and says nothing
-    /// by being there. A batch's `states` is none: it says that the batch was acquired.
+    /// Whether the znode is a folder that any client creates where it is missing, because it holds items and says
+    /// nothing by being there. A batch's `states` is none: it says that the batch was acquired.
     #[must_use]
     pub fn is_folder(&self) -> bool {
         match self {

@@ -44,7 +44,7 @@ pub struct Removal {
     pub chunks: Vec<Chunk>,
 }
 
-/// A znode that is to be removed.
+/// A znode to be removed, with the data that was shown.
 #[derive(Clone, Debug)]
 struct RemovedNode {
     path: Path,
@@ -236,7 +236,7 @@ fn shown(nodes: Vec<RemovedNode>) -> Vec<(Path, Vec<u8>)> {
     nodes.into_iter().map(|node| (node.path, node.data)).collect()
 }
 
-/// Refuses what a living session holds, unless told otherwise. A lock that is not ephemeral is in no one's way.
+/// Refuses what a living session holds, unless `even_if_locked`. A persistent lock does not prevent removal.
 fn check_lock(lock: Option<&Lock>, action: RepairOptions<'_>) -> Result<(), Error> {
     match lock {
         Some(lock) if lock.session.is_some() && !action.even_if_locked => {

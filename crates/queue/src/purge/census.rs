@@ -1,4 +1,4 @@
-//! All jobs by their batch, and all queue entries by their job: what references alone do not tell.
+//! All jobs by their batch, and all queue entries by their job: more than the references alone show.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,8 +10,8 @@ use crate::job::{Job, JobContext, JobLocation};
 use crate::path::{EntryName, JobNode, Path};
 use crate::record;
 
-/// How many jobs are asked for their batch at once.
-const ASKED_AT_ONCE: usize = 10_000;
+/// How many jobs have their batch read at once.
+const ITEMS_PER_READ: usize = 10_000;
 
 /// Which jobs name which batch, and which queue entries name which job; each looked up when it is first needed.
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ impl Queue {
     pub async fn jobs_by_batch(&self) -> Result<HashMap<BatchId, Vec<JobId>>, Error> {
         let ids = self.job_ids().await?;
         let mut jobs: HashMap<BatchId, Vec<JobId>> = HashMap::new();
-        for ids in ids.chunks(ASKED_AT_ONCE) {
+        for ids in ids.chunks(ITEMS_PER_READ) {
             let reads: Vec<_> = ids.iter().map(|id| Read::Data(Path::JobNode(*id, JobNode::Bid))).collect();
             let take = |at: usize, found: Found| {
                 if let Some(Ok(batch)) = found.data().map(|(data, _)| record::bid(&data)) {

@@ -13,18 +13,18 @@ use crate::state::State;
 /// How many batches are read at once, so that not all submissions are in memory.
 const READ_AT_ONCE: usize = 1_000;
 
-/// What came of a clean-up.
+/// The result of a clean-up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CleanUpResult {
     /// The batches that were purged.
     pub purged: Vec<BatchId>,
     /// Those that are done with, but could not be purged, and why.
     pub kept: Vec<(BatchId, Error)>,
-    /// How many it did not come to, or did not get to the end of, because it was told to stop.
+    /// How many were not started or not finished, because it was cancelled.
     pub left: usize,
 }
 
-/// How far a clean-up is.
+/// The progress of a clean-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CleanUpProgress {
     /// How many batches are behind it.
@@ -60,7 +60,7 @@ impl Queue {
     /// Purges every Completed or Deleted batch, also those without `states/batch-processing`, which the daemons' own
     /// clean-up leaves behind. One that cannot be purged keeps no other.
     ///
-    /// `progress` hears after each transaction how far it is, and says whether to go on.
+    /// `progress` is called after each transaction, and returns whether to continue.
     ///
     /// # Errors
     /// When the connection fails; [`Error::Read`] for the lists at its start. What was purged until then is purged.

@@ -80,7 +80,7 @@ impl Queue {
             for id in ids {
                 let job = Job::from_found(*id, found.by_ref().take(Job::READS).collect::<Vec<_>>());
                 let job = job.filter(|job| job.batch().is_ok_and(|batch| batch == target.id));
-                // Whoever works on a job finds out before anything is written, also where the job is done.
+                // A worker that holds a job is detected before anything is written, also where the job is done.
                 job.as_ref().map_or(Ok(()), check_unlocked)?;
                 match job {
                     Some(job) if !job.state().is_some_and(JobState::is_final) => jobs.push(job),
@@ -98,7 +98,7 @@ impl Queue {
     }
 }
 
-/// Moves the references of a final job to where its state says.
+/// Moves the references of a final job to the folder of its state.
 fn correct(report: &BatchReport, target: &BatchTarget, job: &Job) -> Transaction {
     let right = job.state().map(JobState::outcome);
     let mut transaction = Transaction::new();

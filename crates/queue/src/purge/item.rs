@@ -35,7 +35,7 @@ impl Queue {
     /// # Errors
     /// [`Error::Invalid`] for a job that is not final or whose batch was not reported; [`Error::Conflict`] where it is
     /// held or was changed since it was seen; [`Error::Missing`] and [`Error::Decode`] for a job whose znodes do not
-    /// tell its state and batch; [`Error::Read`].
+    /// show its state and batch; [`Error::Read`].
     pub async fn plan_purge_job(&self, target: impl Into<JobTarget>) -> Result<Purge<JobState>, Error> {
         let target = target.into();
         let own = Path::Job(target.id);
@@ -128,7 +128,7 @@ impl Queue {
     }
 }
 
-/// Refuses a job whose depositor was not told of it yet. Gives the version of its batch's status that says so.
+/// Refuses a job that was not reported to its depositor yet. Returns the version of its batch's status that shows it.
 fn check_reported(location: &JobLocation, context: &JobContext) -> Result<Option<i32>, Error> {
     let item = Path::Job(location.new.job);
     let batch = location.batch;
@@ -159,21 +159,21 @@ pub(super) fn not_final(path: Path, state: &impl State) -> Error {
     Error::Invalid { path, reason: format!("it is {state}, and only what is Completed or Deleted may be purged") }
 }
 
-/// Refuses a job that somebody works on.
+/// Refuses a job that a daemon is processing.
 pub(super) fn check_unlocked(job: &Job) -> Result<(), Error> {
     job.lock().map_or(Ok(()), |lock| {
         Err(Error::conflict(lock.path, ConflictKind::Locked { session: lock.session, since: lock.since }))
     })
 }
 
-/// Refuses a job that somebody works on, or may.
+/// Refuses a job that a daemon is processing, or may be.
 pub(super) fn check_removable(job: &Job) -> Result<(), Error> {
     check_unlocked(job)?;
     let status = job.status();
     match (status.value.status.state, job.data(JobNode::Status)) {
         (Some(state), _) if JobState::is_final(state) => Ok(()),
         (Some(state), _) => Err(not_final(Path::Job(job.id), &state)),
-        // Nobody can work on a job without a status.
+        // No daemon can process a job without a status.
         (None, None) => Ok(()),
         (None, Some(_)) => {
             let unknown = Malformed::Wrong { what: "status", expected: "the name of a state" };

@@ -143,7 +143,7 @@ impl Queue {
             vec![uuid]
         };
         let paths: BTreeSet<_> = names.into_iter().map(|name| Path::BatchUuid(name.into())).collect();
-        // A submission may carry anything, also what is no name of a znode.
+        // A submission may contain anything, including an invalid znode name.
         let paths: Vec<_> = paths.into_iter().filter(Path::is_nameable).collect();
         let reads: Vec<_> = paths.iter().cloned().map(Read::Data).collect();
         let found = self.read(&reads).await?.into_iter().map(Found::data);

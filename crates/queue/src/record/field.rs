@@ -50,7 +50,8 @@ impl Checked {
             Field::Absent | Field::Null => None,
             Field::Text(text) => Some(text),
             Field::Int(number) => Some(Cow::Owned(number.to_string())),
-            // With its exponent, as JSON is written: `1e300` would be 301 digits, and there may be as many of them as a value has room for.
+            // With its exponent, as JSON is written: `1e300` would be 301 digits, and there may be as many of them as a
+            // value has room for.
             Field::Float(number) => Some(Cow::Owned(serde_json::Value::from(number).to_string())),
             Field::Bool(truth) => Some(Cow::Borrowed(if truth { "true" } else { "false" })),
             Field::List(..) | Field::Object => {
@@ -188,7 +189,7 @@ pub(super) fn decode<'a, R: Deserialize<'a>, T: Default>(
 ///
 /// Serde's derived structs would take an array too, by position; the queue's values are objects or wrong.
 pub(super) fn object<'a, T: Deserialize<'a>>(data: &'a [u8]) -> Result<T, Malformed> {
-    // Serde passes over the strings of keys that are not asked for without looking into them.
+    // Serde skips the strings of unused keys without checking them.
     let text = std::str::from_utf8(data).map_err(|_| Malformed::NotUtf8)?;
     let text = text.trim_ascii();
     if text.is_empty() {

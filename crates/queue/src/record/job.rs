@@ -132,13 +132,13 @@ pub fn misnamed_bid(data: &[u8]) -> Option<&str> {
 /// Reads `/jobs/JID/priority`.
 ///
 /// # Errors
-/// When the data is no whole number within 0..=99.
+/// When the data is not an integer from 0 to 99.
 pub fn priority(data: &[u8]) -> Result<Priority, Malformed> {
     text(data)?.parse().map_err(|_| Malformed::Wrong { what: "the value", expected: "a priority from 0 to 99" })
 }
 
-/// Whether `/jobs/JID/priority` holds a whole number that is no priority, such as 100. The daemons read it, and make a
-/// queue entry of it that they cannot read.
+/// Whether `/jobs/JID/priority` holds an integer that is not a valid priority, such as 100. The daemons read it, and
+/// make a queue entry of it that they cannot read.
 #[must_use]
 pub fn is_priority_out_of_range(data: &[u8]) -> bool {
     text(data).is_ok_and(|text| text.parse::<i32>().is_ok_and(|number| Priority::new(number.into()).is_none()))
@@ -147,7 +147,7 @@ pub fn is_priority_out_of_range(data: &[u8]) -> bool {
 /// Reads `/jobs/JID/space_needed`, in bytes; `None` for 0 and -1, which mean unknown.
 ///
 /// # Errors
-/// When the data is no whole number, or one below -1.
+/// When the data is not an integer, or is below -1.
 pub fn space_needed(data: &[u8]) -> Result<Option<u64>, Malformed> {
     let wrong = || Malformed::Wrong { what: "the value", expected: "a number of bytes" };
     match text(data)?.parse::<i64>().map_err(|_| wrong())? {

@@ -7,8 +7,8 @@ use crate::state::JobState;
 const OPENING: &str = "By ";
 const PROGRAM: &str = " with queuekeeper: ";
 
-/// Who changed a state, and why. As a text it is a status's message, such as `By alice with queuekeeper: a court order`:
-/// daemons and other tools show that as it is, and it outlives the process and the audit trail.
+/// Who changed a state, and why. As a text it is a status's message, such as `By alice with queuekeeper: a court
+/// order`: daemons and other tools show that as it is, and it outlives the process and the audit trail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OperatorNote<'a> {
     /// The actor's name.
@@ -18,7 +18,7 @@ pub struct OperatorNote<'a> {
 }
 
 impl<'a> OperatorNote<'a> {
-    /// Reads a message; `None` where it is no such note. What stands in a znode may claim anything.
+    /// Reads a message; `None` where it is not such a note. The data of a znode may claim anything.
     #[must_use]
     pub fn read(message: &'a str) -> Option<Self> {
         let (who, why) = message.strip_prefix(OPENING)?.split_once(PROGRAM)?;
@@ -34,7 +34,7 @@ impl fmt::Display for OperatorNote<'_> {
 
 /// Whether an operator put a job into its state, by the message of its status, where the daemons may do so too.
 ///
-/// Only a note of ours tells: daemons fail and hold jobs with words of their own, and so may other tools.
+/// Only a note of ours shows it: daemons fail and hold jobs with words of their own, and so may other tools.
 #[must_use]
 pub fn is_by_operator(state: Option<JobState>, message: &str) -> bool {
     matches!(state, Some(JobState::Failed | JobState::Held)) && OperatorNote::read(message).is_some()

@@ -10,15 +10,15 @@ use super::Decoded;
 use super::field::{Field, decode};
 use crate::time;
 
-/// `/locks/queue/ingest` and its like: who paused the queue, why, and since when. The daemons only ask whether the lock
-/// exists, and other tools leave it empty.
+/// `/locks/queue/ingest` and its like: who paused the queue, why, and since when. The daemons only check whether the
+/// lock exists, and other tools leave it empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PauseNote<'a> {
     /// Who requested it.
     pub who: Cow<'a, str>,
     /// Why.
     pub why: Cow<'a, str>,
-    /// Since when; `None` where it is not said, and the lock's `ctime` tells.
+    /// Since when; `None` where it is missing; the lock's `ctime` shows it then.
     pub since: Option<Timestamp>,
 }
 
@@ -33,7 +33,7 @@ struct Raw<'a> {
 }
 
 impl<'a> PauseNote<'a> {
-    /// Reads the lock's data; an empty lock says nothing, and that is no fault.
+    /// Reads the lock's data; an empty lock has no note, and that is not a fault.
     #[must_use]
     pub fn decode(data: &'a [u8]) -> Decoded<Self> {
         if data.iter().all(u8::is_ascii_whitespace) {

@@ -17,7 +17,7 @@ pub struct JobStatus<'a> {
     pub last_successful: Option<JobState>,
     /// How often an operator resumed it; `None` where the key is missing, which the daemons cannot load.
     pub retry_count: Option<u32>,
-    /// What the daemons said of the last step, such as an error's text.
+    /// The daemons' message about the last step, such as an error text.
     pub message: Cow<'a, str>,
 }
 
@@ -26,7 +26,7 @@ pub struct JobStatus<'a> {
 pub struct ItemStatus<'a, S> {
     /// The item's state.
     pub status: StatusText<'a, S>,
-    /// What the daemons said of the last step.
+    /// The daemons' message about the last step.
     pub message: Cow<'a, str>,
 }
 

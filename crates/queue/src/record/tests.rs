@@ -78,7 +78,7 @@ fn both_generations_of_keys_are_read() {
     assert_eq!(mixed.value.local_ids, ["a"]);
     assert!(mixed.malformed.is_some());
 
-    // A number in the place of a text is told as it is, and never at a length that its znode has no room for.
+    // A number in the place of a text is returned as written, never longer than its znode.
     let numbers = Identifiers::decode(br#"{"primary_id":18446744073709551615,"local_id":[1e300,1.5]}"#);
     assert_eq!((numbers.value.ark.as_ref(), numbers.malformed), ("18446744073709551615", None));
     assert_eq!(numbers.value.local_ids, ["1e+300", "1.5"]);

@@ -33,7 +33,7 @@ pub fn new_status(now: Timestamp) -> Vec<u8> {
     job_status(&[], &change)
 }
 
-/// The value of a job's `status` after a change. Keys of `old` that are not ours stay; where `old` is no object it is
+/// The value of a job's `status` after a change. Unknown keys of `old` stay; where `old` is not an object it is
 /// replaced as a whole.
 #[must_use]
 pub fn job_status(old: &[u8], change: &StatusChange<'_>) -> Vec<u8> {

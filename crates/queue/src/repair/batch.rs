@@ -32,8 +32,8 @@ impl Queue {
             (Fault::DeletedBatchBlocksReporting, _) => {
                 changes.delete(processing, None);
                 format!(
-                    "Removes the empty batch-processing of batch {id}, so that it no longer blocks reporting. The batch \
-                     remains, Deleted: purge it, since the daemons' clean-up passes it over."
+                    "Removes the empty batch-processing of batch {id}, so that it no longer blocks reporting. The \
+                     batch remains, Deleted: purge it, since the daemons' clean-up passes it over."
                 )
             }
             (Fault::BatchWithoutEnd, Some(BatchState::Failed))
@@ -84,8 +84,8 @@ impl Queue {
         Ok(Repair::new(fault, item, summary, transaction).losing(loses))
     }
 
-    /// Has a batch acquired again that was acquired and got no jobs: removes its empty `states`, and makes it Pending
-    /// where it is no longer.
+    /// Makes the daemons acquire a batch again that was acquired and got no jobs: removes its empty `states`, and makes
+    /// it Pending where it is no longer.
     async fn release_unexpanded(
         &self,
         inspection: &BatchInspection,
@@ -187,10 +187,11 @@ impl BatchInspection {
         self.loadable(now, &mut Transaction::new(), &mut Vec::new()).is_ok()
     }
 
-    /// Writes what the daemons refuse of it, where that follows from the rest. Gives what is written, in words.
+    /// Writes what the daemons refuse of it, where that follows from the rest. Returns a description of what is
+    /// written.
     ///
     /// A batch whose status names no state is Reporting where it has jobs that are not done. One without such jobs may
-    /// be new, reported or half purged: which of these, nothing says.
+    /// be new, reported or half purged: which of these cannot be determined.
     fn loadable(
         &self,
         now: Timestamp,

@@ -1,4 +1,4 @@
-//! Fresh looks at items, and what the rules are told of them.
+//! Reads the current state of items, and derives the facts that the rules evaluate.
 
 use jiff::Timestamp;
 use zookeeper_client::Stat;
@@ -16,8 +16,8 @@ use crate::path::{AccessQueue, BatchNode, EntryName, JobNode, Path, RequestNode,
 use crate::record::{self, ItemStatus};
 use crate::state::{BatchState, Outcome};
 
-/// How many batches are asked for a reference at once.
-const ASKED_AT_ONCE: usize = 5_000;
+/// How many batches are checked for a reference at once.
+const ITEMS_PER_READ: usize = 5_000;
 
 /// A job with all that refers to it, wherever that is.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Queue {
     async fn references_to(&self, id: JobId) -> Result<Vec<(BatchId, Outcome)>, Error> {
         let batches = self.batches().await?;
         let mut references = Vec::new();
-        for batches in batches.chunks(ASKED_AT_ONCE) {
+        for batches in batches.chunks(ITEMS_PER_READ) {
             let places = batches.iter().flat_map(|batch| Outcome::ALL.map(|outcome| (*batch, outcome)));
             let places: Vec<_> = places.collect();
             let reads: Vec<_> =
@@ -173,7 +173,7 @@ impl BatchInspection {
             entered_ms: batch.entered().map_or(i64::MAX, Timestamp::as_millisecond),
             created_ms: self.created.map_or(i64::MAX, |stat| stat.ctime),
             references: batch.references,
-            // A reference is asked for by its name, and nobody lists what lies below it.
+            // A reference is read by its name, and its children are never listed.
             below_reference: None,
             uuid: &self.uuid,
             is_found_by_uuid: self.entry.as_ref().map(|(_, found)| leads_here(found)),
@@ -184,7 +184,7 @@ impl BatchInspection {
 }
 
 impl Queue {
-    /// Looks at an access request. Gives when it was created, too.
+    /// Reads an access request, and returns when it was created, too.
     pub(crate) async fn inspect_request(&self, queue: AccessQueue, id: RequestId) -> Result<(Request, i64), Error> {
         let item = Path::Request(queue, id);
         let mut reads = Request::reads(queue, id).to_vec();
@@ -196,7 +196,7 @@ impl Queue {
     }
 }
 
-/// What the rules are told of an access request.
+/// The facts about an access request.
 pub(crate) fn request_facts(request: &Request, created_ms: i64) -> RequestFacts {
     let status = request.status();
     let has = |node: RequestNode| match node {
@@ -224,7 +224,7 @@ pub(crate) fn request_facts(request: &Request, created_ms: i64) -> RequestFacts 
     }
 }
 
-/// What the rules are told of a lock.
+/// The facts about a lock.
 pub(crate) fn lock_facts(lock: &Lock) -> LockFacts {
     LockFacts { created_ms: lock.since.as_millisecond(), is_ephemeral: lock.session.is_some() }
 }

@@ -125,7 +125,7 @@ impl JobInspection {
         Ok((format!("Sets job {} to priority {priority}, with one queue entry in {state}.", job.id), transaction))
     }
 
-    /// Removes every reference but the one that the job's status asks for below its own batch, and makes that where it
+    /// Removes every reference but the one that matches the job's status below its own batch, and creates that where it
     /// is missing.
     fn settle_references(&self, job: &Job) -> Result<(String, Transaction), Error> {
         let (batch, state) = (needed(job.batch())?, needed(state_of(job))?);

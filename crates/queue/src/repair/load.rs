@@ -15,7 +15,7 @@ use crate::record::{self, JobStatus, Malformed};
 use crate::state::{BatchState, JobState, State as _};
 use crate::transaction::Transaction;
 
-/// Which values would make a job loadable.
+/// The values that would make a job loadable.
 #[derive(Debug, Default)]
 pub(super) struct LoadableRepair {
     /// What is written of each, in words.
@@ -63,7 +63,7 @@ impl JobInspection {
     }
 
     /// The state is the one that its status names in any spelling. Where the status names none at all, its one queue
-    /// entry and its one reference tell, if they agree: daemons begin a step anew whenever they take a job.
+    /// entry and its one reference show, if they agree: daemons restart a step whenever they acquire a job.
     fn derive_status(&self, job: &Job, now: Timestamp, loadable: &mut LoadableRepair) -> Option<JobState> {
         let data = record::as_utf8(job.data(JobNode::Status).unwrap_or_default());
         let decoded = JobStatus::decode(&data);
@@ -181,14 +181,14 @@ impl JobInspection {
         loadable.write_plain(job, JobNode::Priority, priority.to_string(), data.is_none() || named.is_some());
     }
 
-    /// The priority of the entry in the job's own state, the most urgent of several: by that daemons come upon it.
+    /// The priority of the entry in the job's own state, the most urgent of several: by that the daemons poll it.
     fn entry_priority(&self, state: Option<JobState>) -> Option<Priority> {
         let own = self.entries.iter().filter(|(folder, _)| folder.state().is_some() && folder.state() == state);
         own.filter_map(|(_, EntryName { priority, .. })| Priority::new((*priority).into())).min()
     }
 }
 
-/// Not known, where it is no number.
+/// Unknown where it is not a number.
 fn derive_space(job: &Job, loadable: &mut LoadableRepair) {
     let data = job.data(JobNode::SpaceNeeded);
     if data.is_some_and(|data| record::check_job_node(JobNode::SpaceNeeded, data).is_ok()) {
@@ -209,7 +209,7 @@ fn before(state: JobState) -> Option<JobState> {
 }
 
 impl LoadableRepair {
-    /// Writes a plain value; `is_kept` says that nothing is lost of what was there.
+    /// Writes a plain value; with `is_kept` nothing of the old value is lost.
     fn write_plain(&mut self, job: &Job, node: JobNode, value: String, is_kept: bool) {
         let words = value.clone();
         if is_kept {

@@ -10,8 +10,8 @@ use crate::path::{BatchNode, JobNode, LockFolder, Path, RequestNode, lock_name};
 use crate::record::{Configuration, Identifiers, JobStatus};
 use crate::state::JobState;
 
-/// How many jobs are asked for their state at once.
-const ASKED_AT_ONCE: usize = 10_000;
+/// How many jobs have their state read at once.
+const ITEMS_PER_READ: usize = 10_000;
 
 impl Queue {
     /// Breaks a lock, by the item that it locks or by its own path.
@@ -74,12 +74,12 @@ impl Queue {
         Ok(Repair::new(fault, item.clone(), summary, transaction))
     }
 
-    /// Whether a job in Storing has the object that is locked under that name. All jobs are asked, not only those with a
+    /// Whether a job in Storing has the object that is locked under that name. All jobs are read, not only those with a
     /// queue entry: the lock of an object that is being written must not be broken.
     async fn is_stored(&self, name: &str) -> Result<bool, Error> {
         let ids = self.job_ids().await?;
         let mut storing = Vec::new();
-        for ids in ids.chunks(ASKED_AT_ONCE) {
+        for ids in ids.chunks(ITEMS_PER_READ) {
             let reads: Vec<_> = ids.iter().map(|id| Read::Data(Path::JobNode(*id, JobNode::Status))).collect();
             let is_storing = |data: &[u8]| JobStatus::decode(data).value.status.state == Some(JobState::Storing);
             let take = |at: usize, found: Found| {
@@ -89,7 +89,7 @@ impl Queue {
             };
             self.read_each_alone(&reads, take).await?;
         }
-        for ids in storing.chunks(ASKED_AT_ONCE) {
+        for ids in storing.chunks(ITEMS_PER_READ) {
             let nodes = [JobNode::Identifiers, JobNode::Identifier, JobNode::Configuration];
             let reads: Vec<_> =
                 ids.iter().flat_map(|id| nodes.map(|node| Read::Data(Path::JobNode(*id, node)))).collect();

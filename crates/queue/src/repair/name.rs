@@ -8,8 +8,8 @@ use crate::path::Path;
 use crate::transaction::Transaction;
 
 impl Queue {
-    /// Removes what is no queue entry from the folder of a state: nothing refers to it. A job or batch stays, whatever
-    /// its name is.
+    /// Removes what is not a queue entry from the folder of a state: nothing refers to it. A job or batch stays,
+    /// whatever its name is.
     pub(super) async fn repair_name(&self, item: &Path, action: RepairOptions<'_>) -> Result<Repair, Error> {
         let fault = Fault::MalformedName;
         let Some((data, stat)) = self.read_data(item.clone()).await?.data() else { return Err(gone(fault, item)) };

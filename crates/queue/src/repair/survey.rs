@@ -1,4 +1,4 @@
-//! What lies around all jobs, looked up once for whoever repairs many faults.
+//! The batches, references and entries of all jobs, read once for the repair of many faults.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -14,8 +14,8 @@ const LISTED_AT_ONCE: usize = 1_000;
 
 /// All queue entries and all references by their job, as they were when it was made.
 ///
-/// It grows old and does no harm by that: what it says of a job is read again before anything is planned, and whatever
-/// a transaction removes must be there. What was made since is missed, and shows as a fault again.
+/// An outdated survey is harmless: what it shows of a job is read again before anything is planned, and whatever a
+/// transaction removes must be there. What was made since is missed, and shows as a fault again.
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
     entries: HashMap<JobId, Vec<Path>>,

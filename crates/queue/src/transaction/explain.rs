@@ -9,7 +9,7 @@ use crate::lock::holder;
 use crate::path::{LockFolder, Path};
 
 impl Queue {
-    /// Says what a refused transaction ran into, by a look at the znode that it was refused for.
+    /// Explains why a transaction was refused, by reading the znode that it was refused for.
     pub async fn explain(&self, error: CommitError) -> Error {
         let (operation, reason) = match error {
             CommitError::Refused { operation, reason, .. } => (*operation, reason),

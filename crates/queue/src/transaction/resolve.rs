@@ -9,7 +9,7 @@ use crate::error::{Cause, Error};
 use crate::handle::{Found, Queue, Read};
 use crate::path::Path;
 
-/// What the tree says of a transaction.
+/// What the tree shows about a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CommitOutcome {
     Done,
@@ -49,9 +49,9 @@ impl Queue {
         }
     }
 
-    /// Looks again whether a transaction was done whose outcome was not known when its connection was lost. Gives `None`
-    /// where others have changed its znodes since. Of another session than the one that sent it, only that it was done is
-    /// certain: that session may not have ended yet.
+    /// Checks again whether a transaction was done whose outcome was unknown when its connection was lost. Returns
+    /// `None` where others have changed its znodes since. Of another session than the one that sent it, only that it
+    /// was done is certain: that session may not have ended yet.
     ///
     /// # Errors
     /// When the tree cannot be read, as while the connection is lost.
@@ -83,7 +83,7 @@ impl Queue {
 /// Znodes as they were found.
 type Nodes<'a> = BTreeMap<&'a Path, Option<(Vec<u8>, Stat)>>;
 
-/// Why it could not be looked.
+/// Why the znodes could not be read.
 enum InspectError {
     Sync(Cause),
     Read(Error),
@@ -136,7 +136,7 @@ impl NodeState<'_> {
 }
 
 /// What to expect of each znode that a transaction changes. What it makes and removes again, such as the lock around a
-/// change, or only checks, tells nothing and is left out.
+/// change, or only checks, proves nothing and is left out.
 pub(super) fn expectations(transaction: &Transaction) -> BTreeMap<&Path, Expected<'_>> {
     let mut expected: BTreeMap<&Path, Expected<'_>> = BTreeMap::new();
     for operation in &transaction.operations {
@@ -163,7 +163,7 @@ pub(super) fn expectations(transaction: &Transaction) -> BTreeMap<&Path, Expecte
     expected
 }
 
-/// Judges by what was found. One znode of a version that only this transaction could give it, or take from it, is
+/// Evaluates what was found. One znode of a version that only this transaction could give it, or take from it, is
 /// proof; otherwise all must agree.
 pub(super) fn evaluate(
     expected: &BTreeMap<&Path, Expected<'_>>,

@@ -1,4 +1,4 @@
-//! What is at fault at the head of a queue starves nobody and is told; locks of others stay.
+//! Faulty items at the head of a queue starve nothing and are reported; locks of others stay.
 
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::{AccessQueue, LockFolder, Path};
@@ -37,7 +37,7 @@ async fn faulty_entries_at_the_head_are_passed_over_and_told() {
     let first = poll.next(now()).await.unwrap().unwrap();
     assert_eq!(first.id(), JobId::new(8), "the job behind all of them");
     assert!(poll.next(now()).await.unwrap().is_none());
-    let told: Vec<_> = poll
+    let reported: Vec<_> = poll
         .skipped
         .iter()
         .map(|passed| {
@@ -67,7 +67,7 @@ async fn faulty_entries_at_the_head_are_passed_over_and_told() {
         ("05-jid0000000006", "/jobs/jid0000000006/metadata is JSON, but not an object"),
         ("05-jid0000000009", "/batches/bid0000000099/states does not exist"),
     ];
-    assert_eq!(told, expected.map(|(name, reason)| (name.to_owned(), reason.to_owned())));
+    assert_eq!(reported, expected.map(|(name, reason)| (name.to_owned(), reason.to_owned())));
     // Nothing that was passed over was locked.
     assert!(!world.exists("/jobs/jid0000000009/lock").await);
 }
@@ -100,8 +100,8 @@ async fn unreadable_batches_and_requests_at_the_head_are_passed_over_and_told() 
     let world = World::new(&borrowed(&nodes)).await;
     let (batch, poll) = world.queue.acquire_batch(Due::Jobs, now()).await.unwrap();
     assert_eq!(batch.unwrap().batch.id.number(), 4);
-    let told: Vec<_> = poll.skipped.iter().map(|passed| passed.path.to_string()).collect();
-    assert_eq!(told, ["/batches/bid0000000001", "/batches/bid0000000002", "/batches/bid0000000003"]);
+    let reported: Vec<_> = poll.skipped.iter().map(|passed| passed.path.to_string()).collect();
+    assert_eq!(reported, ["/batches/bid0000000001", "/batches/bid0000000002", "/batches/bid0000000003"]);
     let (request, poll) = world.queue.acquire_request(AccessQueue::Small).await.unwrap();
     assert_eq!(request.unwrap().request.id.number(), 2);
     assert_eq!(poll.skipped.len(), 2);

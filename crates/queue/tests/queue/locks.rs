@@ -1,5 +1,5 @@
-//! Locks and the windows around them: connections lost, answers held back, and locks broken and outcome by another at each
-//! of them. What is ours stays ours or is given up, and what is another's is neither relied on nor removed.
+//! Locks and the windows around them: connections lost, answers held back, and locks broken and taken by another at
+//! each of them. What is ours stays ours or is given up, and what is another's is neither relied on nor removed.
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
@@ -200,9 +200,9 @@ async fn an_item_whose_lock_was_broken_is_kept_from_our_other_sessions_until_it_
         if kind == Kind::Job {
             let (_, poll) = other.acquire_job(JobState::Pending, now()).await.unwrap();
             let SkipReason::StillHeld(conflict) = &poll.skipped[0].reason else { panic!("{:?}", poll.skipped) };
-            let told = conflict.to_string();
+            let text = conflict.to_string();
             let held = format!("/queuekeeper/held/{mark} is held by session {}", setting.queue.session());
-            assert!(told.starts_with(&held), "{told}");
+            assert!(text.starts_with(&held), "{text}");
         }
         let error = handle.finish(&setting.queue).await.unwrap_err();
         let Error::Conflict(conflict) = &error else { panic!("{kind:?}: {error}") };
@@ -212,10 +212,10 @@ async fn an_item_whose_lock_was_broken_is_kept_from_our_other_sessions_until_it_
         if kind == Kind::Batch {
             continue;
         }
-        let outcome = kind.take(&other).await.unwrap().unwrap();
+        let taken = kind.take(&other).await.unwrap().unwrap();
         // Our mark removed by hand costs the other sessions' being kept out, and nothing else.
         setting.world.raw.delete(&format!("/queuekeeper/held/{mark}"), None).await.unwrap();
-        outcome.finish(&other).await.unwrap();
+        taken.finish(&other).await.unwrap();
         assert!(!setting.world.exists(&kind.lock()).await, "{kind:?}");
     }
 }
@@ -267,12 +267,12 @@ async fn a_worker_whose_answer_was_lost_does_not_take_the_lock_of_another_of_its
 /// How many cuts are tried at once.
 const AT_ONCE: usize = 32;
 
-/// Takes an item, releases it where it can be outcome again, takes it, changes it, and finishes it, trying again whatever
-/// the connection failed of.
+/// Takes an item, releases it where it can be taken again, takes it, changes it, and finishes it, trying again
+/// whatever the connection failed of.
 async fn life(setting: &Setting, kind: Kind) {
     let take = async || {
-        let outcome = connected(async || kind.take(&setting.queue).await).await;
-        outcome.unwrap_or_else(|| panic!("{kind:?}: no one gets it"))
+        let taken = connected(async || kind.take(&setting.queue).await).await;
+        taken.unwrap_or_else(|| panic!("{kind:?}: no one gets it"))
     };
     if kind != Kind::Batch {
         let handle = take().await;

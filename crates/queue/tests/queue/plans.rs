@@ -1,4 +1,4 @@
-//! What plans tell beside their transactions, and what they refuse before anything is written.
+//! What plans show beside their transactions, and what they refuse before anything is written.
 
 use queuekeeper_queue::id::{BatchId, JobId, Priority};
 use queuekeeper_queue::path::{self, Path};
@@ -96,7 +96,7 @@ async fn a_job_is_purged_after_its_batchs_report_and_not_before() {
         let changed = world.tree().await;
         assert!(matches!(world.queue.commit(&plan.transaction).await, Err(Error::Conflict(_))));
         assert_eq!(world.tree().await, changed);
-        // Its batch is gone: nobody will report it any more.
+        // Its batch is gone: no daemon will report it any more.
         for path in world.tree().await.into_keys().rev().filter(|path| path.starts_with("/batches/")) {
             world.raw.delete(&path, None).await.unwrap();
         }
@@ -153,8 +153,8 @@ async fn only_the_lock_that_was_seen_is_broken_and_only_the_pause_that_was_seen_
     let seen = world.queue.find_lock(&Path::parse(path)).await.unwrap().unwrap();
     assert_eq!(seen.session, Some(world.raw.session_id()));
     let plan = world.queue.plan_break_lock(&seen).await.unwrap();
-    let told = "check /jobs/jid0000000001/status at version 0\ndelete /jobs/jid0000000001/lock at version 0\n";
-    assert_eq!(plan.to_string(), told);
+    let expected = "check /jobs/jid0000000001/status at version 0\ndelete /jobs/jid0000000001/lock at version 0\n";
+    assert_eq!(plan.to_string(), expected);
     // Its holder finished after all and changed the state: a later holder's lock stays.
     world.raw.delete(path, None).await.unwrap();
     world.raw.set_data("/jobs/jid0000000001/status", br#"{"status":"Recording"}"#, None).await.unwrap();

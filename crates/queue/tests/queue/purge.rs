@@ -69,14 +69,14 @@ async fn a_purge_that_is_interrupted_anywhere_and_begun_again_leaves_a_clean_tre
         check_references(&world).await;
         if done < 5 {
             let rest = world.queue.plan_purge(BatchId::new(0)).await.unwrap();
-            let mut told = Vec::new();
-            let tell = |progress: Progress| {
-                told.push(progress.jobs);
+            let mut reported = Vec::new();
+            let report = |progress: Progress| {
+                reported.push(progress.jobs);
                 ControlFlow::Continue(())
             };
-            world.queue.execute(&rest, 0, tell).await.unwrap();
-            assert_eq!(told.len(), rest.chunks.len());
-            assert_eq!(told.last().copied().unwrap(), rest.jobs());
+            world.queue.execute(&rest, 0, report).await.unwrap();
+            assert_eq!(reported.len(), rest.chunks.len());
+            assert_eq!(reported.last().copied().unwrap(), rest.jobs());
         }
         assert_eq!(data(&world.tree().await), expected, "after {done} transactions");
     }
@@ -102,13 +102,13 @@ async fn a_deletion_that_is_interrupted_anywhere_and_begun_again_deletes_all_but
             assert!(world.exists(&format!("/jobs/states/deleted/05-jid{number:010}")).await);
             assert_eq!(world.json(&format!("/jobs/jid{number:010}/status")).await["retry_count"], 1);
         }
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         let stopped = world.queue.clean_up(|at| {
-            told.push((at.batches, at.of_batches, at.purge.chunks));
+            reported.push((at.batches, at.of_batches, at.purge.chunks));
             ControlFlow::Break(())
         });
         let stopped = stopped.await.unwrap();
-        assert_eq!((stopped.purged.len(), stopped.kept.len(), stopped.left, &*told), (0, 0, 1, &[(0, 1, 1)][..]));
+        assert_eq!((stopped.purged.len(), stopped.kept.len(), stopped.left, &*reported), (0, 0, 1, &[(0, 1, 1)][..]));
         // What was deleted can be cleaned up, though it has no batch-processing.
         let cleaned = world.queue.clean_up(|_| ControlFlow::Continue(())).await.unwrap();
         assert_eq!((cleaned.purged.len(), cleaned.kept), (1, vec![]));

@@ -24,7 +24,7 @@ fn items(tree: &BTreeMap<String, String>) -> BTreeSet<&str> {
     tree.keys().map(String::as_str).filter(is_item).collect()
 }
 
-/// An hour from now: whatever is told by its age is old enough.
+/// An hour from now: all faults by age have reached their limit.
 fn later() -> Timestamp {
     Timestamp::now() + SignedDuration::from_hours(1)
 }
@@ -74,7 +74,8 @@ async fn every_repairable_fault_is_repaired_and_nothing_else_is_touched() {
         assert_eq!(items(&after), items(&before), "{case}: no job, batch or request is removed");
 
         assert!(repair.summary.ends_with('.'), "{case}: {}", repair.summary);
-        // What is not kept is said: the data of what is gone, and of what is replaced by something that does not hold it.
+        // What is not kept is said: the data of what is gone, and of what is replaced by something that does not hold
+        // it.
         let lost: BTreeMap<String, String> =
             repair.loses.iter().map(|(path, data)| (path.to_string(), String::from_utf8_lossy(data).into())).collect();
         for (path, data) in &before {

@@ -32,7 +32,7 @@ async fn a_thousand_jobs_go_each_to_one_of_two_and_of_ten_workers() {
     let made = world.queue.create_jobs(batch, &jobs, now()).await.unwrap();
     assert_eq!(made.iter().collect::<BTreeSet<_>>().len(), 1_000);
     for (workers, state) in [(2, JobState::Pending), (10, JobState::Estimating)] {
-        let mut outcome = work(&world, workers, move |queue| async move {
+        let mut taken = work(&world, workers, move |queue| async move {
             let mut ids = Vec::new();
             loop {
                 let mut poll = queue.poll_jobs(state).await.unwrap();
@@ -51,8 +51,8 @@ async fn a_thousand_jobs_go_each_to_one_of_two_and_of_ten_workers() {
             }
         })
         .await;
-        outcome.sort_unstable();
-        assert_eq!(outcome, made, "{workers} workers");
+        taken.sort_unstable();
+        assert_eq!(taken, made, "{workers} workers");
     }
     let counts = world.queue.count_entries().await.unwrap();
     assert_eq!(counts[&JobState::Provisioning.into()], 1_000);
@@ -68,7 +68,7 @@ async fn batches_and_requests_go_each_to_one_of_five_workers() {
         batches.push(world.queue.create_batch(submission.as_bytes(), now()).await.unwrap());
         requests.push(world.queue.create_request(AccessQueue::Small, b"{}", now()).await.unwrap());
     }
-    let mut outcome = work(&world, 5, |queue| async move {
+    let mut taken = work(&world, 5, |queue| async move {
         let mut ids = Vec::new();
         while let (Some(batch), _) = queue.acquire_batch(Due::Jobs, now()).await.unwrap() {
             queue.finish_batch(&batch, &ItemChange::to(BatchState::Reporting), now()).await.unwrap();
@@ -77,9 +77,9 @@ async fn batches_and_requests_go_each_to_one_of_five_workers() {
         ids
     })
     .await;
-    outcome.sort_unstable();
-    assert_eq!(outcome, batches);
-    let mut outcome = work(&world, 5, |queue| async move {
+    taken.sort_unstable();
+    assert_eq!(taken, batches);
+    let mut taken = work(&world, 5, |queue| async move {
         let mut ids = Vec::new();
         while let (Some(request), _) = queue.acquire_request(AccessQueue::Small).await.unwrap() {
             queue.finish_request(&request, &ItemChange::to(AccessState::Processing), None, now()).await.unwrap();
@@ -88,6 +88,6 @@ async fn batches_and_requests_go_each_to_one_of_five_workers() {
         ids
     })
     .await;
-    outcome.sort_unstable();
-    assert_eq!(outcome, requests);
+    taken.sort_unstable();
+    assert_eq!(taken, requests);
 }

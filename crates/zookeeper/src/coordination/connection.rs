@@ -1,4 +1,4 @@
-//! The connection to our own znodes, and what is asked of it.
+//! The connection to our own znodes, and the requests on it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub struct Coordination {
     acl: Arc<[Acl]>,
 }
 
-/// What keeps the connection; awaited by whoever made it.
+/// The task that keeps the connection; its creator awaits it.
 #[derive(Debug)]
 pub struct CoordinationTask {
     client: watch::Sender<Option<Client>>,
@@ -35,14 +35,14 @@ pub struct CoordinationTask {
     acl: Arc<[Acl]>,
 }
 
-/// What our own znodes are wanted for.
+/// What our own znodes are used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CoordinationMode {
     /// For the servers' time only.
     ClockOnly,
-    /// To be read. Nothing else is written, and nobody stands for election.
+    /// To be read. Nothing else is written, and this process is no candidate.
     ReadOnly,
-    /// To act: the folders are made, and this process stands for election.
+    /// To act: the folders are created, and this process stands for election.
     Active,
 }
 
@@ -55,7 +55,7 @@ pub enum CoordinationError {
     /// No answer came, or the connection was lost. Whether a write was done is not known.
     #[error("{0}")]
     Unanswered(RequestError),
-    /// A znode is not as it was thought to be: it is there or is not, or has another version.
+    /// A znode is not as expected: it exists or does not, or has another version.
     #[error("{path}: {why}")]
     Changed {
         /// Which.
@@ -63,7 +63,7 @@ pub enum CoordinationError {
         /// How, in ZooKeeper's words.
         why: ClientError,
     },
-    /// So much stands below a znode that it is not deleted with it.
+    /// A znode has too many descendants to delete them with it.
     #[error(
         "{path}: more than {} znodes are below it, which queuekeeper did not create, so nothing was deleted; inspect \
          them, and delete all by hand (zkCli.sh: deleteall {path})",
@@ -98,7 +98,7 @@ impl CoordinationError {
 }
 
 impl Coordination {
-    /// A connection that is kept by the returned part, for znodes with this ACL; an empty one is open to everyone.
+    /// A connection that the returned task keeps, for znodes with this ACL; an empty one is open to everyone.
     #[must_use]
     pub fn new(acl: Vec<Acl>) -> (Self, CoordinationTask) {
         let (client, connected) = watch::channel(None);
@@ -130,7 +130,7 @@ impl Coordination {
         self.lead.borrow().clone()
     }
 
-    /// Why this process cannot act though it is wanted to, as long as that is so.
+    /// Why this process cannot stand for election although it should, as long as that lasts.
     #[must_use]
     pub fn problem(&self) -> Option<String> {
         self.problem.borrow().clone()
@@ -231,8 +231,7 @@ impl Coordination {
 }
 
 impl CoordinationTask {
-    /// Connects, stands for election as soon as that is `wanted`, and connects anew when a session is over, until
-    /// `shutdown`.
+    /// Connects, stands for election once `mode` is active, and reconnects when a session is over, until `shutdown`.
     ///
     /// # Errors
     /// As [`Sessions::establish`].

@@ -1,4 +1,4 @@
-//! Who acts: of those that want to, the one whose ephemeral znode was made first.
+//! Leader election: the candidate whose ephemeral znode was created first acts.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use zookeeper_client::{Acls, Client, CreateMode, Error};
 use super::nodes::{ELECTION, PAUSED, candidate_number};
 use crate::Write;
 
-/// How long is waited before somebody who could not stand for election tries it again.
+/// The pause before the next attempt to stand for election.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The right to act, as long as its znode is there.
@@ -19,14 +19,14 @@ pub struct Leadership {
 }
 
 impl Leadership {
-    /// What every transaction of somebody who acts contains: it is refused when he does not lead any more, or when
-    /// everything is paused.
+    /// What every transaction of the leader contains: it is refused when the leader has changed, or when automatic
+    /// actions are paused.
     #[must_use]
     pub fn writes(&self) -> [Write; 2] {
         [Write::Present(self.candidate.clone()), Write::Absent(PAUSED.to_owned())]
     }
 
-    /// What a transaction contains that only writes down how things stand, which goes on while everything is paused.
+    /// What a transaction contains that only records state, which continues while automatic actions are paused.
     #[must_use]
     pub fn check(&self) -> Write {
         Write::Present(self.candidate.clone())
@@ -47,7 +47,7 @@ pub(super) struct ElectionState<'a> {
     pub(super) problem: &'a watch::Sender<Option<String>>,
 }
 
-/// Stands for election, and leads whenever it is the first, until it is dropped. `resign` has it stand anew.
+/// Stands for election, and leads whenever it is the first, until it is dropped. `resign` makes it stand again.
 pub(super) async fn stand(client: &Client, acls: Acls<'_>, state: ElectionState<'_>, resign: &Notify) {
     // One for the whole session: a candidate that was made though the answer was lost is found again by it.
     let prefix = format!("_c_{}-candidate-", Uuid::now_v7());
@@ -60,7 +60,7 @@ pub(super) async fn stand(client: &Client, acls: Acls<'_>, state: ElectionState<
                 resign.notified().await;
                 state.lead.send_replace(None);
                 tracing::warn!("lost leadership for automatic actions; standing for election again");
-                // Where it is there all the same, it would be in the way of the next.
+                // If it still exists, it would block the next candidate.
                 let _ = client.delete(&candidate, None).await;
             }
             Err(error) => {
@@ -75,10 +75,11 @@ pub(super) async fn stand(client: &Client, acls: Acls<'_>, state: ElectionState<
     }
 }
 
-/// Becomes a candidate and waits until no other is before it. Gives its znode.
+/// Becomes a candidate and waits until no other is before it. Returns its znode.
 ///
 /// The client library has a lock for this. It takes every child of the folder for a candidate whose name has the right
-/// ending, and so waits for ever behind one that somebody made by hand: nobody leads then, and nothing says why.
+/// ending, and so waits forever behind one that a user created by hand: then there is no leader, and no reason is
+/// shown.
 async fn elected(
     client: &Client,
     acls: Acls<'_>,
@@ -106,7 +107,7 @@ async fn elected(
         let mut ahead = None;
         for (_, name) in candidates[..own].iter().rev() {
             let (stat, changed) = client.check_and_watch_stat(&at(name)).await?;
-            // A candidate goes with its session. One that is no session's, or our own, is nobody who acts.
+            // A candidate ends with its session. A persistent one, or one of our own session, is not another leader.
             let owner = stat.map_or(0, |stat| stat.ephemeral_owner);
             if owner != 0 && owner != client.session_id().0 {
                 ahead = Some(changed);

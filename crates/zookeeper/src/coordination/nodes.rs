@@ -3,19 +3,19 @@
 /// Our own folder.
 pub(super) const ROOT: &str = "/queuekeeper";
 
-/// The decisions that wait.
+/// The pending decisions.
 pub(super) const PENDING: &str = "/queuekeeper/pending";
 
 /// What rules remember.
 pub(super) const RULES: &str = "/queuekeeper/rules";
 
-/// Who wants to act.
+/// The candidates of the election.
 pub(super) const ELECTION: &str = "/queuekeeper/election";
 
 /// The items that sessions of ours work on, below the same root, by which the queue core keeps others off them.
 pub(super) const HELD: &str = "/queuekeeper/held";
 
-/// What may stand below our own folder: what is used here, and what other programs of the family keep there.
+/// What may exist below our own folder: what is used here, and what other programs of the family keep there.
 const CHILDREN: [&str; 13] = [
     "catalogue",
     "clock",
@@ -37,7 +37,7 @@ pub(super) fn is_child(name: &str) -> bool {
     CHILDREN.contains(&name)
 }
 
-/// While this znode is there, nothing acts by itself.
+/// While this znode exists, no process acts automatically.
 pub const PAUSED: &str = "/queuekeeper/paused";
 
 /// What any process writes to, to learn the servers' time. Its data is empty.
@@ -46,8 +46,8 @@ pub const CLOCK: &str = "/queuekeeper/clock";
 /// The longest name of a znode of ours.
 const LONGEST: usize = 160;
 
-/// Whether a text can be the name of a znode of ours: lower-case letters, digits and `- _ .`, beginning with a letter or
-/// a digit.
+/// Whether a text can be the name of a znode of ours: lower-case letters, digits and `- _ .`, beginning with a letter
+/// or a digit.
 #[must_use]
 pub fn is_name(text: &str) -> bool {
     let is_taken = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte);
@@ -56,8 +56,8 @@ pub fn is_name(text: &str) -> bool {
         && text.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
 }
 
-/// The number of a candidate, by which it stands in the election, from the name of its znode; `None` for one that is none
-/// of ours.
+/// The number of a candidate, by which it stands in the election, from the name of its znode; `None` for one that is
+/// none of ours.
 pub(super) fn candidate_number(name: &str) -> Option<u32> {
     const UUID: usize = 36;
     const DIGITS: usize = 10;
@@ -68,7 +68,7 @@ pub(super) fn candidate_number(name: &str) -> Option<u32> {
     number.parse().ok().filter(|_| is_uuid && is_number)
 }
 
-/// The znode of a decision that waits, by its name.
+/// The znode of a pending decision, by its name.
 #[must_use]
 pub fn pending(name: &str) -> String {
     format!("{PENDING}/{name}")
@@ -86,8 +86,8 @@ pub fn rules() -> String {
     RULES.to_owned()
 }
 
-/// How many znodes below the kill switch are deleted with it. We put none there: a few are somebody's slip; more are
-/// something else, and a person should look at them.
+/// How many znodes below the kill switch are deleted with it. We create none there: a few are a mistake; more need an
+/// operator's attention.
 pub const MOST_BELOW: usize = 100;
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::{Write, within};
 const TRIES: usize = 3;
 
 impl Coordination {
-    /// Sets the kill switch. `data` says who and why.
+    /// Sets the kill switch. `data` records who and why.
     ///
     /// # Errors
     /// [`CoordinationError::Changed`] where it is set already; when it cannot be written.
@@ -19,11 +19,11 @@ impl Coordination {
         self.commit(&[Write::Create(PAUSED.to_owned(), data)]).await
     }
 
-    /// Takes the kill switch away, whatever stands in it, with all that is below it, at once or not at all.
+    /// Removes the kill switch, whatever its data, with all znodes below it, in one transaction.
     ///
     /// # Errors
-    /// [`CoordinationError::Changed`] where it is not set; [`CoordinationError::Crowded`] where more than [`MOST_BELOW`]
-    /// znodes are below it; when it cannot be written.
+    /// [`CoordinationError::Changed`] where it is not set; [`CoordinationError::Crowded`] where more than
+    /// [`MOST_BELOW`] znodes are below it; when it cannot be written.
     pub async fn unpause(&self) -> Result<(), CoordinationError> {
         let mut below = Vec::new();
         for _ in 1..TRIES {

@@ -1,4 +1,4 @@
-//! What stands below `/queuekeeper`, at one look.
+//! What exists below `/queuekeeper`, read at once.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::nodes::{self, ELECTION, HELD, PAUSED, PENDING, ROOT, RULES};
 
 mod held;
 
-/// How many znodes are asked for in one request, at first and after a large answer: each may hold 1 MiB.
+/// How many znodes are read in one request, at first and after a large answer: each may hold 1 MiB.
 const FEWEST: usize = 8;
 
 /// How many are where the answers before were small.
@@ -21,7 +21,7 @@ const SMALL: usize = 16 << 10;
 /// How many foreign znodes are listed.
 const MOST_FOREIGN: usize = 100;
 
-/// A znode of ours.
+/// A znode below `/queuekeeper`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     /// Its name.
@@ -41,7 +41,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// One of which only is known that it is there.
+    /// One of which only the existence is known.
     fn unread(name: &str) -> Self {
         let (name, data, then) = (name.to_owned(), Vec::new(), Timestamp::UNIX_EPOCH);
         Self { name, data, version: 0, czxid: 0, created: then, changed: then, children: 0 }
@@ -73,20 +73,20 @@ pub struct ForeignNode {
 /// Why a znode counts as foreign.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ForeignReason {
-    /// Its name is none that we give.
+    /// queuekeeper does not use this name.
     UnknownName,
-    /// It is called as a candidate and goes with no session.
+    /// It is named like a candidate, but is persistent.
     PersistentCandidate,
     /// It cannot be read.
     Unreadable(Error),
-    /// A folder of which only the names would be looked at cannot be listed.
+    /// A folder whose names are only checked cannot be listed.
     Unlisted(Error),
-    /// It keeps our sessions off an item and goes with no session: the item is never taken.
+    /// It keeps our sessions off an item, but is persistent: the item is never acquired.
     PersistentHold,
 }
 
 impl ForeignReason {
-    /// Whether it stops anything.
+    /// Whether it blocks anything.
     fn stops(&self) -> bool {
         match self {
             Self::Unreadable(_) | Self::PersistentHold => true,
@@ -98,7 +98,7 @@ impl ForeignReason {
 /// Everything below `/queuekeeper`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The decisions that wait, in the order in which they were made.
+    /// The pending decisions, in order of creation.
     pub pending: Vec<Node>,
     /// What each rule remembers, by name.
     pub rules: BTreeMap<String, Node>,
@@ -113,9 +113,9 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Reads it: two requests, and more where there is much. What comes and goes meanwhile may be missing. A folder that
-    /// cannot be read is given with the reason, where something depends on it; else, and for one znode that cannot, it is a foreign
-    /// znode.
+    /// Reads it: two requests, and more where there is much. What comes and goes meanwhile may be missing. A folder
+    /// that cannot be read is given with the reason, where something depends on it; else, and for one znode that
+    /// cannot, it is a foreign znode.
     pub(super) async fn read(client: &Client) -> Result<Result<Self, (&'static str, Error)>, Error> {
         let mut reader = client.new_multi_reader();
         reader.add_get_data(PAUSED)?;
@@ -125,7 +125,7 @@ impl Snapshot {
         }
         let mut answers = reader.commit().await?.into_iter();
         let paused = match answers.next() {
-            // It is there, whatever is in it, and that is what matters.
+            // Only its existence matters, not its data.
             Some(MultiReadResult::Error { err }) if err != Error::NoNode => Some(Node::unread("paused")),
             answer => node("paused", answer).unwrap_or_default(),
         };
@@ -180,7 +180,7 @@ impl Snapshot {
         Ok(Ok(snapshot))
     }
 
-    /// A decision that waits, by its name.
+    /// A pending decision, by its name.
     #[must_use]
     pub fn pending(&self, name: &str) -> Option<&Node> {
         self.pending.iter().find(|node| node.name == name)
@@ -192,14 +192,14 @@ impl Snapshot {
             return self.foreign.push(node);
         }
         self.more_foreign += 1;
-        // What stops something is named rather than what is only in the way.
+        // Znodes that block something are listed in preference to harmless ones.
         let idle = self.foreign.iter_mut().rfind(|other| !other.reason.stops());
         if let Some(idle) = idle.filter(|_| node.reason.stops()) {
             *idle = node;
         }
     }
 
-    /// The names in a folder, in order; where it cannot be listed that is strange.
+    /// The names in a folder, in order; a folder that cannot be listed is foreign.
     fn listed(&mut self, (folder, names): (&str, Result<Vec<String>, Error>)) -> Vec<String> {
         let mut names = names.unwrap_or_else(|why| {
             self.add_foreign(folder.to_owned(), ForeignReason::Unlisted(why));
@@ -209,7 +209,7 @@ impl Snapshot {
         names
     }
 
-    /// Whether a name is one that we give; what is called otherwise was put there by hand.
+    /// Whether a name is one that we give; any other was created by hand.
     fn is_ours(&mut self, folder: &str, name: &str) -> bool {
         let is_ours = nodes::is_name(name);
         if !is_ours {

@@ -1,4 +1,4 @@
-//! The servers' time, which ZooKeeper tells by the date of a write and in no other way.
+//! The servers' time, which ZooKeeper reports only as the date of a write.
 
 use jiff::Timestamp;
 use tokio::time::timeout;
@@ -9,10 +9,10 @@ use super::nodes::{CLOCK, ROOT};
 use crate::within;
 
 impl Coordination {
-    /// The servers' time: when a write was made that was asked for after this was called and answered before it returns.
+    /// The servers' time: the date of a write that was requested after this was called and answered before it returns.
     ///
-    /// All processes write to the same znode, [`CLOCK`], and none of them minds the others: the answer to each write has
-    /// its own date. Waits for the connection for some seconds.
+    /// All processes write to the same znode, [`CLOCK`], and none of them minds the others: the answer to each write
+    /// has its own date. Waits for the connection for some seconds.
     ///
     /// # Errors
     /// When there is no connection, or the write is refused.
@@ -24,7 +24,7 @@ impl Coordination {
         Ok(Timestamp::from_millisecond(mtime).unwrap_or_default())
     }
 
-    /// Makes the write, and before it the znode where that is missing. Gives when it was made, in milliseconds.
+    /// Makes the write, creating the znode where it is missing. Returns its date, in milliseconds.
     async fn touch(&self, client: &Client) -> Result<i64, Error> {
         match client.set_data(CLOCK, b"", None).await {
             Err(Error::NoNode) => {}

@@ -81,7 +81,7 @@ impl Layout {
         self.directory.join("logback.xml")
     }
 
-    /// Writes the configuration and gives its path.
+    /// Writes the configuration and returns its path.
     pub(super) fn write(&self, options: &Options, port: u16, secure_port: Option<u16>) -> io::Result<PathBuf> {
         fs::write(self.log4j(), LOG4J)?;
         fs::write(self.logback(), LOGBACK)?;
@@ -131,17 +131,17 @@ impl Layout {
         })
     }
 
-    /// Whether the server at `port` is ours and serves: in the time between our look for a free port and the server's
-    /// start, another server may have come there, and that one would answer too.
+    /// Whether the server at `port` is ours and serves: in the time between finding a free port and the server's start,
+    /// another server may have come there, and that one would answer too.
     pub(super) async fn is_answered_at(&self, port: u16) -> bool {
-        let ask = async {
+        let query = async {
             let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
             stream.write_all(b"conf").await?;
             let mut answer = String::new();
             stream.read_to_string(&mut answer).await?;
             io::Result::Ok(answer)
         };
-        match timeout(Duration::from_secs(2), ask).await {
+        match timeout(Duration::from_secs(2), query).await {
             Ok(Ok(answer)) => {
                 let ours = format!("dataDir={}/", self.data().display());
                 answer.lines().any(|line| line.starts_with(&ours))

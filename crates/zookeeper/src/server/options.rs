@@ -12,7 +12,7 @@ pub struct Options {
     pub directory: Option<PathBuf>,
     /// A second port that speaks TLS; `None` for plain connections only.
     pub tls: Option<ServerTls>,
-    /// The server's tick. The shortest session is two ticks, and sessions are looked after once a tick.
+    /// The server's tick. The shortest session is two ticks, and sessions are checked once a tick.
     pub tick: Duration,
     /// The longest session timeout that the server grants.
     pub max_session_timeout: Duration,
@@ -71,11 +71,11 @@ pub struct ServerTls {
 /// Whether clients must show a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientAuth {
-    /// They must; ZooKeeper's default.
+    /// Required; ZooKeeper's default.
     Need,
     /// They may.
     Want,
-    /// They are not asked.
+    /// They are not requested.
     None,
 }
 

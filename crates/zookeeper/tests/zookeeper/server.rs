@@ -37,7 +37,7 @@ fn processes_of(directory: &Path) -> Vec<u32> {
     numbers.filter(names_it).collect()
 }
 
-/// The addresses on which somebody listens at a port, as the kernel writes them.
+/// The addresses on which a process listens at a port, as the kernel writes them.
 fn listening_at(port: u16) -> Vec<String> {
     let tables = ["tcp", "tcp6"].map(|table| std::fs::read_to_string(format!("/proc/net/{table}")).unwrap_or_default());
     let sockets = tables.iter().flat_map(|table| table.lines()).map(|line| line.split_whitespace().collect::<Vec<_>>());
@@ -51,7 +51,7 @@ async fn a_dropped_server_leaves_neither_process_nor_directory() {
     let server = PrivateServer::start(Options::default()).await.unwrap();
     let (pid, directory) = (server.pid().unwrap(), server.directory().to_owned());
     assert!(runs(pid) && directory.join("zoo.cfg").is_file());
-    // Nobody else on the machine sees what is in it, and nobody elsewhere reaches it.
+    // No other user of the machine can read it, and no other machine can reach it.
     assert_eq!(directory.metadata().unwrap().permissions().mode() & 0o777, 0o700);
     let listening = listening_at(server.port());
     assert!(!listening.is_empty() && listening.iter().all(|address| address.ends_with("0100007F")), "{listening:?}");

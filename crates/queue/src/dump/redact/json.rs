@@ -17,13 +17,13 @@ const DEPTH: u8 = 100;
 enum Shown {
     /// Nothing, nor numbers in their place.
     Nothing,
-    /// Nothing, but numbers: nobody knows what the key means.
+    /// Nothing but numbers: the meaning of the key is unknown.
     Numbers,
     /// The names of states.
     States,
     /// Instants.
     Times,
-    /// Several local ids may stand in one text.
+    /// One text may contain several local ids.
     Parts,
     /// `action/node/ark`.
     Mode,
@@ -31,7 +31,7 @@ enum Shown {
     Message,
 }
 
-/// What may be shown of a key's texts; `None` for a key that is not ours, and may itself tell something.
+/// What may be shown of a key's texts; `None` for an unknown key, whose name may itself reveal something.
 fn shown(key: &str) -> Option<Shown> {
     Some(match key {
         "status" | "last_successful_status" => Shown::States,
@@ -189,7 +189,7 @@ impl Redaction {
             Shown::States if word::is_state(text) || word::is_number(text.as_bytes()) => None,
             Shown::Nothing | Shown::Numbers => pseudonym(),
             Shown::States => Some(self.pseudonym(&text.to_lowercase())),
-            // Written anew: zones and weekdays are read more generously than they would have to be.
+            // Rewritten: zones and weekdays are read more generously than they would have to be.
             Shown::Times => time::read(text).map(time::write).or_else(pseudonym),
             Shown::Parts => {
                 let parts = text.split(';').map(str::trim).filter(|part| !part.is_empty());

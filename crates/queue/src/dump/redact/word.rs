@@ -1,4 +1,4 @@
-//! Which texts tell nothing of people or content.
+//! Which texts reveal nothing about people or content.
 
 use crate::state::{AccessState, BatchState, JobState, State};
 

@@ -12,12 +12,12 @@ use queuekeeper_testkit::queue::{EPHEMERAL, borrowed, job, now};
 use queuekeeper_testkit::wait::eventually;
 use queuekeeper_testkit::wire::{Cut, Point};
 
-/// What the next daemon does with an item before we can ask.
+/// What the next daemon does with an item before we can read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     /// It takes the item and changes its state twice.
     Works,
-    /// It is done with the item, and somebody purges it.
+    /// It is done with the item, and a client purges it.
     Purges,
 }
 
@@ -103,12 +103,12 @@ async fn what_was_finished_is_said_to_be_also_where_the_next_daemon_has_moved_on
     .await;
 }
 
-/// Why what was not done could be outcome for done, when the next daemon has moved on.
+/// Why what was not done could be taken for done, when the next daemon has moved on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doubt {
     /// Our lock was broken.
     Broken,
-    /// Our lock was broken, and somebody has removed our mark before.
+    /// Our lock was broken, and our mark was removed before.
     Unmarked,
     /// We gave the item up ourselves.
     GivenUp,
@@ -129,7 +129,7 @@ async fn what_was_not_finished_is_not_said_to_be_where_another_has_moved_on() {
         let point = if doubt == Doubt::Unmarked {
             let mark = format!("/queuekeeper/held/{}", setting.held().await[0]);
             raw.delete(&mark, None).await.unwrap();
-            // Refused once for the mark, which is looked at.
+            // Refused once for the mark, which is read.
             Point::Unsent(4)
         } else {
             Point::Unsent(2)

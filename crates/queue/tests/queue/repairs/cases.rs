@@ -249,7 +249,8 @@ pub(super) const CASES: &[Case] = &[
     (Fault::LeakedStorageLock, "/locks/storage/ark_1_99", &[Make("/locks/storage/ark_1_99", "")], &[]),
 ];
 
-/// What shows a fault that nothing in the tree repairs, how it is made, what the refusal names, and what a purge removes.
+/// What shows a fault that nothing in the tree repairs, how it is made, what the refusal names, and what a purge
+/// removes.
 pub(super) type Beyond = (&'static str, &'static [Do], &'static str, &'static [Do]);
 
 pub(super) const JOB_GONE: &[Do] = &[Gone(JOB), Gone(ENTRY), Gone(REFERENCE)];

@@ -1,16 +1,16 @@
-//! What stands below `/queuekeeper/held` and should not.
+//! What exists below `/queuekeeper/held` and should not.
 
 use zookeeper_client::{Client, Error, MultiReadResult};
 
 use super::{ForeignReason, Snapshot, read_all};
 use crate::coordination::nodes::HELD;
 
-/// How many items that are worked on are looked at. What ends with its session comes and goes; what stays is
-/// of a lower number sooner or later, and those are looked at first.
+/// How many held items are checked, lowest numbers first. Ephemeral znodes come and go, so a persistent one sooner or
+/// later has one of the lowest numbers.
 const MOST_HELD: usize = 256;
 
 impl Snapshot {
-    /// Finds what keeps sessions off an item for ever.
+    /// Finds persistent znodes, which block an item forever.
     pub(super) async fn check_held(
         &mut self,
         client: &Client,
@@ -22,7 +22,7 @@ impl Snapshot {
             let stat = match answer {
                 MultiReadResult::Data { stat, .. } => Some(stat),
                 MultiReadResult::Error { err: Error::NoNode } => None,
-                // Everybody may ask for the stat.
+                // Any client may read the stat.
                 _ => client.check_stat(path).await?,
             };
             if stat.is_some_and(|stat| stat.ephemeral_owner == 0) {
