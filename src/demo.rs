@@ -219,7 +219,7 @@ async fn simulate(world: &Arc<World>, scenario: Scenario, end: &CancellationToke
     crew.hire(access::Assembler::new(world, AccessQueue::Large));
     crew.hire(submit::Depositors::new(world, scenario));
     crew.hire(operator::Operator::new(world));
-    crew.hire(mishap::Clumsy::new(world));
+    crew.hire(mishap::FaultyDaemon::new(world));
     while let Some(ended) = daemons.join_next().await {
         ended?;
     }

@@ -96,13 +96,13 @@ impl Shared {
         let mut commits = 0;
         match self.commit(queue, prepared, context, &mut commits).await {
             Ok(done) => Ok(done),
-            Err(Halt::Queue(error @ Error::Unknown { .. })) if commits == 0 => {
+            Err(StopReason::Queue(error @ Error::Unknown { .. })) if commits == 0 => {
                 self.look_up_outcome(queue, prepared, error).await
             }
-            Err(Halt::Queue(error)) if commits == 0 => Err(Refusal::of_job(error)),
-            Err(Halt::Queue(error)) => Err(Refusal::in_part(&error)),
-            Err(Halt::Unwritten(why)) if commits == 0 => Err(why.into()),
-            Err(Halt::Unwritten(why)) => {
+            Err(StopReason::Queue(error)) if commits == 0 => Err(Refusal::of_job(error)),
+            Err(StopReason::Queue(error)) => Err(Refusal::in_part(&error)),
+            Err(StopReason::Unwritten(why)) if commits == 0 => Err(why.into()),
+            Err(StopReason::Unwritten(why)) => {
                 Err(Refusal::InPart(format!("{why}; a part was done, request the action again for the rest")))
             }
         }
@@ -143,7 +143,7 @@ impl Shared {
         prepared: &Prepared,
         context: ActionContext<'_>,
         commits: &mut usize,
-    ) -> Result<Outcome, Halt> {
+    ) -> Result<Outcome, StopReason> {
         let execution = context.execution;
         let (before, after) = (prepared.before, prepared.after);
         let warnings = prepared.warnings.clone();
@@ -229,19 +229,19 @@ impl Shared {
 }
 
 /// Why no further step of an action was committed.
-enum Halt {
+enum StopReason {
     Queue(Error),
     /// The next step could not be recorded.
     Unwritten(NotWritten),
 }
 
-impl From<Error> for Halt {
+impl From<Error> for StopReason {
     fn from(error: Error) -> Self {
         Self::Queue(error)
     }
 }
 
-impl From<NotWritten> for Halt {
+impl From<NotWritten> for StopReason {
     fn from(why: NotWritten) -> Self {
         Self::Unwritten(why)
     }

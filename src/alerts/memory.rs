@@ -37,9 +37,9 @@ const MAX_DETAIL_CHARS: usize = 300;
 /// Tokens that were taken, each with its time; they are returned after the budget's period.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Spent(VecDeque<(i64, u32)>);
+pub(super) struct SpentTokens(VecDeque<(i64, u32)>);
 
-impl Spent {
+impl SpentTokens {
     /// How many were taken within the period before now. Later ones, by another clock, count too.
     pub(super) fn within(&self, span: Duration, now: Timestamp) -> u64 {
         let since = now.as_millisecond().saturating_sub(millis(span));
@@ -127,7 +127,7 @@ pub(super) struct Event {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
-    pub(super) spent: Spent,
+    pub(super) spent: SpentTokens,
     /// The breaker, if it is open.
     pub breaker: Option<Breaker>,
     seen: VecDeque<SeenAlert>,
@@ -145,7 +145,7 @@ pub struct Memory {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SharedBudget {
-    pub(super) spent: Spent,
+    pub(super) spent: SpentTokens,
 }
 
 /// Whether a rule has acted before on an alert or its scope.

@@ -9,7 +9,7 @@ use clap::Args;
 use jiff::Timestamp;
 use tempfile::NamedTempFile;
 
-use super::meter::Meter;
+use super::meter::ProgressLine;
 use super::output::note;
 use super::{ZooKeeperArgs, on_signal};
 use crate::mirror::words::counted;
@@ -97,7 +97,7 @@ impl DumpArgs {
             redaction: self.redact.then(|| Redaction::new(&rand::random())),
         };
         let mut out = BufWriter::with_capacity(BUFFER_BYTES, out);
-        let mut meter = Meter::new();
+        let mut meter = ProgressLine::new();
         let read = queue.dump(&mut out, &options, |progress| {
             meter.show(|| {
                 format!("{} of {} jobs, {}", progress.read.jobs, progress.of_jobs, znodes(progress.read.nodes))

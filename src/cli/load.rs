@@ -14,7 +14,7 @@ use zookeeper_client::{Acls, Client, CreateMode};
 
 use super::dump::{summary, znodes};
 use super::exit::{BAD_USAGE, CommandError, FAILED, IN_PART, REFUSED};
-use super::meter::Meter;
+use super::meter::ProgressLine;
 use super::output::note;
 use super::{ZooKeeperArgs, on_signal};
 use queuekeeper_queue::Queue;
@@ -92,7 +92,7 @@ impl LoadArgs {
         let (file, checked) = shutdown.run_until_cancelled(checking).await.ok_or_else(interrupted)???;
         let queue = Queue::new(open(config).await?).with_acl(config.acl.as_slice());
         let options = LoadOptions { now: Timestamp::now(), resume: self.resume, limits, sha256: checked.sha256 };
-        let mut meter = Meter::new();
+        let mut meter = ProgressLine::new();
         let loading = queue.load(blocks(file), &options, |progress| {
             meter.show(|| match progress {
                 LoadProgress::Nodes(nodes) => format!("{} loaded", znodes(nodes)),

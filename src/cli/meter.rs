@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 const EVERY: Duration = Duration::from_millis(200);
 
 /// A line on the terminal that is written over and over.
-pub(super) struct Meter {
+pub(super) struct ProgressLine {
     is_shown: bool,
     last: Option<Instant>,
 }
 
-impl Meter {
+impl ProgressLine {
     pub(super) fn new() -> Self {
         Self { is_shown: std::io::stderr().is_terminal(), last: None }
     }
@@ -27,7 +27,7 @@ impl Meter {
     }
 }
 
-impl Drop for Meter {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         if self.last.is_some() {
             let _ = write!(std::io::stderr(), "\r\x1b[K");

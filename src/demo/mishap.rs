@@ -15,7 +15,7 @@ use queuekeeper_queue::{Error, Job, JobChange, LockedJob, Queue, Transaction};
 
 /// A daemon that crashes at bad moments.
 #[derive(Debug)]
-pub(super) struct Clumsy {
+pub(super) struct FaultyDaemon {
     world: Arc<World>,
     count: usize,
     /// The fault that it created and has not repaired yet, in case its session is lost in between.
@@ -31,7 +31,7 @@ enum Mishap {
     KeptLocked(Box<LockedJob>),
 }
 
-impl Clumsy {
+impl FaultyDaemon {
     pub(super) fn new(world: &Arc<World>) -> Self {
         Self { world: Arc::clone(world), count: 0, open: None }
     }
@@ -110,7 +110,7 @@ impl Clumsy {
     }
 }
 
-impl Daemon for Clumsy {
+impl Daemon for FaultyDaemon {
     fn name(&self) -> &'static str {
         "clumsy"
     }

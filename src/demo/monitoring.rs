@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use self::files::Files;
 pub(super) use self::program::Installation;
 use self::program::MonitoringProgram;
-use self::rules::{Lapse, RulesError};
+use self::rules::{RulesError, TimeScale};
 use super::pace::Pace;
 use crate::config::{ConfigFile, FileError};
 use queuekeeper_zookeeper::child::{self, Guard};
@@ -98,7 +98,7 @@ pub(super) struct Monitoring {
     directory: PathBuf,
     /// Removes the directory when dropped, after they were stopped.
     _temporary: TempDir,
-    lapse: Lapse,
+    lapse: TimeScale,
     /// The configuration of our own server.
     pub(super) config: ConfigFile,
 }
@@ -122,7 +122,7 @@ impl Monitoring {
         }
         let config = files.write_ours()?;
         let guard = Guard::start(Some(&path)).map_err(doing("start a shell"))?;
-        let (target, lapse) = (target(server), Lapse::new(pace));
+        let (target, lapse) = (target(server), TimeScale::new(pace));
         let mut all = Self { programs: Vec::new(), guard, directory, _temporary: temporary, lapse, config };
         files.write_alertmanager(&target)?;
         let alertmanager = all.launch(MonitoringProgram::Alertmanager, &installation.alertmanager, files).await?;

@@ -51,7 +51,7 @@ impl Follower {
         for path in paths {
             reader.push(Query::Node(path));
         }
-        let mut drifted = Drifted::default();
+        let mut drifted = DriftReport::default();
         while let Some(answers) = watch.during(reader.next()).await?? {
             watch.drain()?;
             let mut reads = nodes(answers);
@@ -68,7 +68,7 @@ impl Follower {
     }
 
     /// Applies what a second read has confirmed.
-    fn repair(&mut self, reads: Vec<(Path, Found)>, drifted: &mut Drifted) {
+    fn repair(&mut self, reads: Vec<(Path, Found)>, drifted: &mut DriftReport) {
         // No event reports unreadable znodes: servers withhold such events since the fix of CVE-2024-23944, and a
         // change of permissions causes no event. Nor does one report what is below the references of a batch, which is
         // read for the first time when the batch ends.
@@ -95,7 +95,7 @@ impl Follower {
 
 /// What was found to be wrong.
 #[derive(Default)]
-struct Drifted {
+struct DriftReport {
     differences: u64,
     /// One path of those that were read again with the first of them.
     first: Option<Path>,

@@ -45,7 +45,7 @@ pub struct FoundFault {
 
 /// What a finding says beside its words.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Raw {
+pub(super) struct RawFinding {
     fault: Fault,
     mark: u64,
     since: Since,
@@ -53,7 +53,7 @@ pub(super) struct Raw {
     not_before_ms: i64,
 }
 
-impl From<Finding<'_>> for Raw {
+impl From<Finding<'_>> for RawFinding {
     fn from(finding: Finding<'_>) -> Self {
         let Finding { fault, mark, since, lasting_ms, not_before_ms, .. } = finding;
         Self { fault, mark, since, lasting_ms, not_before_ms }
@@ -121,7 +121,7 @@ impl Suspects {
 
     /// Takes note of all that is found about an item at an instant. `at_first_sight` says that it may have been there
     /// for a while.
-    pub(super) fn note(&mut self, item: &Path, found: &[Raw], now_ms: i64, at_first_sight: bool) {
+    pub(super) fn note(&mut self, item: &Path, found: &[RawFinding], now_ms: i64, at_first_sight: bool) {
         let slot = self.slot_of(item);
         if slot.is_none() && found.is_empty() {
             return;
@@ -251,7 +251,7 @@ impl Suspects {
     }
 }
 
-fn suspicion(raw: &Raw, old: &[Suspicion], now_ms: i64, at_first_sight: bool) -> Suspicion {
+fn suspicion(raw: &RawFinding, old: &[Suspicion], now_ms: i64, at_first_sight: bool) -> Suspicion {
     let before = old.iter().find(|suspicion| suspicion.fault == raw.fault && suspicion.mark == raw.mark);
     let seen_ms = before.map_or(now_ms, |suspicion| suspicion.seen_ms);
     let since_ms = match (raw.since, before) {
@@ -281,8 +281,8 @@ mod tests {
 
     const JOB: Path = Path::Job(JobId::new(7));
 
-    fn raw(fault: Fault, mark: u64, since: Since, lasting_ms: i64, not_before_ms: i64) -> Raw {
-        Raw { fault, mark, since, lasting_ms, not_before_ms }
+    fn raw(fault: Fault, mark: u64, since: Since, lasting_ms: i64, not_before_ms: i64) -> RawFinding {
+        RawFinding { fault, mark, since, lasting_ms, not_before_ms }
     }
 
     #[test]

@@ -180,9 +180,9 @@ impl Shared {
 
 /// The session over which is read; it is given back when this is dropped.
 #[derive(Debug)]
-pub(super) struct Lent<'a>(&'a Nodes);
+pub(super) struct LentSession<'a>(&'a Nodes);
 
-impl Drop for Lent<'_> {
+impl Drop for LentSession<'_> {
     fn drop(&mut self) {
         *self.0.shared.client.write() = None;
     }
@@ -195,9 +195,9 @@ impl Nodes {
     }
 
     /// Reads over this session until the answer is dropped.
-    pub(super) fn lend(&self, client: &Client) -> Lent<'_> {
+    pub(super) fn lend(&self, client: &Client) -> LentSession<'_> {
         *self.shared.client.write() = Some(client.clone());
-        Lent(self)
+        LentSession(self)
     }
 
     /// Reads over this session for good.

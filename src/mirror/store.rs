@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
-use self::clock::{FirstTime, Learnt};
+use self::clock::{ClockState, FirstTime};
 pub use self::writer::Writer;
 use super::clock::{Moment, Offset};
 use super::failures::{FailureCursor, FailureGroup, FailureKey};
@@ -39,7 +39,7 @@ struct Shared {
     freshness: RwLock<Freshness>,
     /// What readers last asked about space, for the writer to prepare; see [`Image::set_marks`].
     space: AtomicI64,
-    clock: RwLock<Learnt>,
+    clock: RwLock<ClockState>,
     first_time: watch::Sender<FirstTime>,
     /// From when on something counts as a fault.
     limits: Limits,

@@ -24,7 +24,7 @@ const COLLECTIONS_NAMED: usize = 50;
 type State = OneOf<Option<JobState>>;
 type FaultName = OneOf<Fault>;
 type Sort = OneOf<JobSort>;
-type Way = OneOf<Direction>;
+type DirectionParameter = OneOf<Direction>;
 
 /// Which jobs, and in which order; all filters must match.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, Args, IntoParams)]
@@ -82,7 +82,7 @@ pub(crate) struct JobFilter {
     /// The sort direction.
     #[arg(long, value_name = "DIRECTION", default_value_t)]
     #[param(inline)]
-    pub(crate) direction: Way,
+    pub(crate) direction: DirectionParameter,
 }
 
 impl JobFilter {

@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::Error;
-use super::rules::{Lapse, RulesError};
+use super::rules::{RulesError, TimeScale};
 use crate::actions::Role;
 use crate::config::{ConfigFile, Secret, TokenLine};
 
@@ -88,7 +88,7 @@ receivers:
     }
 
     /// The configuration of Prometheus, which scrapes our server at `target` and sends alerts to Alertmanager.
-    pub(super) fn write_prometheus(self, target: &str, alertmanager: u16, lapse: Lapse) -> Result<(), Error> {
+    pub(super) fn write_prometheus(self, target: &str, alertmanager: u16, lapse: TimeScale) -> Result<(), Error> {
         let mut names = Vec::new();
         for (name, text) in lapse.rules()? {
             names.push(quoted(&self.write(name, &text)?));

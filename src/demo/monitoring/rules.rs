@@ -2,7 +2,7 @@
 //!
 //! Expressions and names stay as they are. An hour becomes that of the demo, in `for`, in `keep_firing_for` and in the
 //! windows and offsets of expressions. The limit of Provisioning is not in the rules: the demo's server has it from
-//! [`Lapse::hour`].
+//! [`TimeScale::hour`].
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -80,11 +80,11 @@ struct Rule {
 
 /// The factor between the rules' time and the demo's.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Lapse {
+pub(super) struct TimeScale {
     hour: Duration,
 }
 
-impl Lapse {
+impl TimeScale {
     pub(super) fn new(pace: Pace) -> Self {
         Self { hour: pace.time(HOUR_SECONDS) }
     }
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     fn ours(rate: f64) -> Vec<Rule> {
-        let files = Lapse::new(Pace::new(rate)).rules().unwrap();
+        let files = TimeScale::new(Pace::new(rate)).rules().unwrap();
         let all = files.iter().flat_map(|(file, text)| read(file, text).unwrap().groups);
         all.flat_map(|group| group.rules).collect()
     }
@@ -235,7 +235,7 @@ mod tests {
         let expected = r#"a offset <1h> > b[<5m>] offset <2h> or (offset_x offset <3h>) unless c{d=" offset 4h"}"#;
         assert_eq!(windows(offset, mark).unwrap(), expected);
         assert!(windows("a[1h", mark).is_err());
-        let lapse = Lapse::new(Pace::new(10.0));
+        let lapse = TimeScale::new(Pace::new(10.0));
         assert!(windows("a[1h:5m]", |window| lapse.shortened(window, HOUR)).is_err(), "a subquery is not known here");
     }
 }

@@ -29,12 +29,12 @@ impl CountedBy {
 
 /// The jobs by batch and the locked ones by session, brought up to date by each change.
 #[derive(Debug, Default)]
-pub(super) struct Beside {
+pub(super) struct JobIndex {
     batches: HashMap<u32, ByState<JobState, u32>>,
     pub(super) sessions: Sessions,
 }
 
-impl Beside {
+impl JobIndex {
     /// Takes note of a row's change.
     pub(super) fn moved(&mut self, row: u32, from: CountedBy, to: CountedBy) {
         if from.batch != to.batch {

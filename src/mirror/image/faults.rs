@@ -11,7 +11,7 @@ use hashbrown::{DefaultHashBuilder, HashMap, HashSet};
 use super::Image;
 use super::change::{Change, ObservedState};
 use super::row::{Row, UNKNOWN_MS};
-use crate::mirror::faults::{Raw, Suspects};
+use crate::mirror::faults::{RawFinding, Suspects};
 use crate::mirror::read::Found;
 use crate::mirror::summary::ByState;
 use queuekeeper_queue::fault::{Fault, Finding, Limits};
@@ -54,7 +54,7 @@ pub(super) struct Faults {
 }
 
 /// What of a batch matters to others.
-type BatchSight = (bool, bool, Arc<str>);
+type BatchKey = (bool, bool, Arc<str>);
 
 impl Image {
     /// Applies what a read found at a path, and records the items to evaluate again.
@@ -114,13 +114,13 @@ impl Image {
         change
     }
 
-    fn batch_sight(&self, batch: BatchId) -> BatchSight {
+    fn batch_sight(&self, batch: BatchId) -> BatchKey {
         let entry = self.batches.get(batch);
         let uuid = entry.map(|entry| entry.uuid.clone()).unwrap_or_default();
         (entry.is_some_and(|entry| !entry.item.nodes.is_empty()), self.is_acquired(batch), uuid)
     }
 
-    fn regroup(&mut self, batch: BatchId, before: BatchSight, after: BatchSight) {
+    fn regroup(&mut self, batch: BatchId, before: BatchKey, after: BatchKey) {
         self.faults.is_regrouped |= before.1 != after.1;
         let named = [before.2, after.2].into_iter().filter(|uuid| !uuid.is_empty());
         self.faults.touched.extend(named.map(|uuid| Path::BatchUuid((*uuid).into())));
@@ -235,7 +235,7 @@ impl Image {
     }
 
     fn evaluate_item(&self, faults: &mut Faults, item: &Path, now_ms: i64, limits: &Limits, at_first_sight: bool) {
-        let mut found: Vec<Raw> = Vec::new();
+        let mut found: Vec<RawFinding> = Vec::new();
         let mut sink = |finding: Finding<'_>| found.push(finding.into());
         if let Path::Job(job) = item {
             let row = self.jobs.get(*job);

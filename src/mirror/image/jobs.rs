@@ -8,7 +8,7 @@ use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
-use super::beside::{Beside, CountedBy};
+use super::beside::{CountedBy, JobIndex};
 use super::change::Change;
 use super::columns::Columns;
 use super::failures::{Failed, Failures};
@@ -39,7 +39,7 @@ pub(super) struct Jobs {
     /// How many entries each folder of a state holds.
     pub(super) in_folder: HashMap<StateFolder, u64>,
     pub(super) figures: Figures,
-    pub(super) beside: Beside,
+    pub(super) beside: JobIndex,
     pub(super) failures: Failures,
     /// The entries in the order of work; follows every change like `figures`.
     pub(super) order: Order,

@@ -36,7 +36,7 @@ const NOWHERE: u8 = u8::MAX;
 
 /// What a job showed at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Glance {
+pub(super) struct JobSnapshot {
     pub(super) seen: ObservedState<JobState>,
     /// When it entered its state, in milliseconds by the servers' clock.
     pub(super) entered_ms: i64,
@@ -182,7 +182,7 @@ impl Past {
     pub(super) fn note<'a>(
         &mut self,
         row: u32,
-        (before, after): (Glance, Glance),
+        (before, after): (JobSnapshot, JobSnapshot),
         now_ms: i64,
         said: impl FnOnce() -> Option<Cow<'a, str>>,
     ) {
@@ -194,7 +194,7 @@ impl Past {
             return;
         }
         let sessions = &mut self.sessions;
-        let mut job = Noted { row, slot: slot(&mut self.chunks, row), sessions, notes: &mut self.notes };
+        let mut job = RecordedJob { row, slot: slot(&mut self.chunks, row), sessions, notes: &mut self.notes };
         if let Some((session, at_ms)) = after.lock.filter(|_| is_locked) {
             job.lock(session, at_ms);
         }
@@ -274,14 +274,14 @@ impl Past {
 }
 
 /// One job while it is taken note of.
-struct Noted<'a> {
+struct RecordedJob<'a> {
     row: u32,
     slot: &'a mut Slot,
     sessions: &'a mut Sessions,
     notes: &'a mut Notes,
 }
 
-impl Noted<'_> {
+impl RecordedJob<'_> {
     fn lock(&mut self, session: i64, at_ms: i64) {
         let session = self.sessions.take(session);
         self.push(Record { at_s: seconds(at_ms), kind: Kind::Locked, session, ..Record::default() });
@@ -289,7 +289,7 @@ impl Noted<'_> {
 
     /// A change of state. The lock under which it was made needs no record of its own any more, and neither does its
     /// end, which may have been read first.
-    fn step(&mut self, before: Glance, after: Glance, now_ms: i64, note: Option<&str>) {
+    fn step(&mut self, before: JobSnapshot, after: JobSnapshot, now_ms: i64, note: Option<&str>) {
         let is_resumed = before.seen == ObservedState::In(JobState::Failed) && after.retries > before.retries;
         let is_dated = after.seen != ObservedState::Nowhere && after.entered_ms != UNKNOWN_MS;
         let mut record = Record {

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use super::Image;
 use super::change::{Change, ObservedState};
 use super::jobs::Jobs;
-use super::past::{Glance, Past};
+use super::past::{JobSnapshot, Past};
 use super::row::UNKNOWN_MS;
 use crate::mirror::clock::Offset;
 use crate::mirror::past::PastEvent;
@@ -46,7 +46,7 @@ impl Image {
             None | Some(JobNode::Status | JobNode::Lock | JobNode::Priority) => true,
             Some(_) => !found.is_present(),
         };
-        let before = row.filter(|_| is_telling).map_or(Glance::NOTHING, |row| self.jobs.glance(row));
+        let before = row.filter(|_| is_telling).map_or(JobSnapshot::NOTHING, |row| self.jobs.glance(row));
         let (change, now) = self.jobs.apply_at(row, job, node, found);
         if change == Change::Nothing || !is_telling {
             return change;
@@ -58,14 +58,14 @@ impl Image {
         change
     }
 
-    fn remember(&mut self, row: u32, mut before: Glance, change: Change) {
+    fn remember(&mut self, row: u32, mut before: JobSnapshot, change: Change) {
         let after = self.jobs.glance(row);
         if let (Some((_, at_ms)), None) = (after.lock, before.lock) {
             self.watched.take(after.state(), at_ms);
         }
         if let Change::OtherJob { .. } = change {
             self.watched.past.forget(row);
-            before = Glance::NOTHING;
+            before = JobSnapshot::NOTHING;
         }
         let said = || self.jobs.operators_note(row);
         self.watched.past.note(row, (before, after), self.watched.now_ms, said);
@@ -117,7 +117,7 @@ impl Watched {
     }
 }
 
-impl Glance {
+impl JobSnapshot {
     /// At a job that is not there.
     const NOTHING: Self =
         Self { seen: ObservedState::Nowhere, entered_ms: UNKNOWN_MS, retries: 0, priority: None, lock: None };
@@ -138,9 +138,9 @@ impl Jobs {
     }
 
     /// What the job in a row shows. Called twice for most reads, so it looks at no more columns than it must.
-    fn glance(&self, row: u32) -> Glance {
+    fn glance(&self, row: u32) -> JobSnapshot {
         let (columns, rest, at) = (&self.columns, self.rest(row), row as usize);
-        Glance {
+        JobSnapshot {
             seen: ObservedState::of(columns.kind[at].state(), rest.has(JobNode::Status)),
             entered_ms: columns.entered_ms[at],
             retries: columns.retries[at],

@@ -9,7 +9,7 @@ use crate::mirror::history::shifted;
 
 /// What was learnt of the servers' clock.
 #[derive(Debug, Default)]
-pub(super) struct Learnt {
+pub(super) struct ClockState {
     clock: Clock,
     published: OffsetAt,
     /// By which clock of ours all instants are that the store keeps.
@@ -64,7 +64,7 @@ impl Shared {
     }
 
     /// Applies new knowledge of the clock, and publishes the offset.
-    fn learn(&self, learn: impl FnOnce(&mut Learnt)) {
+    fn learn(&self, learn: impl FnOnce(&mut ClockState)) {
         let mut learnt = self.clock.write();
         let now = Moment::now();
         let before = learnt.published.offset(now);

@@ -22,7 +22,7 @@ labelled! {
 
 // The derived parameter descriptions resolve aliases, but not type arguments.
 type Action = OneOf<ActionKind>;
-type Way = OneOf<Source>;
+type SourceParameter = OneOf<Source>;
 type OutcomeName = OneOf<Outcome>;
 
 /// Which actions, and which page of them; all filters must match.
@@ -44,7 +44,7 @@ pub(crate) struct AuditFilter {
 
     /// Requested this way.
     #[param(inline)]
-    pub(crate) source: Option<Way>,
+    pub(crate) source: Option<SourceParameter>,
 
     /// With this outcome; `running` for actions that have not finished.
     #[param(inline)]

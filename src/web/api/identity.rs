@@ -10,14 +10,14 @@ use crate::web::http::json::Json;
 use crate::web::state::State;
 
 /// `GET /api/v1/identity`: the caller, and what they may request.
-#[utoipa::path(get, path = "/identity", responses((status = 200, body = Myself)))]
-pub(super) async fn identity(FromState(state): FromState<State>, who: Identity) -> Json<Myself> {
-    Json(Myself::new(&state, &who))
+#[utoipa::path(get, path = "/identity", responses((status = 200, body = IdentityView)))]
+pub(super) async fn identity(FromState(state): FromState<State>, who: Identity) -> Json<IdentityView> {
+    Json(IdentityView::new(&state, &who))
 }
 
 /// The caller, and what they may request.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
-pub(crate) struct Myself {
+pub(crate) struct IdentityView {
     /// The name of the user or the token; `null` for a caller that is not logged in.
     pub(crate) name: Option<String>,
     /// How the server knows: `anonymous` (it does not), `password`, `token`, or `loopback` (any caller on
@@ -33,7 +33,7 @@ pub(crate) struct Myself {
     pub(crate) refusal: Option<String>,
 }
 
-impl Myself {
+impl IdentityView {
     pub(crate) fn new(state: &State, who: &Identity) -> Self {
         let refusal =
             |needed| state.authorize(who, needed, Source::Api).err().map(|problem| problem.detail.into_owned());

@@ -21,7 +21,7 @@ type Limit = Within<1, 500, 100>;
 #[derive(Clone, Debug, Default, Deserialize, Serialize, IntoParams)]
 #[serde(default)]
 #[into_params(parameter_in = Query)]
-pub(in crate::web) struct Which {
+pub(in crate::web) struct TreeQuery {
     /// Only children after this name, which need not exist.
     pub(in crate::web) after: Option<String>,
     /// The maximum number of children.
@@ -32,7 +32,7 @@ pub(in crate::web) struct Which {
 /// `GET /api/v1/tree`: the root of the tree, which is the chroot, with its children.
 #[utoipa::path(
     get, path = "/tree",
-    params(Which),
+    params(TreeQuery),
     responses(
         (status = 200, body = TreePage),
         (status = 403, description = "The znode is not readable with the credentials of this server"),
@@ -40,7 +40,10 @@ pub(in crate::web) struct Which {
         (status = 503, description = "ZooKeeper does not answer, or too many reads are in progress"),
     ),
 )]
-pub(super) async fn tree_root(FromState(state): FromState<State>, Params(which): Params<Which>) -> Answer<TreePage> {
+pub(super) async fn tree_root(
+    FromState(state): FromState<State>,
+    Params(which): Params<TreeQuery>,
+) -> Answer<TreePage> {
     let (node, children) = read(&state, "", &which).await?;
     Ok(Json(TreePage::new(&node, children)))
 }
@@ -50,7 +53,7 @@ pub(super) async fn tree_root(FromState(state): FromState<State>, Params(which):
     get, path = "/tree/{*path}",
     params(
         ("path" = String, Path, description = "Its path below the chroot, without the first slash", example = "jobs/states"),
-        Which,
+        TreeQuery,
     ),
     responses(
         (status = 200, body = TreePage),
@@ -62,14 +65,14 @@ pub(super) async fn tree_root(FromState(state): FromState<State>, Params(which):
 pub(super) async fn tree(
     FromState(state): FromState<State>,
     Path(path): Path<String>,
-    Params(which): Params<Which>,
+    Params(which): Params<TreeQuery>,
 ) -> Answer<TreePage> {
     let (node, children) = read(&state, &path, &which).await?;
     Ok(Json(TreePage::new(&node, children)))
 }
 
 /// Reads a znode, by its path without the first slash.
-pub(in crate::web) async fn read(state: &State, path: &str, which: &Which) -> Result<(Node, Children), Problem> {
+pub(in crate::web) async fn read(state: &State, path: &str, which: &TreeQuery) -> Result<(Node, Children), Problem> {
     let path = NodePath::parse(&format!("/{path}"))
         .map_err(|why| Problem::bad(format!("Not a valid path of a znode: {why}.")))?;
     let read = state.shared.store.nodes().list(&path, which.after.as_deref(), which.limit.get()).await;

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::buttons::{Button, Buttons};
 use super::frame::{Frame, Section};
-use super::listing::{Choice, LONG, Node, Of, SHORT, Shown, age_in_words, choices_of, with};
+use super::listing::{Choice, LONG, ListRequest, Node, SHORT, Shown, age_in_words, choices_of, with};
 use crate::actions::Role;
 use crate::mirror::lists::RequestOrder;
 use crate::mirror::{ItemFigures, Summary, state_label};
@@ -97,7 +97,7 @@ impl AccessPage {
             let counts = [list.total, list.before, list.items.len() as u64];
             List {
                 shown: Shown::new(
-                    Of::new("access", ["request", "requests"], &asked),
+                    ListRequest::new("access", ["request", "requests"], &asked),
                     &frame.root,
                     counts,
                     list.next.as_deref(),

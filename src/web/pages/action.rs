@@ -160,7 +160,7 @@ struct ActionPage {
     action: ActionKind,
     effect: &'static str,
     is_destructive: bool,
-    refused: Option<Against>,
+    refused: Option<RefusalNotice>,
     plan: Option<Plan>,
     /// Where a job may be resumed; empty where that is not asked for.
     states: Vec<Choice>,
@@ -181,7 +181,7 @@ struct ActionPage {
 
 /// What stands against it.
 #[derive(Debug)]
-struct Against {
+struct RefusalNotice {
     title: &'static str,
     text: String,
     /// Of those, the state that it is in now; empty where that is not known.
@@ -236,7 +236,7 @@ impl ActionPage {
             String::new()
         };
         let is_given = refused.is_some();
-        let refused = refused.or(against).map(|refusal| Against::new(refusal, is_given));
+        let refused = refused.or(against).map(|refusal| RefusalNotice::new(refusal, is_given));
         // Which operations there are depends on what is chosen first.
         let is_open = kind == ActionKind::SetPriority && given(form.priority.as_ref()).is_none();
         let to = parameters.to.map(|state| state.label().to_owned());
@@ -266,7 +266,7 @@ impl ActionPage {
     }
 }
 
-impl Against {
+impl RefusalNotice {
     fn new(refusal: Refusal, is_given: bool) -> Self {
         let state =
             if let Refusal::Conflict { state: Some(state), .. } = &refusal { state_name(state) } else { String::new() };

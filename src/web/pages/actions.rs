@@ -53,7 +53,7 @@ struct Page {
     on: String,
     on_href: String,
     outcome: Outcome,
-    given: Option<Given>,
+    given: Option<RequestInfo>,
     reason: String,
     before: String,
     after: String,
@@ -84,7 +84,7 @@ pub(super) struct Outcome {
 
 /// Who requested it, and when.
 #[derive(Debug)]
-struct Given {
+struct RequestInfo {
     actor: String,
     role: String,
     source: String,
@@ -154,7 +154,7 @@ impl Page {
         let frame = Frame::new(&state.view(now), "../".to_owned(), Section::Audit);
         let id = action.id.clone().unwrap_or_default();
         let entry = id.parse().ok().and_then(|id| state.actions().ok()?.audit().entry(id));
-        let given = entry.map(|entry| Given {
+        let given = entry.map(|entry| RequestInfo {
             actor: visible(&entry.actor),
             role: entry.role,
             source: entry.source,

@@ -34,7 +34,7 @@ pub(super) struct BatchPage {
     states: Vec<StateLink>,
     jobs_href: String,
     failed_href: String,
-    why: Option<Why>,
+    why: Option<DiagnosisView>,
     faults: Vec<Fault>,
     collection_href: String,
     lock: Option<Lock>,
@@ -55,7 +55,7 @@ struct StateLink {
 }
 
 #[derive(Debug)]
-struct Why {
+struct DiagnosisView {
     headline: String,
     causes: Vec<Reason>,
 }
@@ -151,7 +151,7 @@ fn estimate(standing: &BatchStanding, now: Timestamp) -> Option<String> {
     })
 }
 
-fn why(diagnosis: &Diagnosis, own: &str, root: &str) -> Why {
+fn why(diagnosis: &Diagnosis, own: &str, root: &str) -> DiagnosisView {
     let reason = |cause: &Cause| Reason {
         sentence: cause.sentence.clone(),
         evidence: cause.evidence.clone(),
@@ -160,5 +160,5 @@ fn why(diagnosis: &Diagnosis, own: &str, root: &str) -> Why {
         items: cause.items.iter().filter(|path| *path != own).map(|path| Node::item(path, root)).collect(),
         more: if cause.more_items > 0 { format!("and {} more", Count(cause.more_items)) } else { String::new() },
     };
-    Why { headline: diagnosis.headline.clone(), causes: diagnosis.causes.iter().map(reason).collect() }
+    DiagnosisView { headline: diagnosis.headline.clone(), causes: diagnosis.causes.iter().map(reason).collect() }
 }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::buttons::{Button, Buttons};
 use super::frame::{Frame, Section};
-use super::listing::{Choice, LONG, Of, SHORT, Shown, choices_of, with};
+use super::listing::{Choice, LONG, ListRequest, SHORT, Shown, choices_of, with};
 use super::progress::Progress;
 use crate::actions::{ActionKind, Role, Target};
 use crate::mirror::lists::BatchOrder;
@@ -109,7 +109,7 @@ impl BatchesPage {
             let counts = [list.total, list.before, list.items.len() as u64];
             List {
                 shown: Shown::new(
-                    Of::new("batches", ["batch", "batches"], &asked),
+                    ListRequest::new("batches", ["batch", "batches"], &asked),
                     &frame.root,
                     counts,
                     list.next.as_deref(),

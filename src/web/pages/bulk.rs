@@ -34,7 +34,7 @@ pub(super) async fn freeze(
 ) -> Result<Response, Problem> {
     let now = Timestamp::now();
     let actor = state.authorize(&who, Role::Operator, Source::Web)?;
-    let sent = Chosen::read(sent)?;
+    let sent = FreezeForm::read(sent)?;
     let (of, items) = if sent.is_all {
         state.matching(&pairs_of(&sent.jobs)?, now)?
     } else {
@@ -47,7 +47,7 @@ pub(super) async fn freeze(
 
 /// The form for a list.
 #[derive(Debug)]
-struct Chosen {
+struct FreezeForm {
     bulk: BulkAction,
     is_all: bool,
     items: Vec<String>,
@@ -55,7 +55,7 @@ struct Chosen {
     jobs: String,
 }
 
-impl Chosen {
+impl FreezeForm {
     fn read(sent: Pairs) -> Result<Self, Problem> {
         let (mut requested, mut items, mut jobs, mut is_all) = (String::new(), Vec::new(), String::new(), false);
         let (mut to, mut urgency) = (None, None);
@@ -83,7 +83,7 @@ impl Chosen {
 /// The form of a frozen list.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Given {
+pub(super) struct ExecuteForm {
     reason: Option<String>,
 }
 
@@ -108,7 +108,7 @@ pub(super) async fn execute(
     FromState(state): FromState<State>,
     who: Identity,
     Path(id): Path<String>,
-    Sent(sent): Sent<Given>,
+    Sent(sent): Sent<ExecuteForm>,
 ) -> Result<Response, Problem> {
     let now = Timestamp::now();
     let actor = state.authorize(&who, Role::Operator, Source::Web)?;

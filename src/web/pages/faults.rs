@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::buttons::{Button, Buttons};
 use super::frame::{Frame, Section};
-use super::listing::{Node, Of, Shown, with};
+use super::listing::{ListRequest, Node, Shown, with};
 use crate::actions::Role;
 use crate::views::faults::{FaultFilter, FaultItem, FaultList};
 use crate::views::show::{Count, Moment, counted};
@@ -124,7 +124,7 @@ impl List {
     fn new(list: &FaultList, asked: &(FaultFilter, PageQuery), buttons: Buttons<'_>, now: Timestamp) -> Self {
         let root = buttons.root;
         let counts = [list.total, list.before, list.items.len() as u64];
-        let of = Of::new("faults", ["fault", "faults"], asked);
+        let of = ListRequest::new("faults", ["fault", "faults"], asked);
         let lines = list.kinds.iter().map(|kind| Line {
             label: kind.fault,
             title: kind.title,

@@ -52,8 +52,8 @@ struct Page {
     collection_href: String,
     json: String,
     buttons: Vec<Button>,
-    why: Why,
-    way: way::Way,
+    why: DiagnosisView,
+    way: way::Timeline,
     about: Vec<Line>,
     standing: Vec<Line>,
     nodes: Vec<Node>,
@@ -62,7 +62,7 @@ struct Page {
 
 /// Why it is not moving.
 #[derive(Debug)]
-pub(super) struct Why {
+pub(super) struct DiagnosisView {
     title: &'static str,
     class: &'static str,
     headline: String,
@@ -134,8 +134,8 @@ impl Page {
             collection_href: with("jobs", "collection", &job.collection),
             json: format!("api/v1/jobs/{}", detail.id),
             buttons: Buttons::new("../", role).job(job, &known.faults),
-            why: Why::new(&known.diagnosis, &Znode::Job(job.id), view.now),
-            way: way::Way::new(known, view.now),
+            why: DiagnosisView::new(&known.diagnosis, &Znode::Job(job.id), view.now),
+            way: way::Timeline::new(known, view.now),
             about: about(job, view.now),
             standing: standing(detail, view.now),
             nodes: nodes(&known.nodes, view.now),
@@ -144,7 +144,7 @@ impl Page {
     }
 }
 
-impl Why {
+impl DiagnosisView {
     /// The reasons, whose znodes are links but for `own`, which is on the page itself.
     pub(super) fn new(diagnosis: &insight::Diagnosis, own: &Znode, now: Timestamp) -> Self {
         let cause = |cause: &insight::Cause| Cause {

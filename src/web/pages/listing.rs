@@ -95,8 +95,8 @@ pub(super) struct Shown {
     pub(super) clear: String,
 }
 
-/// What a list counts.
-pub(super) struct Of<'a> {
+/// The request for a list, and the words for its items.
+pub(super) struct ListRequest<'a> {
     /// Where the page is, from the root, and where the list is below the API.
     pub(super) name: &'a str,
     /// One of it, and many.
@@ -106,7 +106,7 @@ pub(super) struct Of<'a> {
     pub(super) is_filtered: bool,
 }
 
-impl<'a> Of<'a> {
+impl<'a> ListRequest<'a> {
     pub(super) fn new(name: &'a str, words: [&'a str; 2], (filter, page): &(impl Parameters, PageQuery)) -> Self {
         let pairs = [filter.filters(), filter.order(), page.size().pairs()].concat();
         Self { name, words, pairs, is_filtered: filter.is_filtered() }
@@ -114,8 +114,8 @@ impl<'a> Of<'a> {
 }
 
 impl Shown {
-    pub(super) fn new(of: Of<'_>, root: &str, [total, before, here]: [u64; 3], next: Option<&str>) -> Self {
-        let Of { name, words: [one, many], pairs, is_filtered } = of;
+    pub(super) fn new(of: ListRequest<'_>, root: &str, [total, before, here]: [u64; 3], next: Option<&str>) -> Self {
+        let ListRequest { name, words: [one, many], pairs, is_filtered } = of;
         let summary = match (total, is_filtered) {
             (0, false) => format!("There are no {many}."),
             (0, true) => format!("No {one} matches."),
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn what_is_shown_of_a_list_is_told() {
-        let of = |is_filtered| Of { name: "locks", words: ["lock", "locks"], pairs: Vec::new(), is_filtered };
+        let of = |is_filtered| ListRequest { name: "locks", words: ["lock", "locks"], pairs: Vec::new(), is_filtered };
         for (is_filtered, counts, summary, shown) in [
             (false, [0, 0, 0], "There are no locks.", ""),
             (true, [0, 0, 0], "No lock matches.", ""),

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::buttons::{Button, Buttons};
 use super::frame::{Frame, Section};
 use super::jobs::form::collections;
-use super::listing::{Choice, Node, Of, SHORT, Shown, age_in_words, choices_of, with};
+use super::listing::{Choice, ListRequest, Node, SHORT, Shown, age_in_words, choices_of, with};
 use super::progress::Ages;
 use crate::actions::{ActionKind, Role, Target};
 use crate::mirror::{LockKind, Summary};
@@ -184,7 +184,7 @@ impl Line {
 impl List {
     fn new(list: &LockList, asked: &(LockFilter, PageQuery), own: &str, buttons: Buttons<'_>, now: Timestamp) -> Self {
         let root = buttons.root;
-        let of = Of::new("locks", ["lock", "locks"], asked);
+        let of = ListRequest::new("locks", ["lock", "locks"], asked);
         let counts = [list.total, list.before, list.items.len() as u64];
         let holder = |session: &SessionItem| {
             let id = session.session.clone().unwrap_or_default();

@@ -11,7 +11,7 @@ use super::{View, render};
 use crate::mirror::{Children, Node};
 use crate::views::Session;
 use crate::views::show::{Count, Moment, Shown, Size, shown, visible};
-use crate::web::api::tree::{Which, read};
+use crate::web::api::tree::{TreeQuery, read};
 use crate::web::http::params::Params;
 use crate::web::links;
 use crate::web::state::State;
@@ -24,7 +24,7 @@ const DATA_ROOM: usize = 40 << 10;
 const NAMES_ROOM: usize = 30 << 10;
 
 /// `GET /tree`: the root of the tree, which is the chroot.
-pub(super) async fn root(state: FromState<State>, uri: Uri, which: Params<Which>) -> Response {
+pub(super) async fn root(state: FromState<State>, uri: Uri, which: Params<TreeQuery>) -> Response {
     tree(state, Path(String::new()), uri, which).await
 }
 
@@ -35,7 +35,7 @@ pub(super) async fn tree(
     FromState(state): FromState<State>,
     Path(path): Path<String>,
     uri: Uri,
-    Params(which): Params<Which>,
+    Params(which): Params<TreeQuery>,
 ) -> Response {
     match read(&state, &path, &which).await {
         Ok((node, children)) => {
@@ -79,7 +79,7 @@ struct Fact {
 }
 
 impl Page {
-    fn new(view: &View, root: String, node: &Node, children: &Children, which: &Which) -> Self {
+    fn new(view: &View, root: String, node: &Node, children: &Children, which: &TreeQuery) -> Self {
         let path = &node.path;
         let mut known = None;
         let mut crumbs = vec![Link { text: "/".to_owned(), href: "tree".to_owned() }];

@@ -4,8 +4,8 @@ use super::*;
 
 const ROW: u32 = 7;
 
-fn glance(state: JobState, entered_ms: i64, lock: Option<(i64, i64)>) -> Glance {
-    Glance { seen: ObservedState::In(state), entered_ms, retries: 0, priority: Some(5), lock }
+fn glance(state: JobState, entered_ms: i64, lock: Option<(i64, i64)>) -> JobSnapshot {
+    JobSnapshot { seen: ObservedState::In(state), entered_ms, retries: 0, priority: Some(5), lock }
 }
 
 fn told(past: &Past) -> Vec<String> {
@@ -18,7 +18,7 @@ fn told_of(past: &Past, row: u32) -> Vec<String> {
 }
 
 /// Notes each glance after the one before.
-fn seen(glances: &[(Glance, i64)]) -> Past {
+fn seen(glances: &[(JobSnapshot, i64)]) -> Past {
     let mut past = Past::default();
     for pair in glances.windows(2) {
         past.note(ROW, (pair[0].0, pair[1].0), pair[1].1, || None);
@@ -51,7 +51,7 @@ fn a_look_without_a_step_is_told_as_it_was() {
 #[test]
 fn a_resumed_job_and_a_new_priority_are_told() {
     let failed = glance(JobState::Failed, 1_000, None);
-    let resumed = Glance { retries: 1, priority: Some(40), ..glance(JobState::Pending, 3_000, None) };
+    let resumed = JobSnapshot { retries: 1, priority: Some(40), ..glance(JobState::Pending, 3_000, None) };
     assert_eq!(
         told(&seen(&[(failed, 0), (resumed, 4_000)])),
         [
@@ -133,7 +133,7 @@ fn what_an_operator_wrote_goes_with_its_change_and_with_the_job() {
     // What falls out at the front, and what goes with its job, leaves nothing.
     for turn in 0..10 {
         let (from, to) = if turn % 2 == 0 { (pending, held) } else { (held, pending) };
-        let at = |glance: Glance| Glance { entered_ms: 10_000 * (turn + 1), ..glance };
+        let at = |glance: JobSnapshot| JobSnapshot { entered_ms: 10_000 * (turn + 1), ..glance };
         past.note(0, (from, at(to)), 0, why);
     }
     assert_eq!(past.notes.by_change.keys().filter(|(row, _)| *row == 0).count(), RECORDS);

@@ -13,7 +13,7 @@ use queuekeeper_queue::state::{JobState, State};
 
 /// The timeline of a job.
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct Timeline {
     pub(super) steps: Vec<Step>,
     /// The last event first.
     pub(super) events: Vec<Event>,
@@ -38,7 +38,7 @@ pub(super) struct Event {
     pub(super) text: String,
 }
 
-impl Way {
+impl Timeline {
     pub(super) fn new(known: &Known, now: Timestamp) -> Self {
         Self { steps: steps(known, now), events: events(known, now) }
     }
@@ -185,7 +185,7 @@ mod tests {
         PastEvent { at: at(seconds), what, note: None }
     }
 
-    fn texts(way: &Way) -> Vec<String> {
+    fn texts(way: &Timeline) -> Vec<String> {
         let steps = way.steps.iter().filter(|step| !step.class.is_empty());
         let steps = steps.map(|step| format!("{} {} {}", step.class, step.name, step.time));
         steps.chain(way.events.iter().map(|event| format!("{} {}", event.at.ago, event.text))).collect()
@@ -197,7 +197,7 @@ mod tests {
             moved(240, JobState::Pending, JobState::Estimating),
             moved(271, JobState::Estimating, JobState::Provisioning),
         ];
-        let way = Way::new(&known(JobState::Provisioning, Some(JobState::Estimating), past), at(1_000));
+        let way = Timeline::new(&known(JobState::Provisioning, Some(JobState::Estimating), past), at(1_000));
         assert_eq!(
             texts(&way),
             [
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_failed_job_stands_where_it_failed_and_an_unseen_way_is_what_the_tree_tells() {
-        let way = Way::new(&known(JobState::Failed, Some(JobState::Estimating), Vec::new()), at(1_000));
+        let way = Timeline::new(&known(JobState::Failed, Some(JobState::Estimating), Vec::new()), at(1_000));
         assert_eq!(
             texts(&way),
             [
@@ -225,7 +225,7 @@ mod tests {
             ]
         );
         assert!(
-            Way::new(&known(JobState::Deleted, None, Vec::new()), at(1_000))
+            Timeline::new(&known(JobState::Deleted, None, Vec::new()), at(1_000))
                 .steps
                 .iter()
                 .all(|step| step.class.is_empty())
@@ -242,7 +242,7 @@ mod tests {
             is_resumed: false,
         };
         let past = vec![PastEvent { at: at(400), what, note }];
-        let way = Way::new(&known(JobState::Held, None, past), at(1_000));
+        let way = Timeline::new(&known(JobState::Held, None, past), at(1_000));
         // Created at 0, held at 400: that was 600 s ago, and it was Pending for 400.
         assert_eq!(texts(&way)[0], "held Pending 6 min");
         assert!(
