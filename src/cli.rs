@@ -164,8 +164,8 @@ pub fn run() -> ExitCode {
             } else {
                 error.downcast_ref::<exit::CommandError>().map_or(FAILED, |error| error.code)
             };
-            // Not through the log, which may be JSON or not started yet: the message is for the user at the terminal. It
-            // may contain text from znodes.
+            // Not through the log, which may be JSON or not started yet: the message is for the user at the terminal.
+            // It may contain text from znodes.
             let line = visible(&format!("error: {error:#}"));
             let _ = writeln!(std::io::stderr(), "{line}");
             ExitCode::from(code)
@@ -209,8 +209,8 @@ fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()
     outcome
 }
 
-/// A token that SIGTERM, SIGINT and SIGHUP cancel, and the task that waits for them; it ends when the token is cancelled.
-/// A process that was started to go on when its terminal is gone, as by nohup, does so.
+/// A token that SIGTERM, SIGINT and SIGHUP cancel, and the task that waits for them; it ends when the token is
+/// cancelled. A process that was started to go on when its terminal is gone, as by nohup, does so.
 ///
 /// # Errors
 /// When the signals cannot be listened to.

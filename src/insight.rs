@@ -1,8 +1,8 @@
 //! Why something is not moving: a job, a state, a batch.
 //!
 //! The functions are pure: what is known of the item ([`JobSituation`](crate::mirror::JobSituation) and its like, taken
-//! from the mirror at one moment), how full the working storage is, and the instant give the [`Diagnosis`]. Pages, API and
-//! command line ask [`why_job`] and its like, and so say the same.
+//! from the mirror at one moment), how full the working storage is, and the instant give the [`Diagnosis`]. Pages, API
+//! and command line ask [`why_job`] and its like, and so say the same.
 
 mod ask;
 mod batch;

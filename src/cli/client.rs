@@ -93,8 +93,8 @@ impl Link {
     }
 
     /// Measures the servers' clock, before the walk of what acts by an age: a clock of this host that is ahead makes
-    /// everything seem older than it is. `otherwise` is what can be done where it cannot be measured, besides giving the
-    /// right.
+    /// everything seem older than it is. `otherwise` is what can be done where it cannot be measured, besides giving
+    /// the right.
     pub(super) async fn measure_or_refuse(&self, otherwise: &str) -> Result<(), CommandError> {
         match self.measure().await {
             Ok(_) => Ok(()),

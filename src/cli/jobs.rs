@@ -24,7 +24,8 @@ const SAMPLE: usize = 10;
 /// List jobs, or execute an action on each that matches
 ///
 /// A list and --dry-run write nothing, and so assume that the clocks of this host and of ZooKeeper agree, unless znodes
-/// show otherwise; an action by --fault or --min-age measures ZooKeeper's clock first, by one write to /queuekeeper/clock.
+/// show otherwise; an action by --fault or --min-age measures ZooKeeper's clock first, by one write to
+/// /queuekeeper/clock.
 #[derive(Clone, Debug, Args)]
 pub(super) struct JobsArgs {
     /// The action on each matching job [default: list them]

@@ -47,8 +47,8 @@ pub struct ServeArgs {
     )]
     drop_after: PrometheusDuration,
 
-    /// How often to compare the mirror with the tree; 0 for never, else at least 10s. Without it, a change of a znode's ACL
-    /// is noticed only when something else of the same job, batch or request changes
+    /// How often to compare the mirror with the tree; 0 for never, else at least 10s. Without it, a change of a znode's
+    /// ACL is noticed only when something else of the same job, batch or request changes
     #[arg(
         long = "mirror.drift-interval",
         value_name = "DURATION",
@@ -67,9 +67,9 @@ pub struct ServeArgs {
     )]
     clock_interval: PrometheusDuration,
 
-    /// How much data the mirror and the pages that show a znode may have in flight at once, in MiB, by the sizes of what
-    /// was read before. ZooKeeper keeps it in memory until it is sent. What actions and repairs read is bounded apart
-    /// from this
+    /// How much data the mirror and the pages that show a znode may have in flight at once, in MiB, by the sizes of
+    /// what was read before. ZooKeeper keeps it in memory until it is sent. What actions and repairs read is bounded
+    /// apart from this
     #[arg(
         long = "mirror.read-budget",
         value_name = "MIB",
@@ -82,7 +82,8 @@ pub struct ServeArgs {
     #[command(flatten)]
     storage: volume::VolumeArgs,
 
-    /// How many collections get series of their own, the largest; the others are one together, and with 0 there are none
+    /// How many collections get series of their own, the largest; the others are one together, and with 0 there are
+    /// none
     #[arg(
         long = "metrics.collections",
         value_name = "NUMBER",

@@ -24,8 +24,8 @@ use queuekeeper_zookeeper::coordination::Coordination;
 /// Show whether the queue flows, and if not, where and why
 #[derive(Clone, Debug, Args)]
 pub(super) struct StatusArgs {
-    /// The configuration file of the server, which has the rules that act on alerts. Without it, only the state of rules
-    /// in ZooKeeper is known
+    /// The configuration file of the server, which has the rules that act on alerts. Without it, only the state of
+    /// rules in ZooKeeper is known
     #[arg(long = "config.file", value_name = "FILE", help_heading = "Rules")]
     file: Option<PathBuf>,
 

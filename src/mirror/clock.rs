@@ -143,10 +143,10 @@ impl OffsetAt {
 
 /// Learns the [`Offset`] from changes and the moments at which they were seen.
 ///
-/// Seen at `s` by our clock, made `m` by the servers', the offset is at least `m - s`; the largest of many such bounds is
-/// nearly exact, short by the fastest way of the news. What is remembered counts `s` by the time that has gone by, so
-/// that our clock may be set at any time. Bounds are forgotten after one to two windows, since the servers' clocks are
-/// corrected now and then, too.
+/// Seen at `s` by our clock, made `m` by the servers', the offset is at least `m - s`; the largest of many such bounds
+/// is nearly exact, short by the fastest way of the news. What is remembered counts `s` by the time that has gone by,
+/// so that our clock may be set at any time. Bounds are forgotten after one to two windows, since the servers' clocks
+/// are corrected now and then, too.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
     current_us: Option<i64>,

@@ -212,7 +212,8 @@ impl Follower {
                 walked = &mut check => {
                     let walked: Walk = walked?;
                     self.metrics.reads.inc_by(walked.reads);
-                    // What changes meanwhile is noted and read in between: until then the image shows less than there is.
+                    // What changes meanwhile is noted and read in between: until then the image shows less than there
+                    // is.
                     self.writer.falls_behind(Timestamp::now());
                     Box::pin(self.repair_drift(client, watch, &walked.image)).await?;
                     if watch.is_clean() {
@@ -260,8 +261,8 @@ impl Follower {
         }
         self.closed.warn(Instant::now());
         self.writer.with_freshness(|freshness| freshness.last_event = watch.last_event);
-        // What was read may be part of a transaction. The events of the rest came before the answers: only once they are
-        // noted is it known whether more waits to be read.
+        // What was read may be part of a transaction. The events of the rest came before the answers: only once they
+        // are noted is it known whether more waits to be read.
         watch.drain()?;
         Ok(requests)
     }

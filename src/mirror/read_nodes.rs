@@ -1,7 +1,7 @@
 //! Reads of znodes that the mirror does not hold, for pages that show one item or one place in the tree.
 //!
-//! They go over the mirror's own session and cost ZooKeeper little: few at a time, with a time limit, and only as much of
-//! the data is kept as a page shows. The size of each znode is read before its data, so that large ones are read one
+//! They go over the mirror's own session and cost ZooKeeper little: few at a time, with a time limit, and only as much
+//! of the data is kept as a page shows. The size of each znode is read before its data, so that large ones are read one
 //! after the other.
 
 mod cache;

@@ -61,8 +61,8 @@ impl Shared {
 
 /// A reader's handle to the image; cheap to clone.
 ///
-/// Every call takes what it needs under a short read lock and gives it back as values of its own, so that no reader holds
-/// the lock while rendering.
+/// Every call takes what it needs under a short read lock and gives it back as values of its own, so that no reader
+/// holds the lock while rendering.
 #[derive(Clone, Debug, Default)]
 pub struct Store {
     shared: Arc<Shared>,

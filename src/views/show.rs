@@ -69,8 +69,8 @@ impl Size {
     }
 }
 
-/// A text out of a znode, with escapes for what does not show: control characters, and the marks that turn the direction
-/// of whatever follows them on the page.
+/// A text out of a znode, with escapes for what does not show: control characters, and the marks that turn the
+/// direction of whatever follows them on the page.
 pub(crate) fn visible(text: &str) -> String {
     let mut visible = String::with_capacity(text.len());
     for character in text.chars() {

@@ -32,8 +32,8 @@ pub(crate) struct Status {
     /// By how many seconds the clock of the ZooKeeper servers is ahead of the clock of this host; negative where it is
     /// behind, null while nothing is known of it. Ages are counted by the servers' clock.
     pub(crate) clock_offset_seconds: Option<f64>,
-    /// Whether that was measured. If not, it was inferred from what the servers dated and may be more: ages may be off by
-    /// the difference.
+    /// Whether that was measured. If not, it was inferred from what the servers dated and may be more: ages may be off
+    /// by the difference.
     pub(crate) clock_measured: bool,
     /// Why the clock of the servers cannot be measured; null where it can, and where that is switched off.
     pub(crate) clock_problem: Option<String>,

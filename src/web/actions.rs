@@ -57,8 +57,8 @@ impl State {
     /// The action of a request, and the actor who may execute it.
     ///
     /// # Errors
-    /// When its caller may not, or the target does not support the action: in this order, so that only those who may act
-    /// learn what is supported.
+    /// When its caller may not, or the target does not support the action: in this order, so that only those who may
+    /// act learn what is supported.
     pub(super) fn requested(
         &self,
         who: &Identity,

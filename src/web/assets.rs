@@ -1,7 +1,7 @@
 //! Style sheets, scripts and pictures, embedded in the binary.
 //!
-//! The address of each contains a fingerprint of its content: browsers cache it without a limit, and never use an old one
-//! with a new page.
+//! The address of each contains a fingerprint of its content: browsers cache it without a limit, and never use an old
+//! one with a new page.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::LazyLock;

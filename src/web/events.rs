@@ -1,8 +1,8 @@
 //! Live pages: changes of an open page as server-sent events.
 //!
 //! A page marks its live regions (see [`super::pages`]) and does not depend on this module. For each distinct page that
-//! readers of one role have open, a task renders it again through the pages' own routes when the mirror has changed, and
-//! all of these readers get the regions that differ. No lock is held while rendering or sending.
+//! readers of one role have open, a task renders it again through the pages' own routes when the mirror has changed,
+//! and all of these readers get the regions that differ. No lock is held while rendering or sending.
 
 mod hub;
 mod page;

@@ -73,8 +73,8 @@ pub(super) fn posted() -> impl Iterator<Item = (&'static str, MethodRouter<State
     .into_iter()
 }
 
-/// The pages that are updated live. The previews of actions are not: they show the state that is confirmed, and read from
-/// ZooKeeper.
+/// The pages that are updated live. The previews of actions are not: they show the state that is confirmed, and read
+/// from ZooKeeper.
 pub(super) fn followed() -> Vec<(&'static str, MethodRouter<State>)> {
     vec![
         ("/", get(overview)),

@@ -1,5 +1,5 @@
-//! Tables: one line for each row, whatever it holds. On a terminal what is too long is cut; elsewhere nothing is. Where a
-//! terminal has no room for the columns beside each other, each row is a block of lines.
+//! Tables: one line for each row, whatever it holds. On a terminal what is too long is cut; elsewhere nothing is. Where
+//! a terminal has no room for the columns beside each other, each row is a block of lines.
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Row, TableStyle};
 use textwrap::core::display_width;

@@ -20,8 +20,8 @@ pub(super) struct WebArgs {
     )]
     pub(super) listen_address: Vec<ListenAddress>,
 
-    /// The URL under which users reach the server, for example behind a proxy; requests for hosts other than this one and
-    /// the listen addresses are refused
+    /// The URL under which users reach the server, for example behind a proxy; requests for hosts other than this one
+    /// and the listen addresses are refused
     #[arg(long = "web.external-url", value_name = "URL")]
     external_url: Option<ExternalUrl>,
 

@@ -180,7 +180,8 @@ impl Image {
         }
     }
 
-    /// Evaluates up to `most` of the touched items, at an instant by the servers' clock. Returns whether there are more.
+    /// Evaluates up to `most` of the touched items, at an instant by the servers' clock. Returns whether there are
+    /// more.
     pub(in crate::mirror) fn evaluate(&mut self, now_ms: i64, limits: &Limits, most: usize) -> bool {
         let mut faults = std::mem::take(&mut self.faults);
         if std::mem::take(&mut faults.is_regrouped) {

@@ -13,7 +13,8 @@ pub(crate) struct Shown {
     pub(crate) note: String,
 }
 
-/// Shows data of which `kept` is what is known and `length` how many bytes there are, in at most `limiter` bytes of HTML.
+/// Shows data of which `kept` is what is known and `length` how many bytes there are, in at most `limiter` bytes of
+/// HTML.
 ///
 /// JSON gets lines and indents, and stays as it is otherwise: each number and each repeated key as it is written.
 pub(crate) fn shown(kept: &[u8], length: u64, limiter: usize) -> Shown {

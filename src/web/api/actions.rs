@@ -49,8 +49,8 @@ pub(super) struct ActionBody {
     /// The priority to set: 0, the most urgent, to 99.
     #[schema(minimum = 0, maximum = 99)]
     priority: Option<u8>,
-    /// Executes it although it is refused as a rule: breaks a lock that is not a fault, releases a batch whose collection is
-    /// held, repairs or purges what is locked.
+    /// Executes it although it is refused as a rule: breaks a lock that is not a fault, releases a batch whose
+    /// collection is held, repairs or purges what is locked.
     #[serde(default)]
     force: bool,
     /// Also releases the held jobs of the collection.
@@ -107,9 +107,9 @@ pub(super) struct ReasonBody {
 
 /// `POST /api/v1/actions`: executes an action, or shows what it would do.
 ///
-/// It is executed whole, or refused with the reason. What takes longer than five seconds is answered with 202, and its `id`
-/// leads to its progress. With the header `Idempotency-Key`, an action that is sent twice is executed once, and the second
-/// request gets the answer of the first.
+/// It is executed whole, or refused with the reason. What takes longer than five seconds is answered with 202, and its
+/// `id` leads to its progress. With the header `Idempotency-Key`, an action that is sent twice is executed once, and
+/// the second request gets the answer of the first.
 #[utoipa::path(
     post, path = "/actions",
     request_body = ActionBody,

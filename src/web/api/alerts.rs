@@ -61,8 +61,8 @@ struct AlertBody {
 
 /// `POST /api/v1/alerts`: receives alerts from Alertmanager's webhook. Decisions are stored before the response.
 ///
-/// It requires the role `alertmanager`, which allows nothing else. After a response of 2xx all accepted decisions will be
-/// executed, even if this server ends; after 503 the message has to be sent again.
+/// It requires the role `alertmanager`, which allows nothing else. After a response of 2xx all accepted decisions will
+/// be executed, even if this server ends; after 503 the message has to be sent again.
 #[utoipa::path(
     post, path = "/alerts",
     request_body = AlertsBody,

@@ -33,8 +33,8 @@ const MAX_PER_ADDRESS: [usize; 2] = [MAX_STREAMS / 4 * 3, MAX_PAGES / 4 * 3];
 /// The shortest time between two renderings of a page.
 const MIN_INTERVAL: Duration = Duration::from_millis(500);
 
-/// All renderings together use at most one part in so many of a core. The more pages there are and the longer they take,
-/// the longer is the interval of each.
+/// All renderings together use at most one part in so many of a core. The more pages there are and the longer they
+/// take, the longer is the interval of each.
 const MAX_CORE_SHARE: u32 = 10;
 
 /// The longest time between two renderings of a page, for what changes with time alone.

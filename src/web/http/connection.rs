@@ -110,8 +110,8 @@ impl Server {
     ) -> io::Result<(TcpStream, ConnectionAddresses, ConnectionSlot)> {
         loop {
             let (stream, peer) = listener.accept().await?;
-            // Otherwise small responses would wait for the client's delayed acknowledgement, some 40 ms. This fails where
-            // the client has disconnected already.
+            // Otherwise small responses would wait for the client's delayed acknowledgement, some 40 ms. This fails
+            // where the client has disconnected already.
             let Ok(local) = stream.set_nodelay(true).and_then(|()| stream.local_addr()) else { continue };
             let addresses = ConnectionAddresses { local, peer: peer.ip().to_canonical() };
             if let Some(slot) = self.limiter.acquire(addresses.peer).await {

@@ -11,8 +11,8 @@ use super::host::Hosts;
 use crate::config::{Config, ConfigFile, Users, Web, WebFile};
 use crate::metrics::http::{Http, Known};
 
-/// What connections and layers share: the web configuration, the users and tokens that are valid now, and the metrics of
-/// requests.
+/// What connections and layers share: the web configuration, the users and tokens that are valid now, and the metrics
+/// of requests.
 #[derive(Debug)]
 pub(in crate::web) struct HttpContext {
     pub(in crate::web) config: Web,

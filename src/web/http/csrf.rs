@@ -18,7 +18,8 @@ use super::host::Hosts;
 use super::problem::Problem;
 use crate::web::routes::API_ROOT;
 
-/// The relation between the requesting page and this server; browsers send it over trustworthy connections (Fetch Metadata).
+/// The relation between the requesting page and this server; browsers send it over trustworthy connections (Fetch
+/// Metadata).
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// The page or program that made a request.

@@ -75,9 +75,9 @@ impl Hosts {
             || (!local_ip.is_loopback() && self.machine.iter().any(|machine| machine == host))
     }
 
-    /// Whether an origin is this server, at the host that the request names, on a connection to `local`. Unlike a host, an
-    /// origin has a scheme and a port. That it is one of this server's names is not enough: `localhost` in a browser is
-    /// the reader's machine.
+    /// Whether an origin is this server, at the host that the request names, on a connection to `local`. Unlike a host,
+    /// an origin has a scheme and a port. That it is one of this server's names is not enough: `localhost` in a browser
+    /// is the reader's machine.
     pub(in crate::web) fn has_origin(
         &self,
         origin: &str,

@@ -33,8 +33,8 @@ const COMPRESS_ABOVE: u64 = 4 * 1024;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Headers of every response. The referrer goes to this server only; with `no-referrer`, browsers would send the requests
-/// of our own forms with `Origin: null` (Fetch, "append a request Origin header").
+/// Headers of every response. The referrer goes to this server only; with `no-referrer`, browsers would send the
+/// requests of our own forms with `Origin: null` (Fetch, "append a request Origin header").
 const SECURITY_HEADERS: [(HeaderName, &str); 6] = [
     (header::CONTENT_SECURITY_POLICY, POLICY),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -126,8 +126,8 @@ pub(in crate::web) async fn check_host(
     }
 }
 
-/// Compresses large responses for clients that accept it, as fast as possible, since a scrape waits for it. Event streams
-/// are not compressed: the compressor would hold events back until it has enough of them.
+/// Compresses large responses for clients that accept it, as fast as possible, since a scrape waits for it. Event
+/// streams are not compressed: the compressor would hold events back until it has enough of them.
 pub(in crate::web) fn compression() -> CompressionLayer<impl Predicate> {
     let is_worth_it = SizeAbove::new(COMPRESS_ABOVE).and(NotForContentType::SSE);
     CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(is_worth_it)

@@ -11,8 +11,9 @@ use super::problem::Problem;
 use crate::views::query::{self, Pairs};
 use crate::views::show::visible;
 
-/// The query string as a `T`, a struct or a tuple of structs; one that `T` does not take is a [`Problem`] that names the
-/// parameter. So is an unknown one: a filter with a slip in its name would show everything, and look as if it had filtered.
+/// The query string as a `T`, a struct or a tuple of structs; one that `T` does not take is a [`Problem`] that names
+/// the parameter. So is an unknown one: a filter with a slip in its name would show everything, and look as if it had
+/// filtered.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::web) struct Params<T>(pub(in crate::web) T);
 

@@ -23,8 +23,8 @@ pub(in crate::web) struct HasMessage;
 pub(in crate::web) struct Refused;
 
 /// Why a request was refused or failed, and what to do. As JSON it is a problem document (RFC 9457).
-// As a response it is put into the extensions; `web::errors` writes the body, since its form depends on the request. This
-// is not part of the doc comment, which becomes a description in the API document.
+// As a response it is put into the extensions; `web::errors` writes the body, since its form depends on the request.
+// This is not part of the doc comment, which becomes a description in the API document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct Problem {
     /// The type of the problem, a URI; `about:blank` where `status` says all.

@@ -13,8 +13,8 @@ const ORDER: &str = "faults";
 type Key = (usize, i64, PathKey);
 
 impl Image {
-    /// A page of the faults of one kind, or of all of them. One that has just been repaired and is still to be evaluated
-    /// is counted and not shown.
+    /// A page of the faults of one kind, or of all of them. One that has just been repaired and is still to be
+    /// evaluated is counted and not shown.
     pub(in crate::mirror) fn fault_page(
         &self,
         fault: Option<Fault>,

@@ -6,8 +6,8 @@ use crate::config::TokenHash;
 use crate::web::http::context::HttpContext;
 use crate::web::http::identity::Identity;
 
-/// An identity with the evidence for it, so that a response that does not complete can check it again. It has no `Debug`:
-/// the hash of a secret belongs in no log.
+/// An identity with the evidence for it, so that a response that does not complete can check it again. It has no
+/// `Debug`: the hash of a secret belongs in no log.
 #[derive(Clone)]
 pub(in crate::web) struct Authentication {
     pub(in crate::web) identity: Identity,

@@ -146,8 +146,8 @@ impl Authenticator {
         }
     }
 
-    /// Verifies a token. A valid one is never delayed, since it cannot be guessed; and it does not reset the delay of its
-    /// address.
+    /// Verifies a token. A valid one is never delayed, since it cannot be guessed; and it does not reset the delay of
+    /// its address.
     pub(super) async fn verify_token<'a>(
         &self,
         tokens: &'a Tokens,
@@ -255,7 +255,8 @@ impl Authenticator {
         let mut context = hmac::Context::with_key(&self.key);
         // With their lengths, or another part could begin where one ends.
         let hash = users.hash(&login.user).unwrap_or_default();
-        // bcrypt ignores the rest: otherwise one long password could be cached, and reset the delay, any number of times.
+        // bcrypt ignores the rest: otherwise one long password could be cached, and reset the delay, any number of
+        // times.
         let password = &login.password[..login.password.len().min(MAX_PASSWORD)];
         for part in [login.user.as_bytes(), hash.as_bytes(), password] {
             context.update(&part.len().to_be_bytes());

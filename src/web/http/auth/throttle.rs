@@ -84,9 +84,9 @@ impl Failures {
 }
 
 impl LoginThrottle {
-    /// The delay of a login from that address now: for its own failures; and for those of all addresses only where it has
-    /// failed itself, or where more addresses have failed than can be tracked. So guesses from elsewhere do not delay an
-    /// address without failures.
+    /// The delay of a login from that address now: for its own failures; and for those of all addresses only where it
+    /// has failed itself, or where more addresses have failed than can be tracked. So guesses from elsewhere do not
+    /// delay an address without failures.
     pub(super) fn delay(&self, peer: Option<IpAddr>) -> Duration {
         let (now, inner) = (Instant::now(), self.inner.lock());
         let own = inner.by_address.get(&peer.map(network)).copied();

@@ -18,8 +18,9 @@ use crate::web::http::address::network;
 
 /// A limit for connections open at once.
 ///
-/// At the limit, a new connection evicts the one that has been idle for longest: that waits for a request, or for the rest
-/// of one. So any number of idle connections cannot lock others out. Where all have a request in flight, a new one waits.
+/// At the limit, a new connection evicts the one that has been idle for longest: that waits for a request, or for the
+/// rest of one. So any number of idle connections cannot lock others out. Where all have a request in flight, a new one
+/// waits.
 ///
 /// One address has three quarters of the slots at most, so that it cannot make all others wait.
 #[derive(Debug)]
