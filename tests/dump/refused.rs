@@ -93,7 +93,7 @@ async fn what_is_no_whole_dump_is_refused_by_line_before_anything_is_written() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let output = load(&file).await;
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.contains("there is something below the chroot already: /jobs"), "{told}");
+    assert!(told.contains("the chroot is not empty: /jobs"), "{told}");
 }
 
 #[test]

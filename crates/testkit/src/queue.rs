@@ -17,20 +17,20 @@ pub const EPHEMERAL: CreateOptions<'static> = CreateMode::Ephemeral.with_acls(Ac
 /// A persistent znode with a number behind its name.
 pub const SEQUENTIAL: CreateOptions<'static> = CreateMode::PersistentSequential.with_acls(Acls::anyone_all());
 
-/// The folders of states, in the order in which the design lists them.
-pub const STATES: [&str; 12] = [
-    "pending",
-    "estimating",
-    "provisioning",
-    "downloading",
-    "processing",
-    "storing",
-    "recording",
-    "notify",
-    "completed",
-    "failed",
-    "held",
-    "deleted",
+/// The states of jobs, in the order in which the design lists them. The folder of each has its name in lower case.
+pub const JOB_STATES: [&str; 12] = [
+    "Pending",
+    "Estimating",
+    "Provisioning",
+    "Downloading",
+    "Processing",
+    "Storing",
+    "Recording",
+    "Notify",
+    "Completed",
+    "Failed",
+    "Held",
+    "Deleted",
 ];
 
 /// The moment of the tests.
@@ -150,7 +150,7 @@ pub fn base() -> Vec<(String, String)> {
         text("/locks/collections", ""),
         text("/locks/queue", ""),
     ];
-    nodes.extend(STATES.iter().map(|state| (format!("/jobs/states/{state}"), String::new())));
+    nodes.extend(JOB_STATES.iter().map(|state| (format!("/jobs/states/{}", state.to_lowercase()), String::new())));
     nodes
 }
 

@@ -103,7 +103,10 @@ async fn what_is_held_or_changed_or_still_young_is_not_repaired() {
     let refused = plan(&world, Fault::LeakedStorageLock, "/locks/storage/ark_1_3", later(), true).await;
     assert!(is_nothing_to_repair(&refused), "{refused:?}");
     let error = plan(&world, Fault::RetriesExhausted, JOB, later(), true).await.unwrap_err();
-    assert!(error.to_string().contains("no writing repairs retries_exhausted: resume the job"), "{error}");
+    assert!(
+        error.to_string().contains("retries_exhausted cannot be repaired by writing values: resume the job"),
+        "{error}"
+    );
     assert_eq!(world.tree().await, before);
 
     // A daemon at work is not disturbed, unless that is requested.
@@ -226,7 +229,7 @@ async fn what_has_content_is_removed_by_no_repair_whatever_its_name() {
         (Fault::MalformedName, "/jobs/jid77777", "delete it by hand"),
         (Fault::MalformedName, "/batches/bid99999", "delete it by hand"),
         (Fault::MalformedName, "/jobs/states/pending/00", "it has children"),
-        (Fault::DanglingUuid, "/batch-uuids/u9", "does not show dangling_uuid"),
+        (Fault::DanglingUuid, "/batch-uuids/u9", "does not have the fault dangling_uuid"),
     ] {
         let error = plan(&world, fault, item, later(), true).await.unwrap_err();
         assert!(error.to_string().contains(why), "{item}: {error}");

@@ -260,7 +260,7 @@ pub(super) const BEYOND_REPAIR: &[Beyond] = &[
     (JOB, &[Make("/jobs/jid0000000001/metadata", LARGE)], "metadata holds 17408 bytes, more than the audit", JOB_GONE),
     (JOB, &[Set(STATUS, LARGE)], "status holds 17408 bytes", JOB_GONE),
     (JOB, &[Set(BID, "bid0000000066")], "its batch bid0000000066 is gone", JOB_GONE),
-    (JOB, &[Set(STATUS, r#"{"status":"Teleporting","retry_count":0}"#)], "not known here, Teleporting", JOB_GONE),
+    (JOB, &[Set(STATUS, r#"{"status":"Teleporting","retry_count":0}"#)], "unknown state, Teleporting", JOB_GONE),
     (
         JOB,
         &[Set(STATUS, "garbage"), Delete(ENTRY)],
