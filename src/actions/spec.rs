@@ -363,4 +363,27 @@ mod tests {
             assert_eq!(row.kind.is_destructive(), row.role == Admin, "{target:?} {}", row.kind);
         }
     }
+    #[test]
+    fn the_readme_lists_the_actions_of_each_target() {
+        let readme = include_str!("../../README.md");
+        for target in TargetKind::ALL {
+            let name = match target {
+                TargetKind::Job => "a job",
+                TargetKind::Batch => "a batch",
+                TargetKind::Request => "an access request",
+                TargetKind::Queue => "a queue",
+                TargetKind::Collection => "a collection",
+                TargetKind::Lock => "a lock, such as that of a job",
+                TargetKind::Fault => "a fault",
+                TargetKind::Batches => "all finished batches",
+            };
+            let row = readme.lines().find_map(|line| line.strip_prefix(&format!("| {name} | "))).unwrap_or_default();
+            // What stands in brackets is said of the action before it.
+            let row: String =
+                row.trim_end_matches(" |").split('(').map(|text| text.rsplit(')').next().unwrap()).collect();
+            let listed: Vec<_> = row.split(',').map(str::trim).collect();
+            let titles: Vec<_> = target.actions().iter().map(|spec| spec.kind.title().to_lowercase()).collect();
+            assert_eq!(listed, titles, "{name}");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! A queue created with raw writes, below a chroot of its own.
 
+use queuekeeper_testkit::queue::JOB_STATES;
 use queuekeeper_testkit::server::{connect, shared};
 use queuekeeper_testkit::tree::{Tree, read_tree};
 use tempfile::TempDir;
@@ -13,21 +14,6 @@ pub(crate) struct World {
     pub(crate) address: String,
     pub(crate) home: TempDir,
 }
-
-pub(crate) const STATES: [&str; 12] = [
-    "Pending",
-    "Estimating",
-    "Provisioning",
-    "Downloading",
-    "Processing",
-    "Storing",
-    "Recording",
-    "Notify",
-    "Completed",
-    "Failed",
-    "Held",
-    "Deleted",
-];
 
 impl World {
     /// A queue with one batch in Reporting, a job of it in each state, and a failed access request.
@@ -44,13 +30,13 @@ impl World {
         for path in ["/locks", "/locks/queue", "/locks/collections", "/locks/storage", "/locks/inventory"] {
             world.create(path, "").await;
         }
-        for state in STATES {
+        for state in JOB_STATES {
             world.create(&format!("/jobs/states/{}", state.to_lowercase()), "").await;
         }
         // The collection of the Held job: if it were not held, the job would be a fault.
         world.create("/locks/collections/c10", "").await;
         world.batch(0, "Reporting").await;
-        for (number, state) in (0..).zip(STATES) {
+        for (number, state) in (0..).zip(JOB_STATES) {
             world.job(number, 0, state, "").await;
         }
         world.create("/access/small/qid0000000000", "").await;

@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use prometheus_client::registry::Registry;
 use queuekeeper::mirror::{self, FoundFault, Metrics, Store, Writer};
 use queuekeeper_queue::fault::{Fault, Limits};
+use queuekeeper_testkit::queue::JOB_STATES;
 use queuekeeper_testkit::server::{config, connect, shared};
 use queuekeeper_testkit::wait::eventually;
 use queuekeeper_zookeeper::Sessions;
@@ -48,13 +49,13 @@ impl World {
         ] {
             world.create(path, "").await;
         }
-        for state in STATES {
+        for state in JOB_STATES {
             world.create(&format!("/jobs/states/{}", state.to_lowercase()), "").await;
         }
         // Where the job in Held belongs: of a free collection it would be a fault.
         world.create("/locks/collections/c10", "").await;
         world.batch(0, "Reporting").await;
-        for (number, state) in (0..).zip(STATES) {
+        for (number, state) in (0..).zip(JOB_STATES) {
             world.job(number, state).await;
         }
         world
@@ -132,21 +133,6 @@ impl World {
         writer.commit().await.unwrap();
     }
 }
-
-pub(crate) const STATES: [&str; 12] = [
-    "Pending",
-    "Estimating",
-    "Provisioning",
-    "Downloading",
-    "Processing",
-    "Storing",
-    "Recording",
-    "Notify",
-    "Completed",
-    "Failed",
-    "Held",
-    "Deleted",
-];
 
 pub(crate) fn outcome(state: &str) -> &'static str {
     match state {

@@ -5,24 +5,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use queuekeeper_testkit::queue::JOB_STATES;
 use queuekeeper_zookeeper::PrivateServer;
 use queuekeeper_zookeeper::server::Options;
 use zookeeper_client::Client;
 
 use super::chaos::{Write, delete_all, folders, new_batch, new_job, play, status};
 use super::harness::{Mirror, connect, create};
-
-const PATH: [&str; 9] = [
-    "Pending",
-    "Estimating",
-    "Provisioning",
-    "Downloading",
-    "Processing",
-    "Storing",
-    "Recording",
-    "Notify",
-    "Completed",
-];
 
 fn at(job: u32) -> String {
     format!("/jobs/jid{job:010}/status")
@@ -79,7 +68,7 @@ async fn steps_jumps_and_durations_are_counted_as_they_happened() {
 
     // Step by step, each seen: 8 steps, and a duration for each state left, by the server's clock.
     let began = changed_at(&client, 1).await;
-    for states in PATH.windows(2) {
+    for states in JOB_STATES[..9].windows(2) {
         client.set_data(&at(1), &status(states[1], 0), None).await.unwrap();
         mirror.equals(&client).await;
         let expected = states.join("->").to_lowercase();

@@ -22,9 +22,9 @@ use crate::web::http::query::{Pairs, address, given, refuse};
 use crate::web::state::State;
 use queuekeeper_queue::state::State as _;
 
-mod words;
+mod names;
 
-pub(super) use words::{state_name, target_in_words};
+pub(super) use names::{state_name, target_in_words};
 
 /// The maximum size, in bytes of HTML, of the data that would be lost, of all znodes and of one.
 const LOST_LIMITS: (usize, usize) = (40 << 10, 6 << 10);
@@ -69,7 +69,7 @@ impl ActionForm {
         let priority = priority(number("priority", self.priority.as_ref())?)?;
         let parameters = ActionParameters {
             to: job_state(given(self.to.as_ref()))?,
-            priority: priority.or_else(|| words::present_priority(state, kind, &target)),
+            priority: priority.or_else(|| names::present_priority(state, kind, &target)),
             force: given(self.force.as_ref()).is_some(),
             with_jobs: given(self.with_jobs.as_ref()).is_some(),
         };

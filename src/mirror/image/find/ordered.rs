@@ -8,8 +8,10 @@ use crate::mirror::bands::Bands;
 impl Filter<'_> {
     /// Whether it asks for nothing but the state, the lock, and the instant of entering.
     pub(super) fn is_by_state(&self) -> bool {
-        let is_by_sets = self.few.is_none() && self.sets.is_empty() && self.text.is_none();
-        is_by_sets && self.collection.is_none() && self.batch.is_none() && self.min_retries == 0
+        // All fields by name: one that is forgotten here would not filter.
+        let Self { kinds: _, entered_until: _, few, collection, batch, min_retries, sets, text } = self;
+        let is_by_sets = few.is_none() && sets.is_empty() && text.is_none();
+        is_by_sets && collection.is_none() && batch.is_none() && *min_retries == 0
     }
 
     /// How many of a set pass, by the instant of entering.

@@ -155,13 +155,14 @@ impl Filter<'_> {
     }
 
     pub(super) fn has(&self, columns: &Columns, row: usize) -> bool {
-        self.kinds.has(columns.kind[row])
-            && self.collection.is_none_or(|collection| columns.collection[row] == collection)
-            && self.batch.is_none_or(|batch| columns.batch[row] == batch.number())
-            && self.entered_until.is_none_or(|until| columns.entered_ms[row] <= until)
-            && columns.retries[row] >= self.min_retries
-            && self.sets.iter().all(|set| set.has(row))
-            && self.text.is_none_or(|text| text.has(columns, row))
+        let Self { kinds, few: _, collection, batch, entered_until, min_retries, sets, text } = self;
+        kinds.has(columns.kind[row])
+            && collection.is_none_or(|collection| columns.collection[row] == collection)
+            && batch.is_none_or(|batch| columns.batch[row] == batch.number())
+            && entered_until.is_none_or(|until| columns.entered_ms[row] <= until)
+            && columns.retries[row] >= *min_retries
+            && sets.iter().all(|set| set.has(row))
+            && text.is_none_or(|text| text.has(columns, row))
     }
 
     fn scan<T: Value>(&self, columns: &Columns, order: Order<'_, T>, selection: &mut Selection) {
@@ -206,25 +207,26 @@ impl Filter<'_> {
     }
 
     fn mark(&self, columns: &Columns, rows: Range<usize>, marks: &mut Marks) {
-        self.kinds.mark(&columns.kind[rows.clone()], marks);
-        if let Some(collection) = self.collection {
-            only(marks, &columns.collection[rows.clone()], |value| value == collection);
+        let Self { kinds, few: _, collection, batch, entered_until, min_retries, sets, text } = self;
+        kinds.mark(&columns.kind[rows.clone()], marks);
+        if let Some(collection) = collection {
+            only(marks, &columns.collection[rows.clone()], |value| value == *collection);
         }
-        if let Some(batch) = self.batch {
+        if let Some(batch) = batch {
             only(marks, &columns.batch[rows.clone()], |value| value == batch.number());
         }
-        if let Some(until) = self.entered_until {
-            only(marks, &columns.entered_ms[rows.clone()], |value| value <= until);
+        if let Some(until) = entered_until {
+            only(marks, &columns.entered_ms[rows.clone()], |value| value <= *until);
         }
-        if self.min_retries > 0 {
-            only(marks, &columns.retries[rows.clone()], |value| value >= self.min_retries);
+        if *min_retries > 0 {
+            only(marks, &columns.retries[rows.clone()], |value| value >= *min_retries);
         }
-        for set in &self.sets {
+        for set in sets {
             let mut found = [0; BLOCK];
             unpack(rows.clone(), |at| set.window(at), &mut found);
             both(marks, &found);
         }
-        if let Some(text) = self.text {
+        if let Some(text) = text {
             text.mark(columns, rows, marks);
         }
     }
