@@ -136,7 +136,7 @@ def curves():
                     "Time in this state of jobs that left it within the last hour: median, 90th and 99th percentile. Estimated from the histogram's buckets.",
                     [
                         query(f"histogram_quantile({share}, {within_hour})", name)
-                        for share, name in ((0.5, "half"), (0.9, "9 in 10"), (0.99, "99 in 100"))
+                        for share, name in ((0.5, "p50"), (0.9, "p90"), (0.99, "p99"))
                     ],
                     "s",
                     empty="No job left it",
