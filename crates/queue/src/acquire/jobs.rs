@@ -71,7 +71,7 @@ impl Queue {
             match EntryName::from_name(&name).filter(|entry| Priority::new(entry.priority.into()).is_some()) {
                 Some(entry) => readable.push(entry),
                 None => {
-                    skipped.push(SkippedItem { path: folder.any_child(&name), reason: SkipReason::UnreadableEntry })
+                    skipped.push(SkippedItem { path: folder.any_child(&name), reason: SkipReason::UnreadableEntry });
                 }
             }
         }

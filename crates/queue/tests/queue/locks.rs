@@ -17,7 +17,7 @@ mod setting;
 
 use setting::{ITEMS, Kind, LIMIT, Setting};
 
-/// PendingChange it again until there is a connection.
+/// Tries it again until there is a connection.
 async fn connected<T>(mut work: impl AsyncFnMut() -> Result<T, Error>) -> T {
     eventually_some(LIMIT, "there is a connection again", async || match work().await {
         Ok(came) => Some(came),
