@@ -17,7 +17,7 @@ pub(super) async fn few(request: Request, next: Next) -> Response {
     let limit = pairs.iter().filter(|(name, _)| name == "limit").find_map(|(_, limit)| limit.parse::<usize>().ok());
     match limit {
         Some(limit) if limit > MOST => {
-            let detail = format!("A page has at most {MOST} rows; the API returns up to 500 at once.");
+            let detail = format!("A page has at most {MOST} rows; the API returns 1 to 500 at once.");
             Problem::bad(detail).allowing([format!("1 to {MOST}")]).into_response()
         }
         Some(_) | None => next.run(request).await,
