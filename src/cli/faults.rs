@@ -75,7 +75,7 @@ impl FaultsArgs {
                     note(&format!("{fault}: it cannot be repaired automatically; {help}"));
                 }
                 if targets.is_empty() {
-                    note("no fault can be repaired automatically");
+                    note("there is nothing that can be repaired automatically");
                     return Ok(());
                 }
                 self.act
