@@ -44,7 +44,7 @@ async fn each_command_shows_its_data_and_ends_with_its_exit_code() {
         ),
         ("job 3", 0, &["jid0000000003"]),
         ("job jid0000000999", 4, &["there is no job jid0000000999"]),
-        ("job jid3", 2, &["no job's id", "jid0000000042"]),
+        ("job jid3", 2, &["not the id of a job", "jid0000000042"]),
         (
             "job jid0000000001 why",
             0,
