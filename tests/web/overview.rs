@@ -145,7 +145,7 @@ fn it_tells_how_the_states_move_and_why_one_does_not() {
         "Five jobs wait for space. Five jobs fill it. Storage is at 91 %. Five jobs fill it. Free working storage.",
         "37 jobs failed in Downloading for one reason oldest 1.7 h “404 for &#60;b&#62;#” in batch bid0000000418. 2 were \
          resumed before, and failed again.",
-        "4 more jobs failed for other reasons They left 2 different messages.",
+        "4 more jobs failed for other reasons They have 2 different messages.",
         "1,533 unfinished",
         "access 5 small, 1 large",
     ] {

@@ -127,7 +127,7 @@ mod tests {
         std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o602)).unwrap();
         assert!(Auth::read_file(file.path()).unwrap_err().to_string().contains("may write it"));
         let error = Auth::read_file(Path::new("digest:keeper:hunter2")).unwrap_err().to_string();
-        assert!(error.contains("no file") && !error.contains("hunter2"), "{error}");
+        assert!(error.contains("not a file") && !error.contains("hunter2"), "{error}");
     }
 
     #[test]
