@@ -3,7 +3,7 @@
 //! Handlers are thin: they take a view from the mirror and render it. None of them sends a request to ZooKeeper.
 //!
 //! Each module names only those below it (`.ci/layers` checks that): this one assembles `events` and `errors`, `pages`,
-//! `api`, the small handlers (`health`, `scrape`, `dashboards`, `assets`), `actions`, `state`, `reload`, `http`,
+//! `api`, the small handlers (`health`, `scrape`, `dashboards`, `assets`, `icons`), `actions`, `state`, `reload`, `http`,
 //! `routes`.
 
 use std::sync::Arc;
@@ -40,6 +40,7 @@ mod errors;
 mod events;
 pub mod health;
 mod http;
+mod icons;
 mod links;
 pub mod pages;
 mod reload;
@@ -73,6 +74,7 @@ fn own_routes(config: &config::Web) -> Vec<(&str, MethodRouter<State>)> {
         (READY, get(health::ready)),
         (events::ROUTE, get(events::events)),
         (assets::ROUTE, get(assets::asset)),
+        (icons::ROUTE, get(icons::icon)),
         (dashboards::ROUTE, get(dashboards::file)),
     ]
 }
@@ -90,8 +92,17 @@ fn assemble(config: &config::Web) -> (Router<State>, Vec<Route>) {
 }
 
 /// The routes that serve bytes embedded in the binary, which do not depend on the queue.
-const EMBEDDED: [&str; 8] =
-    [assets::ROUTE, dashboards::ROUTE, routes::API_DOCUMENT, "/api", "/api/bodies", "/dashboards", "/runbook", HEALTHY];
+const EMBEDDED: [&str; 9] = [
+    assets::ROUTE,
+    icons::ROUTE,
+    dashboards::ROUTE,
+    routes::API_DOCUMENT,
+    "/api",
+    "/api/bodies",
+    "/dashboards",
+    "/runbook",
+    HEALTHY,
+];
 
 /// What the metrics of requests need to know of a route.
 fn known(route: &Route) -> Known<'_> {

@@ -131,6 +131,15 @@
     if (merge(region, fresh, gentle)) waiting.delete(name); else waiting.set(name, { html, since });
     if (anchor) scrollBy(0, anchor.getBoundingClientRect().top - before);
     tellTimes(region);
+    if (region.dataset.title) showInWindow(region.dataset);
+  }
+
+  /** What the window's title and icon say while it is behind others. */
+  function showInWindow({ title, icon }) {
+    document.title = `${title} · queuekeeper`;
+    const link = document.querySelector('link[rel=icon]');
+    const href = new URL(icon, root).href;
+    if (link && link.href !== href) link.href = href;
   }
 
   const catchUp = () => waiting.forEach(({ html }, name) => show(name, html));

@@ -87,8 +87,9 @@ fn unseen(has_volume: bool, has_rules: bool) -> String {
 }
 
 fn show(overview: &Overview, faults: &FaultList, unseen: &str, now: Timestamp, screen: &mut Screen) {
+    screen.say(&format!("{}.", overview.verdict.sentence));
     screen.say(&format!(
-        "{} in {} at {}, {} not done.",
+        "{} in {} at {}, {} unfinished.",
         counted(overview.jobs, "job", "jobs"),
         counted(overview.batches, "batch", "batches"),
         overview.status.servers,

@@ -7,12 +7,13 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::status::Status;
-use crate::insight::{Diagnosis, Forecast};
+use crate::insight::{CauseKind, Diagnosis, Forecast};
 use crate::metrics::storage::Space;
 use crate::mirror::failures::FailureGroup;
 use crate::mirror::lists::BatchDetail;
 use crate::mirror::{Flow, History, LockKind, Pause, Rates, Summary, state_label};
 use crate::views::show::{Ago, visible};
+use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::path::{AccessQueue, Queue};
 use queuekeeper_queue::state::{JobState, State};
 
@@ -20,10 +21,12 @@ mod attention;
 mod batches;
 mod gather;
 mod states;
+mod verdict;
 
 pub(crate) use attention::{Attention, Severity, offset};
 pub(crate) use batches::BatchInWork;
 pub(crate) use states::StateFigures;
+pub(crate) use verdict::Verdict;
 
 /// What the overview shows besides the [`Summary`]: rates, and a limited number of single items. Its size does not
 /// depend on the size of the queue.
@@ -67,11 +70,20 @@ pub struct Stopped {
     pub diagnosis: Diagnosis,
 }
 
+impl Stopped {
+    /// Whether it is stopped because no daemon takes its jobs.
+    fn is_without_daemon(&self) -> bool {
+        self.diagnosis.causes.iter().any(|cause| cause.kind == CauseKind::Fault(Fault::NoDaemon))
+    }
+}
+
 /// The whole queue at one moment.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Overview {
     /// Whether the figures are current.
     pub(crate) status: Status,
+    /// Whether the queue flows.
+    pub(crate) verdict: Verdict,
     /// Jobs in all.
     pub(crate) jobs: u64,
     /// Batches in all.
@@ -211,6 +223,7 @@ impl Overview {
                 used_ratio: 1.0 - space.free_bytes as f64 / (space.size_bytes as f64).max(1.0),
                 threshold_ratio: threshold,
             }),
+            verdict: verdict::verdict(&status, &states, recent, now),
             attention: attention::all(&status, summary, recent),
             queues: queues(summary),
             collections_held: summary.collections_held,

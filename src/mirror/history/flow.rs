@@ -141,6 +141,14 @@ pub struct Flow {
     pub failed_1h: Pace,
 }
 
+impl Flow {
+    /// The rates at which jobs complete.
+    #[must_use]
+    pub fn completed(&self) -> Rates {
+        Rates { recent: self.completed_5m, longer: self.completed_1h, latest: Pace::default() }
+    }
+}
+
 impl Record {
     /// How the queue moves; of what the tree says, nothing is later than `now`.
     pub(in crate::mirror) fn flow(&self, offset: Offset, now: Timestamp) -> Flow {

@@ -14,6 +14,7 @@ use super::frame::{Frame, Section};
 use crate::views::overview::{self, Attention, Recent, Severity};
 use crate::views::show::Moment;
 use crate::views::status::Status;
+use crate::web::icons;
 
 mod batches;
 mod curves;
@@ -32,6 +33,7 @@ pub struct Overview {
 /// What the image says.
 #[derive(Debug)]
 struct Content {
+    verdict: Verdict,
     pipeline: Pipeline,
     attention: Vec<Item>,
     curves: Vec<Curve>,
@@ -40,6 +42,20 @@ struct Content {
     watched: Option<String>,
     batches: Batches,
     details: Details,
+}
+
+/// Whether the queue flows.
+#[derive(Debug)]
+struct Verdict {
+    /// `good`, `warn` or `bad`.
+    class: &'static str,
+    /// The same in a few words, for the title of the window.
+    title: String,
+    /// Where the icon of the window is, which shows the colour and how much is urgent, relative to the root.
+    icon: String,
+    before: String,
+    since: Option<Moment>,
+    after: String,
 }
 
 /// One thing to look at.
@@ -88,12 +104,29 @@ impl Content {
                 11..=60 => "Last hour",
                 61.. => "Last six hours",
             },
+            verdict: Verdict::new(overview, now),
             pipeline: Pipeline::new(overview, now),
             attention: overview.attention.iter().map(|item| Item::new(item, now)).collect(),
             curves: curves::all(overview, recent, now),
             watched: (watched < Duration::from_mins(59)).then(|| crate::views::show::Ago(watched).to_string()),
             batches: Batches::new(overview, now),
             details: Details::new(overview, now),
+        }
+    }
+}
+
+impl Verdict {
+    fn new(overview: &overview::Overview, now: Timestamp) -> Self {
+        let verdict = &overview.verdict;
+        let urgent = overview.attention.iter().filter(|item| item.severity == Severity::Bad).count();
+        let (before, after) = verdict.around.clone();
+        Self {
+            class: verdict.health.label(),
+            title: verdict.title.clone(),
+            icon: icons::path(verdict.health.label(), urgent),
+            before,
+            since: verdict.since.map(|since| Moment::new(since, now)),
+            after,
         }
     }
 }

@@ -3,20 +3,16 @@
 use super::{Attention, Severity, item};
 use crate::insight::CauseKind;
 use crate::mirror::Summary;
-use crate::views::overview::{Recent, Stopped};
+use crate::views::overview::Recent;
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::state::State;
 
 /// How many causes of one state are shown.
 const CAUSES: usize = 3;
 
-fn is_without_daemon(stopped: &Stopped) -> bool {
-    stopped.diagnosis.causes.iter().any(|cause| cause.kind == CauseKind::Fault(Fault::NoDaemon))
-}
-
 /// Jobs that no daemon takes, in one item for all states. It comes before any other problem of these states.
 pub(super) fn no_daemon(summary: &Summary, recent: &Recent) -> Option<Attention> {
-    let idle: Vec<_> = recent.stopped.iter().filter(|stopped| is_without_daemon(stopped)).collect();
+    let idle: Vec<_> = recent.stopped.iter().filter(|stopped| stopped.is_without_daemon()).collect();
     let first = idle.first()?;
     let names: Vec<_> = idle.iter().map(|stopped| stopped.state.name()).collect();
     let is_any_locked = summary.jobs.iter().any(|(_, figures)| figures.locked > 0);
@@ -44,7 +40,7 @@ pub(super) fn no_daemon(summary: &Summary, recent: &Recent) -> Option<Attention>
 pub(super) fn stopped(recent: &Recent) -> Vec<Attention> {
     let states = recent.stopped.iter().filter_map(|stopped| {
         let causes = || stopped.diagnosis.causes.iter();
-        if is_without_daemon(stopped) {
+        if stopped.is_without_daemon() {
             return None;
         }
         // A pause is an item of its own.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::mirror::words;
 use crate::views::overview::{Overview, StateFigures};
 use crate::views::show::{Ago, Count, Moment, Size, percent};
 
@@ -120,23 +121,13 @@ fn rate(state: &StateFigures, overview: &Overview, now: Timestamp) -> String {
         return String::new();
     }
     match (state.left_per_hour, state.last_left) {
-        (Some(rate), _) if rate > 0.0 && !state.is_stopped => format!("{} an hour", per_hour(rate)),
+        (Some(rate), _) if rate > 0.0 && !state.is_stopped => format!("{} an hour", words::about(rate)),
         (Some(_), Some(left)) => {
             let still = Duration::try_from(now.duration_since(left)).unwrap_or_default();
             format!("none for {}", Ago(still))
         }
         (Some(_), None) | (None, _) => String::new(),
     }
-}
-
-/// A rate with two digits that count: `64`, `1,200`, `0.4`.
-fn per_hour(rate: f64) -> String {
-    if rate < 9.95 {
-        return format!("{rate:.1}");
-    }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is no less than 0")]
-    let whole = rate.round() as u64;
-    Count(whole).to_string()
 }
 
 /// Draws the bands side by side, youngest first.

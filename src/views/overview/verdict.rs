@@ -1,0 +1,342 @@
+//! The verdict: whether the queue flows, in one sentence.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{Recent, StateFigures};
+use crate::insight::CauseKind;
+use crate::mirror::words::{about, ago, count, counted, percent};
+use crate::views::status::Status;
+use queuekeeper_queue::path::Queue;
+use queuekeeper_queue::state::State as _;
+
+/// What the state of the whole queue comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum VerdictKind {
+    /// There is no connection to ZooKeeper: the figures are old.
+    Disconnected,
+    /// There is a connection, and the figures are old until the queue has been read again.
+    Stale,
+    /// The ingest queue is paused.
+    Paused,
+    /// Jobs wait, no daemon takes any, and none is being worked on.
+    NoDaemon,
+    /// A state has not moved for a minute or longer, for a reason that does not pass by itself.
+    Stalled,
+    /// Every job is finished, failed or held.
+    Idle,
+    /// Jobs wait, none finishes at present, and nothing is known to stop them.
+    Slow,
+    /// Jobs finish.
+    Flowing,
+    /// Jobs wait, and they have not been watched for long enough to know whether they finish.
+    Unknown,
+}
+
+/// How good or bad that is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Health {
+    /// All is well.
+    Good,
+    /// An operator should know about it.
+    Warn,
+    /// It needs an operator.
+    Bad,
+}
+
+impl Health {
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Warn => "warn",
+            Self::Bad => "bad",
+        }
+    }
+}
+
+/// Whether the queue flows, in one sentence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct Verdict {
+    /// What it comes to.
+    pub(crate) kind: VerdictKind,
+    /// How good or bad that is.
+    pub(crate) health: Health,
+    /// The same in a sentence, without a full stop.
+    #[schema(example = "Stalled in Provisioning for 52 s: working storage is full (86 %, limit 80 %)")]
+    pub(crate) sentence: String,
+    /// Since when; of a queue that flows, when the job that has been in its state longest entered it.
+    pub(crate) since: Option<Timestamp>,
+    /// The verdict in two or three words.
+    #[serde(skip)]
+    pub(crate) title: String,
+    /// The sentence before the time since then, and after it.
+    #[serde(skip)]
+    pub(crate) around: (String, String),
+}
+
+impl VerdictKind {
+    fn health(self) -> Health {
+        match self {
+            Self::Disconnected | Self::Stale | Self::NoDaemon | Self::Stalled => Health::Bad,
+            Self::Paused | Self::Slow => Health::Warn,
+            Self::Idle | Self::Flowing | Self::Unknown => Health::Good,
+        }
+    }
+
+    /// A sentence of what comes before the time since then, and what comes after it.
+    fn since(self, title: String, since: Option<Timestamp>, now: Timestamp, before: &str, after: String) -> Verdict {
+        let around = (format!("{title}{before}"), after);
+        let time = since.map(|since| format!(" {}", ago(since, now))).unwrap_or_default();
+        let sentence = format!("{}{time}{}", around.0, around.1);
+        Verdict { kind: self, health: self.health(), sentence, since, title, around }
+    }
+
+    /// The same of something that lasts.
+    fn lasting(self, title: impl Into<String>, since: Option<Timestamp>, now: Timestamp, why: &str) -> Verdict {
+        let after = if why.is_empty() { String::new() } else { format!(": {why}") };
+        self.since(title.into(), since, now, if since.is_some() { " for" } else { "" }, after)
+    }
+}
+
+/// The verdict on these figures.
+pub(super) fn verdict(status: &Status, states: &[StateFigures], recent: &Recent, now: Timestamp) -> Verdict {
+    outdated(status, now)
+        .or_else(|| paused(recent, now))
+        .or_else(|| no_daemon(states, recent, now))
+        .or_else(|| stalled(recent, now))
+        .unwrap_or_else(|| moving(states, recent, now))
+}
+
+/// The figures are old.
+fn outdated(status: &Status, now: Timestamp) -> Option<Verdict> {
+    let since = status.stale_since?;
+    let figures = format!("figures are from {}", since.strftime("%H:%M:%S UTC"));
+    Some(if status.connected {
+        VerdictKind::Stale.lasting("Reading the queue again", Some(since), now, &figures)
+    } else {
+        VerdictKind::Disconnected.lasting("Not connected to ZooKeeper", Some(since), now, &figures)
+    })
+}
+
+fn paused(recent: &Recent, now: Timestamp) -> Option<Verdict> {
+    let (_, pause) = recent.pauses.iter().find(|(queue, _)| *queue == Queue::Ingest)?;
+    Some(VerdictKind::Paused.lasting("Paused", pause.since, now, "only the inventory daemon takes jobs"))
+}
+
+/// No job is being worked on, and no daemon takes one from any state in which some wait.
+fn no_daemon(states: &[StateFigures], recent: &Recent, now: Timestamp) -> Option<Verdict> {
+    let waiting = || states.iter().filter(|state| state.is_on_path && !state.is_final && state.count > 0);
+    let idle = || recent.stopped.iter().filter(|stopped| stopped.is_without_daemon());
+    let is_idle = |state: &StateFigures| idle().any(|stopped| stopped.state.label() == state.state);
+    if waiting().next().is_none() || !waiting().all(|state| state.locked == 0 && is_idle(state)) {
+        return None;
+    }
+    let jobs = waiting().map(|state| state.count).sum();
+    let since = idle().filter_map(|stopped| stopped.since).max();
+    Some(VerdictKind::NoDaemon.lasting("No daemon is working", since, now, &counted(jobs, "job waits", "jobs wait")))
+}
+
+/// The stalled state that is farthest on the way: those before it may wait for it.
+fn stalled(recent: &Recent, now: Timestamp) -> Option<Verdict> {
+    let stopped = recent.stopped.last()?;
+    let decisive = stopped.diagnosis.causes.iter().find(|cause| cause.kind != CauseKind::QueuePaused);
+    let why = match decisive.map(|cause| (cause.kind, cause)) {
+        Some((CauseKind::PoolFull | CauseKind::WaitingForSpace, _)) if recent.storage.is_some() => full(recent),
+        Some((_, cause)) => lowered(cause.sentence.trim_end_matches('.')),
+        None => String::new(),
+    };
+    let others = match recent.stopped.len() - 1 {
+        0 => String::new(),
+        others => format!(" and {}", counted(others as u64, "earlier state", "earlier states")),
+    };
+    let title = format!("Stalled in {}{others}", stopped.state.name());
+    Some(VerdictKind::Stalled.lasting(title, stopped.since, now, &why))
+}
+
+/// Jobs wait for working storage.
+fn full(recent: &Recent) -> String {
+    let Some((threshold, space)) = recent.storage else { return String::new() };
+    let used = 1.0 - space.free_bytes as f64 / (space.size_bytes as f64).max(1.0);
+    let figures = format!("({}, limit {})", percent(used), percent(threshold));
+    if used >= threshold {
+        format!("working storage is full {figures}")
+    } else {
+        format!("its jobs need more working storage than is left {figures}")
+    }
+}
+
+/// The queue as it moves.
+fn moving(states: &[StateFigures], recent: &Recent, now: Timestamp) -> Verdict {
+    let unfinished = || states.iter().filter(|state| state.is_on_path && !state.is_final);
+    let jobs: u64 = unfinished().map(|state| state.count).sum();
+    let oldest = unfinished().filter(|state| state.count > 0).filter_map(|state| state.oldest_entered).min();
+    if jobs == 0 {
+        return VerdictKind::Idle.lasting("Idle", None, now, "no job is unfinished");
+    }
+    let completed = recent.flow.completed();
+    let waits = if oldest.is_some() { ", oldest wait" } else { "" };
+    match completed.present().per_hour() {
+        Some(per_hour) if per_hour > 0.0 => {
+            let before = format!(": {} jobs/h{waits}", about(rounded(per_hour)));
+            VerdictKind::Flowing.since("Flowing".to_owned(), oldest, now, &before, String::new())
+        }
+        Some(_) => {
+            let before = format!(": no job has completed recently, {} unfinished{waits}", count(jobs));
+            VerdictKind::Slow.since("Slow".to_owned(), oldest, now, &before, String::new())
+        }
+        None => {
+            let title = format!("{} unfinished", counted(jobs, "job", "jobs"));
+            VerdictKind::Unknown.since(title, oldest, now, waits, "; the rate is not known yet".to_owned())
+        }
+    }
+}
+
+/// A rate to two digits: more of them would change all the time, and mean nothing.
+fn rounded(rate: f64) -> f64 {
+    let unit = 10_f64.powf(rate.log10().floor() - 1.0);
+    (rate / unit).round() * unit
+}
+
+/// A sentence that follows a colon.
+fn lowered(sentence: &str) -> String {
+    let mut characters = sentence.chars();
+    let first = characters.next().map(|first| first.to_lowercase().to_string()).unwrap_or_default();
+    format!("{first}{}", characters.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::insight::{Cause, Diagnosis};
+    use crate::metrics::storage::Space;
+    use crate::mirror::{Freshness, Pace, Pause, Summary};
+    use crate::views::overview::{Stopped, states};
+    use queuekeeper_queue::fault::Fault;
+    use queuekeeper_queue::state::JobState;
+
+    fn now() -> Timestamp {
+        "2026-03-02T18:17:05Z".parse().unwrap()
+    }
+
+    fn ago(seconds: i64) -> Timestamp {
+        now() - jiff::SignedDuration::from_secs(seconds)
+    }
+
+    /// A queue that is current, with so many jobs in states, all for three minutes.
+    fn sentence_of(jobs: &[(JobState, u64, u64)], recent: &Recent, freshness: &Freshness) -> (VerdictKind, String) {
+        let mut summary = Summary::default();
+        for (state, count, locked) in jobs {
+            let figures = summary.jobs.get_mut(Some(*state));
+            (figures.count, figures.locked, figures.oldest_unlocked) = (*count, *locked, Some(ago(180)));
+        }
+        let status = Status::new(freshness, "zk1:2181".to_owned(), now());
+        let verdict = verdict(&status, &states::all(&summary, recent), recent, now());
+        assert!(verdict.sentence.starts_with(&verdict.title), "{verdict:?}");
+        assert!(verdict.sentence.starts_with(&verdict.around.0) && verdict.sentence.ends_with(&verdict.around.1));
+        (verdict.kind, verdict.sentence)
+    }
+
+    fn synced() -> Freshness {
+        Freshness { session: Some("0x1".to_owned()), last_walk: Some(ago(999)), ..Freshness::default() }
+    }
+
+    fn completing(count: u64) -> Recent {
+        let mut recent = Recent::default();
+        recent.flow.completed_5m = Pace { count, over: Duration::from_mins(5) };
+        recent.flow.completed_1h = Pace { count: count * 12, over: Duration::from_hours(1) };
+        recent
+    }
+
+    fn stopped(state: JobState, kind: CauseKind, sentence: &str) -> Stopped {
+        let cause = Cause {
+            kind,
+            sentence: sentence.to_owned(),
+            evidence: String::new(),
+            remedy: None,
+            since: None,
+            items: Vec::new(),
+            more: 0,
+        };
+        let diagnosis =
+            Diagnosis { verdict: crate::insight::Verdict::Stopped, headline: String::new(), causes: vec![cause] };
+        Stopped { state, since: Some(ago(52)), diagnosis }
+    }
+
+    #[test]
+    fn the_queue_as_a_whole_is_in_one_sentence() {
+        use JobState::{Completed, Downloading, Failed, Held, Pending, Provisioning};
+        let waiting = [(Pending, 400, 1), (Downloading, 5, 2), (Completed, 9, 0)];
+        let of = |jobs: &[_], recent: &Recent| sentence_of(jobs, recent, &synced());
+        let is = |expected: (VerdictKind, &str), found: (VerdictKind, String)| {
+            assert_eq!((expected.0, expected.1), (found.0, &*found.1));
+        };
+        is((VerdictKind::Flowing, "Flowing: 4,500 jobs/h, oldest wait 3 min"), of(&waiting, &completing(377)));
+        is(
+            (VerdictKind::Slow, "Slow: no job has completed recently, 405 unfinished, oldest wait 3 min"),
+            of(&waiting, &completing(0)),
+        );
+        is(
+            (VerdictKind::Unknown, "405 jobs unfinished, oldest wait 3 min; the rate is not known yet"),
+            of(&waiting, &Recent::default()),
+        );
+        is(
+            (VerdictKind::Idle, "Idle: no job is unfinished"),
+            of(&[(Completed, 9, 0), (Failed, 2, 0), (Held, 1, 0)], &completing(0)),
+        );
+
+        let mut full = completing(375);
+        full.stopped.push(stopped(Provisioning, CauseKind::PoolFull, "5 jobs fill it."));
+        let space = |free_bytes| Some((0.8, Space { size_bytes: 100, free_bytes }));
+        full.storage = space(14);
+        is(
+            (VerdictKind::Stalled, "Stalled in Provisioning for 52 s: working storage is full (86 %, limit 80 %)"),
+            of(&waiting, &full),
+        );
+        full.storage = space(28);
+        is(
+            (
+                VerdictKind::Stalled,
+                "Stalled in Provisioning for 52 s: its jobs need more working storage than is left (72 %, limit 80 %)",
+            ),
+            of(&waiting, &full),
+        );
+        // The state farthest on the way is named: those before it may wait for it.
+        full.stopped.push(stopped(
+            Downloading,
+            CauseKind::HeadBlocked,
+            "The entry 05-jid0000000001 blocks Downloading.",
+        ));
+        is(
+            (
+                VerdictKind::Stalled,
+                "Stalled in Downloading and 1 earlier state for 52 s: the entry 05-jid0000000001 blocks Downloading",
+            ),
+            of(&waiting, &full),
+        );
+
+        let no_daemon = |state| stopped(state, CauseKind::Fault(Fault::NoDaemon), "No daemon takes jobs from it.");
+        let mut idle = completing(0);
+        idle.stopped.extend([no_daemon(Pending), no_daemon(Downloading)]);
+        let unlocked = [(Pending, 400, 0), (Downloading, 5, 0)];
+        is((VerdictKind::NoDaemon, "No daemon is working for 52 s: 405 jobs wait"), of(&unlocked, &idle));
+        assert_eq!(of(&waiting, &idle).0, VerdictKind::Stalled, "one is being worked on");
+
+        idle.pauses.push((Queue::Ingest, Pause { since: Some(ago(300)), ..Pause::default() }));
+        is((VerdictKind::Paused, "Paused for 5 min: only the inventory daemon takes jobs"), of(&waiting, &idle));
+
+        let stale = Freshness { stale_since: Some(ago(40)), ..synced() };
+        is(
+            (VerdictKind::Stale, "Reading the queue again for 40 s: figures are from 18:16:25 UTC"),
+            sentence_of(&waiting, &idle, &stale),
+        );
+        is(
+            (VerdictKind::Disconnected, "Not connected to ZooKeeper for 40 s: figures are from 18:16:25 UTC"),
+            sentence_of(&waiting, &idle, &Freshness { session: None, ..stale.clone() }),
+        );
+    }
+}
