@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// The first segments of paths that the pages and the API use.
-const RESERVED: [&str; 18] = [
+const RESERVED: [&str; 19] = [
     "-",
     "access",
     "api",
@@ -14,6 +14,7 @@ const RESERVED: [&str; 18] = [
     "events",
     "failures",
     "faults",
+    "icon",
     "jobs",
     "lists",
     "locks",
