@@ -120,7 +120,7 @@
     const template = document.createElement('template');
     template.innerHTML = html;
     const fresh = template.content.firstElementChild;
-    // The page was another one when it was loaded, as one without an image is.
+    // The page was another one when it was loaded, as one without data is.
     if (!region) location.reload();
     if (!region || !fresh || region.nodeName !== fresh.nodeName) return;
     const late = waiting.get(name);
@@ -134,7 +134,7 @@
     if (region.dataset.title) showInWindow(region.dataset);
   }
 
-  /** What the window's title and icon say while it is behind others. */
+  /** What the window's title and icon say: all that is seen of a page behind others. */
   function showInWindow({ title, icon }) {
     document.title = `${title} · queuekeeper`;
     const link = document.querySelector('link[rel=icon]');
@@ -242,7 +242,7 @@
   /** Where there is no stream, the page is read again from time to time. */
   async function reread() {
     const response = await fetch(location.href, { headers: { Accept: 'text/html' } });
-    if (!response.ok) return;
+    if (!response.ok) throw new Error(response.statusText);
     const html = await response.text();
     for (const [, name, region] of html.matchAll(/<!--live ([\w-]+)-->([^]*?)<!--\/live \1-->/g)) show(name, region);
   }
@@ -288,7 +288,16 @@
   addEventListener('pageshow', connect);
   addEventListener('online', () => { tries = 0; connect(); });
 
+  /** How often a hidden page is read for its title and icon, in ms: it has no stream. */
+  const HIDDEN = 60000;
+  let glanced = performance.now();
+  const hasVerdict = () => document.querySelector('[data-title]') && !('still' in page.dataset);
+
   setInterval(() => {
+    if (document.hidden && hasVerdict() && performance.now() - glanced > HIDDEN) {
+      glanced = performance.now();
+      reread().catch(() => { document.title = 'not live · queuekeeper'; });
+    }
     if (document.hidden) return;
     tellTimes(document);
     catchUp();

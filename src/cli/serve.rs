@@ -67,9 +67,9 @@ pub struct ServeArgs {
     )]
     clock_interval: PrometheusDuration,
 
-    /// How much data the mirror and the pages that show a znode may have in flight at once, in MiB, by the sizes of
-    /// what was read before. ZooKeeper keeps it in memory until it is sent. What actions and repairs read is bounded
-    /// apart from this
+    /// How much data the mirror and the pages that show a znode may have in flight at once, in MiB, estimated from the
+    /// sizes of earlier reads. ZooKeeper keeps it in memory until it is sent. Actions and repairs have limits of their
+    /// own
     #[arg(
         long = "mirror.read-budget",
         value_name = "MIB",
@@ -82,8 +82,8 @@ pub struct ServeArgs {
     #[command(flatten)]
     storage: volume::VolumeArgs,
 
-    /// How many collections get series of their own, the largest; the others are one together, and with 0 there are
-    /// none
+    /// The number of largest collections with series of their own; the others are exported together. 0 for no series
+    /// by collection
     #[arg(
         long = "metrics.collections",
         value_name = "NUMBER",

@@ -97,7 +97,8 @@ pub(crate) struct AccessItem {
     pub(crate) message: String,
     /// Whether it is locked.
     pub(crate) locked: bool,
-    /// The session that holds its lock, in the notation of ZooKeeper's log; null for none.
+    /// The session that holds its lock, in the notation of ZooKeeper's log; null for none, and for a persistent
+    /// lock.
     pub(crate) session: Option<String>,
     /// The token that the requester polls with.
     pub(crate) token: String,

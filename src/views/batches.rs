@@ -39,7 +39,8 @@ pub(crate) struct BatchItem {
     pub(crate) message: String,
     /// Whether it is locked.
     pub(crate) locked: bool,
-    /// The session that holds its lock, in the notation of ZooKeeper's log; null for none.
+    /// The session that holds its lock, in the notation of ZooKeeper's log; null for none, and for a persistent
+    /// lock.
     pub(crate) session: Option<String>,
     /// The UUID under which the depositor knows it; empty for none.
     pub(crate) uuid: String,

@@ -26,7 +26,7 @@ mod verdict;
 pub(crate) use attention::{Attention, Severity, offset};
 pub(crate) use batches::BatchInWork;
 pub(crate) use states::StateFigures;
-pub(crate) use verdict::Verdict;
+pub(crate) use verdict::{Health, Verdict};
 
 /// What the overview shows besides the [`Summary`]: rates, and a limited number of single items. Its size does not
 /// depend on the size of the queue.
@@ -223,7 +223,7 @@ impl Overview {
                 used_ratio: 1.0 - space.free_bytes as f64 / (space.size_bytes as f64).max(1.0),
                 threshold_ratio: threshold,
             }),
-            verdict: verdict::verdict(&status, &states, recent, now),
+            verdict: verdict::verdict(&status, summary, &states, recent, now),
             attention: attention::all(&status, summary, recent),
             queues: queues(summary),
             collections_held: summary.collections_held,

@@ -1,4 +1,4 @@
-//! The icons of windows: a colour, and how much is urgent.
+//! The icons of windows: a colour, and how many urgent entries there are.
 
 use axum::extract::Path;
 use axum::http::header;
@@ -23,8 +23,7 @@ pub(super) fn path(class: &str, urgent: usize) -> String {
 /// `GET /icon/{icon}`, an address that a page names.
 pub(super) async fn icon(Path(icon): Path<String>) -> Response {
     let Some(svg) = svg(&icon) else { return Problem::missing("There is no such icon.").into_response() };
-    let headers =
-        [(header::CONTENT_TYPE, "image/svg+xml"), (header::CACHE_CONTROL, "public, max-age=31536000, immutable")];
+    let headers = [(header::CONTENT_TYPE, "image/svg+xml"), (header::CACHE_CONTROL, "public, max-age=86400")];
     (headers, svg).into_response()
 }
 

@@ -131,7 +131,7 @@ async fn the_commands_of_the_readme_end_as_it_says() {
 #[test]
 fn the_exit_codes_that_a_line_may_have_are_in_its_comment() {
     assert_eq!(codes("shows what will be written, then prompts"), [2]);
-    assert_eq!(codes("what would repair what is broken? exits with 3 where nothing of it can be"), [0, 3]);
+    assert_eq!(codes("what would repair the faults? exits with 3 if none can be repaired"), [0, 3]);
     assert_eq!(codes("does it flow, and if not, where and why?"), [0]);
     let two = commands("a \\\n  b # 1\nc '{\nd}'  # asks\n");
     assert_eq!(two.iter().map(|line| &*line.comment).collect::<Vec<_>>(), ["1", "asks"]);

@@ -259,6 +259,7 @@ impl Examples {
             ("{*path}", "jobs/states"),
             ("{rule}", "make-room"),
             ("{asset}", &*self.asset),
+            ("{icon}", "bad-3.svg"),
             ("{file}", "overview.json"),
         ] {
             path = path.replace(name, value);

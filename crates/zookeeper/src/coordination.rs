@@ -2,7 +2,7 @@
 //!
 //! | znode | what it is |
 //! |---|---|
-//! | `/queuekeeper/pending/ID` | a decision that was accepted and is not carried out yet |
+//! | `/queuekeeper/pending/ID` | a decision that was accepted and has not been executed yet |
 //! | `/queuekeeper/rules/NAME` | what a rule remembers; `/queuekeeper/rules` itself: what all of them do together |
 //! | `/queuekeeper/election/..` | the candidates for acting; the first is the leader |
 //! | `/queuekeeper/paused` | while it exists, no process acts automatically |

@@ -143,7 +143,7 @@ def of_actions():
                 ),
                 series(
                     "Pending decisions",
-                    "Decisions that were accepted and are not executed yet, of all queuekeepers. They should be executed within seconds; if they are not, there is no leader.",
+                    "Decisions that were accepted and are not executed yet, of all queuekeepers. They should be executed within seconds; if they are not, automatic action is paused or there is no leader.",
                     query(its("queuekeeper_alert_decisions_pending"), "{{instance}}"),
                     "short",
                     width=6,

@@ -1,15 +1,20 @@
 //! The verdict: whether the queue flows, in one sentence.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{Recent, StateFigures};
-use crate::insight::CauseKind;
-use crate::mirror::words::{about, ago, count, counted, percent};
+use crate::insight::{Cause, CauseKind};
+use crate::mirror::Summary;
+use crate::mirror::words::{about, ago, counted, percent};
 use crate::views::status::Status;
+use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::path::Queue;
-use queuekeeper_queue::state::State as _;
+use queuekeeper_queue::state::{JobState, State as _};
+
+/// Where no job completes, one that has waited for so long shows that the queue is slow.
+const LONG_WAIT: SignedDuration = SignedDuration::from_mins(5);
 
 /// What the state of the whole queue comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -17,7 +22,8 @@ use queuekeeper_queue::state::State as _;
 pub(crate) enum VerdictKind {
     /// There is no connection to ZooKeeper: the figures are old.
     Disconnected,
-    /// There is a connection, and the figures are old until the queue has been read again.
+    /// There is a connection, but the figures are not current: the queue is being read again, or a part of it is not
+    /// readable.
     Stale,
     /// The ingest queue is paused.
     Paused,
@@ -25,11 +31,11 @@ pub(crate) enum VerdictKind {
     NoDaemon,
     /// A state has not moved for a minute or longer, for a reason that does not pass by itself.
     Stalled,
-    /// Every job is finished, failed or held.
+    /// No job is in a state that daemons work on.
     Idle,
-    /// Jobs wait, none finishes at present, and nothing is known to stop them.
+    /// Jobs have waited for minutes, none completes at present, and nothing is known to stop them.
     Slow,
-    /// Jobs finish.
+    /// Jobs complete, or none has waited for long.
     Flowing,
     /// Jobs wait, and they have not been watched for long enough to know whether they finish.
     Unknown,
@@ -67,7 +73,8 @@ pub(crate) struct Verdict {
     /// The same in a sentence, without a full stop.
     #[schema(example = "Stalled in Provisioning for 52 s: working storage is full (86 %, limit 80 %)")]
     pub(crate) sentence: String,
-    /// Since when; of a queue that flows, when the job that has been in its state longest entered it.
+    /// When this began; for `flowing`, `slow` and `unknown`, since when the job waits that has waited longest; null if
+    /// unknown, and for `idle`.
     pub(crate) since: Option<Timestamp>,
     /// The verdict in two or three words.
     #[serde(skip)]
@@ -102,12 +109,18 @@ impl VerdictKind {
 }
 
 /// The verdict on these figures.
-pub(super) fn verdict(status: &Status, states: &[StateFigures], recent: &Recent, now: Timestamp) -> Verdict {
+pub(super) fn verdict(
+    status: &Status,
+    summary: &Summary,
+    states: &[StateFigures],
+    recent: &Recent,
+    now: Timestamp,
+) -> Verdict {
     outdated(status, now)
         .or_else(|| paused(recent, now))
         .or_else(|| no_daemon(states, recent, now))
         .or_else(|| stalled(recent, now))
-        .unwrap_or_else(|| moving(states, recent, now))
+        .unwrap_or_else(|| moving(summary, states, recent, now))
 }
 
 /// The figures are old.
@@ -115,7 +128,7 @@ fn outdated(status: &Status, now: Timestamp) -> Option<Verdict> {
     let since = status.stale_since?;
     let figures = format!("figures are from {}", since.strftime("%H:%M:%S UTC"));
     Some(if status.connected {
-        VerdictKind::Stale.lasting("Reading the queue again", Some(since), now, &figures)
+        VerdictKind::Stale.lasting("Not up to date", Some(since), now, &figures)
     } else {
         VerdictKind::Disconnected.lasting("Not connected to ZooKeeper", Some(since), now, &figures)
     })
@@ -136,24 +149,44 @@ fn no_daemon(states: &[StateFigures], recent: &Recent, now: Timestamp) -> Option
     }
     let jobs = waiting().map(|state| state.count).sum();
     let since = idle().filter_map(|stopped| stopped.since).max();
-    Some(VerdictKind::NoDaemon.lasting("No daemon is working", since, now, &counted(jobs, "job waits", "jobs wait")))
+    Some(VerdictKind::NoDaemon.lasting(
+        "No daemon has taken a job",
+        since,
+        now,
+        &counted(jobs, "job waits", "jobs wait"),
+    ))
 }
 
 /// The stalled state that is farthest on the way: those before it may wait for it.
 fn stalled(recent: &Recent, now: Timestamp) -> Option<Verdict> {
     let stopped = recent.stopped.last()?;
-    let decisive = stopped.diagnosis.causes.iter().find(|cause| cause.kind != CauseKind::QueuePaused);
-    let why = match decisive.map(|cause| (cause.kind, cause)) {
-        Some((CauseKind::PoolFull | CauseKind::WaitingForSpace, _)) if recent.storage.is_some() => full(recent),
-        Some((_, cause)) => lowered(cause.sentence.trim_end_matches('.')),
-        None => String::new(),
+    let why = match decisive(&stopped.diagnosis.causes) {
+        Some(cause) => match cause.kind {
+            CauseKind::PoolFull | CauseKind::WaitingForSpace if recent.storage.is_some() => full(recent),
+            // Its own sentence has a time of its own.
+            CauseKind::Fault(Fault::NoDaemon) => "no daemon takes jobs from it".to_owned(),
+            _ => lowered(cause.sentence.trim_end_matches('.')),
+        },
+        None => "the reason is unknown".to_owned(),
     };
     let others = match recent.stopped.len() - 1 {
         0 => String::new(),
-        others => format!(" and {}", counted(others as u64, "earlier state", "earlier states")),
+        others => format!(" (and {})", counted(others as u64, "earlier state", "earlier states")),
     };
-    let title = format!("Stalled in {}{others}", stopped.state.name());
-    Some(VerdictKind::Stalled.lasting(title, stopped.since, now, &why))
+    let title = format!("Stalled in {}", stopped.state.name());
+    Some(VerdictKind::Stalled.lasting(title, stopped.since, now, &format!("{why}{others}")))
+}
+
+/// The cause that stops a state: what blocks all of its jobs before what stops some of them.
+fn decisive(causes: &[Cause]) -> Option<&Cause> {
+    let blocks_all = |cause: &&Cause| {
+        matches!(cause.kind, CauseKind::Fault(Fault::NoDaemon) | CauseKind::HeadBlocked | CauseKind::PoolFull)
+    };
+    // These alone stop nothing.
+    let is_beside = |cause: &Cause| {
+        matches!(cause.kind, CauseKind::QueuePaused | CauseKind::HeldBacklog | CauseKind::Fault(Fault::FolderNearLimit))
+    };
+    causes.iter().find(blocks_all).or_else(|| causes.iter().find(|cause| !is_beside(cause)))
 }
 
 /// Jobs wait for working storage.
@@ -169,13 +202,16 @@ fn full(recent: &Recent) -> String {
 }
 
 /// The queue as it moves.
-fn moving(states: &[StateFigures], recent: &Recent, now: Timestamp) -> Verdict {
+fn moving(summary: &Summary, states: &[StateFigures], recent: &Recent, now: Timestamp) -> Verdict {
     let unfinished = || states.iter().filter(|state| state.is_on_path && !state.is_final);
     let jobs: u64 = unfinished().map(|state| state.count).sum();
-    let oldest = unfinished().filter(|state| state.count > 0).filter_map(|state| state.oldest_entered).min();
     if jobs == 0 {
-        return VerdictKind::Idle.lasting("Idle", None, now, "no job is unfinished");
+        return VerdictKind::Idle.lasting("Idle", None, now, "no job is waiting or in progress");
     }
+    // Those that a daemon is working on do not wait.
+    let waiting = summary.jobs.iter().filter(|(state, _)| state.is_some_and(JobState::is_worked_on));
+    let oldest = waiting.filter_map(|(_, figures)| figures.oldest_unlocked).min();
+    let is_long = oldest.is_some_and(|oldest| now.duration_since(oldest) >= LONG_WAIT);
     let completed = recent.flow.completed();
     let waits = if oldest.is_some() { ", oldest wait" } else { "" };
     match completed.present().per_hour() {
@@ -184,12 +220,13 @@ fn moving(states: &[StateFigures], recent: &Recent, now: Timestamp) -> Verdict {
             VerdictKind::Flowing.since("Flowing".to_owned(), oldest, now, &before, String::new())
         }
         Some(_) => {
-            let before = format!(": no job has completed recently, {} unfinished{waits}", count(jobs));
-            VerdictKind::Slow.since("Slow".to_owned(), oldest, now, &before, String::new())
+            let (kind, title) = if is_long { (VerdictKind::Slow, "Slow") } else { (VerdictKind::Flowing, "Flowing") };
+            let before = format!(": {} unfinished, none completed recently{waits}", counted(jobs, "job", "jobs"));
+            kind.since(title.to_owned(), oldest, now, &before, String::new())
         }
         None => {
             let title = format!("{} unfinished", counted(jobs, "job", "jobs"));
-            VerdictKind::Unknown.since(title, oldest, now, waits, "; the rate is not known yet".to_owned())
+            VerdictKind::Unknown.since(title, oldest, now, waits, String::new())
         }
     }
 }
@@ -212,12 +249,10 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::insight::{Cause, Diagnosis};
+    use crate::insight::Diagnosis;
     use crate::metrics::storage::Space;
-    use crate::mirror::{Freshness, Pace, Pause, Summary};
+    use crate::mirror::{Freshness, Pace, Pause};
     use crate::views::overview::{Stopped, states};
-    use queuekeeper_queue::fault::Fault;
-    use queuekeeper_queue::state::JobState;
 
     fn now() -> Timestamp {
         "2026-03-02T18:17:05Z".parse().unwrap()
@@ -227,15 +262,25 @@ mod tests {
         now() - jiff::SignedDuration::from_secs(seconds)
     }
 
-    /// A queue that is current, with so many jobs in states, all for three minutes.
+    /// So many jobs in states, of which so many are locked; the others have waited for three minutes.
     fn sentence_of(jobs: &[(JobState, u64, u64)], recent: &Recent, freshness: &Freshness) -> (VerdictKind, String) {
+        sentence_after(180, jobs, recent, freshness)
+    }
+
+    fn sentence_after(
+        waits: i64,
+        jobs: &[(JobState, u64, u64)],
+        recent: &Recent,
+        freshness: &Freshness,
+    ) -> (VerdictKind, String) {
         let mut summary = Summary::default();
         for (state, count, locked) in jobs {
             let figures = summary.jobs.get_mut(Some(*state));
-            (figures.count, figures.locked, figures.oldest_unlocked) = (*count, *locked, Some(ago(180)));
+            (figures.count, figures.locked, figures.oldest_unlocked) =
+                (*count, *locked, (count > locked).then(|| ago(waits)));
         }
         let status = Status::new(freshness, "zk1:2181".to_owned(), now());
-        let verdict = verdict(&status, &states::all(&summary, recent), recent, now());
+        let verdict = verdict(&status, &summary, &states::all(&summary, recent), recent, now());
         assert!(verdict.sentence.starts_with(&verdict.title), "{verdict:?}");
         assert!(verdict.sentence.starts_with(&verdict.around.0) && verdict.sentence.ends_with(&verdict.around.1));
         (verdict.kind, verdict.sentence)
@@ -277,15 +322,21 @@ mod tests {
         };
         is((VerdictKind::Flowing, "Flowing: 4,500 jobs/h, oldest wait 3 min"), of(&waiting, &completing(377)));
         is(
-            (VerdictKind::Slow, "Slow: no job has completed recently, 405 unfinished, oldest wait 3 min"),
+            (VerdictKind::Flowing, "Flowing: 405 jobs unfinished, none completed recently, oldest wait 3 min"),
             of(&waiting, &completing(0)),
         );
         is(
-            (VerdictKind::Unknown, "405 jobs unfinished, oldest wait 3 min; the rate is not known yet"),
-            of(&waiting, &Recent::default()),
+            (VerdictKind::Slow, "Slow: 405 jobs unfinished, none completed recently, oldest wait 20 min"),
+            sentence_after(1_200, &waiting, &completing(0), &synced()),
         );
+        // A large object takes its time.
         is(
-            (VerdictKind::Idle, "Idle: no job is unfinished"),
+            (VerdictKind::Flowing, "Flowing: 1 job unfinished, none completed recently"),
+            sentence_after(86_400, &[(Downloading, 1, 1)], &completing(0), &synced()),
+        );
+        is((VerdictKind::Unknown, "405 jobs unfinished, oldest wait 3 min"), of(&waiting, &Recent::default()));
+        is(
+            (VerdictKind::Idle, "Idle: no job is waiting or in progress"),
             of(&[(Completed, 9, 0), (Failed, 2, 0), (Held, 1, 0)], &completing(0)),
         );
 
@@ -314,7 +365,7 @@ mod tests {
         is(
             (
                 VerdictKind::Stalled,
-                "Stalled in Downloading and 1 earlier state for 52 s: the entry 05-jid0000000001 blocks Downloading",
+                "Stalled in Downloading for 52 s: the entry 05-jid0000000001 blocks Downloading (and 1 earlier state)",
             ),
             of(&waiting, &full),
         );
@@ -323,7 +374,7 @@ mod tests {
         let mut idle = completing(0);
         idle.stopped.extend([no_daemon(Pending), no_daemon(Downloading)]);
         let unlocked = [(Pending, 400, 0), (Downloading, 5, 0)];
-        is((VerdictKind::NoDaemon, "No daemon is working for 52 s: 405 jobs wait"), of(&unlocked, &idle));
+        is((VerdictKind::NoDaemon, "No daemon has taken a job for 52 s: 405 jobs wait"), of(&unlocked, &idle));
         assert_eq!(of(&waiting, &idle).0, VerdictKind::Stalled, "one is being worked on");
 
         idle.pauses.push((Queue::Ingest, Pause { since: Some(ago(300)), ..Pause::default() }));
@@ -331,7 +382,7 @@ mod tests {
 
         let stale = Freshness { stale_since: Some(ago(40)), ..synced() };
         is(
-            (VerdictKind::Stale, "Reading the queue again for 40 s: figures are from 18:16:25 UTC"),
+            (VerdictKind::Stale, "Not up to date for 40 s: figures are from 18:16:25 UTC"),
             sentence_of(&waiting, &idle, &stale),
         );
         is(

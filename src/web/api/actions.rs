@@ -49,7 +49,7 @@ pub(super) struct ActionBody {
     /// The priority to set: 0, the most urgent, to 99.
     #[schema(minimum = 0, maximum = 99)]
     priority: Option<u8>,
-    /// Executes it although it is refused as a rule: breaks a lock that is not a fault, releases a batch whose
+    /// Executes it although it would normally be refused: breaks a lock that is not a fault, releases a batch whose
     /// collection is held, repairs or purges what is locked.
     #[serde(default)]
     force: bool,

@@ -11,7 +11,7 @@ use self::details::Details;
 use self::pipeline::Pipeline;
 use super::View;
 use super::frame::{Frame, Section};
-use crate::views::overview::{self, Attention, Recent, Severity};
+use crate::views::overview::{self, Attention, Health, Recent, Severity};
 use crate::views::show::Moment;
 use crate::views::status::Status;
 use crate::web::icons;
@@ -30,7 +30,7 @@ pub struct Overview {
     facts: Vec<details::Fact>,
 }
 
-/// What the image says.
+/// What the mirror shows.
 #[derive(Debug)]
 struct Content {
     verdict: Verdict,
@@ -51,7 +51,7 @@ struct Verdict {
     class: &'static str,
     /// The same in a few words, for the title of the window.
     title: String,
-    /// Where the icon of the window is, which shows the colour and how much is urgent, relative to the root.
+    /// Where the icon of the window is, relative to the root: red where something is urgent, with how much.
     icon: String,
     before: String,
     since: Option<Moment>,
@@ -120,10 +120,12 @@ impl Verdict {
         let verdict = &overview.verdict;
         let urgent = overview.attention.iter().filter(|item| item.severity == Severity::Bad).count();
         let (before, after) = verdict.around.clone();
+        // A queue may flow while much is broken beside it.
+        let colour = if urgent > 0 { Health::Bad } else { verdict.health };
         Self {
             class: verdict.health.label(),
             title: verdict.title.clone(),
-            icon: icons::path(verdict.health.label(), urgent),
+            icon: icons::path(colour.label(), urgent),
             before,
             since: verdict.since.map(|since| Moment::new(since, now)),
             after,

@@ -47,7 +47,7 @@ impl Queue {
         Ok((job, poll))
     }
 
-    /// Lists the jobs of a state in order of work, once for all that the poll returns. While `ingest` is paused the
+    /// Lists the jobs of a state in the order in which daemons take them, once for all that the poll returns. While `ingest` is paused the
     /// list is empty, except for Recording: the inventory daemon continues.
     ///
     /// # Errors

@@ -42,8 +42,8 @@ impl<S: State> StateLimits<S> {
     }
 }
 
-/// From when on something counts as a fault. The defaults, of which those by state stand beside the states, are long
-/// enough for an object of 500 GB and a batch of tens of thousands of jobs.
+/// How long each condition may last before it counts as a fault. The defaults, of which those by state stand beside the
+/// states, are long enough for an object of 500 GB and a batch of tens of thousands of jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// How long a fault by shape must last: the daemons change a job in separate writes. 2 s by default.

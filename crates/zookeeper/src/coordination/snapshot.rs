@@ -61,7 +61,7 @@ impl Node {
     }
 }
 
-/// A znode below `/queuekeeper` that queuekeeper did not create.
+/// A znode below `/queuekeeper` that queuekeeper did not create, or cannot read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignNode {
     /// Its path, below the chroot. Its name may be any text.

@@ -108,7 +108,7 @@ pub(super) fn foreign((found, more): &(Vec<Foreign>, usize)) -> Vec<Attention> {
                     "{} below /queuekeeper",
                     counted(more as u64, "more unexpected znode", "more unexpected znodes")
                 ),
-                "They were not written by queuekeeper.",
+                "queuekeeper did not write them, or cannot read or delete them.",
             )
         });
     }
