@@ -6,7 +6,8 @@
 //! - The table of what is supported: [`ActionSpec`], for each [`ActionKind`] and [`TargetKind`], with its [`Role`].
 //! - [`Actions::plan`] shows what an action would write, [`Actions::execute`] executes it: it reads and checks
 //!   (`prepare`), records the request ([`audit`]), commits, and records the outcome.
-//! - [`Actions::freeze`] and [`Actions::execute_frozen`] do so for many targets, item by item (`bulk`).
+//! - [`Actions::freeze`] and [`Actions::execute_frozen`] do so for many targets, item by item (`bulk`);
+//!   [`Actions::forecast`] shows which of them would be skipped.
 //! - [`Actions::execute_with_writes`] does so in one transaction with znodes of our own, for rules (`with_writes`).
 //! - Running and recently finished actions: [`Execution`], by the action's id.
 
@@ -18,6 +19,7 @@ mod bulk;
 mod clock;
 mod execute;
 mod execution;
+mod forecast;
 mod kind;
 mod lists;
 mod metrics;
@@ -38,7 +40,8 @@ pub use action::{
 };
 pub use actor::{Actor, Role, Source, UnknownRole};
 pub use clock::{Clock, MeasureClock};
-pub use execution::{Execution, Outcome, Progress};
+pub use execution::{DoneItem, Execution, Outcome, Progress};
+pub use forecast::Skip;
 pub use kind::{ActionKind, UnknownAction};
 pub use lists::{BulkAction, Frozen, ListOf, MAX_ITEMS};
 pub use metrics::Metrics;

@@ -57,7 +57,7 @@ const THREADS_LIMIT: Duration = Duration::from_millis(200);
 
 /// Watches a Merritt-style ingest queue in ZooKeeper and serves it as Prometheus metrics and a status page.
 #[derive(Debug, Parser)]
-#[command(name = "queuekeeper", after_help = exit::CODES, subcommand_required = true, arg_required_else_help = true)]
+#[command(name = "queuekeeper", subcommand_required = true, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -65,52 +65,29 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    #[command(after_help = exit::CODES)]
     // Boxed, since it has many more flags than the others.
     Serve(Box<serve::ServeArgs>),
-    #[command(after_help = exit::CODES)]
     Demo(demo::DemoArgs),
-    #[command(after_help = exit::CODES)]
     Dump(dump::DumpArgs),
-    #[command(after_help = exit::CODES)]
     Load(load::LoadArgs),
-    #[command(after_help = exit::CODES)]
     Status(status::StatusArgs),
-    #[command(after_help = exit::CODES)]
     Jobs(Box<jobs::JobsArgs>),
-    #[command(after_help = exit::CODES)]
     Job(Box<job::JobArgs>),
-    #[command(after_help = exit::CODES)]
     Failures(failures::FailuresArgs),
-    #[command(after_help = exit::CODES)]
     Batches(batches::BatchesArgs),
-    #[command(after_help = exit::CODES)]
     Batch(batch::BatchArgs),
-    #[command(after_help = exit::CODES)]
     Access(access::AccessArgs),
-    #[command(after_help = exit::CODES)]
     Locks(locks::LocksArgs),
-    #[command(after_help = exit::CODES)]
     Lock(lock::LockArgs),
-    #[command(after_help = exit::CODES)]
     Queue(pauses::QueueArgs),
-    #[command(after_help = exit::CODES)]
     Collection(pauses::CollectionArgs),
-    #[command(after_help = exit::CODES)]
     Faults(faults::FaultsArgs),
-    #[command(after_help = exit::CODES)]
     Dashboards(dashboards::DashboardsArgs),
-    #[command(after_help = exit::CODES)]
     CheckWebConfig(check::CheckArgs),
-    #[command(after_help = exit::CODES)]
     Completion(completion::CompletionArgs),
-    #[command(after_help = exit::CODES)]
     CheckConfig(check::CheckConfigArgs),
-    #[command(after_help = exit::CODES)]
     Rules(rules::RulesArgs),
-    #[command(after_help = exit::CODES)]
     Token(token::TokenArgs),
-    #[command(after_help = exit::CODES)]
     Password(password::PasswordArgs),
 }
 
@@ -188,18 +165,33 @@ fn command() -> clap::Command {
 
     static VERSION: LazyLock<String> =
         LazyLock::new(|| format!("{} (revision {}, rustc {})", build::VERSION, build::revision(), build::rustc()));
-    let command = Cli::command().version(VERSION.as_str());
-    // The options for ZooKeeper are the same for all commands, and only distract in the short help of each.
-    command.mut_subcommands(|command| {
-        let command = variables::of_flags(command);
-        if matches!(command.get_name(), "serve" | "demo") { command } else { command.mut_args(brief) }
-    })
+    completed(Cli::command().version(VERSION.as_str()))
 }
 
-/// Hides configuration options in the short help.
-fn brief(argument: clap::Arg) -> clap::Arg {
-    let configures = argument.get_long().is_some_and(|long| long.contains('.'));
-    if configures { argument.hide_short_help(true) } else { argument }
+/// The flags for servers, paths and limits that the short help of `serve` shows, since most installations set them.
+const COMMON: [&str; 9] = [
+    "zookeeper.auth-file",
+    "web.listen-address",
+    "web.external-url",
+    "web.config.file",
+    "config.file",
+    "audit.file",
+    "storage.path",
+    "metrics.collections",
+    "log.level",
+];
+
+/// Adds what all commands have: variables, exit codes, and a short help without what is rarely set.
+fn completed(command: clap::Command) -> clap::Command {
+    let command = variables::of_flags(command).after_long_help(exit::CODES);
+    let is_server = command.get_name() == "serve";
+    let is_common = |long: &str| !long.contains('.') || (is_server && COMMON.contains(&long));
+    let brief = |argument: clap::Arg| {
+        let is_common = argument.get_long().is_none_or(is_common);
+        if is_common { argument } else { argument.hide_short_help(true) }
+    };
+    let command = if command.get_name() == "demo" { command } else { command.mut_args(brief) };
+    command.mut_subcommands(completed)
 }
 
 fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
@@ -280,5 +272,41 @@ mod tests {
     #[test]
     fn the_definition_holds_together() {
         command().debug_assert();
+    }
+
+    /// The lines of the short help of each command, on a terminal of 80 columns.
+    fn short_helps(command: clap::Command) -> Vec<(String, Vec<String>)> {
+        let mut command = command.term_width(80);
+        let help = command.render_help().to_string();
+        let own = (command.get_name().to_owned(), help.lines().map(str::to_owned).collect());
+        let below: Vec<_> = command.get_subcommands().cloned().collect();
+        [own].into_iter().chain(below.into_iter().flat_map(short_helps)).collect()
+    }
+
+    #[test]
+    fn the_short_help_of_every_command_has_less_than_60_lines_and_begins_with_what_is_most_used() {
+        let helps = short_helps(command());
+        assert!(helps.len() > 20);
+        for (name, lines) in &helps {
+            assert!(lines.len() < 60, "{name}: {} lines:\n{}", lines.len(), lines.join("\n"));
+            let longest = lines.iter().map(|line| line.chars().count()).max();
+            assert!(longest <= Some(80), "{name}: {}", lines.join("\n"));
+        }
+        let of = |name: &str| helps.iter().find(|(other, _)| other == name).unwrap().1.join("\n");
+        let jobs = of("jobs");
+        let places = ["--output", "--state", "--limit", "--reason", "--zookeeper"].map(|flag| jobs.find(flag).unwrap());
+        assert!(places.is_sorted(), "{jobs}");
+        let (serve, flags) = (of("serve"), command());
+        let serve_flags = flags.find_subcommand("serve").unwrap();
+        for flag in COMMON {
+            assert!(serve.contains(&format!("--{flag} ")), "{flag}: {serve}");
+            assert!(serve_flags.get_arguments().any(|argument| argument.get_long() == Some(flag)), "{flag}");
+        }
+        assert!(!serve.contains("--zookeeper.tls-ca-file") && !serve.contains("Exit codes"), "{serve}");
+    }
+
+    #[test]
+    fn no_line_of_the_exit_codes_is_wrapped_again() {
+        assert!(exit::CODES.lines().all(|line| line.chars().count() <= 80));
     }
 }

@@ -46,6 +46,9 @@ pub struct Config {
 }
 
 impl Config {
+    /// The default number of collections with series of their own.
+    pub const COLLECTIONS: u16 = 10;
+
     /// The default configuration with this ZooKeeper.
     #[must_use]
     pub fn new(zookeeper: queuekeeper_zookeeper::Config) -> Self {
@@ -54,7 +57,7 @@ impl Config {
             web: Web::default(),
             mirror: Mirror::default(),
             storage: None,
-            collections: 0,
+            collections: Self::COLLECTIONS.into(),
             file: None,
             audit: Destination::StandardOutput,
         }
@@ -108,10 +111,14 @@ pub struct Mirror {
     pub drift_interval: Option<Duration>,
     /// The interval at which the servers' clock is measured by a write to `/queuekeeper/clock`; `None` for never.
     pub clock_interval: Option<Duration>,
+    /// Whether the servers are asked from where their clients are connected.
+    pub session_addresses: bool,
     /// The maximum size of outstanding responses while the tree is read, in bytes.
     pub read_budget_bytes: u64,
     /// The ages at which conditions count as faults.
     pub fault_limits: Limits,
+    /// How long no job must have left a state, and for a known cause, for the overview to call it stalled.
+    pub stalled_after: Duration,
 }
 
 impl Mirror {
@@ -123,6 +130,8 @@ impl Mirror {
     pub const DRIFT_INTERVAL: Duration = Duration::from_mins(10);
     /// The default interval of clock measurements.
     pub const CLOCK_INTERVAL: Duration = Duration::from_mins(5);
+    /// The usual time for which no job has left a stalled state: less happens in a queue that flows.
+    pub const STALLED_AFTER: Duration = Duration::from_mins(1);
 }
 
 impl Default for Mirror {
@@ -132,8 +141,10 @@ impl Default for Mirror {
             drop_after: Self::DROP_AFTER,
             drift_interval: Some(Self::DRIFT_INTERVAL),
             clock_interval: Some(Self::CLOCK_INTERVAL),
+            session_addresses: false,
             read_budget_bytes: READ_BUDGET_BYTES,
             fault_limits: Limits::default(),
+            stalled_after: Self::STALLED_AFTER,
         }
     }
 }

@@ -30,7 +30,7 @@ use self::world::World;
 use self::zookeeper::DemoZooKeeper;
 use crate::actions::Role;
 use crate::actions::audit::{Destination, Rotation};
-use crate::config::{Config, Loopback};
+use crate::config::{Config, Loopback, Mirror};
 use crate::server;
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::path::AccessQueue;
@@ -63,6 +63,9 @@ mod zookeeper;
 
 /// The notice on every page of a demo.
 const NOTICE: &str = "This demo lets everyone on this machine do everything.";
+
+/// After how many seconds a stall is called one, at the natural rate.
+const STALLED_SECONDS: f64 = 6.0;
 
 /// The options of a demo.
 #[derive(Clone, Debug)]
@@ -161,6 +164,7 @@ async fn run_in(
     // The first part that ends stops the others.
     let first = end.clone().drop_guard();
     let mut config = Config::new(zookeeper);
+    config.mirror.session_addresses = true;
     config.web.names.clone_from(&options.names);
     if let Some(directory) = place.directory() {
         config.audit = Destination::File(directory.join("audit.jsonl"), Rotation::default());
@@ -171,6 +175,8 @@ async fn run_in(
         // A stall of the demo lasts for a few of its hours.
         config.mirror.fault_limits.stuck.set(JobState::Provisioning, monitoring.hour());
     }
+    // Everything is faster here than in production.
+    config.mirror.stalled_after = world.pace.time(STALLED_SECONDS).min(Mirror::STALLED_AFTER);
     config.web.loopback = Some(Loopback { role: Role::Admin, notice: NOTICE });
     let served = async {
         let _first = first;

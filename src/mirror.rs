@@ -3,6 +3,7 @@
 //! [`run`] sets one recursive watch on the tree, walks it once, and then reads just what events tell of. Readers hold a
 //! [`Store`] and see the image as it is: finished, at once, and with a [`Freshness`] that does not hide how old it is.
 
+mod addresses;
 mod bands;
 #[doc(hidden)]
 pub mod bench;
@@ -38,10 +39,11 @@ mod walk;
 mod watch;
 pub(crate) mod words;
 
+pub use addresses::AddressBook;
 pub use faults::{FaultFigures, FoundFault};
 pub use freshness::{Freshness, ServerClock};
 pub use history::{Flow, History, Pace, Point, Rates, StateFlow};
-pub use image::{Batch, Job, Lock, LockStat, Request};
+pub use image::{Batch, Job, JobStanding, Lock, LockStat, Request};
 pub use load::{LoadError, load, load_job};
 pub use measured::Measured;
 pub use metrics::Metrics;
@@ -53,9 +55,9 @@ pub use situation::{
     Backlog, BatchContext, BatchSituation, Head, Hold, Holding, JobSituation, Pause, Pool, QueuePosition,
     StateSituation, Volume,
 };
-pub use store::{Store, Writer};
+pub use store::{Addresses, Store, Writer};
 pub use summary::{
-    AGE_BOUNDS, AGE_LABELS, ByAge, ByState, CollectionFigures, ItemFigures, JobFigures, LockFigures, LockKind, Summary,
-    state_label,
+    AGE_BOUNDS, AGE_LABELS, ByAge, ByState, CollectionFigures, ItemFigures, JobFigures, LargestCollections,
+    LockFigures, LockKind, Summary, state_label,
 };
 pub use timekeeper::{NoTime, Timekeeper};

@@ -13,6 +13,7 @@ use crate::metrics::{self, queue, storage};
 use crate::mirror;
 use crate::web;
 use queuekeeper_zookeeper::Sessions;
+use queuekeeper_zookeeper::connections::Connections;
 use queuekeeper_zookeeper::coordination::{Coordination, CoordinationError};
 
 mod tasks;
@@ -89,6 +90,13 @@ pub async fn serve_with(
             Ok(())
         });
     }
+    if config.mirror.session_addresses {
+        let (book, zookeeper) = (writer.address_book(), config.zookeeper.clone());
+        tasks.spawn("the addresses of sessions", |shutdown| async move {
+            book.run(async || addresses(zookeeper.connections().await), shutdown).await;
+            Ok(())
+        });
+    }
     let sessions = Sessions::new(config.zookeeper.clone());
     let seen = mirror::Metrics::register(&mut registry);
     let drift_interval = config.mirror.drift_interval;
@@ -159,4 +167,11 @@ fn no_time(error: &CoordinationError) -> mirror::NoTime {
             mirror::NoTime::Refused(why)
         }
     }
+}
+
+/// The addresses of sessions, and in one line which servers did not tell theirs, and why; empty if all did.
+fn addresses(found: Connections) -> (mirror::Addresses, String) {
+    let failures = found.failures.iter().map(|(host, why)| format!("{host}: {why}"));
+    let addresses = found.addresses.into_iter().map(|(session, address)| (session, address.to_string().into()));
+    (addresses.collect(), failures.collect::<Vec<_>>().join("; "))
 }

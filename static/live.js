@@ -34,7 +34,10 @@
   /** What an element is, whatever it says: a link is where it leads. */
   const keyOf = (node) => (node.nodeType === 1 ? node.id || node.dataset.key || node.getAttribute('href') || '' : '');
   const isAlike = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName && keyOf(a) === keyOf(b);
-  const childrenOf = (node) => [...node.childNodes].filter((child) => child.nodeType === 1 || child.nodeType === 3);
+  /** Whether another script has added it to the page, which no rendering of the server has. */
+  const isAdded = (node) => node.nodeType === 1 && 'added' in node.dataset;
+  const childrenOf = (node) => [...node.childNodes].filter((child) => (child.nodeType === 1 || child.nodeType === 3) && !isAdded(child));
+  const behindAdded = (node) => { let next = node; while (next && isAdded(next)) next = next.nextSibling; return next; };
 
   /** Merges `to` into `from`, an element like it. When gentle, nothing comes, goes or moves. Gives whether all is done. */
   function merge(from, to, gentle) {
@@ -98,7 +101,7 @@
       if (kept.has(child)) continue;
       if (child.contains(focused())) done = false; else child.remove();
     }
-    let next = from.firstChild;
+    let next = behindAdded(from.firstChild);
     matched.forEach((child, at) => {
       if (!child) {
         from.insertBefore(fresh[at], next);
@@ -106,10 +109,10 @@
         // An element that has the focus would lose it by being moved: the others are moved around it.
         while (next && next !== child && child.contains(focused())) {
           const aside = next;
-          next = next.nextSibling;
+          next = behindAdded(next.nextSibling);
           from.appendChild(aside);
         }
-        if (next === child) next = child.nextSibling; else from.insertBefore(child, next);
+        if (next === child) next = behindAdded(child.nextSibling); else from.insertBefore(child, next);
       }
     });
     return done;

@@ -8,6 +8,7 @@ mod browser {
     mod cross_site;
     mod hostile;
     mod live;
+    mod selected;
     mod served;
     mod tour;
 }

@@ -1,4 +1,4 @@
-//! What one order takes over HTTP, against a bare read and a bare transaction of the same operations.
+//! What one action takes over HTTP, against a bare read and a bare transaction of the same operations.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -14,13 +14,13 @@ use crate::steps::{FAIL, Moving, RESUME, Target};
 use crate::{connect, quantile, server_that_syncs, with_disk};
 
 /// How many actions are given of each kind, and how many go before them to warm everything up.
-const ORDERS: usize = 1_000;
+const ACTIONS: usize = 1_000;
 const WARMING: usize = 200;
 
 const PRIORITY: u8 = 7;
 
 pub(crate) async fn run(sizes: &[usize], durable: bool) -> anyhow::Result<()> {
-    println!("actions: one order after another by POST /api/v1/orders, in turn with a bare read and transaction");
+    println!("actions: one action after another by POST /api/v1/actions, in turn with a bare read and transaction");
     for jobs in sizes {
         measure(*jobs, durable).await?;
     }
@@ -41,14 +41,14 @@ async fn measure(jobs: usize, durable: bool) -> anyhow::Result<()> {
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     loop {
         acting.sees_failed(count).await?;
-        for pair in failed.0.as_chunks::<2>().0.iter().take(WARMING + ORDERS - ours.len()) {
+        for pair in failed.0.as_chunks::<2>().0.iter().take(WARMING + ACTIONS - ours.len()) {
             ours.push(requester.action(json!({"action": "resume", "on": pair[0].jid()})).await?);
             let started = Instant::now();
             pair[1].read(&client, "batch-failed", "failed").await?;
             pair[1].take(&client, &RESUME).await?;
             bare.push(started.elapsed());
         }
-        if ours.len() == WARMING + ORDERS {
+        if ours.len() == WARMING + ACTIONS {
             break;
         }
         // A small queue has too few of them for one round.
@@ -62,7 +62,7 @@ async fn measure(jobs: usize, durable: bool) -> anyhow::Result<()> {
     let have_failed: HashSet<usize> = failed.0.iter().map(|target| target.job).collect();
     let is_pending = |job: &usize| state_of(*job).0 == "Pending" && !have_failed.contains(job);
     let pending: Vec<Target> = (0..jobs).rev().filter(is_pending).map(Target::new).collect();
-    for pair in pending.as_chunks::<2>().0.iter().take(WARMING + ORDERS) {
+    for pair in pending.as_chunks::<2>().0.iter().take(WARMING + ACTIONS) {
         let action = json!({"action": "set_priority", "on": pair[0].jid(), "priority": PRIORITY});
         ours.push(requester.action(action).await?);
         let started = Instant::now();
@@ -73,7 +73,7 @@ async fn measure(jobs: usize, durable: bool) -> anyhow::Result<()> {
     say("set priority", &ours, &bare);
 
     let mut healthy = Vec::new();
-    for _ in 0..ORDERS {
+    for _ in 0..ACTIONS {
         let started = Instant::now();
         acting.served.get("/-/healthy").await?;
         healthy.push(started.elapsed());
@@ -117,7 +117,7 @@ fn say(what: &str, ours: &[Duration], bare: &[Duration]) {
 fn syncs(path: &Path) -> anyhow::Result<Vec<Duration>> {
     let mut file = File::create(path)?;
     let line = [b'x'; 500];
-    let times = (0..ORDERS).map(|_| {
+    let times = (0..ACTIONS).map(|_| {
         let started = Instant::now();
         for _ in 0..2 {
             file.write_all(&line)?;

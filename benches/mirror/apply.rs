@@ -5,7 +5,7 @@ use queuekeeper::mirror::bench::apply_steps;
 use crate::{ROUNDS, median};
 
 pub(crate) fn run(sizes: &[usize]) -> anyhow::Result<()> {
-    println!("apply: time a read, for the image alone and with faults and history");
+    println!("apply: time a read, for the mirror alone and with faults and history");
     for jobs in sizes {
         let number = u32::try_from(*jobs)?;
         let (mut alone, mut kept) = (Vec::new(), Vec::new());

@@ -17,7 +17,7 @@ const LIMIT: f64 = 1.3;
 
 pub(crate) async fn run(sizes: &[usize]) -> anyhow::Result<()> {
     println!(
-        "cold start: time until the image is complete / time of a bare MultiReader loop that knows all paths: both read \
+        "cold start: time until the mirror is complete / time of a bare MultiReader loop that knows all paths: both read \
          each znode but entries and references, and list the folders of these"
     );
     for jobs in sizes {

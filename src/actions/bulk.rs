@@ -15,7 +15,7 @@ use super::accept::{Actions, Started};
 use super::actor::{Actor, Role};
 use super::audit::{ActionId, Finished, Record, TARGETS_PER_RECORD};
 use super::execute::ActionContext;
-use super::execution::{Execution, Key, Outcome};
+use super::execution::{Execution, ItemChange, Key, Outcome};
 use super::kind::ActionKind;
 use super::lists::{BulkAction, Frozen, ListOf, MAX_ITEMS};
 use super::metrics::DONE;
@@ -36,14 +36,6 @@ const BATCH_WINDOW: Duration = Duration::from_millis(50);
 /// What cancels an action whose outcomes cannot be recorded.
 const UNWRITABLE: &str = "the audit trail, which cannot be written";
 
-/// The change of an item.
-struct ItemChange {
-    /// Its state, or what else the action changes, after the action.
-    after: Option<String>,
-    /// What a repair wrote.
-    written: Option<String>,
-}
-
 /// The state of an item before, or what else the action changes, and the outcome.
 type ItemOutcome = (Option<String>, Result<ItemChange, Refusal>);
 
@@ -57,6 +49,21 @@ impl Actions {
         bulk: BulkAction,
         of: ListOf,
         items: Vec<(Target, Option<i32>)>,
+        actor: &Actor,
+        now: Timestamp,
+    ) -> Result<Arc<Frozen>, Refusal> {
+        self.freeze_from(String::new(), bulk, (of, items), actor, now)
+    }
+
+    /// The same with the query string of the list of jobs that it was made from, to lead back there.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn freeze_from(
+        &self,
+        query: String,
+        bulk: BulkAction,
+        (of, items): (ListOf, Vec<(Target, Option<i32>)>),
         actor: &Actor,
         now: Timestamp,
     ) -> Result<Arc<Frozen>, Refusal> {
@@ -74,7 +81,7 @@ impl Actions {
         for (target, version) in &items {
             bulk.on(target, *version)?;
         }
-        let frozen = Frozen { id: ActionId::new(now), at: now, actor: actor.name.clone(), bulk, of, items };
+        let frozen = Frozen { id: ActionId::new(now), at: now, actor: actor.name.clone(), bulk, of, query, items };
         let frozen = Arc::new(frozen);
         self.shared.lists.add(Arc::clone(&frozen));
         Ok(frozen)
@@ -195,6 +202,7 @@ impl Shared {
                 let Some((target, before, outcome, duration)) = next else { continue };
                 let label = outcome.as_ref().map_or_else(Refusal::label, |_| DONE);
                 self.metrics.count(bulk.kind, actor.source, label);
+                let from = before.clone();
                 let finished = Finished {
                     target: Some(target.to_string()),
                     outcome: label,
@@ -207,7 +215,7 @@ impl Shared {
                 // The receiver outlives this.
                 let _ = records.send(record);
                 match outcome {
-                    Ok(change) => execution.add_done(target, change.written),
+                    Ok(change) => execution.add_done(target, from, change),
                     Err(refusal) => execution.add_failed(target.to_string(), refusal),
                 }
             }

@@ -22,6 +22,9 @@ const MAX_KEYS: usize = 10_000;
 /// How many failed items of a bulk action are kept, and how many repaired ones.
 const MAX_NAMED_ITEMS: usize = 1_000;
 
+/// How many items of a bulk action are kept that were done.
+const MAX_DONE_ITEMS: usize = 100;
+
 /// How many characters are kept of what was written to an item.
 const MAX_WRITTEN: usize = 1_000;
 
@@ -82,10 +85,31 @@ pub struct Execution {
     failed: AtomicU64,
     unknown: AtomicU64,
     of: AtomicU64,
+    done_items: Mutex<Vec<DoneItem>>,
     not_done: Mutex<Vec<(String, Refusal)>>,
     written: Mutex<Vec<(String, String)>>,
     cancelled_by: OnceLock<String>,
     over: watch::Sender<Option<Result<Outcome, Refusal>>>,
+}
+
+/// The change of an item.
+#[derive(Debug)]
+pub(super) struct ItemChange {
+    /// Its state, or what else the action changes, after the action.
+    pub(super) after: Option<String>,
+    /// What a repair wrote.
+    pub(super) written: Option<String>,
+}
+
+/// An item of a bulk action that was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DoneItem {
+    /// The item.
+    pub on: Target,
+    /// Its state before, or what else was changed; `None` if that is not known.
+    pub before: Option<String>,
+    /// The same after; `None` if it was removed.
+    pub after: Option<String>,
 }
 
 /// The progress of an action.
@@ -126,6 +150,7 @@ impl Execution {
             failed: AtomicU64::new(0),
             unknown: AtomicU64::new(0),
             of: AtomicU64::new(0),
+            done_items: Mutex::default(),
             not_done: Mutex::default(),
             written: Mutex::default(),
             cancelled_by: OnceLock::new(),
@@ -156,6 +181,12 @@ impl Execution {
         let found = over.wait_for(Option::is_some).await;
         let outcome = found.ok().and_then(|outcome| outcome.clone());
         outcome.unwrap_or_else(|| Err(Refusal::Unknown("the server was shut down meanwhile".to_owned())))
+    }
+
+    /// The items of a bulk action that were done, the first hundred; the audit trail has all.
+    #[must_use]
+    pub fn done_items(&self) -> Vec<DoneItem> {
+        self.done_items.lock().clone()
     }
 
     /// The items that were not done and why, the first thousand.
@@ -190,10 +221,15 @@ impl Execution {
         self.of.store(of as u64, Ordering::Relaxed);
     }
 
-    /// Counts an item that was done, and keeps what a repair wrote to it.
-    pub(super) fn add_done(&self, target: &Target, written: Option<String>) {
+    /// Counts an item that was done, and keeps its change.
+    pub(super) fn add_done(&self, target: &Target, before: Option<String>, change: ItemChange) {
         self.done.fetch_add(1, Ordering::Relaxed);
-        if let Some(what) = written {
+        let mut done = self.done_items.lock();
+        if done.len() < MAX_DONE_ITEMS {
+            done.push(DoneItem { on: target.clone(), before, after: change.after });
+        }
+        drop(done);
+        if let Some(what) = change.written {
             let mut written = self.written.lock();
             if written.len() < MAX_NAMED_ITEMS {
                 written.push((target.to_string(), what.chars().take(MAX_WRITTEN).collect()));

@@ -97,6 +97,8 @@ pub struct Frozen {
     pub bulk: BulkAction,
     /// What the list contains.
     pub of: ListOf,
+    /// The query string of the list of jobs that it was made from; empty for none.
+    pub query: String,
     /// The items, each with the version of its status when the list was frozen.
     pub items: Vec<(Target, Option<i32>)>,
 }
@@ -142,7 +144,8 @@ mod tests {
         let freeze = |actor: &str, count: usize| {
             let id = ActionId::new(Timestamp::now());
             let items = vec![(Target::Batches, None); count];
-            let frozen = Frozen { id, at: now, actor: actor.to_owned(), bulk, of: ListOf::Jobs, items };
+            let frozen =
+                Frozen { id, at: now, actor: actor.to_owned(), bulk, of: ListOf::Jobs, query: String::new(), items };
             lists.add(Arc::new(frozen));
             id
         };

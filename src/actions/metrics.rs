@@ -58,7 +58,7 @@ impl Metrics {
         }
         registry.register(
             "queuekeeper_actions",
-            "Actions on items of the queue, by kind, source and outcome",
+            "Total number of actions on items of the queue by kind, source and outcome",
             metrics.actions.clone(),
         );
         metrics

@@ -62,7 +62,7 @@ impl Metrics {
         }
         registry.register(
             "queuekeeper_alerts",
-            "Alerts received from Alertmanager, by outcome; an alert counts once for each rule that matches it",
+            "Total number of alerts received from Alertmanager by outcome; an alert counts once for each rule that matches it",
             metrics.alerts.clone(),
         );
         registry.register(

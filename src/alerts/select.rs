@@ -12,7 +12,7 @@ use super::outcome::Outcome;
 use super::rule::{Remedy, Rule};
 use super::time::later;
 use crate::actions::{Fault, JobId, JobState, Path, Target};
-use crate::mirror::find::{JobQuery, PAGE_LIMIT};
+use crate::mirror::find::{JobQuery, JobSort, PAGE_LIMIT};
 use crate::mirror::words::counted;
 use crate::mirror::{Job, Store};
 
@@ -260,7 +260,7 @@ impl QueueView<'_> {
 
     /// Visits the jobs of a query, those longest in their state first, until the callback returns false.
     fn each(&self, query: JobQuery, mut look: impl FnMut(&Job) -> bool) {
-        let mut query = JobQuery { limit: PAGE_LIMIT, ..query };
+        let mut query = JobQuery { limit: PAGE_LIMIT, sort: JobSort::Entered, ..query };
         for _ in 0..MAX_LOOKED_AT / PAGE_LIMIT {
             let Some(page) = self.store.find_jobs(&query, self.now) else { return };
             if !page.items.iter().all(&mut look) {

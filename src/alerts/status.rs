@@ -28,6 +28,8 @@ pub struct RulesStatus {
 pub struct RuleStatus {
     /// Its name.
     pub name: String,
+    /// Whether it executes actions, unless paused or stopped; `None` without the configuration file.
+    pub is_enforced: Option<bool>,
     /// Its breaker, if it is open.
     pub breaker: Option<Breaker>,
     /// The items that it has left to a user.
@@ -56,6 +58,7 @@ impl From<RuleOverview> for RuleStatus {
         let RuleOverview { rule, breaker, holds, waiting, left, unreadable, .. } = overview;
         Self {
             holds: if rule.mode == Mode::Enforce { holds } else { Vec::new() },
+            is_enforced: Some(rule.mode == Mode::Enforce),
             attempts: Some(rule.attempts),
             is_undone: Some(rule.is_undone),
             name: rule.name,
@@ -88,6 +91,7 @@ impl RulesStatus {
             };
             RuleStatus {
                 name: name.to_owned(),
+                is_enforced: rule.map(|_| !is_dry),
                 breaker: memory.breaker,
                 left: memory.left,
                 attempts: rule.map(|rule| rule.attempts),

@@ -24,11 +24,15 @@ pub(super) struct AccessArgs {
     filter: AccessFilter,
 
     /// Only this request: qid and ten digits
-    #[arg(value_name = "QID", conflicts_with = "text")]
+    #[arg(value_name = "QID", conflicts_with = "text", help_heading = None::<&str>)]
     request: Option<String>,
 
     /// The action on it [default: list the requests]
-    #[arg(value_name = "ACTION", value_parser = verbs::parser(TargetKind::Request))]
+    #[arg(
+        value_name = "ACTION",
+        value_parser = verbs::parser(TargetKind::Request),
+        help_heading = None::<&str>
+    )]
     action: Option<ActionKind>,
 
     #[command(flatten)]
@@ -69,7 +73,7 @@ impl AccessArgs {
         if let Some(id) = id.filter(|_| list.items.is_empty()) {
             return Err(CommandError::new(NOT_FOUND, format!("there is no such request {id}")).into());
         }
-        self.client.output.show(&list, |screen| show(&list, screen))?;
+        self.client.output.list(&list, &list.items, |screen| show(&list, screen))?;
         if !self.client.output.is_json() {
             Paging::report(&list, "request", "requests");
         }

@@ -62,8 +62,9 @@ pub(super) struct ActionSession<'a> {
 }
 
 impl ActArgs {
-    /// Refuses early what would need a confirmation that cannot be given.
-    pub(super) fn check(&self) -> Result<(), UsageError> {
+    /// Refuses early what would need a confirmation that cannot be given, or a result that cannot be shown.
+    pub(super) fn check(&self, output: OutputArgs) -> Result<(), UsageError> {
+        output.check_action()?;
         if let Some(reason) = &self.reason {
             Reason::new(reason).map_err(|error| UsageError::flag("--reason", error))?;
         }
@@ -321,28 +322,28 @@ pub(super) fn report(view: &ActionView, screen: &mut Screen) {
         }
         None => ":".to_owned(),
     };
-    screen.say(&format!("{} {}{states}{outcome}", view.action, view.on));
+    screen.entry(&format!("{} {}{states}{outcome}", view.action, view.on));
     for operation in &view.operations {
-        screen.beneath(operation);
+        screen.entry_beneath(operation);
     }
     for lost in &view.lost {
-        screen.say(&format!("Not kept: {} {}", lost.path, lost.data));
+        screen.entry(&format!("Not kept: {} {}", lost.path, lost.data));
     }
     for item in &view.written {
-        screen.say(&format!("{}: {}", item.on, item.what));
+        screen.entry(&format!("{}: {}", item.on, item.what));
     }
     let unlisted = view.done.saturating_sub(view.written.len() as u64);
     if !view.written.is_empty() && unlisted > 0 {
         screen.say(&format!("and {} more: see the audit file", count(unlisted)));
     }
     for item in view.not_done_items.iter().take(MAX_LISTED) {
-        screen.beneath(&format!("{}: {}", item.on, item.why));
+        screen.entry_beneath(&format!("{}: {}", item.on, item.why));
     }
     if view.not_done_items.len() > MAX_LISTED {
         screen.beneath("and more: see the audit file");
     }
     for warning in &view.warnings {
-        screen.say(&format!("Note: {warning}"));
+        screen.entry(&format!("Note: {warning}"));
     }
 }
 

@@ -8,7 +8,7 @@ use queuekeeper_queue::path::Path;
 
 /// Executes an action that needs nothing else read.
 pub(super) async fn act_on_one(client: &ClientArgs, act: &ActArgs, action: Action) -> anyhow::Result<()> {
-    act.check()?;
+    act.check(client.output)?;
     client
         .ask(async |link| {
             act.with_session(link, None, client.output, async |session| session.action(action).await).await
@@ -18,7 +18,7 @@ pub(super) async fn act_on_one(client: &ClientArgs, act: &ActArgs, action: Actio
 
 /// Breaks a lock. Whether it is a fault depends on the whole queue, which is not read with force.
 pub(super) async fn break_lock(client: &ClientArgs, act: &ActArgs, lock: Path, force: bool) -> anyhow::Result<()> {
-    act.check()?;
+    act.check(client.output)?;
     client
         .ask(async |link| {
             if !force && !act.is_dry_run() {

@@ -8,7 +8,7 @@ use super::batches::state;
 use super::client::{ClientArgs, Link};
 use super::exit::{CommandError, NOT_FOUND};
 use super::job::explain;
-use super::output::Screen;
+use super::output::{Screen, without_csv};
 use super::verbs;
 use super::words::{count, moment};
 use crate::actions::{ActionKind, ActionParameters, Target, TargetKind};
@@ -20,6 +20,7 @@ use queuekeeper_queue::id::BatchId;
 
 /// Show the progress of a batch, or execute an action on it
 #[derive(Clone, Debug, Args)]
+#[command(mut_arg("format", without_csv))]
 pub(super) struct BatchArgs {
     /// The batch: bid and ten digits, its number, or the UUID of its submission
     #[arg(value_name = "BATCH")]
@@ -56,7 +57,7 @@ impl BatchArgs {
     }
 
     async fn act(&self, kind: ActionKind) -> anyhow::Result<()> {
-        self.act.check()?;
+        self.act.check(self.client.output)?;
         self.client
             .ask(async |link| {
                 let batch = self.id(link).await?;

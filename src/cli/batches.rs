@@ -47,7 +47,7 @@ impl BatchesArgs {
                     let why = "clean-up purges every finished batch, and takes no filter";
                     return Err(UsageError(why.to_owned()).into());
                 }
-                self.act.check()?;
+                self.act.check(self.client.output)?;
                 let action = verbs::action(kind, Target::Batches, ActionParameters::default())?;
                 // With the mirror, the batch of each job does not have to be read from ZooKeeper.
                 self.client
@@ -68,7 +68,7 @@ impl BatchesArgs {
             Ok(self.paging.take(|page| source.batches(&self.filter, page))?)
         });
         let list = list.await?;
-        self.client.output.show(&list, |screen| show(&list, screen))?;
+        self.client.output.list(&list, &list.items, |screen| show(&list, screen))?;
         if !self.client.output.is_json() {
             Paging::report(&list, "batch", "batches");
         }
@@ -86,9 +86,9 @@ fn show(list: &BatchList, screen: &mut Screen) {
         Column::number("OPEN"),
         Column::number("FAILED"),
         Column::new("LOCK").if_wide(),
-        Column::new("UUID").if_wide(),
         Column::rest("COLLECTION").if_wide(),
         Column::rest("SUBMITTER").if_wide(),
+        Column::new("UUID").if_wide(),
         Column::rest("FILE"),
     ]);
     for batch in &list.items {
@@ -100,9 +100,9 @@ fn show(list: &BatchList, screen: &mut Screen) {
             some(batch.jobs.processing.unwrap_or(0).into()),
             some(batch.jobs.failed.unwrap_or(0).into()),
             yes(batch.locked),
-            batch.uuid.clone(),
             batch.collection.clone(),
             batch.submitter.clone(),
+            batch.uuid.clone(),
             batch.filename.clone(),
         ]);
     }

@@ -14,6 +14,8 @@ use super::output::{OutputArgs, Spinner};
 use super::serve::faults::FaultArgs;
 use super::{UsageError, ZooKeeperArgs};
 use crate::actions::Clock;
+use crate::config::Mirror;
+use crate::metrics::storage::Storage;
 use crate::mirror::{self, LoadError, Measured};
 use crate::views::Source;
 use crate::views::show::brief;
@@ -30,13 +32,13 @@ const CLOSING: Duration = Duration::from_millis(500);
 #[derive(Clone, Debug, Args)]
 pub(super) struct ClientArgs {
     #[command(flatten)]
+    pub(super) output: OutputArgs,
+
+    #[command(flatten)]
     zookeeper: ZooKeeperArgs,
 
     #[command(flatten)]
     faults: FaultArgs,
-
-    #[command(flatten)]
-    pub(super) output: OutputArgs,
 }
 
 /// A session with ZooKeeper.
@@ -50,12 +52,17 @@ pub(super) struct Link {
 }
 
 impl ClientArgs {
+    /// How to reach the queue, and the limits of faults.
+    pub(super) fn settings(&self) -> Result<(queuekeeper_zookeeper::Config, Limits), UsageError> {
+        Ok((self.zookeeper.clone().config()?, self.faults.limits()))
+    }
+
     /// Connects; one attempt.
     pub(super) async fn connect(&self) -> Result<Link, anyhow::Error> {
         super::log::begin_plain();
-        let config = self.zookeeper.clone().config()?;
+        let (config, limits) = self.settings()?;
         let client = config.connect().await.map_err(CommandError::from)?;
-        Ok(Link { config, client, limits: self.faults.limits(), clock: Arc::default() })
+        Ok(Link { config, client, limits, clock: Arc::default() })
     }
 
     /// Connects, runs queries, and closes the session.
@@ -124,7 +131,7 @@ impl Link {
 
     /// The source of views.
     pub(super) fn source<'a>(&'a self, store: &'a mirror::Store) -> Source<'a> {
-        Source { store, storage: None, alerts: None, servers: &self.config.servers }
+        source(store, None, &self.config)
     }
 
     /// Closes the session, so that the server does not keep it until it expires.
@@ -135,6 +142,16 @@ impl Link {
         // Nothing hangs on it: see above.
         let _ = timeout(CLOSING, over).await;
     }
+}
+
+/// The source of views without rules that are at work here.
+pub(super) fn source<'a>(
+    store: &'a mirror::Store,
+    storage: Option<&'a Storage>,
+    config: &'a queuekeeper_zookeeper::Config,
+) -> Source<'a> {
+    let stalled_after = Mirror::STALLED_AFTER;
+    Source { store, storage, alerts: None, servers: &config.servers, stalled_after }
 }
 
 /// Parses a job's id.

@@ -11,6 +11,7 @@ use tempfile::NamedTempFile;
 
 use super::meter::ProgressLine;
 use super::output::note;
+use super::words::count;
 use super::{ZooKeeperArgs, on_signal};
 use crate::mirror::words::counted;
 use queuekeeper_queue::Queue;
@@ -100,7 +101,8 @@ impl DumpArgs {
         let mut meter = ProgressLine::new();
         let read = queue.dump(&mut out, &options, |progress| {
             meter.show(|| {
-                format!("{} of {} jobs, {}", progress.read.jobs, progress.of_jobs, znodes(progress.read.nodes))
+                let jobs = counted(progress.of_jobs, "job", "jobs");
+                format!("{} of {jobs}, {}", count(progress.read.jobs), znodes(progress.read.nodes))
             });
         });
         Ok(read.await?)

@@ -29,12 +29,15 @@ pub(super) const IN_PART: u8 = 6;
 pub(super) const CODES: &str = "\
 Exit codes:
   0  success, or nothing to do; serve and demo: ended by SIGTERM or SIGINT
-  1  failed: ZooKeeper cannot be reached or refuses access, a file cannot be written, an address cannot be bound
-  2  wrong usage: a flag, a value or a named file is wrong, a confirmation is not possible, or a program is missing
-  3  refused, and nothing was done: the state of the queue forbids it or has changed, it was not confirmed, or it was
-     interrupted before it started
+  1  failed: ZooKeeper cannot be reached or refuses access, a file cannot be
+     written, an address cannot be bound
+  2  wrong usage: a flag, a value or a named file is wrong, a confirmation is
+     not possible, or a program is missing
+  3  refused, and nothing was done: the state of the queue forbids it or has
+     changed, it was not confirmed, or it was interrupted before it started
   4  not found: there is no such job, batch, request, lock, collection or group
-  5  unknown: the connection was lost, and it is not known whether all of it was done
+  5  unknown: the connection was lost, and it is not known whether all of it
+     was done
   6  partly done: the rest was refused or failed, or it was interrupted";
 
 /// A message with an exit code.

@@ -31,7 +31,7 @@ impl FailuresArgs {
             Ok(self.paging.take(|page| source.failures(page))?)
         });
         let list = list.await?;
-        self.client.output.show(&list, |screen| show(&list, screen))?;
+        self.client.output.list(&list, &list.items, |screen| show(&list, screen))?;
         if !self.client.output.is_json() {
             Paging::report(&list, "group", "groups");
         }

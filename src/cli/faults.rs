@@ -60,7 +60,7 @@ impl FaultsArgs {
     }
 
     async fn repair(&self) -> anyhow::Result<()> {
-        self.act.check()?;
+        self.act.check(self.client.output)?;
         let output = self.client.output;
         self.client
             .ask(async |link| {
@@ -121,7 +121,7 @@ impl FaultsArgs {
             Ok(self.paging.take(|page| source.faults(&self.filter, page, now))?)
         });
         let list = list.await?;
-        self.client.output.show(&list, |screen| show(&list, screen))?;
+        self.client.output.list(&list, &list.items, |screen| show(&list, screen))?;
         if self.client.output.is_json() {
             return Ok(());
         }
@@ -149,9 +149,9 @@ fn show(list: &FaultList, screen: &mut Screen) {
             screen.beneath(&format!("Fix: {}", found.remedy));
             before = Some(found.fault);
         }
-        screen.say(&format!("  {}, for {}: {}", found.item, ago(Some(found.since), now), found.how));
+        screen.item("  - ", &format!("{}, for {}: {}", found.item, ago(Some(found.since), now), found.how));
         for node in found.nodes.iter().filter(|node| **node != found.item) {
-            screen.beneath(node);
+            screen.entry_beneath(node);
         }
     }
     if !list.items.is_empty() {
@@ -162,11 +162,11 @@ fn show(list: &FaultList, screen: &mut Screen) {
         let more = if named < list.unreadable_znodes { format!("; the first {named}") } else { String::new() };
         screen.say(&format!("{} cannot be read{more}:", counted(list.unreadable_znodes, "znode", "znodes")));
         for path in &list.unreadable {
-            screen.beneath(path);
+            screen.entry_beneath(path);
         }
         screen.gap();
     }
-    unconfirmed(&list.unconfirmed, screen);
+    unconfirmed(&list.unconfirmed, Looked::Once, screen);
     screen.say(UNSEEN);
     screen.say(ASSUMED);
 }
@@ -184,19 +184,32 @@ pub(super) fn lasting(unconfirmed: &[Unconfirmed]) -> impl Iterator<Item = &Unco
     unconfirmed.iter().filter(|fault| fault.lasting_seconds > MOMENTS)
 }
 
+/// How it was looked for faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Looked {
+    /// By a walk, which does not show how long something lasts.
+    Once,
+    /// All the time.
+    Watched,
+}
+
 /// Shows suspected faults, which are not confirmed.
-pub(super) fn unconfirmed(all: &[Unconfirmed], screen: &mut Screen) {
+pub(super) fn unconfirmed(all: &[Unconfirmed], looked: Looked, screen: &mut Screen) {
     let all: Vec<_> = lasting(all).collect();
     if all.is_empty() {
         return;
     }
-    screen.say(
-        "Not confirmed, because a single walk cannot detect whether it lasts. A running server (queuekeeper serve) can:",
-    );
+    screen.say(match looked {
+        Looked::Once => {
+            "Not confirmed, because a single walk cannot detect whether it lasts. A running server (queuekeeper serve) \
+             can:"
+        }
+        Looked::Watched => "Not confirmed yet, because it has not lasted for long enough:",
+    });
     for fault in all {
         let lasting = words::length(Duration::from_secs_f64(fault.lasting_seconds));
         let items = counted(fault.count, "item", "items");
-        screen.beneath(&format!("{} ({}): {items}, a fault after {lasting}", fault.title, fault.fault));
+        screen.entry_beneath(&format!("{} ({}): {items}, a fault after {lasting}", fault.title, fault.fault));
     }
     screen.gap();
 }

@@ -8,7 +8,7 @@ use super::act::ActArgs;
 use super::actions::{act_on_one, break_lock};
 use super::client::{ClientArgs, job_id};
 use super::exit::{CommandError, NOT_FOUND};
-use super::output::Screen;
+use super::output::{Screen, without_csv};
 use super::verbs::{self, JobParameters};
 use super::words::{ago, moment, number, size};
 use crate::actions::{ActionKind, Target, TargetKind};
@@ -19,6 +19,7 @@ use queuekeeper_queue::path::{JobNode, Path};
 
 /// Show a job, diagnose why it is not moving, or execute an action on it
 #[derive(Clone, Debug, Args)]
+#[command(mut_arg("format", without_csv))]
 pub(super) struct JobArgs {
     /// The job: jid and ten digits, or the number in it
     #[arg(value_name = "JID")]
@@ -179,7 +180,7 @@ pub(super) fn explain(diagnosis: &Diagnosis, now: Timestamp, screen: &mut Screen
     screen.say(&diagnosis.headline);
     for cause in &diagnosis.causes {
         screen.gap();
-        screen.say(&format!("- {}", cause.sentence));
+        screen.item("- ", &cause.sentence);
         if !cause.evidence.is_empty() {
             screen.beneath(&cause.evidence);
         }
@@ -190,7 +191,7 @@ pub(super) fn explain(diagnosis: &Diagnosis, now: Timestamp, screen: &mut Screen
             screen.beneath(&format!("Fix: {remedy}"));
         }
         for item in &cause.items {
-            screen.beneath(item);
+            screen.entry_beneath(item);
         }
         if cause.more_items > 0 {
             screen.beneath(&format!("and {} more", cause.more_items));

@@ -33,13 +33,13 @@ pub(super) struct JobsArgs {
     action: Option<ActionKind>,
 
     #[command(flatten)]
-    parameters: JobParameters,
-
-    #[command(flatten)]
     filter: JobFilter,
 
     #[command(flatten)]
     paging: Paging,
+
+    #[command(flatten)]
+    parameters: JobParameters,
 
     #[command(flatten)]
     act: ActArgs,
@@ -68,7 +68,7 @@ impl JobsArgs {
             Ok(self.paging.take(|page| source.jobs(&self.filter, page, now))?)
         });
         let list = list.await?;
-        self.client.output.show(&list, |screen| show(&list, screen))?;
+        self.client.output.list(&list, &list.items, |screen| show(&list, screen))?;
         if !self.client.output.is_json() {
             Paging::report(&list, "job", "jobs");
         }
@@ -92,7 +92,7 @@ pub(super) async fn change_jobs(
     bulk: BulkAction,
     filter: &JobFilter,
 ) -> anyhow::Result<()> {
-    act.check()?;
+    act.check(client.output)?;
     client
         .ask(async |link| {
             if filter.goes_by_age() && !act.is_dry_run() {

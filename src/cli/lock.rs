@@ -6,10 +6,12 @@ use super::UsageError;
 use super::act::ActArgs;
 use super::actions::break_lock;
 use super::client::ClientArgs;
+use super::output::without_csv;
 use crate::actions::Target;
 
 /// Break one lock
 #[derive(Clone, Debug, Args)]
+#[command(mut_arg("format", without_csv))]
 pub(super) struct LockArgs {
     /// The lock: its path, as `queuekeeper locks` lists it
     #[arg(value_name = "PATH")]

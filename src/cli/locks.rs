@@ -9,7 +9,7 @@ use super::paging::Paging;
 use super::words::{ago, count};
 use crate::views::locks::{LockFilter, LockList};
 
-/// List locks, oldest first
+/// List locks, by default oldest first
 #[derive(Clone, Debug, Args)]
 pub(super) struct LocksArgs {
     #[command(flatten)]
@@ -34,7 +34,7 @@ impl LocksArgs {
             Ok(self.paging.take(|page| source.locks(&self.filter, page, now))?)
         });
         let list = list.await?;
-        self.client.output.show(&list, |screen| show(&list, screen))?;
+        self.client.output.list(&list, &list.items, |screen| show(&list, screen))?;
         if !self.client.output.is_json() {
             Paging::report(&list, "lock", "locks");
         }

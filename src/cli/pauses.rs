@@ -4,6 +4,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use jiff::Timestamp;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::UsageError;
 use super::act::ActArgs;
@@ -58,7 +59,7 @@ pub(super) struct CollectionArgs {
 }
 
 /// A queue or a collection, and whether it is stopped.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 struct Stop {
     /// The queue, or the collection.
     name: String,
@@ -128,7 +129,7 @@ impl CollectionArgs {
 
     /// Releases the collection, and with it its jobs where that is wanted: they are known by a walk.
     async fn release(&self, action: Action) -> anyhow::Result<()> {
-        self.act.check()?;
+        self.act.check(self.client.output)?;
         let (act, output) = (&self.act, self.client.output);
         self.client
             .ask(async |link| {
@@ -155,7 +156,7 @@ impl CollectionArgs {
 
 fn show(stops: &[Stop], output: OutputArgs, what: &'static str) -> anyhow::Result<()> {
     let now = Timestamp::now();
-    output.show(&stops, |screen: &mut Screen| {
+    output.list(&stops, stops, |screen: &mut Screen| {
         if stops.is_empty() {
             screen.say("No collection is held.");
         }

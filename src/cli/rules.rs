@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::client::ClientArgs;
 use super::exit::{CommandError, FAILED};
-use super::output::{Screen, write};
+use super::output::{Screen, without_csv, write};
 use super::serve::volume::VolumeArgs;
 use super::{UsageError, block_on};
 use crate::alerts::{Mode, RuleTest};
@@ -47,6 +47,7 @@ struct CheckArgs {
 
 /// Show what the rules would do about alerts now, and do nothing
 #[derive(Clone, Debug, Args)]
+#[command(mut_arg("format", without_csv))]
 struct TestArgs {
     /// The file for --config.file
     #[arg(value_name = "FILE")]
@@ -92,13 +93,16 @@ impl CheckArgs {
                         }
                     });
                     for rule in &rules.rules {
-                        screen.say(&format!(
-                            "  {} ({}): on {}, {}",
-                            rule.name,
-                            rule.mode.label(),
-                            rule.alert,
-                            rule.remedy.label()
-                        ));
+                        screen.item(
+                            "  - ",
+                            &format!(
+                                "{} ({}): on {}, {}",
+                                rule.name,
+                                rule.mode.label(),
+                                rule.alert,
+                                rule.remedy.label()
+                            ),
+                        );
                     }
                     write(screen.text())?;
                 }
@@ -162,10 +166,10 @@ fn show(tests: &[RuleTestView], screen: &mut Screen) {
     for test in tests {
         let rule = test.rule.as_deref().unwrap_or("no rule");
         let dry = if test.is_dry { " (dry run)" } else { "" };
-        screen.say(&format!("{} ({}), {rule}{dry}: {}", test.alert, test.fingerprint, test.outcome));
+        screen.entry(&format!("{} ({}), {rule}{dry}: {}", test.alert, test.fingerprint, test.outcome));
         screen.beneath(&test.detail);
         for target in test.targets.iter().take(NAMED) {
-            screen.beneath(target);
+            screen.entry_beneath(target);
         }
         if test.targets.len() > NAMED {
             screen.beneath(&format!("and {} more", test.targets.len() - NAMED));

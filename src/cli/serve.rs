@@ -67,6 +67,11 @@ pub struct ServeArgs {
     )]
     clock_interval: PrometheusDuration,
 
+    /// Show the address of the client next to each session. The ZooKeeper servers are asked for it every 10 s by the
+    /// command cons, which their 4lw.commands.whitelist must allow
+    #[arg(long = "mirror.session-addresses", help_heading = "Mirror")]
+    session_addresses: bool,
+
     /// How much data the mirror and the pages that show a znode may have in flight at once, in MiB, estimated from the
     /// sizes of earlier reads. ZooKeeper keeps it in memory until it is sent. Actions and repairs have limits of their
     /// own
@@ -82,12 +87,12 @@ pub struct ServeArgs {
     #[command(flatten)]
     storage: volume::VolumeArgs,
 
-    /// The number of largest collections with series of their own; the others are exported together. 0 for no series
-    /// by collection
+    /// The number of collections with series of their own, those with the most unfinished jobs; the others are exported
+    /// together. 0 for no series by collection
     #[arg(
         long = "metrics.collections",
         value_name = "NUMBER",
-        default_value_t = 0,
+        default_value_t = Config::COLLECTIONS,
         value_parser = clap::value_parser!(u16).range(0..=i64::from(MOST_COLLECTIONS)),
         help_heading = "Metrics"
     )]
@@ -135,8 +140,10 @@ impl ServeArgs {
             drop_after: self.drop_after.get(),
             drift_interval: Some(self.drift_interval.get()).filter(|interval| !interval.is_zero()),
             clock_interval: Some(self.clock_interval.get()).filter(|interval| !interval.is_zero()),
+            session_addresses: self.session_addresses,
             read_budget_bytes: self.read_budget << 20,
             fault_limits: self.faults.limits(),
+            stalled_after: Mirror::STALLED_AFTER,
         };
         if mirror.clock_interval.is_some_and(|interval| interval < Duration::from_mins(1)) {
             let why = format!("{} is less than 1m; 0 is never", self.clock_interval);

@@ -8,22 +8,36 @@ use jiff::Timestamp;
 use super::UsageError;
 use super::client::ClientArgs;
 use super::exit::CommandError;
-use super::faults::{lasting, unconfirmed};
-use super::output::{Column, Screen, Table};
+use super::faults::{Looked, lasting, unconfirmed};
+use super::output::{Column, Screen, Table, without_csv};
 use super::serve::volume::VolumeArgs;
 use super::words::{ASSUMED, ago, count, moment, size, some};
-use crate::alerts::{Foreign, RulesStatus, foreign};
-use crate::config::ConfigFile;
+use crate::alerts::{Foreign, Rules, RulesStatus, foreign};
+use crate::config::{ConfigFile, PrometheusDuration};
 use crate::metrics::storage::Storage;
-use crate::mirror::words::counted;
+use crate::mirror::words::{about, counted};
 use crate::views::faults::{FaultFilter, FaultList, Unconfirmed};
-use crate::views::overview::{Overview, Recent, Severity};
-use crate::views::{PageQuery, Source};
-use queuekeeper_zookeeper::coordination::Coordination;
+use crate::views::overview::{Overview, Recent, Severity, StateFigures, rounded};
+use crate::views::{PageQuery, Source, ViewError};
+use queuekeeper_zookeeper::coordination::{Coordination, CoordinationError, Snapshot};
+
+mod watch;
 
 /// Show whether the queue flows, and if not, where and why
 #[derive(Clone, Debug, Args)]
+#[command(mut_arg("format", without_csv))]
 pub(super) struct StatusArgs {
+    /// Keep showing it, in place on a terminal, until Ctrl-C
+    #[arg(short, long, help_heading = None::<&str>)]
+    watch: bool,
+
+    /// How often --watch shows it, at least 100ms
+    #[arg(long, value_name = "DURATION", default_value = "2s", requires = "watch", help_heading = None::<&str>)]
+    interval: PrometheusDuration,
+
+    #[command(flatten)]
+    client: ClientArgs,
+
     /// The configuration file of the server, which has the rules that act on alerts. Without it, only the state of
     /// rules in ZooKeeper is known
     #[arg(long = "config.file", value_name = "FILE", help_heading = "Rules")]
@@ -31,62 +45,101 @@ pub(super) struct StatusArgs {
 
     #[command(flatten)]
     volume: VolumeArgs,
-
-    #[command(flatten)]
-    client: ClientArgs,
 }
 
 impl StatusArgs {
-    /// Shows it.
+    /// Shows it, once or until a signal.
     ///
     /// # Errors
     /// When the queue cannot be read.
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let file = self.file.as_deref().map(ConfigFile::read).transpose();
         let file = file.map_err(|error| UsageError::flag("--config.file", error))?;
-        let rules = file.as_ref().map(ConfigFile::rules);
+        if self.watch { watch::watch(self, file).await } else { self.once(file.as_ref().map(ConfigFile::rules)).await }
+    }
+
+    async fn once(self, rules: Option<&Rules>) -> anyhow::Result<()> {
         let volume = self.volume.clone().volume().map(|volume| Storage::measured(volume.path, volume.threshold));
-        let (overview, faults, now) = self
+        let (found, now) = self
             .client
             .ask(async |link| {
                 let store = link.store(true).await?;
                 let seen = Coordination::over(link.client.clone()).read().await;
                 let now = Timestamp::now();
-                let (standing, foreign) = match &seen {
-                    Ok(seen) => {
-                        (Some(RulesStatus::read(seen, rules, |at| store.own_time(at), now)), foreign(seen, now))
-                    }
-                    Err(error) => (None, (Foreign::unread(error).into_iter().collect(), 0)),
-                };
                 let source = Source { storage: volume.as_ref(), ..link.source(&store) };
-                let faults =
-                    source.faults(&FaultFilter::default(), &PageQuery::default(), now).map_err(CommandError::from)?;
-                let summary = source.summary(now).map_err(CommandError::from)?;
-                let recent = Recent { automation: standing, foreign, ..source.recent(now) };
-                Ok((source.overview(&summary, &recent, now), faults, now))
+                Ok((Found::new(&source, Some(seen.as_ref()), rules, now).map_err(CommandError::from)?, now))
             })
             .await?;
-        let unseen = unseen(volume.is_some(), rules.is_some());
-        self.client.output.show(&overview, |screen| show(&overview, &faults, &unseen, now, screen))
+        // A single walk does not show how fast jobs move.
+        let included = Included { storage: volume.is_some(), rules: rules.is_some(), rates: false };
+        self.client.output.show(&found.overview, |screen| show(&found, included, now, screen))
     }
 }
 
-/// What only the overview of a running server shows.
-fn unseen(has_volume: bool, has_rules: bool) -> String {
-    let mut unseen = Vec::new();
-    if !has_volume {
-        unseen.push("working storage (set --storage.path)");
-    }
-    if !has_rules {
-        unseen.push("the rules that act on alerts (set --config.file)");
-    }
-    unseen.push("how fast jobs move");
-    let last = unseen.pop().unwrap_or_default();
-    let all = if unseen.is_empty() { last.to_owned() } else { format!("{}, and {last}", unseen.join(", ")) };
-    format!("Not included: {all}. A running server (queuekeeper serve) shows all of it.")
+/// For how long the queue has to be watched before the number of finished jobs says something.
+const TELLING_SECONDS: u64 = 10;
+
+/// What is to be shown.
+struct Found {
+    overview: Overview,
+    faults: FaultList,
 }
 
-fn show(overview: &Overview, faults: &FaultList, unseen: &str, now: Timestamp, screen: &mut Screen) {
+impl Found {
+    /// `seen` is what is below /queuekeeper, and `rules` those of the configuration file.
+    ///
+    /// # Errors
+    /// Before the first walk.
+    fn new(
+        source: &Source<'_>,
+        seen: Option<Result<&Snapshot, &CoordinationError>>,
+        rules: Option<&Rules>,
+        now: Timestamp,
+    ) -> Result<Self, ViewError> {
+        let (automation, foreign) = match seen {
+            None => (None, (Vec::new(), 0)),
+            Some(Ok(seen)) => {
+                (Some(RulesStatus::read(seen, rules, |at| source.store.own_time(at), now)), foreign(seen, now))
+            }
+            Some(Err(error)) => (None, (Foreign::unread(error).into_iter().collect(), 0)),
+        };
+        let faults = source.faults(&FaultFilter::default(), &PageQuery::default(), now)?;
+        let summary = source.summary(now)?;
+        let recent = Recent { automation, foreign, ..source.recent(now) };
+        Ok(Self { overview: source.overview(&summary, &recent, now), faults })
+    }
+}
+
+/// What is known beside the queue.
+#[derive(Clone, Copy, Debug)]
+struct Included {
+    storage: bool,
+    rules: bool,
+    /// How fast jobs move, and what lasts.
+    rates: bool,
+}
+
+impl Included {
+    /// What only the overview of a running server shows; empty where nothing is missing.
+    fn missing(self) -> String {
+        let all = [
+            (self.storage, "working storage (set --storage.path)"),
+            (self.rules, "the rules that act on alerts (set --config.file)"),
+            (self.rates, "how fast jobs move (set --watch)"),
+        ];
+        let missing: Vec<_> = all.into_iter().filter(|(is_included, _)| !is_included).map(|(_, name)| name).collect();
+        let Some((last, others)) = missing.split_last() else { return String::new() };
+        let all = match others {
+            [] => (*last).to_owned(),
+            [one] => format!("{one} and {last}"),
+            others => format!("{}, and {last}", others.join(", ")),
+        };
+        format!("Not included: {all}. A running server (queuekeeper serve) shows all of it.")
+    }
+}
+
+fn show(found: &Found, included: Included, now: Timestamp, screen: &mut Screen) {
+    let Found { overview, faults } = found;
     screen.say(&format!("{}.", overview.verdict.sentence));
     screen.say(&format!(
         "{} in {} at {}, {} unfinished.",
@@ -95,17 +148,41 @@ fn show(overview: &Overview, faults: &FaultList, unseen: &str, now: Timestamp, s
         overview.status.servers,
         count(overview.unfinished)
     ));
+    if included.rates && overview.watched_seconds >= TELLING_SECONDS {
+        screen.say(&finished(overview));
+    }
+    if included.rates {
+        // Where it is drawn in place, what does not fit is not shown.
+        screen.gap();
+        states(overview, now, screen);
+    }
     attention(overview, &faults.unconfirmed, now, screen);
     screen.gap();
-    unconfirmed(&faults.unconfirmed, screen);
-    screen.say(unseen);
-    screen.gap();
-    states(overview, now, screen);
+    unconfirmed(&faults.unconfirmed, if included.rates { Looked::Watched } else { Looked::Once }, screen);
+    let missing = included.missing();
+    if !missing.is_empty() {
+        screen.say(&missing);
+        screen.gap();
+    }
+    if !included.rates {
+        states(overview, now, screen);
+        screen.gap();
+    }
     others(overview, now, screen);
     if !overview.status.clock_measured {
         screen.gap();
         screen.say(ASSUMED);
     }
+}
+
+/// The jobs that finished lately.
+fn finished(overview: &Overview) -> String {
+    let completed = counted(overview.completed_1h, "job", "jobs");
+    let watched = match overview.watched() {
+        watched if watched.starts_with("in ") => watched,
+        watched => format!("in the {watched}"),
+    };
+    format!("{completed} completed and {} failed {watched}.", count(overview.failed_1h))
 }
 
 fn attention(overview: &Overview, unconfirmed: &[Unconfirmed], now: Timestamp, screen: &mut Screen) {
@@ -119,12 +196,12 @@ fn attention(overview: &Overview, unconfirmed: &[Unconfirmed], now: Timestamp, s
     }
     for item in &overview.attention {
         let mark = match item.severity {
-            Severity::Bad => "!!",
-            Severity::Warn => "! ",
+            Severity::Bad => "!! ",
+            Severity::Warn => "!  ",
         };
         let oldest = if item.is_oldest { "the oldest " } else { "" };
         let since = item.since.map(|since| format!(", {oldest}since {}", moment(Some(since), now))).unwrap_or_default();
-        screen.say(&format!("{mark} {}{since}", item.title));
+        screen.item(mark, &format!("{}{since}", item.title));
         for text in [&item.text, &item.remedy].into_iter().filter(|text| !text.is_empty()) {
             screen.beneath(text);
         }
@@ -139,7 +216,8 @@ fn states(overview: &Overview, now: Timestamp, screen: &mut Screen) {
         Column::number("RETRIED"),
         Column::number("OLDEST"),
         Column::number("SPACE"),
-        Column::new(""),
+        Column::number("LEFT/H").if_filled(),
+        Column::new("").if_filled(),
     ]);
     for state in overview.states.iter().filter(|state| state.is_on_path || state.count > 0) {
         table.row([
@@ -149,10 +227,21 @@ fn states(overview: &Overview, now: Timestamp, screen: &mut Screen) {
             some(state.retried),
             ago(state.oldest_entered, now),
             size(state.space_needed_bytes),
+            rate(state),
             if state.is_stopped { "stopped".to_owned() } else { String::new() },
         ]);
     }
     screen.table(&table);
+}
+
+/// How many jobs leave a state an hour. None leaves the last states by itself, so that there 0 says nothing.
+fn rate(state: &StateFigures) -> String {
+    let is_worked_on = state.is_on_path && !state.is_final;
+    match state.left_per_hour {
+        Some(per_hour) if per_hour > 0.0 => about(rounded(per_hour)),
+        Some(_) if is_worked_on => "0".to_owned(),
+        Some(_) | None => String::new(),
+    }
 }
 
 fn others(overview: &Overview, now: Timestamp, screen: &mut Screen) {
@@ -174,6 +263,5 @@ fn others(overview: &Overview, now: Timestamp, screen: &mut Screen) {
         let of = format!("locks: {}", locks.name);
         table.row([of, String::new(), count(locks.count), ago(locks.oldest_created, now)]);
     }
-    screen.gap();
     screen.table(&table);
 }

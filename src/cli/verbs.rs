@@ -24,7 +24,7 @@ pub(super) fn parser(target: TargetKind) -> impl TypedValueParser<Value = Action
 #[command(next_help_heading = "Acting")]
 pub(super) struct JobParameters {
     /// The priority, for `priority`
-    #[arg(value_name = "NUMBER")]
+    #[arg(value_name = "NUMBER", help_heading = None::<&str>)]
     number: Option<i64>,
 
     /// The state in which to resume

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// The first segments of paths that the pages and the API use.
-const RESERVED: [&str; 19] = [
+const RESERVED: [&str; 20] = [
     "-",
     "access",
     "api",
@@ -21,6 +21,7 @@ const RESERVED: [&str; 19] = [
     "action",
     "actions",
     "rules",
+    "search",
     "runbook",
     "static",
     "tree",

@@ -1,11 +1,13 @@
 //! The introduction: addresses, and what will happen.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 
 use super::catalogue::{FILMS, HELD_IN_TURN};
 use super::monitoring::Monitoring;
+use super::operator::Operator;
 use super::pace::Pace;
 use super::submit::first_large;
 use super::{Options, volume};
@@ -25,10 +27,11 @@ pub(super) fn greeting(
     for address in listeners.iter().filter_map(|listener| listener.local_addr().ok()) {
         writeln!(text, "  Status page  http://{address}/\n  Metrics      http://{address}/metrics").expect(INFALLIBLE);
     }
-    let stall = first_large(pace).as_secs();
-    let threshold = volume::THRESHOLD * 100.0;
+    let story = match monitoring {
+        Some(monitoring) => alerts(pace, monitoring),
+        None => relief(pace),
+    };
     let held = HELD_IN_TURN[0];
-    let alerts = monitoring.map(|monitoring| alerts(pace, monitoring)).unwrap_or_default();
     writeln!(text, "  ZooKeeper    {zookeeper}   (connect with zkCli.sh -server {zookeeper})").expect(INFALLIBLE);
     if let Some(monitoring) = monitoring {
         let (prometheus, alertmanager) = (monitoring.prometheus(), monitoring.alertmanager());
@@ -45,12 +48,10 @@ pub(super) fn greeting(
     write!(
         text,
         "
-What will happen:
-  at once          jobs move from state to state, and new submissions keep coming
-  in about {stall} s    an urgent submission of very large objects fills working storage above {threshold} %:
-                   jobs wait in Provisioning, and nothing behind them moves until space is freed; it comes back later
-{alerts}  all the time     a collection is held, {held} first; jobs fail, and an operator resumes or deletes them
-  now and then     a fault: an orphan entry, a forgotten lock
+The first line of the status page says how the queue is, as `queuekeeper status --watch` does:
+  now        it flows
+{story}Later it stalls again at times, and flows again by itself; a collection is held, {held} first; jobs fail, and
+an operator resumes or deletes them; now and then there is a fault.
 Try it: create /locks/queue/ingest in ZooKeeper, which pauses all but Recording; delete it to continue.
 Ctrl-C ends it and leaves nothing behind.
 
@@ -60,19 +61,43 @@ Ctrl-C ends it and leaves nothing behind.
     text
 }
 
-/// What to watch with Prometheus, and when.
-fn alerts(pace: Pace, monitoring: &Monitoring) -> String {
-    let hour = monitoring.hour().as_secs_f64();
-    // No job leaves Provisioning for an hour, from some seconds after the submission; then the alert's `for`.
-    let raised = (first_large(pace) + pace.time(14.0) + monitoring.hour().mul_f64(7.0 / 6.0)).as_secs();
-    let collection = FILMS.mnemonic;
+/// When jobs fill the pool of Provisioning, from the start: some seconds after the submission.
+fn stalled(pace: Pace, alerts: bool) -> Duration {
+    first_large(pace, alerts) + pace.time(14.0)
+}
+
+/// What to watch, and when.
+fn relief(pace: Pace) -> String {
+    let stalled = stalled(pace, false);
+    let [stall, end] = [stalled, stalled + Operator::relief(pace)].map(in_seconds);
+    let threshold = volume::THRESHOLD * 100.0;
     format!(
-        "  in about {raised} s    Prometheus, in whose rules an hour is {hour} s here, raises MerrittProvisioningStuck for the cause
-                   waiting_for_space, and Alertmanager calls this server; while {collection} is held,
-                   more of its objects do not make the stall longer. The operator here neither holds nor
-                   releases that collection, and leaves failed jobs alone for some time
+        "  {stall}  it stalls in Provisioning, and the page says why: a large deposit needs more working storage
+             than is left below {threshold} %, and all jobs behind it wait
+  {end}  it flows again: the operator has enlarged working storage, as the page recommends
 "
     )
+}
+
+/// The same with Prometheus.
+fn alerts(pace: Pace, monitoring: &Monitoring) -> String {
+    let hour = monitoring.hour();
+    // No job leaves Provisioning for an hour; then the alert's `for`.
+    let stalled = stalled(pace, true);
+    let [stall, raised] = [stalled, stalled + hour.mul_f64(7.0 / 6.0)].map(in_seconds);
+    let (hour, collection) = (hour.as_secs_f64(), FILMS.mnemonic);
+    format!(
+        "  {stall}  it stalls in Provisioning: a large deposit needs more working storage than is left
+  {raised}  Prometheus, whose rules take {hour} s for an hour here, raises MerrittProvisioningStuck for the cause
+             waiting_for_space, and Alertmanager calls this server, whose rule holds {collection} until
+             there is space; the operator here leaves that and failed jobs alone for some time
+"
+    )
+}
+
+/// In how many seconds, in nine characters.
+fn in_seconds(instant: Duration) -> String {
+    format!("{:<9}", format!("in {} s", instant.as_secs()))
 }
 
 /// Why writing the text cannot fail.

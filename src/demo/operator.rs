@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
@@ -11,6 +12,7 @@ use tokio::time::{Instant, sleep};
 use super::catalogue::{HELD_IN_TURN, HOLD_REASON};
 use super::daemon::{Daemon, unless_lost};
 use super::dice::Dice;
+use super::pace::Pace;
 use super::world::World;
 use queuekeeper_queue::path::AccessQueue;
 use queuekeeper_queue::state::{AccessState, BatchState, JobState};
@@ -33,7 +35,25 @@ pub(super) struct Operator {
     next_repairing: Instant,
     /// The minimum and maximum time between two searches for failed jobs, in seconds.
     repair_seconds: (f64, f64),
+    relief: Relief,
 }
+
+/// What is done about a stall: the first one is ended, as the overview recommends; others end by themselves, as do all
+/// with alerts, whose rules act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Relief {
+    /// Working storage will be enlarged.
+    Due,
+    /// It was, and has not got its usual size again.
+    Given,
+    Over,
+}
+
+/// For how many seconds the first stall lasts: long enough to read on the overview what stalls the queue, and why.
+const RELIEF_SECONDS: f64 = 16.0;
+
+/// How often the operator looks after everything, in seconds.
+const ROUND_SECONDS: f64 = 5.0;
 
 /// The interval of the searches for failed jobs, in seconds.
 const REPAIR_SECONDS: (f64, f64) = (10.0, 30.0);
@@ -48,7 +68,30 @@ impl Operator {
         let repair_seconds = if world.alerts { REPAIR_SECONDS_WITH_ALERTS } else { REPAIR_SECONDS };
         let (next_turn, next_repairing) = (now + world.pace.time(360.0), now + world.pace.time(2.0 * repair_seconds.0));
         let dice = Dice::new(world.seed, "operator");
-        Self { world: Arc::clone(world), dice, turn: 0, next_turn, next_repairing, repair_seconds }
+        let relief = if world.alerts { Relief::Over } else { Relief::Due };
+        Self { world: Arc::clone(world), dice, turn: 0, next_turn, next_repairing, repair_seconds, relief }
+    }
+
+    /// How long the first stall lasts, about.
+    pub(super) fn relief(pace: Pace) -> Duration {
+        pace.time(RELIEF_SECONDS + ROUND_SECONDS / 2.0)
+    }
+
+    /// Enlarges working storage while a deposit fills it, and takes what was added back when that has passed.
+    fn relieve(&mut self) {
+        let World { volume, waiting, pace, .. } = &*self.world;
+        match self.relief {
+            Relief::Due if waiting.stalled_for() >= Some(pace.time(RELIEF_SECONDS)) => {
+                volume.enlarge();
+                self.relief = Relief::Given;
+                tracing::info!("the operator doubled working storage, and jobs leave Provisioning again");
+            }
+            Relief::Given if waiting.is_over() && volume.shrink() => {
+                self.relief = Relief::Over;
+                tracing::info!("the operator took the added working storage back");
+            }
+            Relief::Due | Relief::Given | Relief::Over => {}
+        }
     }
 
     /// Releases the held collection with its jobs, and holds the next.
@@ -210,7 +253,8 @@ impl Daemon for Operator {
             self.clean_up(&queue).await?;
             Self::clean_up_requests(&queue).await?;
             self.sweep(&queue).await?;
-            sleep(self.world.pace.time(5.0)).await;
+            self.relieve();
+            sleep(self.world.pace.time(ROUND_SECONDS)).await;
         }
     }
 }

@@ -38,15 +38,16 @@ pub(super) struct Depositors {
     more_large: Vec<Instant>,
 }
 
-/// When the first large submission arrives, from the start of the simulation.
-pub(super) fn first_large(pace: Pace) -> Duration {
-    pace.time(40.0).min(Duration::from_secs(75))
+/// When the first large submission arrives, from the start of the simulation: the overview knows by then how fast the
+/// queue flows. With alerts it is later, when Prometheus has seen the queue flow.
+pub(super) fn first_large(pace: Pace, alerts: bool) -> Duration {
+    pace.time(if alerts { 40.0 } else { 28.0 }).min(Duration::from_secs(75))
 }
 
 impl Depositors {
     /// Continues a scenario whose first submissions exist.
     pub(super) fn new(world: &Arc<World>, scenario: Scenario) -> Self {
-        let next_large = Instant::now() + first_large(world.pace);
+        let next_large = Instant::now() + first_large(world.pace, world.alerts);
         let dice = Dice::new(world.seed, "depositors");
         Self { world: Arc::clone(world), scenario, dice, next_large, more_large: Vec::new() }
     }

@@ -12,6 +12,9 @@ use queuekeeper_queue::id::JobId;
 /// The volume's size.
 const SIZE_BYTES: u64 = 4 * TIB;
 
+/// What an operator adds where a deposit fills it: enough for all of a large one.
+const ADDED_BYTES: u64 = 4 * TIB;
+
 /// The space used by other data.
 const OTHER_BYTES: u64 = 900 * GIB;
 
@@ -21,15 +24,22 @@ pub(super) const THRESHOLD: f64 = 0.8;
 /// The volume of the simulated daemons; clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Volume {
-    taken: Arc<Mutex<HashMap<JobId, u64>>>,
+    used: Arc<Mutex<Used>>,
     measured: Storage,
+}
+
+#[derive(Debug, Default)]
+struct Used {
+    taken: HashMap<JobId, u64>,
+    /// What an operator has added to its size.
+    added_bytes: u64,
 }
 
 impl Volume {
     /// An empty one.
     pub(super) fn new() -> Self {
-        let volume = Self { taken: Arc::default(), measured: Storage::reported(THRESHOLD) };
-        volume.measure(&volume.taken.lock());
+        let volume = Self { used: Arc::default(), measured: Storage::reported(THRESHOLD) };
+        volume.measure(&volume.used.lock());
         volume
     }
 
@@ -40,50 +50,72 @@ impl Volume {
 
     /// Takes space for a job if the daemons' rule allows it; `false` if it must wait.
     pub(super) fn try_take(&self, job: JobId, bytes: u64) -> bool {
-        let mut taken = self.taken.lock();
-        let left = space(&taken).left_below(THRESHOLD);
-        let fits = taken.contains_key(&job) || i64::try_from(bytes).is_ok_and(|bytes| bytes <= left);
+        let mut used = self.used.lock();
+        let left = used.space().left_below(THRESHOLD);
+        let fits = used.taken.contains_key(&job) || i64::try_from(bytes).is_ok_and(|bytes| bytes <= left);
         if fits {
-            taken.insert(job, bytes);
-            self.measure(&taken);
+            used.taken.insert(job, bytes);
+            self.measure(&used);
         }
         fits
     }
 
     /// Takes space for a job that is past Provisioning, in whatever way.
     pub(super) fn take(&self, job: JobId, bytes: u64) {
-        let mut taken = self.taken.lock();
-        taken.insert(job, bytes);
-        self.measure(&taken);
+        let mut used = self.used.lock();
+        used.taken.insert(job, bytes);
+        self.measure(&used);
     }
 
     /// Frees a job's space.
     pub(super) fn free(&self, job: JobId) {
-        let mut taken = self.taken.lock();
-        if taken.remove(&job).is_some() {
-            self.measure(&taken);
+        let mut used = self.used.lock();
+        if used.taken.remove(&job).is_some() {
+            self.measure(&used);
         }
+    }
+
+    /// Makes it larger.
+    pub(super) fn enlarge(&self) {
+        let mut used = self.used.lock();
+        used.added_bytes = ADDED_BYTES;
+        self.measure(&used);
+    }
+
+    /// Gives it its usual size again, if what is on it then leaves room for jobs; `false` if not.
+    pub(super) fn shrink(&self) -> bool {
+        let mut used = self.used.lock();
+        let added_bytes = std::mem::take(&mut used.added_bytes);
+        let has_room = used.space().left_below(THRESHOLD) > 0;
+        if !has_room {
+            used.added_bytes = added_bytes;
+        }
+        self.measure(&used);
+        has_room
     }
 
     /// The jobs that use space.
     pub(super) fn holders(&self) -> Vec<JobId> {
-        self.taken.lock().keys().copied().collect()
+        self.used.lock().taken.keys().copied().collect()
     }
 
     /// The part of the volume that is in use, 0 to 1.
     pub(super) fn used_ratio(&self) -> f64 {
-        let space = space(&self.taken.lock());
+        let space = self.used.lock().space();
         1.0 - space.free_bytes as f64 / space.size_bytes as f64
     }
 
-    fn measure(&self, taken: &HashMap<JobId, u64>) {
-        self.measured.tell(space(taken));
+    fn measure(&self, used: &Used) {
+        self.measured.tell(used.space());
     }
 }
 
-fn space(taken: &HashMap<JobId, u64>) -> Space {
-    let used = taken.values().fold(OTHER_BYTES, |sum, bytes| sum.saturating_add(*bytes));
-    Space { size_bytes: SIZE_BYTES, free_bytes: SIZE_BYTES.saturating_sub(used) }
+impl Used {
+    fn space(&self) -> Space {
+        let used = self.taken.values().fold(OTHER_BYTES, |sum, bytes| sum.saturating_add(*bytes));
+        let size_bytes = SIZE_BYTES + self.added_bytes;
+        Space { size_bytes, free_bytes: size_bytes.saturating_sub(used) }
+    }
 }
 
 #[cfg(test)]
@@ -103,6 +135,15 @@ mod tests {
         volume.free(JobId::new(1));
         assert!(volume.try_take(JobId::new(2), large));
         assert_eq!(volume.holders().len(), 2);
+
+        assert!(!volume.try_take(JobId::new(4), 2 * large));
+        volume.enlarge();
+        assert!(volume.try_take(JobId::new(4), 2 * large));
+        assert!(!volume.shrink(), "what is on it would not leave room for any job");
+        assert!(volume.try_take(JobId::new(5), GIB));
+        volume.free(JobId::new(4));
+        assert!(volume.shrink());
+        assert_eq!(volume.measured().space().unwrap().size_bytes, 4 * TIB);
     }
 
     #[test]

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use super::Options;
 use super::pace::Pace;
@@ -83,6 +85,8 @@ impl Manifests {
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     jobs: AtomicUsize,
+    /// Since when they fill the pool.
+    full_since: Mutex<Option<Instant>>,
 }
 
 /// How many jobs a daemon of Provisioning can keep at once, as in production.
@@ -92,12 +96,23 @@ impl Waiting {
     /// Counts a job as waiting until the returned guard is dropped.
     pub(super) fn begin(self: &Arc<Self>, used_ratio: f64) -> WaitingJob {
         if self.jobs.fetch_add(1, Ordering::Relaxed) + 1 == PROVISIONING_POOL {
+            *self.full_since.lock() = Some(Instant::now());
             tracing::info!(
                 used_percent = percent(used_ratio),
                 "stall: {PROVISIONING_POOL} jobs in Provisioning wait for space, and no other job is taken",
             );
         }
         WaitingJob { waiting: Arc::clone(self) }
+    }
+
+    /// For how long they have filled the pool; `None` while they do not.
+    pub(super) fn stalled_for(&self) -> Option<Duration> {
+        self.full_since.lock().map(|since| since.elapsed())
+    }
+
+    /// Whether no job waits.
+    pub(super) fn is_over(&self) -> bool {
+        self.jobs.load(Ordering::Relaxed) == 0
     }
 }
 
@@ -110,6 +125,7 @@ pub(super) struct WaitingJob {
 impl Drop for WaitingJob {
     fn drop(&mut self) {
         if self.waiting.jobs.fetch_sub(1, Ordering::Relaxed) == PROVISIONING_POOL {
+            *self.waiting.full_since.lock() = None;
             tracing::info!("the stall has ended: space was freed, and jobs leave Provisioning again");
         }
     }

@@ -55,7 +55,9 @@ fn in_work(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp, caus
         let what = if batch.state == Some(BatchState::Processing) { "Its jobs are being created." } else { "" };
         let sentence = format!("A daemon has been working on it for {}.", ago(lock.since, now));
         let cause = Cause::new(CauseKind::InWork, sentence)
-            .evidence(format!("Locked by session {}. {what}", session(lock.session)).trim_end())
+            .evidence(
+                format!("Locked by session {}. {what}", session(lock.session, lock.address.as_deref())).trim_end(),
+            )
             .since(Some(lock.since))
             .items([Path::BatchNode(batch.id, BatchNode::Lock)], 1);
         causes.push(cause);

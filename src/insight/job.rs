@@ -88,11 +88,12 @@ fn of_fault(job: &JobSituation, found: &crate::mirror::FoundFault, now: Timestam
 
 /// By whom, and what else they hold.
 fn holder(lock: &Holding) -> String {
+    let session = session(lock.session, lock.address.as_deref());
     match (lock.session, lock.others_count) {
         (0, _) => "by a lock that belongs to no session".to_owned(),
-        (holder, 0) => format!("by session {}, which holds no other lock", session(holder)),
-        (holder, 1) => format!("by session {}, which also holds 1 other lock", session(holder)),
-        (holder, others) => format!("by session {}, which also holds {} other locks", session(holder), count(others)),
+        (_, 0) => format!("by session {session}, which holds no other lock"),
+        (_, 1) => format!("by session {session}, which also holds 1 other lock"),
+        (_, others) => format!("by session {session}, which also holds {} other locks", count(others)),
     }
 }
 

@@ -94,7 +94,13 @@ fn job(of: JobState) -> JobSituation {
 
 fn lock(others: u32) -> Holding {
     let others_paths = (0..others.min(5)).map(|other| Path::JobNode(JobId::new(other), JobNode::Lock)).collect();
-    Holding { session: 0x0100_0a3f, since: before(90 * MINUTE), others: others_paths, others_count: others.into() }
+    Holding {
+        session: 0x0100_0a3f,
+        address: None,
+        since: before(90 * MINUTE),
+        others: others_paths,
+        others_count: others.into(),
+    }
 }
 
 fn fault(fault: Fault, node: Path) -> FoundFault {
@@ -236,8 +242,13 @@ fn a_job_in_provisioning_knows_how_full_storage_would_be_with_it() {
 fn a_full_pool_looks_at_nobody_else() {
     let mut job = job(JobState::Provisioning);
     job.space_needed_bytes = 0;
-    let pool =
-        |session, jobs| Pool { session, jobs, items: (0..5).map(JobId::new).collect(), since: before(55 * MINUTE) };
+    let pool = |session, jobs| Pool {
+        session,
+        address: None,
+        jobs,
+        items: (0..5).map(JobId::new).collect(),
+        since: before(55 * MINUTE),
+    };
     // A volume above its limit keeps even the smallest job back.
     let kept_back = Volume { left_bytes: 10, ..volume() };
     job.in_state.as_mut().unwrap().pools = vec![pool(0x1f, 5), pool(0x2f, 4)];

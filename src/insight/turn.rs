@@ -59,7 +59,7 @@ pub(super) fn pool_full(state: &StateSituation, volume: Option<&Volume>, now: Ti
     let evidence = format!(
         "Session {} has held {which} for {}. It keeps a job while that job would bring storage above the limit, so it takes \
          none of the other {}.{full_of}",
-        session(first.session),
+        session(first.session, first.address.as_deref()),
         ago(first.since, now),
         counted(unseen, "job", "jobs"),
     );

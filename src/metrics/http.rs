@@ -90,7 +90,7 @@ impl Http {
             "Time from receiving the head of a request to sending the head of its response in seconds",
             durations.clone(),
         );
-        registry.register("queuekeeper_http_requests", "HTTP requests answered", requests.clone());
+        registry.register("queuekeeper_http_requests", "Total number of HTTP requests answered", requests.clone());
         Self { routes, unmatched, refused, requests, durations }
     }
 

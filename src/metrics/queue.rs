@@ -10,7 +10,7 @@ use prometheus_client::registry::Registry;
 
 use super::encode::Families;
 use super::storage::{self, Space, Storage};
-use crate::mirror::{CollectionFigures, Freshness, Store, Summary};
+use crate::mirror::{Freshness, LargestCollections, Store, Summary};
 use queuekeeper_queue::fault::FaultLimit;
 
 mod access;
@@ -49,7 +49,9 @@ impl Queue {
         View {
             dropped: freshness.stale_for(now) > self.drop_after,
             summary: self.store.summary(now, left),
-            collections: (self.collections > 0).then(|| self.store.collections()).flatten(),
+            collections: (self.collections > 0)
+                .then(|| self.store.largest_collections(collections::candidates(self.collections)))
+                .flatten(),
             collections_limit: self.collections,
             storage: space,
             fault_limits: self.store.fault_limits().by_fault(),
@@ -76,7 +78,7 @@ pub struct View {
     /// Whether the image has been stale for so long that the queue's own series are left out rather than frozen.
     pub dropped: bool,
     /// Jobs by collection; `None` where they are not wanted or not there.
-    pub collections: Option<Vec<CollectionFigures>>,
+    pub collections: Option<LargestCollections>,
     /// How many collections get series of their own.
     pub collections_limit: usize,
     /// The threshold of working storage, 0 to 1, and how full the volume is, where it answered; `None` where no volume

@@ -176,6 +176,11 @@ impl Storage {
 
 /// Writes `merritt_working_storage_*`.
 pub(super) fn write(families: &mut Families<'_>, threshold: f64, space: Option<Space>) -> fmt::Result {
+    families.count(
+        "merritt_working_storage_up",
+        "Whether the daemons' working volume could be measured within the last minute.",
+        u64::from(space.is_some()),
+    )?;
     families.gauge(
         "merritt_working_storage_size_bytes",
         "Size of the daemons' working volume in bytes.",

@@ -11,8 +11,10 @@ use super::summary::state_label;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::JobState;
 
+mod cause;
 mod pattern;
 
+pub use cause::FailureCause;
 pub(super) use pattern::pattern;
 
 /// How many batches, collections and jobs of a group are named at most.

@@ -64,8 +64,10 @@ macro_rules! choices {
 choices! {
     /// By what jobs are sorted; those that are alike in it by their id.
     JobSort
-    /// The instant of entering the state: the longest in it come first. Where it is not known, last.
+    /// Unfinished jobs first, and then those that are Completed or Deleted; of both, as for [`JobSort::Entered`].
     #[default]
+    Unfinished "unfinished" 'u',
+    /// The instant of entering the state: the longest in it come first. Where it is not known, last.
     Entered "entered" 'e',
     /// The id.
     Id "id" 'i',
@@ -125,7 +127,8 @@ impl SearchText {
     }
 }
 
-/// Which jobs, in which order, and how many at once. The default is all of them, the longest in their state first.
+/// Which jobs, in which order, and how many at once. The default is all of them, unfinished ones first, and
+/// of these the longest in their state.
 #[derive(Clone, Debug)]
 pub struct JobQuery {
     /// In one of these states; `None` stands for a status that we do not know or cannot read. Empty for any state.
@@ -186,7 +189,8 @@ pub struct JobCursor {
     pub(super) sort: JobSort,
     pub(super) direction: Direction,
     pub(super) is_back: bool,
-    /// The value that was sorted by, and the job's number below it.
+    /// The value that was sorted by, and the job's number below it. Of unfinished jobs first, a bit above both says that
+    /// the job is finished.
     pub(super) at: u128,
 }
 

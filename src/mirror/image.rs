@@ -24,6 +24,7 @@ mod requests;
 mod row;
 mod situation;
 mod summarize;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod unreadable;
@@ -35,13 +36,13 @@ use std::collections::BTreeSet;
 
 use hashbrown::HashSet;
 
-pub(super) use change::{Change, ObservedState};
+pub(super) use change::{Change, JobEnd, ObservedState};
 pub(super) use faults::{FaultQuery, Undated};
 pub(super) use figures::age_marks;
 pub(super) use find::TextMatches;
 pub use row::LockStat;
 pub(super) use unreadable::NAMED;
-pub use view::{Batch, Job, Lock, Request};
+pub use view::{Batch, Job, JobStanding, Lock, Request};
 
 use self::batches::Batches;
 use self::faults::Faults;

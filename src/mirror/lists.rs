@@ -7,6 +7,7 @@ use jiff::Timestamp;
 pub use super::page::{Cursor, InvalidCursor, ListError, Page, Part};
 
 use super::image::{Batch, LockStat};
+use super::situation::Pause;
 use super::summary::{ByState, LockKind};
 use queuekeeper_queue::path::{AccessQueue, Path};
 use queuekeeper_queue::state::{AccessState, BatchState, JobState};
@@ -65,10 +66,23 @@ orders! {
         Changed "changed",
         /// Last created first.
         Newest "newest",
+        /// First created first.
+        Oldest "oldest",
         /// Those that ask for the most bytes first.
         Largest "largest",
         /// Those that ask for the fewest bytes first.
         Smallest "smallest",
+    }
+}
+
+orders! {
+    /// In what order locks are listed. One that is not readable comes last.
+    LockOrder {
+        /// Held longest first.
+        #[default]
+        Oldest "oldest",
+        /// Last acquired first.
+        Newest "newest",
     }
 }
 
@@ -107,7 +121,7 @@ pub struct RequestFilter {
     pub text: Option<String>,
 }
 
-/// Which locks are asked for: those that fit everything that is given. They are listed oldest first.
+/// Which locks are asked for: those that fit everything that is given; and in what order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockFilter {
     /// Of this kind.
@@ -116,6 +130,8 @@ pub struct LockFilter {
     pub age: Option<usize>,
     /// Held by this session; 0 for persistent locks, which are held by none.
     pub session: Option<i64>,
+    /// The order.
+    pub order: LockOrder,
 }
 
 /// A lock in a list.
@@ -129,6 +145,8 @@ pub struct ListedLock {
     pub stat: Option<LockStat>,
     /// When it was created, by our own clock.
     pub created: Option<Timestamp>,
+    /// Who paused the queue or holds the collection, and why; `None` for a lock on anything else.
+    pub pause: Option<Pause>,
 }
 
 /// A session, and how many locks it holds.

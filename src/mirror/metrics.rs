@@ -8,38 +8,15 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use super::image::{Change, ObservedState};
+use self::durations::Durations;
+use super::failures::FailureCause;
+use super::image::{Change, JobEnd, ObservedState};
 use queuekeeper_queue::state::{BatchState, JobState, State};
+
+mod durations;
 
 /// From a watch event's tenth of a second, which is the promise, both ways.
 const DELAY_BUCKETS: [f64; 9] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
-
-const MINUTE: f64 = 60.0;
-const HOUR: f64 = 60.0 * MINUTE;
-const DAY: f64 = 24.0 * HOUR;
-
-/// From a lock-step of the daemons to an object of 500 GB: seconds, minutes, hours, days. A quantile is estimated
-/// within its bucket and may be as wrong as that is wide, so no bound but the second is more than three times the one
-/// before it.
-const STATE_BUCKETS: [f64; 17] = [
-    1.0,
-    5.0,
-    15.0,
-    30.0,
-    MINUTE,
-    2.0 * MINUTE,
-    5.0 * MINUTE,
-    15.0 * MINUTE,
-    30.0 * MINUTE,
-    HOUR,
-    2.0 * HOUR,
-    4.0 * HOUR,
-    6.0 * HOUR,
-    12.0 * HOUR,
-    DAY,
-    3.0 * DAY,
-    7.0 * DAY,
-];
 
 /// Why the tree is walked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,11 +53,6 @@ struct CauseLabel {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct StateLabel {
-    state: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct StepLabels {
     from: &'static str,
     to: &'static str,
@@ -95,9 +67,10 @@ pub struct Metrics {
     walks: Family<CauseLabel, Counter>,
     delay: Histogram,
     job_transitions: Family<StepLabels, Counter>,
-    failed_by_operator: Counter,
+    job_failures: Family<CauseLabel, Counter>,
+    completed_bytes: Counter,
     batch_transitions: Family<StepLabels, Counter>,
-    state_duration: Family<StateLabel, Histogram, fn() -> Histogram>,
+    durations: Durations,
 }
 
 impl Metrics {
@@ -111,43 +84,46 @@ impl Metrics {
             walks: Family::default(),
             delay: Histogram::new(DELAY_BUCKETS),
             job_transitions: Family::default(),
-            failed_by_operator: Counter::default(),
+            job_failures: Family::default(),
+            completed_bytes: Counter::default(),
             batch_transitions: Family::default(),
-            state_duration: Family::new_with_constructor(|| Histogram::new(STATE_BUCKETS)),
+            durations: Durations::register(registry),
         };
         for cause in Cause::ALL {
             drop(metrics.walks.get_or_create_owned(&CauseLabel { cause: cause.label() }));
         }
         prepare::<JobState>(&metrics.job_transitions);
         prepare::<BatchState>(&metrics.batch_transitions);
-        for state in JobState::ALL.iter().filter(|state| !state.is_final()) {
-            drop(metrics.state_duration.get_or_create_owned(&StateLabel { state: state.label() }));
+        for cause in FailureCause::ALL {
+            drop(metrics.job_failures.get_or_create_owned(&CauseLabel { cause: cause.label() }));
         }
         let Self { events, reads, drift, walks, delay, .. } = metrics.clone();
         registry.register(
             "merritt_job_transitions",
-            "State changes of jobs seen by this process; none stands for created or deleted, and a jump along the \
-             success path counts each step",
+            "Total number of state changes of jobs seen by this process; none stands for created or deleted, and a \
+             jump along the success path counts each step",
             metrics.job_transitions.clone(),
         );
         registry.register(
-            "merritt_jobs_failed_by_operator",
-            "Jobs that an operator moved to Failed with queuekeeper; also counted as transitions to failed",
-            metrics.failed_by_operator.clone(),
+            "merritt_job_failures",
+            "Total number of jobs that entered Failed by the cause that their message names; operator if an operator \
+             moved them there with queuekeeper",
+            metrics.job_failures.clone(),
         );
         registry.register(
-            "merritt_job_state_duration_seconds",
-            "Time that jobs spent in a state in seconds, observed when they leave it",
-            metrics.state_duration.clone(),
+            "merritt_jobs_completed_space_needed_bytes",
+            "Total working storage needed by completed jobs in bytes, from their space_needed; jobs of unknown size \
+             count as 0",
+            metrics.completed_bytes.clone(),
         );
         registry.register(
             "merritt_batch_transitions",
-            "State changes of batches seen by this process; none stands for created or deleted",
+            "Total number of state changes of batches seen by this process; none stands for created or deleted",
             metrics.batch_transitions.clone(),
         );
-        registry.register("queuekeeper_mirror_events", "Watch events received", events);
-        registry.register("queuekeeper_mirror_reads", "Znodes read", reads);
-        registry.register("queuekeeper_mirror_walks", "Walks of the whole tree started", walks);
+        registry.register("queuekeeper_mirror_events", "Total number of watch events received", events);
+        registry.register("queuekeeper_mirror_reads", "Total number of znodes read", reads);
+        registry.register("queuekeeper_mirror_walks", "Total number of walks of the whole tree by cause", walks);
         registry.register(
             "queuekeeper_mirror_delay_seconds",
             "Time from a change in ZooKeeper until the mirror shows it in seconds, by the servers' clock",
@@ -155,7 +131,7 @@ impl Metrics {
         );
         registry.register(
             "queuekeeper_mirror_drift",
-            "Differences between the mirror and the tree that no watch event reported",
+            "Total number of differences between the mirror and the tree that no watch event reported",
             drift,
         );
         metrics
@@ -173,21 +149,30 @@ impl Metrics {
     pub(super) fn change(&self, change: Change) {
         match change {
             Change::Nothing | Change::Quiet => {}
-            Change::Job { from, to, spent, is_by_operator, is_new: _ } => {
+            Change::Job { from, to, spent, waited, end, is_new: _ } => {
                 count(&self.job_transitions, from, to);
-                if is_by_operator && to == ObservedState::In(JobState::Failed) {
-                    self.failed_by_operator.inc();
-                }
                 if let (ObservedState::In(state), Some(spent)) = (from, spent) {
-                    let histogram = self.state_duration.get_or_create_owned(&StateLabel { state: state.label() });
-                    histogram.observe(spent.as_secs_f64());
+                    self.durations.state(state, spent, waited);
+                }
+                match end {
+                    Some(JobEnd::Failed(cause)) => {
+                        self.job_failures.get_or_create_owned(&CauseLabel { cause: cause.label() }).inc();
+                    }
+                    Some(JobEnd::Completed { lived, space_needed_bytes }) if from != ObservedState::Nowhere => {
+                        self.completed_bytes.inc_by(space_needed_bytes);
+                        self.durations.job(lived);
+                    }
+                    Some(JobEnd::Completed { .. }) | None => {}
                 }
             }
             Change::OtherJob { from, to } => {
                 count(&self.job_transitions, from, ObservedState::Nowhere);
                 count(&self.job_transitions, ObservedState::Nowhere, to);
             }
-            Change::Batch { from, to } => count(&self.batch_transitions, from, to),
+            Change::Batch { from, to, lived } => {
+                count(&self.batch_transitions, from, to);
+                self.durations.batch(lived);
+            }
             Change::OtherBatch { from, to } => {
                 count(&self.batch_transitions, from, ObservedState::Nowhere);
                 count(&self.batch_transitions, ObservedState::Nowhere, to);
@@ -230,20 +215,29 @@ fn count<S: State>(family: &Family<StepLabels, Counter>, from: ObservedState<S>,
 mod tests {
     use super::*;
 
+    fn ended(from: ObservedState<JobState>, to: JobState, end: JobEnd) -> Change {
+        let to = ObservedState::In(to);
+        Change::Job { from, to, spent: None, waited: None, end: Some(end), is_new: false }
+    }
+
     #[test]
-    fn what_an_operator_fails_is_counted_among_the_failures_and_by_itself() {
+    fn each_failure_is_counted_by_its_cause_and_what_an_operator_fails_by_itself() {
         let metrics = Metrics::register(&mut Registry::default());
-        let failed = |is_by_operator| Change::Job {
-            from: ObservedState::In(JobState::Storing),
-            to: ObservedState::In(JobState::Failed),
-            spent: None,
-            is_by_operator,
-            is_new: false,
-        };
-        for is_by_operator in [false, true, true, false, false] {
-            metrics.change(failed(is_by_operator));
+        let storing = ObservedState::In(JobState::Storing);
+        for cause in [FailureCause::Storage, FailureCause::Operator, FailureCause::Operator, FailureCause::Timeout] {
+            metrics.change(ended(storing, JobState::Failed, JobEnd::Failed(cause)));
         }
         let all = metrics.job_transitions.get_or_create_owned(&StepLabels { from: "storing", to: "failed" });
-        assert_eq!((all.get(), metrics.failed_by_operator.get()), (5, 2));
+        let of = |cause| metrics.job_failures.get_or_create_owned(&CauseLabel { cause }).get();
+        assert_eq!((all.get(), of("operator"), of("storage"), of("timeout"), of("other")), (4, 2, 1, 1, 0));
+    }
+
+    #[test]
+    fn bytes_count_when_a_job_is_completed_but_not_when_it_comes_so() {
+        let metrics = Metrics::register(&mut Registry::default());
+        let end = JobEnd::Completed { lived: None, space_needed_bytes: 500 };
+        metrics.change(ended(ObservedState::In(JobState::Notify), JobState::Completed, end));
+        metrics.change(ended(ObservedState::Nowhere, JobState::Completed, end));
+        assert_eq!(metrics.completed_bytes.get(), 500);
     }
 }

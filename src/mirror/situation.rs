@@ -80,6 +80,8 @@ pub enum Hold {
 pub struct Holding {
     /// The session that holds it; 0 for a persistent lock.
     pub session: i64,
+    /// From where the session is connected; `None` where the servers do not tell.
+    pub address: Option<Arc<str>>,
     /// Since when.
     pub since: Timestamp,
     /// What the same session holds beside it, some of it.
@@ -121,6 +123,8 @@ pub struct BatchContext {
 pub struct Pool {
     /// Its session; 0 for persistent locks.
     pub session: i64,
+    /// From where the session is connected; `None` where the servers do not tell.
+    pub address: Option<Arc<str>>,
     /// How many jobs it holds that the threshold keeps back.
     pub jobs: u64,
     /// Some of them.

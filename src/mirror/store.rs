@@ -5,6 +5,7 @@ mod lists;
 mod situations;
 mod writer;
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -26,11 +27,14 @@ use super::image::{Batch, FaultQuery, Image, Job, Lock, Request, TextMatches};
 use super::read::ReadBudget;
 use super::read_nodes::Nodes;
 use super::situation::Pause;
-use super::summary::{ByState, CollectionFigures, Summary};
+use super::summary::{ByState, CollectionFigures, LargestCollections, Summary};
 use queuekeeper_queue::fault::{Fault, Limits};
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::{Path, Queue};
 use queuekeeper_queue::state::JobState;
+
+/// From where each session is connected, as address and port.
+pub type Addresses = HashMap<i64, Arc<str>>;
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -49,6 +53,7 @@ struct Shared {
     /// How many bytes of answers reading the tree may have under way.
     read_budget: ReadBudget,
     nodes: Nodes,
+    addresses: RwLock<Addresses>,
     /// Rises with each change that a reader can see.
     version: watch::Sender<u64>,
 }
@@ -73,6 +78,21 @@ impl Store {
     #[must_use]
     pub fn freshness(&self) -> Freshness {
         Freshness { clock: self.shared.server_clock(), ..self.shared.freshness.read().clone() }
+    }
+
+    /// From where a session is connected, as address and port; `None` where the servers do not tell.
+    #[must_use]
+    pub fn address(&self, session: i64) -> Option<Arc<str>> {
+        self.shared.addresses.read().get(&session).cloned()
+    }
+
+    pub(super) fn set_addresses(&self, addresses: Addresses) {
+        let mut known = self.shared.addresses.write();
+        if *known != addresses {
+            *known = addresses;
+            drop(known);
+            self.shared.has_changed();
+        }
     }
 
     /// Reports each change of the image or of its freshness. What changes with time alone, such as ages and faults that
@@ -144,6 +164,13 @@ impl Store {
     #[must_use]
     pub fn collections(&self) -> Option<Vec<CollectionFigures>> {
         self.read(|image, _| image.collections())
+    }
+
+    /// The jobs of the collections with the most unfinished ones, at most `most` of them, at a cost that does not grow
+    /// with the queue; `None` before the first walk.
+    #[must_use]
+    pub fn largest_collections(&self, most: usize) -> Option<LargestCollections> {
+        self.read(|image, _| image.largest_collections(most))
     }
 
     /// One job.

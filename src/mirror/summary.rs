@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::failures::FailureCause;
 use super::faults::FaultFigures;
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::path::{AccessQueue, Queue};
@@ -212,6 +213,10 @@ pub struct Summary {
     pub unreadable: u64,
     /// States and folders of states that we do not know, at most 20 of them; what is counted as `other`.
     pub unknown_states: Vec<Arc<str>>,
+    /// Sessions that hold at least one lock.
+    pub lock_sessions: u64,
+    /// Failed jobs by cause, in the order of [`FailureCause::ALL`].
+    pub failed_by_cause: [u64; FailureCause::ALL.len()],
     /// Items that show each fault, in the order of [`Fault::ALL`].
     pub faults: [FaultFigures; Fault::ALL.len()],
 }
@@ -243,6 +248,17 @@ impl Summary {
     pub fn paused(&self, queue: Queue) -> Option<Timestamp> {
         self.paused[queue as usize]
     }
+}
+
+/// The jobs of the collections with the most unfinished ones.
+#[derive(Clone, Debug, Default)]
+pub struct LargestCollections {
+    /// How many collections have jobs.
+    pub all: u64,
+    /// Those with the most unfinished jobs, the largest first.
+    pub largest: Vec<CollectionFigures>,
+    /// The jobs of all others, and of jobs that name no collection.
+    pub rest: ByState<JobState, u64>,
 }
 
 /// How many jobs of each state a collection has.

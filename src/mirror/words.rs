@@ -98,9 +98,12 @@ pub(crate) fn percent(part: f64) -> String {
     format!("{:.0} %", part * 100.0)
 }
 
-/// A session as ZooKeeper prints it.
-pub(crate) fn session(session: i64) -> String {
-    format!("0x{session:x}")
+/// A session as ZooKeeper prints it, and from where it is connected, where that is known.
+pub(crate) fn session(session: i64, address: Option<&str>) -> String {
+    match address {
+        Some(address) => format!("0x{session:x} at {address}"),
+        None => format!("0x{session:x}"),
+    }
 }
 
 /// A znode's text in quotation marks: cut where it is long, and with escapes for what does not show or would turn the
@@ -138,7 +141,8 @@ mod tests {
             assert_eq!(size(bytes), text);
         }
         assert_eq!(counted(12_046, "job", "jobs"), "12,046 jobs");
-        assert_eq!(session(-1), "0xffffffffffffffff");
+        assert_eq!(session(-1, None), "0xffffffffffffffff");
+        assert_eq!(session(0x1f, Some("10.0.0.5:40834")), "0x1f at 10.0.0.5:40834");
     }
 
     #[test]

@@ -27,7 +27,7 @@ type Sort = OneOf<RequestOrder>;
 #[command(next_help_heading = "Which requests")]
 pub(crate) struct AccessFilter {
     /// Of this queue.
-    #[arg(value_name = "QUEUE")]
+    #[arg(value_name = "QUEUE", help_heading = None::<&str>)]
     #[param(inline)]
     pub(crate) queue: Option<Queue>,
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::actions::audit::Entry;
-use crate::actions::{Execution, Frozen, Outcome, Precondition, Prepared};
+use crate::actions::{DoneItem, Execution, Frozen, Outcome, Precondition, Prepared};
 
 /// How many targets of a frozen list are shown.
 const SAMPLE: usize = 10;
@@ -61,6 +61,9 @@ pub(crate) struct ActionView {
     pub(crate) unknown: u64,
     /// How many items there are.
     pub(crate) count: u64,
+    /// The items of a bulk action that were done, and their change; a hundred at most. The audit file has all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) done_items: Vec<ChangedItem>,
     /// The items that were not done or have an unknown outcome, and why; a hundred at most.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) not_done_items: Vec<NotDoneItem>,
@@ -115,6 +118,28 @@ pub(crate) struct LostNode {
     pub(crate) path: String,
     /// Its data as text, cut to 300 characters.
     pub(crate) data: String,
+}
+
+/// An item that was done.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct ChangedItem {
+    /// The item, as a target of actions.
+    #[schema(example = "jid0000000042")]
+    pub(crate) on: String,
+    /// Its state before, or what else was changed; absent if it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "failed")]
+    pub(crate) before: Option<String>,
+    /// The same after; absent if the item was removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "downloading")]
+    pub(crate) after: Option<String>,
+}
+
+impl From<DoneItem> for ChangedItem {
+    fn from(DoneItem { on, before, after }: DoneItem) -> Self {
+        Self { on: on.to_string(), before, after }
+    }
 }
 
 /// An item that was not done.
@@ -194,6 +219,7 @@ impl ActionView {
             not_done: reached.failed,
             unknown: reached.unknown,
             count: reached.of,
+            done_items: work.done_items().into_iter().map(ChangedItem::from).collect(),
             not_done_items: not_done.map(|(on, why)| NotDoneItem { on, why: why.to_string() }).collect(),
             written: work.written().into_iter().map(|(on, what)| WrittenItem { on, what }).collect(),
             ..Self::default()

@@ -8,7 +8,7 @@ use crate::actions::audit::{Entry, EntryPage};
 
 mod filter;
 
-pub(crate) use filter::AuditFilter;
+pub(crate) use filter::{AuditFilter, AuditPageQuery};
 
 /// An action in the audit trail.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]

@@ -9,7 +9,7 @@ use super::error::ViewError;
 use super::page::PageQuery;
 use super::parameter::{AgeBand, Holder, OneOf, Text};
 use super::{Source, session_text};
-use crate::mirror::lists::{self, ListedLock, Page, SessionLocks};
+use crate::mirror::lists::{self, ListedLock, LockOrder, Page, SessionLocks};
 use crate::mirror::{AGE_LABELS, LockKind, Summary};
 use queuekeeper_queue::path::Path;
 
@@ -19,8 +19,9 @@ const SESSIONS: usize = 20;
 // The derived parameter descriptions resolve aliases, but not type arguments.
 type Kind = OneOf<LockKind>;
 type Age = OneOf<AgeBand>;
+type Sort = OneOf<LockOrder>;
 
-/// Which locks; all filters must match.
+/// Which locks, and in which order; all filters must match.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, Args, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default)]
@@ -40,23 +41,42 @@ pub(crate) struct LockFilter {
     #[arg(long, value_name = "SESSION")]
     #[param(value_type = Option<String>, pattern = "^(none|0x[0-9a-f]{1,16})?$", example = "0x100005a3c2e0001")]
     pub(crate) session: Option<Text<Holder>>,
+
+    /// The sort order: `oldest` or `newest` first; locks that are not readable come last.
+    #[arg(long, value_name = "ORDER", default_value_t)]
+    #[param(inline)]
+    pub(crate) sort: Sort,
 }
 
 impl Source<'_> {
-    /// A page of the locks that match, oldest first.
+    /// A page of the locks that match.
     ///
     /// # Errors
     /// For a cursor of another list.
     pub(crate) fn locks(&self, filter: &LockFilter, page: &PageQuery, now: Timestamp) -> Result<LockList, ViewError> {
-        let LockFilter { kind, age, session } = filter;
+        let LockFilter { kind, age, session, sort } = filter;
         let wanted = lists::LockFilter {
             kind: kind.map(|kind| kind.0),
             age: age.map(|age| age.0.0),
             session: session.map(|session| session.0.0),
+            order: sort.0,
         };
         let found = self.store.lock_list(wanted, &page.part()?, now)?;
         let sessions = self.store.sessions(SESSIONS).ok_or(ViewError::NoMirror)?;
-        Ok(LockList::new(&self.summary(now)?, sessions, found))
+        let mut list = LockList::new(&self.summary(now)?, sessions, found);
+        for item in &mut list.items {
+            item.address = self.address(item.session.as_deref());
+        }
+        for item in &mut list.sessions {
+            item.address = self.address(item.session.as_deref());
+        }
+        Ok(list)
+    }
+
+    /// From where a session is connected, where the servers tell.
+    fn address(&self, session: Option<&str>) -> Option<String> {
+        let Holder(session) = session?.parse().ok()?;
+        Some(self.store.address(session)?.to_string())
     }
 }
 
@@ -76,10 +96,18 @@ pub(crate) struct LockItem {
     /// The session that holds it, in the notation of ZooKeeper's log. Null for a persistent lock, which
     /// belongs to no session, and for one that is not readable with these credentials.
     pub(crate) session: Option<String>,
+    /// From where the session is connected; null if unknown (see `--mirror.session-addresses`).
+    #[schema(example = "10.0.0.5:40834")]
+    pub(crate) address: Option<String>,
     /// Whether it is persistent; null if it is not readable.
     pub(crate) persistent: Option<bool>,
     /// When it was created; null if it is not readable.
     pub(crate) created: Option<Timestamp>,
+    /// Who paused the queue or holds the collection; empty if that is not recorded, null for a lock on anything else.
+    #[schema(example = "anna")]
+    pub(crate) by: Option<String>,
+    /// The reason for the pause or the hold; empty if that is not recorded, null for a lock on anything else.
+    pub(crate) reason: Option<String>,
     /// The transaction that created it, which identifies the lock in actions; null if it is not readable.
     pub(crate) czxid: Option<i64>,
 }
@@ -113,6 +141,9 @@ pub(crate) struct AgeCount {
 pub(crate) struct SessionItem {
     /// Its id, in the notation of ZooKeeper's log; null for persistent locks, which belong to no session.
     pub(crate) session: Option<String>,
+    /// From where it is connected; null if unknown (see `--mirror.session-addresses`).
+    #[schema(example = "10.0.0.5:40834")]
+    pub(crate) address: Option<String>,
     /// All the locks that it holds.
     pub(crate) locks: u64,
     /// Of these, those on jobs.
@@ -145,8 +176,11 @@ impl LockItem {
             path: lock.path.to_string(),
             guards: guarded(&lock.path),
             session: lock.stat.and_then(|stat| session_text(stat.session)),
+            address: None,
             persistent: lock.stat.map(|stat| stat.session == 0),
             created: lock.created,
+            by: lock.pause.as_ref().map(|pause| pause.who.to_string()),
+            reason: lock.pause.as_ref().map(|pause| pause.why.to_string()),
             czxid: lock.stat.map(|stat| stat.czxid),
         }
     }
@@ -171,8 +205,12 @@ impl LockList {
             let ages = AGE_LABELS.into_iter().zip(figures.by_age).map(|(age, count)| AgeCount { age, count });
             LockKindItem { kind: kind.label(), count: figures.count, oldest: figures.oldest, ages: ages.collect() }
         };
-        let session =
-            |of: SessionLocks| SessionItem { session: session_text(of.session), locks: of.locks, jobs: of.jobs };
+        let session = |of: SessionLocks| SessionItem {
+            session: session_text(of.session),
+            address: None,
+            locks: of.locks,
+            jobs: of.jobs,
+        };
         let Page { items, total, before, next } = page;
         Self {
             kinds: LockKind::ALL.map(kind).into(),

@@ -26,7 +26,7 @@ mod verdict;
 pub(crate) use attention::{Attention, Severity, offset};
 pub(crate) use batches::BatchInWork;
 pub(crate) use states::StateFigures;
-pub(crate) use verdict::{Health, Verdict};
+pub(crate) use verdict::{Health, Verdict, rounded};
 
 /// What the overview shows besides the [`Summary`]: rates, and a limited number of single items. Its size does not
 /// depend on the size of the queue.
@@ -41,10 +41,13 @@ pub struct Recent {
     pub batches: Vec<(BatchDetail, Option<Rates>, Forecast)>,
     /// How many batches are in progress.
     pub batches_in_work: usize,
-    /// The states that no job has left for a minute or longer without a reason that ends by itself.
+    /// The states that no job has left for as long as is configured, a minute by default, for a reason that does not end
+    /// by itself.
     pub stopped: Vec<Stopped>,
     /// The queues that are paused.
     pub pauses: Vec<(Queue, Pause)>,
+    /// The collections that are held, those held longest first, at most ten.
+    pub held: Vec<(String, Pause)>,
     /// The largest groups of failed jobs.
     pub failures: Vec<FailureGroup>,
     /// How many groups there are.
@@ -110,6 +113,8 @@ pub(crate) struct Overview {
     pub(crate) queues: Vec<QueueState>,
     /// Collections that are held.
     pub(crate) collections_held: u64,
+    /// Those held longest, at most ten.
+    pub(crate) held: Vec<HeldCollection>,
     /// Batches in progress, at most ten: those that have been in their state longest.
     pub(crate) batches_in_work: Vec<BatchInWork>,
     /// How many batches are in progress.
@@ -148,8 +153,28 @@ pub(crate) struct QueueState {
     pub(crate) queue: &'static str,
     /// Since when it is paused; null while it is not.
     pub(crate) paused_since: Option<Timestamp>,
+    /// Who paused it; empty if that is not recorded, and while it is not paused.
+    #[schema(example = "anna")]
+    pub(crate) by: String,
+    /// Why it is paused; empty if that is not recorded, and while it is not paused.
+    pub(crate) reason: String,
     #[serde(skip)]
     pub(crate) name: &'static str,
+}
+
+/// A held collection.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct HeldCollection {
+    /// Its mnemonic.
+    #[schema(example = "cdl_dryaddev")]
+    pub(crate) collection: String,
+    /// Since when it is held; null if its lock is not readable.
+    pub(crate) since: Option<Timestamp>,
+    /// Who holds it; empty if that is not recorded.
+    #[schema(example = "anna")]
+    pub(crate) by: String,
+    /// Why it is held; empty if that is not recorded.
+    pub(crate) reason: String,
 }
 
 /// The items of one state.
@@ -225,8 +250,9 @@ impl Overview {
             }),
             verdict: verdict::verdict(&status, summary, &states, recent, now),
             attention: attention::all(&status, summary, recent),
-            queues: queues(summary),
+            queues: queues(summary, &recent.pauses),
             collections_held: summary.collections_held,
+            held: recent.held.iter().map(held).collect(),
             batches_in_work: batches::in_work(recent, now),
             batches_in_work_count: recent.batches_in_work as u64,
             batch_states: items(&summary.batches, |_| true),
@@ -241,7 +267,17 @@ impl Overview {
     }
 }
 
-fn queues(summary: &Summary) -> Vec<QueueState> {
+fn held((collection, pause): &(String, Pause)) -> HeldCollection {
+    HeldCollection {
+        collection: collection.clone(),
+        since: pause.since,
+        by: pause.who.to_string(),
+        reason: pause.why.to_string(),
+    }
+}
+
+fn queues(summary: &Summary, pauses: &[(Queue, Pause)]) -> Vec<QueueState> {
+    let pause = |queue| pauses.iter().find(|(of, _)| *of == queue).map(|(_, pause)| pause);
     let state = |&queue: &Queue| QueueState {
         queue: match queue {
             Queue::Ingest => "ingest",
@@ -249,6 +285,8 @@ fn queues(summary: &Summary) -> Vec<QueueState> {
             Queue::AccessLarge => "access_large",
         },
         paused_since: summary.paused(queue),
+        by: pause(queue).map(|pause| pause.who.to_string()).unwrap_or_default(),
+        reason: pause(queue).map(|pause| pause.why.to_string()).unwrap_or_default(),
         name: queue_name(queue),
     };
     Queue::ALL.iter().map(state).collect()

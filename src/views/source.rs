@@ -1,5 +1,7 @@
 //! Where views come from.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 use super::error::ViewError;
@@ -19,6 +21,8 @@ pub(crate) struct Source<'a> {
     pub(crate) alerts: Option<&'a Alerts>,
     /// Where ZooKeeper is: hosts, ports and chroot.
     pub(crate) servers: &'a Servers,
+    /// How long no job must have left a state for it to be stalled.
+    pub(crate) stalled_after: Duration,
 }
 
 impl Source<'_> {

@@ -20,6 +20,7 @@ pub(super) mod actions;
 mod alerts;
 mod audit;
 mod batches;
+mod csv;
 mod document;
 mod failures;
 mod faults;
@@ -56,7 +57,9 @@ pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<Route>, axum::Router
         .routes(routes!(status::status))
         .routes(routes!(identity::identity))
         .routes(routes!(jobs::jobs))
+        .routes(routes!(jobs::jobs_csv))
         .routes(routes!(failures::failures))
+        .routes(routes!(failures::failures_csv))
         .routes(routes!(job::job))
         .routes(routes!(job::diagnosis))
         .routes(routes!(tree::tree_root))
@@ -64,11 +67,16 @@ pub(super) fn described() -> (utoipa::openapi::OpenApi, Vec<Route>, axum::Router
         .routes(routes!(overview::overview))
         .routes(routes!(overview::history))
         .routes(routes!(batches::batches))
+        .routes(routes!(batches::batches_csv))
         .routes(routes!(batches::batch))
         .routes(routes!(access::access))
+        .routes(routes!(access::access_csv))
         .routes(routes!(locks::locks))
+        .routes(routes!(locks::locks_csv))
         .routes(routes!(faults::faults))
+        .routes(routes!(faults::faults_csv))
         .routes(routes!(audit::audit))
+        .routes(routes!(audit::audit_csv))
         .routes(routes!(actions::action))
         .routes(routes!(actions::action_by_id))
         .routes(routes!(actions::cancel))

@@ -17,12 +17,13 @@ use super::http::problem::Problem;
 use super::state::State;
 use crate::views::PageQuery;
 use crate::views::access::AccessFilter;
-use crate::views::audit::AuditFilter;
+use crate::views::audit::{AuditFilter, AuditPageQuery};
 use crate::views::batches::BatchFilter;
 use crate::views::faults::FaultFilter;
 use crate::views::jobs::JobFilter;
 use crate::views::locks::LockFilter;
 
+mod about;
 mod access;
 mod action;
 mod actions;
@@ -45,6 +46,7 @@ mod reference;
 mod rows;
 mod rules;
 mod runbook;
+mod search;
 mod tree;
 
 use frame::{root_from, ways};
@@ -57,6 +59,7 @@ pub use crate::views::overview::{Recent, Stopped};
 pub(super) fn read() -> Vec<(&'static str, MethodRouter<State>)> {
     let mut routes = followed();
     routes.extend([
+        ("/search", get(search::search)),
         ("/action", get(action::ask).post(action::give)),
         ("/lists/{id}", get(bulk::show).post(bulk::execute)),
     ]);
@@ -111,9 +114,10 @@ fn list(page: MethodRouter<State>) -> MethodRouter<State> {
 }
 
 /// `GET /`: is it flowing, and if not, where.
-async fn overview(FromState(state): FromState<State>) -> Response {
+async fn overview(FromState(state): FromState<State>, who: Identity) -> Response {
     let now = Timestamp::now();
-    render(StatusCode::OK, &Overview::new(&state.view(now), &state.source().recent(now)))
+    let page = Overview::new(&state.view(now), &state.source().recent(now)).with_role(state.rights(&who));
+    render(StatusCode::OK, &page)
 }
 
 /// `GET /jobs`: which jobs.
@@ -122,7 +126,7 @@ async fn list_jobs(
     who: Identity,
     Params(asked): Params<(JobFilter, PageQuery)>,
 ) -> Result<Response, Problem> {
-    Ok(render(StatusCode::OK, &jobs::JobsPage::new(&state, &asked, state.rights(&who), Timestamp::now())?))
+    Ok(render(StatusCode::OK, &jobs::JobsPage::new(&state, &asked, state.rights(&who), None, Timestamp::now())?))
 }
 
 /// `GET /failures`: what fails, and whether it is one cause or many.
@@ -189,9 +193,9 @@ async fn list_faults(
 /// `GET /audit`: who did what.
 async fn list_audit(
     FromState(state): FromState<State>,
-    Params(filter): Params<AuditFilter>,
+    Params((filter, page)): Params<(AuditFilter, AuditPageQuery)>,
 ) -> Result<Response, Problem> {
-    Ok(render(StatusCode::OK, &audit::AuditPage::new(&state, filter, Timestamp::now())?))
+    Ok(render(StatusCode::OK, &audit::AuditPage::new(&state, filter, page, Timestamp::now())?))
 }
 
 /// `GET /api`: what programs may ask.

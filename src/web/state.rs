@@ -102,6 +102,12 @@ impl State {
     /// What views are made from.
     pub(super) fn source(&self) -> Source<'_> {
         let Shared { store, storage, alerts, config, .. } = &*self.shared;
-        Source { store, storage: storage.as_ref(), alerts: alerts.get(), servers: &config.zookeeper.servers }
+        Source {
+            store,
+            storage: storage.as_ref(),
+            alerts: alerts.get(),
+            servers: &config.zookeeper.servers,
+            stalled_after: config.mirror.stalled_after,
+        }
     }
 }

@@ -9,11 +9,11 @@ use super::chromium::{Browser, LIMIT, Look};
 use super::served::Served;
 use queuekeeper_testkit::wait::eventually;
 
-const WIDE: Look = Look { scheme: "light", width: 1440, scripts: true };
+pub(super) const WIDE: Look = Look { scheme: "light", width: 1440, scripts: true };
 
-const SUBMISSION: &str = r#"{"batchID":"bid-9c1a0b5e-0000-4000-8000-000000000001","profile":"merritt_demo_content","type":"container-batch-manifest","size":"1","filename":"robbins.checkm","update":false,"submitter":"uc3user/UC3 User","title":"RBN-04"}"#;
+pub(super) const SUBMISSION: &str = r#"{"batchID":"bid-9c1a0b5e-0000-4000-8000-000000000001","profile":"merritt_demo_content","type":"container-batch-manifest","size":"1","filename":"robbins.checkm","update":false,"submitter":"uc3user/UC3 User","title":"RBN-04"}"#;
 
-fn job(number: u32) -> NewJob {
+pub(super) fn job(number: u32) -> NewJob {
     NewJob::new(format!(
         r#"{{"batchID":"bid-9c1a0b5e","jobID":"jid-{number}","profile":"merritt_demo_content","type":"container","submitter":"uc3user/UC3 User","filename":"rbn_{number:06}.zip","title":"Box {number}","update":false}}"#
     ))
@@ -21,7 +21,7 @@ fn job(number: u32) -> NewJob {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_appears_on_an_open_page_and_moves_nothing_under_the_reader() {
-    let served = Served::still().await;
+    let served = Served::still_for_admins().await;
     let queue = served.queue().await;
     let batch = queue.create_batch(SUBMISSION.as_bytes(), Timestamp::now()).await.unwrap();
     queue.acquire_batch(Due::Jobs, Timestamp::now()).await.unwrap();
@@ -52,6 +52,8 @@ async fn a_change_appears_on_an_open_page_and_moves_nothing_under_the_reader() {
     assert_eq!(browser.complaints().await, [""; 0]);
 
     keyboard(&browser, &served).await;
+    shortcuts(&browser, &served).await;
+    theme(&browser, &served).await;
     browser.close().await;
     served.stop().await;
 }
@@ -89,6 +91,69 @@ async fn keyboard(browser: &Browser, served: &Served) {
             .await;
         assert!(reached.as_u64().unwrap() >= count, "Tab reaches {reached} of {count} on {page}");
     }
+}
+
+/// Sends keys to whatever has the focus.
+async fn press(browser: &Browser, keys: &str) {
+    browser.page.active_element().await.unwrap().send_keys(keys).await.unwrap();
+}
+
+/// Single keys search, move and lead to pages, not while one types, and can be turned off.
+async fn shortcuts(browser: &Browser, served: &Served) {
+    let path = async || browser.run("return location.pathname + location.search").await;
+    let focus = async || browser.run("return document.activeElement.id || document.activeElement.pathname || ''").await;
+    browser.page.goto(&format!("{}/jobs", served.base)).await.unwrap();
+    press(browser, "/").await;
+    assert_eq!(focus().await, "find");
+    // These are letters of a text now.
+    press(browser, "gl?x").await;
+    assert_eq!(browser.run("return document.activeElement.value").await, "gl?x");
+    assert_eq!(path().await, "/jobs");
+    browser.run("document.activeElement.blur()").await;
+    press(browser, "j").await;
+    let first = focus().await;
+    let page = async || browser.run("return document.querySelector('main').outerHTML").await;
+    assert!(first.as_str().is_some_and(|path| path.contains("/jobs/jid")), "{first}: {}", page().await);
+    press(browser, "j").await;
+    assert_ne!(focus().await, first);
+    press(browser, "k").await;
+    assert_eq!(focus().await, first);
+    press(browser, "x").await;
+    let chosen = "return [...document.querySelectorAll('tbody input[type=checkbox]:checked')].length";
+    assert_eq!(browser.run(chosen).await, 1);
+    press(browser, "?").await;
+    eventually(LIMIT, "the keys are shown", async || is_there(browser, "#keys[open]").await).await;
+    assert_eq!(browser.run("return document.querySelectorAll('#keys dt').length > 8").await, true);
+    browser.run("document.querySelector('#keys input').click(); document.querySelector('#keys button').click()").await;
+    press(browser, "gl").await;
+    browser.page.goto(&format!("{}/faults", served.base)).await.unwrap();
+    press(browser, "gl").await;
+    assert_eq!(path().await, "/faults", "the keys are off");
+    browser.run("[...document.querySelectorAll('#settings button')][0].click()").await;
+    browser.run("document.querySelector('#keys input').click(); document.querySelector('#keys button').click()").await;
+    press(browser, "gl").await;
+    eventually(LIMIT, "the keys lead to the locks", async || path().await == "/locks").await;
+    assert_eq!(browser.complaints().await, [""; 0]);
+}
+
+/// The chosen theme holds on every page, whatever the system's setting is.
+async fn theme(browser: &Browser, served: &Served) {
+    let ground = async || browser.run("return getComputedStyle(document.body).backgroundColor").await;
+    browser.page.goto(&format!("{}/", served.base)).await.unwrap();
+    let light = ground().await;
+    let choose = |theme: &str| {
+        format!(
+            "const select = document.querySelector('#settings select'); select.value = '{theme}'; \
+             select.dispatchEvent(new Event('change'))"
+        )
+    };
+    browser.run(&choose("dark")).await;
+    let dark = ground().await;
+    assert_ne!(dark, light);
+    browser.page.goto(&format!("{}/jobs", served.base)).await.unwrap();
+    assert_eq!(ground().await, dark);
+    browser.run(&choose("system")).await;
+    assert_eq!(ground().await, light);
 }
 
 #[tokio::test(flavor = "multi_thread")]

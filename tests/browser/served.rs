@@ -1,6 +1,7 @@
 //! A queue in a private ZooKeeper, and the pages over it.
 
-use queuekeeper::config::Config;
+use queuekeeper::actions::Role;
+use queuekeeper::config::{Config, Loopback};
 use queuekeeper::demo;
 use queuekeeper::server;
 use queuekeeper_queue::Queue;
@@ -45,11 +46,23 @@ impl Served {
 
     /// An empty queue that nobody works on.
     pub(crate) async fn still() -> Self {
-        Self::still_at(Vec::new()).await
+        Self::still_with(|_| {}).await
     }
 
     /// The same on a server that has these names.
     pub(crate) async fn still_at(names: Vec<String>) -> Self {
+        Self::still_with(|config| config.web.names = names).await
+    }
+
+    /// The same for readers who may do everything.
+    pub(crate) async fn still_for_admins() -> Self {
+        Self::still_with(|config| {
+            config.web.loopback = Some(Loopback { role: Role::Admin, notice: "Everyone may do everything." });
+        })
+        .await
+    }
+
+    async fn still_with(change: impl FnOnce(&mut Config)) -> Self {
         let (zookeeper, listener, shutdown) = parts().await;
         let client = connect(&zookeeper.connect_string()).await;
         for path in ["/batches", "/batch-uuids", "/jobs", "/jobs/states", "/access", "/locks"] {
@@ -57,7 +70,7 @@ impl Served {
         }
         let base = base(&listener);
         let mut config = Config::new(queuekeeper_zookeeper::Config::new(zookeeper.connect_string().parse().unwrap()));
-        config.web.names = names;
+        change(&mut config);
         let ended = shutdown.clone();
         let running = tokio::spawn(async move { server::serve(config, vec![listener], &ended).await.unwrap() });
         let served = Self { base, zookeeper, shutdown, running };

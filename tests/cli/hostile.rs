@@ -39,11 +39,13 @@ async fn no_control_sequence_of_a_znode_reaches_a_terminal() {
         "job 20 resume --dry-run",
         "queue unpause ingest --dry-run",
     ] {
-        for output in ["", " -o json"] {
+        for output in ["", " -o json", " -o csv"] {
             let ran = world.run(&format!("{line}{output}")).await;
             is_harmless(&ran.out);
             is_harmless(&ran.err);
-            assert_eq!(ran.code, 0, "{ran:?}");
+            let is_list = !["status", "job ", "batch "].iter().any(|no_list| line.starts_with(no_list));
+            let is_refused = output.ends_with("csv") && (!is_list || line.contains("--dry-run"));
+            assert_eq!(ran.code, if is_refused { 2 } else { 0 }, "{ran:?}");
         }
     }
     // Arguments are repeated in messages.

@@ -52,6 +52,10 @@ async fn each_command_shows_its_data_and_ends_with_its_exit_code() {
         ),
         ("job jid0000000999 why", 4, &["There is no job jid0000000999"]),
         ("job jid0000000001 teleport", 2, &["ACTION", "break-lock"]),
+        ("jobs --limit 2 --sort id -o csv", 0, &["id,state,", "\njid0000000001,estimating,", "2 of 12 jobs"]),
+        ("jobs --all -o csv delete --yes --reason tried", 2, &["--output: csv is for lists"]),
+        ("job 3 -o csv", 2, &["invalid value 'csv'", "table, json"]),
+        ("queue -o csv", 0, &["name,paused_since,by,reason\n", "\naccessSmall,20", ",ops@here,a full disk\n"]),
         ("failures", 0, &["GROUP", "storing"]),
         ("batches", 0, &["bid0000000000  reporting", "uuid-0"]),
         ("batches --state failed", 0, &["no batch matches"]),
@@ -189,11 +193,12 @@ async fn a_closed_pipe_is_not_a_failure_of_any_command() {
 }
 
 #[tokio::test]
-async fn on_a_terminal_of_40_columns_no_line_is_longer() {
+async fn no_line_is_longer_than_the_terminal_and_no_header_is_cut() {
     let world = World::new("narrow").await;
     world.create("/locks/queue/accessSmall", r#"{"who":"ops@here","why":"a full disk on the second host"}"#).await;
     world.create("/jobs/states/storing/05-jid0000000001", "").await;
     world.ephemeral("/jobs/jid0000000003/lock").await;
+    world.job(12, 0, "Failed", &"a long message ".repeat(20)).await;
     for line in [
         "status",
         "jobs",
@@ -207,18 +212,23 @@ async fn on_a_terminal_of_40_columns_no_line_is_longer() {
         "collection",
         "faults",
     ] {
-        // It creates a terminal of its own, with the size of this one.
-        let program = env!("CARGO_BIN_EXE_queuekeeper");
-        let mut command = std::process::Command::new("script");
-        command.args(["-qec", &format!("stty cols 40 rows 50 && {program} {line}"), "/dev/null"]);
-        command.env("QUEUEKEEPER_ZOOKEEPER", &world.address).env("HOME", world.home.path()).stdin(Stdio::null());
-        let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        assert!(output.status.success() && text.lines().count() > 1, "{line}: {text}");
-        // The progress line is printed before the result, and cleared with a carriage return.
-        let shown = text.lines().map(|line| line.trim_end_matches('\r').rsplit('\r').next().unwrap());
-        for shown in shown.map(|line| line.trim_start_matches("\u{1b}[2K")) {
-            assert!(shown.chars().count() <= 40, "{line}: {shown:?} in {text}");
+        for columns in [40, 80, 120] {
+            // It creates a terminal of its own, with the size of this one.
+            let program = env!("CARGO_BIN_EXE_queuekeeper");
+            let mut command = std::process::Command::new("script");
+            command.args(["-qec", &format!("stty cols {columns} rows 50 && {program} {line}"), "/dev/null"]);
+            command.env("QUEUEKEEPER_ZOOKEEPER", &world.address).env("HOME", world.home.path()).stdin(Stdio::null());
+            let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+            let text = String::from_utf8(output.stdout).unwrap();
+            assert!(output.status.success() && text.lines().count() > 1, "{line}: {text}");
+            // The progress line is printed before the result, and cleared with a carriage return.
+            let shown = text.lines().map(|line| line.trim_end_matches('\r').rsplit('\r').next().unwrap());
+            for shown in shown.map(|line| line.trim_start_matches("\u{1b}[2K")) {
+                assert!(shown.chars().count() <= columns, "{line}: {shown:?} in {text}");
+                let mut letters = shown.chars().filter(|letter| letter.is_alphabetic()).peekable();
+                let is_header = letters.peek().is_some() && letters.all(char::is_uppercase);
+                assert!(!is_header || !shown.contains('…'), "{line}: {shown:?} in {text}");
+            }
         }
     }
 }

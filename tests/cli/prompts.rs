@@ -20,6 +20,18 @@ use queuekeeper_testkit::wait::eventually;
 
 const LIMIT: Duration = Duration::from_mins(1);
 
+/// A terminal: our side, and that of a program.
+pub(super) fn terminal() -> (File, File) {
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&ours).unwrap();
+    unlockpt(&ours).unwrap();
+    let name = ptsname(&ours, Vec::new()).unwrap();
+    let mut options = OpenOptions::new();
+    let options = options.read(true).write(true).custom_flags(OpenptFlags::NOCTTY.bits().cast_signed());
+    let its = options.open(OsStr::from_bytes(name.as_bytes())).unwrap();
+    (File::from(ours), its)
+}
+
 /// A command whose prompts go to a terminal of our own.
 struct PromptingCommand {
     child: Child,
@@ -29,20 +41,13 @@ struct PromptingCommand {
 
 impl PromptingCommand {
     fn start(world: &World, line: &str) -> Self {
-        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
-        grantpt(&ours).unwrap();
-        unlockpt(&ours).unwrap();
-        let name = ptsname(&ours, Vec::new()).unwrap();
-        let mut options = OpenOptions::new();
-        let options = options.read(true).write(true).custom_flags(OpenptFlags::NOCTTY.bits().cast_signed());
-        let its = options.open(OsStr::from_bytes(name.as_bytes())).unwrap();
+        let (keyboard, its) = terminal();
         let arguments: Vec<_> = line.split(' ').chain(["--zookeeper", &world.address]).collect();
         let mut command = queuekeeper(world.home.path(), &arguments);
         command.stdin(its.try_clone().unwrap()).stderr(its).stdout(Stdio::piped());
         let child = command.spawn().unwrap();
         // The child has the last handles of the other side, so that reading ends with it.
         drop(command);
-        let keyboard = File::from(ours);
         let (mut from, screen) = (keyboard.try_clone().unwrap(), Arc::new(Mutex::new(String::new())));
         let to = Arc::clone(&screen);
         std::thread::spawn(move || {

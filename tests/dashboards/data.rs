@@ -14,7 +14,7 @@ use queuekeeper_testkit::wait::{eventually, eventually_some};
 const LIMIT: Duration = Duration::from_mins(1);
 
 /// What the demo does not make: the beginning of a query's metric, and why there is nothing. None of them may return data.
-const NEVER: [(&str, &str); 8] = [
+const NEVER: [(&str, &str); 7] = [
     ("queuekeeper_alerts_total", "no Alertmanager sends anything to the demo"),
     ("queuekeeper_alert_rule_last_action_timestamp_seconds", "the demo has no rules for alerts"),
     ("queuekeeper_alert_rule_breaker_open", "the demo has no rules for alerts"),
@@ -22,7 +22,6 @@ const NEVER: [(&str, &str); 8] = [
     ("queuekeeper_alert_rule_holds", "the demo has no rules for alerts"),
     ("queuekeeper_config_last_reload_successful", "the demo has no configuration file"),
     ("queuekeeper_web_config_last_reload_successful", "the demo has no web configuration"),
-    ("merritt_collection_jobs", "the demo is not told to count by collection"),
 ];
 
 /// A text with the variables in it as Grafana fills them in for all queues and instances, the state Provisioning and the last minutes.

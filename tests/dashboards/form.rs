@@ -113,3 +113,37 @@ fn the_dashboards_belong_together() {
         assert_eq!(colours[state].len(), 1, "{state}: {:?}", colours[state]);
     }
 }
+
+#[test]
+fn the_overview_has_a_row_for_each_question_and_the_alerts_by_cause() {
+    let board = read("overview");
+    let mut rows: Vec<(&str, Vec<&Value>)> = Vec::new();
+    for panel in list(&board, "/panels") {
+        if panel["type"] == "row" {
+            rows.push((text(panel, "/title"), Vec::new()));
+        } else {
+            rows.last_mut().expect("the first panel is a row").1.push(panel);
+        }
+    }
+    let questions = [
+        "Is it flowing?",
+        "Where is it stuck, and why?",
+        "How long will a new deposit take?",
+        "Which collection or cause is responsible?",
+        "Is queuekeeper itself healthy?",
+    ];
+    assert_eq!(
+        rows.iter().map(|(title, _)| *title).collect::<Vec<_>>(),
+        questions.map(|each| format!("{each} — $job"))
+    );
+    // What answers the question fits on a screen below its heading.
+    for (title, panels) in &rows {
+        let top = panels.iter().filter_map(|panel| panel.pointer("/gridPos/y")?.as_u64()).min().unwrap();
+        let first = panels.iter().filter(|panel| panel["gridPos"]["y"].as_u64() < Some(top + 14));
+        assert!(first.count() >= 3, "{title}");
+    }
+    let alerts = rows[1].1.iter().find(|panel| panel["type"] == "table").unwrap();
+    for column in ["Alert", "Cause", "State", "Fault"] {
+        assert!(strings(alerts).contains(&column), "{column}");
+    }
+}

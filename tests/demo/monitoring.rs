@@ -80,6 +80,14 @@ async fn a_stall_fires_the_alert_and_the_rule_holds_and_releases_a_collection() 
         alerts.as_array().is_some_and(|alerts| alerts.iter().map(|alert| &alert["labels"]).any(is_stall))
     })
     .await;
+    eventually(LIMIT, "the page says what stalls the queue, and why", async || {
+        let verdict = get(&format!("{}/api/v1/overview", demo.web)).await.unwrap_or_default()["verdict"].take();
+        let sentence = verdict["sentence"].as_str().unwrap_or_default();
+        verdict["kind"] == "stalled"
+            && sentence.starts_with("Stalled in Provisioning for ")
+            && sentence.contains("working storage")
+    })
+    .await;
     eventually(LIMIT, "Alertmanager calls", async || {
         let text = async { reqwest::get(format!("{alertmanager}/metrics")).await?.text().await }.await;
         let calls = r#"alertmanager_notifications_total{integration="webhook"} "#;

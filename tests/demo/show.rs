@@ -65,7 +65,11 @@ async fn a_demo_shows_every_step_a_stall_and_a_pause_and_leaves_nothing_behind()
         demo_ref.metrics().await.waiting() >= 5.0
     })
     .await;
+    let size = async || demo_ref.metrics().await.get("merritt_working_storage_size_bytes").unwrap_or(0.0);
+    let usual = size().await;
+    eventually(LIMIT, "the operator enlarges working storage", async || size().await > usual).await;
     eventually(LIMIT, "the stall has ended", async || demo_ref.metrics().await.waiting() == 0.0).await;
+    eventually(LIMIT, "what was added is taken back", async || (size().await - usual).abs() < 1.0).await;
 
     pause(&demo).await;
     assert_eq!(demo.end(Signal::INT).await.code(), Some(0));

@@ -2,7 +2,7 @@ use prometheus_client::registry::Registry;
 use queuekeeper::metrics::queue::View;
 use queuekeeper::metrics::storage::Space;
 use queuekeeper::metrics::{Format, expose, registry};
-use queuekeeper::mirror::{ByState, CollectionFigures, Freshness, Summary};
+use queuekeeper::mirror::{ByState, CollectionFigures, Freshness, LargestCollections, Summary};
 use queuekeeper_queue::fault::Limits;
 use queuekeeper_queue::state::JobState;
 
@@ -12,15 +12,15 @@ use queuekeeper_testkit::readers::{promtool_is_content, python_reads};
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/metrics.txt");
 
 /// Collections with names as they are, and one that tries to break out of a label.
-fn collections() -> Vec<CollectionFigures> {
-    [("merritt_demo", 7), ("ucla_digital", 5), ("a\"}\\ 1 # {é", 3), ("small", 2), ("smaller", 1)]
-        .into_iter()
-        .map(|(name, pending)| {
-            let mut figures = CollectionFigures { collection: name.into(), jobs: ByState::default() };
-            *figures.jobs.get_mut(Some(JobState::Pending)) = pending;
-            figures
-        })
-        .collect()
+fn collections() -> LargestCollections {
+    let pending = |count| {
+        let mut jobs = ByState::default();
+        *jobs.get_mut(Some(JobState::Pending)) = count;
+        jobs
+    };
+    let named = [("merritt_demo", 7), ("ucla_digital", 5), ("a\"}\\ 1 # {é", 3), ("small", 2)];
+    let largest = named.map(|(name, jobs)| CollectionFigures { collection: name.into(), jobs: pending(jobs) });
+    LargestCollections { all: 5, largest: largest.into(), rest: pending(1) }
 }
 
 fn full() -> View {
@@ -123,7 +123,7 @@ fn without_an_image_or_with_one_too_old_the_queue_is_left_out_and_our_own_state_
         let names = names(&text);
         let queue: Vec<_> = names.iter().filter(|name| name.starts_with("merritt_")).collect();
         assert!(queue.iter().all(|name| name.starts_with("merritt_working_storage_")), "{queue:?}");
-        assert_eq!(queue.len(), 3);
+        assert_eq!(queue.len(), 4);
         assert!(text.contains("\nqueuekeeper_zookeeper_connected 0\n"), "{text}");
         assert!(text.contains("\nqueuekeeper_mirror_synced 0\n"), "{text}");
         assert!(names.contains(&"queuekeeper_mirror_znodes"));
@@ -133,7 +133,9 @@ fn without_an_image_or_with_one_too_old_the_queue_is_left_out_and_our_own_state_
 #[test]
 fn a_volume_that_does_not_answer_leaves_only_its_threshold() {
     let text = exposed(View { storage: Some((0.8, None)), ..full() }, Format::Text);
-    assert!(text.contains("\nmerritt_working_storage_threshold_ratio 0.8\n"), "{text}");
+    for there in ["merritt_working_storage_threshold_ratio 0.8", "merritt_working_storage_up 0"] {
+        assert!(text.contains(&format!("\n{there}\n")), "{text}");
+    }
     for absent in ["merritt_working_storage_size_bytes", "merritt_jobs_waiting_for_space"] {
         assert!(!names(&text).contains(&absent), "{absent}");
     }

@@ -124,5 +124,31 @@ async fn prometheus_scrapes_both_formats_and_answers() {
         let delays = format!(r#"queuekeeper_mirror_delay_seconds_count{{job="{job}"}} >= bool 1"#);
         expect(port, &delays, 1.0).await;
     }
+
+    // A daemon takes a job, and fails.
+    let lock = "/jobs/jid0000000002/lock";
+    client.create(lock, b"", &CreateMode::Ephemeral.with_acls(Acls::anyone_all())).await.unwrap();
+    expect(port, r#"merritt_jobs_locked{job="text",state="pending"}"#, 1.0).await;
+    expect(port, r#"merritt_lock_sessions{job="text"}"#, 1.0).await;
+    let status = r#"{"status":"Failed","retry_count":0,"message":"java.net.SocketTimeoutException: Read timed out"}"#;
+    client.set_data("/jobs/jid0000000002/status", status.as_bytes(), None).await.unwrap();
+    client.delete(lock, None).await.unwrap();
+    for job in ["openmetrics", "text"] {
+        let of = |metric: &str, labels: &str| format!(r#"{metric}{{job="{job}"{labels}}}"#);
+        expect(port, &of("merritt_job_failures_total", r#",cause="timeout""#), 1.0).await;
+        expect(port, &of("merritt_job_failures_total", r#",cause="other""#), 0.0).await;
+        expect(port, &of("merritt_jobs_failed", r#",cause="timeout""#), 1.0).await;
+        expect(port, &of("merritt_jobs_failed", r#",cause="other""#), 1.0).await;
+        for part in ["wait", "work"] {
+            let count = format!("merritt_job_state_{part}_duration_seconds_count");
+            expect(port, &of(&count, r#",state="pending""#), 1.0).await;
+            expect(port, &of(&count, r#",state="storing""#), 0.0).await;
+        }
+        // The bucket of the target that ships, as recording.yml names it.
+        for item in ["job", "batch"] {
+            let bucket = format!("merritt_{item}_completion_duration_seconds_bucket");
+            expect(port, &of(&bucket, r#",le="86400.0""#), 0.0).await;
+        }
+    }
     relay.abort();
 }

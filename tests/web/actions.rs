@@ -22,7 +22,8 @@ async fn an_action_is_shown_first_then_executed_once_and_recorded() {
     world.failed_job(1, "404 for a file").await;
     let ask = world.get(OPERATOR, RESUME).await;
     assert_eq!(ask.code, 200, "{}", ask.text);
-    for said in ["Resume jid0000000001?", ">Failed<", ">Downloading<", "05-jid0000000001", "as oscar"] {
+    let cancel = "href=\"./jobs/jid0000000001\">Cancel<";
+    for said in ["Resume jid0000000001?", ">Failed<", ">Downloading<", "05-jid0000000001", "as oscar", cancel] {
         assert!(ask.text.contains(said), "{said} is not in {}", ask.text);
     }
     assert_eq!(world.state(1).await, "Failed", "to ask changes nothing");
@@ -83,7 +84,8 @@ async fn what_has_changed_since_it_was_seen_is_shown_again_and_not_touched() {
     // What cannot be done has no button, and says why.
     let refused = world.get(OPERATOR, RESUME).await;
     assert_eq!(refused.code, 200);
-    assert!(refused.text.contains("cannot be done now") && !refused.text.contains("<button"), "{}", refused.text);
+    let (_, main) = refused.text.split_once("<main").unwrap();
+    assert!(main.contains("cannot be done now") && !main.contains("<button"), "{main}");
     for (path, code) in [
         ("/action?action=resume&on=jid0000000009", 404),
         ("/action?action=resume&on=nothing", 400),
@@ -165,7 +167,10 @@ async fn a_list_is_frozen_shown_and_carried_out_and_nothing_else_is_touched() {
     assert_eq!(frozen.code, 303, "{}", frozen.text);
     let place = format!("/{}", frozen.location);
     let list = world.get(OPERATOR, &place).await;
-    assert!(list.text.contains("Resume 3 jobs?") && list.text.contains("Failed → Downloading"), "{}", list.text);
+    let create = "create /jobs/states/downloading/05-jid0000000001";
+    for said in ["Resume 3 jobs?", ">Resume 3 jobs</button>", "Failed → Downloading", "bid0000000007", create] {
+        assert!(list.text.contains(said), "{said} is not in {}", list.text);
+    }
     assert_eq!(world.get(ADMIN, &place).await.code, 404, "it is somebody else's");
     assert_eq!(world.get(VIEWER, &place).await.code, 403);
 
@@ -176,6 +181,15 @@ async fn a_list_is_frozen_shown_and_carried_out_and_nothing_else_is_touched() {
     let action = format!("../{}", frozen.location);
     assert!(list.form(&action).is_empty() || list.form(&action).iter().all(|(name, _)| name == "reason"));
     let reason = with(&[], &[("reason", "the node is back")]);
+    // What is shown now says which of them is skipped, and why.
+    eventually(LIMIT, "the mirror has the change", async || {
+        let list = world.get(OPERATOR, &place).await.text;
+        list.contains("Resume 2 of 3 jobs?")
+            && list.contains(">Resume 2 jobs</button>")
+            && list.contains("1 of them will be skipped")
+            && list.contains("1 has changed since the list was made")
+    })
+    .await;
     assert_eq!(world.post(OPERATOR, &place, &with(&[], &[("reason", "")]), OWN).await.code, 400);
     assert_eq!(world.post(ADMIN, &place, &reason, OWN).await.code, 404);
     let given = world.post(OPERATOR, &place, &reason, OWN).await;
@@ -183,7 +197,8 @@ async fn a_list_is_frozen_shown_and_carried_out_and_nothing_else_is_touched() {
     let again = world.post(OPERATOR, &place, &reason, OWN).await;
     assert_eq!((again.code, &again.location), (303, &given.location));
     let done = over(&world, &given.location).await;
-    for said in ["3 items: 2 done, 1 not done, 0 unknown, 0 left", "jid0000000003", "100 %"] {
+    let back = "href=\"../jobs?group=";
+    for said in ["3 items: 2 done, 1 not done, 0 unknown, 0 left", "jid0000000001", "jid0000000003", "100 %", back] {
         assert!(done.text.contains(said), "{said} is not in {}", done.text);
     }
     for (number, state) in [(1, "Downloading"), (2, "Downloading"), (3, "Failed"), (4, "Failed")] {
@@ -192,13 +207,45 @@ async fn a_list_is_frozen_shown_and_carried_out_and_nothing_else_is_touched() {
     assert_eq!(world.get(OPERATOR, &place).await.location, given.location, "a list that was requested leads there");
 
     // Jobs that are ticked, and none.
-    let jobs = world.get(OPERATOR, "/jobs?state=failed").await;
+    let jobs = world.get(OPERATOR, "/jobs?state=failed&limit=20").await;
     let bar = with(&jobs.form("./lists"), &[("action", "resume"), ("which", "chosen"), ("priority", "")]);
-    assert_eq!(world.post(OPERATOR, "/lists", &bar, OWN).await.code, 400);
+    // What is wrong is said beside its field, on the list as it was, and what was selected stays so.
+    let urgent =
+        |priority| with(&bar, &[("action", "set_priority"), ("priority", priority), ("item", "jid0000000004")]);
+    let none = "Select the jobs in the list";
+    for (form, field, why) in [
+        (bar.clone(), "aria-describedby=\"which-wrong\"", none),
+        (
+            with(&bar, &[("which", "all"), ("jobs", "state=storing")]),
+            "aria-describedby=\"which-wrong\"",
+            "No job matches",
+        ),
+        (urgent(""), "aria-invalid=\"true\" aria-describedby=\"wrong\"", "Enter the new priority: 0"),
+        (urgent("200"), "value=\"200\"", "“200” is not a priority: 0"),
+        (with(&bar, &[("to", "nowhere")]), "aria-label=\"State to resume in\" aria-invalid", "no state “nowhere”"),
+    ] {
+        let again = world.post(OPERATOR, "/lists", &form, OWN).await;
+        assert_eq!(again.code, 422, "{}", again.text);
+        let has_field = again.text.split('<').any(|tag| tag.contains(field));
+        assert!(has_field && again.text.contains(why), "{field}, {why}: {}", again.text);
+        let is_same = again
+            .form("./lists")
+            .iter()
+            .any(|(name, query)| name == "jobs" && form.contains(&(name.clone(), query.clone())));
+        assert!(is_same && again.text.contains(" data-still"), "{}", again.text);
+        let item = "value=\"jid0000000004\" form=\"bulk\"";
+        let is_selected = form.iter().any(|(name, _)| name == "item");
+        assert_eq!(again.text.contains(&format!("{item} checked")), is_selected, "{}", again.text);
+        assert!(again.text.contains(item) != why.starts_with("No job"), "{}", again.text);
+    }
+    assert_eq!(world.post(OPERATOR, "/lists", &with(&bar, &[("colour", "red")]), OWN).await.code, 400);
     let ticked = world.post(OPERATOR, "/lists", &with(&bar, &[("item", "jid0000000004")]), OWN).await;
     assert_eq!(ticked.code, 303, "{}", ticked.text);
+    let asked = world.get(OPERATOR, &format!("/{}", ticked.location)).await.text;
+    assert!(asked.contains("href=\"../jobs?state=failed&#38;limit=20\">Cancel<"), "{asked}");
     let given = world.post(OPERATOR, &format!("/{}", ticked.location), &reason, OWN).await;
-    over(&world, &given.location).await;
+    let done = over(&world, &given.location).await;
+    assert!(done.text.contains("href=\"../jobs?state=failed&#38;limit=20\">Back to the list<"), "{}", done.text);
     assert_eq!([world.state(3).await, world.state(4).await], ["Failed", "Downloading"]);
 }
 

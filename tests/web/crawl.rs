@@ -105,6 +105,13 @@ impl Served {
                 }
                 let answer = self.ask(Method::GET, at.clone()).send().await.unwrap();
                 let status = answer.status();
+                if status == StatusCode::SEE_OTHER {
+                    // As the search does where there is one thing to see.
+                    let to = at.join(answer.headers()["location"].to_str().unwrap()).unwrap();
+                    self.is_below(&at, &to);
+                    waiting.push_back((to, at.to_string()));
+                    continue;
+                }
                 let media_type = answer.headers()["content-type"].to_str().unwrap().to_owned();
                 let (is_page, is_style) = (media_type.starts_with("text/html"), media_type.starts_with("text/css"));
                 let text = answer.text().await.unwrap();
@@ -168,7 +175,7 @@ impl Served {
         let (status, location) = (answer.status(), answer.headers().get("location").cloned());
         let text = answer.text().await.unwrap();
         // What cannot be done to this item now is refused, by a page of ours.
-        let is_taken = matches!(status.as_u16(), 200 | 303 | 400 | 409) || is_missed(status, &text);
+        let is_taken = matches!(status.as_u16(), 200 | 303 | 400 | 409 | 422) || is_missed(status, &text);
         assert!(is_taken, "the form of {page} for {to}: {status}: {text}");
         let next = to.join(location?.to_str().unwrap()).unwrap();
         self.is_below(to, &next);
@@ -233,7 +240,8 @@ fn forms(html: &str) -> Vec<Form> {
     let form = |form: &str| {
         let head = form.split_once('>').unwrap().0;
         let mut fields = url::form_urlencoded::Serializer::new(String::new());
-        for tag in tags(form).filter(|tag| tag.starts_with("input ") || tag.starts_with("button ")) {
+        let button = tags(form).find(|tag| tag.starts_with("button ") && !tag.contains(" disabled"));
+        for tag in tags(form).filter(|tag| tag.starts_with("input ")).chain(button) {
             let is_sent =
                 !matches!(attribute(tag, "type").as_deref(), Some("checkbox" | "radio")) || tag.contains(" checked");
             if let (Some(name), true) = (attribute(tag, "name"), is_sent && !tag.contains("name=\"reason\"")) {

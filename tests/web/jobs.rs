@@ -121,8 +121,17 @@ async fn filled() -> World {
 #[tokio::test]
 async fn a_list_is_filtered_sorted_and_paged_alike_as_page_and_as_json() {
     let world = filled().await;
+    for (number, state) in [(7, "Completed"), (8, "Held")] {
+        world.job(number, &status(state, "", 0), &json!({"filename": "late", "profile": "late"})).await;
+    }
+    let is_read = async || world.json("/api/v1/jobs?collection=late&state=held").await["total"] == 1;
+    eventually(LIMIT, "the image has these jobs too", is_read).await;
     for (query, expected) in [
-        ("?sort=id", &[1, 2, 3, 4, 5, 6][..]),
+        // Unfinished ones first, and by default so.
+        ("?text=late", &[8, 7][..]),
+        ("?collection=late&direction=desc", &[7, 8]),
+        ("?collection=late&sort=entered", &[7, 8]),
+        ("?sort=id", &[1, 2, 3, 4, 5, 6, 7, 8]),
         ("?state=failed&sort=retries&direction=desc&limit=2", &[4, 3]),
         ("?state=pending,other&sort=id", &[1, 6]),
         ("?state=pending&state=other&sort=id", &[1, 6]),
@@ -137,7 +146,7 @@ async fn a_list_is_filtered_sorted_and_paged_alike_as_page_and_as_json() {
         assert_eq!(world.ids(&format!("/api/v1/jobs{query}")).await, expected, "{query}");
         let html = world.html(&format!("/jobs{query}")).await;
         let mut shown: Vec<_> =
-            (1..=6).filter_map(|id| Some((html.find(&format!("<tr id=\"jid{id:010}\""))?, id))).collect();
+            (1..=8).filter_map(|id| Some((html.find(&format!("<tr id=\"jid{id:010}\""))?, id))).collect();
         shown.sort_unstable();
         assert_eq!(shown.into_iter().map(|(_, id)| id).collect::<Vec<u64>>(), expected, "{query}: {html}");
     }
@@ -145,27 +154,36 @@ async fn a_list_is_filtered_sorted_and_paged_alike_as_page_and_as_json() {
     let (mut path, mut seen) = ("/jobs?sort=id&limit=2".to_owned(), Vec::new());
     loop {
         let html = world.html(&path).await;
-        seen.extend((1..=6).filter(|id| html.contains(&format!("<tr id=\"jid{id:010}\""))));
+        seen.extend((1..=8).filter(|id| html.contains(&format!("<tr id=\"jid{id:010}\""))));
         let Some(next) = link(&html, "next") else { break };
         let back = link(&world.html(&next).await, "prev").unwrap();
         let html_of_back = world.html(&back).await;
         assert!(html_of_back.contains(&format!("<tr id=\"jid{:010}\"", seen.len())), "{html_of_back}");
         path = next;
     }
-    assert_eq!(seen, [1, 2, 3, 4, 5, 6]);
+    assert_eq!(seen, [1, 2, 3, 4, 5, 6, 7, 8]);
 }
 
 /// The states that are offered, each with the number beside it.
 fn pills(html: &str) -> Vec<(String, Option<u64>)> {
-    let (_, fields) = html.split_once("<legend>State</legend>").unwrap();
-    let (fields, _) = fields.split_once("</fieldset>").unwrap();
-    let pill = |text: &str| {
-        let (name, rest) = text.split_once('<')?;
-        let count = rest.split_once("<b>").or_else(|| rest.strip_prefix("b>").map(|rest| ("", rest)));
-        let count = count.and_then(|(_, count)| count.split('<').next()?.replace(',', "").parse().ok());
+    let (_, links) = html.split_once("<nav id=\"states\"").unwrap();
+    let (links, _) = links.split_once("</nav>").unwrap();
+    let pill = |link: &str| {
+        let (name, rest) = link.split_once('>')?.1.split_once('<')?;
+        let count = rest.strip_prefix("b>").and_then(|count| count.split('<').next()?.replace(',', "").parse().ok());
         Some((name.trim().to_owned(), count))
     };
-    fields.split("<span>").skip(1).filter_map(pill).collect()
+    // The first one is for all states.
+    links.split("<a ").skip(2).filter_map(pill).collect()
+}
+
+/// Where the pill of a state leads, and whether the state is asked for.
+fn pill(html: &str, name: &str) -> (String, bool) {
+    let (_, links) = html.split_once("<nav id=\"states\"").unwrap();
+    let link = links.split("<a ").find(|link| link.split_once('>').is_some_and(|(_, text)| text.starts_with(name)));
+    let tag = link.unwrap().split_once('>').unwrap().0;
+    let href = tag.split("href=\"./").nth(1).unwrap().split('"').next().unwrap().replace("&#38;", "&");
+    (format!("/{href}"), tag.contains("aria-current"))
 }
 
 #[tokio::test]
@@ -191,6 +209,17 @@ async fn the_count_of_each_state_follows_all_other_filters() {
         let expected: Vec<_> = expected.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
         assert_eq!(counted, expected, "{query}: {html}");
         assert_eq!(pills(&html).len(), 13, "all states are offered, those without a job too");
+        // A click on a pill asks for its state, too, and another one does not any more; all other filters are kept.
+        let (more, is_asked) = pill(&html, "Deleted");
+        let with_it = world.html(&more).await;
+        let (less, is_asked_then) = pill(&with_it, "Deleted");
+        assert!(!is_asked && is_asked_then && more.contains("state=deleted"), "{more}");
+        let summary = |html: &str| {
+            html.split("<p class=\"list-summary\">").nth(1).unwrap().split("</b>").next().unwrap().to_owned()
+        };
+        assert_eq!(summary(&world.html(&less).await), summary(&html), "{less}");
+        let (all, is_all) = pill(&html, "All");
+        assert_eq!((is_all, all.contains("state=")), (!query.contains("state="), false), "{all}");
         // What a pill says is what the list has once it alone is chosen.
         for (name, count) in expected {
             let joint = if query.is_empty() { "?" } else { "&" };

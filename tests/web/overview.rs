@@ -124,6 +124,7 @@ fn recent() -> Recent {
             collection_count: 1,
         }],
         failure_groups: 3,
+        held: vec![("demo_<maps>".to_owned(), pause.clone())],
         pauses: vec![(Queue::Ingest, pause)],
         automation: None,
         foreign: Default::default(),

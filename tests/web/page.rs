@@ -57,7 +57,7 @@ fn a_full_queue_is_told_with_its_ages_and_what_needs_attention() {
         "The ingest queue is paused for 2.0 h",
         "41 jobs failed oldest 27 h They need an operator.",
         "5 jobs wait for space oldest 3.2 h Working storage is 91 % full, and the limit is 80 %.",
-        "large access paused 25 h",
+        "large access queue paused 25 h",
         "objects being stored 4 6 min",
         "small Pending 4 2.9 MiB 45 s",
         "Queue entry in a state other than its job&#39;s: 12 items oldest 2.5 h A daemon that takes it is refused",
@@ -88,9 +88,12 @@ fn what_a_znode_holds_stays_text_and_nothing_needs_an_exception_from_the_policy(
     freshness.problem = Some("<script>alert(1)</script>".to_owned());
     let html = page(freshness, Some(figures::full()));
     assert!(html.contains("&#60;b&#62;&#34;&#38;"), "{html}");
-    // The one script is a file of our own.
-    let (before, script) = html.split_once("<script src=\"./static/live-").unwrap();
-    let html = format!("{before}{}", script.split_once(".js\" defer></script>").unwrap().1);
+    // Every script is a file of our own.
+    let mut html = html;
+    for script in ["theme", "live", "keys"] {
+        let (before, script) = html.split_once(&format!("<script src=\"./static/{script}-")).unwrap();
+        html = format!("{before}{}", script.split_once("></script>").unwrap().1);
+    }
     for forbidden in ["<script", "<b>\"&", "style=", "<style", " on", "javascript:", "http://", "href=\"/", "src=\"/"] {
         let found = html.match_indices(forbidden).find(|(at, _)| {
             // ` on` begins an event handler only as an attribute.

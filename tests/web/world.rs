@@ -62,7 +62,8 @@ impl Page {
             Some(rest.split_once('"')?.0.replace("&#38;", "&"))
         };
         let inputs = form.split("<input ").skip(1).map(|rest| rest.split_once('>').unwrap().0);
-        let fields = inputs.filter(|tag| !tag.contains("type=\"checkbox\"") || tag.contains(" checked"));
+        let is_choice = |tag: &str| tag.contains("type=\"checkbox\"") || tag.contains("type=\"radio\"");
+        let fields = inputs.filter(|tag| !is_choice(tag) || tag.contains(" checked"));
         fields.filter_map(|tag| Some((value(tag, "name")?, value(tag, "value")?))).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! Somebody who gives one order after the other, at random.
+//! An operator that requests random actions, one after the other.
 
 use std::time::Duration;
 

@@ -54,3 +54,6 @@ impl fmt::Display for Fault {
         f.pad(self.label())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -118,8 +118,8 @@ pub enum LoadError {
     Queue(#[from] Error),
     /// It stopped after it had begun.
     #[error(
-        "stopped ({loaded} of the znodes are there): {why}. The queues there stay paused, so no daemon acquires an \
-         incomplete job; resume with --resume, or remove what is below the chroot"
+        "stopped after {loaded} znodes were loaded: {why}. The queues stay paused, so no daemon acquires an incomplete job; \
+         resume with --resume, or remove what is below the chroot"
     )]
     Stopped {
         /// How many znodes of the dump were there by then, at least.

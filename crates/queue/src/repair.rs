@@ -70,8 +70,8 @@ impl Queue {
     /// of both. [`Error::Invalid`] where such an item cannot show it at all, no writing repairs it, or nothing in the
     /// tree says what would be right, with what an operator can do; [`Error::Conflict`] where another holds the item;
     /// [`Error::Missing`] where it is gone; [`Error::Read`].
-    pub async fn plan_repair(&self, fault: Fault, item: &Path, action: RepairOptions<'_>) -> Result<Repair, Error> {
-        self.plan_any_repair(fault, item, action, None).await
+    pub async fn plan_repair(&self, fault: Fault, item: &Path, options: RepairOptions<'_>) -> Result<Repair, Error> {
+        self.plan_any_repair(fault, item, options, None).await
     }
 
     /// Plans to repair one of many faults: as [`Queue::plan_repair`], which lists the whole queue for a job, but by a
@@ -83,17 +83,17 @@ impl Queue {
         &self,
         fault: Fault,
         item: &Path,
-        action: RepairOptions<'_>,
+        options: RepairOptions<'_>,
         survey: &Survey,
     ) -> Result<Repair, Error> {
-        self.plan_any_repair(fault, item, action, Some(survey)).await
+        self.plan_any_repair(fault, item, options, Some(survey)).await
     }
 
     async fn plan_any_repair(
         &self,
         fault: Fault,
         item: &Path,
-        action: RepairOptions<'_>,
+        options: RepairOptions<'_>,
         survey: Option<&Survey>,
     ) -> Result<Repair, Error> {
         if let RepairKind::Another(help) = fault.repair_kind_of(item) {
@@ -103,17 +103,17 @@ impl Queue {
             });
         }
         match (fault, item) {
-            (Fault::LeakedLock, _) => self.repair_lock(item, action, survey).await,
+            (Fault::LeakedLock, _) => self.repair_lock(item, options, survey).await,
             (Fault::LeakedStorageLock, Path::NamedLock(LockFolder::Storage, name)) => {
-                self.repair_storage_lock(item, name, action).await
+                self.repair_storage_lock(item, name, options).await
             }
-            (_, Path::Job(job)) => self.repair_job(fault, *job, action, survey).await,
-            (_, Path::Batch(batch)) => self.repair_batch(fault, *batch, action).await,
+            (_, Path::Job(job)) => self.repair_job(fault, *job, options, survey).await,
+            (_, Path::Batch(batch)) => self.repair_batch(fault, *batch, options).await,
             (Fault::UnloadableRequest, Path::Request(queue, request)) => {
-                self.repair_request(fault, *queue, *request, action).await
+                self.repair_request(fault, *queue, *request, options).await
             }
-            (Fault::DanglingUuid, Path::BatchUuid(_)) => self.repair_uuid(item, action).await,
-            (Fault::MalformedName, Path::Unexpected(_)) => self.repair_name(item, action).await,
+            (Fault::DanglingUuid, Path::BatchUuid(_)) => self.repair_uuid(item, options).await,
+            (Fault::MalformedName, Path::Unexpected(_)) => self.repair_name(item, options).await,
             (_, _) => {
                 let reason = format!("{fault} does not apply to this znode");
                 Err(Error::Invalid { path: item.clone(), reason })

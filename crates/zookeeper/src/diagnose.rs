@@ -172,18 +172,42 @@ async fn open(host: &Host) -> Result<TcpStream, Symptom> {
     }
 }
 
-/// Sends `srvr` and evaluates the answer; an error when there is none.
-async fn query_srvr(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<Symptom> {
+/// The answer of a server to a four-letter command, at most so many bytes of it; if there is none, why, as far as the
+/// connection shows it.
+pub(super) async fn command(
+    host: &Host,
+    tls: Option<&Loaded>,
+    command: &[u8; 4],
+    most: u64,
+) -> Result<String, Symptom> {
+    let stream = open(host).await?;
+    let failed = |error: io::Error| refusal(&error).unwrap_or(Symptom::NoAnswer);
+    match tls {
+        None => query(stream, command, most).await.map_err(failed),
+        Some(tls) => {
+            let stream = handshake(host, stream, Arc::clone(&tls.config)).await.map_err(failed)?;
+            query(stream, command, most).await.map_err(failed)
+        }
+    }
+}
+
+/// Sends a four-letter command and reads the answer; an error when there is none.
+async fn query(mut stream: impl AsyncRead + AsyncWrite + Unpin, command: &[u8; 4], most: u64) -> io::Result<String> {
     let mut answer = Vec::new();
     let query = async {
-        stream.write_all(b"srvr").await?;
+        stream.write_all(command).await?;
         stream.flush().await?;
-        let read = (&mut stream).take(MOST_ANSWER).read_to_end(&mut answer).await;
+        let read = (&mut stream).take(most).read_to_end(&mut answer).await;
         // What came before a connection was torn down is still an answer.
         if answer.is_empty() { read.map(drop) } else { Ok(()) }
     };
     timeout(STEP, query).await??;
-    let answer = String::from_utf8_lossy(&answer);
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+/// Sends `srvr` and evaluates the answer; an error when there is none.
+async fn query_srvr(stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<Symptom> {
+    let answer = query(stream, b"srvr", MOST_ANSWER).await?;
     if answer.contains("not currently serving requests") {
         Ok(Symptom::NotServing)
     } else if answer.starts_with("Zookeeper version") || answer.contains("not in the whitelist") {

@@ -5,6 +5,7 @@
 //! - [`address`]: the connect string, checked; [`auth`]: credentials from a file; [`acl`]: who may do what;
 //!   [`tls`]: certificates from files;
 //! - [`connect`]: one attempt to get a session, and when it fails, one line with the reason;
+//! - [`connections`]: from where the clients of a server are connected;
 //! - [`diagnose`]: finds that reason, since the client library only reports that no host could be used;
 //! - [`session`]: attempts without end, backing off between them, and what a session lives through afterwards;
 //! - [`request`]: a limit in time for each request, since one that is made while disconnected waits;
@@ -22,6 +23,7 @@ pub mod auth;
 pub mod child;
 mod config_error;
 pub mod connect;
+pub mod connections;
 pub mod coordination;
 pub mod diagnose;
 pub mod files;

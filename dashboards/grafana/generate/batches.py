@@ -183,6 +183,6 @@ def dashboard():
         "batches",
         "queuekeeper / Batches and access",
         "The progress of deposits, and the access requests.",
-        rows,
+        [("$job", rows)],
         pages,
     )

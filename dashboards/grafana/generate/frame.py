@@ -103,7 +103,7 @@ ANNOTATIONS = [
         "Alerts",
         RED,
         # Grafana writes the name of a label where the label is missing: this one never is.
-        f'label_join({FIRING}, "what", " ", "cause", "state", "queue", "fault", "rule", "outcome", "flag")',
+        f'label_join({FIRING}, "what", " ", "cause", "state", "queue", "fault", "item", "rule", "outcome", "flag")',
         "{{alertname}}",
         "{{what}}",
         "severity",
@@ -158,13 +158,18 @@ def placed(rows, top, first):
     return panels
 
 
-def board(name, title, description, rows, pages, extra=(), repeated="$job"):
-    """A dashboard. `repeated`: the title of the row that holds all of it, once for each queue; `None` for no row."""
-    head = []
-    if repeated:
-        place = {"x": 0, "y": 0, "w": 24, "h": 1}
-        row = {"id": 1, "type": "row", "title": repeated, "repeat": "job", "collapsed": False, "panels": []}
-        head = [{**row, "gridPos": place}]
+def board(name, title, description, sections, pages, extra=()):
+    """A dashboard. `sections`: pairs of a heading and rows of panels. What is below a heading is there once for each queue;
+    `None` for no heading."""
+    panels, top = [], 0
+    for heading, rows in sections:
+        if heading:
+            place = {"x": 0, "y": top, "w": 24, "h": 1}
+            row = {"id": 1 + len(panels), "type": "row", "title": heading, "repeat": "job", "collapsed": False}
+            panels.append({**row, "panels": [], "gridPos": place})
+            top += 1
+        panels += placed(rows, top, 1 + len(panels))
+        top += sum(height for height, _ in rows)
     return {
         "uid": f"queuekeeper-{name}",
         "title": title,
@@ -183,5 +188,5 @@ def board(name, title, description, rows, pages, extra=(), repeated="$job"):
         "links": links(pages),
         "annotations": {"list": ANNOTATIONS},
         "templating": {"list": variables(list(extra))},
-        "panels": head + placed(rows, len(head), 1 + len(head)),
+        "panels": panels,
     }

@@ -260,8 +260,7 @@ def dashboard():
         "queuekeeper",
         "queuekeeper / Itself",
         "Whether queuekeeper's figures are current, which actions were executed, and what resources it uses.",
-        rows,
+        [(None, rows)],
         pages,
         [instance],
-        repeated=None,
     )

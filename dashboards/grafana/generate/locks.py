@@ -218,6 +218,6 @@ def dashboard():
         "locks",
         "queuekeeper / Locks and faults",
         "Locks and their holders, paused queues and held collections, and faults in the tree.",
-        [(4, figures()), *of_locks(), *of_faults()],
+        [("$job", [(4, figures()), *of_locks(), *of_faults()])],
         pages,
     )

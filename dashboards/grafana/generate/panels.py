@@ -38,6 +38,11 @@ def link(title, url):
     return {"title": title, "url": f"/d/queuekeeper-{board}?{keep}" + (f"&{rest}" if rest else "")}
 
 
+# From a series with the label state.
+TO_STATE = link("This state in depth", "state?var-state=${__field.labels.state}")
+TO_JOBS = link("The jobs in this state", "/jobs?state=${__field.labels.state}")
+
+
 def fixed(names):
     """Overrides that give each series its colour by its name."""
     return [

@@ -2,12 +2,13 @@
 
 from frame import board, variable
 from panels import dashed, heatmap, link, query, series, stat, steps
-from words import GREEN, RED, YELLOW, age, of, per_minute, top
+from words import GREEN, RED, YELLOW, age, of, per_minute, shared_quantile, top
 
 THIS = 'state="$state"'
 ENTERED = "merritt_job_oldest_entered_timestamp_seconds"
 LIMIT = top("queuekeeper_fault_limit_seconds", 'fault="stuck_state"', THIS)
 NAMED = 'collection!="overflow"'
+QUANTILES = ((0.5, "p50"), (0.9, "p90"), (0.99, "p99"))
 TO_JOBS = link("The jobs in this state", "/jobs?state=${state}")
 TO_LOCKED = link("Locked jobs", "/jobs?state=${state}&locked=true")
 
@@ -74,8 +75,6 @@ def figures():
 def curves():
     """The last hours of this state."""
     took = of("merritt_job_state_duration_seconds_bucket", THIS)
-    # Of several queuekeepers each has seen the same.
-    within_hour = f"max by (le) (rate({took}[1h]))"
     since_last = f"max by (le) (clamp_min({took} - {took} offset $__interval, 0))"
     moves = "merritt_job_transitions_total"
     return [
@@ -135,8 +134,8 @@ def curves():
                     "Time spent in this state",
                     "Time in this state of jobs that left it within the last hour: median, 90th and 99th percentile. Estimated from the histogram's buckets.",
                     [
-                        query(f"histogram_quantile({share}, {within_hour})", name)
-                        for share, name in ((0.5, "p50"), (0.9, "p90"), (0.99, "p99"))
+                        query(shared_quantile(share, "merritt_job_state_duration_seconds", "1h", THIS), name)
+                        for share, name in QUANTILES
                     ],
                     "s",
                     empty="No job left it",
@@ -148,6 +147,25 @@ def curves():
                     "s",
                     empty="No job left it",
                 ),
+            ],
+        ),
+        (
+            9,
+            [
+                series(
+                    title,
+                    description + " of jobs that left the state within the last hour: median, 90th and 99th percentile.",
+                    [
+                        query(shared_quantile(share, f"merritt_job_state_{part}_duration_seconds", "1h", THIS), name)
+                        for share, name in QUANTILES
+                    ],
+                    "s",
+                    empty="No job left it",
+                )
+                for part, title, description in (
+                    ("wait", "Waiting for a daemon", "Time from entering this state to the lock of the daemon"),
+                    ("work", "Work of a daemon", "Time from the lock of the daemon to leaving this state"),
+                )
             ],
         ),
         (
@@ -163,10 +181,10 @@ def curves():
                 ),
                 series(
                     "Jobs of the largest collections",
-                    "Jobs in this state by collection, for the collections with the most jobs.",
+                    "Jobs in this state by collection, for the collections with the most unfinished jobs.",
                     query(f"topk(10, {top('merritt_collection_jobs', THIS, NAMED, by='collection')} > 0)", "{{collection}}"),
                     "short",
-                    empty="Set --metrics.collections",
+                    empty="No collection",
                     links=[
                         link("Jobs of this collection", "/jobs?state=${state}&collection=${__field.labels.collection}")
                     ],
@@ -205,8 +223,7 @@ def dashboard():
         "state",
         "queuekeeper / A state in depth",
         "The jobs of one state, how long they take, and how many enter and leave it.",
-        [(4, figures()), *curves()],
+        [("$state on $job", [(4, figures()), *curves()])],
         pages,
         [extra],
-        "$state on $job",
     )

@@ -36,9 +36,10 @@ GREEN, YELLOW, ORANGE, RED, GREY, BLUE = "#56A64B", "#F2CC0C", "#FF9830", "#E02F
 
 # Alerts of our rules that fire, but for those that are for scaling: one of each, however many queuekeepers it is on. One
 # on a queue that was never scraped has no job.
+OUR_ALERTS = 'severity!="info",alertname=~"Merritt.*|Queuekeeper.*",job=~"$job|"'
 FIRING = (
-    "count by (alertname, severity, cause, state, queue, fault, rule, outcome, flag)"
-    ' (ALERTS{alertstate="firing",severity!="info",alertname=~"Merritt.*|Queuekeeper.*",job=~"$job|"})'
+    "count by (alertname, severity, cause, state, queue, fault, item, rule, outcome, flag)"
+    f' (ALERTS{{alertstate="firing",{OUR_ALERTS}}})'
 )
 
 
@@ -86,6 +87,12 @@ def quantile(share, by, histogram, window, *matchers):
     """A quantile of what each of the queuekeepers that are shown saw within a window."""
     rate = f"rate({its(histogram + '_bucket', *matchers)}[{window}])"
     return f"histogram_quantile({share}, sum by ({', '.join([*by, 'le'])}) ({rate}))"
+
+
+def shared_quantile(share, histogram, window, *matchers, by=()):
+    """A quantile of what happened to the queue within a window: of several queuekeepers each has seen the same."""
+    rate = f"rate({of(histogram + '_bucket', *matchers)}[{window}])"
+    return f"histogram_quantile({share}, max by ({', '.join([*by, 'le'])}) ({rate}))"
 
 
 def events(by, counter):

@@ -1,6 +1,7 @@
 //! The newest actions, in memory, for the pages and the API.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::Timestamp;
 use parking_lot::RwLock;
@@ -13,6 +14,9 @@ const MAX_ACTIONS: usize = 10_000;
 
 /// How many targets of a bulk action are kept with it.
 const MAX_TARGETS: usize = 20;
+
+/// How many targets of bulk actions beyond those are kept in all, as hashes.
+const MAX_FURTHER: usize = 1_000_000;
 
 /// How many failed items of a bulk action are kept with the reason.
 const MAX_FAILED: usize = 100;
@@ -76,6 +80,12 @@ pub struct AuditQuery {
     pub source: Option<String>,
     /// The outcome; `running` for actions that have none yet.
     pub outcome: Option<String>,
+    /// A target, as the trail names it.
+    pub target: Option<String>,
+    /// Only actions requested at that time or later.
+    pub since: Option<Timestamp>,
+    /// Only actions requested before that time.
+    pub until: Option<Timestamp>,
     /// Only actions older than this one.
     pub before: Option<ActionId>,
     /// The page size, 500 at most.
@@ -105,6 +115,37 @@ pub(super) struct Recent {
 struct RecentActions {
     /// By id, and so by time.
     by_id: BTreeMap<ActionId, Entry>,
+    /// The hashes of the targets of bulk actions that their entries do not name.
+    further: BTreeMap<ActionId, Vec<u64>>,
+    /// How many these are.
+    further_count: usize,
+}
+
+impl RecentActions {
+    /// Notes further targets of a bulk action, so that it is found by each of them.
+    fn note(&mut self, id: ActionId, targets: impl Iterator<Item = String>) {
+        let hashes = self.further.entry(id).or_default();
+        let before = hashes.len();
+        hashes.extend(targets.map(|target| hashed(&target)));
+        self.further_count += hashes.len() - before;
+        if hashes.is_empty() {
+            self.further.remove(&id);
+        }
+        while self.further_count > MAX_FURTHER && self.further.len() > 1 {
+            self.further_count -= self.further.pop_first().map_or(0, |(_, hashes)| hashes.len());
+        }
+    }
+
+    fn is_on(&self, entry: &Entry, target: &str) -> bool {
+        let is_further = |hashes: &Vec<u64>| hashes.contains(&hashed(target));
+        entry.targets.iter().any(|on| on == target) || self.further.get(&entry.id).is_some_and(is_further)
+    }
+}
+
+fn hashed(target: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    target.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Recent {
@@ -130,9 +171,12 @@ impl Recent {
                 if let Some(entry) = recent.by_id.get_mut(&id) {
                     // A further line of a bulk action.
                     let room = MAX_TARGETS.saturating_sub(entry.targets.len());
-                    entry.targets.extend(targets.into_iter().take(room));
+                    let mut targets = targets.into_iter();
+                    entry.targets.extend(targets.by_ref().take(room));
+                    recent.note(id, targets);
                     return;
                 }
+                let mut targets = targets.into_iter();
                 let entry = Entry {
                     id,
                     at,
@@ -141,7 +185,7 @@ impl Recent {
                     source,
                     from,
                     action,
-                    targets: targets.into_iter().take(MAX_TARGETS).collect(),
+                    targets: targets.by_ref().take(MAX_TARGETS).collect(),
                     count,
                     reason,
                     before,
@@ -155,8 +199,12 @@ impl Recent {
                     not_done: Vec::new(),
                 };
                 recent.by_id.insert(id, entry);
-                if recent.by_id.len() > MAX_ACTIONS {
-                    recent.by_id.pop_first();
+                recent.note(id, targets);
+                if recent.by_id.len() > MAX_ACTIONS
+                    && let Some((oldest, _)) = recent.by_id.pop_first()
+                    && let Some(hashes) = recent.further.remove(&oldest)
+                {
+                    recent.further_count -= hashes.len();
                 }
             }
             // The record of the request names the targets already, and the file has the details.
@@ -202,6 +250,9 @@ impl Recent {
         let needle = query.text.as_deref().map(str::to_lowercase);
         let mut page = EntryPage::default();
         for entry in recent.by_id.values().rev().filter(|entry| query.wants(entry, needle.as_deref())) {
+            if query.target.as_deref().is_some_and(|target| !recent.is_on(entry, target)) {
+                continue;
+            }
             page.total += 1;
             if query.before.is_some_and(|before| entry.id >= before) {
                 continue;
@@ -227,6 +278,8 @@ impl AuditQuery {
             && is(&self.actor, &entry.actor)
             && is(&self.source, &entry.source)
             && is(&self.outcome, entry.outcome.as_deref().unwrap_or(RUNNING))
+            && self.since.is_none_or(|since| entry.at >= since)
+            && self.until.is_none_or(|until| entry.at < until)
             && needle.is_none_or(has)
     }
 }

@@ -149,6 +149,40 @@ async fn records_are_there_after_a_restart_and_can_be_found_by_every_field() {
     assert_eq!(page.entries[0].detail.as_deref(), Some("why not"));
 }
 
+#[test]
+fn an_action_is_found_by_each_of_its_targets_and_by_its_time() {
+    let recent = Recent::default();
+    let bulk = |at, range: std::ops::Range<u32>| {
+        let mut record = requested(at, "alice", "none");
+        if let Record::Requested { targets, count, .. } = &mut record {
+            *targets = range.map(|number| format!("jid{number:010}")).collect();
+            *count = targets.len() as u64;
+        }
+        record
+    };
+    let (first, second) = (bulk(100, 0..500), bulk(200, 400..410));
+    recent.add(first.clone());
+    // A bulk action may take several lines of the file.
+    let Record::Requested { id, .. } = &first else { unreachable!("it is one") };
+    let mut further = bulk(100, 500..600);
+    if let Record::Requested { id: of, .. } = &mut further {
+        *of = *id;
+    }
+    recent.add(further);
+    recent.add(second);
+    let found = |query: AuditQuery| -> Vec<i64> {
+        recent.find(&AuditQuery { limit: 10, ..query }).entries.iter().map(|entry| entry.at.as_second()).collect()
+    };
+    let on = |number: u32| found(AuditQuery { target: Some(format!("jid{number:010}")), ..Default::default() });
+    assert_eq!((on(0), on(19), on(20), on(499), on(599)), (vec![100], vec![100], vec![100], vec![100], vec![100]));
+    assert_eq!((on(405), on(600)), (vec![200, 100], Vec::new()));
+    let at = |second| Some(Timestamp::from_second(second).unwrap());
+    let between = |since, until| found(AuditQuery { since, until, ..Default::default() });
+    assert_eq!(between(at(100), at(200)), [100]);
+    assert_eq!(between(at(101), None), [200]);
+    assert_eq!(between(None, at(100)), [0_i64; 0]);
+}
+
 #[tokio::test]
 async fn a_full_file_is_rotated_and_the_number_of_files_is_limited() {
     let folder = tempfile::tempdir().unwrap();

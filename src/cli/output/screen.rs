@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use textwrap::core::display_width;
 use textwrap::{Options, WordSplitter};
 
 use super::table::Table;
@@ -15,6 +16,12 @@ const NARROWEST: u16 = 24;
 
 /// How wide the names of facts are.
 const NAME: usize = 14;
+
+/// What stands before what is beneath something.
+const BENEATH: &str = "    ";
+
+/// What stands before the further lines of an entry, beyond what stands before its first.
+const HANGING: &str = "  ";
 
 /// Collects what is to be shown.
 #[derive(Debug)]
@@ -58,7 +65,22 @@ impl Screen {
 
     /// The same, each line of it behind so many spaces.
     pub(in crate::cli) fn beneath(&mut self, text: &str) {
-        self.indented("    ", text);
+        self.indented(BENEATH, text);
+    }
+
+    /// An item of a list behind its mark; further lines of it begin below its text.
+    pub(in crate::cli) fn item(&mut self, mark: &str, text: &str) {
+        self.wrap(mark, &" ".repeat(display_width(mark)), text);
+    }
+
+    /// An entry of a list without marks; further lines of it are indented.
+    pub(in crate::cli) fn entry(&mut self, text: &str) {
+        self.wrap("", HANGING, text);
+    }
+
+    /// The same beneath something.
+    pub(in crate::cli) fn entry_beneath(&mut self, text: &str) {
+        self.wrap(BENEATH, &[BENEATH, HANGING].concat(), text);
     }
 
     /// A fact and its name, on as many lines as it takes; nothing where it is empty.

@@ -1,7 +1,7 @@
 //! Tables: one line for each row, whatever it holds. On a terminal what is too long is cut; elsewhere nothing is. Where
 //! a terminal has no room for the columns beside each other, each row is a block of lines.
 
-use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Row, TableStyle};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Row, TableStyle, Width};
 use textwrap::core::display_width;
 use textwrap::{Options, WordSplitter};
 
@@ -23,14 +23,16 @@ pub(in crate::cli) struct Column {
     is_number: bool,
     /// Whether it may be cut.
     is_elastic: bool,
-    /// Whether it is for wide screens and for pipes only, or for others only; `None` for all.
+    /// Whether it is for wide screens and for pipes only, or where one of these is left out only; `None` for all.
     is_for_wide: Option<bool>,
+    /// Whether it is left out where no row has anything in it.
+    is_for_filled: bool,
 }
 
 impl Column {
     /// One that is never cut.
     pub(in crate::cli) const fn new(name: &'static str) -> Self {
-        Self { name, is_number: false, is_elastic: false, is_for_wide: None }
+        Self { name, is_number: false, is_elastic: false, is_for_wide: None, is_for_filled: false }
     }
 
     /// One of numbers, which stand at its right edge.
@@ -48,7 +50,12 @@ impl Column {
         Self { is_for_wide: Some(true), ..self }
     }
 
-    /// The same where there is little.
+    /// The same where some row has something in it.
+    pub(in crate::cli) const fn if_filled(self) -> Self {
+        Self { is_for_filled: true, ..self }
+    }
+
+    /// The same where not all of those are shown.
     pub(in crate::cli) const fn if_narrow(self) -> Self {
         Self { is_for_wide: Some(false), ..self }
     }
@@ -74,20 +81,46 @@ impl Table {
 
     /// The lines of it.
     pub(super) fn text(&self, width: Option<u16>) -> String {
-        let is_wide = width.is_none_or(|width| width >= WIDE);
-        let is_shown = |column: &Column| column.is_for_wide.is_none_or(|wide| wide == is_wide);
         if self.rows.is_empty() {
             return String::new();
         }
-        let shown: Vec<_> = self.columns.iter().enumerate().filter(|(_, column)| is_shown(column)).collect();
-        if let Some(width) = width.map(usize::from).filter(|width| self.narrowest(&shown) > *width) {
-            return self.stacked(&shown, width);
+        let wide = self.columns.iter().filter(|column| column.is_for_wide == Some(true)).count();
+        let Some(width) = width else { return self.beside(&self.shown(wide), None) };
+        // Where there is no room for all that is nice to have, its last columns are left out.
+        let most = if width >= WIDE { wide } else { 0 };
+        let fits = |shown: &Vec<_>| self.narrowest(shown) <= usize::from(width);
+        match (0..=most).rev().map(|wide| self.shown(wide)).find(fits) {
+            Some(shown) => self.beside(&shown, Some(width)),
+            None => self.stacked(&self.shown(most), usize::from(width)),
         }
+    }
+
+    /// The columns with so many of those that are nice to have; what stands for these only where one is left out.
+    fn shown(&self, wide: usize) -> Vec<(usize, &Column)> {
+        let is_wide = |column: &Column| column.is_for_wide == Some(true);
+        let is_whole = self.columns.iter().filter(|column| is_wide(column)).count() == wide;
+        let mut left = wide;
+        let is_filled = |at: usize| self.rows.iter().any(|cells| cells.get(at).is_some_and(|cell| !cell.is_empty()));
+        let is_shown = |(at, column): &(usize, &Column)| match column.is_for_wide {
+            None => !column.is_for_filled || is_filled(*at),
+            Some(true) => {
+                let is_shown = left > 0;
+                left = left.saturating_sub(1);
+                is_shown
+            }
+            Some(false) => !is_whole,
+        };
+        self.columns.iter().enumerate().filter(is_shown).collect()
+    }
+
+    /// The columns beside each other.
+    fn beside(&self, shown: &[(usize, &Column)], width: Option<u16>) -> String {
         let mut table = comfy_table::Table::new();
         // No text has one, so a cell is cut where its room ends and not where a word does.
         table.load_style(TableStyle::new()).set_delimiter('\0');
         match width {
-            Some(width) => table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width),
+            // The gap behind the last column is not written.
+            Some(width) => table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width + GAP),
             None => table.set_content_arrangement(ContentArrangement::Disabled),
         };
         table.set_header(shown.iter().map(|(_, column)| column.name).collect::<Vec<_>>());
@@ -96,28 +129,33 @@ impl Table {
             row.max_height(1);
             table.add_row(row);
         }
-        for ((_, column), drawn) in shown.iter().zip(table.column_iter_mut()) {
+        for (column, drawn) in shown.iter().zip(table.column_iter_mut()) {
             drawn.set_padding((0, GAP));
-            if column.is_number {
+            if column.1.is_number {
                 drawn.set_cell_alignment(CellAlignment::Right);
             }
-            if !column.is_elastic {
-                drawn.set_constraint(ColumnConstraint::ContentWidth);
-            }
+            drawn.set_constraint(if column.1.is_elastic {
+                let least = u16::try_from(self.least(column)).unwrap_or(u16::MAX);
+                ColumnConstraint::LowerBoundary(Width::Fixed(least.saturating_add(GAP)))
+            } else {
+                ColumnConstraint::ContentWidth
+            });
         }
         let mut text = table.trim_fmt();
         text.push('\n');
         text
     }
 
-    /// How much room the columns need beside each other, where each shows something of use.
+    /// How much room a column needs where it shows something of use, and its name whole.
+    fn least(&self, (at, column): &(usize, &Column)) -> usize {
+        let cells = self.rows.iter().filter_map(|cells| cells.get(*at));
+        let widest = cells.map(|cell| display_width(cell)).max().unwrap_or(0);
+        if column.is_elastic { widest.min(LEAST) } else { widest }.max(display_width(column.name))
+    }
+
+    /// How much room the columns need beside each other.
     fn narrowest(&self, shown: &[(usize, &Column)]) -> usize {
-        let widest = |(at, column): &(usize, &Column)| {
-            let cells = self.rows.iter().filter_map(|cells| cells.get(*at));
-            let widest = cells.map(|cell| display_width(cell)).max().unwrap_or(0);
-            if column.is_elastic { widest.min(LEAST) } else { widest }.max(display_width(column.name))
-        };
-        shown.iter().map(widest).sum::<usize>() + usize::from(GAP) * shown.len().saturating_sub(1)
+        shown.iter().map(|column| self.least(column)).sum::<usize>() + usize::from(GAP) * shown.len().saturating_sub(1)
     }
 
     /// A line for each cell that holds something, behind the name of its column; as many as it takes for a long one.
@@ -161,7 +199,7 @@ mod tests {
     #[test]
     fn on_a_narrow_terminal_a_row_is_a_line_and_what_is_long_is_cut() {
         let text = table().text(Some(40));
-        let lines = ["JOB            TRY  ABOUT", "jid1             3  404 for \\u{1b}[31…", "jid0000000002   12"];
+        let lines = ["JOB            TRY  ABOUT", "jid1             3  404 for \\u{1b}[31m …", "jid0000000002   12"];
         assert_eq!(text.lines().collect::<Vec<_>>(), lines);
     }
 
@@ -181,6 +219,33 @@ mod tests {
         for width in 20..130 {
             let text = table().text(Some(width));
             assert!(text.lines().all(|line| display_width(line) <= usize::from(width)), "{width}: {text}");
+        }
+    }
+
+    #[test]
+    fn no_name_of_a_column_is_cut_and_what_has_no_room_is_left_out_from_the_right() {
+        let mut table = Table::new([
+            Column::new("BATCH"),
+            Column::rest("COLLECTION"),
+            Column::rest("SUBMITTER"),
+            Column::new("UUID").if_wide(),
+            Column::new("LONG").if_wide(),
+            Column::rest("ABOUT").if_narrow(),
+        ]);
+        let text = |length: usize| "x".repeat(length);
+        table.row(["bid0000000042".into(), text(9), text(300), text(36), text(60), text(40)]);
+        for width in 20..180 {
+            let text = table.text(Some(width));
+            let head = text.lines().next().unwrap();
+            assert!(text.lines().all(|line| display_width(line) <= usize::from(width)), "{width}: {text}");
+            let names: Vec<_> = head.split_whitespace().collect();
+            let expected: &[&str] = match width {
+                ..53 => &["BATCH", head.split_whitespace().last().unwrap()],
+                53..120 => &["BATCH", "COLLECTION", "SUBMITTER", "ABOUT"],
+                120..139 => &["BATCH", "COLLECTION", "SUBMITTER", "UUID", "ABOUT"],
+                139.. => &["BATCH", "COLLECTION", "SUBMITTER", "UUID", "LONG"],
+            };
+            assert_eq!(names, expected, "{width}: {text}");
         }
     }
 

@@ -199,8 +199,11 @@ mod tests {
             let is_windowed = shipped.expr.contains('[');
             assert_eq!(is_windowed, ours.expr.contains('['), "{}", ours.expr);
             if is_windowed {
-                let expected = [("[1h]", "[24s]"), ("[6h]", "[2m24s]"), ("[1d]", "[9m36s]"), ("[15m]", "[6s]")]
+                let short = [("[5m]", "[4s]"), ("[15m]", "[6s]"), ("[30m]", "[12s]"), ("[1h]", "[24s]")];
+                let long = [("[6h]", "[2m24s]"), ("[1d]", "[9m36s]"), ("[3d]", "[28m48s]")];
+                let expected = short
                     .into_iter()
+                    .chain(long)
                     .chain([("offset 1h", "offset 24s"), ("offset 6h", "offset 2m24s")])
                     .fold(shipped.expr.clone(), |expr, (from, to)| expr.replace(from, to));
                 assert_eq!(ours.expr, expected);
@@ -218,7 +221,7 @@ mod tests {
     fn times_are_never_too_short_for_scrapes() {
         for rule in ours(2_000.0) {
             assert!(rule.lasting.is_none_or(|lasting| lasting == "2s"), "{}", rule.expr);
-            let long_enough = ["[4s]", "[24s]", "[1m36s]"].iter().any(|window| rule.expr.contains(window));
+            let long_enough = ["[4s]", "[24s]", "[1m36s]", "[8s640ms]"].iter().any(|window| rule.expr.contains(window));
             assert!(!rule.expr.contains('[') || long_enough, "{}", rule.expr);
         }
     }

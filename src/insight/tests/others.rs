@@ -17,7 +17,13 @@ fn a_state_tells_the_same_for_all_of_its_jobs() {
     stuck.flow = StateFlow { last_left: Some(before(55 * MINUTE)), ..StateFlow::default() };
     stuck.oldest = Some(before(3 * HOUR));
     stuck.space_needed_bytes = 6 << 40;
-    stuck.pools = vec![Pool { session: 0x1f, jobs: 5, items: vec![JobId::new(1)], since: before(55 * MINUTE) }];
+    stuck.pools = vec![Pool {
+        session: 0x1f,
+        address: Some("10.0.0.5:40834".into()),
+        jobs: 5,
+        items: vec![JobId::new(1)],
+        since: before(55 * MINUTE),
+    }];
     assert_eq!(
         of(&stuck)[..2],
         [
@@ -27,6 +33,7 @@ fn a_state_tells_the_same_for_all_of_its_jobs() {
         ]
     );
     assert!(of(&stuck)[2].starts_with("pool_full: 5 jobs are waiting"));
+    assert!(of(&stuck)[2].contains("Session 0x1f at 10.0.0.5:40834 has held"), "{}", of(&stuck)[2]);
     let paused = StateSituation { pause: Some(pause()), ..state(JobState::Storing) };
     assert_eq!(of(&paused)[0], "stopped: Storing is waiting for the ingest queue to be released.");
     let empty = StateSituation { jobs: 0, locked: 0, ..state(JobState::Storing) };

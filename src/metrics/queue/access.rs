@@ -27,10 +27,12 @@ pub(super) fn write(families: &mut Families<'_>, summary: &Summary) -> fmt::Resu
     let mut figures = |name: &str, help: &str, figure: fn(&ItemFigures) -> u64| {
         families.gauges(name, help, each().map(|(labels, figures)| (labels, figure(figures))))
     };
-    figures("merritt_access_requests", "Number of access requests by state.", |requests| requests.count)?;
-    figures("merritt_access_requested_bytes", "Size of the requested objects in bytes.", |requests| {
-        requests.requested_bytes
-    })?;
+    figures("merritt_access_requests", "Number of access requests by queue and state.", |requests| requests.count)?;
+    figures(
+        "merritt_access_requested_bytes",
+        "Size of the requested objects in bytes, by queue and state.",
+        |requests| requests.requested_bytes,
+    )?;
     families.gauges(
         "merritt_access_oldest_entered_timestamp_seconds",
         "Unix time at which the access request longest in the state entered it.",

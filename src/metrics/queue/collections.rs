@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::metrics::encode::Families;
-use crate::mirror::{ByState, CollectionFigures, state_label};
+use crate::mirror::{ByState, LargestCollections, state_label};
 use queuekeeper_queue::state::JobState;
 
 /// The label value for what has no series of its own.
@@ -18,28 +18,32 @@ const LONGEST: usize = 128;
 
 type Jobs = ByState<JobState, u64>;
 
-pub(super) fn write(families: &mut Families<'_>, figures: &[CollectionFigures], limit: usize) -> fmt::Result {
-    let distinct = figures.iter().filter(|figures| !figures.collection.is_empty()).count();
-    families.count("merritt_collections", "Number of collections that have jobs in the queue.", distinct as u64)?;
+/// How many more collections than get series are looked at, for the names that cannot be labels.
+const SPARE: usize = 50;
+
+/// How many of the largest collections have to be known for series of `limit` of them.
+pub(super) fn candidates(limit: usize) -> usize {
+    limit + SPARE
+}
+
+pub(super) fn write(families: &mut Families<'_>, figures: &LargestCollections, limit: usize) -> fmt::Result {
+    families.count("merritt_collections", "Number of collections that have jobs in the queue.", figures.all)?;
     let members = members(figures, limit);
     let samples = members.iter().flat_map(|(collection, jobs)| {
         jobs.iter().map(move |(state, count)| ([("collection", &**collection), ("state", state_label(state))], *count))
     });
     families.gauges(
         "merritt_collection_jobs",
-        "Number of jobs by collection and state, for the collections with the most jobs; all others are counted as overflow.",
+        "Number of jobs by collection and state, for the collections with the most unfinished jobs; all others are counted as overflow.",
         samples,
     )
 }
 
-/// The largest collections, by size and then by name, and the rest at the end.
-fn members(figures: &[CollectionFigures], limit: usize) -> Vec<(Cow<'_, str>, Jobs)> {
-    let total = |figures: &CollectionFigures| figures.jobs.iter().map(|(_, count)| *count).sum::<u64>();
-    let mut ranked: Vec<_> = figures.iter().map(|figures| (total(figures), figures)).collect();
-    ranked.sort_by(|(more, a), (less, b)| less.cmp(more).then_with(|| a.collection.cmp(&b.collection)));
+/// The largest collections and the rest at the end.
+fn members(figures: &LargestCollections, limit: usize) -> Vec<(Cow<'_, str>, Jobs)> {
     let mut members: Vec<(Cow<'_, str>, Jobs)> = Vec::new();
-    let mut rest = Jobs::default();
-    for (_, figures) in ranked {
+    let mut rest = figures.rest.clone();
+    for figures in &figures.largest {
         let label = label(&figures.collection);
         // One that is another's escapes, letter by letter, would make its series come twice.
         let is_new = || members.iter().all(|(other, _)| *other != label);
@@ -78,29 +82,38 @@ fn label(collection: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mirror::CollectionFigures;
 
-    fn collection(name: &str, pending: u64) -> CollectionFigures {
-        let mut jobs = Jobs::default();
-        *jobs.get_mut(Some(JobState::Pending)) = pending;
-        CollectionFigures { collection: name.into(), jobs }
+    /// Collections in this order, with so many Pending jobs, and 3 jobs of others.
+    fn figures(pending: &[(&str, u64)]) -> LargestCollections {
+        let jobs = |count| {
+            let mut jobs = Jobs::default();
+            *jobs.get_mut(Some(JobState::Pending)) = count;
+            jobs
+        };
+        let collection =
+            |(name, count): &(&str, u64)| CollectionFigures { collection: (*name).into(), jobs: jobs(*count) };
+        let largest = pending.iter().map(collection).collect();
+        LargestCollections { all: pending.len() as u64, largest, rest: jobs(3) }
+    }
+
+    /// The label values for at most four of them, with their Pending jobs.
+    fn named(pending: &[(&str, u64)]) -> Vec<(String, u64)> {
+        let figures = figures(pending);
+        let members = members(&figures, 4).into_iter();
+        members.map(|(name, jobs)| (name.into_owned(), *jobs.get(Some(JobState::Pending)))).collect()
+    }
+
+    fn expected(pending: &[(&str, u64)]) -> Vec<(String, u64)> {
+        pending.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
     }
 
     #[test]
     fn the_largest_are_named_and_nothing_is_lost() {
         let long = "x".repeat(LONGEST + 1);
-        let figures = [
-            collection("b", 5),
-            collection("small", 1),
-            collection("a", 5),
-            collection("overflow", 100),
-            collection("two\nlines", 100),
-            collection(&long, 100),
-            collection("", 7),
-        ];
-        let members: Vec<_> =
-            members(&figures, 4).into_iter().map(|(name, jobs)| (name, *jobs.get(Some(JobState::Pending)))).collect();
-        let expected = [("two\\nlines", 100), ("a", 5), ("b", 5), ("small", 1), ("overflow", 207)];
-        assert_eq!(members, expected.map(|(name, count)| (Cow::from(name), count)));
+        let found =
+            named(&[("two\nlines", 100), ("overflow", 99), (&long, 98), ("a", 5), ("b", 5), ("c", 2), ("d", 1)]);
+        assert_eq!(found, expected(&[("two\\nlines", 100), ("a", 5), ("b", 5), ("c", 2), ("overflow", 201)]));
     }
 
     #[test]
@@ -112,8 +125,7 @@ mod tests {
         ] {
             assert_eq!(label(name), expected);
         }
-        let figures = [collection("a\u{202e}", 5), collection("a\\u{202e}", 3)];
-        let counts = members(&figures, 4).into_iter().map(|(name, jobs)| (name, *jobs.get(Some(JobState::Pending))));
-        assert_eq!(counts.collect::<Vec<_>>(), [("a\\u{202e}".into(), 5), ("overflow".into(), 3)]);
+        let found = named(&[("a\u{202e}", 5), ("a\\u{202e}", 3)]);
+        assert_eq!(found, expected(&[("a\\u{202e}", 5), ("overflow", 6)]));
     }
 }

@@ -8,7 +8,7 @@ use queuekeeper_queue::fault::{Blocks, Fault, FaultLimit};
 
 pub(super) fn write(families: &mut Families<'_>, summary: &Summary) -> fmt::Result {
     let faults = Fault::ALL.into_iter().map(|fault| ([("fault", fault.label())], summary.faults(fault).count));
-    families.gauges("merritt_faults", "Number of items by fault.", faults)?;
+    families.gauges("merritt_faults", "Number of items with each fault.", faults)?;
     let info = Fault::ALL.into_iter().map(|fault| {
         let labels = [
             ("fault", fault.label()),

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::metrics::encode::{Families, seconds, truth};
+use crate::mirror::failures::FailureCause;
 use crate::mirror::{AGE_LABELS, JobFigures, Summary, state_label};
 use queuekeeper_queue::state::{JobState, State as _};
 
@@ -15,17 +16,29 @@ pub(super) fn write(families: &mut Families<'_>, summary: &Summary, waiting: Opt
         families.gauges(name, help, samples)
     };
     by_state("merritt_jobs", "Number of jobs by state.", |jobs| jobs.count)?;
-    by_state("merritt_jobs_locked", "Number of jobs locked by a daemon.", |jobs| jobs.locked)?;
-    by_state("merritt_jobs_retried", "Number of jobs that have been resumed at least once.", |jobs| jobs.retried)?;
-    by_state("merritt_job_retries", "Sum of the retry counts of all jobs.", |jobs| jobs.retries)?;
-    by_state("merritt_jobs_space_needed_bytes", "Working storage that the jobs need in bytes.", |jobs| {
+    by_state("merritt_jobs_locked", "Number of jobs locked by a daemon, by state.", |jobs| jobs.locked)?;
+    by_state("merritt_jobs_retried", "Number of jobs that have been resumed at least once, by state.", |jobs| {
+        jobs.retried
+    })?;
+    by_state("merritt_job_retries", "Sum of the retry counts of jobs by state.", |jobs| jobs.retries)?;
+    by_state("merritt_jobs_space_needed_bytes", "Working storage needed by jobs in bytes, by state.", |jobs| {
         jobs.space_needed_bytes
     })?;
     let by_operator = [JobState::Failed, JobState::Held].map(|state| {
         let figures = summary.jobs.get(Some(state));
         ([("state", state.label())], figures.by_operator)
     });
-    families.gauges("merritt_jobs_by_operator", "Number of jobs that an operator moved to the state.", by_operator)?;
+    families.gauges(
+        "merritt_jobs_by_operator",
+        "Number of jobs that an operator moved to their state, by state.",
+        by_operator,
+    )?;
+    let by_cause = FailureCause::ALL.into_iter().zip(summary.failed_by_cause);
+    families.gauges(
+        "merritt_jobs_failed",
+        "Number of Failed jobs by the cause that their message names; operator if an operator moved them there.",
+        by_cause.map(|(cause, count)| ([("cause", cause.label())], count)),
+    )?;
     families.count("merritt_job_retries_max", "Highest retry count of any job.", summary.retries_max)?;
     families.gauges(
         "merritt_jobs_by_retries",
@@ -34,7 +47,7 @@ pub(super) fn write(families: &mut Families<'_>, summary: &Summary, waiting: Opt
     )?;
     families.gauges(
         "merritt_jobs_waiting_for_space",
-        "Number of jobs in Provisioning that are kept back by the threshold of working storage.",
+        "Number of jobs in Provisioning kept back by the threshold of working storage.",
         waiting.map(|count| ([], count)),
     )?;
     let waiting_and_worked_on = summary.jobs.iter().flat_map(|(state, jobs)| {

@@ -18,17 +18,22 @@ pub(super) fn queue_label(queue: Queue) -> &'static str {
 pub(super) fn write(families: &mut Families<'_>, summary: &Summary) -> fmt::Result {
     let kinds = || LockKind::ALL.into_iter().map(|kind| (kind.label(), summary.locks(kind)));
     let held = kinds().map(|(kind, locks)| ([("kind", kind)], locks.count));
-    families.gauges("merritt_locks", "Number of locks.", held)?;
+    families.gauges("merritt_locks", "Number of locks by kind.", held)?;
+    families.count(
+        "merritt_lock_sessions",
+        "Number of ZooKeeper sessions that hold at least one lock.",
+        summary.lock_sessions,
+    )?;
     let oldest = kinds().filter_map(|(kind, locks)| Some(([("kind", kind)], seconds(locks.oldest?))));
     families.gauges(
         "merritt_lock_oldest_created_timestamp_seconds",
-        "Unix time at which the oldest lock was created.",
+        "Unix time at which the oldest lock of each kind was created.",
         oldest,
     )?;
     let bands = kinds().flat_map(|(kind, locks)| {
         AGE_LABELS.into_iter().zip(locks.by_age).map(move |(age, count)| ([("kind", kind), ("age", age)], count))
     });
-    families.gauges("merritt_locks_by_age", "Number of locks by age, in bands that do not overlap.", bands)?;
+    families.gauges("merritt_locks_by_age", "Number of locks by kind and age, in bands that do not overlap.", bands)?;
 
     let queues = || Queue::ALL.iter().map(|&queue| (queue_label(queue), summary.paused(queue)));
     let paused = queues().map(|(queue, since)| ([("queue", queue)], u64::from(since.is_some())));

@@ -15,14 +15,15 @@ fn flow(record: &Record) -> Flow {
 }
 
 fn job(from: ObservedState<JobState>, to: ObservedState<JobState>) -> Change {
-    Change::Job { from, to, spent: None, is_by_operator: false, is_new: false }
+    Change::Job { from, to, spent: None, waited: None, end: None, is_new: false }
 }
 
 const DONE: Change = Change::Job {
     from: ObservedState::In(JobState::Notify),
     to: ObservedState::In(JobState::Completed),
     spent: None,
-    is_by_operator: false,
+    waited: None,
+    end: None,
     is_new: false,
 };
 
@@ -48,7 +49,8 @@ fn each_kind_of_transition_counts_where_it_left_and_where_it_came_to() {
             from: ObservedState::Other,
             to: ObservedState::In(JobState::Completed),
             spent: None,
-            is_by_operator: false,
+            waited: None,
+            end: None,
             is_new: true,
         },
         job(ObservedState::In(JobState::Recording), ObservedState::In(JobState::Completed)),

@@ -17,21 +17,22 @@ impl Image {
     /// came and went meanwhile. A job of the same id that was created at another time is another job.
     pub(in crate::mirror) fn changes_since(&self, old: &Self) -> Vec<Change> {
         let mut changes = Vec::new();
+        let gone = |row: Row<'_>| Change::of_job(row.observation(), Observation::NOWHERE, |_, _| None);
         for row in self.jobs.slice(0..self.jobs.slots()) {
             let before = old.jobs.get(row.id());
             match before {
                 Some(before) if before.created_ms == row.created_ms => {
-                    changes.push(Change::of_job(before.observation(), row.observation()));
+                    changes.push(self.jobs.change(before.observation(), row));
                 }
                 Some(before) => {
-                    changes.push(Change::of_job(before.observation(), Observation::NOWHERE));
-                    changes.push(Change::of_job(Observation::NOWHERE, row.observation()));
+                    changes.push(gone(before));
+                    changes.push(self.jobs.change(Observation::NOWHERE, row));
                 }
-                None => changes.push(Change::of_job(Observation::NOWHERE, row.observation())),
+                None => changes.push(self.jobs.change(Observation::NOWHERE, row)),
             }
         }
-        let gone = old.jobs.slice(0..old.jobs.slots()).filter(|row| self.jobs.get(row.id()).is_none());
-        changes.extend(gone.map(|row| Change::of_job(row.observation(), Observation::NOWHERE)));
+        let missing = old.jobs.slice(0..old.jobs.slots()).filter(|row| self.jobs.get(row.id()).is_none());
+        changes.extend(missing.map(gone));
         let batches: BTreeSet<_> = self.batches.iter().chain(old.batches.iter()).map(|(batch, _)| batch).collect();
         for batch in batches {
             let (before, after) = (old.batches.get(batch), self.batches.get(batch));

@@ -1,17 +1,18 @@
 //! Failed jobs in groups, kept up to date by each change, so that a page of them costs the same for ten or 200,000.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::hash::Hash;
 use std::ops::Bound;
 
 use hashbrown::HashMap;
 
 use super::Image;
 use super::row::{Row, UNKNOWN_MS};
+use super::tally::Tally;
 use super::view::own;
 use crate::mirror::clock::Offset;
-use crate::mirror::failures::{EXAMPLES, FailureCursor, FailureGroup, FailureKey, pattern};
+use crate::mirror::failures::{EXAMPLES, FailureCause, FailureCursor, FailureGroup, FailureKey, pattern};
 use crate::mirror::find::Page;
 use crate::mirror::text::TextId;
 use queuekeeper_queue::id::{BatchId, JobId};
@@ -42,42 +43,10 @@ impl Failed {
     }
 }
 
-/// How many there are of each, and which have the most.
 #[derive(Debug)]
-struct Tally<K> {
-    counts: HashMap<K, u64>,
-    most: BTreeSet<(Reverse<u64>, K)>,
-}
-
-impl<K> Default for Tally<K> {
-    fn default() -> Self {
-        Self { counts: HashMap::new(), most: BTreeSet::new() }
-    }
-}
-
-impl<K: Copy + Eq + Hash + Ord> Tally<K> {
-    fn add(&mut self, item: K, by: i64) {
-        let count = self.counts.entry(item).or_default();
-        self.most.remove(&(Reverse(*count), item));
-        *count = count.wrapping_add_signed(by);
-        if *count == 0 {
-            self.counts.remove(&item);
-        } else {
-            self.most.insert((Reverse(*count), item));
-        }
-    }
-
-    fn len(&self) -> u64 {
-        self.counts.len() as u64
-    }
-
-    fn first(&self) -> impl Iterator<Item = (K, u64)> {
-        self.most.iter().take(EXAMPLES).map(|(count, item)| (*item, count.0))
-    }
-}
-
-#[derive(Debug, Default)]
 struct Group {
+    /// Why they failed, by what their messages have in common.
+    cause: FailureCause,
     /// By the instant of failing, as rows.
     jobs: BTreeSet<(i64, u32)>,
     resumed: u64,
@@ -85,18 +54,27 @@ struct Group {
     collections: Tally<TextId>,
 }
 
+impl Group {
+    fn new(cause: FailureCause) -> Self {
+        Self { cause, jobs: BTreeSet::new(), resumed: 0, batches: Tally::default(), collections: Tally::default() }
+    }
+}
+
 /// Every group.
 #[derive(Debug, Default)]
 pub(super) struct Failures {
     groups: HashMap<FailureKey, Group>,
     largest: BTreeSet<(Reverse<u64>, FailureKey)>,
+    /// In the order of [`FailureCause::ALL`].
+    by_cause: [u64; FailureCause::ALL.len()],
 }
 
 impl Failures {
-    pub(super) fn of(failed: impl Iterator<Item = (u32, Failed)>) -> Self {
+    /// `message` gives the message of the job in a row.
+    pub(super) fn of<'a>(failed: impl Iterator<Item = (u32, Failed)>, message: impl Fn(u32) -> Cow<'a, str>) -> Self {
         let mut failures = Self::default();
         for (row, failed) in failed {
-            failures.enter(row, failed);
+            failures.enter(row, failed, || message(row));
         }
         failures
     }
@@ -106,7 +84,16 @@ impl Failures {
         self.groups.get(&failed.key).map_or(0, |group| group.jobs.len() as u64)
     }
 
-    pub(super) fn enter(&mut self, row: u32, failed: Failed) {
+    /// How many have failed for each cause, but those that an operator set Failed.
+    pub(super) fn by_cause(&self) -> [u64; FailureCause::ALL.len()] {
+        self.by_cause
+    }
+
+    /// `message` is that of the job.
+    pub(super) fn enter<'a>(&mut self, row: u32, failed: Failed, message: impl FnOnce() -> Cow<'a, str>) {
+        // What two messages of one group have in common has one cause.
+        let new = || Group::new(FailureCause::of(&pattern(&message())));
+        self.groups.entry(failed.key).or_insert_with(new);
         self.change(row, failed, true);
     }
 
@@ -115,7 +102,7 @@ impl Failures {
     }
 
     fn change(&mut self, row: u32, failed: Failed, is_there: bool) {
-        let group = self.groups.entry(failed.key).or_default();
+        let Some(group) = self.groups.get_mut(&failed.key) else { return };
         let before = group.jobs.len() as u64;
         let by = i64::from(is_there) * 2 - 1;
         if is_there {
@@ -123,6 +110,8 @@ impl Failures {
         } else {
             group.jobs.remove(&(failed.entered_ms, row));
         }
+        let of_cause = &mut self.by_cause[group.cause as usize];
+        *of_cause = of_cause.wrapping_add_signed(by);
         group.resumed = group.resumed.wrapping_add_signed(by * i64::from(failed.is_resumed));
         failed.batch.into_iter().for_each(|batch| group.batches.add(batch, by));
         group.collections.add(failed.collection, by);
@@ -187,7 +176,8 @@ impl Image {
         let example = newest().next()?;
         let message = self.jobs.texts.get(example.message);
         let known = |at: Option<&(i64, u32)>| at.and_then(|(at_ms, _)| own(*at_ms, offset));
-        let collections = group.collections.first().map(|(id, count)| (self.jobs.texts.get(id), count));
+        let collections =
+            group.collections.largest().take(EXAMPLES).map(|(id, count)| (self.jobs.texts.get(id), count));
         Some(FailureGroup {
             key,
             last_successful: example.last_successful,
@@ -198,7 +188,7 @@ impl Image {
             oldest: known(group.jobs.first()),
             newest: known(group.jobs.range(..(UNKNOWN_MS, 0)).next_back()),
             jobs: newest().map(Row::id).take(EXAMPLES).collect(),
-            batches: group.batches.first().collect(),
+            batches: group.batches.largest().take(EXAMPLES).collect(),
             batch_count: group.batches.len(),
             collections: collections.collect(),
             collection_count: group.collections.len(),

@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use hashbrown::{HashMap, HashSet};
 
 use super::row::Standing;
+use super::tally::Tally;
 use crate::mirror::bands::Bands;
 use crate::mirror::summary::{AGE_BOUNDS, ByAge, ByState};
 use crate::mirror::text::TextId;
 use queuekeeper_queue::id::JobId;
-use queuekeeper_queue::state::JobState;
+use queuekeeper_queue::state::{JobState, State};
 
 /// The jobs of one state.
 #[derive(Debug, Default)]
@@ -36,6 +37,8 @@ pub(super) struct Figures {
     /// Jobs by number of retries; a zero is kept out.
     pub(super) by_retries: std::collections::BTreeMap<u32, u64>,
     pub(super) collections: HashMap<TextId, ByState<JobState, u64>>,
+    /// How many unfinished jobs each collection has.
+    pub(super) unfinished: Tally<TextId>,
     /// Of the Held jobs of each collection, those that an operator held by themselves; a zero is kept out.
     pub(super) held_by_operator: HashMap<TextId, u64>,
     /// Collections whose first Pending job, or Held one that no operator held by itself, came or whose last one left,
@@ -64,6 +67,11 @@ impl Figures {
         for ((_, figures), (_, entered)) in figures.states.iter_mut().zip(entered.iter_mut()) {
             figures.entered = std::mem::take(entered).map(Bands::of);
         }
+        let unfinished = |jobs: &ByState<JobState, u64>| {
+            let states = jobs.iter().filter(|(state, _)| !is_final(*state));
+            states.map(|(_, jobs)| *jobs).sum()
+        };
+        figures.unfinished = Tally::of(figures.collections.iter().map(|(id, jobs)| (*id, unfinished(jobs))));
         figures.locks = Bands::of(locks);
         figures.provisioning_space = Bands::of(space);
         figures
@@ -134,6 +142,17 @@ impl Figures {
         }
     }
 
+    /// Takes note of a job among the unfinished ones of its collection. By itself, since most changes of a state leave
+    /// that as it was.
+    pub(super) fn rank(&mut self, before: Option<Standing>, after: Option<Standing>) {
+        let place = |standing: Standing| (!is_final(standing.state)).then_some(standing.collection);
+        let (before, after) = (before.and_then(place), after.and_then(place));
+        if before != after {
+            before.inspect(|collection| self.unfinished.add(*collection, -1));
+            after.inspect(|collection| self.unfinished.add(*collection, 1));
+        }
+    }
+
     /// How many jobs of a collection are Held, but for those that an operator held by themselves.
     pub(super) fn held_with(&self, collection: TextId) -> u64 {
         let all = self.collections.get(&collection).map_or(0, |jobs| *jobs.get(Some(JobState::Held)));
@@ -148,6 +167,10 @@ impl Figures {
         self.locks.set_marks(ages);
         self.provisioning_space.set_marks([space]);
     }
+}
+
+fn is_final(state: Option<JobState>) -> bool {
+    state.is_some_and(State::is_final)
 }
 
 fn bytes(standing: Standing) -> i64 {

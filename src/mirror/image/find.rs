@@ -11,7 +11,7 @@ use crate::mirror::find::{Direction, JobCursor, JobQuery, JobSort, PAGE_LIMIT, P
 use crate::mirror::text::{Bits, TextId};
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::Path;
-use queuekeeper_queue::state::JobState;
+use queuekeeper_queue::state::{JobState, State as _};
 
 mod by_state;
 mod ordered;
@@ -21,7 +21,7 @@ mod select;
 mod tests;
 
 use scan::Order;
-use select::Selection;
+use select::{SECOND, Selection};
 
 /// Where a text was found.
 #[derive(Debug)]
@@ -64,6 +64,20 @@ struct Filter<'a> {
     text: Option<&'a TextMatches>,
 }
 
+/// Whether a job in this state is done with. One in an unknown state is not.
+fn is_finished(state: Option<JobState>) -> bool {
+    state.is_some_and(JobState::is_final)
+}
+
+/// The states that are asked for, in two groups: those of unfinished jobs, and those of finished ones, whose places come
+/// behind.
+fn groups(asked: &[Option<JobState>]) -> impl Iterator<Item = (u128, Vec<Option<JobState>>)> {
+    let all = JobState::ALL.iter().copied().map(Some).chain([None]);
+    let asked = all.filter(|state| asked.is_empty() || asked.contains(state));
+    let (finished, unfinished): (Vec<_>, Vec<_>) = asked.partition(|state| is_finished(*state));
+    [(0, unfinished), (SECOND, finished)].into_iter().filter(|(_, states)| !states.is_empty())
+}
+
 impl Image {
     /// Scans the text of all jobs.
     pub(in crate::mirror) fn search(&self, text: &SearchText) -> TextMatches {
@@ -84,28 +98,44 @@ impl Image {
         let mut selection =
             Selection::new(query.limit.clamp(1, PAGE_LIMIT), cursor.map(|cursor| (cursor.is_back, cursor.at)));
         let filter = self.filter(query, matches, asked, now_ms);
-        let is_in_order = query.sort == JobSort::Entered && filter.as_ref().is_some_and(Filter::is_by_state);
-        if let Some(filter) = filter {
+        let is_by_instant = matches!(query.sort, JobSort::Unfinished | JobSort::Entered);
+        let is_in_order = is_by_instant && filter.as_ref().is_some_and(Filter::is_by_state);
+        if let Some(mut filter) = filter {
             let columns = &self.jobs.columns;
             let is_turned = (query.direction == Direction::Descending) != selection.is_back();
-            let numbers = &columns.number;
+            let (numbers, group) = (&columns.number, 0);
+            let by_id = Order { values: &vec![(); columns.len()], numbers, group, is_turned };
             let to = &mut selection;
             match query.sort {
-                JobSort::Entered if is_in_order => {
-                    let sets = self.entered(query).flat_map(|(_, sets)| sets.into_iter().flatten());
+                JobSort::Unfinished | JobSort::Entered if is_in_order => {
+                    let is_second = |state| query.sort == JobSort::Unfinished && is_finished(state);
+                    let sets = self.entered(query).flat_map(|(state, sets)| {
+                        let group = if is_second(state) { SECOND } else { 0 };
+                        sets.into_iter().flatten().map(move |set| (group, set))
+                    });
                     filter.take_in_order(sets, is_turned, to);
                 }
-                JobSort::Entered => filter.find(columns, Order { values: &columns.entered_ms, numbers, is_turned }, to),
-                JobSort::Id => filter.find(columns, Order { values: &vec![(); columns.len()], numbers, is_turned }, to),
+                JobSort::Unfinished => {
+                    for (group, states) in groups(&query.states) {
+                        filter.kinds = Kinds::new(&states, query.locked, filter.batch.is_some());
+                        filter.find(columns, Order { values: &columns.entered_ms, numbers, group, is_turned }, to);
+                    }
+                }
+                JobSort::Entered => {
+                    filter.find(columns, Order { values: &columns.entered_ms, numbers, group, is_turned }, to);
+                }
+                JobSort::Id => filter.find(columns, by_id, to),
                 // By something that all have alike, it is the ids that sort them.
-                JobSort::Retries if self.jobs.figures.by_retries.is_empty() => {
-                    filter.find(columns, Order { values: &vec![(); columns.len()], numbers, is_turned }, to);
+                JobSort::Retries if self.jobs.figures.by_retries.is_empty() => filter.find(columns, by_id, to),
+                JobSort::Priority => {
+                    filter.find(columns, Order { values: &columns.priority, numbers, group, is_turned }, to);
                 }
-                JobSort::Priority => filter.find(columns, Order { values: &columns.priority, numbers, is_turned }, to),
                 JobSort::SpaceNeeded => {
-                    filter.find(columns, Order { values: &columns.space_needed_bytes, numbers, is_turned }, to);
+                    filter.find(columns, Order { values: &columns.space_needed_bytes, numbers, group, is_turned }, to);
                 }
-                JobSort::Retries => filter.find(columns, Order { values: &columns.retries, numbers, is_turned }, to),
+                JobSort::Retries => {
+                    filter.find(columns, Order { values: &columns.retries, numbers, group, is_turned }, to);
+                }
             }
         }
         let text = |(is_back, at)| JobCursor { sort: query.sort, direction: query.direction, is_back, at }.to_string();
@@ -133,7 +163,8 @@ impl Image {
         let columns = &self.jobs.columns;
         let mut selection = Selection::new(columns.len(), None);
         if let Some(filter) = self.filter(query, matches, asked, now_ms) {
-            let by_id = Order { values: &vec![(); columns.len()], numbers: &columns.number, is_turned: false };
+            let numbers = &columns.number;
+            let by_id = Order { values: &vec![(); columns.len()], numbers, group: 0, is_turned: false };
             filter.find(columns, by_id, &mut selection);
         }
         let rows = selection.finish().rows;

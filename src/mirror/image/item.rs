@@ -58,8 +58,8 @@ impl<S: State> Item<S> {
         Observation {
             seen: self.seen(),
             entered_ms: self.entered_ms,
+            created_ms: self.created_ms,
             version: self.status_version,
-            is_by_operator: false,
         }
     }
 

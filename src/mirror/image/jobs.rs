@@ -9,13 +9,13 @@ use std::hash::BuildHasher;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
 use super::beside::{CountedBy, JobIndex};
-use super::change::Change;
+use super::change::{Change, JobEnd, Observation};
 use super::columns::Columns;
 use super::failures::{Failed, Failures};
 use super::figures::Figures;
 use super::order::Order;
 use super::row::{LockStat, Nodes, Rest, Row, Standing};
-use crate::mirror::failures::{FailureKey, pattern};
+use crate::mirror::failures::{FailureCause, FailureKey, pattern};
 use crate::mirror::read::Found;
 use crate::mirror::text::{TextId, Texts};
 use queuekeeper_queue::id::{BatchId, JobId};
@@ -74,7 +74,9 @@ impl Jobs {
         let Self { columns, by_id, hasher, .. } = self;
         by_id.insert_unique(hasher.hash_one(number), row, |row| hasher.hash_one(columns.number[*row as usize]));
         if self.is_counted {
-            self.figures.enter(row, job, self.at(row).standing);
+            let standing = self.at(row).standing;
+            self.figures.enter(row, job, standing);
+            self.figures.rank(None, Some(standing));
         }
         self.fill_places(row);
         row
@@ -151,12 +153,33 @@ impl Jobs {
         self.unreadable += reread;
         self.settle(row, before);
         self.beside.moved(row, beside, CountedBy::of(self.at(row)));
-        let moved = Change::of_job(was, self.at(row).observation());
+        let moved = self.change(was, self.at(row));
         let is_gone = self.rest[at].nodes.is_empty();
         if is_gone {
             self.forget(row);
         }
         (moved.or_quiet(changed || had != found.is_present() || reread != 0), (!is_gone).then_some(row))
+    }
+
+    /// What became of a job between an earlier sight of it and what its row shows now.
+    pub(super) fn change(&self, was: Observation<JobState>, row: Row<'_>) -> Change {
+        Change::of_job(was, row.observation(), |state, lived| match state {
+            JobState::Completed => {
+                Some(JobEnd::Completed { lived, space_needed_bytes: row.standing.space_needed_bytes })
+            }
+            JobState::Failed if row.standing.is_by_operator => Some(JobEnd::Failed(FailureCause::Operator)),
+            JobState::Failed => Some(JobEnd::Failed(FailureCause::of(&pattern(&self.texts.str(row.message))))),
+            JobState::Pending
+            | JobState::Held
+            | JobState::Estimating
+            | JobState::Provisioning
+            | JobState::Downloading
+            | JobState::Processing
+            | JobState::Storing
+            | JobState::Recording
+            | JobState::Notify
+            | JobState::Deleted => None,
+        })
     }
 
     /// What the figures count a row by; and the failures, if it has failed.
@@ -174,13 +197,15 @@ impl Jobs {
             let job = self.at(row).id();
             self.figures.leave(row, job, before);
             self.figures.enter(row, job, after);
+            self.figures.rank(Some(before), Some(after));
         }
         if failed != fails {
             if let Some(failed) = failed {
                 self.failures.leave(row, failed);
             }
             if let Some(fails) = fails {
-                self.failures.enter(row, fails);
+                let message = self.columns.message[row as usize];
+                self.failures.enter(row, fails, || self.texts.str(message));
             }
         }
     }
@@ -188,6 +213,7 @@ impl Jobs {
     fn forget(&mut self, row: u32) {
         if let Some((standing, failed)) = self.counted(row) {
             self.figures.leave(row, self.at(row).id(), standing);
+            self.figures.rank(Some(standing), None);
             if let Some(failed) = failed {
                 self.failures.leave(row, failed);
             }
@@ -234,7 +260,8 @@ impl Jobs {
         let mut key = |last, message| {
             *keys.entry((last, message)).or_insert_with(|| FailureKey::of(last, &pattern(&self.texts.str(message))))
         };
-        self.failures = Failures::of(self.rows().filter_map(|row| Some((row, Failed::of(self.at(row), &mut key)?))));
+        let failed = self.rows().filter_map(|row| Some((row, Failed::of(self.at(row), &mut key)?)));
+        self.failures = Failures::of(failed, |row| self.texts.str(self.columns.message[row as usize]));
         let own = self.rows().filter_map(|row| self.at(row).entry_name());
         self.order = Order::of(own.chain(self.odd_entries.values().flatten().cloned()));
         self.is_counted = true;

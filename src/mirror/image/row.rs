@@ -214,8 +214,8 @@ impl<'a> Row<'a> {
 
     /// Where it is, with what shows how it came there.
     pub(super) fn observation(self) -> Observation<JobState> {
-        let (entered_ms, is_by_operator) = (self.standing.entered_ms, self.standing.is_by_operator);
-        Observation { seen: self.seen(), entered_ms, version: self.status_version(), is_by_operator }
+        let (entered_ms, created_ms) = (self.standing.entered_ms, self.created_ms);
+        Observation { seen: self.seen(), entered_ms, created_ms, version: self.status_version() }
     }
 
     /// The znodes that could not be read; `None` for the job's own.

@@ -188,7 +188,7 @@ impl Image {
         others.retain(|other| other != path);
         others.truncate(NAMED);
         let others_count = count.saturating_sub(1);
-        Holding { session: lock.session, since: offset.to_own(lock.created_ms), others, others_count }
+        Holding { session: lock.session, address: None, since: offset.to_own(lock.created_ms), others, others_count }
     }
 
     /// The order to stop that a lock is, where it is there.
@@ -289,7 +289,7 @@ impl Image {
             // They come by the instant of locking, so the first one of a session is the oldest.
             let at = pools.iter().position(|pool| pool.session == lock.session).unwrap_or_else(|| {
                 let since = asked.offset.to_own(lock.created_ms);
-                pools.push(Pool { session: lock.session, jobs: 0, items: Vec::new(), since });
+                pools.push(Pool { session: lock.session, address: None, jobs: 0, items: Vec::new(), since });
                 pools.len() - 1
             });
             pools[at].jobs += 1;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hashbrown::HashSet;
 use jiff::Timestamp;
 
 use super::Image;
@@ -10,9 +11,13 @@ use super::requests::Requests;
 use super::row::UNKNOWN_MS;
 use crate::mirror::bands::Bands;
 use crate::mirror::clock::Offset;
+use crate::mirror::failures::FailureCause;
 use crate::mirror::faults::FaultFigures;
 use crate::mirror::history::{Figures, STATES, Sample, index, saturated};
-use crate::mirror::summary::{ByState, CollectionFigures, ItemFigures, JobFigures, LockFigures, LockKind, Summary};
+use crate::mirror::summary::{
+    ByState, CollectionFigures, ItemFigures, JobFigures, LargestCollections, LockFigures, LockKind, Summary,
+};
+use crate::mirror::text::TextId;
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::path::{AccessQueue, LockFolder, Path, Queue, StateFolder};
 use queuekeeper_queue::state::{AccessState, JobState, State};
@@ -65,6 +70,8 @@ impl Image {
             znodes: u64::try_from(self.znodes()).unwrap_or(0),
             unreadable: u64::try_from(self.unreadable()).unwrap_or(0),
             unknown_states: self.unknown_states(),
+            lock_sessions: self.lock_sessions(),
+            failed_by_cause: self.failed_by_cause(),
             // The store adds these: they are counted for the instant up to which the image is known to be right.
             faults: <[FaultFigures; Fault::ALL.len()]>::default(),
         }
@@ -126,6 +133,40 @@ impl Image {
             jobs: jobs.clone(),
         };
         self.jobs.figures.collections.iter().map(of).collect()
+    }
+
+    /// The jobs of the collections with the most unfinished ones, at most `most` of them, and of all others together.
+    pub(in crate::mirror) fn largest_collections(&self, most: usize) -> LargestCollections {
+        let figures = &self.jobs.figures;
+        let mut rest = figures.states.map(|state| state.entered.iter().map(Bands::len).sum::<usize>() as u64);
+        let nameless = TextId::default();
+        let ranked = figures.unfinished.largest().filter(|(collection, _)| *collection != nameless).take(most);
+        let mut largest = Vec::new();
+        for (id, jobs) in ranked.filter_map(|(id, _)| Some((id, figures.collections.get(&id)?))) {
+            for (state, count) in jobs.iter() {
+                *rest.get_mut(state) -= count;
+            }
+            largest.push(CollectionFigures { collection: self.jobs.texts.get(id), jobs: jobs.clone() });
+        }
+        let all = figures.collections.len() - usize::from(figures.collections.contains_key(&nameless));
+        LargestCollections { all: all as u64, largest, rest }
+    }
+
+    /// How many sessions hold a lock. There are as many as daemons and tools are connected.
+    fn lock_sessions(&self) -> u64 {
+        let counted =
+            self.jobs.beside.sessions.counts().chain(self.locks.sessions.counts()).map(|(session, _)| session);
+        let requests = AccessQueue::ALL.iter().flat_map(|queue| self.access.queue(*queue).locks.values());
+        let items = self.batches.locks.values().chain(requests).map(|lock| lock.session);
+        // Persistent locks belong to no session.
+        let sessions: HashSet<i64> = counted.chain(items).filter(|session| *session != 0).collect();
+        sessions.len() as u64
+    }
+
+    fn failed_by_cause(&self) -> [u64; FailureCause::ALL.len()] {
+        let mut failed = self.jobs.failures.by_cause();
+        failed[FailureCause::Operator as usize] = self.jobs.figures.states.get(Some(JobState::Failed)).by_operator;
+        failed
     }
 
     fn znodes(&self) -> i64 {

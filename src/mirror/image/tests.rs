@@ -10,6 +10,7 @@ use zookeeper_client::Stat;
 
 use super::*;
 use crate::mirror::clock::Offset;
+use crate::mirror::summary::CollectionFigures;
 use queuekeeper_queue::path::JobNode;
 use queuekeeper_queue::state::State;
 
@@ -156,6 +157,29 @@ fn walked<'a>(model: impl Iterator<Item = (&'a Path, &'a Node)>) -> Image {
     image
 }
 
+/// The unfinished jobs of the two collections that have the most, which are those that a count of all finds.
+fn unfinished_of_largest(image: &Image) -> Vec<u64> {
+    let unfinished = |figures: &CollectionFigures| {
+        let states = figures.jobs.iter().filter(|(state, _)| !state.is_some_and(State::is_final));
+        states.map(|(_, jobs)| *jobs).sum::<u64>()
+    };
+    let collections = image.collections();
+    let named = collections.iter().filter(|figures| !figures.collection.is_empty());
+    let found = image.largest_collections(2);
+    assert_eq!(found.all, named.clone().count() as u64);
+    let mut expected: Vec<_> = named.map(unfinished).filter(|jobs| *jobs > 0).collect();
+    expected.sort_unstable_by(|a, b| b.cmp(a));
+    expected.truncate(2);
+    // Of several of one size any may be the second.
+    assert_eq!(found.largest.iter().map(unfinished).collect::<Vec<_>>(), expected);
+    let counted = found.largest.iter().map(|figures| &figures.jobs).chain([&found.rest]);
+    assert_eq!(
+        counted.flat_map(crate::mirror::ByState::iter).map(|(_, jobs)| *jobs).sum::<u64>(),
+        image.jobs.len() as u64
+    );
+    expected
+}
+
 /// All that an image says, at several instants.
 fn said(image: &Image) -> Vec<String> {
     let mut lines = Vec::new();
@@ -174,6 +198,7 @@ fn said(image: &Image) -> Vec<String> {
     rest.extend(image.strays().iter().map(|path| format!("stray {path}")));
     rest.extend(image.unexpected(100).iter().map(|path| format!("unexpected {path}")));
     rest.extend(image.collections().iter().map(|collection| format!("{collection:?}")));
+    rest.push(format!("unfinished {:?}", unfinished_of_largest(image)));
     rest.extend(
         (0..2)
             .map(|batch| format!("of {batch}: {:?}", image.jobs.beside.of(queuekeeper_queue::id::BatchId::new(batch)))),

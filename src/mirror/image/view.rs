@@ -145,7 +145,31 @@ pub struct Lock {
     pub stat: Option<LockStat>,
 }
 
+/// What decides whether an action on a job is refused: less than a [`Job`], because it is asked of very many at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobStanding {
+    /// Its state; `None` where its status does not show it.
+    pub state: Option<JobState>,
+    /// Whether it is locked.
+    pub is_locked: bool,
+    /// The version of its `status`; -1 where there is none.
+    pub status_version: i32,
+    /// The state of its batch, which may be one that we do not know; `None` where there is no such batch.
+    pub batch_state: Option<Option<BatchState>>,
+}
+
 impl Image {
+    pub(in crate::mirror) fn job_standing(&self, id: JobId) -> Option<JobStanding> {
+        let row = self.jobs.get(id)?;
+        let batch = row.batch.and_then(|batch| self.batches.get(batch)).filter(|entry| !entry.item.nodes.is_empty());
+        Some(JobStanding {
+            state: row.standing.state,
+            is_locked: row.lock.is_some(),
+            status_version: row.status_version(),
+            batch_state: batch.map(|entry| entry.item.state),
+        })
+    }
+
     pub(in crate::mirror) fn job(&self, id: JobId, offset: Offset) -> Option<Job> {
         self.jobs.get(id).map(|row| self.view(row, offset))
     }

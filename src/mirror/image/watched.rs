@@ -3,8 +3,10 @@
 
 use std::borrow::Cow;
 
+use hashbrown::HashMap;
+
 use super::Image;
-use super::change::{Change, ObservedState};
+use super::change::{Change, ObservedState, elapsed};
 use super::jobs::Jobs;
 use super::past::{JobSnapshot, Past};
 use super::row::UNKNOWN_MS;
@@ -23,9 +25,23 @@ pub(super) struct Watched {
     past: Past,
     /// When a daemon last locked a job of each state, in milliseconds by the servers' clock.
     taken_ms: ByState<JobState, Option<i64>>,
+    /// The last lock that is gone while its job has not been seen to leave its state, by row: of the writes of one step,
+    /// the end of the lock may be read first.
+    released: HashMap<u32, Released>,
     /// The present by the servers' clock, for what the tree does not date.
     now_ms: i64,
 }
+
+/// A lock that is gone, in milliseconds by the servers' clock.
+#[derive(Clone, Copy, Debug)]
+struct Released {
+    created_ms: i64,
+    /// When its end was read.
+    seen_ms: i64,
+}
+
+/// How far the present by the servers' clock may be from the truth, in milliseconds.
+const CLOCK_SLACK_MS: i64 = 1_000;
 
 impl Image {
     /// Says what the time is, in milliseconds by the servers' clock, to date what the tree does not.
@@ -47,25 +63,29 @@ impl Image {
             Some(_) => !found.is_present(),
         };
         let before = row.filter(|_| is_telling).map_or(JobSnapshot::NOTHING, |row| self.jobs.glance(row));
-        let (change, now) = self.jobs.apply_at(row, job, node, found);
+        let (mut change, now) = self.jobs.apply_at(row, job, node, found);
         if change == Change::Nothing || !is_telling {
             return change;
         }
         match now {
-            Some(now) => self.remember(now, before, change),
-            None => row.into_iter().for_each(|row| self.watched.past.forget(row)),
+            Some(now) => self.remember(now, before, &mut change),
+            None => row.into_iter().for_each(|row| self.watched.forget(row)),
         }
         change
     }
 
-    fn remember(&mut self, row: u32, mut before: JobSnapshot, change: Change) {
+    fn remember(&mut self, row: u32, mut before: JobSnapshot, change: &mut Change) {
         let after = self.jobs.glance(row);
         if let (Some((_, at_ms)), None) = (after.lock, before.lock) {
             self.watched.take(after.state(), at_ms);
         }
         if let Change::OtherJob { .. } = change {
-            self.watched.past.forget(row);
+            self.watched.forget(row);
             before = JobSnapshot::NOTHING;
+        }
+        let locked_ms = self.watched.lock_of_step(row, before, after);
+        if let Change::Job { spent: Some(_), waited, .. } = change {
+            *waited = locked_ms.and_then(|at_ms| elapsed(before.entered_ms, at_ms));
         }
         let said = || self.jobs.operators_note(row);
         self.watched.past.note(row, (before, after), self.watched.now_ms, said);
@@ -115,6 +135,32 @@ impl Watched {
         let taken = self.taken_ms.get_mut(state);
         *taken = (*taken).max(Some(at_ms));
     }
+
+    /// Forgets the job in a row, which is gone.
+    fn forget(&mut self, row: u32) {
+        self.past.forget(row);
+        self.released.remove(&row);
+    }
+
+    /// When the lock was created under which a job left its state, if it has left it and the lock was seen. Takes note
+    /// of a lock that is gone, for a step that is read after it.
+    fn lock_of_step(&mut self, row: u32, before: JobSnapshot, after: JobSnapshot) -> Option<i64> {
+        let lock_ms = before.lock.map(|(_, at_ms)| at_ms);
+        if before.seen == after.seen {
+            // A lock that is older than the state is that of the step before.
+            if before.lock != after.lock
+                && let Some(lock_ms) = lock_ms.filter(|at_ms| *at_ms >= before.entered_ms)
+            {
+                self.released.insert(row, Released { created_ms: lock_ms, seen_ms: self.now_ms });
+            }
+            return None;
+        }
+        // One that ended before the step was made was given back, and another one, which was not seen, led to the step.
+        let is_of_step = |released: &Released| after.entered_ms <= released.seen_ms.saturating_add(CLOCK_SLACK_MS);
+        let released_ms = self.released.remove(&row).filter(is_of_step).map(|released| released.created_ms);
+        let stay = before.entered_ms..=after.entered_ms;
+        [lock_ms, released_ms].into_iter().flatten().filter(|at_ms| stay.contains(at_ms)).max()
+    }
 }
 
 impl JobSnapshot {
@@ -149,3 +195,6 @@ impl Jobs {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::Store;
 use crate::mirror::faults::FoundFault;
-use crate::mirror::image::{NAMED, Request};
+use crate::mirror::image::{JobStanding, NAMED, Request};
 use crate::mirror::lists::{
     BatchDetail, BatchFilter, BatchOrder, CollectionBatches, ListedLock, LockFilter, RequestFilter, RequestOrder,
     SessionLocks,
@@ -29,6 +29,20 @@ impl Store {
     ) -> Result<Page<BatchDetail>, ListError> {
         let page = self.read(|image, offset| image.batch_page(filter, order, part, offset));
         Ok(page.ok_or(ListError::NoImage)??)
+    }
+
+    /// What decides whether an action on each of these jobs is refused, `None` for a job that is not there. `None` before
+    /// the first walk. Of very many jobs it is not of one moment: changes are not held up for so long.
+    #[must_use]
+    pub fn job_standings(&self, jobs: &[JobId]) -> Option<Vec<Option<JobStanding>>> {
+        /// How many jobs are looked at before changes get their turn.
+        const AT_ONCE: usize = 4096;
+        let mut standings = Vec::with_capacity(jobs.len());
+        for some in jobs.chunks(AT_ONCE) {
+            standings
+                .extend(self.read(|image, _| some.iter().map(|job| image.job_standing(*job)).collect::<Vec<_>>())?);
+        }
+        Some(standings)
     }
 
     /// One batch; `None` for one that is not there, and before the first walk.

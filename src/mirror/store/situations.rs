@@ -14,21 +14,34 @@ impl Store {
     #[must_use]
     pub fn job_situation(&self, id: JobId, space: Option<i64>, now: Timestamp) -> Option<JobSituation> {
         let flow = self.flow();
-        self.ask(now, space, |image, query| image.job_situation(id, &flow, query)).flatten()
+        let mut job = self.ask(now, space, |image, query| image.job_situation(id, &flow, query)).flatten()?;
+        if let Some(lock) = &mut job.lock {
+            lock.address = self.address(lock.session);
+        }
+        Some(job)
     }
 
     /// What is known of a state of jobs; `None` before the first walk.
     #[must_use]
     pub fn state_situation(&self, state: JobState, space: Option<i64>, now: Timestamp) -> Option<StateSituation> {
         let flow = self.flow();
-        self.ask(now, space, |image, query| image.state_situation(state, &flow, query))
+        let mut state = self.ask(now, space, |image, query| image.state_situation(state, &flow, query))?;
+        for pool in &mut state.pools {
+            pool.address = self.address(pool.session);
+        }
+        Some(state)
     }
 
     /// What is known of a batch; `None` where there is no such batch.
     #[must_use]
     pub fn batch_situation(&self, id: BatchId, space: Option<i64>, now: Timestamp) -> Option<BatchSituation> {
         let (rates, flow) = (self.batch_rates(id), self.flow());
-        self.ask(now, space, |image, query| image.batch_situation(id, rates, &flow, query)).flatten()
+        let mut batch =
+            self.ask(now, space, |image, query| image.batch_situation(id, rates, &flow, query)).flatten()?;
+        if let Some(lock) = &mut batch.lock {
+            lock.address = self.address(lock.session);
+        }
+        Some(batch)
     }
 
     /// When the lock on a job was created, by our own clock; `None` where it is not locked.

@@ -8,7 +8,7 @@ use crate::actions::audit::{ActionId, AuditQuery};
 use crate::actions::{ActionKind, Source};
 use crate::views::error::ViewError;
 use crate::views::page::Limit;
-use crate::views::parameter::{OneOf, SearchFor, labelled};
+use crate::views::parameter::{Instant, OneOf, SearchFor, Text, labelled};
 
 /// What came of an action, as an index of [`OUTCOMES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ type Action = OneOf<ActionKind>;
 type SourceParameter = OneOf<Source>;
 type OutcomeName = OneOf<Outcome>;
 
-/// Which actions, and which page of them; all filters must match.
+/// Which actions; all filters must match.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default)]
@@ -42,6 +42,19 @@ pub(crate) struct AuditFilter {
     #[param(inline)]
     pub(crate) action: Option<Action>,
 
+    /// On this target, as the trail names it: an id, or a kind and a name. Of bulk actions on more than twenty targets,
+    /// the last million targets are found.
+    #[param(example = "jid0000000042")]
+    pub(crate) target: Option<String>,
+
+    /// Requested at this time or later; UTC unless an offset is given.
+    #[param(value_type = Option<String>, example = "2026-11-22T08:00Z")]
+    pub(crate) since: Option<Text<Instant>>,
+
+    /// Requested before this time; UTC unless an offset is given.
+    #[param(value_type = Option<String>, example = "2026-11-23T08:00Z")]
+    pub(crate) until: Option<Text<Instant>>,
+
     /// Requested this way.
     #[param(inline)]
     pub(crate) source: Option<SourceParameter>,
@@ -49,7 +62,13 @@ pub(crate) struct AuditFilter {
     /// With this outcome; `running` for actions that have not finished.
     #[param(inline)]
     pub(crate) outcome: Option<OutcomeName>,
+}
 
+/// Which page of the audit trail.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default)]
+pub(crate) struct AuditPageQuery {
     /// Older than the action of this id.
     pub(crate) before: Option<String>,
 
@@ -63,13 +82,17 @@ impl AuditFilter {
     ///
     /// # Errors
     /// When `before` is no action's id.
-    pub(crate) fn query(&self) -> Result<AuditQuery, ViewError> {
-        let Self { text, actor, action, source, outcome, before, limit } = self;
+    pub(crate) fn query(&self, page: &AuditPageQuery) -> Result<AuditQuery, ViewError> {
+        let Self { text, actor, action, target, since, until, source, outcome } = self;
+        let AuditPageQuery { before, limit } = page;
         let id = |id: &String| id.parse::<ActionId>().map_err(|_| ViewError::value("before", id));
         Ok(AuditQuery {
             text: text.as_ref().and_then(SearchFor::owned),
             actor: actor.clone(),
             action: action.map(|action| action.to_string()),
+            target: target.clone().filter(|target| !target.is_empty()),
+            since: since.map(|since| since.0.0),
+            until: until.map(|until| until.0.0),
             source: source.map(|source| source.to_string()),
             outcome: outcome.map(|outcome| outcome.to_string()),
             before: before.as_ref().map(id).transpose()?,

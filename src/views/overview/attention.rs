@@ -79,7 +79,7 @@ pub(super) fn all(status: &Status, summary: &Summary, recent: &Recent) -> Vec<At
     items.extend(failures::groups(summary, recent));
     items.extend(recent.automation.as_ref().map(automation::items).unwrap_or_default());
     items.extend(automation::foreign(&recent.foreign));
-    items.extend(held::all(summary));
+    items.extend(held::all(summary, &recent.held));
     items.extend(oddities(summary));
     items.extend(recent.storage_problem.as_deref().map(unmeasured));
     items.extend(clock(status));

@@ -8,16 +8,19 @@ use super::{Overview, Recent, Stopped};
 use crate::insight;
 use crate::insight::Verdict;
 use crate::metrics::storage::Storage;
-use crate::mirror::Flow;
-use crate::mirror::Summary;
+use crate::mirror::lists::{LockFilter, Part};
+use crate::mirror::{Flow, LockKind, Pause, Summary};
 use crate::views::Source;
 use crate::views::status::Status;
 use queuekeeper_queue::fault::Fault;
-use queuekeeper_queue::path::{Path, Queue};
+use queuekeeper_queue::path::{LockFolder, Path, Queue};
 use queuekeeper_queue::state::{JobState, State as _};
 
 /// The maximum number of batches in progress that the overview shows.
 const SHOWN_BATCHES: usize = 10;
+
+/// How many held collections it names.
+const SHOWN_HELD: usize = 10;
 
 /// How many groups of failures it shows one by one.
 const SHOWN_FAILURES: usize = 3;
@@ -47,12 +50,26 @@ impl Source<'_> {
             failure_groups,
             failures: failures.map(|failures| failures.items).unwrap_or_default(),
             pauses: Queue::ALL.iter().filter_map(|queue| Some((*queue, store.pause(*queue)?))).collect(),
+            held: self.held(now),
             automation: automation.map(Into::into),
             foreign: foreign.unwrap_or_default(),
             storage: self.measured(),
             storage_problem: self.storage.and_then(Storage::problem),
             flow,
         }
+    }
+
+    /// The collections that are held, those held longest first.
+    fn held(&self, now: Timestamp) -> Vec<(String, Pause)> {
+        let filter = LockFilter { kind: Some(LockKind::Collection), ..LockFilter::default() };
+        // It fails before the first walk alone: no cursor is sent.
+        let locks = self.store.lock_list(filter, &Part { after: None, size: SHOWN_HELD }, now);
+        let locks = locks.map(|page| page.items).unwrap_or_default();
+        let held = locks.into_iter().filter_map(|lock| match lock.path {
+            Path::NamedLock(LockFolder::Collections, name) => Some((name.to_string(), lock.pause?)),
+            _ => None,
+        });
+        held.collect()
     }
 
     /// How far back the curves reach: no farther than there is something to see, in steps that do not change too often.
@@ -76,7 +93,9 @@ impl Source<'_> {
             let stuck = store.faults_of(&Path::StateFolder(state.into()), now, self.space_left()).unwrap_or_default();
             let since = stuck.iter().find(|found| found.fault == Fault::StuckState).map(|found| found.since);
             let since = since.or(flow.states.get(Some(state)).last_left);
-            let is_long = since.is_none_or(|since| now.duration_since(since).as_secs() >= 60);
+            let is_long = since.is_none_or(|since| {
+                Duration::try_from(now.duration_since(since)).is_ok_and(|time| time >= self.stalled_after)
+            });
             (is_stopped && is_long).then_some(Stopped { state, since, diagnosis })
         });
         stopped.collect()

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use super::{Recent, StateFigures};
 use crate::insight::{Cause, CauseKind};
 use crate::mirror::Summary;
-use crate::mirror::words::{about, ago, counted, percent};
+use crate::mirror::words::{about, ago, counted, length, percent};
 use crate::views::status::Status;
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::path::Queue;
@@ -212,17 +212,20 @@ fn moving(summary: &Summary, states: &[StateFigures], recent: &Recent, now: Time
     let waiting = summary.jobs.iter().filter(|(state, _)| state.is_some_and(JobState::is_worked_on));
     let oldest = waiting.filter_map(|(_, figures)| figures.oldest_unlocked).min();
     let is_long = oldest.is_some_and(|oldest| now.duration_since(oldest) >= LONG_WAIT);
-    let completed = recent.flow.completed();
+    let (completed, seen) = (recent.flow.completed(), recent.flow.completed_1h);
     let waits = if oldest.is_some() { ", oldest wait" } else { "" };
+    let flowing =
+        |before: String| VerdictKind::Flowing.since("Flowing".to_owned(), oldest, now, &before, String::new());
     match completed.present().per_hour() {
-        Some(per_hour) if per_hour > 0.0 => {
-            let before = format!(": {} jobs/h{waits}", about(rounded(per_hour)));
-            VerdictKind::Flowing.since("Flowing".to_owned(), oldest, now, &before, String::new())
-        }
+        Some(per_hour) if per_hour > 0.0 => flowing(format!(": {} jobs/h{waits}", about(rounded(per_hour)))),
         Some(_) => {
             let (kind, title) = if is_long { (VerdictKind::Slow, "Slow") } else { (VerdictKind::Flowing, "Flowing") };
             let before = format!(": {} unfinished, none completed recently{waits}", counted(jobs, "job", "jobs"));
             kind.since(title.to_owned(), oldest, now, &before, String::new())
+        }
+        // Too little was seen for a rate, but enough to know that jobs move.
+        None if seen.count > 0 => {
+            flowing(format!(": {} completed in {}{waits}", counted(seen.count, "job", "jobs"), length(seen.over)))
         }
         None => {
             let title = format!("{} unfinished", counted(jobs, "job", "jobs"));
@@ -232,7 +235,7 @@ fn moving(summary: &Summary, states: &[StateFigures], recent: &Recent, now: Time
 }
 
 /// A rate to two digits: more of them would change all the time, and mean nothing.
-fn rounded(rate: f64) -> f64 {
+pub(crate) fn rounded(rate: f64) -> f64 {
     let unit = 10_f64.powf(rate.log10().floor() - 1.0);
     (rate / unit).round() * unit
 }
@@ -334,6 +337,9 @@ mod tests {
             (VerdictKind::Flowing, "Flowing: 1 job unfinished, none completed recently"),
             sentence_after(86_400, &[(Downloading, 1, 1)], &completing(0), &synced()),
         );
+        let mut begun = Recent::default();
+        begun.flow.completed_1h = Pace { count: 1, over: Duration::from_secs(12) };
+        is((VerdictKind::Flowing, "Flowing: 1 job completed in 12 s, oldest wait 3 min"), of(&waiting, &begun));
         is((VerdictKind::Unknown, "405 jobs unfinished, oldest wait 3 min"), of(&waiting, &Recent::default()));
         is(
             (VerdictKind::Idle, "Idle: no job is waiting or in progress"),

@@ -3,6 +3,9 @@
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
@@ -121,6 +124,34 @@ impl FromStr for Holder {
 impl Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 == 0 { f.write_str(Self::PERSISTENT) } else { write!(f, "0x{:x}", self.0) }
+    }
+}
+
+/// An instant: RFC 3339, or a date and a time of day in UTC, as browsers send them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Instant(pub(crate) Timestamp);
+
+/// A text that names no instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected {}", Instant::ALLOWED.join(", or "))]
+pub(crate) struct NoInstant;
+
+impl Written for Instant {
+    const ALLOWED: &[&str] = &["a date and a time, such as 2026-11-22T08:00Z", "the same without Z, in UTC"];
+}
+
+impl FromStr for Instant {
+    type Err = NoInstant;
+
+    fn from_str(text: &str) -> Result<Self, NoInstant> {
+        let in_utc = || text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp());
+        text.parse().ok().or_else(in_utc).map(Self).ok_or(NoInstant)
+    }
+}
+
+impl Display for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.strftime("%Y-%m-%dT%H:%M:%SZ"))
     }
 }
 

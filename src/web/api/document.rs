@@ -7,7 +7,7 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, Secur
 use utoipa::openapi::tag::TagBuilder;
 use utoipa::openapi::{Content, OpenApi, Ref, RefOr, Response, ResponseBuilder, Server};
 
-use super::PREFIX;
+use super::{PREFIX, csv};
 use crate::web::http::problem::MEDIA_TYPE;
 
 /// A problem that any operation of a kind may be answered with.
@@ -124,6 +124,7 @@ const TAGS: [(&str, &str); 16] = [
 pub(super) fn complete(document: &mut OpenApi) {
     // Relative to the document itself, which a proxy may serve below any prefix.
     document.servers = Some(vec![Server::new("../..")]);
+    document.info.description.get_or_insert_default().extend([" ", csv::FORMAT]);
     let components = document.components.get_or_insert_default();
     for (name, scheme) in [("basic", HttpAuthScheme::Basic), ("bearer", HttpAuthScheme::Bearer)] {
         components.security_schemes.insert(name.to_owned(), RefOr::T(SecurityScheme::Http(Http::new(scheme))));
@@ -136,10 +137,14 @@ pub(super) fn complete(document: &mut OpenApi) {
     document.security = Some(vec![SecurityRequirement::default(), by("basic", []), by("bearer", [])]);
     let mut used = Vec::new();
     for (path, item) in &mut document.paths.paths {
-        let part = path.strip_prefix(PREFIX).unwrap_or(path).split('/').nth(1).unwrap_or_default();
+        let part = part_of(path);
+        let is_csv = path.ends_with(csv::ENDING);
         for (operation, is_post) in [(&mut item.get, false), (&mut item.post, true)] {
             if let Some(operation) = operation {
                 describe(operation, part, is_post);
+                if is_csv {
+                    operation.description = Some(csv::DESCRIPTION.to_owned());
+                }
                 used.push(part.to_owned());
             }
         }
@@ -147,6 +152,12 @@ pub(super) fn complete(document: &mut OpenApi) {
     let tags = TAGS.into_iter().filter(|(tag, _)| used.iter().any(|part| part == tag));
     let tags = tags.map(|(name, means)| TagBuilder::new().name(name).description(Some(means)).build());
     document.tags = Some(tags.collect());
+}
+
+/// The part of the API that a path belongs to: its first segment, without the ending of a format.
+fn part_of(path: &str) -> &str {
+    let segment = path.strip_prefix(PREFIX).unwrap_or(path).split('/').nth(1).unwrap_or_default();
+    segment.strip_suffix(csv::ENDING).unwrap_or(segment)
 }
 
 fn problem(when: &str) -> Response {
@@ -188,8 +199,7 @@ mod tests {
     #[test]
     fn every_part_has_a_tag_and_every_tag_a_part() {
         let (document, ..) = super::super::described();
-        let parts = document.paths.paths.keys().filter_map(|path| path.strip_prefix(PREFIX)?.split('/').nth(1));
-        let mut parts: Vec<_> = parts.collect();
+        let mut parts: Vec<_> = document.paths.paths.keys().map(|path| part_of(path)).collect();
         parts.sort_unstable();
         parts.dedup();
         let mut tags = TAGS.map(|(tag, _)| tag);
@@ -203,6 +213,7 @@ mod tests {
         for (path, problems) in [
             ("/status", &["401", "421", "500", "503"][..]),
             ("/locks", &["400", "401", "421", "500", "503"]),
+            ("/locks.csv", &["400", "401", "421", "500", "503"]),
             ("/jobs", &["400", "401", "404", "421", "500", "503"]),
             ("/batches/{batch}", &["400", "401", "404", "421", "500", "503"]),
             ("/tree/{path}", &["400", "401", "403", "404", "421", "500", "502", "503"]),

@@ -5,11 +5,13 @@ use jiff::Timestamp;
 
 use super::buttons::{Button, Buttons};
 use super::frame::{Frame, Section};
-use super::listing::{Choice, LONG, ListRequest, Node, SHORT, Shown, age_in_words, choices_of, with};
+use super::listing::{Choice, Head, LONG, ListRequest, Node, SHORT, Shown, age_in_words, choices_of, with};
 use crate::actions::Role;
 use crate::mirror::lists::RequestOrder;
 use crate::mirror::{ItemFigures, Summary, state_label};
 use crate::views::access::{AccessFilter, AccessItem};
+use crate::views::parameter::OneOf;
+use crate::views::query::Parameters as _;
 use crate::views::show::{Count, Moment, Size, brief};
 use crate::views::{PageQuery, ViewError};
 use crate::web::http::problem::Problem;
@@ -56,6 +58,7 @@ struct Line {
 #[derive(Debug)]
 struct List {
     shown: Shown,
+    heads: Vec<Head>,
     rows: Vec<Row>,
 }
 
@@ -102,6 +105,7 @@ impl AccessPage {
                     counts,
                     list.next.as_deref(),
                 ),
+                heads: heads(&asked, &frame.root),
                 rows: list
                     .items
                     .iter()
@@ -125,11 +129,28 @@ impl AccessPage {
     }
 }
 
+fn heads((filter, page): &(AccessFilter, PageQuery), root: &str) -> Vec<Head> {
+    use RequestOrder::{Changed, Largest, Newest, Oldest, Smallest, Waiting};
+    let href = |sort| {
+        let other = AccessFilter { sort: OneOf(sort), ..filter.clone() };
+        address(&format!("{root}access"), &[other.pairs(), page.size().pairs()].concat())
+    };
+    let by = |column, orders: &[_]| Head::by(column, orders, filter.sort.0, href);
+    vec![
+        by(("Request", ""), &[(Newest, false), (Oldest, true)]),
+        by(("In state", "num"), &[(Waiting, true), (Changed, false)]),
+        by(("Size", "num"), &[(Largest, false), (Smallest, true)]),
+        Head::plain("Locked by", ""),
+        Head::plain("Last message", ""),
+    ]
+}
+
 fn sort_in_words(order: RequestOrder) -> &'static str {
     match order {
         RequestOrder::Waiting => "longest in its state first",
         RequestOrder::Changed => "last changed first",
         RequestOrder::Newest => "last created first",
+        RequestOrder::Oldest => "first created first",
         RequestOrder::Largest => "largest first",
         RequestOrder::Smallest => "smallest first",
     }

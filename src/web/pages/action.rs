@@ -7,13 +7,14 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde::Deserialize;
 
+use super::about::About;
 use super::frame::{Frame, Section};
 use super::listing::{Choice, choices};
 use super::render;
 use crate::actions::audit::ActionId;
 use crate::actions::{Action, ActionKind, ActionParameters, Actor, Precondition, Prepared, Reason, Refusal, Source};
 use crate::views::actions::plan_text;
-use crate::views::show::{Shown, shown, visible};
+use crate::views::show::{Count, Shown, shown, visible};
 use crate::web::actions::{ActionRequest, action_kind, job_state, plan, priority, resumable, target};
 use crate::web::http::identity::Identity;
 use crate::web::http::params::{Params, Sent};
@@ -156,8 +157,11 @@ struct ActionPage {
     title: String,
     target: String,
     target_href: String,
+    about: About,
     on: String,
     action: ActionKind,
+    /// What it does to its target, in the imperative.
+    button: String,
     effect: &'static str,
     is_destructive: bool,
     refused: Option<RefusalNotice>,
@@ -241,8 +245,13 @@ impl ActionPage {
         let is_open = kind == ActionKind::SetPriority && given(form.priority.as_ref()).is_none();
         let to = parameters.to.map(|state| state.label().to_owned());
         let states = resumable();
+        let question = kind.question(&target_in_words(target));
+        let jobs = plan.as_ref().map_or(0, Prepared::jobs) as u64;
+        let with = if jobs > 1 { format!(" with {} jobs", Count(jobs)) } else { String::new() };
         Self {
-            title: kind.question(&target_in_words(target)),
+            about: About::new(state, target, &frame.root),
+            button: format!("{}{with}", question.trim_end_matches('?')),
+            title: question,
             target: target_in_words(target),
             target_href: target.page().map(|page| format!("{}{page}", frame.root)).unwrap_or_default(),
             on: target.to_string(),

@@ -6,7 +6,9 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use jiff::Timestamp;
 
+use super::about::About;
 use super::action::{see_other, state_name, target_in_words};
+use super::bulk;
 use super::frame::{Frame, Section};
 use super::listing::with;
 use super::progress::Part;
@@ -62,16 +64,30 @@ struct Page {
     operations: Vec<String>,
     /// The progress of a bulk action.
     reached: Option<Reached>,
+    done: Vec<DoneRow>,
+    more_done: String,
     not_done: Vec<ItemRow>,
     more_not_done: String,
     written: Vec<ItemRow>,
     more_written: String,
     is_going_on: bool,
     may_cancel: bool,
+    /// The list that its items were selected from, or the page of its only one; empty for none.
+    back: String,
     /// The page to look at next; its address is empty for none.
     next: (&'static str, String),
     audit_href: String,
     json: String,
+}
+
+/// An item that was done, and its change.
+#[derive(Debug)]
+struct DoneRow {
+    on: String,
+    href: String,
+    about: About,
+    before: String,
+    after: String,
 }
 
 /// The outcome, in words.
@@ -177,6 +193,13 @@ impl Page {
         let unlisted =
             if action.written.is_empty() { 0 } else { action.done.saturating_sub(action.written.len() as u64) };
         let name = |label: &Option<String>| label.as_deref().map(state_name).unwrap_or_default();
+        let done = action.done_items.iter().map(|item| {
+            let (on, href) = named(&item.on, &frame.root);
+            let about = item.on.parse().map(|target| About::new(state, &target, &frame.root)).unwrap_or_default();
+            DoneRow { on, href, about, before: name(&item.before), after: name(&item.after) }
+        });
+        let done: Vec<_> = done.collect();
+        let unnamed = if done.is_empty() { 0 } else { action.done.saturating_sub(done.len() as u64) };
         Self {
             title: format!("{}: {on}", action_title(&action.action)),
             outcome: outcome(&action.outcome),
@@ -187,6 +210,12 @@ impl Page {
             warnings: action.warnings.iter().map(|warning| visible(warning)).collect(),
             operations: action.operations.iter().map(|line| visible(line)).collect(),
             reached: Reached::new(action),
+            more_done: if unnamed > 0 {
+                format!("and {} more, in the audit file", Count(unnamed))
+            } else {
+                String::new()
+            },
+            done,
             not_done: not_done.collect(),
             more_not_done: if left_out > 0 { format!("and {} more", Count(left_out)) } else { String::new() },
             written: written.collect(),
@@ -197,6 +226,7 @@ impl Page {
             },
             may_cancel: is_going_on && action.count > 1 && role >= Role::Operator,
             is_going_on,
+            back: back(state, action, &on_href, &frame.root, now),
             next: next(state, action, &frame.root),
             audit_href: with(&format!("{}audit", frame.root), "text", &id),
             json: format!("{}api/v1/actions/{id}", frame.root),
@@ -239,6 +269,17 @@ impl Reached {
             parts: parts.collect(),
         })
     }
+}
+
+/// Where an action came from: the list of jobs that its items were selected from, as long as it is kept, and the page
+/// of the only item of others.
+fn back(state: &State, action: &ActionView, on_href: &str, root: &str, now: Timestamp) -> String {
+    if action.count < 2 && !on_href.is_empty() {
+        return on_href.to_owned();
+    }
+    let id = action.id.as_ref().and_then(|id| id.parse().ok());
+    let frozen = id.and_then(|id| state.actions().ok()?.frozen(id, now));
+    frozen.map(|frozen| bulk::back(root, &frozen.query)).unwrap_or_default()
 }
 
 /// How long something took.

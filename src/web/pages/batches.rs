@@ -5,14 +5,17 @@ use jiff::Timestamp;
 
 use super::buttons::{Button, Buttons};
 use super::frame::{Frame, Section};
-use super::listing::{Choice, LONG, ListRequest, SHORT, Shown, choices_of, with};
+use super::listing::{self, Choice, LONG, ListRequest, SHORT, Shown, choices_of, with};
 use super::progress::Progress;
 use crate::actions::{ActionKind, Role, Target};
 use crate::mirror::lists::BatchOrder;
 use crate::views::batches::{BatchFilter, BatchItem};
+use crate::views::parameter::OneOf;
+use crate::views::query::Parameters as _;
 use crate::views::show::{Count, Moment, brief};
 use crate::views::{NONE, PageQuery, ViewError};
 use crate::web::http::problem::Problem;
+use crate::web::http::query::address;
 use crate::web::state::State;
 use queuekeeper_queue::state::{BatchState, State as _};
 
@@ -35,6 +38,7 @@ pub(super) struct BatchesPage {
 #[derive(Debug)]
 struct List {
     shown: Shown,
+    heads: Vec<listing::Head>,
     rows: Vec<Row>,
 }
 
@@ -114,6 +118,7 @@ impl BatchesPage {
                     counts,
                     list.next.as_deref(),
                 ),
+                heads: heads(&asked, &frame.root),
                 rows: list.items.iter().map(|item| Row::new(item, &frame.root, now)).collect(),
             }
         });
@@ -134,6 +139,21 @@ impl BatchesPage {
             frame,
         })
     }
+}
+
+fn heads((filter, page): &(BatchFilter, PageQuery), root: &str) -> Vec<listing::Head> {
+    use BatchOrder::{Changed, Jobs, Newest, Oldest, Waiting};
+    let href = |sort| {
+        let other = BatchFilter { sort: OneOf(sort), ..filter.clone() };
+        address(&format!("{root}batches"), &[other.pairs(), page.size().pairs()].concat())
+    };
+    let by = |column, orders: &[_]| listing::Head::by(column, orders, filter.sort.0, href);
+    vec![
+        by(("Batch", ""), &[(Newest, false), (Oldest, true)]),
+        by(("In state", "num"), &[(Waiting, true), (Changed, false)]),
+        listing::Head::plain("Collection, submitter", ""),
+        by(("Jobs", ""), &[(Jobs, false)]),
+    ]
 }
 
 fn sort_in_words(order: BatchOrder) -> &'static str {

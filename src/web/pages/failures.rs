@@ -38,6 +38,8 @@ struct List {
     groups: Vec<Group>,
     pages: Pages,
     json: String,
+    /// All groups as CSV.
+    csv: String,
 }
 
 /// A group as the page shows it.
@@ -124,6 +126,7 @@ impl List {
             groups: list.items.iter().map(|item| Group::new(item, failed, root, now)).collect(),
             pages: Pages::new(&format!("{root}failures"), &pairs, list.previous.as_deref(), list.next.as_deref()),
             json: address(&format!("{root}api/v1/failures"), &pairs),
+            csv: format!("{root}api/v1/failures.csv"),
         }
     }
 }

@@ -6,21 +6,26 @@ use jiff::Timestamp;
 use super::frame::{Frame, Section};
 use super::jobs::form::Form;
 use super::jobs::row::Row;
-use super::listing::Pages;
-use crate::actions::{Role, TargetKind};
+use super::listing::{Head, Pages};
+use crate::actions::Role;
 use crate::mirror::find::{Direction, JobSort};
 use crate::views::jobs::{JobFilter, JobList};
 use crate::views::parameter::OneOf;
 use crate::views::query::{self, Parameters as _};
 use crate::views::show::{Count, counted};
 use crate::views::{PageQuery, ViewError};
-use crate::web::actions::resumable;
 use crate::web::http::problem::Problem;
-use crate::web::http::query::{Pairs, address, query_of};
+use crate::web::http::query::{Pairs, address};
 use crate::web::state::State;
+use queuekeeper_queue::state::{JobState, State as _};
 
+mod bar;
 pub(super) mod form;
 mod row;
+
+pub(super) use bar::{Attempt, Field};
+
+use bar::Bar;
 
 /// The list of jobs, ready to be rendered.
 #[derive(Debug, Template)]
@@ -31,35 +36,10 @@ pub(super) struct JobsPage {
     chips: Vec<Chip>,
     /// The list without any filter.
     clear: String,
-    bulk: Option<Bulk>,
+    /// What the reader may do to many jobs at once; `None` for nothing.
+    bar: Option<Bar>,
     /// `None` before the first walk.
     list: Option<List>,
-}
-
-/// What may be done to many jobs at once.
-#[derive(Debug)]
-struct Bulk {
-    actions: Vec<(&'static str, &'static str)>,
-    /// Where jobs may be resumed.
-    states: Vec<(&'static str, &'static str)>,
-    /// How many there are by the filter.
-    count: String,
-    /// The filter.
-    query: String,
-}
-
-impl Bulk {
-    /// What that reader may do; `None` for nothing.
-    fn new(filter: &JobFilter, total: usize, role: Role) -> Option<Self> {
-        let all = TargetKind::Job.actions().iter();
-        let actions: Vec<_> = all.filter(|spec| role >= spec.role).map(|spec| spec.kind).collect();
-        (!actions.is_empty()).then(|| Self {
-            actions: actions.iter().map(|action| (action.label(), action.title())).collect(),
-            states: resumable().collect(),
-            count: Count(total as u64).to_string(),
-            query: query_of(&filter.filters()),
-        })
-    }
 }
 
 /// A filter that holds, and the list without it.
@@ -79,29 +59,24 @@ struct List {
     summary: String,
     /// Which of them are shown; empty where all are.
     shown: String,
+    /// In which order, where no head of a column says so.
+    order: &'static str,
     rows: Vec<Row>,
     heads: Vec<Head>,
     pages: Pages,
     /// The same query of the API.
     json: String,
-}
-
-/// The head of a column: sorts by it where it is a link.
-#[derive(Debug)]
-struct Head {
-    name: &'static str,
-    class: &'static str,
-    href: String,
-    /// The value of `aria-sort`; empty where the list is not sorted by it.
-    sorted: &'static str,
+    /// The whole list as CSV.
+    csv: String,
 }
 
 impl JobsPage {
-    /// The page that a filter asks for.
+    /// The page that a filter asks for; after an attempt to act on its jobs, with what was wrong with that.
     pub(super) fn new(
         state: &State,
         asked: &(JobFilter, PageQuery),
         role: Role,
+        attempt: Option<&Attempt>,
         now: Timestamp,
     ) -> Result<Self, Problem> {
         let (filter, page) = asked;
@@ -113,13 +88,21 @@ impl JobsPage {
             Err(ViewError::NoMirror) => (None, None),
             Err(error) => return Err(error.into()),
         };
-        let form = Form::new(state, asked, counts.as_ref());
+        let form = Form::new(state, asked, counts.as_ref(), &base);
         let is_empty = list.as_ref().is_some_and(|list| list.total == 0);
         let order = [filter.order(), page.size().pairs()].concat();
         let chips = chips(state, filter, &order, &base, is_empty, now);
-        let bulk = Bulk::new(filter, list.as_ref().map_or(0, |list| list.total), role);
-        let list = list.as_ref().map(|list| List::new(list, filter, &order, &frame, now));
-        Ok(Self { form, chips, bulk, clear: address(&base, &order), list, frame })
+        let bar = Bar::new(asked, list.as_ref(), role, attempt);
+        let mut list = list.as_ref().map(|list| List::new(list, filter, &order, &frame, now));
+        for row in list.iter_mut().flat_map(|list| &mut list.rows) {
+            row.is_chosen = attempt.is_some_and(|attempt| attempt.items.contains(&row.id));
+        }
+        Ok(Self { form, chips, bar, clear: address(&base, &order), list, frame })
+    }
+
+    /// Whether it shows what was wrong with an attempt, and stays as it is until that is put right.
+    fn is_still(&self) -> bool {
+        self.bar.as_ref().is_some_and(Bar::is_wrong)
     }
 }
 
@@ -163,12 +146,22 @@ impl List {
         } else {
             format!("{} to {} of them:", Count(first as u64), Count(last as u64))
         };
+        let is_usual = filter.sort.0 == JobSort::Unfinished && filter.direction.0 == Direction::Ascending;
+        let is_finished = |state: &OneOf<Option<JobState>>| state.0.is_some_and(JobState::is_final);
+        let (some, all) = (filter.state.iter().any(is_finished), filter.state.iter().all(is_finished));
+        let in_words = match (is_usual && list.total > 1, filter.state.is_empty() || some != all) {
+            (false, _) => "",
+            (true, true) => "Unfinished first, longest in state on top",
+            (true, false) => "Longest in state on top",
+        };
         Self {
             summary,
             shown,
+            order: in_words,
             heads: heads(filter, order, base),
             pages: Pages::new(base, &pairs, list.previous.as_deref(), list.next.as_deref()),
             json: address(&format!("{}api/v1/jobs", frame.root), &pairs),
+            csv: address(&format!("{}api/v1/jobs.csv", frame.root), &filter.pairs()),
             rows: list.items.iter().map(|item| Row::new(item, &frame.root, now)).collect(),
         }
     }
@@ -185,21 +178,17 @@ fn heads(filter: &JobFilter, order: &Pairs, base: &str) -> Vec<Head> {
         ("Last message", "", None),
     ];
     let head = |(name, class, by): (_, _, Option<(JobSort, Direction)>)| {
-        let Some((sort, first)) = by else { return Head { name, class, href: String::new(), sorted: "" } };
-        let is_current = filter.sort.0 == sort;
-        let direction = match (is_current, filter.direction.0) {
-            (false, _) => first,
-            (true, Direction::Ascending) => Direction::Descending,
-            (true, Direction::Descending) => Direction::Ascending,
+        let Some((sort, first)) = by else { return Head::plain(name, class) };
+        let current = Some(filter.direction.0).filter(|_| filter.sort.0 == sort);
+        let direction = match current {
+            None => first,
+            Some(Direction::Ascending) => Direction::Descending,
+            Some(Direction::Descending) => Direction::Ascending,
         };
         let other = JobFilter { sort: OneOf(sort), direction: OneOf(direction), ..filter.clone() }.pairs();
         let size = order.iter().filter(|(name, _)| name == "limit");
-        let sorted = match (is_current, filter.direction.0) {
-            (false, _) => "",
-            (true, Direction::Ascending) => "ascending",
-            (true, Direction::Descending) => "descending",
-        };
-        Head { name, class, href: address(base, other.iter().chain(size)), sorted }
+        let is_ascending = current.map(|direction| direction == Direction::Ascending);
+        Head::sorting(name, class, address(base, other.iter().chain(size)), is_ascending)
     };
     columns.map(head).into()
 }

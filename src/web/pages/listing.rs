@@ -13,6 +13,9 @@ use queuekeeper_queue::state::State as _;
 /// How many characters of a text stand in a list.
 pub(super) const SHORT: usize = 60;
 
+/// The maximum length of a shown reason, which any client may have written, in characters.
+const REASON_CHARS: usize = 160;
+
 /// The same of a message.
 pub(super) const LONG: usize = 160;
 
@@ -37,6 +40,47 @@ impl Pages {
 
     pub(super) fn are_none(&self) -> bool {
         self.first.is_empty() && self.next.is_empty()
+    }
+}
+
+/// The head of a column: sorts by it where it is a link.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) name: &'static str,
+    pub(super) class: &'static str,
+    pub(super) href: String,
+    /// The value of `aria-sort`; empty where the list is not sorted by it.
+    pub(super) sorted: &'static str,
+}
+
+impl Head {
+    /// One that does not sort.
+    pub(super) fn plain(name: &'static str, class: &'static str) -> Self {
+        Self { name, class, href: String::new(), sorted: "" }
+    }
+
+    /// One that leads to the list sorted by it. `is_ascending` is how the list is sorted by it now; `None` for by
+    /// something else.
+    pub(super) fn sorting(name: &'static str, class: &'static str, href: String, is_ascending: Option<bool>) -> Self {
+        let sorted = match is_ascending {
+            None => "",
+            Some(true) => "ascending",
+            Some(false) => "descending",
+        };
+        Self { name, class, href, sorted }
+    }
+
+    /// One that sorts by some of a list's orders, of which each is ascending or not: it leads to the one behind the
+    /// present one, and else to the first of them.
+    pub(super) fn by<T: Copy + PartialEq>(
+        (name, class): (&'static str, &'static str),
+        orders: &[(T, bool)],
+        present: T,
+        href: impl Fn(T) -> String,
+    ) -> Self {
+        let at = orders.iter().position(|(order, _)| *order == present);
+        let next = at.map_or(0, |at| (at + 1) % orders.len());
+        Self::sorting(name, class, href(orders[next].0), at.map(|at| orders[at].1))
     }
 }
 
@@ -91,6 +135,8 @@ pub(super) struct Shown {
     pub(super) pages: Pages,
     /// The same query of the API.
     pub(super) json: String,
+    /// The whole list as CSV.
+    pub(super) csv: String,
     /// The list without any filter; empty where none holds.
     pub(super) clear: String,
 }
@@ -103,19 +149,22 @@ pub(super) struct ListRequest<'a> {
     pub(super) words: [&'a str; 2],
     /// What was requested, but for the cursor.
     pub(super) pairs: Pairs,
+    /// The same but for the size of the page.
+    pub(super) whole: Pairs,
     pub(super) is_filtered: bool,
 }
 
 impl<'a> ListRequest<'a> {
     pub(super) fn new(name: &'a str, words: [&'a str; 2], (filter, page): &(impl Parameters, PageQuery)) -> Self {
-        let pairs = [filter.filters(), filter.order(), page.size().pairs()].concat();
-        Self { name, words, pairs, is_filtered: filter.is_filtered() }
+        let whole = [filter.filters(), filter.order()].concat();
+        let pairs = [whole.clone(), page.size().pairs()].concat();
+        Self { name, words, pairs, whole, is_filtered: filter.is_filtered() }
     }
 }
 
 impl Shown {
     pub(super) fn new(of: ListRequest<'_>, root: &str, [total, before, here]: [u64; 3], next: Option<&str>) -> Self {
-        let ListRequest { name, words: [one, many], pairs, is_filtered } = of;
+        let ListRequest { name, words: [one, many], pairs, whole, is_filtered } = of;
         let summary = match (total, is_filtered) {
             (0, false) => format!("There are no {many}."),
             (0, true) => format!("No {one} matches."),
@@ -134,7 +183,8 @@ impl Shown {
             pages.first = address(&base, &pairs);
         }
         let json = address(&format!("{root}api/v1/{name}"), &pairs);
-        Self { summary, range, pages, json, clear: if is_filtered { base } else { String::new() } }
+        let csv = address(&format!("{root}api/v1/{name}.csv"), &whole);
+        Self { summary, range, pages, json, csv, clear: if is_filtered { base } else { String::new() } }
     }
 }
 
@@ -197,6 +247,16 @@ impl Node {
     }
 }
 
+/// Who stopped something, and why, in a line; empty if neither is recorded.
+pub(super) fn requested(by: &str, reason: &str) -> String {
+    match (by.trim(), reason.trim()) {
+        ("", "") => String::new(),
+        (by, "") => format!("by {}", brief(by, SHORT)),
+        ("", reason) => brief(reason, REASON_CHARS),
+        (by, reason) => format!("by {}: {}", brief(by, SHORT), brief(reason, REASON_CHARS)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use utoipa::IntoParams;
@@ -221,8 +281,7 @@ mod tests {
             (include_str!("../../../templates/audit.html"), names::<AuditFilter>()),
         ] {
             assert!(!filters.is_empty());
-            // The pages of the audit trail follow one another by links, and all forms keep the limit by a macro.
-            for filter in filters.iter().filter(|filter| !matches!(filter.as_str(), "before" | "limit")) {
+            for filter in &filters {
                 assert!(form.contains(&format!("name=\"{filter}\"")), "no field for {filter}:\n{form}");
             }
         }
@@ -244,7 +303,13 @@ mod tests {
 
     #[test]
     fn what_is_shown_of_a_list_is_told() {
-        let of = |is_filtered| ListRequest { name: "locks", words: ["lock", "locks"], pairs: Vec::new(), is_filtered };
+        let of = |is_filtered| ListRequest {
+            name: "locks",
+            words: ["lock", "locks"],
+            pairs: vec![pair("kind", "job"), pair("limit", "2")],
+            whole: vec![pair("kind", "job")],
+            is_filtered,
+        };
         for (is_filtered, counts, summary, shown) in [
             (false, [0, 0, 0], "There are no locks.", ""),
             (true, [0, 0, 0], "No lock matches.", ""),
@@ -255,7 +320,9 @@ mod tests {
             assert_eq!((&*list.summary, &*list.range), (summary, shown));
         }
         let list = Shown::new(of(false), "./", [3, 2, 1], None);
-        assert_eq!(list.pages.first, "./locks");
+        assert_eq!(list.pages.first, "./locks?kind=job&limit=2");
+        assert_eq!(list.json, "./api/v1/locks?kind=job&limit=2");
+        assert_eq!(list.csv, "./api/v1/locks.csv?kind=job");
         assert!(!list.pages.are_none());
         let words: Vec<_> = AgeBand::all().into_iter().map(age_in_words).collect();
         assert_eq!(words[0], "up to 1 min");

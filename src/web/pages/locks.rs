@@ -6,12 +6,14 @@ use jiff::Timestamp;
 use super::buttons::{Button, Buttons};
 use super::frame::{Frame, Section};
 use super::jobs::form::collections;
-use super::listing::{Choice, ListRequest, Node, SHORT, Shown, age_in_words, choices_of, with};
+use super::listing::{Choice, Head, ListRequest, Node, SHORT, Shown, age_in_words, choices_of, requested, with};
 use super::progress::Ages;
 use crate::actions::{ActionKind, Role, Target};
+use crate::mirror::lists::LockOrder;
 use crate::mirror::{LockKind, Summary};
 use crate::views::locks::{LockFilter, LockItem, LockList, SessionItem};
-use crate::views::parameter::Holder;
+use crate::views::parameter::{Holder, OneOf};
+use crate::views::query::Parameters as _;
 use crate::views::show::{Count, Moment, brief, counted};
 use crate::views::{PageQuery, ViewError};
 use crate::web::http::problem::Problem;
@@ -28,6 +30,7 @@ pub(super) struct LocksPage {
     page: PageQuery,
     kinds: Vec<Choice>,
     ages: Vec<Choice>,
+    sorts: Vec<Choice>,
     figures: Vec<Line>,
     /// Pauses what is not paused, where the reader may.
     pauses: Vec<Button>,
@@ -53,6 +56,7 @@ struct Line {
 #[derive(Debug)]
 struct List {
     shown: Shown,
+    heads: Vec<Head>,
     rows: Vec<Row>,
     sessions: Vec<Session>,
     more_sessions: String,
@@ -63,6 +67,8 @@ struct List {
 struct Session {
     /// Empty for the persistent locks.
     id: String,
+    /// From where it is connected; empty if unknown.
+    address: String,
     locks: String,
     jobs: String,
     href: String,
@@ -80,8 +86,12 @@ struct Row {
     /// Empty for a persistent lock.
     session: String,
     session_href: String,
+    /// From where the session is connected; empty if unknown.
+    address: String,
     /// What is shown in the place of a session.
     instead: &'static str,
+    /// Who paused the queue or holds the collection, and why; empty where that is not recorded.
+    requested: String,
     node: Node,
     button: Option<Button>,
     /// What finds the held jobs of a held collection; empty for every other lock.
@@ -109,6 +119,7 @@ impl LocksPage {
         Ok(Self {
             kinds: choices_of(filter.kind, name),
             ages: choices_of(filter.age, age_in_words),
+            sorts: choices_of(Some(filter.sort), sort_in_words),
             figures: LockKind::ALL.into_iter().filter_map(line).collect(),
             pauses: if role >= Role::Operator {
                 pauses(view.summary.as_ref(), Buttons::new(&frame.root, role))
@@ -138,6 +149,27 @@ fn pauses(summary: Option<&Summary>, buttons: Buttons<'_>) -> Vec<Button> {
         Some(Button { text, ..buttons.on(ActionKind::Pause, &Target::Queue(queue))? })
     };
     open.filter_map(named).collect()
+}
+
+fn sort_in_words(order: LockOrder) -> &'static str {
+    match order {
+        LockOrder::Oldest => "held longest first",
+        LockOrder::Newest => "last acquired first",
+    }
+}
+
+fn heads((filter, page): &(LockFilter, PageQuery), root: &str) -> Vec<Head> {
+    let href = |sort| {
+        let other = LockFilter { sort: OneOf(sort), ..filter.clone() };
+        address(&format!("{root}locks"), &[other.pairs(), page.size().pairs()].concat())
+    };
+    let orders = [(LockOrder::Oldest, true), (LockOrder::Newest, false)];
+    vec![
+        Head::plain("Guards", ""),
+        Head::by(("Held for", "num"), &orders, filter.sort.0, href),
+        Head::plain("Session", ""),
+        Head::plain("Znode", ""),
+    ]
 }
 
 fn name(kind: LockKind) -> &'static str {
@@ -190,11 +222,14 @@ impl List {
             let id = session.session.clone().unwrap_or_default();
             let href = with(&format!("{root}locks"), "session", if id.is_empty() { Holder::PERSISTENT } else { &id });
             let jobs = if session.jobs > 0 { Count(session.jobs).to_string() } else { String::new() };
-            Session { locks: Count(session.locks).to_string(), jobs, href, is_own: id == own && !id.is_empty(), id }
+            let address = session.address.clone().unwrap_or_default();
+            let is_own = id == own && !id.is_empty();
+            Session { locks: Count(session.locks).to_string(), jobs, href, is_own, address, id }
         };
         let more = list.session_count.saturating_sub(list.sessions.len()) as u64;
         Self {
             shown: Shown::new(of, root, counts, list.next.as_deref()),
+            heads: heads(asked, root),
             rows: list.items.iter().map(|item| Row::new(item, buttons, now)).collect(),
             sessions: list.sessions.iter().map(holder).collect(),
             more_sessions: if more > 0 { counted(more, "session more", "sessions more") } else { String::new() },
@@ -218,11 +253,13 @@ impl Row {
             since: item.created.map(|created| Moment::new(created, now)),
             session_href: with(&format!("{root}locks"), "session", &session),
             session,
+            address: item.address.clone().unwrap_or_default(),
             instead: match item.persistent {
                 Some(true) => "persistent",
                 Some(false) => "",
                 None => "not readable",
             },
+            requested: requested(item.by.as_deref().unwrap_or_default(), item.reason.as_deref().unwrap_or_default()),
             node: Node::of(&item.path, root),
             button: buttons.lock(&path, item.czxid),
             held: match &path {

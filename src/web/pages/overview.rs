@@ -11,8 +11,10 @@ use self::details::Details;
 use self::pipeline::Pipeline;
 use super::View;
 use super::frame::{Frame, Section};
+use crate::actions::Role;
+use crate::alerts::RuleStatus;
 use crate::views::overview::{self, Attention, Health, Recent, Severity};
-use crate::views::show::Moment;
+use crate::views::show::{Moment, counted};
 use crate::views::status::Status;
 use crate::web::icons;
 
@@ -27,6 +29,8 @@ mod pipeline;
 pub struct Overview {
     frame: Frame,
     content: Option<Content>,
+    /// Whether the reader may pause what acts automatically.
+    may_act: bool,
     facts: Vec<details::Fact>,
 }
 
@@ -36,6 +40,8 @@ struct Content {
     verdict: Verdict,
     pipeline: Pipeline,
     attention: Vec<Item>,
+    /// How many rules act on alerts; empty for none.
+    acting: String,
     curves: Vec<Curve>,
     /// How far back the curves reach.
     window: &'static str,
@@ -88,8 +94,14 @@ impl Overview {
         Self {
             frame: Frame::new(view, "./".to_owned(), Section::Overview),
             content: overview,
+            may_act: false,
             facts: details::facts(view),
         }
+    }
+
+    /// The same for a reader of that role.
+    pub(super) fn with_role(self, role: Role) -> Self {
+        Self { may_act: role >= Role::Operator, ..self }
     }
 }
 
@@ -107,11 +119,24 @@ impl Content {
             verdict: Verdict::new(overview, now),
             pipeline: Pipeline::new(overview, now),
             attention: overview.attention.iter().map(|item| Item::new(item, now)).collect(),
+            acting: acting(recent),
             curves: curves::all(overview, recent, now),
             watched: (watched < Duration::from_mins(59)).then(|| crate::views::show::Ago(watched).to_string()),
             batches: Batches::new(overview, now),
             details: Details::new(overview, now),
         }
+    }
+}
+
+/// How many rules act on alerts; empty for none, and while they are paused, which is among what needs attention.
+fn acting(recent: &Recent) -> String {
+    let Some(status) = recent.automation.as_ref().filter(|status| status.paused.is_none()) else {
+        return String::new();
+    };
+    let acting = |rule: &&RuleStatus| rule.is_enforced == Some(true) && rule.breaker.is_none();
+    match status.rules.iter().filter(acting).count() as u64 {
+        0 => String::new(),
+        rules => format!("{} on alerts.", counted(rules, "rule acts", "rules act")),
     }
 }
 

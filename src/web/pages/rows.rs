@@ -8,7 +8,7 @@ use crate::web::http::params::pairs_of;
 use crate::web::http::problem::Problem;
 
 /// The most rows of a page: with texts as they are found in production it is below 60 KB.
-const MOST: usize = 50;
+pub(super) const MOST: usize = 50;
 
 /// Refuses a page of more rows than a browser should be sent at once; the API takes more.
 pub(super) async fn few(request: Request, next: Next) -> Response {

@@ -141,6 +141,15 @@ impl RulesPage {
 }
 
 impl Known {
+    /// What may be changed of all rules at once: its name, and the words of its button.
+    fn change(&self) -> (&'static str, &'static str) {
+        if self.paused.is_some() {
+            ("unpause", "Unpause all automatic action")
+        } else {
+            ("pause", "Pause all automatic action")
+        }
+    }
+
     fn new(overview: Overview, root: &str, now: Timestamp) -> Self {
         let Overview { rules, orphans, paused, leads, read, budget_left, events, is_audit_unwritable, .. } = overview;
         let count = |mode: Mode| rules.iter().filter(|rule| rule.rule.mode == mode).count() as u64;
@@ -167,7 +176,8 @@ impl Known {
                 "Another process executes decisions"
             };
             let fresh = Moment::new(read, now);
-            format!("{who}; read {} ago. Budget left for all rules: {} items.", fresh.ago, Count(budget_left))
+            let budget = counted(budget_left, "item", "items");
+            format!("{who}; read {} ago. Budget left for all rules: {budget}.", fresh.ago)
         } else {
             "Decisions cannot be read from ZooKeeper now, so no alerts are accepted.".to_owned()
         };

@@ -5,7 +5,7 @@
 //! have. Lines leave at the front. So enough requests are in flight although each znode's children are known only after
 //! it, and no more is held than lies in a window before the front.
 //!
-//! The queries of a request are chosen from the window at random, but for one, so that the front moves. In action, the
+//! The queries of a request are chosen from the window at random, but for one, so that the front moves. In order, the
 //! first large values after many small ones would all be under way before one of them is answered.
 
 use std::collections::{HashMap, VecDeque};

@@ -61,27 +61,27 @@ impl Queue {
     /// [`Error::NotShown`] for an item that is not broken; [`Error::Invalid`] where a repair puts it right, where a job
     /// of a batch is not done, and where there is more than can be shown; [`Error::Conflict`] where a living session
     /// holds the item; [`Error::Missing`] where it is gone; [`Error::Read`].
-    pub async fn plan_purge_broken(&self, item: &Path, action: RepairOptions<'_>) -> Result<Removal, Error> {
+    pub async fn plan_purge_broken(&self, item: &Path, options: RepairOptions<'_>) -> Result<Removal, Error> {
         match item {
-            Path::Job(job) => self.remove_job(*job, action).await,
-            Path::Batch(batch) => self.remove_batch(*batch, action).await,
-            Path::Request(queue, request) => self.remove_request(*queue, *request, action).await,
+            Path::Job(job) => self.remove_job(*job, options).await,
+            Path::Batch(batch) => self.remove_batch(*batch, options).await,
+            Path::Request(queue, request) => self.remove_request(*queue, *request, options).await,
             _ => Err(Error::NotShown { item: item.clone(), fault: Fault::UnfinishedCreation }),
         }
     }
 
-    async fn remove_job(&self, id: JobId, action: RepairOptions<'_>) -> Result<Removal, Error> {
+    async fn remove_job(&self, id: JobId, options: RepairOptions<'_>) -> Result<Removal, Error> {
         let item = Path::Job(id);
         let inspection = self.inspect_job(id, None).await?;
         let job = inspection.job.as_ref().ok_or_else(|| Error::Missing(item.clone()))?;
-        let fault =
-            action.broken(&item, Fault::UnloadableJob, |limits, sink| detect_job(&inspection.facts(), limits, sink))?;
-        if fault == Fault::UnloadableJob && inspection.is_repairable(job, action.now) {
+        let fault = options
+            .broken(&item, Fault::UnloadableJob, |limits, sink| detect_job(&inspection.facts(), limits, sink))?;
+        if fault == Fault::UnloadableJob && inspection.is_repairable(job, options.now) {
             return Err(repairable(item, fault));
         }
         let others = inspection.entry_paths().chain(inspection.reference_paths()).collect();
         let nodes = self.read_nodes(&item, vec![item.clone()], others).await?;
-        let transaction = removal(&nodes, &item, &Path::JobNode(id, JobNode::Lock), action)?;
+        let transaction = removal(&nodes, &item, &Path::JobNode(id, JobNode::Lock), options)?;
         let summary = format!(
             "Removes job {id} with its queue entries and references. Its depositor is not notified, and has to submit it \
              again."
@@ -94,18 +94,18 @@ impl Queue {
         &self,
         queue: AccessQueue,
         id: RequestId,
-        action: RepairOptions<'_>,
+        options: RepairOptions<'_>,
     ) -> Result<Removal, Error> {
         let item = Path::Request(queue, id);
         let (request, created_ms) = self.inspect_request(queue, id).await?;
         let facts = request_facts(&request, created_ms);
         let fault =
-            action.broken(&item, Fault::UnloadableRequest, |limits, sink| detect_request(&facts, limits, sink))?;
-        if fault == Fault::UnloadableRequest && is_repairable(&request, action.now) {
+            options.broken(&item, Fault::UnloadableRequest, |limits, sink| detect_request(&facts, limits, sink))?;
+        if fault == Fault::UnloadableRequest && is_repairable(&request, options.now) {
             return Err(repairable(item, fault));
         }
         let nodes = self.read_nodes(&item, vec![item.clone()], Vec::new()).await?;
-        let transaction = removal(&nodes, &item, &Path::RequestNode(queue, id, RequestNode::Lock), action)?;
+        let transaction = removal(&nodes, &item, &Path::RequestNode(queue, id, RequestNode::Lock), options)?;
         let summary =
             format!("Removes access request {id} from {}. Its user has to request it again.", Path::AccessQueue(queue));
         let chunks = vec![Chunk { jobs: Vec::new(), transaction }];
@@ -114,12 +114,12 @@ impl Queue {
 
     /// Removes a batch with all jobs that name it, their entries and references, and its UUID entry: a job without its
     /// batch could not be loaded either. Jobs that are not done stay in the way.
-    async fn remove_batch(&self, id: BatchId, action: RepairOptions<'_>) -> Result<Removal, Error> {
+    async fn remove_batch(&self, id: BatchId, options: RepairOptions<'_>) -> Result<Removal, Error> {
         let (item, lock) = (Path::Batch(id), Path::BatchNode(id, BatchNode::Lock));
         let inspection = self.inspect_batch(id).await?;
-        let fault = action
+        let fault = options
             .broken(&item, Fault::UnloadableBatch, |limits, sink| detect_batch(&inspection.facts(), limits, sink))?;
-        if fault == Fault::UnloadableBatch && inspection.is_repairable(action.now) {
+        if fault == Fault::UnloadableBatch && inspection.is_repairable(options.now) {
             return Err(repairable(item, fault));
         }
         let jobs: BTreeSet<JobId> = self.jobs_by_batch().await?.remove(&id).into_iter().flatten().collect();
@@ -149,11 +149,11 @@ impl Queue {
                 None => own.push(node.clone()),
             }
         }
-        let last = removal(&own, &item, &lock, action)?;
+        let last = removal(&own, &item, &lock, options)?;
         let mut items = Vec::new();
         for (job, nodes) in &by_job {
             let lock = Path::JobNode(*job, JobNode::Lock);
-            items.push((Some((*job, None)), removal(nodes, &Path::Job(*job), &lock, action)?));
+            items.push((Some((*job, None)), removal(nodes, &Path::Job(*job), &lock, options)?));
         }
         let mut open = Transaction::new();
         open.check_exists(item.clone());
@@ -214,9 +214,9 @@ impl Queue {
 
 /// Deletes an item's znodes, children first, itself last, under its lock. A lock that is there goes with it, where that
 /// may be.
-fn removal(nodes: &[RemovedNode], own: &Path, lock: &Path, action: RepairOptions<'_>) -> Result<Transaction, Error> {
+fn removal(nodes: &[RemovedNode], own: &Path, lock: &Path, options: RepairOptions<'_>) -> Result<Transaction, Error> {
     let held = nodes.iter().find(|node| node.path == *lock).map(|node| Lock::from_stat(lock.clone(), &node.stat));
-    check_lock(held.as_ref(), action)?;
+    check_lock(held.as_ref(), options)?;
     let is_there = nodes.iter().any(|node| node.path == *own);
     let mut transaction = Transaction::new();
     if is_there && held.is_none() {
@@ -237,9 +237,9 @@ fn shown(nodes: Vec<RemovedNode>) -> Vec<(Path, Vec<u8>)> {
 }
 
 /// Refuses what a living session holds, unless `even_if_locked`. A persistent lock does not prevent removal.
-fn check_lock(lock: Option<&Lock>, action: RepairOptions<'_>) -> Result<(), Error> {
+fn check_lock(lock: Option<&Lock>, options: RepairOptions<'_>) -> Result<(), Error> {
     match lock {
-        Some(lock) if lock.session.is_some() && !action.even_if_locked => {
+        Some(lock) if lock.session.is_some() && !options.even_if_locked => {
             let kind = ConflictKind::Locked { session: lock.session, since: lock.since };
             Err(Error::conflict(lock.path.clone(), kind))
         }

@@ -19,11 +19,11 @@ impl Queue {
         &self,
         fault: Fault,
         id: BatchId,
-        action: RepairOptions<'_>,
+        options: RepairOptions<'_>,
     ) -> Result<Repair, Error> {
         let item = Path::Batch(id);
         let inspection = self.inspect_batch(id).await?;
-        action.confirm(fault, &item, |limits, sink| detect_batch(&inspection.facts(), limits, sink))?;
+        options.confirm(fault, &item, |limits, sink| detect_batch(&inspection.facts(), limits, sink))?;
         let invalid = |reason: &str| Err(Error::Invalid { path: item.clone(), reason: reason.to_owned() });
         let processing = Path::BatchOutcome(id, Outcome::Processing);
         let mut changes = Transaction::new();
@@ -57,11 +57,11 @@ impl Queue {
                 );
             }
             (Fault::UnfinishedCreation, Some(state)) if inspection.batch.is_acquired() => {
-                self.release_unexpanded(&inspection, state, action, &mut changes).await?
+                self.release_unexpanded(&inspection, state, options, &mut changes).await?
             }
             (Fault::UnfinishedCreation, _) => return Err(unfinished(item)),
             (Fault::UnloadableBatch, _) => {
-                let words = inspection.loadable(action.now, &mut changes, &mut loses)?;
+                let words = inspection.loadable(options.now, &mut changes, &mut loses)?;
                 format!("Makes batch {id} loadable. It writes {}.", words.join("; "))
             }
             (Fault::DanglingUuid, _) => {
@@ -79,7 +79,7 @@ impl Queue {
         // The entry of a UUID lies beside its batch, and no one who works on that writes it.
         let transaction = match fault {
             Fault::DanglingUuid => checked,
-            _ => action.under_lock(Path::BatchNode(id, BatchNode::Lock), inspection.batch.lock(), checked)?,
+            _ => options.under_lock(Path::BatchNode(id, BatchNode::Lock), inspection.batch.lock(), checked)?,
         };
         Ok(Repair::new(fault, item, summary, transaction).losing(loses))
     }
@@ -90,7 +90,7 @@ impl Queue {
         &self,
         inspection: &BatchInspection,
         state: BatchState,
-        action: RepairOptions<'_>,
+        options: RepairOptions<'_>,
         changes: &mut Transaction,
     ) -> Result<String, Error> {
         let id = inspection.batch.id;
@@ -110,12 +110,12 @@ impl Queue {
         }
         let status = inspection.batch.status_found();
         let (data, stat) = status.ok_or(Error::Missing(Path::BatchNode(id, BatchNode::Status)))?;
-        let pending = record::loadable_item_status(&record::as_utf8(data), BatchState::Pending, action.now);
+        let pending = record::loadable_item_status(&record::as_utf8(data), BatchState::Pending, options.now);
         changes.set(Path::BatchNode(id, BatchNode::Status), pending, stat.version);
         Ok(format!("Removes the empty states of batch {id} and makes it Pending, so that it is acquired again."))
     }
 
-    pub(super) async fn repair_uuid(&self, item: &Path, action: RepairOptions<'_>) -> Result<Repair, Error> {
+    pub(super) async fn repair_uuid(&self, item: &Path, options: RepairOptions<'_>) -> Result<Repair, Error> {
         let fault = Fault::DanglingUuid;
         let Some((data, stat)) = self.read_data(item.clone()).await?.data() else {
             return Err(gone(fault, item));
@@ -133,7 +133,7 @@ impl Queue {
             _ => UuidLeads::Nowhere,
         };
         let facts = UuidFacts { written_ms: stat.mtime, leads };
-        action.confirm(fault, item, |limits, sink| detect_uuid(item, facts, limits, sink))?;
+        options.confirm(fault, item, |limits, sink| detect_uuid(item, facts, limits, sink))?;
         if let Some(id) = canonical {
             let summary = format!("Writes {id} into {item}, without the white space around it.");
             let mut transaction = Transaction::new();

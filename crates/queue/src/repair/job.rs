@@ -17,7 +17,7 @@ impl Queue {
         &self,
         fault: Fault,
         id: JobId,
-        action: RepairOptions<'_>,
+        options: RepairOptions<'_>,
         survey: Option<&Survey>,
     ) -> Result<Repair, Error> {
         let item = Path::Job(id);
@@ -25,7 +25,7 @@ impl Queue {
         if inspection.job.is_none() && !matches!(fault, Fault::StrayEntry | Fault::MissingReference) {
             return Err(Error::Missing(item));
         }
-        action.confirm(fault, &item, |limits, sink| detect_job(&inspection.facts(), limits, sink))?;
+        options.confirm(fault, &item, |limits, sink| detect_job(&inspection.facts(), limits, sink))?;
         let job = match (fault, &inspection.job) {
             (Fault::StrayEntry, None) => {
                 let summary = format!("Removes the queue entries of job {id}, which is gone.");
@@ -50,7 +50,7 @@ impl Queue {
             Fault::PriorityOutOfRange => inspection.clamp_priority(job, &mut loses)?,
             Fault::DuplicateReference | Fault::MissingReference => inspection.settle_references(job)?,
             Fault::UnloadableJob => {
-                let loadable = inspection.loadable(job, action.now)?;
+                let loadable = inspection.loadable(job, options.now)?;
                 (loses, writes_status) = (loadable.loses, loadable.writes_status);
                 (format!("Makes job {id} loadable. It writes {}.", loadable.words.join("; ")), loadable.changes)
             }
@@ -67,7 +67,7 @@ impl Queue {
             None => drop(checked.check_exists(item.clone())),
         }
         checked.append(changes);
-        let transaction = action.under_lock(Path::JobNode(id, JobNode::Lock), job.lock(), checked)?;
+        let transaction = options.under_lock(Path::JobNode(id, JobNode::Lock), job.lock(), checked)?;
         Ok(Repair::new(fault, item, summary, transaction).losing(loses))
     }
 }

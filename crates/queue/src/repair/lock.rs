@@ -18,31 +18,31 @@ impl Queue {
     pub(super) async fn repair_lock(
         &self,
         item: &Path,
-        action: RepairOptions<'_>,
+        options: RepairOptions<'_>,
         survey: Option<&Survey>,
     ) -> Result<Repair, Error> {
         let fault = Fault::LeakedLock;
         let lock = match item {
             Path::Job(job) => {
                 let inspection = self.inspect_job(*job, survey).await?;
-                action.confirm(fault, item, |limits, sink| detect_job(&inspection.facts(), limits, sink))?;
+                options.confirm(fault, item, |limits, sink| detect_job(&inspection.facts(), limits, sink))?;
                 Path::JobNode(*job, JobNode::Lock)
             }
             Path::Batch(batch) => {
                 let inspection = self.inspect_batch(*batch).await?;
-                action.confirm(fault, item, |limits, sink| detect_batch(&inspection.facts(), limits, sink))?;
+                options.confirm(fault, item, |limits, sink| detect_batch(&inspection.facts(), limits, sink))?;
                 Path::BatchNode(*batch, BatchNode::Lock)
             }
             Path::Request(queue, request) => {
                 // That it has children is known: one of them is its lock.
                 let found = self.load_request(*queue, *request).await?;
                 let facts = request_facts(&found, i64::MAX);
-                action.confirm(fault, item, |limits, sink| detect_request(&facts, limits, sink))?;
+                options.confirm(fault, item, |limits, sink| detect_request(&facts, limits, sink))?;
                 Path::RequestNode(*queue, *request, RequestNode::Lock)
             }
             Path::NamedLock(LockFolder::Inventory | LockFolder::LocalId, _) | Path::PublishedLocalId(_) => {
                 let lock = self.find_lock(item).await?.ok_or_else(|| gone(fault, item))?;
-                action.confirm(fault, item, |limits, sink| detect_lock(item, lock_facts(&lock), limits, sink))?;
+                options.confirm(fault, item, |limits, sink| detect_lock(item, lock_facts(&lock), limits, sink))?;
                 item.clone()
             }
             _ => return Err(gone(fault, item)),
@@ -56,13 +56,13 @@ impl Queue {
         &self,
         item: &Path,
         name: &str,
-        action: RepairOptions<'_>,
+        options: RepairOptions<'_>,
     ) -> Result<Repair, Error> {
         let fault = Fault::LeakedStorageLock;
         let lock = self.find_lock(item).await?.ok_or_else(|| gone(fault, item))?;
         let is_stored = self.is_stored(name).await?;
         let facts = lock_facts(&lock);
-        action.confirm(fault, item, |limits, sink| detect_storage_lock(item, facts, is_stored, limits, sink))?;
+        options.confirm(fault, item, |limits, sink| detect_storage_lock(item, facts, is_stored, limits, sink))?;
         self.repair_by_breaking(fault, item, &lock).await
     }
 

@@ -10,10 +10,10 @@ use crate::transaction::Transaction;
 impl Queue {
     /// Removes what is not a queue entry from the folder of a state: nothing refers to it. A job or batch stays,
     /// whatever its name is.
-    pub(super) async fn repair_name(&self, item: &Path, action: RepairOptions<'_>) -> Result<Repair, Error> {
+    pub(super) async fn repair_name(&self, item: &Path, options: RepairOptions<'_>) -> Result<Repair, Error> {
         let fault = Fault::MalformedName;
         let Some((data, stat)) = self.read_data(item.clone()).await?.data() else { return Err(gone(fault, item)) };
-        action.confirm(fault, item, |limits, sink| detect_name(item, limits, sink))?;
+        options.confirm(fault, item, |limits, sink| detect_name(item, limits, sink))?;
         let refused = |reason: String| Err(Error::Invalid { path: item.clone(), reason });
         if stat.num_children > 0 {
             return refused("it has children: inspect them, and delete it by hand".to_owned());

@@ -20,18 +20,18 @@ impl Queue {
         fault: Fault,
         queue: AccessQueue,
         id: RequestId,
-        action: RepairOptions<'_>,
+        options: RepairOptions<'_>,
     ) -> Result<Repair, Error> {
         let item = Path::Request(queue, id);
         let (request, created_ms) = self.inspect_request(queue, id).await?;
         let facts = request_facts(&request, created_ms);
-        action.confirm(fault, &item, |limits, sink| detect_request(&facts, limits, sink))?;
-        let write = loadable(&request, action.now)?.ok_or_else(|| gone(fault, &item))?;
+        options.confirm(fault, &item, |limits, sink| detect_request(&facts, limits, sink))?;
+        let write = loadable(&request, options.now)?.ok_or_else(|| gone(fault, &item))?;
         let (mut changes, mut loses, mut words) = (Transaction::new(), Vec::new(), Vec::new());
         write.add(&mut changes, &mut loses, &mut words);
         let summary = format!("Makes access request {id} loadable. It writes {}.", words.join("; "));
         let lock = Path::RequestNode(queue, id, RequestNode::Lock);
-        let transaction = action.under_lock(lock, request.lock(), changes)?;
+        let transaction = options.under_lock(lock, request.lock(), changes)?;
         Ok(Repair::new(fault, item, summary, transaction).losing(loses))
     }
 }

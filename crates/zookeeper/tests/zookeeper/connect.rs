@@ -4,9 +4,11 @@
 
 use std::time::Duration;
 
+use queuekeeper_zookeeper::connections::NoConnections;
 use queuekeeper_zookeeper::diagnose::Symptom;
 use queuekeeper_zookeeper::server::Options;
 use queuekeeper_zookeeper::{Auth, Config, ConnectError, PrivateServer, within};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use zookeeper_client::{Acls, Client, CreateMode, Error};
 
 use queuekeeper_testkit::proxy::{Newcomers, Proxy};
@@ -103,4 +105,33 @@ async fn timeouts_that_cannot_work_are_refused_before_any_attempt() {
         assert!(error.to_string().contains(allowed), "{error}");
         assert_eq!(config.check().unwrap_err().to_string(), error.to_string());
     }
+}
+
+#[tokio::test]
+async fn a_session_is_found_at_the_address_of_its_client_or_it_is_said_why_not() {
+    let server = PrivateServer::start(Options::default()).await.unwrap();
+    let own = config(&server.connect_string());
+    let client = own.connect().await.unwrap();
+    let found = own.connections().await;
+    assert_eq!(found.failures, []);
+    let address = found.addresses[&client.session_id().0];
+    assert!(address.ip().is_loopback() && address.port() > 0, "{address}");
+
+    // A server that does not allow it, and one that is not there, tell nothing; the others are asked all the same.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let refusing = listener.local_addr().unwrap();
+    let gone = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let refusals = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut command = [0; 4];
+        stream.read_exact(&mut command).await.unwrap();
+        stream.write_all(b"cons is not executed because it is not in the whitelist.\n").await.unwrap();
+        command
+    });
+    let several = config(&format!("{},{refusing},{gone}", server.connect_string())).connections().await;
+    assert_eq!(several.addresses[&client.session_id().0], address);
+    let why: Vec<_> = several.failures.into_iter().map(|(host, why)| (host.to_string(), why)).collect();
+    let refused = NoConnections::Unanswered(Symptom::Refused);
+    assert_eq!(why, [(refusing.to_string(), NoConnections::NotAllowed), (gone.to_string(), refused)]);
+    assert_eq!(&refusals.await.unwrap(), b"cons");
 }

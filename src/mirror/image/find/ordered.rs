@@ -21,22 +21,23 @@ impl Filter<'_> {
     }
 
     /// Counts the jobs that pass, and puts those before a selection that may be on its page, with their numbers in
-    /// place of their rows. The sets have all the jobs of the states that are asked for.
+    /// place of their rows. The sets have all the jobs of the states that are asked for, each with what its places have
+    /// above the instant.
     pub(super) fn take_in_order<'a>(
         &self,
-        sets: impl Iterator<Item = &'a Bands<5>>,
+        sets: impl Iterator<Item = (u128, &'a Bands<5>)>,
         is_turned: bool,
         selection: &mut Selection,
     ) {
         let until = self.entered_until.unwrap_or(i64::MAX);
         let is_wanted = |(entered_ms, _): &(i64, u32)| *entered_ms <= until;
-        let place = |(entered_ms, number): &(i64, u32)| {
-            let place = u128::from(entered_ms.wide()) << 32 | u128::from(*number);
-            if is_turned { place ^ TURNED } else { place }
-        };
         let start = selection.start();
-        let is_behind = |item: &(i64, u32)| start.is_none_or(|start| place(item) > start);
-        for set in sets {
+        for (group, set) in sets {
+            let place = |(entered_ms, number): &(i64, u32)| {
+                let place = group | u128::from(entered_ms.wide()) << 32 | u128::from(*number);
+                if is_turned { place ^ TURNED } else { place }
+            };
+            let is_behind = |item: &(i64, u32)| start.is_none_or(|start| place(item) > start);
             let jobs = set.items();
             let total = jobs.rank(is_wanted);
             if is_turned {

@@ -83,6 +83,8 @@ impl Value for i64 {
 pub(super) struct Order<'a, T> {
     pub(super) values: &'a [T],
     pub(super) numbers: &'a [u32],
+    /// What all places have above the value: [`SECOND`](super::select::SECOND) for rows that come behind others.
+    pub(super) group: u128,
     pub(super) is_turned: bool,
 }
 
@@ -92,7 +94,7 @@ impl<T: Value> Order<'_, T> {
     }
 
     pub(super) fn place(&self, row: usize) -> u128 {
-        self.turn(u128::from(self.values[row].wide()) << 32 | u128::from(self.numbers[row]))
+        self.turn(self.group | u128::from(self.values[row].wide()) << 32 | u128::from(self.numbers[row]))
     }
 
     /// Takes the marks off the rows that do not come behind a place.
@@ -112,8 +114,14 @@ impl<T: Value> Order<'_, T> {
             }
             return;
         }
-        let place = self.turn(place);
         let is_above = is_behind != self.is_turned;
+        // From a place in the first group, all rows of the second one are above it.
+        let Some(place) = self.turn(place).checked_sub(self.group) else {
+            if !is_above {
+                marks.fill(0);
+            }
+            return;
+        };
         let number = u32::try_from(place & u128::from(u32::MAX)).expect("these are 32 bits");
         let value = u64::try_from(place >> 32).ok().and_then(T::narrow);
         let (values, numbers) = (&self.values[rows.clone()], &self.numbers[rows]);

@@ -1,8 +1,11 @@
 //! The first few of many, without sorting the others.
 
-/// The bits of a place in the order: 64 of the value, 32 of the job's number. Turned round in all of them, the order is
-/// turned round, and nothing is lost of it.
-pub(super) const TURNED: u128 = (1 << 96) - 1;
+/// Of places of two groups, the bit of those in the second one: above the 64 bits of the value and the 32 bits of the
+/// job's number.
+pub(super) const SECOND: u128 = 1 << 96;
+
+/// All bits of a place in the order. Turned round in all of them, the order is turned round, and nothing is lost of it.
+pub(super) const TURNED: u128 = SECOND | (SECOND - 1);
 
 /// Takes places in any order and keeps the first ones behind a cursor, or the last ones before it.
 ///

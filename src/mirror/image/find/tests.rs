@@ -20,7 +20,7 @@ use crate::mirror::text::TextColumn;
 use queuekeeper_queue::fault::{Fault, Limits};
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::JobNode;
-use queuekeeper_queue::state::{JobState, State as _};
+use queuekeeper_queue::state::JobState;
 
 const TEXTS: [&str; 7] = ["", "Éa.zip", "rbn_000123.ZIP", "<script>", "100%_\\", "ark:/99999/fk4", "\u{202e}x;y"];
 const MESSAGES: [&str; 6] =
@@ -59,7 +59,7 @@ fn any_change() -> impl Strategy<Value = (JobNode, Option<String>)> {
 }
 
 fn any_query() -> impl Strategy<Value = JobQuery> {
-    let state = select(vec![None, Some(JobState::Pending), Some(JobState::Failed), Some(JobState::Held)]);
+    let state = select(vec![None, Some(JobState::Pending), Some(JobState::Failed), Some(JobState::Completed)]);
     let where_ = (
         vec(state, 0..3),
         option::weighted(0.2, select(vec!["", "a", "B", "nowhere"])),
@@ -134,14 +134,15 @@ fn expected(image: &Image, query: &JobQuery, asked: FaultQuery<'_>) -> Vec<Job> 
     let mut jobs = image.jobs(0..image.job_slots(), Offset::default());
     jobs.retain(|job| is_wanted(image, job, query, asked));
     jobs.sort_by_key(|job| {
+        let is_second = query.sort == JobSort::Unfinished && job.state.is_some_and(JobState::is_final);
         let value = match query.sort {
-            JobSort::Entered => i128::from(millis(job.entered).unwrap_or(i64::MAX)),
+            JobSort::Unfinished | JobSort::Entered => i128::from(millis(job.entered).unwrap_or(i64::MAX)),
             JobSort::Id => 0,
             JobSort::Priority => job.priority.map_or(1000, |priority| priority.number().into()),
             JobSort::SpaceNeeded => job.space_needed_bytes.into(),
             JobSort::Retries => job.retry_count.unwrap_or(0).into(),
         };
-        (value, job.id)
+        (is_second, value, job.id)
     });
     if query.direction == Direction::Descending {
         jobs.reverse();
@@ -281,7 +282,7 @@ proptest! {
     fn many_jobs_that_are_much_alike_are_found_as_a_plain_filter_and_sort_finds_them(
         changes in vec((0u32..250, any_change()), 300..700),
         queries in vec(any_query(), 12),
-        cursors in vec((any::<bool>(), 0u128..1_000 << 32), 4),
+        cursors in vec((any::<bool>(), any::<bool>(), 0u128..1_000 << 32), 4),
         walked in 0usize..600,
         at_once in 1i64..200,
     ) {
@@ -309,8 +310,12 @@ proptest! {
             check_pages(&image, &query, matches, asked)?;
             // From a place where no job stands, too.
             let all = expected(&image, &query, asked);
-            for (is_back, at) in cursors.iter().copied() {
-                let at = if query.sort == JobSort::Entered { (1 << 95) + at * 300 } else { at };
+            for (is_back, is_second, at) in cursors.iter().copied() {
+                let at = match query.sort {
+                    JobSort::Unfinished if is_second => super::select::SECOND | ((1 << 95) + at * 300),
+                    JobSort::Unfinished | JobSort::Entered => (1 << 95) + at * 300,
+                    JobSort::Id | JobSort::Priority | JobSort::SpaceNeeded | JobSort::Retries => at,
+                };
                 let at = if query.direction == Direction::Descending { at ^ super::select::TURNED } else { at };
                 let cursor = Some(JobCursor { sort: query.sort, direction: query.direction, is_back, at });
                 let page = image.find_jobs(&JobQuery { cursor, ..query.clone() }, matches, asked, asked.now_ms);

@@ -1,4 +1,4 @@
-//! The list of locks, oldest first.
+//! The list of locks, by when they were created.
 //!
 //! There may be as many as jobs. So the page is read off the ordered sets, and only what is as old as its first and
 //! last lock is looked at besides.
@@ -14,23 +14,34 @@ use crate::mirror::clock::Offset;
 use crate::mirror::image::Image;
 use crate::mirror::image::row::{LockStat, UNKNOWN_MS};
 use crate::mirror::image::view::own;
-use crate::mirror::lists::{ListedLock, LockFilter, SessionLocks};
+use crate::mirror::lists::{ListedLock, LockFilter, LockOrder, SessionLocks};
 use crate::mirror::page::{InvalidCursor, Page, Part, Picker};
 use crate::mirror::summary::LockKind;
 use queuekeeper_queue::path::{AccessQueue, BatchNode, JobNode, Path, RequestNode};
 
-/// The order of the list, as its cursors name it.
-const ORDER: &str = "locks";
-
-/// What locks are ordered by: when they were created, their kind, and their path.
+/// What locks are ordered by: when they were created, as a rank, their kind, and their path.
 type Key = (i64, usize, PathKey);
+
+/// The rank of an instant. The unknown one is the last in both orders; turning a rank round twice gives the instant.
+fn rank(created_ms: i64, order: LockOrder) -> i64 {
+    match order {
+        LockOrder::Newest if created_ms != UNKNOWN_MS => created_ms.saturating_neg(),
+        LockOrder::Newest | LockOrder::Oldest => created_ms,
+    }
+}
+
+/// The name of an order in cursors.
+fn name(order: LockOrder) -> String {
+    format!("locks {}", order.label())
+}
 
 /// A page under way.
 struct Picking {
     picker: Picker<Key>,
     created: RangeInclusive<i64>,
-    /// From when on locks may be on the page.
-    from: i64,
+    order: LockOrder,
+    /// From which rank on locks may be on the page; `None` for any.
+    from: Option<i64>,
     total: usize,
     skipped: usize,
 }
@@ -39,17 +50,34 @@ impl Picking {
     /// Offers what is in an ordered set, as far as it may be on the page.
     fn ordered(&mut self, set: &Bands<5>, kind: LockKind, path: impl Fn(u32) -> Option<Path>) {
         let (first, last) = self.created.clone().into_inner();
-        let from = self.from.max(first);
-        self.total += set.range(first..=last).count();
-        if from > first {
-            self.skipped += set.range(first..=from - 1).count();
+        let many = |from: i64, to: i64| if from > to { 0 } else { set.range(from..=to).count() };
+        self.total += many(first, last);
+        let from = self.from.unwrap_or(i64::MIN);
+        if self.order == LockOrder::Oldest {
+            self.skipped += many(first, last.min(from.saturating_sub(1)));
+            self.offer(set.range(from.max(first)..=last), kind, path);
+            return;
         }
-        for (at, number) in set.range(from..=last) {
-            if self.picker.limit().is_some_and(|(limit, ..)| at > *limit) {
+        let known = last.min(UNKNOWN_MS - 1);
+        let until = if self.from.is_some() { known.min(rank(from, self.order)) } else { known };
+        let until = if from == UNKNOWN_MS { i64::MIN } else { until };
+        self.skipped += many(first.max(until.saturating_add(1)), known);
+        let latest = set.items().before(|(at, _)| *at <= until).take_while(|(at, _)| *at >= first);
+        self.offer(latest, kind, &path);
+        if last == UNKNOWN_MS {
+            self.offer(set.range(UNKNOWN_MS..=UNKNOWN_MS), kind, &path);
+        }
+    }
+
+    /// Offers what comes in order, as far as it may be on the page.
+    fn offer(&mut self, items: impl Iterator<Item = (i64, u32)>, kind: LockKind, path: impl Fn(u32) -> Option<Path>) {
+        for (at, number) in items {
+            let rank = rank(at, self.order);
+            if self.picker.limit().is_some_and(|(limit, ..)| rank > *limit) {
                 break;
             }
             if let Some(path) = path(number) {
-                self.picker.offer((at, kind as usize, PathKey(path)));
+                self.picker.offer((rank, kind as usize, PathKey(path)));
             }
         }
     }
@@ -58,7 +86,7 @@ impl Picking {
     fn one(&mut self, kind: LockKind, path: Path, created_ms: i64) {
         if self.created.contains(&created_ms) {
             self.total += 1;
-            self.picker.offer((created_ms, kind as usize, PathKey(path)));
+            self.picker.offer((rank(created_ms, self.order), kind as usize, PathKey(path)));
         }
     }
 }
@@ -72,10 +100,11 @@ impl Image {
         now: Timestamp,
         offset: Offset,
     ) -> Result<Page<ListedLock>, InvalidCursor> {
-        let after: Option<Key> = part.key(ORDER)?;
-        let from = after.as_ref().map_or(i64::MIN, |(at, ..)| *at);
+        let order = filter.order;
+        let after: Option<Key> = part.key(&name(order))?;
+        let from = after.as_ref().map(|(rank, ..)| *rank);
         let created = began(filter.age, now, offset);
-        let mut picking = Picking { picker: Picker::new(after, part.size), created, from, total: 0, skipped: 0 };
+        let mut picking = Picking { picker: Picker::new(after, part.size), created, order, from, total: 0, skipped: 0 };
         for kind in LockKind::ALL.into_iter().filter(|kind| filter.kind.is_none_or(|wanted| wanted == *kind)) {
             match (kind, filter.session) {
                 (LockKind::Batch | LockKind::Access, session) => {
@@ -106,9 +135,11 @@ impl Image {
             }
         }
         let Picking { picker, total, skipped, .. } = picking;
-        Ok(picker.of(total, skipped).page(ORDER, |(created_ms, kind, PathKey(path))| {
-            let (kind, path) = (LockKind::ALL[*kind], path.clone());
-            ListedLock { kind, stat: self.lock_stat(&path), path, created: own(*created_ms, offset) }
+        Ok(picker.of(total, skipped).page(&name(order), |(at, kind, PathKey(path))| {
+            let (kind, path, created_ms) = (LockKind::ALL[*kind], path.clone(), rank(*at, order));
+            let is_pause = matches!(kind, LockKind::Queue | LockKind::Collection);
+            let pause = is_pause.then(|| self.pause(&path, offset)).flatten();
+            ListedLock { kind, stat: self.lock_stat(&path), path, created: own(created_ms, offset), pause }
         }))
     }
 

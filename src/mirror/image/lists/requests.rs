@@ -57,6 +57,7 @@ fn rank(request: RequestId, entry: &Entry, order: RequestOrder) -> i64 {
         RequestOrder::Waiting => entry.item.entered_ms,
         RequestOrder::Changed => entry.item.entered_ms.saturating_neg(),
         RequestOrder::Newest => -i64::from(request.number()),
+        RequestOrder::Oldest => i64::from(request.number()),
         RequestOrder::Largest => -bytes,
         RequestOrder::Smallest => bytes,
     }

@@ -10,7 +10,7 @@ use zookeeper_client::Stat;
 
 use super::*;
 use crate::mirror::image::{FaultQuery, Image};
-use crate::mirror::lists::{BatchFilter, BatchOrder, LockFilter, RequestFilter, RequestOrder};
+use crate::mirror::lists::{BatchFilter, BatchOrder, LockFilter, LockOrder, RequestFilter, RequestOrder};
 use crate::mirror::page::{Page, Part};
 use crate::mirror::read::Found;
 use crate::mirror::summary::{AGE_BOUNDS, LockKind};
@@ -212,6 +212,7 @@ proptest! {
             RequestOrder::Waiting => entered(a).cmp(&entered(b)),
             RequestOrder::Changed => entered(b).cmp(&entered(a)),
             RequestOrder::Newest => b.id.cmp(&a.id),
+            RequestOrder::Oldest => a.id.cmp(&b.id),
             RequestOrder::Largest => b.requested_bytes.cmp(&a.requested_bytes),
             RequestOrder::Smallest => a.requested_bytes.cmp(&b.requested_bytes),
         }.then((a.queue, a.id).cmp(&(b.queue, b.id))));
@@ -219,15 +220,16 @@ proptest! {
     }
 
     #[test]
-    fn locks_are_those_that_fit_oldest_first(
+    fn locks_are_those_that_fit_in_the_order_of_their_creation(
         znodes in vec(any_znode(), 0..200),
         kind in option::of(select(LockKind::ALL.to_vec())),
         age in option::of(0usize..6),
         session in option::of(0i64..4),
+        order in select(LockOrder::ALL.to_vec()),
         size in 1usize..6,
     ) {
         let image = image(znodes);
-        let filter = LockFilter { kind, age, session };
+        let filter = LockFilter { kind, age, session, order };
         let listed = all(size, |part| image.lock_page(filter, part, now(), Offset::default()).unwrap());
         let created = |lock: &crate::mirror::Lock| lock.stat.map_or(i64::MAX, |stat| stat.created_ms);
         let mut plain = image.locks();
@@ -236,7 +238,11 @@ proptest! {
                 && session.is_none_or(|session| lock.stat.is_some_and(|stat| stat.session == session))
                 && is_aged(age, lock.stat.and_then(|stat| Timestamp::from_millisecond(stat.created_ms).ok()))
         });
-        plain.sort_by_key(|lock| (created(lock), lock.kind, lock.path.clone()));
+        plain.sort_by_key(|lock| {
+            let at = created(lock);
+            let at = if order == LockOrder::Newest && at != i64::MAX { -at } else { at };
+            (at, lock.kind, lock.path.clone())
+        });
         let listed: Vec<_> = listed.into_iter().map(|lock| (lock.kind, lock.path, lock.stat)).collect();
         prop_assert_eq!(listed, plain.into_iter().map(|lock| (lock.kind, lock.path, lock.stat)).collect::<Vec<_>>());
         let mut sessions = BTreeMap::<_, u64>::new();

@@ -1,18 +1,53 @@
 //! What is held: collections, with their jobs, and jobs by themselves.
 
 use super::{Attention, Severity, item};
-use crate::mirror::Summary;
-use crate::views::show::{Count, counted};
+use crate::mirror::{Pause, Summary};
+use crate::views::show::{Count, brief, counted};
 use queuekeeper_queue::state::JobState;
 
 /// Held collections, Held jobs that no hold explains, and jobs that an operator holds: each is released in its own way.
-pub(super) fn all(summary: &Summary) -> impl Iterator<Item = Attention> {
+///
+/// `named` are the collections held longest, each with who holds it, and why.
+pub(super) fn all(summary: &Summary, named: &[(String, Pause)]) -> impl Iterator<Item = Attention> {
     let held = summary.jobs.get(Some(JobState::Held));
     let left_over = held.count.saturating_sub(summary.held_with_collection).saturating_sub(held.by_operator);
-    [collections(summary), left_over_jobs(left_over), by_operator(held.by_operator)].into_iter().flatten()
+    [collections(summary, named), left_over_jobs(left_over), by_operator(held.by_operator)].into_iter().flatten()
 }
 
-fn collections(summary: &Summary) -> Option<Attention> {
+/// How many held collections are named.
+const NAMED: usize = 3;
+
+/// The maximum length of a shown mnemonic, which is the name of a znode, in characters.
+const MNEMONIC_CHARS: usize = 64;
+
+/// Who holds the collections, and why, where their locks say so; with a space behind it.
+fn holders(collections: u64, named: &[(String, Pause)]) -> String {
+    if let ([(_, pause)], 1) = (named, collections) {
+        return pause.requested();
+    }
+    let mut all: Vec<_> = named
+        .iter()
+        .take(NAMED)
+        .map(|(name, pause)| {
+            let requested = pause.requested();
+            let mut by = requested.trim_end_matches(['.', ' ']).chars();
+            // It begins a sentence there.
+            let by: String = by.next().map(|first| first.to_ascii_lowercase()).into_iter().chain(by).collect();
+            let name = brief(name, MNEMONIC_CHARS);
+            if by.is_empty() { name } else { format!("{name} {by}") }
+        })
+        .collect();
+    let more = collections.saturating_sub(all.len() as u64);
+    if all.is_empty() {
+        return String::new();
+    }
+    if more > 0 {
+        all.push(format!("and {} more", Count(more)));
+    }
+    format!("{}. ", all.join("; "))
+}
+
+fn collections(summary: &Summary, named: &[(String, Pause)]) -> Option<Attention> {
     let collections = summary.collections_held;
     if collections == 0 {
         return None;
@@ -26,16 +61,17 @@ fn collections(summary: &Summary) -> Option<Attention> {
         jobs => format!("{} jobs are Held with {them}, and stay so until they are released.", Count(jobs)),
     };
     let what = if collections == 1 { "the collection" } else { "the collections" };
+    let title = match named {
+        [(name, _)] if collections == 1 => format!("The collection {} is held", brief(name, MNEMONIC_CHARS)),
+        _ => format!("{} held", counted(collections, "collection is", "collections are")),
+    };
     Some(Attention {
+        since: named.first().and_then(|(_, pause)| pause.since),
+        is_oldest: collections > 1,
         remedy: format!("Release {what}, and then {theirs} Held jobs."),
         page: Some("locks".to_owned()),
         link: "Show locks",
-        ..item(
-            "held",
-            Severity::Warn,
-            format!("{} held", counted(collections, "collection is", "collections are")),
-            text,
-        )
+        ..item("held", Severity::Warn, title, format!("{}{text}", holders(collections, named)))
     })
 }
 
@@ -81,11 +117,36 @@ fn by_operator(jobs: u64) -> Option<Attention> {
 mod tests {
     use super::*;
 
+    fn pause(who: &str, why: &str) -> Pause {
+        Pause { since: None, who: who.into(), why: why.into() }
+    }
+
+    #[test]
+    fn held_collections_are_named_with_who_holds_them_and_why() {
+        let text = |collections, named: &[(String, Pause)]| {
+            let summary = Summary { collections_held: collections, ..Summary::default() };
+            let item = super::all(&summary, named).next().unwrap();
+            format!("{}: {}", item.title, item.text)
+        };
+        let one = [("cdl_a".to_owned(), pause("anna", "the store is full."))];
+        assert_eq!(
+            text(1, &one),
+            "The collection cdl_a is held: By “anna”, because of “the store is full”. No job is Held with it yet. \
+             Pending jobs become Held one by one as daemons reach them."
+        );
+        let named = ["a", "b", "c", "d"].map(|name| (name.to_owned(), pause(if name == "b" { "" } else { "bo" }, "")));
+        let many = text(5, &named);
+        assert!(many.starts_with("5 collections are held: a by “bo”; b; c by “bo”; and 2 more. No job"), "{many}");
+        // What its lock says is hostile: it turns no text around.
+        let odd = text(1, &[("x\u{202e}y".to_owned(), pause("\u{202e}", ""))]);
+        assert!(!odd.contains('\u{202e}'), "{odd}");
+    }
+
     fn titles(collections: u64, with: u64, by_operator: u64, all: u64) -> Vec<String> {
         let mut summary = Summary { collections_held: collections, held_with_collection: with, ..Summary::default() };
         let held = summary.jobs.get_mut(Some(JobState::Held));
         (held.count, held.by_operator) = (all, by_operator);
-        super::all(&summary).map(|item| format!("{}: {}", item.title, item.remedy)).collect()
+        super::all(&summary, &[]).map(|item| format!("{}: {}", item.title, item.remedy)).collect()
     }
 
     #[test]

@@ -6,9 +6,12 @@ use crate::mirror::find::{Direction, JobSort};
 use crate::mirror::{ByState, CollectionFigures};
 use crate::views::jobs::JobFilter;
 use crate::views::page::Limit;
-use crate::views::parameter::{Labelled, OneOf};
+use crate::views::parameter::{Labelled as _, OneOf};
+use crate::views::query::Parameters as _;
 use crate::views::show::{Count, visible};
 use crate::views::{NONE, PageQuery};
+use crate::web::http::query::address;
+use crate::web::pages::listing::{Choice, choices_of};
 use crate::web::state::State;
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::state::{JobState, State as _};
@@ -23,7 +26,10 @@ const AGES: [&str; 7] = ["1m", "10m", "1h", "6h", "1d", "7d", "30d"];
 #[derive(Debug)]
 pub(super) struct Form {
     pub(super) text: String,
-    pub(super) states: Vec<Choice>,
+    /// The states that are asked for: the form keeps them.
+    pub(super) states: Vec<&'static str>,
+    /// Links that ask for one more state, or one less.
+    pub(super) pills: Vec<Pill>,
     pub(super) collection: String,
     /// The largest collections, to choose from while typing.
     pub(super) collections: Vec<String>,
@@ -41,22 +47,44 @@ pub(super) struct Form {
     pub(super) is_open: bool,
 }
 
-/// Something to choose.
+/// A state to filter by at a click, and how many jobs of it there are by all other filters.
 #[derive(Debug)]
-pub(super) struct Choice {
-    pub(super) value: String,
-    pub(super) name: String,
+pub(super) struct Pill {
+    pub(super) name: &'static str,
+    pub(super) href: String,
+    /// Empty for none.
     pub(super) count: String,
     pub(super) is_chosen: bool,
 }
 
 fn choice(value: &str, name: &str, is_chosen: bool) -> Choice {
-    Choice { value: value.to_owned(), name: name.to_owned(), count: String::new(), is_chosen }
+    Choice { value: value.to_owned(), name: name.to_owned(), is_chosen }
 }
 
-fn choices<T: Labelled>(chosen: &[OneOf<T>], name: impl Fn(T) -> &'static str) -> Vec<Choice> {
-    let all = T::all().into_iter();
-    all.map(|value| choice(value.label(), name(value), chosen.contains(&OneOf(value)))).collect()
+fn pills((filter, page): &(JobFilter, PageQuery), counts: Option<&ByState<JobState, usize>>, base: &str) -> Vec<Pill> {
+    let pill = |name, count: usize, chosen: Vec<OneOf<Option<JobState>>>, is_chosen| {
+        let other = JobFilter { state: chosen, ..filter.clone() };
+        Pill {
+            name,
+            href: address(base, other.pairs().iter().chain(&page.size().pairs())),
+            count: if count > 0 { Count(count as u64).to_string() } else { String::new() },
+            is_chosen,
+        }
+    };
+    let all = counts.map_or(0, |counts| counts.iter().map(|(_, count)| *count).sum());
+    let of_state = |state| {
+        let is_chosen = filter.state.contains(&OneOf(state));
+        let mut chosen = filter.state.clone();
+        if is_chosen {
+            chosen.retain(|other| *other != OneOf(state));
+        } else {
+            chosen.push(OneOf(state));
+        }
+        let count = counts.map_or(0, |counts| *counts.get(state));
+        pill(state.map_or("Other", JobState::name), count, chosen, is_chosen)
+    };
+    let states = Option::<JobState>::all().into_iter().map(of_state);
+    [pill("All", all, Vec::new(), filter.state.is_empty())].into_iter().chain(states).collect()
 }
 
 fn text(value: Option<&impl ToString>) -> String {
@@ -64,17 +92,14 @@ fn text(value: Option<&impl ToString>) -> String {
 }
 
 impl Form {
-    /// `counts` are the jobs by all filters but that of the state.
+    /// `counts` are the jobs by all filters but that of the state, and `base` is the list without any.
     pub(super) fn new(
         state: &State,
-        (filter, page): &(JobFilter, PageQuery),
+        asked: &(JobFilter, PageQuery),
         counts: Option<&ByState<JobState, usize>>,
+        base: &str,
     ) -> Self {
-        let mut states = choices(&filter.state, |state| state.map_or("Other", JobState::name));
-        for (choice, state) in states.iter_mut().zip(Option::<JobState>::all()) {
-            let count = counts.map_or(0, |counts| *counts.get(state) as u64);
-            choice.count = if count > 0 { Count(count).to_string() } else { String::new() };
-        }
+        let (filter, page) = asked;
         let age = text(filter.min_age.as_ref());
         let mut ages: Vec<&str> = AGES.into();
         if !age.is_empty() && !ages.contains(&&*age) {
@@ -83,17 +108,18 @@ impl Form {
         let locked = |value: bool, name| choice(&value.to_string(), name, filter.locked == Some(value));
         Self {
             text: text(filter.text.as_ref()),
-            states,
+            states: filter.state.iter().map(|state| state.label()).collect(),
+            pills: pills(asked, counts, base),
             collection: filter.collection.clone().unwrap_or_default(),
             collections: collections(state),
             batch: text(filter.batch.as_ref()),
             ages: ages.iter().map(|value| choice(value, &spelled(value), **value == *age)).collect(),
             min_retries: text(filter.min_retries.as_ref()),
             locked: vec![locked(true, "yes"), locked(false, "no")],
-            faults: choices(filter.fault.as_slice(), Fault::title),
+            faults: choices_of(filter.fault, Fault::title),
             group: text(filter.group.as_ref()),
-            sorts: choices(&[filter.sort], sort_name),
-            directions: choices(&[filter.direction], direction_name),
+            sorts: choices_of(Some(filter.sort), sort_name),
+            directions: choices_of(Some(filter.direction), direction_name),
             limit: if page.limit == Limit::default() { String::new() } else { page.limit.to_string() },
             is_open: filter.collection.is_some()
                 || filter.batch.is_some()
@@ -121,6 +147,7 @@ pub(in crate::web::pages) fn collections(state: &State) -> Vec<String> {
 
 fn sort_name(sort: JobSort) -> &'static str {
     match sort {
+        JobSort::Unfinished => "unfinished first, longest in state",
         JobSort::Entered => "time in state",
         JobSort::Id => "job id",
         JobSort::Priority => "priority",

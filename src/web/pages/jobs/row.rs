@@ -17,6 +17,8 @@ pub(super) struct Row {
     pub(super) id: String,
     pub(super) href: String,
     pub(super) state: String,
+    /// The label of its state.
+    pub(super) label: &'static str,
     pub(super) class: &'static str,
     pub(super) is_locked: bool,
     pub(super) filename: String,
@@ -34,6 +36,8 @@ pub(super) struct Row {
     pub(super) message: String,
     /// The jobs that failed likewise; empty for one that has not failed.
     pub(super) group_href: String,
+    /// Whether it is selected already.
+    pub(super) is_chosen: bool,
 }
 
 impl Row {
@@ -49,6 +53,7 @@ impl Row {
                 None if odd.is_empty() => "Other".to_owned(),
                 None => brief(odd, SHORT / 2),
             },
+            label: item.state,
             class: match state {
                 Some(JobState::Failed) | None => "bad",
                 Some(JobState::Held) => "warn",
@@ -74,6 +79,7 @@ impl Row {
             space: (item.space_needed_bytes > 0).then(|| Size::new(item.space_needed_bytes)),
             message: brief(&item.message, LONG),
             group_href: item.group.as_ref().map(|group| jobs("group", group)).unwrap_or_default(),
+            is_chosen: false,
             id: item.id.clone(),
         }
     }

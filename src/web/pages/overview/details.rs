@@ -5,16 +5,18 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::mirror::ServerClock;
-use crate::views::overview::{Overview, offset};
-use crate::views::show::{Count, Moment, Size, counted, visible};
+use crate::views::overview::{HeldCollection, Overview, QueueState, offset};
+use crate::views::show::{Count, Moment, Size, brief, counted, visible};
+use crate::web::http::query::{address, pair};
 use crate::web::pages::View;
+use crate::web::pages::listing::{SHORT, requested};
 
 /// The tables of the overview.
 #[derive(Debug)]
 pub(super) struct Details {
-    pub(super) queues: Vec<Line>,
-    pub(super) collections_held: String,
-    pub(super) has_held: bool,
+    pub(super) stops: Vec<Stop>,
+    /// How many collections are held beyond those that are named; empty for none.
+    pub(super) more_held: String,
     pub(super) locks: Vec<Line>,
     pub(super) batches: Vec<Line>,
     pub(super) access: Vec<AccessLine>,
@@ -27,6 +29,44 @@ pub(super) struct Line {
     pub(super) count: String,
     pub(super) is_empty: bool,
     pub(super) oldest: Option<Moment>,
+}
+
+/// A queue that can be paused, or a held collection.
+#[derive(Debug)]
+pub(super) struct Stop {
+    pub(super) name: String,
+    /// The page that shows it, relative to the root; empty for none.
+    pub(super) page: String,
+    pub(super) is_stopped: bool,
+    pub(super) state: &'static str,
+    /// Who stopped it, and why; empty if that is not recorded.
+    pub(super) requested: String,
+    pub(super) since: Option<Moment>,
+}
+
+impl Stop {
+    fn queue(queue: &QueueState, now: Timestamp) -> Self {
+        let is_stopped = queue.paused_since.is_some();
+        Self {
+            name: format!("{} queue", queue.name),
+            page: if is_stopped { "locks?kind=queue".to_owned() } else { String::new() },
+            is_stopped,
+            state: if is_stopped { "paused" } else { "not paused" },
+            requested: requested(&queue.by, &queue.reason),
+            since: queue.paused_since.map(|since| Moment::new(since, now)),
+        }
+    }
+
+    fn collection(held: &HeldCollection, now: Timestamp) -> Self {
+        Self {
+            name: brief(&held.collection, SHORT),
+            page: address("jobs", &[pair("collection", &held.collection)]),
+            is_stopped: true,
+            state: "held",
+            requested: requested(&held.by, &held.reason),
+            since: held.since.map(|since| Moment::new(since, now)),
+        }
+    }
 }
 
 /// The access requests of a queue in a state.
@@ -51,12 +91,9 @@ pub(super) struct Fact {
 impl Details {
     pub(super) fn new(overview: &Overview, now: Timestamp) -> Self {
         let moment = |at: Option<Timestamp>| at.map(|at| Moment::new(at, now));
-        let queues = overview.queues.iter().map(|queue| Line {
-            name: queue.name,
-            count: if queue.paused_since.is_some() { "paused" } else { "not paused" }.to_owned(),
-            is_empty: queue.paused_since.is_none(),
-            oldest: moment(queue.paused_since),
-        });
+        let queues = overview.queues.iter().map(|queue| Stop::queue(queue, now));
+        let held = overview.held.iter().map(|held| Stop::collection(held, now));
+        let more_held = overview.collections_held.saturating_sub(overview.held.len() as u64);
         let line =
             |name, count, at| Line { name, count: Count(count).to_string(), is_empty: count == 0, oldest: moment(at) };
         let locks = overview.locks.iter().map(|locks| line(locks.name, locks.count, locks.oldest_created));
@@ -71,12 +108,12 @@ impl Details {
             }
         });
         Self {
-            queues: queues.collect(),
-            collections_held: match overview.collections_held {
-                0 => "none held".to_owned(),
-                held => format!("{} held", Count(held)),
+            stops: queues.chain(held).collect(),
+            more_held: match (overview.collections_held, more_held) {
+                (0, _) => "no collection is held".to_owned(),
+                (_, 0) => String::new(),
+                (_, more) => format!("and {} held", counted(more, "more collection", "more collections")),
             },
-            has_held: overview.collections_held > 0,
             locks: locks.collect(),
             batches: batches.collect(),
             access: access.collect(),

@@ -1,0 +1,140 @@
+//! `queuekeeper status --watch`: the same again and again, from a mirror that follows the queue.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use prometheus_client::registry::Registry;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use zookeeper_client::Client;
+
+use super::{Found, Included, StatusArgs, show};
+use crate::cli::client::source;
+use crate::cli::exit::CommandError;
+use crate::cli::output::Display;
+use crate::cli::{UsageError, on_signal};
+use crate::config::ConfigFile;
+use crate::metrics::storage::Storage;
+use crate::mirror::{self, Store};
+use crate::views::status::Status;
+use queuekeeper_zookeeper::coordination::{Coordination, CoordinationError, Snapshot};
+use queuekeeper_zookeeper::{Config, Sessions};
+
+/// The shortest interval: below it a terminal flickers.
+const SHORTEST: Duration = Duration::from_millis(100);
+
+/// How long the first walk may take before it is shown that there is nothing to show yet.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+
+/// How often it is looked whether it has ended.
+const FIRST_LOOK: Duration = Duration::from_millis(20);
+
+/// What is known of the rules' state in ZooKeeper; `None` before it was read.
+type Rules = Mutex<Option<Result<Snapshot, CoordinationError>>>;
+
+/// Shows it until a signal ends it.
+///
+/// # Errors
+/// When a flag or a file is wrong, or the output cannot be written.
+pub(super) async fn watch(args: StatusArgs, file: Option<ConfigFile>) -> anyhow::Result<()> {
+    let every = args.interval.get();
+    if every < SHORTEST {
+        return Err(UsageError::flag("--interval", format!("{} is less than 100ms", args.interval)).into());
+    }
+    let (config, limits) = args.client.settings()?;
+    let (shutdown, signals) = on_signal().context("cannot listen to signals")?;
+    let mut display = Display::new(args.client.output, format!("Every {}. Ctrl-C ends it.", args.interval))?;
+    if !display.is_in_place() {
+        // Messages would be written over what is drawn in place, which has the reason where it is not connected.
+        crate::cli::log::begin_plain();
+    }
+    let volume = args.volume.volume().map(|volume| Storage::new(volume.path, volume.threshold));
+    let writer = mirror::Writer::with_limits(limits);
+    let (store, rules) = (writer.store(), Rules::default());
+    // No client scrapes this process.
+    let metrics = mirror::Metrics::register(&mut Registry::default());
+    let mirrored = Box::pin(mirror::run(Sessions::new(config.clone()), writer, metrics, None, shutdown.clone()));
+    let measured = async {
+        if let Some(volume) = volume.clone() {
+            volume.poll(shutdown.clone()).await;
+        }
+        std::future::pending::<()>().await;
+    };
+    let source = source(&store, volume.as_ref(), &config);
+    let shown = async {
+        let included = Included { storage: volume.is_some(), rules: file.is_some(), rates: true };
+        let mut resized = signal(SignalKind::window_change()).context("cannot listen to signals")?;
+        // At first it is neither connected nor is anything read: that is only shown where it lasts.
+        let first = async {
+            while !store.freshness().is_synced() {
+                sleep(FIRST_LOOK).await;
+            }
+        };
+        // What could not be read by then is shown as such.
+        let _ = timeout(FIRST_WAIT, first).await;
+        let mut tick = interval(every);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _ = tick.tick() => {}
+                _ = resized.recv(), if display.is_in_place() => {}
+                () = shutdown.cancelled() => return Ok(()),
+            }
+            let now = Timestamp::now();
+            let found = {
+                let seen = rules.lock();
+                Found::new(&source, seen.as_ref().map(Result::as_ref), file.as_ref().map(ConfigFile::rules), now)
+            };
+            let is_open = if let Ok(found) = found {
+                display.draw(&found.overview, |screen| show(&found, included, now, screen))?
+            } else {
+                // There is nothing to show before the first walk.
+                let status = source.status(now);
+                display.draw(&status, |screen| screen.say(&unread(&status)))?
+            };
+            if !is_open {
+                return Ok(());
+            }
+        }
+    };
+    let outcome: anyhow::Result<()> = tokio::select! {
+        outcome = shown => outcome,
+        ended = mirrored => ended.map_err(|error| CommandError::from(error).into()),
+        () = follow_rules(&config, &store, &rules, every) => Ok(()),
+        () = measured => Ok(()),
+    };
+    drop(display);
+    shutdown.cancel();
+    signals.await.context("the task that waits for signals failed")?;
+    outcome
+}
+
+/// Why there is nothing to show yet.
+fn unread(status: &Status) -> String {
+    let Status { servers, problem, .. } = status;
+    match (problem, status.connected) {
+        (None, true) => format!("Reading the queue at {servers}."),
+        (None, false) => format!("Not connected to ZooKeeper at {servers}."),
+        (Some(problem), true) => format!("The queue at {servers} cannot be read: {problem}."),
+        (Some(problem), false) => format!("Not connected to ZooKeeper at {servers}: {problem}."),
+    }
+}
+
+/// Reads the rules' state again and again, over a session of its own: the mirror's replaces itself.
+async fn follow_rules(config: &Config, store: &Store, rules: &Rules, every: Duration) {
+    let mut client: Option<Client> = None;
+    loop {
+        if store.freshness().is_connected() {
+            if client.as_ref().is_none_or(|client| client.state().is_terminated()) {
+                client = config.connect().await.ok();
+            }
+            if let Some(client) = &client {
+                let read = Coordination::over(client.clone()).read().await;
+                *rules.lock() = Some(read);
+            }
+        }
+        sleep(every).await;
+    }
+}

@@ -1,0 +1,50 @@
+//! Counts that are kept in the order of their size.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::hash::Hash;
+
+use hashbrown::HashMap;
+
+/// How many there are of each, and which have the most.
+#[derive(Debug)]
+pub(super) struct Tally<K> {
+    counts: HashMap<K, u64>,
+    most: BTreeSet<(Reverse<u64>, K)>,
+}
+
+impl<K> Default for Tally<K> {
+    fn default() -> Self {
+        Self { counts: HashMap::new(), most: BTreeSet::new() }
+    }
+}
+
+impl<K: Copy + Eq + Hash + Ord> Tally<K> {
+    /// The tally of items that are named once each.
+    pub(super) fn of(counts: impl Iterator<Item = (K, u64)>) -> Self {
+        let counts: HashMap<K, u64> = counts.filter(|(_, count)| *count > 0).collect();
+        let most = counts.iter().map(|(item, count)| (Reverse(*count), *item)).collect();
+        Self { counts, most }
+    }
+
+    pub(super) fn add(&mut self, item: K, by: i64) {
+        let count = self.counts.entry(item).or_default();
+        self.most.remove(&(Reverse(*count), item));
+        *count = count.wrapping_add_signed(by);
+        if *count == 0 {
+            self.counts.remove(&item);
+        } else {
+            self.most.insert((Reverse(*count), item));
+        }
+    }
+
+    /// How many have any.
+    pub(super) fn len(&self) -> u64 {
+        self.counts.len() as u64
+    }
+
+    /// Each with its count, the largest first.
+    pub(super) fn largest(&self) -> impl Iterator<Item = (K, u64)> {
+        self.most.iter().map(|(count, item)| (*item, count.0))
+    }
+}

@@ -1,0 +1,119 @@
+//! What a text leads to: the one thing that it names, or a list of what contains it.
+
+use askama::Template;
+use axum::extract::State as FromState;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
+
+use super::frame::Frame;
+use super::listing::SHORT;
+use super::render;
+use crate::views::search::{Found, Matches, SearchQuery};
+use crate::views::show::{brief, counted};
+use crate::web::http::params::Params;
+use crate::web::http::problem::Problem;
+use crate::web::http::query::{address, pair};
+use crate::web::state::State;
+
+/// The matches, ready to be rendered.
+#[derive(Debug, Template)]
+#[template(path = "search.html")]
+struct SearchPage {
+    frame: Frame,
+    text: String,
+    kinds: Vec<Kind>,
+}
+
+/// The matches of one kind.
+#[derive(Debug)]
+struct Kind {
+    title: String,
+    rows: Vec<Row>,
+    /// The list of all of them, and what the link says.
+    all: (String, String),
+}
+
+/// One match.
+#[derive(Debug)]
+struct Row {
+    name: String,
+    href: String,
+    state: String,
+    text: String,
+}
+
+/// `GET /search`: redirects to the one thing that the text names, else lists what contains it.
+pub(super) async fn search(
+    FromState(state): FromState<State>,
+    Params(query): Params<SearchQuery>,
+) -> Result<Response, Problem> {
+    let now = Timestamp::now();
+    // Without a text, the list of jobs is where one looks for something.
+    let Some(text) = query.text.filter(|text| text.text().is_some()) else { return Ok(see("jobs")) };
+    Ok(match state.source().search(&text, now)? {
+        Found::Job(id) => see(&format!("jobs/{id}")),
+        Found::Batch(id) => see(&format!("batches/{id}")),
+        Found::Session(id) => see(&address("locks", &[pair("session", id)])),
+        Found::Collection(name) => see(&address("jobs", &[pair("collection", name)])),
+        Found::Several(matches) => {
+            let frame = Frame::new(&state.view(now), "./".to_owned(), None);
+            render(StatusCode::OK, &SearchPage::new(frame, &text.to_string(), &matches))
+        }
+    })
+}
+
+/// Relative, because a proxy may serve us below any prefix.
+fn see(to: &str) -> Response {
+    (StatusCode::SEE_OTHER, [(header::LOCATION, to.to_owned())]).into_response()
+}
+
+impl SearchPage {
+    fn new(frame: Frame, text: &str, matches: &Matches) -> Self {
+        let root = frame.root.clone();
+        let all = |list: &str| address(&format!("{root}{list}"), &[pair("text", text)]);
+        let jobs = matches.jobs.items.iter().map(|job| Row {
+            name: job.id.clone(),
+            href: format!("{root}jobs/{}", job.id),
+            state: job.state.to_owned(),
+            text: first_of([&job.title, &job.filename, &job.ark]),
+        });
+        let batches = matches.batches.items.iter().map(|batch| Row {
+            name: batch.id.clone(),
+            href: format!("{root}batches/{}", batch.id),
+            state: batch.state.to_owned(),
+            text: first_of([&batch.title, &batch.filename, &batch.uuid]),
+        });
+        let requests = matches.requests().iter().map(|request| Row {
+            name: request.id.clone(),
+            href: address(&format!("{root}access"), &[pair("queue", request.queue), pair("text", &*request.id)]),
+            state: request.state.to_owned(),
+            text: brief(&request.token, SHORT),
+        });
+        let kinds = [
+            (matches.jobs.total as u64, ["job", "jobs"], "jobs", jobs.collect::<Vec<_>>()),
+            (matches.batches.total, ["batch", "batches"], "batches", batches.collect()),
+            (matches.requests.total, ["access request", "access requests"], "access", requests.collect()),
+        ];
+        let mut kinds: Vec<_> = kinds
+            .into_iter()
+            .filter(|(total, ..)| *total > 0)
+            .map(|(total, [one, many], list, rows)| Kind {
+                title: counted(total, one, many),
+                all: (all(list), format!("Show in the list of {many}")),
+                rows,
+            })
+            .collect();
+        if matches.is_collection {
+            let href = address(&format!("{root}jobs"), &[pair("collection", text)]);
+            let all = (href, "Show its jobs".to_owned());
+            kinds.insert(0, Kind { title: format!("The collection {}", brief(text, SHORT)), rows: Vec::new(), all });
+        }
+        Self { text: brief(text, SHORT), kinds, frame }
+    }
+}
+
+/// The first of these texts that is not empty, as far as there is room for it.
+fn first_of(texts: [&String; 3]) -> String {
+    texts.into_iter().find(|text| !text.is_empty()).map(|text| brief(text, SHORT)).unwrap_or_default()
+}
