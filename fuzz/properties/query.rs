@@ -14,6 +14,10 @@ const LISTS: [(&str, &str, &str); 6] = [
     ("/api/v1/faults", "/faults", "item"),
 ];
 
+/// What else takes a query string.
+const OTHERS: [&str; 8] =
+    ["/api/v1/audit", "/audit", "/api/v1/history", "/search", "/events", "/action", "/api/v1/tree/jobs", "/lists"];
+
 /// Pages of a list are not followed further than that.
 const MOST_PAGES: usize = 200;
 
@@ -44,8 +48,8 @@ pub fn check(data: &[u8]) {
                 follow(board, list, query, answer);
             }
         }
-        for other in ["/api/v1/audit", "/audit", "/api/v1/history", "/events", "/action", "/api/v1/tree/jobs", "/lists"]
-        {
+        let csv = ["/api/v1/jobs.csv", "/api/v1/batches.csv", "/api/v1/locks.csv", "/api/v1/audit.csv"];
+        for other in OTHERS.into_iter().chain(csv) {
             board.get(&format!("{other}?{query}"));
         }
     });

@@ -48,9 +48,9 @@ impl AddressBook {
             self.store.set_addresses(addresses);
             if problem != logged {
                 if problem.is_empty() {
-                    info!("the addresses of sessions are known again");
+                    info!("all servers tell the addresses of sessions again");
                 } else {
-                    warn!(%problem, "the addresses of sessions are not known; sessions are shown by their ids alone");
+                    warn!(%problem, "not all addresses of sessions are known; the others are shown by their ids alone");
                 }
                 logged = problem;
             }

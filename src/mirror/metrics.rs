@@ -159,7 +159,9 @@ impl Metrics {
                         self.job_failures.get_or_create_owned(&CauseLabel { cause: cause.label() }).inc();
                     }
                     Some(JobEnd::Completed { lived, space_needed_bytes }) if from != ObservedState::Nowhere => {
-                        self.completed_bytes.inc_by(space_needed_bytes);
+                        // What a znode says may be any number; a total that wraps would be a restart to Prometheus.
+                        let left = u64::MAX - self.completed_bytes.get();
+                        self.completed_bytes.inc_by(space_needed_bytes.min(left));
                         self.durations.job(lived);
                     }
                     Some(JobEnd::Completed { .. }) | None => {}
@@ -239,5 +241,8 @@ mod tests {
         metrics.change(ended(ObservedState::In(JobState::Notify), JobState::Completed, end));
         metrics.change(ended(ObservedState::Nowhere, JobState::Completed, end));
         assert_eq!(metrics.completed_bytes.get(), 500);
+        let end = JobEnd::Completed { lived: None, space_needed_bytes: u64::MAX };
+        metrics.change(ended(ObservedState::In(JobState::Notify), JobState::Completed, end));
+        assert_eq!(metrics.completed_bytes.get(), u64::MAX);
     }
 }

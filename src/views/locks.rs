@@ -63,20 +63,8 @@ impl Source<'_> {
         };
         let found = self.store.lock_list(wanted, &page.part()?, now)?;
         let sessions = self.store.sessions(SESSIONS).ok_or(ViewError::NoMirror)?;
-        let mut list = LockList::new(&self.summary(now)?, sessions, found);
-        for item in &mut list.items {
-            item.address = self.address(item.session.as_deref());
-        }
-        for item in &mut list.sessions {
-            item.address = self.address(item.session.as_deref());
-        }
-        Ok(list)
-    }
-
-    /// From where a session is connected, where the servers tell.
-    fn address(&self, session: Option<&str>) -> Option<String> {
-        let Holder(session) = session?.parse().ok()?;
-        Some(self.store.address(session)?.to_string())
+        let address = |session: i64| self.store.address(session).map(|address| address.to_string());
+        Ok(LockList::new(&self.summary(now)?, sessions, found, address))
     }
 }
 
@@ -150,7 +138,7 @@ pub(crate) struct SessionItem {
     pub(crate) jobs: u64,
 }
 
-/// The locks: by kind, by session, and a page of them, oldest first.
+/// The locks: by kind, by session, and a page of them.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct LockList {
     /// Every kind of lock.
@@ -170,13 +158,13 @@ pub(crate) struct LockList {
 }
 
 impl LockItem {
-    fn new(lock: &ListedLock) -> Self {
+    fn new(lock: &ListedLock, address: impl Fn(i64) -> Option<String>) -> Self {
         Self {
             kind: lock.kind.label(),
             path: lock.path.to_string(),
             guards: guarded(&lock.path),
             session: lock.stat.and_then(|stat| session_text(stat.session)),
-            address: None,
+            address: lock.stat.and_then(|stat| address(stat.session)),
             persistent: lock.stat.map(|stat| stat.session == 0),
             created: lock.created,
             by: lock.pause.as_ref().map(|pause| pause.who.to_string()),
@@ -199,7 +187,13 @@ fn guarded(lock: &Path) -> String {
 }
 
 impl LockList {
-    pub(crate) fn new(summary: &Summary, sessions: (Vec<SessionLocks>, usize), page: Page<ListedLock>) -> Self {
+    /// `address` gives from where a session is connected, where the servers tell.
+    pub(crate) fn new(
+        summary: &Summary,
+        sessions: (Vec<SessionLocks>, usize),
+        page: Page<ListedLock>,
+        address: impl Fn(i64) -> Option<String>,
+    ) -> Self {
         let kind = |kind: LockKind| {
             let figures = summary.locks(kind);
             let ages = AGE_LABELS.into_iter().zip(figures.by_age).map(|(age, count)| AgeCount { age, count });
@@ -207,7 +201,7 @@ impl LockList {
         };
         let session = |of: SessionLocks| SessionItem {
             session: session_text(of.session),
-            address: None,
+            address: address(of.session),
             locks: of.locks,
             jobs: of.jobs,
         };
@@ -219,7 +213,7 @@ impl LockList {
             total,
             before,
             next: next.map(|next| next.to_string()),
-            items: items.iter().map(LockItem::new).collect(),
+            items: items.iter().map(|lock| LockItem::new(lock, &address)).collect(),
         }
     }
 }

@@ -32,6 +32,8 @@ pub(crate) enum Found {
     Batch(String),
     /// The locks of a session.
     Session(String),
+    /// An access request, of this queue and id: the only one that matches.
+    Request(&'static str, String),
     /// The jobs of a collection, of which this is the mnemonic.
     Collection(String),
     /// Nothing, or several things.
@@ -41,7 +43,7 @@ pub(crate) enum Found {
 /// The items that match: the first of each kind, and how many there are.
 #[derive(Clone, Debug)]
 pub(crate) struct Matches {
-    /// Jobs, those longest in their state first.
+    /// Jobs, unfinished ones first, those longest in their state first.
     pub(crate) jobs: JobList,
     /// Batches, last created first.
     pub(crate) batches: BatchList,
@@ -61,8 +63,8 @@ impl Source<'_> {
         if let Some(job) = asked.parse::<JobId>().ok().filter(|id| self.store.job(*id).is_some()) {
             return Ok(Found::Job(job.to_string()));
         }
-        match self.batch(&asked, now) {
-            Ok(standing) => return Ok(Found::Batch(standing.batch.id)),
+        match self.batch_id(&asked) {
+            Ok(batch) => return Ok(Found::Batch(batch.to_string())),
             Err(ViewError::NotFound(_)) => {}
             Err(error) => return Err(error),
         }
@@ -87,13 +89,9 @@ impl Matches {
         match (&*self.jobs.items, &*self.batches.items, &*self.requests.items, self.is_collection) {
             ([JobItem { id, .. }], [], [], false) => Some(Found::Job(id.clone())),
             ([], [BatchItem { id, .. }], [], false) => Some(Found::Batch(id.clone())),
+            ([], [], [AccessItem { queue, id, .. }], false) => Some(Found::Request(queue, id.clone())),
             ([], [], [], true) => Some(Found::Collection(asked)),
             (_, _, _, _) => None,
         }
-    }
-
-    /// The requests that are listed.
-    pub(crate) fn requests(&self) -> &[AccessItem] {
-        &self.requests.items
     }
 }

@@ -1,7 +1,7 @@
 //! Acquiring work: the next job of a state, batch or access request, locked for us.
 //!
-//! A poll lists its folder once and then hands out what it finds, in the order in which daemons take it. Items that cannot be processed are
-//! skipped and reported, so that nothing at the head of a queue starves what is behind it.
+//! A poll lists its folder once and then hands out what it finds, in the order in which daemons take it. Items that
+//! cannot be processed are skipped and reported, so that nothing at the head of a queue starves what is behind it.
 //!
 //! A poll is the way to work: it lists and reads a folder once for many items. `Queue::acquire_job` and the like start
 //! over each time.

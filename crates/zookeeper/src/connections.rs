@@ -20,15 +20,17 @@ const MOST_ANSWER: u64 = 16 << 20;
 pub struct Connections {
     /// The address of the client of each session.
     pub addresses: HashMap<i64, SocketAddr>,
-    /// The servers that told nothing, and why.
+    /// The servers that told nothing or not all, and why.
     pub failures: Vec<(Host, NoConnections)>,
 }
 
-/// Why a server tells no connections.
+/// Why a server tells no connections, or not all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoConnections {
     /// The command is not allowed there.
     NotAllowed,
+    /// It has so many connections that its answer was cut; those of the rest are not known.
+    TooMany,
     /// It does not answer as it should.
     Unanswered(Symptom),
 }
@@ -39,6 +41,7 @@ impl fmt::Display for NoConnections {
             Self::NotAllowed => {
                 f.write_str("the command cons is not allowed; add cons to its 4lw.commands.whitelist and restart it")
             }
+            Self::TooMany => write!(f, "the list of its connections is longer than {} MiB", MOST_ANSWER >> 20),
             Self::Unanswered(symptom) => symptom.fmt(f),
         }
     }
@@ -67,7 +70,12 @@ impl Config {
                 Ok(answer) if answer.contains("not in the whitelist") => {
                     found.failures.push((host.clone(), NoConnections::NotAllowed));
                 }
-                Ok(answer) => found.addresses.extend(answer.lines().filter_map(connection)),
+                Ok(answer) => {
+                    found.addresses.extend(answer.lines().filter_map(connection));
+                    if answer.len() as u64 >= MOST_ANSWER {
+                        found.failures.push((host.clone(), NoConnections::TooMany));
+                    }
+                }
                 Err(symptom) => found.failures.push((host.clone(), NoConnections::Unanswered(symptom))),
             }
         }

@@ -169,7 +169,8 @@ impl Figures {
     }
 }
 
-fn is_final(state: Option<JobState>) -> bool {
+/// Whether a job in this state is done with. One in an unknown state is not.
+pub(super) fn is_final(state: Option<JobState>) -> bool {
     state.is_some_and(State::is_final)
 }
 

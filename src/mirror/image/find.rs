@@ -5,6 +5,7 @@
 use super::Image;
 use super::columns::{Columns, Kinds};
 use super::faults::FaultQuery;
+use super::figures::is_final;
 use super::view::Job;
 use crate::mirror::bands::Bands;
 use crate::mirror::find::{Direction, JobCursor, JobQuery, JobSort, PAGE_LIMIT, Page, SearchText};
@@ -64,17 +65,12 @@ struct Filter<'a> {
     text: Option<&'a TextMatches>,
 }
 
-/// Whether a job in this state is done with. One in an unknown state is not.
-fn is_finished(state: Option<JobState>) -> bool {
-    state.is_some_and(JobState::is_final)
-}
-
 /// The states that are asked for, in two groups: those of unfinished jobs, and those of finished ones, whose places come
 /// behind.
 fn groups(asked: &[Option<JobState>]) -> impl Iterator<Item = (u128, Vec<Option<JobState>>)> {
     let all = JobState::ALL.iter().copied().map(Some).chain([None]);
     let asked = all.filter(|state| asked.is_empty() || asked.contains(state));
-    let (finished, unfinished): (Vec<_>, Vec<_>) = asked.partition(|state| is_finished(*state));
+    let (finished, unfinished): (Vec<_>, Vec<_>) = asked.partition(|state| is_final(*state));
     [(0, unfinished), (SECOND, finished)].into_iter().filter(|(_, states)| !states.is_empty())
 }
 
@@ -108,7 +104,7 @@ impl Image {
             let to = &mut selection;
             match query.sort {
                 JobSort::Unfinished | JobSort::Entered if is_in_order => {
-                    let is_second = |state| query.sort == JobSort::Unfinished && is_finished(state);
+                    let is_second = |state| query.sort == JobSort::Unfinished && is_final(state);
                     let sets = self.entered(query).flat_map(|(state, sets)| {
                         let group = if is_second(state) { SECOND } else { 0 };
                         sets.into_iter().flatten().map(move |set| (group, set))

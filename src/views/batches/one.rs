@@ -30,7 +30,11 @@ impl Source<'_> {
         Ok(BatchStanding::new(found, locked_since, outlook, faults, diagnosis))
     }
 
-    fn batch_id(&self, name: &str) -> Result<BatchId, ViewError> {
+    /// The batch of an id or UUID.
+    ///
+    /// # Errors
+    /// When there is none, or before the first walk.
+    pub(crate) fn batch_id(&self, name: &str) -> Result<BatchId, ViewError> {
         let store = self.store;
         if store.batch_collections().is_none() {
             return Err(ViewError::NoMirror);

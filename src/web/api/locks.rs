@@ -19,7 +19,7 @@ pub(super) async fn locks(
     Ok(Json(state.source().locks(&filter, &page, Timestamp::now())?))
 }
 
-/// `GET /api/v1/locks.csv`: who holds what, as CSV, oldest first, filtered.
+/// `GET /api/v1/locks.csv`: who holds what, as CSV, filtered and sorted.
 #[utoipa::path(
     get,
     path = "/locks.csv",

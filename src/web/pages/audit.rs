@@ -101,8 +101,8 @@ impl AuditPage {
             sources: choices_of(filter.source, Source::label),
             outcomes: choices_of(filter.outcome, |outcome| outcome.label().replace('_', " ")),
             summary,
-            since: minute(filter.since),
-            until: minute(filter.until),
+            since: local_input(filter.since),
+            until: local_input(filter.until),
             is_filtered,
             clear: base.clone(),
             json: address(&format!("{}api/v1/audit", frame.root), &all),
@@ -152,8 +152,8 @@ impl Row {
 }
 
 /// An instant in UTC as a form of a browser takes it.
-fn minute(instant: Option<Text<Instant>>) -> String {
-    instant.map(|Text(Instant(at))| at.strftime("%Y-%m-%dT%H:%M").to_string()).unwrap_or_default()
+fn local_input(instant: Option<Text<Instant>>) -> String {
+    instant.map(|Text(Instant(at))| at.strftime("%Y-%m-%dT%H:%M:%S").to_string()).unwrap_or_default()
 }
 
 /// What stood against it or was done of it, and who ended it.

@@ -2,10 +2,11 @@
 
 use askama::Template;
 use axum::extract::State as FromState;
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::StatusCode;
+use axum::response::Response;
 use jiff::Timestamp;
 
+use super::action::see_other;
 use super::frame::Frame;
 use super::listing::SHORT;
 use super::render;
@@ -50,12 +51,13 @@ pub(super) async fn search(
 ) -> Result<Response, Problem> {
     let now = Timestamp::now();
     // Without a text, the list of jobs is where one looks for something.
-    let Some(text) = query.text.filter(|text| text.text().is_some()) else { return Ok(see("jobs")) };
+    let Some(text) = query.text.filter(|text| text.text().is_some()) else { return Ok(see_other("jobs".to_owned())) };
     Ok(match state.source().search(&text, now)? {
-        Found::Job(id) => see(&format!("jobs/{id}")),
-        Found::Batch(id) => see(&format!("batches/{id}")),
-        Found::Session(id) => see(&address("locks", &[pair("session", id)])),
-        Found::Collection(name) => see(&address("jobs", &[pair("collection", name)])),
+        Found::Job(id) => see_other(format!("jobs/{id}")),
+        Found::Batch(id) => see_other(format!("batches/{id}")),
+        Found::Session(id) => see_other(address("locks", &[pair("session", id)])),
+        Found::Request(queue, id) => see_other(request_address(queue, &id)),
+        Found::Collection(name) => see_other(address("jobs", &[pair("collection", name)])),
         Found::Several(matches) => {
             let frame = Frame::new(&state.view(now), "./".to_owned(), None);
             render(StatusCode::OK, &SearchPage::new(frame, &text.to_string(), &matches))
@@ -63,9 +65,9 @@ pub(super) async fn search(
     })
 }
 
-/// Relative, because a proxy may serve us below any prefix.
-fn see(to: &str) -> Response {
-    (StatusCode::SEE_OTHER, [(header::LOCATION, to.to_owned())]).into_response()
+/// Where a request is shown: it has no page of its own.
+fn request_address(queue: &str, id: &str) -> String {
+    address("access", &[pair("queue", queue), pair("text", id)])
 }
 
 impl SearchPage {
@@ -84,9 +86,9 @@ impl SearchPage {
             state: batch.state.to_owned(),
             text: first_of([&batch.title, &batch.filename, &batch.uuid]),
         });
-        let requests = matches.requests().iter().map(|request| Row {
+        let requests = matches.requests.items.iter().map(|request| Row {
             name: request.id.clone(),
-            href: address(&format!("{root}access"), &[pair("queue", request.queue), pair("text", &*request.id)]),
+            href: format!("{root}{}", request_address(request.queue, &request.id)),
             state: request.state.to_owned(),
             text: brief(&request.token, SHORT),
         });

@@ -47,8 +47,8 @@ impl Queue {
         Ok((job, poll))
     }
 
-    /// Lists the jobs of a state in the order in which daemons take them, once for all that the poll returns. While `ingest` is paused the
-    /// list is empty, except for Recording: the inventory daemon continues.
+    /// Lists the jobs of a state in the order in which daemons take them, once for all that the poll returns. While
+    /// `ingest` is paused the list is empty, except for Recording: the inventory daemon continues.
     ///
     /// # Errors
     /// When it cannot be read.
